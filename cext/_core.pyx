@@ -1,0 +1,41 @@
+# distutils: language = c++
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: embedsignature=True, freethreading_compatible=False
+"""The engine: flat arrays in, token masks out.
+
+One extension module, read in data-flow order:
+
+    trie.pxi     the vocabulary as a prefix tree in depth-first order
+    lexer.pxi    lexemes: lazily determinised automata, and sets of quoted keys
+    keyset.pxi   sets of quoted keys, as lexemes
+    lexmask.pxi  what a lexer state alone says about every token (context-independent)
+    parser.pxi   rules: what each place inside a rule waits for
+    stacks.pxi   interned stacks and parser states
+    masks.pxi    interned matcher states and their masks (context-dependent tokens)
+    shortest.pxi shortest completions and forced bytes
+    matcher.pxi  the Python classes: Engine, CompiledCore, Matcher
+
+Functions carry the prefix of their part (trie_, lex_, lexmask_, parse_, mask_), and a part calls
+only those above it.  Everything a text can reach is interned and immutable once published.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+from cython.operator cimport dereference
+from libcpp cimport bool as cbool
+from libcpp.algorithm cimport binary_search, sort
+from libcpp.pair cimport pair
+from libcpp.string cimport string
+from libcpp.unordered_map cimport unordered_map
+from libcpp.vector cimport vector
+
+include "trie.pxi"
+include "lexer.pxi"
+include "keyset.pxi"
+include "lexmask.pxi"
+include "parser.pxi"
+include "stacks.pxi"
+include "masks.pxi"
+include "shortest.pxi"
+include "bitmask.pxi"
+include "matcher.pxi"

@@ -1,0 +1,326 @@
+# Sets of quoted keys (the syntax of RFC 8259 section 7), as automata.
+#
+# Names are kept in their canonical spelling (raw UTF-8, an escape only where one is required).
+# A backslash sequence is read by a decoder of its own and then compared as the text that it
+# spells, so that "\u0061" is the key a.  With other keys allowed, every name is still tracked:
+# a name whose tag is not allowed must not pass as another key.
+
+cdef cbool key_any_allowed(const Automaton* keys, int32_t first, int32_t last,
+                           int32_t low, int32_t high) noexcept nogil:
+    cdef int32_t i
+    for i in range(first, last):
+        if low <= keys.tags[i] <= high:
+            return True
+    return False
+
+
+cdef cbool key_needs_escape(const Automaton* keys, const KeyPosition* at) noexcept nogil:
+    # Whether an allowed name goes on with a character that has to be escaped.
+    cdef int32_t i
+    for i in range(at.first, at.last):
+        if (at.low <= keys.tags[i] <= at.high and keys.names[i].size() > <size_t>at.depth
+                and <uint8_t>keys.names[i][at.depth] == BACKSLASH):
+            return True
+    return False
+
+
+cdef void key_narrow(const Automaton* keys, KeyPosition* at, uint8_t byte) noexcept nogil:
+    # Among names [first, last) that agree up to depth: those with `byte` next.
+    cdef int32_t low = at.first, high = at.last, middle
+    cdef size_t depth = <size_t>at.depth
+    # A name that ends here sorts first.
+    while low < high:
+        middle = (low + high) // 2
+        if keys.names[middle].size() <= depth or <uint8_t>keys.names[middle][depth] < byte:
+            low = middle + 1
+        else:
+            high = middle
+    at.first = low
+    high = at.last
+    while low < high:
+        middle = (low + high) // 2
+        if keys.names[middle].size() <= depth or <uint8_t>keys.names[middle][depth] <= byte:
+            low = middle + 1
+        else:
+            high = middle
+    at.last = low
+    at.depth += 1
+
+
+cdef string key_spelling(int32_t c) noexcept nogil:
+    # The canonical spelling of a code point inside quotes.
+    cdef string out
+    cdef const char* hexdigits = "0123456789abcdef"
+    if c == QUOTE or c == BACKSLASH:
+        out.push_back(<char>BACKSLASH)
+        out.push_back(<char>c)
+    elif c < 0x20:
+        out.push_back(<char>BACKSLASH)
+        if c == 8:
+            out.push_back(98)
+        elif c == 9:
+            out.push_back(116)
+        elif c == 10:
+            out.push_back(110)
+        elif c == 12:
+            out.push_back(102)
+        elif c == 13:
+            out.push_back(114)
+        else:
+            out.push_back(117)
+            out.push_back(48)
+            out.push_back(48)
+            out.push_back(hexdigits[c >> 4])
+            out.push_back(hexdigits[c & 15])
+    elif c < 0x80:
+        out.push_back(<char>c)
+    elif c < 0x800:
+        out.push_back(<char>(0xC0 | (c >> 6)))
+        out.push_back(<char>(0x80 | (c & 63)))
+    elif c < 0x10000:
+        out.push_back(<char>(0xE0 | (c >> 12)))
+        out.push_back(<char>(0x80 | ((c >> 6) & 63)))
+        out.push_back(<char>(0x80 | (c & 63)))
+    else:
+        out.push_back(<char>(0xF0 | (c >> 18)))
+        out.push_back(<char>(0x80 | ((c >> 12) & 63)))
+        out.push_back(<char>(0x80 | ((c >> 6) & 63)))
+        out.push_back(<char>(0x80 | (c & 63)))
+    return out
+
+
+cdef int32_t key_code_point(const string& name, size_t at) noexcept nogil:
+    # The code point spelled canonically at name[at:].
+    cdef uint8_t c = <uint8_t>name[at]
+    cdef int32_t value
+    cdef size_t i
+    if c == BACKSLASH:
+        c = <uint8_t>name[at + 1]
+        if c == 98:
+            return 8
+        if c == 116:
+            return 9
+        if c == 110:
+            return 10
+        if c == 102:
+            return 12
+        if c == 114:
+            return 13
+        if c == 117:
+            value = 0
+            for i in range(at + 2, at + 6):
+                value = value * 16 + key_hex(<uint8_t>name[i])
+            return value
+        return c
+    if c < 0x80:
+        return c
+    if c < 0xE0:
+        return ((c & 31) << 6) | (<uint8_t>name[at + 1] & 63)
+    if c < 0xF0:
+        return ((c & 15) << 12) | ((<uint8_t>name[at + 1] & 63) << 6) | (<uint8_t>name[at + 2] & 63)
+    return (((c & 7) << 18) | ((<uint8_t>name[at + 1] & 63) << 12)
+            | ((<uint8_t>name[at + 2] & 63) << 6) | (<uint8_t>name[at + 3] & 63))
+
+
+cdef int32_t key_hex(uint8_t byte) noexcept nogil:
+    if 48 <= byte <= 57:
+        return byte - 48
+    if 97 <= byte <= 102:
+        return byte - 87
+    if 65 <= byte <= 70:
+        return byte - 55
+    return -1
+
+
+cdef cbool key_escape_fits(int32_t c, int32_t escape, uint32_t value) noexcept nogil:
+    # Whether code point c can still be spelled by an escape read so far (see KeyPosition).
+    cdef uint32_t first = <uint32_t>c, second = 0
+    cdef int32_t digits
+    if escape == 1:
+        return True
+    if c >= 0x10000:
+        first = 0xD800 + ((c - 0x10000) >> 10)
+        second = 0xDC00 + ((c - 0x10000) & 0x3FF)
+    if escape <= 6:
+        digits = escape - 2
+        return (first >> (16 - 4 * digits)) == value
+    if c < 0x10000:
+        return False
+    digits = escape - 8 if escape > 8 else 0
+    return first == (value >> 16) and (second >> (16 - 4 * digits)) == (value & 0xFFFF)
+
+
+cdef cbool key_escape_alive(const Automaton* keys, const KeyPosition* at) noexcept nogil:
+    # Whether some allowed name can still be spelled (other: any name, allowed or not).
+    cdef int32_t i
+    for i in range(at.first, at.last):
+        if at.other == 0 and not at.low <= keys.tags[i] <= at.high:
+            continue
+        if keys.names[i].size() > <size_t>at.depth:
+            if key_escape_fits(key_code_point(keys.names[i], at.depth), at.escape, at.value):
+                return True
+    return False
+
+
+cdef void key_read_code_point(const Automaton* keys, KeyPosition* at, int32_t c) noexcept nogil:
+    cdef string spelled = key_spelling(c)
+    cdef size_t i
+    at.escape = 0
+    at.value = 0
+    for i in range(spelled.size()):
+        key_narrow(keys, at, <uint8_t>spelled[i])
+
+
+cdef cbool key_read_escape(const Automaton* keys, KeyPosition* at, uint8_t byte) noexcept nogil:
+    # One byte of a backslash sequence; False when it cannot be one.
+    #   escape: 1 `\`, 2 `\u`, 3-6 digits (6: complete, a high surrogate), 7 `\`, 8 `\u`, 9-11 digits
+    cdef int32_t digit, c
+    cdef uint32_t low
+    if at.escape == 1:
+        if byte == 117:
+            at.escape = 2
+            at.value = 0
+            return True
+        if byte == QUOTE or byte == BACKSLASH or byte == 47:
+            c = byte
+        elif byte == 98:
+            c = 8
+        elif byte == 102:
+            c = 12
+        elif byte == 110:
+            c = 10
+        elif byte == 114:
+            c = 13
+        elif byte == 116:
+            c = 9
+        else:
+            return False
+        key_read_code_point(keys, at, c)
+        return True
+    if at.escape == 6:
+        at.escape = 7
+        at.value <<= 16
+        return byte == BACKSLASH
+    if at.escape == 7:
+        at.escape = 8
+        return byte == 117
+    digit = key_hex(byte)
+    if digit < 0:
+        return False
+    if at.escape <= 5:
+        at.value = at.value * 16 + digit
+        at.escape += 1
+        if at.escape == 6:
+            if 0xDC00 <= at.value <= 0xDFFF:
+                return False
+            if not 0xD800 <= at.value <= 0xDBFF:
+                key_read_code_point(keys, at, <int32_t>at.value)
+        return True
+    low = (at.value & 0xFFFF) * 16 + digit
+    at.value = (at.value & <uint32_t>0xFFFF0000) | low
+    at.escape += 1
+    if at.escape == 12:
+        if not 0xDC00 <= low <= 0xDFFF:
+            return False
+        c = <int32_t>(0x10000 + (((at.value >> 16) - 0xD800) << 10) + (low - 0xDC00))
+        key_read_code_point(keys, at, c)
+    return True
+
+
+cdef LexState* key_intern(Automaton* keys, KeyPosition* at, LexState* base) noexcept nogil:
+    cdef string key
+    cdef LexState* state
+    key.assign(<const char*>at, sizeof(KeyPosition))
+    key.append(<const char*>&base, sizeof(base))
+    found = keys.interned.find(key)
+    if found != keys.interned.end():
+        return keys.states[dereference(found).second]
+    if <int64_t>keys.states.size() >= keys.max_states:
+        keys.limit_reached[0] = True
+        return LEX_DEAD
+    state = lex_new_state(keys)
+    keys.interned[key] = state.id
+    state.key = at[0]
+    state.base = base
+    return state
+
+
+cdef LexState* key_start(Automaton* keys, int32_t low, int32_t high, cbool other) noexcept nogil:
+    # The start for tags low..high (and other keys); LEX_DEAD when nothing is allowed.
+    cdef KeyPosition at
+    memset(&at, 0, sizeof(at))
+    at.where = KEY_START
+    at.last = <int32_t>keys.names.size()
+    at.low = low
+    at.high = high
+    at.other = other
+    if not other and not key_any_allowed(keys, at.first, at.last, low, high):
+        return LEX_DEAD
+    return key_intern(keys, &at, keys.base.start if other else NULL)
+
+
+cdef LexState* key_on_other(Automaton* keys, KeyPosition* at, LexState* base) noexcept nogil:
+    if at.other == 0:
+        return LEX_DEAD
+    cdef KeyPosition lost
+    memset(&lost, 0, sizeof(lost))
+    lost.where = KEY_OTHER
+    lost.other = 1
+    cdef LexState* state = key_intern(keys, &lost, base)
+    if state != LEX_DEAD and base.tag != NO_TAG:
+        state.tag = keys.other_tag
+    return state
+
+
+cdef LexState* key_close(Automaton* keys, KeyPosition* at, LexState* base) noexcept nogil:
+    cdef LexState* state
+    cdef int32_t tag
+    if at.first < at.last and keys.names[at.first].size() == <size_t>at.depth:
+        tag = keys.tags[at.first]
+        if not at.low <= tag <= at.high:
+            return LEX_DEAD
+        memset(at, 0, sizeof(KeyPosition))
+        at.where = KEY_CLOSED
+        at.value = tag
+        state = key_intern(keys, at, NULL)
+        if state != LEX_DEAD:
+            state.tag = tag
+        return state
+    return key_on_other(keys, at, base)
+
+
+cdef LexState* key_next(LexState* state, uint8_t byte) noexcept nogil:
+    cdef Automaton* keys = state.automaton
+    cdef KeyPosition at = state.key
+    cdef LexState* base = NULL
+    if at.where == KEY_CLOSED:
+        return LEX_DEAD
+    if state.base != NULL:
+        base = lex_next(state.base, byte)
+        if base == LEX_DEAD:
+            return LEX_DEAD
+    if at.where == KEY_OTHER:
+        return key_on_other(keys, &at, base)
+    if at.where == KEY_START:
+        if byte != QUOTE:
+            return LEX_DEAD
+        at.where = KEY_BODY
+        return key_intern(keys, &at, base)
+    if at.escape == 0:
+        if byte == QUOTE:
+            return key_close(keys, &at, base)
+        if byte == BACKSLASH:
+            at.escape = 1
+        else:
+            key_narrow(keys, &at, byte)
+    elif not key_read_escape(keys, &at, byte):
+        return LEX_DEAD
+    if at.escape != 0:
+        if key_escape_alive(keys, &at):
+            return key_intern(keys, &at, base)
+    elif at.other == 1:
+        if at.first < at.last:
+            return key_intern(keys, &at, base)
+    elif key_any_allowed(keys, at.first, at.last, at.low, at.high):
+        return key_intern(keys, &at, base)
+    return key_on_other(keys, &at, base)

@@ -1,0 +1,304 @@
+# Matcher states and their masks.
+#
+# A matcher state is a set of threads (lexer state inside a lexeme, parser state where it began),
+# interned.  The thread whose lexer state is NULL stands at the start of a lexeme; there is at
+# most one, because everything that a byte completes is joined in one parser state.
+#
+# A mask is computed once per state: the union over threads of the lexer state's inside tokens,
+# and of the crossing tokens whose residual the following parser state accepts.
+
+cdef struct Thread:
+    LexState* lex
+    int32_t parser
+
+cdef cppclass Mask:
+    const LexMask* ref             # start from its bitset, when not NULL
+    vector[uint32_t] bits          # or from this one, when not empty
+    vector[int32_t] removed        # then clear these
+    vector[int32_t] added          # then set these
+
+cdef cppclass MatcherState:
+    vector[Thread] threads
+    cbool accepting
+    Mask* mask
+
+cdef cppclass Core:
+    # One compiled grammar on one vocabulary.
+    Program* program
+    const Trie* trie
+    size_t words                   # of a mask row
+    vector[int32_t] eos
+    vector[MatcherState*] states
+    unordered_map[string, int32_t] state_ids
+    unordered_map[int64_t, int32_t] token_edges   # (state << 32 | token) -> state or NO_STATE
+    vector[vector[Thread]] stack   # scratch of walks, by depth
+    int64_t mask_bytes
+
+
+cdef void core_free(Core* core) noexcept nogil:
+    cdef size_t i
+    for i in range(core.states.size()):
+        if core.states[i].mask != NULL:
+            del core.states[i].mask
+        del core.states[i]
+    parse_free(core.program)
+    del core
+
+
+cdef cbool thread_before(const Thread& a, const Thread& b) noexcept nogil:
+    return <uint64_t>a.lex < <uint64_t>b.lex or (a.lex == b.lex and a.parser < b.parser)
+
+
+cdef inline int32_t thread_follow(Core* core, LexState* lex, int32_t parser, int32_t joined,
+                                  vector[Thread]& out) noexcept nogil:
+    # Add a thread that has just read a byte; join what it completes.
+    cdef Thread thread
+    if lex == LEX_DEAD:
+        return joined
+    if lex.tag == NO_TAG or lex_goes_on(lex):
+        thread.lex = lex
+        thread.parser = parser
+        out.push_back(thread)
+    if lex.tag != NO_TAG:
+        return state_union(core.program, joined,
+                           state_goto(core.program, parser, lex.automaton, lex.tag))
+    return joined
+
+
+cdef void threads_step(Core* core, const vector[Thread]& threads, uint8_t byte,
+                       vector[Thread]& out) noexcept nogil:
+    # All threads over one byte; no threads are left when the byte is not allowed.
+    cdef size_t i, j
+    cdef int32_t joined = NO_STATE, parser
+    cdef ParserState* state
+    cdef Thread thread
+    out.clear()
+    for i in range(threads.size()):
+        parser = threads[i].parser
+        if threads[i].lex != NULL:
+            joined = thread_follow(core, lex_next(threads[i].lex, byte), parser, joined, out)
+            continue
+        state = core.program.states[parser]
+        if bits_has(state.first, byte):
+            for j in range(state.starts.size()):
+                joined = thread_follow(core, lex_next(state.starts[j], byte), parser, joined, out)
+    if joined != NO_STATE:
+        thread.lex = NULL
+        thread.parser = joined
+        out.push_back(thread)
+
+
+cdef int32_t matcher_intern(Core* core, vector[Thread]& threads) noexcept nogil:
+    cdef string key
+    cdef MatcherState* state
+    cdef size_t i, j = 0
+    if threads.empty():
+        return NO_STATE
+    sort(threads.begin(), threads.end(), &thread_before)
+    for i in range(threads.size()):
+        if j == 0 or threads[i].lex != threads[j - 1].lex or threads[i].parser != threads[j - 1].parser:
+            threads[j] = threads[i]
+            j += 1
+    threads.resize(j)
+    for i in range(threads.size()):
+        key.append(<const char*>&threads[i].lex, sizeof(LexState*))
+        key.append(<const char*>&threads[i].parser, sizeof(int32_t))
+    found = core.state_ids.find(key)
+    if found != core.state_ids.end():
+        return dereference(found).second
+    if <int64_t>core.states.size() >= core.program.max_states:
+        core.program.limit_reached = True
+        return NO_STATE
+    state = new MatcherState()
+    state.threads = threads
+    state.accepting = (threads[0].lex == NULL
+                       and core.program.states[threads[0].parser].complete)
+    state.mask = NULL
+    core.state_ids[key] = <int32_t>core.states.size()
+    core.states.push_back(state)
+    return <int32_t>core.states.size() - 1
+
+
+cdef int32_t matcher_start(Core* core) noexcept nogil:
+    cdef vector[Thread] threads
+    cdef Thread thread
+    thread.lex = NULL
+    thread.parser = state_start(core.program)
+    if thread.parser == NO_STATE:
+        return NO_STATE
+    threads.push_back(thread)
+    return matcher_intern(core, threads)
+
+
+cdef int32_t matcher_step_bytes(Core* core, int32_t id, const uint8_t* data, int64_t length) noexcept nogil:
+    # The state behind some bytes, or NO_STATE.
+    cdef vector[Thread] threads = core.states[id].threads
+    cdef vector[Thread] after
+    cdef int64_t i
+    for i in range(length):
+        threads_step(core, threads, data[i], after)
+        if after.empty():
+            return NO_STATE
+        threads.swap(after)
+    return matcher_intern(core, threads)
+
+
+# --- masks ----------------------------------------------------------------------------------
+
+cdef void mask_walk(Core* core, const ResidualView& view, int32_t parser,
+                    vector[int32_t]& added) noexcept nogil:
+    # Add the tokens of the residuals that `parser` accepts.
+    cdef const Trie* trie = view.trie
+    cdef uint32_t node = view.first
+    cdef size_t depth
+    cdef int32_t t
+    cdef Thread thread
+    thread.lex = NULL
+    thread.parser = parser
+    core.stack[0].clear()
+    core.stack[0].push_back(thread)
+    while node < view.last:
+        depth = <size_t>(trie.nodes[node].depth - view.depth)
+        threads_step(core, core.stack[depth - 1], trie.nodes[node].byte, core.stack[depth])
+        if core.stack[depth].empty():
+            node = trie.nodes[node].end
+            continue
+        for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
+            added.push_back(trie.tokens[t])
+        node += 1
+
+
+cdef void mask_add_crossing(Core* core, LexMask* mask, LexState* lex, int32_t parser,
+                            vector[int32_t]& added) noexcept nogil:
+    # `mask` is lex's own or that of its base automaton.
+    cdef size_t i = 0, j, count = mask.crossing.size()
+    cdef int32_t after = NO_STATE, tag, known = NO_TAG
+    while i < count:
+        j = i + 1
+        while (j < count and mask.crossing[j].tag == mask.crossing[i].tag
+                and mask.crossing[j].byte == mask.crossing[i].byte):
+            j += 1
+        if mask.crossing[i].tag != known:
+            known = mask.crossing[i].tag
+            tag = known if lex.base == NULL else lex.automaton.other_tag
+            after = state_goto(core.program, parser, lex.automaton, tag)
+        if after != NO_STATE and bits_has(core.program.states[after].first, mask.crossing[i].byte):
+            mask_walk(core, lexmask_residual(mask, i, j, core.trie), after, added)
+        i = j
+
+
+cdef void mask_add_overrides(Core* core, Mask* mask, LexMask* names, LexState* lex,
+                             int32_t parser) noexcept nogil:
+    # Tokens that complete a name are decided by what follows that member.
+    cdef ResidualView view
+    cdef Override override
+    cdef int32_t t, after
+    cdef const Trie* trie = core.trie
+    view.trie = trie
+    for override in names.overrides:
+        view.first = override.node + 1
+        view.last = trie.nodes[override.node].end
+        view.depth = trie.nodes[override.node].depth
+        for t in range(trie.nodes[override.node].token, trie.nodes[view.last].token):
+            mask.removed.push_back(trie.tokens[t])
+        if override.tag == NO_TAG:
+            continue
+        after = state_goto(core.program, parser, lex.automaton, override.tag)
+        if after != NO_STATE:
+            for t in range(trie.nodes[override.node].token, trie.nodes[view.first].token):
+                mask.added.push_back(trie.tokens[t])
+            mask_walk(core, view, after, mask.added)
+
+
+cdef void mask_flatten(Core* core, Mask* mask) noexcept nogil:
+    # Replace ref, removed and added by one bitset.
+    cdef int32_t t
+    if mask.bits.empty():
+        mask.bits.resize(core.words, 0)
+        if mask.ref != NULL:
+            memcpy(mask.bits.data(), mask.ref.bits.data(), core.words * 4)
+            mask.ref = NULL
+    for t in mask.removed:
+        mask.bits[t >> 5] &= ~((<uint32_t>1) << (t & 31))
+    for t in mask.added:
+        mask.bits[t >> 5] |= (<uint32_t>1) << (t & 31)
+    mask.removed.clear()
+    mask.added.clear()
+
+
+cdef void mask_add_thread(Core* core, Mask* mask, LexState* lex, int32_t parser) noexcept nogil:
+    cdef LexMask* own = lexmask_get(lex, core.trie, core.words)
+    cdef LexMask* base = own if own.ref == NULL else own.ref
+    cdef size_t i
+    cdef int32_t t
+    cdef Mask part
+    cdef vector[int32_t] crossed
+    if own.ref != NULL and not own.overrides.empty() and (
+            mask.ref != NULL or not mask.bits.empty() or not mask.added.empty()):
+        # Removals must not touch what other threads allow: compute apart, then join.
+        part.ref = NULL
+        mask_add_thread(core, &part, lex, parser)
+        mask_flatten(core, &part)
+        mask_flatten(core, mask)
+        for i in range(core.words):
+            mask.bits[i] |= part.bits[i]
+        return
+    if base.bits.empty():
+        for t in base.inside:
+            mask.added.push_back(t)
+    elif mask.ref == NULL and mask.bits.empty():
+        mask.ref = base
+    else:
+        mask_flatten(core, mask)
+        for i in range(core.words):
+            mask.bits[i] |= base.bits[i]
+    if own.overrides.empty():
+        mask_add_crossing(core, base, lex, parser, mask.added)
+    else:
+        mask_add_crossing(core, base, lex, parser, crossed)
+        mask_add_overrides(core, mask, own, lex, parser)
+        sort(mask.removed.begin(), mask.removed.end())
+        for t in crossed:
+            if not binary_search(mask.removed.begin(), mask.removed.end(), t):
+                mask.added.push_back(t)
+
+
+cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
+    cdef MatcherState* state = core.states[id]
+    cdef Mask* mask = state.mask
+    cdef ParserState* parser
+    cdef size_t i, j
+    cdef int32_t t
+    if mask != NULL:
+        return mask
+    mask = new Mask()
+    mask.ref = NULL
+    for i in range(state.threads.size()):
+        if state.threads[i].lex != NULL:
+            mask_add_thread(core, mask, state.threads[i].lex, state.threads[i].parser)
+        else:
+            parser = core.program.states[state.threads[i].parser]
+            for j in range(parser.starts.size()):
+                mask_add_thread(core, mask, parser.starts[j], state.threads[i].parser)
+    if state.accepting:
+        for t in core.eos:
+            mask.added.push_back(t)
+    sort(mask.added.begin(), mask.added.end())
+    core.mask_bytes += (mask.bits.size() + mask.added.size() + mask.removed.size()) * 4
+    state.mask = mask
+    return mask
+
+
+cdef void mask_write(const Core* core, Mask* mask, uint32_t* row) noexcept nogil:
+    # Expand into a row of `core.words` words.
+    cdef int32_t t
+    if mask.ref != NULL:
+        memcpy(row, mask.ref.bits.data(), core.words * 4)
+    elif not mask.bits.empty():
+        memcpy(row, mask.bits.data(), core.words * 4)
+    else:
+        memset(row, 0, core.words * 4)
+    for t in mask.removed:
+        row[t >> 5] &= ~((<uint32_t>1) << (t & 31))
+    for t in mask.added:
+        row[t >> 5] |= (<uint32_t>1) << (t & 31)

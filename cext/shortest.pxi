@@ -1,0 +1,372 @@
+# Forced bytes and shortest completions.
+#
+# Costs are in bytes.  A rule's cost is that of its shortest text; costs of rules are found
+# together by relaxation, those of stack nodes on demand.  The completion is then spelled out
+# byte by byte, always along a cheapest continuation.
+
+cdef enum:
+    UNREACHED = 1000000000
+    FORCED_LIMIT = 65536           # bytes reported by one call
+
+cdef cppclass Costs:
+    vector[int32_t] rules
+    unordered_map[int32_t, int32_t] nodes      # stack node -> bytes after its rule ends
+    unordered_map[int64_t, int32_t] lexemes    # LexState* -> bytes of the shortest match from it
+
+
+cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool* found) noexcept nogil:
+    # The shortest bytes from `start` to a state that accepts `tag` (NO_TAG: anything), breadth
+    # first.  `out` is appended to.
+    cdef vector[LexState*] queue
+    cdef vector[pair[int32_t, uint8_t]] origin
+    cdef unordered_map[int64_t, char] seen
+    cdef vector[uint8_t] reversed_path
+    cdef const uint64_t* first
+    cdef LexState* target
+    cdef size_t head = 0
+    cdef int32_t byte, at
+    found[0] = False
+    queue.push_back(start)
+    origin.push_back(pair[int32_t, uint8_t](-1, 0))
+    seen[<int64_t>start] = 1
+    while head < queue.size():
+        first = lex_first(queue[head])
+        for byte in range(256):
+            if not bits_has(first, <uint8_t>byte):
+                continue
+            target = lex_next(queue[head], <uint8_t>byte)
+            if target == LEX_DEAD or seen.count(<int64_t>target):
+                continue
+            seen[<int64_t>target] = 1
+            queue.push_back(target)
+            origin.push_back(pair[int32_t, uint8_t](<int32_t>head, <uint8_t>byte))
+            if target.tag != NO_TAG and (tag == NO_TAG or target.tag == tag):
+                found[0] = True
+                at = <int32_t>queue.size() - 1
+                while at > 0:
+                    reversed_path.push_back(origin[at].second)
+                    at = origin[at].first
+                while not reversed_path.empty():
+                    out.push_back(reversed_path.back())
+                    reversed_path.pop_back()
+                return
+        head += 1
+
+
+cdef int32_t cost_lexeme(Costs* costs, LexState* start) noexcept nogil:
+    cdef vector[uint8_t] path
+    cdef cbool found = False
+    known = costs.lexemes.find(<int64_t>start)
+    if known != costs.lexemes.end():
+        return dereference(known).second
+    lex_shortest(start, NO_TAG, path, &found)
+    costs.lexemes[<int64_t>start] = <int32_t>path.size() if found else UNREACHED
+    return costs.lexemes[<int64_t>start]
+
+
+cdef inline int32_t cost_add(int64_t a, int64_t b) noexcept nogil:
+    return <int32_t>(a + b) if a + b < UNREACHED else UNREACHED
+
+
+cdef int32_t cost_record_from(Program* program, Costs* costs, int32_t index, int32_t position,
+                              int32_t members) noexcept nogil:
+    # What required members from `position` on and the closing cost; `members` came before.
+    cdef RecordDef* record = &program.records[index]
+    cdef int32_t i, total = 0, comma = cost_lexeme(costs, program.automata[record.comma].start)
+    cdef int32_t colon = cost_lexeme(costs, program.automata[record.colon].start)
+    i = record.next_required[position]
+    while i < record.count:
+        if members > 0:
+            total = cost_add(total, comma)
+        total = cost_add(total, record.key_bytes[i] + colon)
+        total = cost_add(total, costs.rules[record.values[i]])
+        members += 1
+        i = record.next_required[i + 1]
+    if members > 0:
+        return cost_add(total, cost_lexeme(costs, program.automata[record.close].start))
+    return cost_add(total, cost_lexeme(costs, program.automata[record.close_empty].start))
+
+
+cdef int32_t cost_record_local(Program* program, Costs* costs, Local* local) noexcept nogil:
+    # A record from any of its phases to its end.
+    cdef RecordDef* record = &program.records[local.index]
+    cdef int32_t i = local.count, best, key, rest
+    cdef int32_t after = i if i == record.count else i + 1
+    if local.phase == RECORD_OPEN:
+        return cost_add(cost_lexeme(costs, program.automata[record.open].start),
+                        cost_record_from(program, costs, local.index, 0, 0))
+    if local.phase == RECORD_FIRST_KEY and record.next_required[0] == record.count:
+        return cost_lexeme(costs, program.automata[record.close_empty].start)
+    if local.phase == RECORD_AFTER:
+        return cost_record_from(program, costs, local.index, i, 1)
+    if local.phase == RECORD_DONE:
+        return 0
+    if local.phase in (RECORD_COLON, RECORD_VALUE):
+        rest = costs.rules[record.other_value if i == record.count else record.values[i]]
+        rest = cost_add(rest, cost_record_from(program, costs, local.index, after, 1))
+        if local.phase == RECORD_COLON:
+            rest = cost_add(rest, cost_lexeme(costs, program.automata[record.colon].start))
+        return rest
+    # A key is due: the next required one, or the cheapest member allowed here.
+    best = UNREACHED
+    for key in range(i, record.count):
+        rest = cost_add(record.key_bytes[key] + cost_lexeme(costs, program.automata[record.colon].start),
+                        costs.rules[record.values[key]])
+        rest = cost_add(rest, cost_record_from(program, costs, local.index, key + 1, 1))
+        if rest < best:
+            best = rest
+        if key == record.next_required[i]:
+            break
+    if record.next_required[i] == record.count and record.other_value >= 0:
+        rest = cost_add(record.other_key_bytes + cost_lexeme(costs, program.automata[record.colon].start),
+                        costs.rules[record.other_value])
+        rest = cost_add(rest, cost_lexeme(costs, program.automata[record.close].start))
+        if rest < best:
+            best = rest
+    return best
+
+
+cdef int32_t cost_plain(Program* program, Costs* costs, int32_t state) noexcept nogil:
+    # Shortest way through a rule body: Dijkstra over its plain states.
+    cdef vector[int32_t] states, distance
+    cdef vector[char] done
+    cdef unordered_map[int32_t, int32_t] index
+    cdef size_t i, best
+    cdef int32_t at, target, weight
+    states.push_back(state)
+    distance.push_back(0)
+    done.push_back(0)
+    index[state] = 0
+    while True:
+        best = states.size()
+        for i in range(states.size()):
+            if not done[i] and (best == states.size() or distance[i] < distance[best]):
+                best = i
+        if best == states.size() or distance[best] >= UNREACHED:
+            return UNREACHED
+        at = states[best]
+        done[best] = 1
+        if program.plain_final[at]:
+            return distance[best]
+        for i in range(program.plain_terms[at].size() + program.plain_calls[at].size()):
+            if i < program.plain_terms[at].size():
+                target = program.plain_terms[at][i].target
+                weight = cost_lexeme(costs, program.automata[program.plain_terms[at][i].automaton].start)
+            else:
+                target = program.plain_calls[at][i - program.plain_terms[at].size()].back
+                weight = costs.rules[program.plain_calls[at][i - program.plain_terms[at].size()].rule]
+            weight = cost_add(distance[best], weight)
+            if index.count(target) == 0:
+                index[target] = <int32_t>states.size()
+                states.push_back(target)
+                distance.push_back(weight)
+                done.push_back(0)
+            elif weight < distance[index[target]]:
+                distance[index[target]] = weight
+
+
+cdef int32_t cost_repeated(Program* program, Costs* costs, const RepeatedDef& repeated, int32_t count) noexcept nogil:
+    cdef int64_t total = 0
+    if count >= repeated.low:
+        return 0
+    if count == 0:
+        total = costs.rules[repeated.first]
+        count = 1
+    return cost_add(total, <int64_t>costs.rules[repeated.rest] * (repeated.low - count)
+                    if repeated.low > count else 0)
+
+
+cdef int32_t cost_local(Program* program, Costs* costs, int32_t id) noexcept nogil:
+    # Bytes from a local state to the end of its rule.
+    cdef Local* local = program.locals[id]
+    if local.kind == LOCAL_PLAIN:
+        return cost_plain(program, costs, local.index)
+    if local.kind == LOCAL_REPEATED:
+        return cost_repeated(program, costs, program.repeated[local.index], local.count)
+    return cost_record_local(program, costs, local)
+
+
+cdef void costs_fill_rules(Program* program, Costs* costs) noexcept nogil:
+    # Relax until nothing changes; a rule's shortest text never needs the rule itself.
+    cdef cbool changed = True
+    cdef int32_t rule, cost
+    costs.rules.assign(program.rules.size(), UNREACHED)
+    while changed:
+        changed = False
+        for rule in range(<int32_t>program.rules.size()):
+            cost = cost_local(program, costs, parse_rule_start(program, rule))
+            if cost < costs.rules[rule]:
+                costs.rules[rule] = cost
+                changed = True
+
+
+cdef int32_t cost_node(Program* program, Costs* costs, int32_t start) noexcept nogil:
+    # Bytes needed once the rule on top has ended; without recursion, stacks can be deep.
+    cdef vector[int32_t] work
+    cdef int32_t node, best, below
+    cdef cbool ready
+    cdef Return back
+    work.push_back(start)
+    while not work.empty():
+        node = work.back()
+        ready = True
+        best = UNREACHED
+        if costs.nodes.count(node) and costs.nodes[node] != UNREACHED:
+            work.pop_back()
+            continue
+        for back in program.nodes[node].returns:
+            if back.local == ACCEPT:
+                best = 0
+                continue
+            if costs.nodes.count(back.node) == 0:
+                if ready:
+                    costs.nodes[node] = UNREACHED      # in progress: cuts cycles
+                    ready = False
+                work.push_back(back.node)
+                continue
+            below = cost_add(cost_local(program, costs, back.local), costs.nodes[back.node])
+            if below < best:
+                best = below
+        if ready:
+            costs.nodes[node] = best
+            work.pop_back()
+    return costs.nodes[start]
+
+
+cdef int32_t cost_parser(Program* program, Costs* costs, int32_t id) noexcept nogil:
+    cdef int32_t best = UNREACHED, cost
+    cdef Item item
+    if program.states[id].complete:
+        return 0
+    for item in program.states[id].items:
+        cost = cost_add(cost_local(program, costs, item.local), cost_node(program, costs, item.node))
+        if cost < best:
+            best = cost
+    return best
+
+
+cdef void shortest_try(Core* core, Costs* costs, LexState* lex, int32_t parser, int32_t tag,
+                       vector[uint8_t]& path, int32_t* best, int32_t* best_after,
+                       vector[uint8_t]& best_path) noexcept nogil:
+    # Keep `path`, which matches `lex` with `tag`, when it leads to a cheaper completion.
+    cdef int32_t after = state_goto(core.program, parser, lex.automaton, tag)
+    cdef int32_t cost
+    if after == NO_STATE:
+        return
+    cost = cost_add(<int64_t>path.size(), cost_parser(core.program, costs, after))
+    if cost < best[0]:
+        best[0] = cost
+        best_after[0] = after
+        best_path = path
+
+
+cdef void shortest_try_lexeme(Core* core, Costs* costs, LexState* lex, int32_t parser,
+                              int32_t* best, int32_t* best_after,
+                              vector[uint8_t]& best_path) noexcept nogil:
+    cdef vector[uint8_t] path
+    cdef Automaton* keys = lex.automaton
+    cdef cbool found = False
+    cdef int32_t i
+    cdef size_t j
+    if keys.kind == KIND_NFA:
+        lex_shortest(lex, NO_TAG, path, &found)
+        if found:
+            shortest_try(core, costs, lex, parser, 0, path, best, best_after, best_path)
+        return
+    if lex.key.where in (KEY_START, KEY_BODY) and lex.key.escape == 0:
+        for i in range(lex.key.first, lex.key.last):
+            if not lex.key.low <= keys.tags[i] <= lex.key.high:
+                continue
+            path.clear()
+            if lex.key.where == KEY_START:
+                path.push_back(QUOTE)
+            for j in range(<size_t>lex.key.depth, keys.names[i].size()):
+                path.push_back(<uint8_t>keys.names[i][j])
+            path.push_back(QUOTE)
+            shortest_try(core, costs, lex, parser, keys.tags[i], path, best, best_after, best_path)
+    elif lex.key.where == KEY_BODY:
+        lex_shortest(lex, NO_TAG, path, &found)
+        if found:
+            shortest_try(core, costs, lex, parser, lex_tag_behind(lex, path), path, best,
+                         best_after, best_path)
+    if lex.key.other == 1:
+        path.clear()
+        found = False
+        lex_shortest(lex, keys.other_tag, path, &found)
+        if found:
+            shortest_try(core, costs, lex, parser, keys.other_tag, path, best, best_after, best_path)
+
+
+cdef int32_t lex_tag_behind(LexState* lex, const vector[uint8_t]& path) noexcept nogil:
+    cdef size_t i
+    for i in range(path.size()):
+        lex = lex_next(lex, path[i])
+    return lex.tag
+
+
+cdef cbool shortest_bytes(Core* core, Costs* costs, int32_t id, vector[uint8_t]& out) noexcept nogil:
+    # Append the shortest completion; False when there is none (the engine never lets that happen).
+    cdef Thread thread
+    cdef vector[uint8_t] path
+    cdef int32_t best = UNREACHED, after = NO_STATE, previous
+    cdef size_t j
+    cdef ParserState* state
+    if core.states[id].accepting:
+        return True
+    if costs.rules.empty():
+        costs_fill_rules(core.program, costs)
+    for thread in core.states[id].threads:
+        if thread.lex != NULL:
+            shortest_try_lexeme(core, costs, thread.lex, thread.parser, &best, &after, path)
+            continue
+        state = core.program.states[thread.parser]
+        for j in range(state.starts.size()):
+            shortest_try_lexeme(core, costs, state.starts[j], thread.parser, &best, &after, path)
+    previous = UNREACHED
+    while after != NO_STATE and best < previous:
+        out.insert(out.end(), path.begin(), path.end())
+        state = core.program.states[after]
+        if state.complete:
+            return True
+        previous = best
+        best = UNREACHED
+        thread.parser = after
+        for j in range(state.starts.size()):
+            shortest_try_lexeme(core, costs, state.starts[j], thread.parser, &best, &after, path)
+    return False
+
+
+cdef void forced_bytes(Core* core, int32_t id, vector[uint8_t]& out) noexcept nogil:
+    # Bytes that every completion begins with, up to escaped spellings of the same keys.
+    cdef vector[Thread] threads = core.states[id].threads
+    cdef vector[Thread] after
+    cdef uint64_t first[4]
+    cdef size_t i, j
+    cdef int32_t byte, found
+    cdef ParserState* state
+    while out.size() < FORCED_LIMIT:
+        memset(first, 0, 32)
+        for i in range(threads.size()):
+            if threads[i].lex != NULL:
+                lex_first(threads[i].lex)
+                for j in range(4):
+                    first[j] |= threads[i].lex.forced_first[j]
+            else:
+                state = core.program.states[threads[i].parser]
+                if state.complete:
+                    return
+                for j in range(4):
+                    first[j] |= state.first[j]
+        found = -1
+        for byte in range(256):
+            if bits_has(first, <uint8_t>byte):
+                if found >= 0:
+                    return
+                found = byte
+        if found < 0:
+            return
+        threads_step(core, threads, <uint8_t>found, after)
+        if after.empty():
+            return
+        out.push_back(<uint8_t>found)
+        threads.swap(after)

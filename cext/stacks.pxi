@@ -1,0 +1,402 @@
+# Stacks and parser states: the closure over calls and returns at one text position.
+#
+# A *stack node* is a set of return addresses (local state, node below), interned by content, so
+# equal stacks are one number however they came about.  A *parser state* is the set of (local
+# state, node) pairs that wait for a lexeme.  Rules called at the same position become nodes
+# together (an Earley column); a left-recursive rule's node refers to itself, and such a cycle is
+# interned as a whole.  A call in tail position passes the caller's return addresses on, so
+# right recursion does not grow the stack.
+
+cdef struct ColumnItem:
+    int32_t local
+    int32_t node           # >= 0: stack node; < 0: -1 - index of a rule called in this column
+
+cdef cppclass Column:
+    vector[int32_t] rules                  # called here
+    unordered_map[int32_t, int32_t] index  # rule -> position in `rules`
+    vector[vector[Return]] returns         # by position; Return.node as in ColumnItem
+    vector[int32_t] resolved               # stack node, or NO_STATE
+    vector[ColumnItem] kept
+    vector[ColumnItem] work
+    unordered_map[int64_t, char] seen
+    cbool complete
+
+
+cdef cbool return_before(const Return& a, const Return& b) noexcept nogil:
+    return a.local < b.local or (a.local == b.local and a.node < b.node)
+
+
+cdef cbool item_before(const Item& a, const Item& b) noexcept nogil:
+    return a.local < b.local or (a.local == b.local and a.node < b.node)
+
+
+cdef void returns_normalize(vector[Return]& returns) noexcept nogil:
+    # Sorted, each once.
+    cdef size_t i, j = 0
+    sort(returns.begin(), returns.end(), &return_before)
+    for i in range(returns.size()):
+        if j == 0 or returns[i].local != returns[j - 1].local or returns[i].node != returns[j - 1].node:
+            returns[j] = returns[i]
+            j += 1
+    returns.resize(j)
+
+
+cdef int32_t node_intern(Program* program, vector[Return]& returns) noexcept nogil:
+    cdef string key
+    cdef StackNode* node
+    returns_normalize(returns)
+    key.push_back(78)
+    key.append(<const char*>returns.data(), returns.size() * sizeof(Return))
+    found = program.node_ids.find(key)
+    if found != program.node_ids.end():
+        return dereference(found).second
+    node = new StackNode()
+    node.returns = returns
+    program.node_ids[key] = <int32_t>program.nodes.size()
+    program.nodes.push_back(node)
+    return <int32_t>program.nodes.size() - 1
+
+
+cdef int32_t node_union(Program* program, int32_t a, int32_t b) noexcept nogil:
+    cdef vector[Return] returns
+    cdef size_t i
+    if a == b:
+        return a
+    for i in range(program.nodes[a].returns.size()):
+        returns.push_back(program.nodes[a].returns[i])
+    for i in range(program.nodes[b].returns.size()):
+        returns.push_back(program.nodes[b].returns[i])
+    return node_intern(program, returns)
+
+
+# --- columns --------------------------------------------------------------------------------
+
+cdef void column_push(Column* column, int32_t local, int32_t node) noexcept nogil:
+    cdef int64_t key = (<int64_t>local << 32) | <uint32_t>node
+    cdef ColumnItem item
+    if column.seen.count(key) == 0:
+        column.seen[key] = 1
+        item.local = local
+        item.node = node
+        column.work.push_back(item)
+
+
+cdef void column_call(Program* program, Column* column, ColumnItem item, Call call) noexcept nogil:
+    cdef int32_t position
+    cdef size_t i
+    cdef Return back
+    cdef vector[Return] none
+    found = column.index.find(call.rule)
+    if found == column.index.end():
+        position = <int32_t>column.rules.size()
+        column.index[call.rule] = position
+        column.rules.push_back(call.rule)
+        column.returns.push_back(none)
+        column.resolved.push_back(NO_STATE)
+        column_push(column, parse_rule_start(program, call.rule), -1 - position)
+    else:
+        position = dereference(found).second
+    if item.node >= 0 and parse_expand(program, call.back).pure_final:
+        for i in range(program.nodes[item.node].returns.size()):
+            column.returns[position].push_back(program.nodes[item.node].returns[i])
+    else:
+        back.local = call.back
+        back.node = item.node
+        column.returns[position].push_back(back)
+    if program.rules[call.rule].nullable:
+        column_push(column, call.back, item.node)
+
+
+cdef void column_return(Program* program, Column* column, int32_t node) noexcept nogil:
+    cdef size_t i
+    cdef Return back
+    if node < 0:
+        return
+    for i in range(program.nodes[node].returns.size()):
+        back = program.nodes[node].returns[i]
+        if back.local == ACCEPT:
+            column.complete = True
+        else:
+            column_push(column, back.local, back.node)
+
+
+cdef void column_close(Program* program, Column* column) noexcept nogil:
+    # A nullable rule that ends where it was called needs no return: its caller went on already.
+    cdef ColumnItem item
+    cdef Local* local
+    cdef size_t i
+    while not column.work.empty():
+        item = column.work.back()
+        column.work.pop_back()
+        local = parse_expand(program, item.local)
+        if not local.terms.empty():
+            column.kept.push_back(item)
+        if local.final:
+            column_return(program, column, item.node)
+        for i in range(local.calls.size()):
+            column_call(program, column, item, local.calls[i])
+
+
+cdef cbool column_try_resolve(Program* program, Column* column, size_t position) noexcept nogil:
+    # Intern a called rule's node when everything below it is interned.  A return address that
+    # would only return again is replaced by where it leads.
+    cdef vector[Return] returns
+    cdef Return back
+    cdef size_t i, j
+    cdef int32_t node
+    for i in range(column.returns[position].size()):
+        back = column.returns[position][i]
+        if back.node < 0:
+            node = column.resolved[-1 - back.node]
+            if node == NO_STATE:
+                return False
+            if parse_expand(program, back.local).pure_final:
+                for j in range(program.nodes[node].returns.size()):
+                    returns.push_back(program.nodes[node].returns[j])
+                continue
+            back.node = node
+        returns.push_back(back)
+    column.resolved[position] = node_intern(program, returns)
+    return True
+
+
+cdef void column_reach(Column* column, size_t start, vector[char]& reached) noexcept nogil:
+    # The unresolved rules that `start` returns to, directly or not.
+    cdef vector[size_t] work
+    cdef size_t at, i, target
+    work.push_back(start)
+    while not work.empty():
+        at = work.back()
+        work.pop_back()
+        for i in range(column.returns[at].size()):
+            if column.returns[at][i].node < 0:
+                target = <size_t>(-1 - column.returns[at][i].node)
+                if column.resolved[target] == NO_STATE and not reached[target]:
+                    reached[target] = 1
+                    work.push_back(target)
+
+
+cdef void column_intern_cycle(Program* program, Column* column, vector[size_t]& members) noexcept nogil:
+    # Left recursion: nodes that refer to each other, interned by their joint content.
+    cdef string key
+    cdef vector[pair[int32_t, size_t]] order
+    cdef vector[vector[Return]] contents
+    cdef unordered_map[int32_t, int32_t] local_index
+    cdef vector[Return] returns
+    cdef Return back
+    cdef StackNode* node
+    cdef size_t i, j
+    cdef int32_t base, target
+    for i in range(members.size()):
+        order.push_back(pair[int32_t, size_t](column.rules[members[i]], members[i]))
+    sort(order.begin(), order.end())
+    for i in range(order.size()):
+        local_index[<int32_t>order[i].second] = <int32_t>i
+    for i in range(order.size()):
+        returns.clear()
+        for j in range(column.returns[order[i].second].size()):
+            back = column.returns[order[i].second][j]
+            if back.node < 0:
+                target = -1 - back.node
+                if column.resolved[target] != NO_STATE:
+                    back.node = column.resolved[target]
+                else:
+                    back.node = -1 - local_index[target]
+            returns.push_back(back)
+        returns_normalize(returns)
+        contents.push_back(returns)
+        key.push_back(67)
+        target = <int32_t>returns.size()
+        key.append(<const char*>&order[i].first, sizeof(int32_t))
+        key.append(<const char*>&target, sizeof(int32_t))
+        key.append(<const char*>returns.data(), returns.size() * sizeof(Return))
+    found = program.node_ids.find(key)
+    if found != program.node_ids.end():
+        base = dereference(found).second
+    else:
+        base = <int32_t>program.nodes.size()
+        program.node_ids[key] = base
+        for i in range(contents.size()):
+            node = new StackNode()
+            node.returns = contents[i]
+            for j in range(node.returns.size()):
+                if node.returns[j].node < 0:
+                    node.returns[j].node = base + (-1 - node.returns[j].node)
+            program.nodes.push_back(node)
+    for i in range(order.size()):
+        column.resolved[order[i].second] = base + <int32_t>i
+
+
+cdef cbool column_resolve_cycle(Program* program, Column* column) noexcept nogil:
+    # Find a cycle that depends on nothing unresolved outside itself.
+    cdef vector[char] reached, back
+    cdef vector[size_t] members
+    cdef size_t start, other
+    cdef cbool closed
+    for start in range(column.rules.size()):
+        if column.resolved[start] != NO_STATE:
+            continue
+        reached.assign(column.rules.size(), 0)
+        column_reach(column, start, reached)
+        if not reached[start]:
+            continue
+        closed = True
+        members.clear()
+        for other in range(column.rules.size()):
+            if reached[other]:
+                back.assign(column.rules.size(), 0)
+                column_reach(column, other, back)
+                closed = closed and back[start]
+                members.push_back(other)
+        if closed:
+            column_intern_cycle(program, column, members)
+            return True
+    return False
+
+
+cdef void column_resolve(Program* program, Column* column) noexcept nogil:
+    cdef cbool progress = True
+    cdef size_t i
+    while progress:
+        progress = False
+        for i in range(column.rules.size()):
+            if column.resolved[i] == NO_STATE and column_try_resolve(program, column, i):
+                progress = True
+        if not progress:
+            progress = column_resolve_cycle(program, column)
+
+
+# --- parser states --------------------------------------------------------------------------
+
+cdef void state_finish(ParserState* state, Program* program) noexcept nogil:
+    # The lexemes waited for, each once, and the bytes that they can begin with.
+    cdef size_t i, j, k
+    cdef Local* local
+    cdef cbool known
+    cdef const uint64_t* first
+    memset(state.first, 0, 32)
+    for i in range(state.items.size()):
+        local = parse_expand(program, state.items[i].local)
+        for j in range(local.terms.size()):
+            known = False
+            for k in range(state.starts.size()):
+                known = known or state.starts[k] == local.terms[j]
+            if not known:
+                state.starts.push_back(local.terms[j])
+                first = lex_first(local.terms[j])
+                for k in range(4):
+                    state.first[k] |= first[k]
+
+
+cdef int32_t state_intern(Program* program, vector[Item]& items, cbool complete) noexcept nogil:
+    # Items of the same local state are merged: their stacks become one set.
+    cdef vector[Item] merged
+    cdef size_t i
+    cdef string key
+    cdef ParserState* state
+    sort(items.begin(), items.end(), &item_before)
+    for i in range(items.size()):
+        if not merged.empty() and merged.back().local == items[i].local:
+            merged.back().node = node_union(program, merged.back().node, items[i].node)
+        else:
+            merged.push_back(items[i])
+    key.assign(<const char*>merged.data(), merged.size() * sizeof(Item))
+    key.push_back(complete)
+    found = program.state_ids.find(key)
+    if found != program.state_ids.end():
+        return dereference(found).second
+    if <int64_t>program.states.size() >= program.max_states:
+        program.limit_reached = True
+        return NO_STATE
+    state = new ParserState()
+    state.items.swap(merged)
+    state.complete = complete
+    state_finish(state, program)
+    program.state_ids[key] = <int32_t>program.states.size()
+    program.states.push_back(state)
+    return <int32_t>program.states.size() - 1
+
+
+cdef int32_t state_from_kernel(Program* program, const vector[Item]& kernel) noexcept nogil:
+    cdef Column column
+    cdef vector[Item] items
+    cdef Item item
+    cdef size_t i
+    column.complete = False
+    for i in range(kernel.size()):
+        column_push(&column, kernel[i].local, kernel[i].node)
+    column_close(program, &column)
+    if column.kept.empty() and not column.complete:
+        return NO_STATE
+    column_resolve(program, &column)
+    for i in range(column.kept.size()):
+        item.local = column.kept[i].local
+        item.node = column.kept[i].node
+        if item.node < 0:
+            item.node = column.resolved[-1 - item.node]
+        items.push_back(item)
+    return state_intern(program, items, column.complete)
+
+
+cdef int32_t state_start(Program* program) noexcept nogil:
+    cdef vector[Item] kernel
+    cdef vector[Return] returns
+    cdef Return accept
+    cdef Item item
+    accept.local = ACCEPT
+    accept.node = 0
+    returns.push_back(accept)
+    item.local = parse_rule_start(program, program.start_rule)
+    item.node = node_intern(program, returns)
+    kernel.push_back(item)
+    return state_from_kernel(program, kernel)
+
+
+cdef int32_t state_goto(Program* program, int32_t id, const Automaton* automaton,
+                        int32_t tag) noexcept nogil:
+    # The parser state behind a lexeme, or NO_STATE.
+    cdef ParserState* state = program.states[id]
+    cdef int64_t move = (<int64_t>automaton.uid << 32) | <uint32_t>tag
+    cdef vector[Item] kernel
+    cdef vector[int32_t] locals
+    cdef Item item
+    cdef size_t i, j
+    cdef int32_t target
+    found = state.moves.find(move)
+    if found != state.moves.end():
+        return dereference(found).second
+    for i in range(state.items.size()):
+        locals.clear()
+        parse_advance(program, state.items[i].local, automaton, tag, locals)
+        for j in range(locals.size()):
+            item.local = locals[j]
+            item.node = state.items[i].node
+            kernel.push_back(item)
+    target = state_from_kernel(program, kernel) if not kernel.empty() else NO_STATE
+    state.moves[move] = target
+    return target
+
+
+cdef int32_t state_union(Program* program, int32_t a, int32_t b) noexcept nogil:
+    cdef int64_t key
+    cdef vector[Item] items
+    cdef size_t i
+    cdef int32_t union_id
+    if a == b or b == NO_STATE:
+        return a
+    if a == NO_STATE:
+        return b
+    if a > b:
+        a, b = b, a
+    key = (<int64_t>a << 32) | b
+    found = program.unions.find(key)
+    if found != program.unions.end():
+        return dereference(found).second
+    for i in range(program.states[a].items.size()):
+        items.push_back(program.states[a].items[i])
+    for i in range(program.states[b].items.size()):
+        items.push_back(program.states[b].items[i])
+    union_id = state_intern(program, items,
+                            program.states[a].complete or program.states[b].complete)
+    program.unions[key] = union_id
+    return union_id

@@ -1,0 +1,14 @@
+"""The extension module; everything else is in pyproject.toml."""
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+core = Extension(
+    "maskwright._core",
+    ["cext/_core.pyx"],
+    language="c++",
+    extra_compile_args=["-O3", "-std=c++17", "-g0"],
+    depends=[],
+)
+
+setup(ext_modules=cythonize([core], include_path=["cext"]))

@@ -1,0 +1,102 @@
+"""Sources -> compiled grammars: the order of the steps, from the front-end to the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from maskwright._core import CompiledCore, Matcher
+from maskwright.engine_cache import engine_for
+from maskwright.errors import GrammarError
+from maskwright.frontends import json_schema as json_schema_frontend
+from maskwright.frontends.json_schema import SchemaOptions
+from maskwright.frontends.python_types import python_type_to_schema
+from maskwright.grammar import Grammar
+from maskwright.limits import DEFAULT_LIMITS, Limits
+from maskwright.lowering import lower
+from maskwright.passes.prune import prune
+from maskwright.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class JsonSchema:
+    """A JSON Schema as a source for ``compile``: a dict, a bool, or JSON text; options as in
+    ``compile_json_schema``."""
+
+    schema: dict[str, Any] | bool | str
+    property_order: str = "schema"
+    whitespace: str = "flexible"
+    formats: str = "assert"
+
+
+class CompiledGrammar:
+    """A language bound to a vocabulary: immutable, and shared by any number of matchers."""
+
+    def __init__(self, core: CompiledCore, vocabulary: Vocabulary) -> None:
+        self._core = core
+        self.vocabulary = vocabulary
+
+    def matcher(self) -> Matcher:
+        """A new matcher at the start of the text."""
+        return Matcher(self._core)
+
+    @property
+    def statistics(self) -> dict[str, int]:
+        """Counts of interned states, and bytes of cached masks."""
+        return self._core.statistics
+
+    def __repr__(self) -> str:
+        return f"CompiledGrammar({self.vocabulary!r})"
+
+
+def compile(source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS) -> CompiledGrammar:
+    """Compile any supported source: ``JsonSchema``, or a Python type (pydantic model, dataclass,
+    TypedDict, Literal, Enum, int, list[...]; needs pydantic).
+
+    Raises the errors of ``compile_json_schema``; ``GrammarError`` for a source of another kind.
+    """
+    if isinstance(source, JsonSchema):
+        return compile_json_schema(
+            source.schema,
+            vocabulary,
+            property_order=source.property_order,
+            whitespace=source.whitespace,
+            formats=source.formats,
+            limits=limits,
+        )
+    if isinstance(source, (dict, str, bytes)):
+        raise GrammarError(
+            f"a {type(source).__name__} does not say what language it is written in; "
+            "wrap it, for example in JsonSchema(...)"
+        )
+    return compile_json_schema(python_type_to_schema(source), vocabulary, limits=limits)
+
+
+def compile_json_schema(
+    schema: dict[str, Any] | bool | str,
+    vocabulary: Vocabulary,
+    *,
+    property_order: str = "schema",
+    whitespace: str = "flexible",
+    formats: str = "assert",
+    limits: Limits = DEFAULT_LIMITS,
+) -> CompiledGrammar:
+    """Compile a JSON Schema (dict, bool or JSON text) to the language of its valid instances.
+
+    property_order: ``"schema"``: declared members come in the order of ``properties``, then
+    undeclared ones.  whitespace: ``"flexible"`` (bounded runs between tokens, so that both
+    compact and indented text fits) or ``"compact"`` (none).  formats: ``"assert"`` enforces known
+    formats, ``"annotate"`` ignores all.
+
+    Raises ``GrammarError`` (malformed JSON or schema, with its place), ``UnsupportedSchemaError``
+    (all keywords that cannot be enforced), ``UnsatisfiableError``, ``LimitError``.
+    """
+    options = SchemaOptions(property_order=property_order, whitespace=whitespace, formats=formats)
+    grammar = json_schema_frontend.to_grammar(schema, options, limits)
+    return compile_grammar(grammar, vocabulary, limits)
+
+
+def compile_grammar(grammar: Grammar, vocabulary: Vocabulary, limits: Limits = DEFAULT_LIMITS) -> CompiledGrammar:
+    """Compile the intermediate representation.  Raises ``UnsatisfiableError`` or ``LimitError``."""
+    engine = engine_for(vocabulary, json_schema_frontend.COMMON_LEXEMES)
+    return CompiledGrammar(lower(prune(grammar), engine, limits), vocabulary)

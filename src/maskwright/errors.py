@@ -1,0 +1,74 @@
+"""Every error that maskwright raises on purpose, as one tree.
+
+Names say whose fault it is.  A message says where, what, and what to do.
+A token that the grammar does not allow is not an error: ``accept_token`` answers False.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class MaskwrightError(ValueError):
+    """Base of all errors raised by this package."""
+
+
+class GrammarError(MaskwrightError):
+    """The source text or schema is not well formed.
+
+    ``place`` is a JSON pointer (schemas) or ``line:column`` (texts), or None.
+    """
+
+    def __init__(self, message: str, *, place: str | None = None) -> None:
+        self.message = message
+        self.place = place
+        super().__init__(f"{place}: {message}" if place is not None else message)
+
+
+class Refusal(NamedTuple):
+    """One keyword that cannot be enforced."""
+
+    pointer: str
+    keyword: str
+    reason: str
+
+
+class UnsupportedSchemaError(MaskwrightError):
+    """Keywords that the compiler cannot enforce; all of them at once in ``refusals``."""
+
+    def __init__(self, refusals: list[Refusal]) -> None:
+        self.refusals = list(refusals)
+        lines = "\n".join(f"  {r.pointer or '#'}: {r.keyword}: {r.reason}" for r in self.refusals)
+        super().__init__(f"{len(self.refusals)} keyword(s) cannot be enforced:\n{lines}")
+
+
+class UnsatisfiableError(MaskwrightError):
+    """No output can satisfy the constraints; ``place`` says where they clash."""
+
+    def __init__(self, message: str, *, place: str | None = None) -> None:
+        self.message = message
+        self.place = place
+        super().__init__(f"{place}: {message}" if place is not None else message)
+
+
+class LimitError(MaskwrightError):
+    """A named limit (see ``maskwright.Limits``) was reached."""
+
+    def __init__(self, limit: str, given: int, allowed: int, *, place: str | None = None) -> None:
+        self.limit = limit
+        self.given = given
+        self.allowed = allowed
+        self.place = place
+        where = f"{place}: " if place is not None else ""
+        super().__init__(
+            f"{where}{limit} is {allowed}, {given} needed; "
+            f"simplify the source or raise it with Limits({limit}=...)"
+        )
+
+
+class VocabularyError(MaskwrightError):
+    """The tokenizer cannot be turned into exact token bytes, or does not fit the model."""
+
+
+class BitmaskError(MaskwrightError):
+    """A bitmask or logits array of the wrong type, shape, layout or row."""

@@ -1,0 +1,146 @@
+"""The intermediate representation: a context-free grammar over lexemes.
+
+Front-ends build a ``Grammar``; the compiler lowers it to flat arrays for the engine.  The
+language is plain set semantics: a text is in the language when some derivation spells it.
+
+A rule's body is one of
+- an expression: ``Term``, ``Ref``, ``Seq``, ``Choice``;
+- ``Repeated``: another rule, ``min`` to ``max`` times, counted in a register and not unrolled;
+- ``Record``: members in a fixed order, chosen by key, each key at most once.
+
+Lexemes are regular (byte) languages that never match the empty string.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from maskwright.regular import Regular
+
+
+class Lexeme:
+    """A regular byte language; ``key`` identifies its content, across grammars.
+
+    Equal keys must mean equal content: the engine shares automata and masks by key.
+    """
+
+    __slots__ = ("key", "regular")
+
+    def __init__(self, key: Hashable, regular: Regular) -> None:
+        self.key = key
+        self.regular = regular
+
+    def __repr__(self) -> str:
+        return f"Lexeme({self.key!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Keyset:
+    """Quoted strings from ``names``, and optionally any of ``other`` (quoted strings as well).
+
+    ``names`` are the decoded texts, distinct.  Escaped spellings count as the text that they
+    decode to (RFC 8259 section 7).
+    """
+
+    names: tuple[str, ...]
+    other: Lexeme | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A lexeme."""
+
+    lexeme: Lexeme | Keyset
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A rule, by index into ``Grammar.rules``."""
+
+    rule: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    items: tuple[Expr, ...]
+
+
+Expr: TypeAlias = Term | Ref | Seq | Choice
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """``first`` once and then ``rest``, in all ``min`` to ``max`` items (None: unbounded).
+
+    ``first`` is the rule of the first item and ``rest`` that of each later one (an item behind
+    a separator, say).
+    """
+
+    first: int
+    rest: int
+    min: int
+    max: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a record: its key, the rule of its value (None: may not occur)."""
+
+    name: str
+    value: int | None
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """``open (member (comma member)*)? close``, a member being ``key colon value``.
+
+    Declared members come in the order given, each at most once, required ones always; then any
+    number of others (keys that are not the name of any declared member), when ``other_value``
+    is the rule of their values.  ``close_empty`` closes a record with no members.
+    """
+
+    members: tuple[Member, ...]
+    other_key: Lexeme | None
+    other_value: int | None
+    open: Term
+    close_empty: Term
+    colon: Term
+    comma: Term
+    close: Term
+
+
+Body: TypeAlias = Expr | Repeated | Record
+
+
+@dataclass(slots=True)
+class Grammar:
+    """Rules by index; ``start`` is the rule that the whole text must match."""
+
+    rules: list[Body | None] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    start: int = 0
+
+    def reserve(self, name: str) -> int:
+        """Add a rule whose body is set later (recursion) and return its index."""
+        self.rules.append(None)
+        self.names.append(name)
+        return len(self.rules) - 1
+
+    def add(self, name: str, body: Body) -> int:
+        index = self.reserve(name)
+        self.rules[index] = body
+        return index
+
+
+EMPTY = Seq(())
+"""Matches the empty text."""
+FAIL = Choice(())
+"""Matches nothing."""

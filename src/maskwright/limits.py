@@ -1,0 +1,26 @@
+"""Every limit of the compiler and the engine, with its unit and default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on the work that one source may cause; reaching one raises ``LimitError``."""
+
+    max_depth: int = 200
+    """Nesting of the source: schema objects inside each other, groups in a regex (levels)."""
+    max_schema_values: int = 500_000
+    """JSON values in one schema (count)."""
+    max_regex_states: int = 100_000
+    """NFA states of one terminal, or DFA states of an intersection (count)."""
+    max_rules: int = 500_000
+    """Rules of one grammar (count)."""
+    max_lexer_states: int = 500_000
+    """Determinised lexer states of one terminal (count)."""
+    max_parser_states: int = 5_000_000
+    """Interned parser states of one compiled grammar (count)."""
+
+
+DEFAULT_LIMITS = Limits()

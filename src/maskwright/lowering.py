@@ -1,0 +1,197 @@
+"""Grammar -> the engine's flat tables.
+
+Expressions become epsilon-free automata over lexemes and rule calls ("plain states"), built from
+the right: the states of an expression are those of what follows it, preceded by its own moves.
+Counted repetitions and records are handed over as definitions with a register.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from maskwright._core import AutomatonHandle, CompiledCore, Engine
+from maskwright.automata import build_nfa
+from maskwright.errors import LimitError
+from maskwright.grammar import Body, Choice, Expr, Grammar, Keyset, Lexeme, Record, Ref, Repeated, Seq, Term
+from maskwright.limits import Limits
+
+PLAIN, REPEATED, RECORD = 0, 1, 2
+NO_TAG = -1
+
+
+@dataclass(slots=True)
+class _PlainState:
+    terms: list[tuple[int, int]] = field(default_factory=list)  # (automaton, next plain state)
+    calls: list[tuple[int, int]] = field(default_factory=list)  # (rule, next plain state)
+    final: bool = False
+
+    def add(self, other: _PlainState) -> None:
+        self.terms.extend(t for t in other.terms if t not in self.terms)
+        self.calls.extend(c for c in other.calls if c not in self.calls)
+        self.final = self.final or other.final
+
+
+class _Lowering:
+    def __init__(self, grammar: Grammar, engine: Engine, limits: Limits) -> None:
+        self.grammar = grammar
+        self.engine = engine
+        self.limits = limits
+        self.nullable = _nullable_rules(grammar)
+        self.automata: list[AutomatonHandle] = []
+        self.automaton_index: dict[object, int] = {}
+        self.plain: list[_PlainState] = [_PlainState(final=True)]
+        self.repeated: list[tuple[int, int, int, int]] = []
+        self.records: list[tuple[object, ...]] = []
+
+    def rule(self, index: int, body: Body) -> tuple[int, int, bool]:
+        nullable = self.nullable[index]
+        if isinstance(body, Repeated):
+            self.repeated.append((body.first, body.rest, body.min, -1 if body.max is None else body.max))
+            return REPEATED, len(self.repeated) - 1, nullable
+        if isinstance(body, Record):
+            self.records.append(self.record(body))
+            return RECORD, len(self.records) - 1, nullable
+        return PLAIN, self.state(self.expression(body, 0)), nullable
+
+    # --- expressions
+
+    def state(self, moves: _PlainState) -> int:
+        self.plain.append(moves)
+        return len(self.plain) - 1
+
+    def expression(self, expr: Expr, behind: int) -> _PlainState:
+        """The moves of ``expr`` followed by plain state ``behind``."""
+        if isinstance(expr, Term):
+            return _PlainState(terms=[(self.automaton(expr.lexeme), behind)])
+        if isinstance(expr, Ref):
+            return _PlainState(calls=[(expr.rule, behind)])
+        moves = _PlainState()
+        if isinstance(expr, Choice):
+            for item in expr.items:
+                moves.add(self.expression(item, behind))
+            return moves
+        if not expr.items:
+            moves.add(self.plain[behind])
+            return moves
+        for item in reversed(expr.items[1:]):
+            behind = self.state(self.expression(item, behind))
+        return self.expression(expr.items[0], behind)
+
+    # --- lexemes
+
+    def automaton(self, lexeme: Lexeme | Keyset) -> int:
+        key = lexeme.key if isinstance(lexeme, Lexeme) else lexeme
+        found = self.automaton_index.get(key)
+        if found is None:
+            if isinstance(lexeme, Lexeme):
+                handle = lexeme_automaton(self.engine, lexeme, self.limits)
+            else:
+                names = list(lexeme.names)
+                handle = self.keyset(names, list(range(len(names))), len(names), lexeme.other)
+            found = self.automaton_index[key] = self.add_automaton(handle)
+        return found
+
+    def add_automaton(self, handle: AutomatonHandle) -> int:
+        self.automata.append(handle)
+        return len(self.automata) - 1
+
+    def keyset(
+        self, names: list[str], tags: list[int], other_tag: int, other: Lexeme | None
+    ) -> AutomatonHandle:
+        base = lexeme_automaton(self.engine, other, self.limits) if other is not None else None
+        spelled = [canonical_spelling(name) for name in names]
+        return self.engine.add_keyset(spelled, tags, other_tag, base, self.limits.max_lexer_states)
+
+    def record(self, body: Record) -> tuple[object, ...]:
+        allowed = [m for m in body.members if m.value is not None]
+        tags = {m.name: i for i, m in enumerate(allowed)}
+        names = [m.name for m in body.members]
+        has_other = body.other_value is not None and body.other_key is not None
+        keys = self.keyset(
+            names,
+            [tags.get(name, NO_TAG) for name in names],
+            len(allowed),
+            body.other_key if has_other else None,
+        )
+        return (
+            self.add_automaton(keys),
+            [m.value for m in allowed],
+            [len(canonical_spelling(m.name)) + 2 for m in allowed],
+            [m.required for m in allowed],
+            body.other_value if has_other else -1,
+            self.automaton(body.open.lexeme),
+            self.automaton(body.close_empty.lexeme),
+            self.automaton(body.colon.lexeme),
+            self.automaton(body.comma.lexeme),
+            self.automaton(body.close.lexeme),
+        )
+
+
+def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
+    """Hand a pruned grammar to the engine.
+
+    Raises ``LimitError`` when the grammar or one of its lexemes is too large.
+    """
+    if len(grammar.rules) > limits.max_rules:
+        raise LimitError("max_rules", len(grammar.rules), limits.max_rules)
+    lowering = _Lowering(grammar, engine, limits)
+    rules = [lowering.rule(i, body) for i, body in enumerate(grammar.rules) if body is not None]
+    return CompiledCore(
+        engine,
+        lowering.automata,
+        [state.terms for state in lowering.plain],
+        [state.calls for state in lowering.plain],
+        bytes(state.final for state in lowering.plain),
+        rules,
+        lowering.repeated,
+        lowering.records,
+        grammar.start,
+        limits.max_parser_states,
+    )
+
+
+def lexeme_automaton(engine: Engine, lexeme: Lexeme, limits: Limits) -> AutomatonHandle:
+    """The engine's automaton for a lexeme, built when its content is new to the engine."""
+    handle = engine.get_automaton(lexeme.key)
+    if handle is None:
+        nfa = build_nfa([(lexeme.regular, 0)], limits)
+        handle = engine.add_automaton(
+            lexeme.key,
+            nfa.n_states,
+            nfa.start,
+            nfa.edges,
+            nfa.epsilons,
+            nfa.loops,
+            nfa.accepts,
+            limits.max_lexer_states,
+        )
+    return handle
+
+
+def canonical_spelling(name: str) -> bytes:
+    """A key between its quotes: raw UTF-8, escapes only where RFC 8259 requires them."""
+    return json.dumps(name, ensure_ascii=False)[1:-1].encode()
+
+
+def _nullable_rules(grammar: Grammar) -> list[bool]:
+    nullable = [False] * len(grammar.rules)
+    changed = True
+    while changed:
+        changed = False
+        for i in range(len(grammar.rules) - 1, -1, -1):
+            if not nullable[i] and _is_nullable(grammar.rules[i], nullable):
+                nullable[i] = changed = True
+    return nullable
+
+
+def _is_nullable(body: Body | None, nullable: list[bool]) -> bool:
+    if isinstance(body, Ref):
+        return nullable[body.rule]
+    if isinstance(body, Seq):
+        return all(_is_nullable(item, nullable) for item in body.items)
+    if isinstance(body, Choice):
+        return any(_is_nullable(item, nullable) for item in body.items)
+    if isinstance(body, Repeated):
+        return body.min == 0 or (nullable[body.first] and (body.min == 1 or nullable[body.rest]))
+    return False

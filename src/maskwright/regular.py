@@ -1,0 +1,259 @@
+"""Regular expressions as data: the terminals of the intermediate representation.
+
+One tree serves two alphabets.  Front-ends describe text with ``Chars`` leaves (sets of
+Unicode code points).  ``encode`` turns them into ``ByteClass`` leaves for a given spelling
+(plain UTF-8, or the inside of a quoted string with backslash escapes), because the engine
+runs on bytes.  Inner nodes (``Cat``, ``Alt``, ``Repeat``, ``Machine``) are shared by both.
+
+The constructors ``cat``, ``alt`` and ``repeat`` simplify; use them instead of the classes.
+Trees may be deep and may share nodes, so nothing here recurses: see ``postorder``.
+This module knows no syntax (see ``maskwright.regex``) and imports only ``errors``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+MAX_CODE_POINT = 0x10FFFF
+Ranges: TypeAlias = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chars:
+    """One code point out of ``ranges``: sorted, disjoint, not adjacent, both ends included."""
+
+    ranges: Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class ByteClass:
+    """One byte out of a 256-bit set (bit b set: byte b)."""
+
+    mask: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lit:
+    """Exactly these bytes."""
+
+    data: bytes
+
+
+class _Inner:
+    """Equality and a cached hash by structure, without recursion."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            for node in postorder(self):  # type: ignore[arg-type]
+                if isinstance(node, _Inner):
+                    # The hashes of the children are cached by now.
+                    object.__setattr__(node, "_hash", hash((type(node), _content(node))))
+            return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        pairs: list[tuple[object, object]] = [(self, other)]
+        compared: set[tuple[int, int]] = set()
+        while pairs:
+            a, b = pairs.pop()
+            if a is b or (id(a), id(b)) in compared:
+                continue
+            if type(a) is not type(b):
+                return False
+            if not isinstance(a, _Inner):
+                if a != b:
+                    return False
+                continue
+            if hash(a) != hash(b) or _shape(a) != _shape(b):
+                return False
+            compared.add((id(a), id(b)))
+            pairs.extend(zip(children(a), children(b), strict=True))  # type: ignore[arg-type]
+        return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cat(_Inner):
+    parts: tuple[Regular, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alt(_Inner):
+    """One of ``parts``; with no parts, nothing at all matches."""
+
+    parts: tuple[Regular, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeat(_Inner):
+    """``body`` at least ``min`` and at most ``max`` times (None: unbounded)."""
+
+    body: Regular
+    min: int
+    max: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Machine(_Inner):
+    """A finite automaton whose edges (source, label, target) are labelled with regular trees.
+
+    States are 0 to ``n_states - 1``.  ``length`` bounds the number of edges walked from the
+    start to an accepting state (low, high; high None: unbounded); None leaves it free.
+    """
+
+    n_states: int
+    start: int
+    edges: tuple[tuple[int, Regular, int], ...]
+    accepts: tuple[int, ...]
+    length: tuple[int, int | None] | None = None
+
+
+Regular: TypeAlias = Chars | ByteClass | Lit | Cat | Alt | Repeat | Machine
+
+
+def children(node: Regular) -> tuple[Regular, ...]:
+    """The direct children, from left to right."""
+    if isinstance(node, Cat | Alt):
+        return node.parts
+    if isinstance(node, Repeat):
+        return (node.body,)
+    if isinstance(node, Machine):
+        return tuple(label for _, label, _ in node.edges)
+    return ()
+
+
+def postorder(root: Regular) -> list[Regular]:
+    """Every node object of the tree once, children before parents."""
+    order: list[Regular] = []
+    seen: set[int] = set()
+    stack: list[tuple[Regular, bool]] = [(root, False)]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            order.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            below = children(node)
+            if below:
+                stack.append((node, True))
+                stack.extend((child, False) for child in below)
+            else:
+                order.append(node)
+    return order
+
+
+def _shape(node: object) -> object:
+    """What a node holds besides its children."""
+    if isinstance(node, Repeat):
+        return node.min, node.max
+    if isinstance(node, Machine):
+        steps = tuple((source, target) for source, _, target in node.edges)
+        return node.n_states, node.start, steps, node.accepts, node.length
+    return len(node.parts) if isinstance(node, Cat | Alt) else None
+
+
+def _content(node: Regular) -> object:
+    return _shape(node), children(node)
+
+
+EPSILON = Lit(b"")
+NOTHING = Alt(())
+
+
+def cat(*parts: Regular) -> Regular:
+    """Concatenation."""
+    flat: list[Regular] = []
+    for part in parts:
+        for p in part.parts if isinstance(part, Cat) else (part,):
+            if isinstance(p, Alt) and not p.parts:
+                return NOTHING
+            if isinstance(p, Lit):
+                if not p.data:
+                    continue
+                if flat and isinstance(flat[-1], Lit):
+                    flat[-1] = Lit(flat[-1].data + p.data)
+                else:
+                    flat.append(p)
+            else:
+                flat.append(p)
+    if not flat:
+        return EPSILON
+    return flat[0] if len(flat) == 1 else Cat(tuple(flat))
+
+
+def alt(*parts: Regular) -> Regular:
+    """Alternatives; equal ones are kept once."""
+    flat: dict[Regular, None] = {}
+    for part in parts:
+        for p in part.parts if isinstance(part, Alt) else (part,):
+            flat[p] = None
+    return next(iter(flat)) if len(flat) == 1 else Alt(tuple(flat))
+
+
+def repeat(body: Regular, low: int, high: int | None) -> Regular:
+    """``body`` repeated ``low`` to ``high`` times."""
+    if high == 0 or body == EPSILON:
+        return EPSILON
+    if body == NOTHING:
+        return EPSILON if low == 0 else NOTHING
+    if low == high == 1:
+        return body
+    return Repeat(body, low, high)
+
+
+def chars(*ranges: tuple[int, int]) -> Regular:
+    """A set of code points given as any ranges; NOTHING when empty."""
+    merged = normalize_ranges(ranges)
+    return Chars(merged) if merged else NOTHING
+
+
+def char(c: str) -> Regular:
+    return Chars(((ord(c), ord(c)),))
+
+
+def text(s: str) -> Regular:
+    """Exactly this text, as code points."""
+    return cat(*(char(c) for c in s))
+
+
+def normalize_ranges(ranges: tuple[tuple[int, int], ...] | list[tuple[int, int]]) -> Ranges:
+    out: list[tuple[int, int]] = []
+    for lo, hi in sorted(r for r in ranges if r[0] <= r[1]):
+        if out and lo <= out[-1][1] + 1:
+            out[-1] = (out[-1][0], max(out[-1][1], hi))
+        else:
+            out.append((lo, hi))
+    return tuple(out)
+
+
+def complement_ranges(ranges: Ranges) -> Ranges:
+    """All code points (0 to 0x10FFFF) outside ``ranges``."""
+    out, at = [], 0
+    for lo, hi in ranges:
+        if at < lo:
+            out.append((at, lo - 1))
+        at = hi + 1
+    if at <= MAX_CODE_POINT:
+        out.append((at, MAX_CODE_POINT))
+    return tuple(out)
+
+
+def intersect_ranges(a: Ranges, b: Ranges) -> Ranges:
+    out, i, j = [], 0, 0
+    while i < len(a) and j < len(b):
+        lo, hi = max(a[i][0], b[j][0]), min(a[i][1], b[j][1])
+        if lo <= hi:
+            out.append((lo, hi))
+        if a[i][1] < b[j][1]:
+            i += 1
+        else:
+            j += 1
+    return tuple(out)
+
+
+ANY_CHAR = Chars(((0, 0xD7FF), (0xE000, MAX_CODE_POINT)))
+"""Every Unicode scalar value: surrogates cannot be written in UTF-8."""

@@ -1,0 +1,245 @@
+"""The vocabulary of a model: the exact bytes that every token id adds to a text."""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from maskwright.errors import VocabularyError
+
+if TYPE_CHECKING:
+    from maskwright.tokenizers.table import TokenTable
+
+_DIGEST_VERSION = 1
+
+
+class Vocabulary:
+    """Token bytes by id, with the ids that end a sequence and the ids that never stand for text.
+
+    The bytes of an id are what it adds in the middle of a text, as the tokenizer's own ``decode`` has it;
+    several ids may have equal bytes.  Ids that text can never produce have ``b""``: special tokens, EOS,
+    padding up to the model's width, holes.  Build one with a ``from_...`` class method.
+
+    Shared by all of them: ``vocab_size`` is the width of the model's logits (default: the tokenizer's highest
+    id + 1); ids above the tokenizer's are padding and never allowed, ids at or above the width are cut off.
+    ``eos_ids`` is one id or several, for example a generation config's ``eos_token_id``; when given, it
+    replaces the tokenizer's own EOS.  All raise ``VocabularyError`` when the tokenizer has no exact token
+    bytes, an id lies outside the width, no EOS is known, or the tokenizer's library is missing.
+    """
+
+    def __init__(
+        self,
+        tokens: Sequence[bytes | None],
+        eos_ids: int | Iterable[int],
+        special_ids: Iterable[int] = (),
+        *,
+        special_tokens: Mapping[str, int] | None = None,
+    ) -> None:
+        checked = _checked_tokens(tokens)
+        size = len(checked)
+        self._eos_ids = _checked_ids(eos_ids, size, "eos_ids")
+        if not self._eos_ids:
+            raise VocabularyError("eos_ids: the list is empty; pass at least one id that ends a text")
+        self._special_ids = _checked_ids(special_ids, size, "special_ids")
+        if special_tokens is None:
+            special_tokens = _names(checked, (*self._special_ids, *self._eos_ids))
+        _indices(special_tokens.values(), size, "special_tokens")
+        self._special_tokens = dict(special_tokens)
+        for i in (*self._special_ids, *self._eos_ids):
+            checked[i] = b""
+        self._tokens = tuple(checked)
+        self._digest = _digest(self._tokens, self._eos_ids, self._special_ids)
+        self._engine: Any = None
+
+    @classmethod
+    def from_huggingface(
+        cls, hf_tokenizer: Any, vocab_size: int | None = None, eos_ids: int | Iterable[int] | None = None
+    ) -> Vocabulary:
+        """From a Hugging Face fast tokenizer (``transformers`` or ``tokenizers``) or a MistralCommonBackend.
+
+        The decoder is read step by step and the result is checked against ``decode`` for every token.
+        """
+        from maskwright.tokenizers import huggingface
+
+        return cls._from_table(huggingface.read(hf_tokenizer), vocab_size, eos_ids)
+
+    @classmethod
+    def from_tiktoken(
+        cls, encoding: Any, vocab_size: int | None = None, eos_ids: int | Iterable[int] | None = None
+    ) -> Vocabulary:
+        """From a ``tiktoken.Encoding``; the default EOS is ``<|endoftext|>``."""
+        from maskwright.tokenizers import tiktoken
+
+        return cls._from_table(tiktoken.read(encoding), vocab_size, eos_ids)
+
+    @classmethod
+    def from_sentencepiece(
+        cls, processor: Any, vocab_size: int | None = None, eos_ids: int | Iterable[int] | None = None
+    ) -> Vocabulary:
+        """From a loaded ``sentencepiece.SentencePieceProcessor``."""
+        from maskwright.tokenizers import sentencepiece
+
+        return cls._from_table(sentencepiece.read(processor), vocab_size, eos_ids)
+
+    @classmethod
+    def from_mistral_common(
+        cls, tokenizer: Any, vocab_size: int | None = None, eos_ids: int | Iterable[int] | None = None
+    ) -> Vocabulary:
+        """From a mistral-common MistralTokenizer, InstructTokenizer, Tekkenizer or SentencePieceTokenizer."""
+        from maskwright.tokenizers import mistral
+
+        return cls._from_table(mistral.read(tokenizer), vocab_size, eos_ids)
+
+    @classmethod
+    def from_bytes(
+        cls,
+        tokens: Sequence[bytes | None],
+        eos_ids: int | Iterable[int],
+        special_ids: Iterable[int] = (),
+    ) -> Vocabulary:
+        """From the bytes of every id in order, None or ``b""`` for ids that are no text.
+
+        Bytes given for EOS and special ids become their names in ``special_tokens``.
+        """
+        return cls(tokens, eos_ids, special_ids)
+
+    @classmethod
+    def _from_table(
+        cls, table: TokenTable, vocab_size: int | None, eos_ids: int | Iterable[int] | None
+    ) -> Vocabulary:
+        size = len(table.tokens) if vocab_size is None else _checked_size(vocab_size)
+        if eos_ids is None:
+            eos_ids = table.eos_ids
+            if not eos_ids:
+                raise VocabularyError("the tokenizer names no EOS token; pass the model's EOS as eos_ids=...")
+        return cls(
+            table.tokens[:size] + [b""] * (size - len(table.tokens)),
+            eos_ids,
+            [i for i in table.special_ids if i < size],
+            special_tokens={name: i for name, i in table.special_tokens.items() if i < size},
+        )
+
+    @property
+    def size(self) -> int:
+        """Number of ids, padding included: the width of the model's logits."""
+        return len(self._tokens)
+
+    @property
+    def tokens(self) -> tuple[bytes, ...]:
+        """Bytes by id, ``b""`` for ids that text can never produce; length ``size``."""
+        return self._tokens
+
+    @property
+    def eos_ids(self) -> tuple[int, ...]:
+        """Ids that end a sequence, ascending, at least one."""
+        return self._eos_ids
+
+    @property
+    def special_ids(self) -> tuple[int, ...]:
+        """Ids the tokenizer declares special, ascending; EOS ids are among them when it declares them so."""
+        return self._special_ids
+
+    @property
+    def special_tokens(self) -> Mapping[str, int]:
+        """Ids of special tokens by name, where names are known; read-only."""
+        return MappingProxyType(self._special_tokens)
+
+    @property
+    def digest(self) -> str:
+        """Hexadecimal hash of the size, the EOS and special ids and all token bytes (64 digits)."""
+        return self._digest
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def __repr__(self) -> str:
+        text = len(self._tokens) - self._tokens.count(b"")
+        return (
+            f"Vocabulary(size={self.size}, text_tokens={text}, eos_ids={self._eos_ids}, "
+            f"special={len(self._special_ids)}, digest={self._digest[:12]!r})"
+        )
+
+    def decode(self, ids: Iterable[int]) -> bytes:
+        """Concatenate the bytes of ``ids``; special, EOS and padding ids add nothing.
+
+        Unlike a tokenizer's ``decode``, no space is dropped at the start.  Raises ``VocabularyError`` for
+        an id outside ``0 <= id < size``.
+        """
+        tokens = self._tokens
+        return b"".join([tokens[i] for i in _indices(ids, len(tokens), "ids")])
+
+
+def _checked_tokens(tokens: Sequence[bytes | None]) -> list[bytes]:
+    if isinstance(tokens, (str, bytes, Mapping)) or not isinstance(tokens, Iterable):
+        raise VocabularyError(f"tokens: expected a list of bytes by id, got {type(tokens).__name__}")
+    checked = [b"" if token is None else token for token in tokens]
+    for i, token in enumerate(checked):
+        if not isinstance(token, bytes):
+            raise VocabularyError(f"tokens[{i}]: expected bytes or None, got {type(token).__name__}")
+    if not checked:
+        raise VocabularyError("tokens: the list is empty")
+    return checked
+
+
+def _checked_size(vocab_size: int) -> int:
+    size = _index(vocab_size, "vocab_size")
+    if size <= 0:
+        raise VocabularyError(f"vocab_size: expected the width of the model's logits, got {size}")
+    return size
+
+
+def _checked_ids(ids: int | Iterable[int], size: int, name: str) -> tuple[int, ...]:
+    if not isinstance(ids, Iterable) or getattr(ids, "shape", None) == ():
+        ids = [ids]  # type: ignore[list-item]
+    return tuple(sorted(set(_indices(ids, size, name))))
+
+
+def _indices(ids: Iterable[int], size: int, name: str) -> list[int]:
+    if isinstance(ids, (str, bytes)):
+        raise VocabularyError(f"{name}: expected token ids, got {type(ids).__name__}")
+    try:
+        iterator = iter(ids)
+    except TypeError:
+        raise VocabularyError(f"{name}: expected token ids, got {type(ids).__name__}") from None
+    checked = [_index(i, name) for i in iterator]
+    if checked and not (min(checked) >= 0 and max(checked) < size):
+        wrong = next(i for i in checked if not 0 <= i < size)
+        raise VocabularyError(f"{name}: id {wrong} is outside the vocabulary of {size} ids (0 to {size - 1})")
+    return checked
+
+
+def _index(value: Any, name: str) -> int:
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise VocabularyError(f"{name}: expected an integer, got {type(value).__name__}: {value!r}") from None
+
+
+def _names(tokens: Sequence[bytes], ids: Iterable[int]) -> dict[str, int]:
+    """Special ids by the text that was given for them."""
+    names: dict[str, int] = {}
+    for i in ids:
+        try:
+            name = tokens[i].decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+        if name:
+            names.setdefault(name, i)
+    return names
+
+
+def _digest(tokens: Sequence[bytes], eos_ids: Sequence[int], special_ids: Sequence[int]) -> str:
+    # The counts come first and the token lengths before the bytes, so that no two vocabularies read the same.
+    header = [_DIGEST_VERSION, len(tokens), len(eos_ids), len(special_ids), *eos_ids, *special_ids]
+    lengths = np.fromiter(map(len, tokens), dtype="<u8", count=len(tokens))
+    state = hashlib.blake2b(np.array(header, dtype="<u8").tobytes(), digest_size=32)
+    state.update(lengths.tobytes())
+    state.update(b"".join(tokens))
+    return state.hexdigest()
