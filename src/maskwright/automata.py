@@ -4,4 +4,480 @@ Thompson's construction over byte-level ``Regular`` trees, with two twists.  Lar
 repetitions stay counted (``loops``) instead of being unrolled, and states from which no
 accepting state can be reached are removed, so that every state that the engine meets can
 still be completed.
+
+A run of the automaton is a pair (state, count), from (start, 0).  There is one count, so counted
+loops do not nest: of nested repetitions those are unrolled that cost the least.
 """
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from maskwright.errors import LimitError
+from maskwright.limits import Limits
+from maskwright.regular import (
+    NOTHING,
+    Alt,
+    ByteClass,
+    Cat,
+    Chars,
+    Lit,
+    Machine,
+    Regular,
+    Repeat,
+    alt,
+    cat,
+    postorder,
+    repeat,
+)
+
+PLAIN, ENTER, LEAVE = 0, 1, 2
+
+# Up to this size, unrolling beats counting: fewer epsilons, and nested loops stay free to count.
+_SMALL_COPIES = 8
+_SMALL_STATES = 64
+# How deep a body is rewritten so that it does not match the empty string; deeper ones unroll.
+_STRIP_DEPTH = 40
+
+
+@dataclass
+class Nfa:
+    """A nondeterministic automaton over bytes with counted loops.
+
+    ``edges`` are (source, low, high, target): a byte in low..high.
+    ``epsilons`` are (source, target, op, loop).  PLAIN is free.  ENTER needs count < max and adds
+    one to the count (which saturates at min when max is unbounded).  LEAVE needs count >= min
+    and sets the count to 0.
+    ``loops`` are (min, max), max -1 being unbounded.  ``accepts`` are (state, tag).
+    """
+
+    n_states: int
+    start: int
+    edges: list[tuple[int, int, int, int]]
+    epsilons: list[tuple[int, int, int, int]]
+    loops: list[tuple[int, int]]
+    accepts: list[tuple[int, int]]
+
+
+def build_nfa(alternatives: Sequence[tuple[Regular, int]], limits: Limits) -> Nfa:
+    """The automaton that accepts each byte-level language with its tag.
+
+    States are those on some path from the start to an accepting state; with no text at all
+    there is the start only.  Raises ``LimitError`` above ``limits.max_regex_states`` states, and
+    ``ValueError`` for a tree with ``Chars`` leaves (see ``encode``).
+    """
+    builder = _ByteThompson(limits)
+    start = builder.new_state()
+    accepts = []
+    for node, tag in alternatives:
+        accept = builder.new_state()
+        builder.place(node, start, accept)
+        accepts.append((accept, tag))
+    full = Nfa(builder.n_states, start, builder.edges, builder.epsilons, builder.loops, accepts)
+    return _trim(full)
+
+
+class _Measure(NamedTuple):
+    """What the construction must know of a node; sizes are the states that it adds."""
+
+    alive: bool
+    nullable: bool
+    counting: int
+    """Size when loops may be counted."""
+    unrolled: int
+    """Size when they may not."""
+    count_it: bool = False
+    """Whether this repetition (or bounded machine) is itself counted, when it may be."""
+
+
+class Thompson:
+    """Thompson's construction: places trees between two given states.
+
+    Placing adds no edge into the source and none out of the target beyond those of the tree, so
+    states can be shared.  Subclasses say what a leaf becomes.  Raises ``LimitError`` above
+    ``limits.max_regex_states`` states.
+    """
+
+    def __init__(self, limits: Limits, *, counting: bool) -> None:
+        self.limits = limits
+        self.counting = counting
+        self.n_states = 0
+        self.epsilons: list[tuple[int, int, int, int]] = []
+        self.loops: list[tuple[int, int]] = []
+        self._loop_index: dict[tuple[int, int], int] = {}
+        self._measured: dict[int, _Measure] = {}
+        self._stripped: dict[int, Regular | None] = {}
+        # Measures are kept by identity: these trees must outlive the builder.
+        self._roots: list[Regular] = []
+        self._stack: list[tuple[Regular, int, int, bool]] = []
+
+    def leaf(self, node: Regular, source: int, target: int) -> None:
+        raise NotImplementedError
+
+    def new_state(self) -> int:
+        self.n_states += 1
+        return self.n_states - 1
+
+    def place(self, root: Regular, source: int, target: int) -> None:
+        """Lead from ``source`` to ``target`` by the texts of ``root``."""
+        self._roots.append(root)
+        self._measure(root)
+        measure = self._measured[id(root)]
+        size = self.n_states + (measure.counting if self.counting else measure.unrolled)
+        if size > self.limits.max_regex_states:
+            raise LimitError("max_regex_states", size, self.limits.max_regex_states)
+        self._stack = stack = [(root, source, target, self.counting)]
+        while stack:
+            node, source, target, counting = stack.pop()
+            if isinstance(node, Cat):
+                if self._measured[id(node)].alive:
+                    for part in node.parts[:-1]:
+                        middle = self.new_state()
+                        stack.append((part, source, middle, counting))
+                        source = middle
+                    stack.append((node.parts[-1], source, target, counting))
+            elif isinstance(node, Alt):
+                for part in node.parts:
+                    stack.append((part, source, target, counting))
+            elif isinstance(node, Repeat):
+                self._place_repeat(node, source, target, counting)
+            elif isinstance(node, Machine):
+                self._place_machine(node, source, target, counting)
+            else:
+                self.leaf(node, source, target)
+
+    def _plain(self, source: int, target: int) -> None:
+        self.epsilons.append((source, target, PLAIN, 0))
+
+    def _counted(self, op: int, source: int, target: int, low: int, high: int | None) -> None:
+        bounds = (low, -1 if high is None else high)
+        loop = self._loop_index.setdefault(bounds, len(self.loops))
+        if loop == len(self.loops):
+            self.loops.append(bounds)
+        self.epsilons.append((source, target, op, loop))
+
+    def _place_repeat(self, node: Repeat, source: int, target: int, counting: bool) -> None:
+        measure = self._measured[id(node)]
+        body, low, high = node.body, node.min, node.max
+        inner = self._measured[id(body)]
+        if not measure.alive:
+            return
+        if not inner.alive or high == 0:
+            self._plain(source, target)
+            return
+        if inner.nullable:
+            low = 0
+        if counting and measure.count_it:
+            stripped = self._stripped[id(node)]
+            assert stripped is not None
+            head, entry = self.new_state(), self.new_state()
+            self._plain(source, head)
+            self._counted(ENTER, head, entry, low, high)
+            self._stack.append((stripped, entry, head, False))
+            self._counted(LEAVE, head, target, low, high)
+            return
+        stack = self._stack
+        for done in range(low - 1 if high is None else high):
+            if done >= low:
+                self._plain(source, target)
+            after = self.new_state() if high is None or done + 1 < high else target
+            stack.append((body, source, after, counting))
+            source = after
+        if high is None:
+            head = self.new_state()
+            self._plain(source, head)
+            if low == 0:
+                stack.append((body, head, head, counting))
+                self._plain(head, target)
+            else:
+                last = self.new_state()
+                stack.append((body, head, last, counting))
+                self._plain(last, head)
+                self._plain(last, target)
+
+    def _place_machine(self, node: Machine, source: int, target: int, counting: bool) -> None:
+        edges = [edge for edge in node.edges if self._measured[id(edge[1])].alive]
+        stack = self._stack
+        if node.length is not None:
+            if not (counting and self._measured[id(node)].count_it):
+                self._place_unrolled(node, edges, source, target)
+                return
+            self._place_bounded(node, edges, source, target)
+            return
+        at: dict[int, int] = {}
+        targets = {edge[2] for edge in edges}
+        if node.start not in targets:
+            at[node.start] = source
+        if len(node.accepts) == 1 and node.accepts[0] != node.start:
+            (accept,) = node.accepts
+            if all(edge[0] != accept for edge in edges):
+                at[accept] = target
+        for state in (node.start, *targets):
+            if state not in at:
+                at[state] = self.new_state()
+        if at[node.start] != source:
+            self._plain(source, at[node.start])
+        for a, label, b in edges:
+            if a in at:
+                stack.append((label, at[a], at[b], counting))
+        for accept in node.accepts:
+            if accept in at and at[accept] != target:
+                self._plain(at[accept], target)
+
+    def _place_bounded(
+        self, node: Machine, edges: list[tuple[int, Regular, int]], source: int, target: int
+    ) -> None:
+        # Each edge counts one.  It may be entered only while the edges that are still needed
+        # behind it fit under the bound: the loop of an edge has the bound less that distance.
+        low, high = node.length or (0, None)
+        distance = _distances(node.n_states, edges, node.accepts)
+        at = {state: self.new_state() for state in distance}
+        if node.start not in at:
+            return
+        entries: dict[tuple[int, int], int] = {}
+        self._plain(source, at[node.start])
+        for a, label, b in edges:
+            if b not in distance:
+                continue
+            need = 0 if high is None else distance[b]
+            if high is not None and high - need < 1:
+                continue
+            entry = entries.get((a, need))
+            if entry is None:
+                entry = entries[a, need] = self.new_state()
+                self._counted(ENTER, at[a], entry, low, None if high is None else high - need)
+            self._stack.append((label, entry, at[b], False))
+        for accept in node.accepts:
+            self._counted(LEAVE, at[accept], target, low, high)
+
+    def _place_unrolled(
+        self, node: Machine, edges: list[tuple[int, Regular, int]], source: int, target: int
+    ) -> None:
+        low, high = node.length or (0, None)
+        at = {(node.start, 0): self.new_state()}
+        self._plain(source, at[node.start, 0])
+        leaving: dict[int, list[tuple[Regular, int]]] = {}
+        for a, label, b in edges:
+            leaving.setdefault(a, []).append((label, b))
+        work = [(node.start, 0)]
+        accepts = set(node.accepts)
+        while work:
+            state, count = work.pop()
+            here = at[state, count]
+            if count >= low and state in accepts:
+                self._plain(here, target)
+            if count == high:
+                continue
+            after = min(count + 1, low) if high is None else count + 1
+            for label, b in leaving.get(state, ()):
+                if (b, after) not in at:
+                    at[b, after] = self.new_state()
+                    work.append((b, after))
+                self._stack.append((label, here, at[b, after], False))
+
+    # --- sizes ------------------------------------------------------------------------------
+
+    def _measure(self, root: Regular) -> None:
+        measured = self._measured
+        for node in postorder(root):
+            if id(node) in measured:
+                continue
+            if isinstance(node, ByteClass):
+                measure = _Measure(node.mask != 0, False, 0, 0)
+            elif isinstance(node, Chars):
+                measure = _Measure(bool(node.ranges), False, 0, 0)
+            elif isinstance(node, (Cat, Alt)):
+                parts = [measured[id(part)] for part in node.parts]
+                # Branches cost edges, not states; they count as well, to bound the work.
+                extra = max(len(parts) - 1, 0)
+                over = all if isinstance(node, Cat) else any
+                measure = _Measure(
+                    over(part.alive for part in parts),
+                    over(part.nullable for part in parts),
+                    sum(part.counting for part in parts) + extra,
+                    sum(part.unrolled for part in parts) + extra,
+                )
+            elif isinstance(node, Repeat):
+                measure = self._measure_repeat(node)
+            elif isinstance(node, Machine):
+                measure = self._measure_machine(node)
+            elif isinstance(node, Lit):
+                size = max(len(node.data) - 1, 0)
+                measure = _Measure(True, not node.data, size, size)
+            else:
+                measure = _Measure(True, True, 0, 0)
+            measured[id(node)] = measure
+
+    def _measure_repeat(self, node: Repeat) -> _Measure:
+        inner = self._measured[id(node.body)]
+        low, high = node.min, node.max
+        if high is not None and low > high:
+            return _Measure(False, False, 0, 0)
+        if not inner.alive or high == 0:
+            return _Measure(low == 0, low == 0, 0, 0)
+        if inner.nullable:
+            low = 0
+        if high is None:
+            extra, copies = 2, max(low, 1)
+        else:
+            extra, copies = 0, high
+        unrolled = copies * (inner.unrolled + 1) + extra
+        # Inside a copy the loops of the body may still count.
+        counting = copies * (inner.counting + 1) + extra
+        small = copies <= _SMALL_COPIES and counting <= _SMALL_STATES
+        if not self.counting or copies == 1 or small:
+            return _Measure(True, low == 0, counting, unrolled)
+        stripped = _nonempty(node.body, self._measured) if inner.nullable else node.body
+        self._stripped[id(node)] = stripped
+        if stripped is None:
+            return _Measure(True, low == 0, counting, unrolled)
+        if stripped is not node.body:
+            self._roots.append(stripped)
+            self._measure(stripped)
+        counted = self._measured[id(stripped)].unrolled + 2
+        if counted >= counting:
+            return _Measure(True, low == 0, counting, unrolled)
+        return _Measure(True, low == 0, counted, unrolled, True)
+
+    def _measure_machine(self, node: Machine) -> _Measure:
+        labels = [self._measured[id(label)] for _, label, _ in node.edges]
+        size = node.n_states + sum(label.unrolled for label in labels)
+        nullable = node.start in node.accepts
+        if node.length is None:
+            counting = node.n_states + sum(label.counting for label in labels)
+            return _Measure(bool(node.accepts), nullable, counting, size)
+        low, high = node.length
+        unrolled = size * ((low if high is None else high) + 1)
+        small = unrolled <= _SMALL_STATES
+        alive = bool(node.accepts) and (high is None or low <= high)
+        # Counted, an edge has an entry state of its own at most.
+        counting = unrolled if small else size + len(labels)
+        return _Measure(alive, nullable and low == 0, counting, unrolled, not small)
+
+
+def _nonempty(root: Regular, measured: dict[int, _Measure]) -> Regular | None:
+    """The language without the empty string; None where the rewriting would be too deep."""
+
+    def strip(node: Regular, depth: int) -> Regular | None:
+        measure = measured.get(id(node))
+        if measure is not None and not measure.nullable:
+            return node
+        if depth > _STRIP_DEPTH:
+            return None
+        if isinstance(node, Alt):
+            parts = [strip(part, depth + 1) for part in node.parts]
+            return None if None in parts else alt(*(part for part in parts if part is not None))
+        if isinstance(node, Cat):
+            first = strip(node.parts[0], depth + 1)
+            if len(node.parts) == 1 or first is None:
+                return first
+            rest = cat(*node.parts[1:])
+            behind = strip(rest, depth + 1)
+            return None if behind is None else alt(cat(first, rest), behind)
+        if isinstance(node, Repeat):
+            body = strip(node.body, depth + 1)
+            return None if body is None else repeat(body, 1, node.max)
+        if isinstance(node, Machine) and node.length is None:
+            start = node.n_states
+            copies = tuple((start, label, b) for a, label, b in node.edges if a == node.start)
+            return Machine(start + 1, start, node.edges + copies, node.accepts)
+        return NOTHING if isinstance(node, Lit) else None
+
+    return strip(root, 0)
+
+
+def _distances(
+    n_states: int, edges: list[tuple[int, Regular, int]], accepts: tuple[int, ...]
+) -> dict[int, int]:
+    """The least number of edges to an accepting state, of the states that reach one."""
+    entering: list[list[int]] = [[] for _ in range(n_states)]
+    for a, _, b in edges:
+        entering[b].append(a)
+    distance = dict.fromkeys(accepts, 0)
+    queue = list(accepts)
+    for state in queue:
+        for before in entering[state]:
+            if before not in distance:
+                distance[before] = distance[state] + 1
+                queue.append(before)
+    return distance
+
+
+class _ByteThompson(Thompson):
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits, counting=True)
+        self.edges: list[tuple[int, int, int, int]] = []
+
+    def leaf(self, node: Regular, source: int, target: int) -> None:
+        if isinstance(node, ByteClass):
+            for low, high in _byte_ranges(node.mask):
+                self.edges.append((source, low, high, target))
+        elif isinstance(node, Lit):
+            if not node.data:
+                self._plain(source, target)
+                return
+            for byte in node.data[:-1]:
+                middle = self.new_state()
+                self.edges.append((source, byte, byte, middle))
+                source = middle
+            self.edges.append((source, node.data[-1], node.data[-1], target))
+        elif not isinstance(node, Chars) or node.ranges:
+            raise ValueError("this tree describes code points: encode it first")
+
+
+@lru_cache(4096)
+def _byte_ranges(mask: int) -> tuple[tuple[int, int], ...]:
+    ranges = []
+    low = 0
+    while mask >> low:
+        low += ((mask >> low) & -(mask >> low)).bit_length() - 1
+        run = ~(mask >> low)
+        high = low + (run & -run).bit_length() - 2
+        ranges.append((low, high))
+        low = high + 1
+    return tuple(ranges)
+
+
+def _trim(nfa: Nfa) -> Nfa:
+    """Only the states that lie on a path from the start to an accepting state, renumbered."""
+    after: list[list[int]] = [[] for _ in range(nfa.n_states)]
+    before: list[list[int]] = [[] for _ in range(nfa.n_states)]
+    for a, _, _, b in nfa.edges:
+        after[a].append(b)
+        before[b].append(a)
+    for a, b, _, _ in nfa.epsilons:
+        after[a].append(b)
+        before[b].append(a)
+    forward = _closure([nfa.start], after)
+    useful = _closure([state for state, _ in nfa.accepts if forward[state]], before)
+    kept = [state for state in range(nfa.n_states) if forward[state] and useful[state]]
+    if len(kept) == nfa.n_states:
+        return nfa
+    if not useful[nfa.start]:
+        return Nfa(1, 0, [], [], [], [])
+    new = [-1] * nfa.n_states
+    for index, state in enumerate(kept):
+        new[state] = index
+    return Nfa(
+        len(kept),
+        new[nfa.start],
+        [(new[a], low, high, new[b]) for a, low, high, b in nfa.edges if new[a] >= 0 and new[b] >= 0],
+        [(new[a], new[b], op, loop) for a, b, op, loop in nfa.epsilons if new[a] >= 0 and new[b] >= 0],
+        nfa.loops,
+        [(new[state], tag) for state, tag in nfa.accepts if new[state] >= 0],
+    )
+
+
+def _closure(work: list[int], neighbours: list[list[int]]) -> bytearray:
+    seen = bytearray(len(neighbours))
+    for state in work:
+        seen[state] = 1
+    while work:
+        for state in neighbours[work.pop()]:
+            if not seen[state]:
+                seen[state] = 1
+                work.append(state)
+    return seen

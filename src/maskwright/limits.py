@@ -13,6 +13,8 @@ class Limits:
     """Nesting of the source: schema objects inside each other, groups in a regex (levels)."""
     max_schema_values: int = 500_000
     """JSON values in one schema (count)."""
+    max_schema_branches: int = 5_000
+    """Alternatives of one subschema once anyOf and allOf are multiplied out (count)."""
     max_regex_states: int = 100_000
     """NFA states of one terminal, or DFA states of an intersection (count)."""
     max_rules: int = 500_000

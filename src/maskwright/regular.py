@@ -101,8 +101,10 @@ class Repeat(_Inner):
 class Machine(_Inner):
     """A finite automaton whose edges (source, label, target) are labelled with regular trees.
 
-    States are 0 to ``n_states - 1``.  ``length`` bounds the number of edges walked from the
-    start to an accepting state (low, high; high None: unbounded); None leaves it free.
+    States are 0 to ``n_states - 1``; labels never match the empty string.  ``length`` bounds the
+    number of edges walked from the start to an accepting state (low, high; high None:
+    unbounded); None leaves it free.  Where ``length`` has a low bound, every state must be able
+    to finish after any number of edges from its least one on (``with_length`` sees to it).
     """
 
     n_states: int
@@ -117,7 +119,7 @@ Regular: TypeAlias = Chars | ByteClass | Lit | Cat | Alt | Repeat | Machine
 
 def children(node: Regular) -> tuple[Regular, ...]:
     """The direct children, from left to right."""
-    if isinstance(node, Cat | Alt):
+    if isinstance(node, (Cat, Alt)):
         return node.parts
     if isinstance(node, Repeat):
         return (node.body,)
@@ -153,7 +155,7 @@ def _shape(node: object) -> object:
     if isinstance(node, Machine):
         steps = tuple((source, target) for source, _, target in node.edges)
         return node.n_states, node.start, steps, node.accepts, node.length
-    return len(node.parts) if isinstance(node, Cat | Alt) else None
+    return len(node.parts) if isinstance(node, (Cat, Alt)) else None
 
 
 def _content(node: Regular) -> object:

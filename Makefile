@@ -1,0 +1,37 @@
+# Every target makes the environment first when it is missing.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+SOURCES = $(wildcard cext/*.pyx cext/*.pxi) setup.py pyproject.toml
+
+.PHONY: demo test build lint bench clean
+
+demo: build
+	$(BIN)/python -m maskwright.demo
+
+test: build
+	$(BIN)/python -m pytest
+
+build: $(VENV)/built
+
+lint: build
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: build
+	$(BIN)/python bench/walks.py --schemas 100
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -c constraints.txt "setuptools>=77" "Cython>=3.3.1,<3.4" torch
+	$(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e ".[hf,test]"
+	touch $@
+
+$(VENV)/built: $(VENV)/installed $(SOURCES)
+	$(BIN)/python setup.py --quiet build_ext --inplace
+	touch $@
+
+clean:
+	rm -rf $(VENV) build src/maskwright.egg-info src/maskwright/_core*.so cext/_core.cpp

@@ -1,0 +1,77 @@
+"""maskwright: exact grammar-constrained structured output for language models.
+
+    source (schema, type) -> front-end -> Grammar -> passes -> tables -> CompiledGrammar
+    tokenizer             -> Vocabulary -> Engine (token trie, context-independent masks)
+    CompiledGrammar.matcher() -> Matcher: fill_next_token_bitmask, accept_token, rollback, fork
+
+Names are imported on first use, so that ``import maskwright`` stays fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from maskwright._core import Matcher as Matcher
+    from maskwright.bitmask import allocate_token_bitmask as allocate_token_bitmask
+    from maskwright.bitmask import apply_token_bitmask_inplace as apply_token_bitmask_inplace
+    from maskwright.bitmask import fill_next_token_bitmasks as fill_next_token_bitmasks
+    from maskwright.compiler import CompiledGrammar as CompiledGrammar
+    from maskwright.compiler import JsonSchema as JsonSchema
+    from maskwright.compiler import compile as compile
+    from maskwright.compiler import compile_grammar as compile_grammar
+    from maskwright.compiler import compile_json_schema as compile_json_schema
+    from maskwright.errors import BitmaskError as BitmaskError
+    from maskwright.errors import GrammarError as GrammarError
+    from maskwright.errors import LimitError as LimitError
+    from maskwright.errors import MaskwrightError as MaskwrightError
+    from maskwright.errors import Refusal as Refusal
+    from maskwright.errors import UnsatisfiableError as UnsatisfiableError
+    from maskwright.errors import UnsupportedSchemaError as UnsupportedSchemaError
+    from maskwright.errors import VocabularyError as VocabularyError
+    from maskwright.frontends.json_schema.report import check_json_schema as check_json_schema
+    from maskwright.generator import Generator as Generator
+    from maskwright.limits import Limits as Limits
+    from maskwright.report import Finding as Finding
+    from maskwright.report import Report as Report
+    from maskwright.vocabulary import Vocabulary as Vocabulary
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "_core": ["Matcher"],
+    "bitmask": ["allocate_token_bitmask", "apply_token_bitmask_inplace", "fill_next_token_bitmasks"],
+    "compiler": ["CompiledGrammar", "JsonSchema", "compile", "compile_grammar", "compile_json_schema"],
+    "errors": [
+        "BitmaskError",
+        "GrammarError",
+        "LimitError",
+        "MaskwrightError",
+        "Refusal",
+        "UnsatisfiableError",
+        "UnsupportedSchemaError",
+        "VocabularyError",
+    ],
+    "frontends.json_schema.report": ["check_json_schema"],
+    "generator": ["Generator"],
+    "limits": ["Limits"],
+    "report": ["Finding", "Report"],
+    "vocabulary": ["Vocabulary"],
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = ["__version__", *_HOME_OF]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'maskwright' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"maskwright.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

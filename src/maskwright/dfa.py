@@ -1,0 +1,266 @@
+"""Boolean operations on regular languages of code points, and bounds on their lengths.
+
+Results are minimal deterministic automata, as ``Machine`` trees, so that they can be encoded
+and embedded like any other tree.  The universe is all texts of Unicode scalar values.
+All operations raise ``LimitError`` above ``limits.max_regex_states`` states and ``ValueError``
+for byte-level trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from maskwright.determinize import DEAD, Dfa, check_states, minimise, product, trim
+from maskwright.limits import DEFAULT_LIMITS, Limits
+from maskwright.regular import (
+    ANY_CHAR,
+    EPSILON,
+    NOTHING,
+    Alt,
+    ByteClass,
+    Cat,
+    Chars,
+    Machine,
+    Regular,
+    Repeat,
+    cat,
+    intersect_ranges,
+    postorder,
+    repeat,
+)
+
+_EVERY_TEXT = repeat(ANY_CHAR, 0, None)
+
+
+def intersect(*nodes: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
+    """The texts of all the languages; of no language, every text."""
+    kept = [node for node in nodes if node != _EVERY_TEXT]
+    if len(kept) <= 1:
+        return kept[0] if kept else _EVERY_TEXT
+    return product(kept, all, lambda state: DEAD in state, limits).to_regular()
+
+
+def difference(a: Regular, b: Regular, *, limits: Limits = DEFAULT_LIMITS) -> Regular:
+    """The texts of ``a`` that are not texts of ``b``."""
+    accept: Callable[[Sequence[bool]], bool] = lambda inside: inside[0] and not inside[1]  # noqa: E731
+    return product([a, b], accept, lambda state: state[0] == DEAD, limits).to_regular()
+
+
+def complement(node: Regular, *, limits: Limits = DEFAULT_LIMITS) -> Regular:
+    """All texts but those of ``node``."""
+    return difference(_EVERY_TEXT, node, limits=limits)
+
+
+def is_empty(node: Regular) -> bool:
+    """Whether no text is in the language (of either kind of tree)."""
+    alive: dict[int, bool] = {}
+    for part in postorder(node):
+        if isinstance(part, Chars):
+            result = bool(intersect_ranges(part.ranges, ANY_CHAR.ranges))
+        elif isinstance(part, ByteClass):
+            result = part.mask != 0
+        elif isinstance(part, Cat):
+            result = all(alive[id(p)] for p in part.parts)
+        elif isinstance(part, Alt):
+            result = any(alive[id(p)] for p in part.parts)
+        elif isinstance(part, Repeat):
+            fits = part.max is None or part.min <= part.max
+            result = fits and (part.min == 0 or alive[id(part.body)])
+        elif isinstance(part, Machine):
+            edges = [(a, b) for a, label, b in part.edges if alive[id(label)]]
+            least = _least_length(part, edges)
+            result = least is not None
+            if least is not None and part.length is not None:
+                low, high = part.length
+                result = high is None or max(least, low) <= high
+        else:
+            result = True
+        alive[id(part)] = result
+    return not alive[id(node)]
+
+
+def _least_length(machine: Machine, edges: list[tuple[int, int]]) -> int | None:
+    after: dict[int, list[int]] = {}
+    for a, b in edges:
+        after.setdefault(a, []).append(b)
+    length = {machine.start: 0}
+    queue = [machine.start]
+    for state in queue:
+        if state in machine.accepts:
+            return length[state]
+        for target in after.get(state, ()):
+            if target not in length:
+                length[target] = length[state] + 1
+                queue.append(target)
+    return None
+
+
+def with_length(node: Regular, low: int, high: int | None, *, limits: Limits = DEFAULT_LIMITS) -> Regular:
+    """The texts of ``low`` to ``high`` code points (None: unbounded).
+
+    The bound stays a counter where it can, so a large ``high`` costs nothing.
+    """
+    bounds = length_bounds(node)
+    if bounds is None:
+        return NOTHING
+    least, most = bounds
+    if (high is not None and max(low, least) > high) or (most is not None and most < low):
+        return NOTHING
+    if least >= low and (high is None or (most is not None and most <= high)):
+        return node
+    narrowed = _narrow_repeat(node, low, high)
+    if narrowed is not None:
+        return narrowed
+    if most is not None and high is not None and most <= high:
+        high = None
+    dfa = product([node], all, lambda state: DEAD in state, limits)
+    if not dfa.rows:
+        return NOTHING
+    if low > least and not _any_length_from_least(dfa):
+        dfa = _at_least(dfa, low, limits)
+        low = 0
+        if not dfa.rows:
+            return NOTHING
+    accepts = tuple(i for i, accepting in enumerate(dfa.accepting) if accepting)
+    low = 0 if low <= least else low
+    bound = None if low == 0 and high is None else (low, high)
+    result = Machine(len(dfa.rows), 0, tuple(dfa.edges()), accepts, bound)
+    return NOTHING if is_empty(result) else result
+
+
+def length_bounds(node: Regular) -> tuple[int, int | None] | None:
+    """The least and the greatest length of a text, in code points (None: no greatest).
+
+    None when the language is empty.  The least is exact; the greatest is exact but for a
+    ``Machine``, where None may stand for a bound.
+    """
+    found: dict[int, tuple[int, int | None] | None] = {}
+    for part in postorder(node):
+        result: tuple[int, int | None] | None = (0, 0)
+        if isinstance(part, Chars):
+            result = (1, 1) if intersect_ranges(part.ranges, ANY_CHAR.ranges) else None
+        elif isinstance(part, ByteClass):
+            raise ValueError("this tree is byte-level: lengths need code points")
+        elif isinstance(part, Cat):
+            low, high = 0, 0
+            unbounded = False
+            for p in part.parts:
+                inner = found[id(p)]
+                if inner is None:
+                    result = None
+                    break
+                low += inner[0]
+                unbounded = unbounded or inner[1] is None
+                high += inner[1] or 0
+            else:
+                result = (low, None if unbounded else high)
+        elif isinstance(part, Alt):
+            inners = [found[id(p)] for p in part.parts]
+            some = [inner for inner in inners if inner is not None]
+            highs = [inner[1] for inner in some]
+            result = None
+            if some:
+                most = None if None in highs else max(h for h in highs if h is not None)
+                result = (min(inner[0] for inner in some), most)
+        elif isinstance(part, Repeat):
+            inner = found[id(part.body)]
+            if part.max is not None and part.min > part.max:
+                result = None
+            elif inner is None:
+                result = (0, 0) if part.min == 0 else None
+            elif inner[1] == 0:
+                result = (0, 0)
+            elif part.max is None or (inner[1] is None and part.max > 0):
+                result = (inner[0] * part.min, None)
+            else:
+                result = (inner[0] * part.min, (inner[1] or 0) * part.max)
+        elif isinstance(part, Machine):
+            edges = [(a, b) for a, label, b in part.edges if found[id(label)] is not None]
+            least = _least_length(part, edges)
+            result = None
+            if least is not None:
+                low, high_ = part.length or (0, None)
+                least = max(least, low)
+                result = None if high_ is not None and least > high_ else (least, high_)
+        found[id(part)] = result
+    return found[id(node)]
+
+
+def _narrow_repeat(node: Regular, low: int, high: int | None) -> Regular | None:
+    """Length bounds moved into the only repetition whose length varies; None: not so simple."""
+    parts = node.parts if isinstance(node, Cat) else (node,)
+    fixed, varying = 0, -1
+    for i, part in enumerate(parts):
+        bounds = length_bounds(part)
+        if bounds is None:
+            return None
+        if bounds[0] == bounds[1]:
+            fixed += bounds[0]
+        elif varying >= 0:
+            return None
+        else:
+            varying = i
+    loop = parts[varying]
+    if varying < 0 or not isinstance(loop, Repeat):
+        return None
+    inner = length_bounds(loop.body)
+    if inner is None or inner[0] != inner[1]:
+        return None
+    width = inner[0]
+    least = max(loop.min, -(-max(low - fixed, 0) // width))
+    most = loop.max
+    if high is not None:
+        fits = (high - fixed) // width
+        most = fits if most is None else min(most, fits)
+    if most is not None and least > most:
+        return NOTHING
+    return cat(*parts[:varying], repeat(loop.body, least, most), *parts[varying + 1 :])
+
+
+def _any_length_from_least(dfa: Dfa) -> bool:
+    """Whether every state accepts some text of each length from its least one on.
+
+    Sufficient, not necessary: a shortest accepted continuation meets a state with a loop.
+    """
+    loops = [i in row.values() for i, row in enumerate(dfa.rows)]
+    least, looping = _levels(dfa, [False] * len(loops)), _levels(dfa, loops)
+    return all(looping.get(i, -1) == least[i] for i in range(len(loops)))
+
+
+def _levels(dfa: Dfa, loops: list[bool]) -> dict[int, int]:
+    """Least accepted length by state, over the paths that meet a loop if there are any loops."""
+    before: list[set[int]] = [set() for _ in dfa.rows]
+    for state, row in enumerate(dfa.rows):
+        for target in row.values():
+            before[target].add(state)
+    needed = any(loops)
+    starts = [(i, not needed or loops[i]) for i, accepting in enumerate(dfa.accepting) if accepting]
+    level = dict.fromkeys(starts, 0)
+    queue = list(starts)
+    for state, met in queue:
+        for source in before[state]:
+            found = (source, met or loops[source])
+            if found not in level:
+                level[found] = level[state, met] + 1
+                queue.append(found)
+    return {state: length for (state, met), length in level.items() if met}
+
+
+def _at_least(dfa: Dfa, low: int, limits: Limits) -> Dfa:
+    """The texts of at least ``low`` code points, by a product with a saturating counter."""
+    ids = {(0, 0): 0}
+    order = [(0, 0)]
+    rows: list[dict[int, int]] = []
+    for state, count in order:
+        after = min(count + 1, low)
+        row: dict[int, int] = {}
+        for minterm, target in dfa.rows[state].items():
+            pair = (target, after)
+            if pair not in ids:
+                ids[pair] = len(order)
+                order.append(pair)
+                check_states(len(order), limits)
+            row[minterm] = ids[pair]
+        rows.append(row)
+    accepting = [count == low and dfa.accepting[state] for state, count in order]
+    return minimise(trim(Dfa(dfa.alphabet, rows, accepting)))

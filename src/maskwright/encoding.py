@@ -1,0 +1,216 @@
+"""Spelling code points as bytes: from ``Chars`` leaves to byte-level trees.
+
+A set of code points becomes one small deterministic automaton that splits the set digit by
+digit (hexadecimal digits of an escape, 6-bit groups of UTF-8) and shares equal suffixes.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from maskwright.regular import (
+    ANY_CHAR,
+    NOTHING,
+    Alt,
+    ByteClass,
+    Cat,
+    Chars,
+    Lit,
+    Machine,
+    Ranges,
+    Regular,
+    Repeat,
+    alt,
+    cat,
+    intersect_ranges,
+    postorder,
+    repeat,
+)
+
+Spelling: TypeAlias = Literal["utf8", "quoted"]
+
+_QUOTE, _BACKSLASH = 0x22, 0x5C
+# RFC 8259, section 7: what may stand unescaped, and the two-character escapes.
+_UNESCAPED: Ranges = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0xD7FF), (0xE000, 0x10FFFF))
+_SHORT_ESCAPES = {
+    0x22: b'"', 0x5C: b"\\", 0x2F: b"/", 0x08: b"b", 0x0C: b"f", 0x0A: b"n", 0x0D: b"r", 0x09: b"t",
+}  # fmt: skip
+_HEX_MASKS = tuple(sum(1 << b for b in {*f"{d:x}{d:X}".encode()}) for d in range(16))
+_CONTINUATION_MASKS = tuple(1 << (0x80 | d) for d in range(64))
+_START, _FINAL = 0, 1
+# Numbers in low..high lead to a state.
+_Pieces: TypeAlias = tuple[tuple[int, int, int], ...]
+
+
+def encode(node: Regular, spelling: Spelling) -> Regular:
+    """The byte-level tree of a code-point tree.
+
+    "utf8" is plain UTF-8.  "quoted" is the inside of a JSON string (RFC 8259, section 7): every
+    code point raw where that is allowed, as its short escape, or as ``\\uXXXX`` (a surrogate
+    pair above U+FFFF) with either case of digits.  Surrogate code points have no spelling, so
+    they match nothing.  Raises ``ValueError`` for a tree that is byte-level already.
+    """
+    encode_set = _encode_quoted if spelling == "quoted" else _encode_utf8
+    done: dict[int, Regular] = {}
+    result: Regular
+    for part in postorder(node):
+        if isinstance(part, Chars):
+            result = encode_set(part.ranges)
+        elif isinstance(part, Cat):
+            result = cat(*[done[id(p)] for p in part.parts])
+        elif isinstance(part, Alt):
+            result = alt(*[done[id(p)] for p in part.parts])
+        elif isinstance(part, Repeat):
+            result = repeat(done[id(part.body)], part.min, part.max)
+        elif isinstance(part, Machine):
+            edges = [(a, done[id(label)], b) for a, label, b in part.edges]
+            edges = [edge for edge in edges if edge[1] != NOTHING]
+            result = Machine(part.n_states, part.start, tuple(edges), part.accepts, part.length)
+        elif isinstance(part, Lit) and not part.data:
+            result = part
+        else:
+            raise ValueError("this tree is byte-level already")
+        done[id(part)] = result
+    return done[id(node)]
+
+
+def quoted(node: Regular) -> Regular:
+    """The JSON strings (quotes included) that decode to a text of the code-point tree."""
+    return cat(Lit(b'"'), encode(node, "quoted"), Lit(b'"'))
+
+
+class _SetAutomaton:
+    """An automaton for the spellings of one set, states 0 (start) and 1 (accepting) given."""
+
+    def __init__(self) -> None:
+        self.n_states = 2
+        self.edges: dict[tuple[int, int], int] = {}  # (source, target): byte mask
+        self._numbers: dict[tuple[_Pieces, int, bool], int] = {}
+
+    def new_state(self) -> int:
+        self.n_states += 1
+        return self.n_states - 1
+
+    def edge(self, source: int, mask: int, target: int) -> None:
+        self.edges[source, target] = self.edges.get((source, target), 0) | mask
+
+    def numbers(self, pieces: _Pieces, length: int, hexadecimal: bool) -> int:
+        """The state that reads ``length`` digits of a number and goes where ``pieces`` say."""
+        if length == 0:
+            return pieces[0][2]
+        key = (pieces, length, hexadecimal)
+        state = self._numbers.get(key)
+        if state is None:
+            state = self._numbers[key] = self.new_state()
+            masks, bits = (_HEX_MASKS, 4) if hexadecimal else (_CONTINUATION_MASKS, 6)
+            self.digit(state, pieces, masks, bits * (length - 1), length - 1, hexadecimal)
+        return state
+
+    def digit(
+        self,
+        source: int,
+        pieces: _Pieces,
+        masks: tuple[int, ...],
+        shift: int,
+        rest: int,
+        hexadecimal: bool,
+    ) -> None:
+        """From ``source``, read the leading digit (spelled by ``masks``), then the ``rest``."""
+        unit = (1 << shift) - 1
+        behind: dict[int, list[tuple[int, int, int]]] = {}
+        for low, high, target in pieces:
+            for digit in range(low >> shift, (high >> shift) + 1):
+                base = digit << shift
+                behind.setdefault(digit, []).append(
+                    (max(low, base) - base, min(high, base + unit) - base, target)
+                )
+        # Most digits have the same numbers behind them: one edge for all.
+        together: dict[_Pieces, int] = {}
+        for digit, inside in behind.items():
+            key = tuple(inside)
+            together[key] = together.get(key, 0) | masks[digit]
+        for key, mask in together.items():
+            self.edge(source, mask, self.numbers(key, rest, hexadecimal))
+
+    def utf8(self, ranges: Ranges) -> None:
+        for low, high, lead, rest in (
+            (0x00, 0x7F, 0x00, 0),
+            (0x80, 0x7FF, 0xC0, 1),
+            (0x800, 0xFFFF, 0xE0, 2),
+            (0x10000, 0x10FFFF, 0xF0, 3),
+        ):
+            inside = intersect_ranges(ranges, ((low, high),))
+            if not inside:
+                continue
+            if rest == 0:
+                mask = sum((2 << hi) - (1 << lo) for lo, hi in inside)
+                self.edge(_START, mask, _FINAL)
+            else:
+                pieces = tuple((lo, hi, _FINAL) for lo, hi in inside)
+                leads = tuple(1 << (lead | digit) for digit in range(min(32, 256 - lead)))
+                self.digit(_START, pieces, leads, 6 * rest, rest, False)
+
+    def escapes(self, ranges: Ranges) -> None:
+        backslash = self.new_state()
+        self.edge(_START, 1 << _BACKSLASH, backslash)
+        for code, letter in _SHORT_ESCAPES.items():
+            if any(lo <= code <= hi for lo, hi in ranges):
+                self.edge(backslash, 1 << letter[0], _FINAL)
+        units = [(lo, hi, _FINAL) for lo, hi in intersect_ranges(ranges, ((0, 0xFFFF),))]
+        # UTF-16: equal sets of low surrogates share the state behind the high surrogate.
+        for lows, highs in _surrogates(intersect_ranges(ranges, ((0x10000, 0x10FFFF),))).items():
+            second, letter_u = self.new_state(), self.new_state()
+            self.edge(second, 1 << _BACKSLASH, letter_u)
+            low_units = tuple((lo, hi, _FINAL) for lo, hi in lows)
+            self.edge(letter_u, 1 << ord("u"), self.numbers(low_units, 4, True))
+            units += [(lo, hi, second) for lo, hi in highs]
+        self.edge(backslash, 1 << ord("u"), self.numbers(tuple(sorted(units)), 4, True))
+
+    def regular(self) -> Regular:
+        if self.n_states == 2:
+            return ByteClass(self.edges[_START, _FINAL])
+        edges = tuple((a, ByteClass(mask), b) for (a, b), mask in self.edges.items())
+        return Machine(self.n_states, _START, edges, (_FINAL,))
+
+
+def _surrogates(astral: Ranges) -> dict[Ranges, list[tuple[int, int]]]:
+    """Ranges of high surrogates by the low surrogates that may follow them."""
+    by_high: dict[int, list[tuple[int, int]]] = {}
+    for low, high in astral:
+        for unit in range((low - 0x10000) >> 10, ((high - 0x10000) >> 10) + 1):
+            base = 0x10000 + (unit << 10)
+            inside = (0xDC00 + max(low - base, 0), 0xDC00 + min(high - base, 0x3FF))
+            by_high.setdefault(unit, []).append(inside)
+    by_lows: dict[Ranges, list[tuple[int, int]]] = {}
+    for unit, lows in sorted(by_high.items()):
+        highs = by_lows.setdefault(tuple(lows), [])
+        code = 0xD800 + unit
+        if highs and highs[-1][1] == code - 1:
+            highs[-1] = (highs[-1][0], code)
+        else:
+            highs.append((code, code))
+    return by_lows
+
+
+@lru_cache(4096)
+def _encode_utf8(ranges: Ranges) -> Regular:
+    ranges = intersect_ranges(ranges, ANY_CHAR.ranges)
+    if not ranges:
+        return NOTHING
+    if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+        return Lit(chr(ranges[0][0]).encode())
+    automaton = _SetAutomaton()
+    automaton.utf8(ranges)
+    return automaton.regular()
+
+
+@lru_cache(4096)
+def _encode_quoted(ranges: Ranges) -> Regular:
+    ranges = intersect_ranges(ranges, ANY_CHAR.ranges)
+    if not ranges:
+        return NOTHING
+    automaton = _SetAutomaton()
+    automaton.utf8(intersect_ranges(ranges, _UNESCAPED))
+    automaton.escapes(ranges)
+    return automaton.regular()

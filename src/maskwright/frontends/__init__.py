@@ -1,0 +1,1 @@
+"""Front-ends: text or objects in, the intermediate representation out."""

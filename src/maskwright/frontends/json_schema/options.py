@@ -1,0 +1,28 @@
+"""What a caller can choose about JSON output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from maskwright.errors import GrammarError
+
+_CHOICES = {
+    "property_order": ("schema",),
+    "whitespace": ("flexible", "compact"),
+    "formats": ("assert", "annotate"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaOptions:
+    """See ``maskwright.compile_json_schema``.  Raises ``GrammarError`` for an unknown choice."""
+
+    property_order: str = "schema"
+    whitespace: str = "flexible"
+    formats: str = "assert"
+
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            given = getattr(self, name)
+            if given not in choices:
+                raise GrammarError(f"{name}={given!r} is not one of {', '.join(map(repr, choices))}")

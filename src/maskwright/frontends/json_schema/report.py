@@ -1,0 +1,70 @@
+"""What the compiler would do with a schema, as a report; needs no vocabulary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
+from maskwright.frontends.json_schema.document import Document
+from maskwright.frontends.json_schema.emit import Emitter
+from maskwright.frontends.json_schema.formats import PATTERNS
+from maskwright.frontends.json_schema.keywords import CHECKS, REFUSED, reachable, survey
+from maskwright.frontends.json_schema.normalize import Normalizer
+from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.limits import DEFAULT_LIMITS, Limits
+from maskwright.passes.prune import prune
+from maskwright.report import Finding, Report
+
+_ANNOTATIONS = frozenset(
+    "$schema $id id $comment $anchor $dynamicAnchor $recursiveAnchor $vocabulary $defs definitions title description "
+    "default deprecated readOnly writeOnly examples example contentEncoding contentMediaType contentSchema "
+    "then else minContains maxContains const discriminator xml externalDocs nullable".split()
+)
+
+
+def check_json_schema(
+    schema: dict[str, Any] | bool | str | bytes,
+    options: SchemaOptions | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Report:
+    """Every problem of a schema with its place.
+
+    Errors are what stops ``compile_json_schema``: codes ``malformed``, ``unsupported``,
+    ``unsatisfiable``, ``limit``.  Notes point out keywords and formats that are mere annotations.
+    """
+    options = options or SchemaOptions()
+    findings: list[Finding] = []
+    try:
+        document = Document(schema, limits)
+        for refusal in survey(document, options):
+            findings.append(
+                Finding("error", "unsupported", refusal.pointer or "#", f"{refusal.keyword}: {refusal.reason}")
+            )
+        findings.extend(_notes(document, options))
+        if all(finding.severity != "error" for finding in findings):
+            emitter = Emitter(Normalizer(document, options, limits), options.whitespace, limits)
+            prune(emitter.emit((document.root,)))
+    except UnsatisfiableError as error:
+        findings.append(Finding("error", "unsatisfiable", error.place or "#", error.message))
+    except LimitError as error:
+        findings.append(Finding("error", "limit", error.place or "#", str(error)))
+    except GrammarError as error:
+        findings.append(Finding("error", "malformed", error.place or "#", error.message))
+    return Report(findings)
+
+
+def _notes(document: Document, options: SchemaOptions) -> list[Finding]:
+    notes = []
+    for node in reachable(document):
+        if not isinstance(node.value, dict):
+            continue
+        for keyword, value in node.value.items():
+            if keyword not in CHECKS and keyword not in REFUSED and keyword not in _ANNOTATIONS:
+                notes.append(
+                    Finding("note", "unknown-keyword", node.pointer or "#", f"{keyword!r} is no keyword; it is ignored")
+                )
+            if keyword == "format" and (options.formats == "annotate" or value not in PATTERNS):
+                notes.append(
+                    Finding("note", "format-annotation", node.pointer or "#", f"format {value!r} is not enforced")
+                )
+    return notes
