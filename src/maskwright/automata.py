@@ -66,8 +66,9 @@ def build_nfa(alternatives: Sequence[tuple[Regular, int]], limits: Limits) -> Nf
     """The automaton that accepts each byte-level language with its tag.
 
     States are those on some path from the start to an accepting state; with no text at all
-    there is the start only.  Raises ``LimitError`` above ``limits.max_regex_states`` states, and
-    ``ValueError`` for a tree with ``Chars`` leaves (see ``encode``).
+    there is the start only.  A maximum above 2**31 - 1 is taken as unbounded.  Raises
+    ``LimitError`` above ``limits.max_regex_states`` states, or for a minimum above 2**31 - 1,
+    and ``ValueError`` for a tree with ``Chars`` leaves (see ``encode``).
     """
     builder = _ByteThompson(limits)
     start = builder.new_state()

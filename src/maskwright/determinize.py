@@ -1,7 +1,7 @@
 """Deterministic automata over code points: subset construction, products, minimisation.
 
-All work is done on minterms.  A minterm is a largest set of code points that no leaf tells apart.  Automata over the few
-minterms of a tree are small where automata over 1 112 064 code points are not.
+All work is done on minterms.  A minterm is a largest set of code points that no leaf tells
+apart: a tree has few of them, out of 1 112 064 code points.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from maskwright.determinize import DEAD, Dfa, check_states, minimise, product, t
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regular import (
     ANY_CHAR,
-    EPSILON,
     NOTHING,
     Alt,
     ByteClass,
@@ -223,27 +222,23 @@ def _any_length_from_least(dfa: Dfa) -> bool:
     Sufficient, not necessary: a shortest accepted continuation meets a state with a loop.
     """
     loops = [i in row.values() for i, row in enumerate(dfa.rows)]
-    least, looping = _levels(dfa, [False] * len(loops)), _levels(dfa, loops)
-    return all(looping.get(i, -1) == least[i] for i in range(len(loops)))
-
-
-def _levels(dfa: Dfa, loops: list[bool]) -> dict[int, int]:
-    """Least accepted length by state, over the paths that meet a loop if there are any loops."""
     before: list[set[int]] = [set() for _ in dfa.rows]
     for state, row in enumerate(dfa.rows):
         for target in row.values():
             before[target].add(state)
-    needed = any(loops)
-    starts = [(i, not needed or loops[i]) for i, accepting in enumerate(dfa.accepting) if accepting]
-    level = dict.fromkeys(starts, 0)
-    queue = list(starts)
+    # Backwards from acceptance: the least length of a path, and of one that meets a loop.
+    queue = [(i, loops[i]) for i, accepting in enumerate(dfa.accepting) if accepting]
+    level = dict.fromkeys(queue, 0)
     for state, met in queue:
         for source in before[state]:
             found = (source, met or loops[source])
             if found not in level:
                 level[found] = level[state, met] + 1
                 queue.append(found)
-    return {state: length for (state, met), length in level.items() if met}
+    return all(
+        (i, True) in level and level[i, True] <= level.get((i, False), level[i, True])
+        for i in range(len(loops))
+    )
 
 
 def _at_least(dfa: Dfa, low: int, limits: Limits) -> Dfa:

@@ -1,0 +1,175 @@
+"""Do random walks through the masks always end in valid output?
+
+Walks choose uniformly among allowed tokens, accept EOS when they draw it, and are closed with the
+shortest completion after ``--steps`` tokens.  Every text is parsed and validated by ``jsonschema``
+(with format checks).  Also prints what a mask and an accept cost on the way.
+
+    python bench/walks.py --data ../shared/data/maskbench-dev.jsonl.gz --schemas 300
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+from jsonschema import validators
+
+import maskwright as mw
+
+DEFAULT_DATA = Path(__file__).parents[2] / "shared" / "data" / "maskbench-dev.jsonl.gz"
+DEMO_SCHEMAS = Path(__file__).parents[1] / "src" / "maskwright" / "demo" / "schemas"
+
+
+@dataclass
+class Totals:
+    schemas: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    walks: int = 0
+    tokens: int = 0
+    problems: list[str] = field(default_factory=list)
+    mask_seconds: list[float] = field(default_factory=list)
+    accept_seconds: list[float] = field(default_factory=list)
+
+
+def tekken_vocabulary() -> mw.Vocabulary:
+    """The 131 072-token vocabulary that ships with mistral-common."""
+    import mistral_common
+    from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+
+    path = Path(mistral_common.__file__).parent / "data" / "tekken_240911.json"
+    return mw.Vocabulary.from_mistral_common(Tekkenizer.from_file(path))
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[Any]:
+    # ECMA-262 character classes are ASCII except \s; Python's are all Unicode or all ASCII.
+    if validator.is_type(instance, "string"):
+        try:
+            fits = re.search(pattern, instance) or re.search(pattern, instance, re.ASCII)
+        except re.error:
+            return
+        if not fits:
+            yield jsonschema.ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+def validator_for(schema: Any) -> Any:
+    base = validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+    extended = validators.extend(base, {"pattern": _pattern})
+    return extended(schema, format_checker=base.FORMAT_CHECKER)
+
+
+def walk(compiled: mw.CompiledGrammar, rng: random.Random, steps: int, totals: Totals) -> bytes | str:
+    """One walk: the bytes of the finished text, or what went wrong."""
+    vocabulary = compiled.vocabulary
+    matcher = compiled.matcher()
+    mask = np.zeros((vocabulary.size + 31) // 32, dtype=np.int32)
+    ids: list[int] = []
+    while len(ids) < steps:
+        before = time.perf_counter()
+        matcher.fill_next_token_bitmask(mask)
+        totals.mask_seconds.append(time.perf_counter() - before)
+        allowed = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
+        if not len(allowed):
+            return f"stuck after {vocabulary.decode(ids)!r}"
+        token = int(allowed[rng.randrange(len(allowed))])
+        before = time.perf_counter()
+        accepted = matcher.accept_token(token)
+        totals.accept_seconds.append(time.perf_counter() - before)
+        if not accepted:
+            return f"token {token} is in the mask and refused after {vocabulary.decode(ids)!r}"
+        if matcher.is_terminated:
+            break
+        ids.append(token)
+    if not matcher.is_terminated:
+        completion = matcher.shortest_completion()
+        if matcher.accept_tokens(completion) != len(completion) or not matcher.is_accepting:
+            return f"the completion {completion} of {vocabulary.decode(ids)!r} is not one"
+        ids += completion
+    totals.tokens += len(ids)
+    return vocabulary.decode(ids)
+
+
+def check_schema(schema: Any, vocabulary: mw.Vocabulary, name: str, args: argparse.Namespace, totals: Totals) -> None:
+    try:
+        compiled = mw.compile_json_schema(schema, vocabulary)
+    except mw.MaskwrightError as error:
+        totals.refused[type(error).__name__] += 1
+        return
+    totals.schemas += 1
+    validator = validator_for(schema)
+    for number in range(args.walks):
+        rng = random.Random(f"{args.seed} {name} {number}")
+        totals.walks += 1
+        text = walk(compiled, rng, args.steps, totals)
+        if isinstance(text, str):
+            totals.problems.append(f"{name}: {text}")
+            continue
+        try:
+            instance = json.loads(text)
+            error = next(iter(validator.iter_errors(instance)), None)
+        except ValueError as caught:
+            error = caught
+        if error is not None:
+            totals.problems.append(f"{name}: {text[:300]!r}: {str(error).splitlines()[0][:200]}")
+
+
+def schemas(path: Path) -> Iterator[tuple[str, Any]]:
+    if path.exists():
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                case = json.loads(line)
+                yield case["id"], case["schema"]
+    else:
+        print(f"{path} is not here: walking the demo schemas instead")
+        for file in sorted(DEMO_SCHEMAS.glob("*.json")):
+            yield file.stem, json.loads(file.read_text())["schema"]
+
+
+def percentile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))] * 1e6
+
+
+def report(totals: Totals, seconds: float) -> None:
+    print(f"{totals.schemas} schemas compiled, {sum(totals.refused.values())} refused {dict(totals.refused)}")
+    print(f"{totals.walks} walks, {totals.tokens} tokens, {seconds:.1f} s, {len(totals.problems)} problems")
+    for name, values in (("mask", totals.mask_seconds), ("accept", totals.accept_seconds)):
+        figures = ", ".join(f"p{100 * share:g} {percentile(values, share):.1f}" for share in (0.5, 0.99, 0.999))
+        print(f"{name}: {figures}, max {max(values) * 1e6:.1f} µs")
+    for problem in totals.problems:
+        print("PROBLEM", problem)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="MaskBench cases, .jsonl.gz")
+    parser.add_argument("--schemas", type=int, default=300, help="compiled schemas to walk")
+    parser.add_argument("--every", type=int, default=1, help="take every n-th case")
+    parser.add_argument("--walks", type=int, default=3, help="walks a schema")
+    parser.add_argument("--steps", type=int, default=100, help="tokens before a walk is closed")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args(arguments)
+    vocabulary = tekken_vocabulary()
+    totals = Totals()
+    started = time.perf_counter()
+    for index, (name, schema) in enumerate(schemas(args.data)):
+        if totals.schemas >= args.schemas:
+            break
+        if index % args.every == 0:
+            check_schema(schema, vocabulary, name, args, totals)
+    report(totals, time.perf_counter() - started)
+    return 1 if totals.problems or not totals.schemas else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,332 @@
+"""Patterns to trees: a parser for the ECMA-262 and the Python dialect.
+
+The ECMA dialect is that of ECMA-262 in Unicode mode, section 22.2.1, with those leniencies of
+Annex B.1.2 that patterns in schemas rely on: identity escapes of punctuation, and ``]``, ``}``
+and ``{`` as literals where they close or quantify nothing.  Groups are kept on a stack of our
+own, so no pattern can exhaust Python's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from maskwright.errors import GrammarError, LimitError
+from maskwright.limits import Limits
+from maskwright.regex import unicode_sets
+from maskwright.regex.escapes import EscapeReader
+from maskwright.regex.syntax import Look, TextEnd, TextStart, WordBoundary
+from maskwright.regular import (
+    NOTHING,
+    Chars,
+    Ranges,
+    Regular,
+    alt,
+    cat,
+    chars,
+    complement_ranges,
+    normalize_ranges,
+    repeat,
+)
+
+Dialect: TypeAlias = Literal["ecma", "python"]
+
+_MAX_BOUND_DIGITS = 9
+
+
+@dataclass(slots=True)
+class _Group:
+    """An open group: what is read so far of it."""
+
+    opened_at: int
+    flags: frozenset[str]
+    look: tuple[bool, bool] | None = None  # (behind, negative) of a look-around
+    alternatives: list[Regular] = field(default_factory=list)
+    items: list[Regular] = field(default_factory=list)
+    quantifiable: bool = False
+
+    def push(self, item: object, quantifiable: bool = True) -> None:
+        self.items.append(item)  # type: ignore[arg-type]
+        self.quantifiable = quantifiable
+
+    def body(self) -> Regular:
+        parts = [*self.alternatives, cat(*self.items)]
+        if len(parts) == 1:
+            return parts[0]
+        # Single characters merge into one set: [abc] and a|b|c are the same.
+        single = [part.ranges for part in parts if isinstance(part, Chars)]
+        if len(single) > 1:
+            others = [part for part in parts if not isinstance(part, Chars)]
+            return alt(chars(*(r for ranges in single for r in ranges)), *others)
+        return alt(*parts)
+
+
+class Parser(EscapeReader):
+    """One pattern; ``parse`` may be called once."""
+
+    def __init__(self, pattern: str, dialect: Dialect, limits: Limits) -> None:
+        super().__init__(pattern, dialect)
+        self.limits = limits
+
+    def parse(self) -> Regular:
+        """The tree, with ``Assertion`` leaves.
+
+        Raises ``GrammarError`` for what is malformed or not regular, and ``LimitError`` for
+        groups nested deeper than ``limits.max_depth``.
+        """
+        pattern = self.pattern
+        groups = [_Group(0, self._leading_flags() if self.python else frozenset())]
+        self.flags = groups[0].flags
+        while self.at < len(pattern):
+            c = pattern[self.at]
+            group = groups[-1]
+            self.flags = group.flags
+            if c == "(":
+                self._open(groups)
+            elif c == ")":
+                if len(groups) == 1:
+                    raise self.error("this ')' closes no group: escape it as '\\)'")
+                self.at += 1
+                groups.pop()
+                body = group.body()
+                if group.look is None:
+                    groups[-1].push(body)
+                else:
+                    behind, negative = group.look
+                    look = Look(body, behind, negative, self.place(group.opened_at))
+                    groups[-1].push(look, quantifiable=False)
+            elif c == "|":
+                self.at += 1
+                group.alternatives.append(cat(*group.items))
+                group.items = []
+                group.quantifiable = False
+            elif c in "*+?{":
+                self._quantifier(group)
+            elif c == "[":
+                group.push(self._charset(self._class()))
+            elif c == ".":
+                self.at += 1
+                group.push(Chars(self._dot()))
+            elif c in "^$":
+                self.at += 1
+                group.push(self._anchor(c), quantifiable=False)
+            elif c == "\\":
+                self._escape(group)
+            else:
+                self.at += 1
+                code = ord(c)
+                group.push(self._charset(((code, code),)))
+        if len(groups) > 1:
+            raise self.error("this group is not closed: add ')'", groups[-1].opened_at)
+        return groups[0].body()
+
+    # --- characters -------------------------------------------------------------------------
+
+    def _charset(self, ranges: Ranges) -> Regular:
+        if "i" in self.flags:
+            ranges = unicode_sets.case_variants(ranges, self.case_rules())
+        return Chars(ranges) if ranges else NOTHING
+
+    def _dot(self) -> Ranges:
+        if "s" in self.flags:
+            return unicode_sets.EVERY_CODE_POINT
+        return complement_ranges(self._line_ends())
+
+    def _line_ends(self) -> Ranges:
+        return unicode_sets.LINE_FEED if self.python else unicode_sets.ECMA_LINE_TERMINATOR
+
+    def _anchor(self, c: str) -> object:
+        if "m" in self.flags:
+            look = Look(Chars(self._line_ends()), c == "^", False, self.place(self.at - 1))
+            edge = TextStart() if c == "^" else TextEnd()
+            return alt(edge, look)  # type: ignore[arg-type]
+        return TextStart() if c == "^" else TextEnd(newline=self.python)
+
+    def _escape(self, group: _Group) -> None:
+        letter = self.pattern[self.at + 1 : self.at + 2]
+        if letter in ("b", "B"):
+            self.at += 2
+            boundary = WordBoundary(self.shorthand("w"), letter == "B")
+            group.push(boundary, quantifiable=False)
+        elif self.python and letter in ("A", "Z"):
+            self.at += 2
+            group.push(TextStart() if letter == "A" else TextEnd(), quantifiable=False)
+        else:
+            value = self.escape(in_class=False)
+            group.push(self._charset(((value, value),) if isinstance(value, int) else value))
+
+    def _class(self) -> Ranges:
+        pattern, opened_at = self.pattern, self.at
+        self.at += 1
+        negated = pattern.startswith("^", self.at)
+        self.at += negated
+        ranges: list[tuple[int, int]] = []
+        first = self.at
+        while True:
+            if self.at >= len(pattern):
+                raise self.error("this character class is not closed: add ']'", opened_at)
+            if pattern[self.at] == "]" and not (self.python and self.at == first):
+                break
+            start = self.at
+            low = self._class_atom()
+            is_range = pattern.startswith("-", self.at) and not pattern.startswith("-]", self.at)
+            if not is_range or self.at + 1 >= len(pattern):
+                ranges += ((low, low),) if isinstance(low, int) else low
+                continue
+            self.at += 1
+            high = self._class_atom()
+            if isinstance(low, int) and isinstance(high, int):
+                if low > high:
+                    raise self.error("this range is reversed: write the lower character first", start)
+                ranges.append((low, high))
+            elif self.python:
+                raise self.error("a class such as \\w cannot end a range: escape the '-'", start)
+            else:
+                # Annex B: the hyphen is a literal next to a class such as \w.
+                for end in (low, 0x2D, high):
+                    ranges += ((end, end),) if isinstance(end, int) else end
+        self.at += 1
+        merged = normalize_ranges(ranges)
+        if not negated:
+            return merged
+        if "i" in self.flags:
+            merged = unicode_sets.case_variants(merged, self.case_rules())
+        return complement_ranges(merged)
+
+    def _class_atom(self) -> int | Ranges:
+        c = self.pattern[self.at]
+        if c == "\\":
+            return self.escape(in_class=True)
+        self.at += 1
+        return ord(c)
+
+    # --- quantifiers ------------------------------------------------------------------------
+
+    def _quantifier(self, group: _Group) -> None:
+        start = self.at
+        bounds = self._bounds()
+        if bounds is None:
+            group.push(self._charset(((0x7B, 0x7B),)))
+            return
+        if not group.quantifiable:
+            raise self.error(f"{self.pattern[start]!r} repeats nothing: escape it or remove it", start)
+        low, high = bounds
+        if high is not None and low > high:
+            raise self.error("the bounds are reversed: write the lower one first", start)
+        if self.pattern.startswith("?", self.at):
+            self.at += 1  # Lazy: the same language.
+        elif self.python and self.pattern.startswith("+", self.at):
+            raise self.error("possessive quantifiers are not supported: remove the '+'")
+        group.items[-1] = repeat(group.items[-1], low, high)
+        group.quantifiable = False
+
+    def _bounds(self) -> tuple[int, int | None] | None:
+        """The bounds of the quantifier here; None when its brace is a literal."""
+        c = self.pattern[self.at]
+        if c != "{":
+            self.at += 1
+            return {"*": (0, None), "+": (1, None), "?": (0, 1)}[c]
+        close = self.pattern.find("}", self.at)
+        low, comma, high = self.pattern[self.at + 1 : max(close, 0)].partition(",")
+        valid = all(d in "0123456789" for d in low + high) and (low or (self.python and comma))
+        if close < 0 or not valid:
+            self.at += 1
+            return None
+        if max(len(low), len(high)) > _MAX_BOUND_DIGITS:
+            raise self.error(f"a bound has more than {_MAX_BOUND_DIGITS} digits: lower it")
+        self.at = close + 1
+        least = int(low or 0)
+        return least, (int(high) if high else None) if comma else least
+
+    # --- groups -----------------------------------------------------------------------------
+
+    def _leading_flags(self) -> frozenset[str]:
+        flags: set[str] = set()
+        while self.pattern.startswith("(?", self.at):
+            end = self.at + 2
+            while end < len(self.pattern) and self.pattern[end].isalpha() and self.pattern[end] != "P":
+                end += 1
+            if end == self.at + 2 or not self.pattern.startswith(")", end):
+                break
+            flags |= self._flag_letters(self.at + 2, end)
+            self.at = end + 1
+        return frozenset(flags)
+
+    def _flag_letters(self, start: int, end: int) -> set[str]:
+        letters = self.pattern[start:end]
+        for i, letter in enumerate(letters):
+            if letter not in ("aimsu" if self.python else "ims"):
+                raise self.error(f"the flag {letter!r} is not supported: remove it", start + i)
+        return set(letters) - {"u"}
+
+    def _open(self, groups: list[_Group]) -> None:
+        pattern, start = self.pattern, self.at
+        group = _Group(start, self.flags)
+        if len(groups) > self.limits.max_depth:
+            allowed = self.limits.max_depth
+            raise LimitError("max_depth", len(groups), allowed, place=self.place(start))
+        if not pattern.startswith("(?", start):
+            self.at += 1
+        elif pattern.startswith("(?:", start):
+            self.at += 3
+        elif pattern.startswith(("(?=", "(?!"), start):
+            self.at += 3
+            group.look = (False, pattern[start + 2] == "!")
+        elif pattern.startswith(("(?<=", "(?<!"), start):
+            self.at += 4
+            group.look = (True, pattern[start + 3] == "!")
+        elif pattern.startswith("(?P<" if self.python else "(?<", start):
+            self.at += 4 if self.python else 3
+            self._group_name()
+        elif self.python and pattern.startswith("(?#", start):
+            close = pattern.find(")", start)
+            if close < 0:
+                raise self.error("this comment is not closed: add ')'", start)
+            self.at = close + 1
+            return
+        else:
+            self._other_group(group)
+        groups.append(group)
+
+    def _group_name(self) -> None:
+        close = self.pattern.find(">", self.at)
+        name = self.pattern[self.at : close] if close >= 0 else ""
+        if not name.replace("$", "_").isidentifier():
+            raise self.error("a group name must be an identifier followed by '>'")
+        self.at = close + 1
+
+    def _other_group(self, group: _Group) -> None:
+        """Groups that change flags; anything else is refused."""
+        pattern, start = self.pattern, self.at
+        for opening, what in _REFUSED_GROUPS.items():
+            if pattern.startswith(opening, start):
+                raise self.error(f"{what} not supported: rewrite the pattern without", start)
+        end = start + 2
+        while end < len(pattern) and (pattern[end].isalpha() or pattern[end] == "-"):
+            end += 1
+        if pattern.startswith(")", end) and end > start + 2:
+            where = "must stand at the start" if self.python else "are not part of ECMA-262"
+            raise self.error(f"flags for a whole pattern {where}: use a group such as (?i:...)", start)
+        if not pattern.startswith(":", end):
+            raise self.error("unknown kind of group: '(?' must be followed by ':', '=', '!' or '<'", start)
+        on, _, off = pattern[start + 2 : end].partition("-")
+        off_at = start + 3 + len(on)
+        added = self._flag_letters(start + 2, start + 2 + len(on))
+        group.flags = (self.flags | added) - self._flag_letters(off_at, off_at + len(off))
+        self.at = end + 1
+
+
+_REFUSED_GROUPS = {
+    "(?P=": "back-references are",
+    "(?P>": "recursive groups are",
+    "(?&": "recursive groups are",
+    "(?>": "atomic groups are",
+    "(?(": "conditional groups are",
+}
+
+
+def parse(pattern: str, dialect: Dialect, limits: Limits) -> Regular:
+    """The tree of a pattern, with ``Assertion`` leaves; see ``Parser.parse``."""
+    if dialect not in ("ecma", "python"):
+        raise GrammarError(f"unknown dialect {dialect!r}: use 'ecma' or 'python'")
+    return Parser(pattern, dialect, limits).parse()
