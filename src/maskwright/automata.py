@@ -39,6 +39,8 @@ PLAIN, ENTER, LEAVE = 0, 1, 2
 # Up to this size, unrolling beats counting: fewer epsilons, and nested loops stay free to count.
 _SMALL_COPIES = 8
 _SMALL_STATES = 64
+# The engine counts in 32 bits.
+_MAX_COUNT = 2**31 - 1
 # How deep a body is rewritten so that it does not match the empty string; deeper ones unroll.
 _STRIP_DEPTH = 40
 
@@ -154,7 +156,9 @@ class Thompson:
         self.epsilons.append((source, target, PLAIN, 0))
 
     def _counted(self, op: int, source: int, target: int, low: int, high: int | None) -> None:
-        bounds = (low, -1 if high is None else high)
+        if low > _MAX_COUNT:
+            raise LimitError("max_regex_states", low, self.limits.max_regex_states)
+        bounds = (low, -1 if high is None or high > _MAX_COUNT else high)
         loop = self._loop_index.setdefault(bounds, len(self.loops))
         if loop == len(self.loops):
             self.loops.append(bounds)

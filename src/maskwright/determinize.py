@@ -6,6 +6,7 @@ apart: a tree has few of them, out of 1 112 064 code points.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -55,6 +56,7 @@ class Alphabet:
         self._index = index
         self._masks = list(minterms)
         self._members: dict[Ranges, tuple[int, ...]] = {}
+        self._points: tuple[list[int], list[tuple[int, int, int]]] | None = None
 
     def members(self, ranges: Ranges) -> tuple[int, ...]:
         """The minterms that make up one of the sets given."""
@@ -64,6 +66,15 @@ class Alphabet:
             found = tuple(i for i, mask in enumerate(self._masks) if mask & bit)
             self._members[ranges] = found
         return found
+
+    def minterm_of(self, code: int) -> int | None:
+        """The minterm of a code point; None for a surrogate."""
+        if self._points is None:
+            ordered = sorted((low, high, i) for i, ranges in enumerate(self.minterms) for low, high in ranges)
+            self._points = [low for low, _, _ in ordered], ordered
+        lows, ordered = self._points
+        at = bisect_right(lows, code) - 1
+        return ordered[at][2] if at >= 0 and code <= ordered[at][1] else None
 
     def union(self, minterms: Iterable[int]) -> Ranges:
         out: list[tuple[int, int]] = []
@@ -233,6 +244,11 @@ def product(
             row[minterm] = found
         rows.append(row)
     return minimise(trim(Dfa(alphabet, rows, accepting)))
+
+
+def minimal_dfa(node: Regular, limits: Limits) -> Dfa:
+    """The minimal deterministic automaton of the language."""
+    return product([node], all, lambda state: DEAD in state, limits)
 
 
 def trim(dfa: Dfa) -> Dfa:

@@ -8,9 +8,20 @@ for byte-level trees.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from maskwright.determinize import DEAD, Dfa, check_states, minimise, product, trim
+from maskwright.determinize import (
+    DEAD,
+    Alphabet,
+    Dfa,
+    SubsetAutomaton,
+    check_states,
+    leaf_sets,
+    minimal_dfa,
+    minimise,
+    product,
+    trim,
+)
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regular import (
     ANY_CHAR,
@@ -31,7 +42,7 @@ from maskwright.regular import (
 _EVERY_TEXT = repeat(ANY_CHAR, 0, None)
 
 
-def intersect(*nodes: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
+def intersect(nodes: Iterable[Regular], limits: Limits = DEFAULT_LIMITS) -> Regular:
     """The texts of all the languages; of no language, every text."""
     kept = [node for node in nodes if node != _EVERY_TEXT]
     if len(kept) <= 1:
@@ -39,15 +50,28 @@ def intersect(*nodes: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
     return product(kept, all, lambda state: DEAD in state, limits).to_regular()
 
 
-def difference(a: Regular, b: Regular, *, limits: Limits = DEFAULT_LIMITS) -> Regular:
+def difference(a: Regular, b: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
     """The texts of ``a`` that are not texts of ``b``."""
     accept: Callable[[Sequence[bool]], bool] = lambda inside: inside[0] and not inside[1]  # noqa: E731
     return product([a, b], accept, lambda state: state[0] == DEAD, limits).to_regular()
 
 
-def complement(node: Regular, *, limits: Limits = DEFAULT_LIMITS) -> Regular:
+def complement(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
     """All texts but those of ``node``."""
-    return difference(_EVERY_TEXT, node, limits=limits)
+    return difference(_EVERY_TEXT, node, limits)
+
+
+def matches(node: Regular, text: str, limits: Limits = DEFAULT_LIMITS) -> bool:
+    """Whether the text is in the language (a text with a lone surrogate is in none)."""
+    alphabet = Alphabet(leaf_sets(node))
+    automaton = SubsetAutomaton(node, alphabet, limits)
+    state = 0
+    for c in text:
+        minterm = alphabet.minterm_of(ord(c))
+        state = DEAD if minterm is None else automaton.row(state).get(minterm, DEAD)
+        if state == DEAD:
+            return False
+    return automaton.accepting(state)
 
 
 def is_empty(node: Regular) -> bool:
@@ -94,7 +118,7 @@ def _least_length(machine: Machine, edges: list[tuple[int, int]]) -> int | None:
     return None
 
 
-def with_length(node: Regular, low: int, high: int | None, *, limits: Limits = DEFAULT_LIMITS) -> Regular:
+def with_length(node: Regular, low: int, high: int | None, limits: Limits = DEFAULT_LIMITS) -> Regular:
     """The texts of ``low`` to ``high`` code points (None: unbounded).
 
     The bound stays a counter where it can, so a large ``high`` costs nothing.
@@ -112,7 +136,7 @@ def with_length(node: Regular, low: int, high: int | None, *, limits: Limits = D
         return narrowed
     if most is not None and high is not None and most <= high:
         high = None
-    dfa = product([node], all, lambda state: DEAD in state, limits)
+    dfa = minimal_dfa(node, limits)
     if not dfa.rows:
         return NOTHING
     if low > least and not _any_length_from_least(dfa):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from maskwright.dfa import intersect, matches, with_length
 from maskwright.encoding import quoted
 from maskwright.errors import GrammarError
 from maskwright.frontends.json_schema.formats import PATTERNS
 from maskwright.frontends.json_schema.groups import StringGroup
 from maskwright.grammar import FAIL, Choice, Keyset, Lexeme, Term
-from maskwright.limits import Limits
+from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex, search_language
 from maskwright.regular import ANY_CHAR, NOTHING, Regular, repeat
 
@@ -18,18 +20,32 @@ def string_term(group: StringGroup, limits: Limits) -> Term | Choice:
 
     Raises ``GrammarError`` for a pattern that is malformed or not regular, ``LimitError``.
     """
-    languages = [_pattern(p, limits) for p in group.patterns]
-    languages += [parse_regex(PATTERNS[f], "ecma", limits) for f in group.formats]
     if group.values is not None:
+        languages = [_pattern(p, limits) for p in group.patterns]
+        languages += [_format(name) for name in group.formats]
         kept = tuple(v for v in group.values if _fits(v, group, languages))
         return Term(Keyset(kept)) if kept else FAIL
+    lexeme = _lexeme(group, limits)
+    return FAIL if lexeme is None else Term(lexeme)
+
+
+@lru_cache(maxsize=1024)
+def _lexeme(group: StringGroup, limits: Limits) -> Lexeme | None:
+    languages = [_pattern(p, limits) for p in group.patterns]
+    languages += [_format(name) for name in group.formats]
     language = _language(languages, group, limits)
     if language == NOTHING:
-        return FAIL
+        return None
     key = ("string", group.patterns, group.formats, group.min_length, group.max_length)
-    return Term(Lexeme(key, quoted(language)))
+    return Lexeme(key, quoted(language))
 
 
+@lru_cache(maxsize=256)
+def _format(name: str) -> Regular:
+    return parse_regex(PATTERNS[name], "ecma", DEFAULT_LIMITS)
+
+
+@lru_cache(maxsize=1024)
 def _pattern(pattern: str, limits: Limits) -> Regular:
     try:
         return search_language(pattern, "ecma", limits)

@@ -1,0 +1,329 @@
+"""The general case of assertions: automata that carry what is still owed.
+
+A run of a pattern with assertions is a thread: a position in the pattern, what is known of the
+text before it, and obligations on the text behind it.  An obligation is a state of the
+deterministic automaton of the texts that satisfy a look-ahead (``$`` and word boundaries are
+look-aheads too), and steps along with the thread; the thread may end where all obligations
+accept.  Look-behinds are automata that have read the whole text so far.  There are finitely many
+threads, so they are the states of an ordinary automaton, and the result is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from maskwright.automata import Thompson
+from maskwright.determinize import Alphabet, SubsetAutomaton, check_states, leaf_sets, minimal_dfa
+from maskwright.dfa import complement
+from maskwright.errors import GrammarError, LimitError
+from maskwright.limits import Limits
+from maskwright.regex.anchors import EVERY_TEXT, anchored_language
+from maskwright.regex.syntax import ASSERTIONS, Assertion, Look, TextEnd, TextStart, WordBoundary
+from maskwright.regular import (
+    EPSILON,
+    NOTHING,
+    Chars,
+    Lit,
+    Machine,
+    Ranges,
+    Regular,
+    alt,
+    cat,
+    char,
+    complement_ranges,
+    postorder,
+)
+
+# What stands before a position: nothing, a word character, another character.
+_START, _AFTER_WORD, _AFTER_OTHER = 0, 1, 2
+
+_MAX_NESTED_LOOKS = 10
+# The deterministic automaton is kept when it is no larger than this times the other one.
+_DETERMINISTIC_GROWTH = 4
+
+_Obligations: TypeAlias = frozenset[tuple[int, int]]
+
+
+def resolve(tree: Regular, limits: Limits, *, search: bool, before: int = _START, depth: int = 0) -> Regular:
+    """The language of a tree with ``Assertion`` leaves, as a tree without any.
+
+    With ``search``, the texts in which a match of the tree occurs; else those that it matches.
+    ``before`` says what stands before the text, ``depth`` how many look-arounds enclose it.
+    Raises ``GrammarError`` for look-arounds that are not supported (look-behind inside
+    look-ahead, anything but ``^`` inside look-behind, ten levels), and ``LimitError`` above
+    ``limits.max_regex_states`` states.
+    """
+    order = postorder(tree)
+    if before == _START or not any(isinstance(node, ASSERTIONS) for node in order):
+        simple = anchored_language(tree, order, search=search)
+        if simple is not None:
+            return simple
+    if search:
+        tree = cat(EVERY_TEXT, tree, EVERY_TEXT)
+    return _Resolver(tree, limits, before, depth).language()
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What a thread knows of the text before it: a kind of neighbour, and look-behind states."""
+
+    before: int
+    behinds: tuple[int, ...]
+
+
+_Thread: TypeAlias = tuple[int, _Context, _Obligations]
+
+
+class _AssertionThompson(Thompson):
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits, counting=False)
+        self.edges: list[tuple[int, Ranges, int]] = []
+        self.assertions: list[tuple[int, Assertion, int]] = []
+
+    def leaf(self, node: Regular, source: int, target: int) -> None:
+        if isinstance(node, Chars):
+            self.edges.append((source, node.ranges, target))
+        elif isinstance(node, ASSERTIONS):
+            self.assertions.append((source, node, target))
+        elif isinstance(node, Lit):
+            self._plain(source, target)
+
+
+class _Automaton:
+    """A minimal automaton, stepped over the minterms of the whole pattern."""
+
+    def __init__(self, language: Regular, alphabet: Alphabet, limits: Limits) -> None:
+        self._subsets = SubsetAutomaton(language, alphabet, limits)
+        self._size = len(alphabet.minterms)
+        self.step = self._subsets.row
+        self.accepting = self._subsets.accepting
+
+    def accepts_all(self, state: int) -> bool:
+        """Whether every text is accepted from here (in a minimal automaton: a loop)."""
+        row = self.step(state)
+        return self.accepting(state) and len(row) == self._size and set(row.values()) == {state}
+
+
+class _Resolver:
+    def __init__(self, tree: Regular, limits: Limits, before: int, depth: int) -> None:
+        self.limits = limits
+        self.depth = depth
+        builder = _AssertionThompson(limits)
+        self.start, self.accept = builder.new_state(), builder.new_state()
+        builder.place(tree, self.start, self.accept)
+        self.before = before
+        assertions = list(dict.fromkeys(assertion for _, assertion, _ in builder.assertions))
+        word = _word_set(assertions)
+        # Neighbours are told apart only where it matters, which keeps the threads few.
+        self.tells_start = any(isinstance(a, (TextStart, WordBoundary)) or _looks_back(a) for a in assertions)
+        behinds = [a for a in assertions if isinstance(a, Look) and a.behind]
+        behind_languages = [self._behind(look) for look in behinds]
+        ahead_languages: dict[tuple[Assertion, int], Regular] = {}
+        for assertion in assertions:
+            if not isinstance(assertion, TextStart) and not (
+                isinstance(assertion, Look) and assertion.behind
+            ):
+                for context in (_START, _AFTER_WORD, _AFTER_OTHER) if self.tells_start else (before,):
+                    ahead_languages[assertion, context] = self._ahead(assertion, context, word)
+        languages = [*behind_languages, *ahead_languages.values()]
+        sets = [ranges for _, ranges, _ in builder.edges] + leaf_sets(*languages)
+        self.alphabet = Alphabet([*sets, word] if word else sets)
+        self.word = frozenset(self.alphabet.members(word)) if word else frozenset()
+        self.behinds = [_Automaton(language, self.alphabet, limits) for language in behind_languages]
+        self.behind_index = {look: i for i, look in enumerate(behinds)}
+        self.aheads: list[_Automaton | None] = []
+        self.ahead_index: dict[tuple[Assertion, int], int] = {}
+        shared: dict[Regular, int] = {}
+        for key, language in ahead_languages.items():
+            if language not in shared:
+                shared[language] = len(self.aheads)
+                empty = language == NOTHING
+                self.aheads.append(None if empty else _Automaton(language, self.alphabet, limits))
+            self.ahead_index[key] = shared[language]
+        self.edges: list[list[tuple[tuple[int, ...], int]]] = [[] for _ in range(builder.n_states)]
+        for a, ranges, b in builder.edges:
+            self.edges[a].append((self.alphabet.members(ranges), b))
+        self.epsilons: list[list[tuple[Assertion | None, int]]] = [[] for _ in range(builder.n_states)]
+        for a, b, _, _ in builder.epsilons:
+            self.epsilons[a].append((None, b))
+        for a, assertion, b in builder.assertions:
+            self.epsilons[a].append((assertion, b))
+
+    # --- the languages of assertions --------------------------------------------------------
+
+    def _ahead(self, assertion: Assertion, before: int, word: Ranges) -> Regular:
+        """The texts that may stand behind the assertion, as a minimal automaton."""
+        if isinstance(assertion, TextEnd):
+            return alt(EPSILON, char("\n")) if assertion.newline else EPSILON
+        if isinstance(assertion, WordBoundary):
+            ends_word = (before == _AFTER_WORD) != assertion.negative
+            if ends_word:
+                return alt(EPSILON, cat(Chars(complement_ranges(word)), EVERY_TEXT))
+            return cat(Chars(word), EVERY_TEXT)
+        assert isinstance(assertion, Look)
+        self._check_nesting(assertion)
+        body = resolve(
+            cat(assertion.body, EVERY_TEXT), self.limits, search=False, before=before, depth=self.depth + 1
+        )
+        if assertion.negative:
+            return complement(body, self.limits)
+        return minimal_dfa(body, self.limits).to_regular()
+
+    def _behind(self, look: Look) -> Regular:
+        """The texts that may stand before the look-behind, were it positive."""
+        self._check_nesting(look)
+        if self.depth:
+            raise GrammarError("look-behind inside a look-around is not supported", place=look.place)
+        for node in postorder(look.body):
+            if isinstance(node, ASSERTIONS) and not isinstance(node, TextStart):
+                message = "only '^' is supported among the assertions inside look-behind"
+                raise GrammarError(message, place=look.place)
+        return resolve(cat(EVERY_TEXT, look.body), self.limits, search=False, depth=self.depth + 1)
+
+    def _check_nesting(self, look: Look) -> None:
+        if self.depth >= _MAX_NESTED_LOOKS:
+            message = f"look-arounds nest more than {_MAX_NESTED_LOOKS} levels deep"
+            raise GrammarError(message, place=look.place)
+
+    # --- threads ----------------------------------------------------------------------------
+
+    def language(self) -> Regular:
+        nowhere: _Obligations = frozenset()
+        start = (self.start, _Context(self.before, (0,) * len(self.behinds)), nowhere)
+        ids = {start: 0}
+        order = [start]
+        edges: dict[tuple[int, int], set[int]] = {}
+        accepts = []
+        work = 0
+        for index, thread in enumerate(order):
+            accepting, moves = self._moves(self._close(thread))
+            if accepting:
+                accepts.append(index)
+            for target, minterms in moves.items():
+                found = ids.get(target)
+                if found is None:
+                    found = ids[target] = len(order)
+                    order.append(target)
+                edges.setdefault((index, found), set()).update(minterms)
+                work += 1
+                check_states(max(len(order), work // 20), self.limits)
+        labelled = tuple((a, Chars(self.alphabet.union(minterms)), b) for (a, b), minterms in edges.items())
+        machine = Machine(len(order), 0, labelled, tuple(accepts))
+        growth = min(self.limits.max_regex_states, _DETERMINISTIC_GROWTH * len(order))
+        try:
+            return minimal_dfa(machine, replace(self.limits, max_regex_states=growth)).to_regular()
+        except LimitError:
+            return machine
+
+    def _close(self, thread: _Thread) -> set[_Thread]:
+        """All threads that are reached without reading."""
+        seen = {thread}
+        work = [thread]
+        while work:
+            position, context, obligations = work.pop()
+            for assertion, target in self.epsilons[position]:
+                owed: _Obligations | None = obligations
+                if assertion is not None:
+                    owed = self._assert(assertion, context, obligations)
+                if owed is not None and (target, context, owed) not in seen:
+                    seen.add((target, context, owed))
+                    work.append((target, context, owed))
+        check_states(len(seen), self.limits)
+        return seen
+
+    def _assert(
+        self, assertion: Assertion, context: _Context, obligations: _Obligations
+    ) -> _Obligations | None:
+        """The obligations with those of the assertion; None when it cannot hold."""
+        if isinstance(assertion, TextStart):
+            return obligations if context.before == _START else None
+        if isinstance(assertion, Look) and assertion.behind:
+            index = self.behind_index[assertion]
+            state = context.behinds[index]
+            holds = state >= 0 and self.behinds[index].accepting(state)
+            return obligations if holds != assertion.negative else None
+        index = self.ahead_index[assertion, context.before]
+        automaton = self.aheads[index]
+        if automaton is None:
+            return None
+        return obligations if automaton.accepts_all(0) else obligations | {(index, 0)}
+
+    def _moves(self, threads: set[_Thread]) -> tuple[bool, dict[_Thread, list[int]]]:
+        """Whether some thread may end here, and the threads behind one character."""
+        accepting = False
+        moves: dict[_Thread, list[int]] = {}
+        behind_cache: dict[tuple[_Context, int], _Context] = {}
+        owed_cache: dict[tuple[_Obligations, int], _Obligations | None] = {}
+        for position, context, obligations in threads:
+            if position == self.accept and self._paid(obligations):
+                accepting = True
+            for members, target in self.edges[position]:
+                for minterm in members:
+                    if (context, minterm) not in behind_cache:
+                        behind_cache[context, minterm] = self._step_context(context, minterm)
+                    if (obligations, minterm) not in owed_cache:
+                        owed_cache[obligations, minterm] = self._step_owed(obligations, minterm)
+                    owed = owed_cache[obligations, minterm]
+                    if owed is not None:
+                        after = (target, behind_cache[context, minterm], owed)
+                        moves.setdefault(after, []).append(minterm)
+        return accepting, moves
+
+    def _automaton(self, index: int) -> _Automaton:
+        automaton = self.aheads[index]
+        assert automaton is not None
+        return automaton
+
+    def _paid(self, obligations: Iterable[tuple[int, int]]) -> bool:
+        return all(self._automaton(index).accepting(state) for index, state in obligations)
+
+    def _step_context(self, context: _Context, minterm: int) -> _Context:
+        before = _AFTER_WORD if minterm in self.word else _AFTER_OTHER
+        behinds = tuple(
+            automaton.step(state).get(minterm, -1) if state >= 0 else -1
+            for automaton, state in zip(self.behinds, context.behinds, strict=True)
+        )
+        return _Context(before if self.tells_start else self.before, behinds)
+
+    def _step_owed(self, obligations: _Obligations, minterm: int) -> _Obligations | None:
+        owed = set()
+        for index, state in obligations:
+            automaton = self._automaton(index)
+            target = automaton.step(state).get(minterm)
+            if target is None:
+                return None
+            if not automaton.accepts_all(target):
+                owed.add((index, target))
+        return frozenset(owed)
+
+
+def _looks_back(assertion: Assertion) -> bool:
+    """Whether it is a look-ahead whose meaning may depend on what stands before."""
+    return (
+        isinstance(assertion, Look)
+        and not assertion.behind
+        and any(isinstance(node, (TextStart, WordBoundary)) for node in _looks(assertion))
+    )
+
+
+def _looks(look: Look) -> list[object]:
+    """All nodes of a look-around and of those nested in it."""
+    nodes: list[object] = []
+    work = [look.body]
+    while work:
+        below: list[object] = [*postorder(work.pop())]
+        nodes += below
+        work += [node.body for node in below if isinstance(node, Look)]
+    return nodes
+
+
+def _word_set(assertions: list[Assertion]) -> Ranges:
+    """The word characters of the boundaries, nested ones included; () without any."""
+    for assertion in assertions:
+        nested = _looks(assertion) if isinstance(assertion, Look) else []
+        for node in (assertion, *nested):
+            if isinstance(node, WordBoundary):
+                return node.word
+    return ()

@@ -1,0 +1,313 @@
+"""The formats: no accepted string is refused by an independent parser, and examples are told apart."""
+
+import base64
+import ipaddress
+import json
+import random
+import re
+import uuid
+from datetime import UTC, date, datetime, time
+from email.headerregistry import Address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import FormatChecker
+
+from maskwright.frontends.json_schema.formats import (
+    KNOWN_UNENFORCED,
+    NUMBER_FORMATS,
+    OPENAPI_PATTERNS,
+    PATTERNS,
+)
+
+SUITE = Path(__file__).parents[2] / "shared/data/json-schema-test-suite/tests/draft2020-12/optional/format"
+ALL_PATTERNS = PATTERNS | OPENAPI_PATTERNS
+COMPILED = {name: re.compile(pattern) for name, pattern in ALL_PATTERNS.items()}
+
+A_LABEL = "whether an A-label is valid is known only after decoding its Punycode"
+OUTSIDE_THE_SUBSET = {
+    "hostname": {
+        "xn--9n2bp8q.xn--9t4b11yi5a": A_LABEL,
+        "xn--zca29lwxobi7a": A_LABEL,
+        "xn--qmbc": A_LABEL,
+        "xn--ll-0ea": A_LABEL,
+        "xn--wva3je": A_LABEL,
+        "xn--4dbc5h": A_LABEL,
+        "xn--4dbc8h": A_LABEL,
+        "xn--k8j5u": A_LABEL,
+        "xn--bck0j": A_LABEL,
+        "xn--vek778f": A_LABEL,
+        "xn--ngba1o": A_LABEL,
+        "xn--0-gyc": A_LABEL,
+        "xn--11b2ezcw70k": A_LABEL,
+        "xn--11b2ezcs70k": A_LABEL,
+        "xn--ngba5hb2804a": A_LABEL,
+    },
+}
+
+LABEL_63 = "a" * 63
+ACCEPTED = {
+    "date": ["2024-02-29", "0001-01-01", "9999-12-31", "2000-02-29"],
+    "time": ["12:00:00Z", "12:00:00.5+05:45", "23:59:60z", "05:29:60+05:30", "00:59:60.25+01:00"],
+    "date-time": [
+        "2016-12-31T23:59:60Z",
+        "2017-01-01T08:59:60+09:00",
+        "2015-06-30t16:59:60.9-07:00",
+        "2024-02-29T00:00:00-00:00",
+    ],
+    "duration": ["P1Y", "P1Y2M3DT4H5M6S", "PT0S", "P52W", "P3DT12H"],
+    "email": [
+        "a@b",
+        f"{'x' * 64}@example.org",
+        "first.last+tag@sub.example.co.uk",
+        "first.last+" + "t" * 33 + "@example.org",
+        "t" * 34 + ".first.last@example.org",
+        f"{'x' * 64}@{LABEL_63}.{LABEL_63}.{'c' * 61}",
+        '"a\\"b"@example.org',
+        "a@[IPv6:2001:db8::1]",
+        "a@[ipv6:1:2:3:4:5:6:7:8]",
+        "a@[192.0.2.1]",
+    ],
+    "hostname": [
+        "a",
+        "a-b",
+        "a--b",
+        "1.2.3.4",
+        f"{LABEL_63}.{LABEL_63}.{LABEL_63}.{'b' * 61}",
+        "0." * 32 + "ip6.arpa",
+        "very-long-bucket-name-for-a-storage-service.s3.dualstack.eu-west-1.amazonaws.com",
+    ],
+    "ipv4": ["0.0.0.0", "255.255.255.255", "192.0.2.10"],
+    "ipv6": ["::", "1:2:3:4:5:6:7::", "::2:3:4:5:6:7:8", "1::3:4:5:6:7:8", "::ffff:1.2.3.4", "1:2:3:4:5:6:7:8"],
+    "uuid": ["123e4567-e89b-12d3-a456-426614174000"],
+    "uri": ["a:", "http://u:p@[v1.a]:80/?#", "http://[::1]/", "urn:a:b", "x:/", "x:/a//b", "http://a/%C3%A9"],
+    "uri-reference": ["", "?", "#", "//", "//h/p", "a/b:c", "./a:b", "/", "http://a"],
+    "uri-template": ["", "/a{/b*}{?c,d:3}", "{a.b}", "é"],
+    "iri": ["http://é.fr/ü?\ue000#é", "urn:日本"],
+    "iri-reference": ["é", "", "//日本/語", "?\U00100000"],
+    "json-pointer": ["", "/", "/a~0b~1c/0", "/é\n"],
+    "relative-json-pointer": ["0", "0#", "12/a", "1/"],
+    "regex": ["", "^a+$", r"[^a-z\]-]{2,10}?", r"(?:a|(b)*)\u00e9|", r"(?=\d)x", "a{3}", "[-]", "(()(a|))"],
+    "byte": ["", "SGVsbG8=", "QQ==", "QUJD"],
+}  # fmt: skip
+REJECTED = {
+    "date": ["0000-01-01", "2023-02-29", "1900-02-29", "2024-04-31", "2024-1-01", "2024-01-01\n"],
+    "time": ["12:00:00", "24:00:00Z", "12:00:60Z", "05:30:60+05:30", "12:00Z", "12:00:00.Z", "12:00:00+24:00"],
+    "date-time": [
+        "2016-12-30T23:59:60Z",
+        "2016-12-31T08:59:60+09:00",
+        "2017-01-01T23:59:60Z",
+        "2016-03-31T23:59:60Z",
+        "2024-01-01 00:00:00Z",
+        "2024-01-01T00:00:00",
+        "2023-02-29T00:00:00Z",
+    ],
+    "duration": ["P", "PT", "P1YT", "P1Y1D", "PT1H1S", "P1W1D", "P1.5D", "p1d"],
+    "email": [
+        "@b",
+        "a@",
+        "a..b@c",
+        ".a@c",
+        "a b@c",
+        f"{'x' * 65}@example.org",
+        f"a@{LABEL_63}.{LABEL_63}.{LABEL_63}.{'c' * 61}",
+        "a@-b",
+        "a@[1.2.3]",
+        "a@[::1]",
+        "a@[IPv6:1:2:3:4:5:6:7::]",
+        '"a"b"@c',
+        '""@c',
+    ],
+    "hostname": ["", "a.", "-a", "a-", "a_b", "xn--a", f"{LABEL_63}a", "a..b", f"{LABEL_63}." * 3 + "b" * 62, "é"],
+    "ipv4": ["256.0.0.1", "01.2.3.4", "1.2.3", "1.2.3.4.5", "1.2.3.4 "],
+    "ipv6": ["1:2:3:4:5:6:7", "1::2::3", ":::", "12345::", "::1%eth0", "1:2:3:4:5:6:7:1.2.3.4", "1:2:3:4:5:6:7:8::"],
+    "uuid": ["123e4567e89b12d3a456426614174000", "{123e4567-e89b-12d3-a456-426614174000}"],
+    "uri": ["", "a", "/a", "1a:b", "http://[::1", "http://a b", "http://a:b", "http://a/%g0", "x://é", "a:#b#c"],
+    "uri-reference": ["1:b", ":a", "\\", "%", "//a:b", "a b", "#a#b", "[a]"],
+    "uri-template": ["{", "}", "{}", "{=a}", "{a:0}", "{a:12345}", "{a..b}", "<", '"'],
+    "iri": ["é", "http://é\u202e", "http://é/\ue000", "http://é/\ufdd0", "http://é#\ue000"],
+    "iri-reference": ["é:b\\", "a b", "\ue000", "\ufffe"],
+    "json-pointer": ["a", "/~", "/~2", "#/a"],
+    "relative-json-pointer": ["", "01", "-1", "1#a", "1a", "/a"],
+    "regex": ["[", "[]", "[^]", "(", "a)", "*a", "a**", "[z-a]", "a{2,1}", "\\", "(?<=a)b", "(?i)a", "^*", "(?=a)*"],
+    "byte": ["QQ=", "QR==", "a", "QUJ\n", "-_=="],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ALL_PATTERNS)
+def test_examples(name):
+    wrong = [text for text in ACCEPTED[name] if not COMPILED[name].fullmatch(text)]
+    wrong += [text for text in REJECTED[name] if COMPILED[name].fullmatch(text)]
+    assert not wrong
+
+
+@pytest.mark.skipif(
+    not SUITE.is_dir(), reason="the official JSON Schema test suite is not beside the repository"
+)
+@pytest.mark.parametrize("name", PATTERNS)
+def test_official_suite(name):
+    outside = OUTSIDE_THE_SUBSET.get(name, {})
+    groups = json.loads((SUITE / f"{name}.json").read_text(encoding="utf-8"))
+    cases = {
+        case["data"]: case["valid"]
+        for group in groups
+        for case in group["tests"]
+        if isinstance(case["data"], str)
+    }
+    wrong = [text for text, valid in cases.items() if bool(COMPILED[name].fullmatch(text)) != valid]
+    assert sorted(wrong) == sorted(outside)
+    assert all(cases[text] for text in outside), "only valid strings may be left out"
+
+
+def test_known_formats_are_disjoint():
+    assert not PATTERNS.keys() & OPENAPI_PATTERNS.keys()
+    assert not KNOWN_UNENFORCED & ALL_PATTERNS.keys()
+    assert NUMBER_FORMATS["int32"] == (-2147483648, 2147483647)
+    assert NUMBER_FORMATS["int64"] == (-9223372036854775808, 9223372036854775807)
+
+
+@pytest.mark.parametrize("name", ALL_PATTERNS)
+def test_pattern_syntax_is_common_to_the_dialects(name):
+    parser = re._parser  # the tree is the surest way to see that no other construct is used
+    allowed = {"LITERAL", "NOT_LITERAL", "IN", "BRANCH", "SUBPATTERN", "MAX_REPEAT"}
+    pending = [parser.parse(ALL_PATTERNS[name])]
+    while pending:
+        for operator, argument in pending.pop():
+            assert str(operator) in allowed
+            if str(operator) == "SUBPATTERN":
+                assert argument[0] is None, "captures"
+                pending.append(argument[-1])
+            elif str(operator) == "MAX_REPEAT":
+                pending.append(argument[-1])
+            elif str(operator) == "BRANCH":
+                pending.extend(argument[1])
+
+
+def _judge_leap_second(text: str) -> str:
+    """``text`` with a leap second set back by one, which Python's parsers can read."""
+    return text.replace(":60", ":59", 1) if re.search(r":\d\d:60", text) else text
+
+
+def _judge_date(text):
+    return date.fromisoformat(text) and len(text) == 10 and text[4] == text[7] == "-"
+
+
+def _judge_time(text):
+    earlier = _judge_leap_second(text)
+    moment = datetime.combine(date(2000, 1, 2), time.fromisoformat(earlier.upper())).astimezone(UTC)
+    return moment.tzinfo and (earlier == text or (moment.hour, moment.minute) == (23, 59))
+
+
+def _judge_date_time(text):
+    earlier = _judge_leap_second(text)
+    moment = datetime.fromisoformat(earlier.upper())
+    if moment.tzinfo is None or earlier == text:
+        return moment.tzinfo is not None
+    moment = moment.astimezone(UTC)
+    day = (moment.month, moment.day)
+    return (moment.hour, moment.minute) == (23, 59) and day in {(6, 30), (12, 31)}
+
+
+def _judge_hostname(text):
+    labels = text.split(".")
+    allowed = set("abcdefghijklmnopqrstuvwxyz0123456789-")
+    return len(text) <= 253 and all(
+        1 <= len(label) <= 63
+        and set(label.lower()) <= allowed
+        and "-" not in (label[0], label[-1])
+        and label[2:4] != "--"
+        for label in labels
+    )
+
+
+def _judge_email(text):
+    local, domain = text.rsplit("@", 1)
+    if len(text) > 254 or len(local) > 64:
+        return False
+    if domain.startswith("["):
+        literal = domain[1:-1]
+        if literal.lower().startswith("ipv6:"):
+            return bool(ipaddress.IPv6Address(literal[5:]))
+        return bool(ipaddress.IPv4Address(literal))
+    # Raises on a malformed local part.
+    return Address(addr_spec=text).domain == domain and _judge_hostname(domain)
+
+
+def _judge_identifier(text):
+    # urlsplit reads IPvFuture only with a small v; the grammar allows both.
+    return urlsplit(text.replace("//[V", "//[v").replace("@[V", "@[v")) is not None
+
+
+def _judge_iri(text):
+    forbidden = {0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+    return not forbidden & set(map(ord, text))
+
+
+def _judge_byte(text):
+    return base64.b64encode(base64.b64decode(text, validate=True)).decode() == text
+
+
+JUDGES = {
+    "date": _judge_date,
+    "time": _judge_time,
+    "date-time": _judge_date_time,
+    "email": _judge_email,
+    "hostname": _judge_hostname,
+    "ipv4": lambda text: bool(ipaddress.IPv4Address(text)) or True,
+    "ipv6": lambda text: "%" not in text and ipaddress.IPv6Address(text) is not None,
+    "uuid": lambda text: uuid.UUID(text) is not None and len(text) == 36,
+    "uri": _judge_identifier,
+    "uri-reference": _judge_identifier,
+    "iri": _judge_iri,
+    "iri-reference": _judge_iri,
+    "regex": lambda text: re.compile(text) is not None,
+    "byte": _judge_byte,
+}
+CHECKER = FormatChecker()
+
+
+def _is_valid(name: str, text: str) -> bool:
+    """What the independent parser and jsonschema's checker (where installed) say together."""
+    try:
+        if name in JUDGES and not JUDGES[name](text):
+            return False
+    except (ValueError, IndexError, re.error):
+        return False
+    return CHECKER.conforms(_judge_leap_second(text) if "time" in name else text, name)
+
+
+@pytest.mark.parametrize("name", ALL_PATTERNS)
+@pytest.mark.filterwarnings("ignore:Possible (nested set|set):FutureWarning")
+def test_generated_strings_are_valid(name):
+    @settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.from_regex(COMPILED[name], fullmatch=True))
+    def check(text):
+        assert _is_valid(name, text)
+
+    check()
+
+
+@pytest.mark.parametrize("name", ALL_PATTERNS)
+@pytest.mark.filterwarnings("ignore:Possible (nested set|set):FutureWarning")
+def test_mutated_strings_are_valid_when_accepted(name):
+    """One edit away from the examples lie the strings that a careless pattern lets through."""
+    rng = random.Random(name)
+    exact = name in {"date", "ipv4", "ipv6"}
+    alphabet = "".join(ACCEPTED[name] + REJECTED[name]) + ".-:/0159aZ%[]"
+    for text in ACCEPTED[name] + REJECTED[name]:
+        for _ in range(150):
+            at, drop = rng.randrange(len(text) + 1), rng.randrange(2)
+            mutant = text[:at] + rng.choice(["", rng.choice(alphabet)]) + text[at + drop :]
+            accepted = bool(COMPILED[name].fullmatch(mutant))
+            if accepted or exact:
+                assert accepted == _is_valid(name, mutant), ascii(mutant)
+
+
+def test_every_date():
+    days = [f"{year:04}-02-29" for year in range(10000)]
+    for year in (1, 4, 100, 1582, 1900, 2000, 2023, 2024, 9996, 9999):
+        days += [f"{year:04}-{month:02}-{day:02}" for month in range(14) for day in range(33)]
+    assert [day for day in days if bool(COMPILED["date"].fullmatch(day)) != _is_valid("date", day)] == []

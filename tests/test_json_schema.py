@@ -1,0 +1,205 @@
+"""JSON Schemas with texts that they allow and texts that they do not (tests/corpus/*.json)."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import maskwright as mw
+
+CASES = [
+    pytest.param(case, id=f"{file.stem}: {case['description']}")
+    for file in sorted((Path(__file__).parent / "corpus").glob("*.json"))
+    for case in json.loads(file.read_text(encoding="utf-8"))
+]
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> mw.Vocabulary:
+    return mw.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [None], eos_ids=[256])
+
+
+def accepts(compiled: mw.CompiledGrammar, text: str) -> bool:
+    matcher = compiled.matcher()
+    data = text.encode()
+    return matcher.accept_tokens(data) == len(data) and matcher.is_accepting
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_corpus(case, vocabulary):
+    compiled = mw.compile_json_schema(case["schema"], vocabulary)
+    wrong = [f"refused {t}" for t in case["accept"] if not accepts(compiled, t)]
+    wrong += [f"accepted {t}" for t in case["reject"] if accepts(compiled, t)]
+    assert not wrong
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_corpus_agrees_with_an_independent_validator(case):
+    for text in case["accept"]:
+        jsonschema.validate(json.loads(text), case["schema"])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_random_walks_end_in_valid_text(case, vocabulary):
+    compiled = mw.compile_json_schema(case["schema"], vocabulary)
+    mask = mw.allocate_token_bitmask(1, vocabulary.size)
+    for seed in range(5):
+        rng = random.Random(seed)
+        matcher = compiled.matcher()
+        text = bytearray()
+        for _ in range(60):
+            matcher.fill_next_token_bitmask(mask)
+            allowed = [i for i in range(257) if mask[0, i >> 5] >> (i & 31) & 1]
+            assert allowed
+            # Prefer what moves on over more white space.
+            token = rng.choice([i for i in allowed if i not in b" \t\r\n"] or allowed)
+            assert matcher.accept_token(token)
+            if matcher.is_terminated:
+                break
+            text.append(token)
+        if not matcher.is_terminated:
+            completion = matcher.shortest_completion()
+            assert matcher.accept_tokens(completion) == len(completion)
+            assert matcher.is_accepting
+            text += bytes(completion)
+        jsonschema.validate(json.loads(text.decode()), case["schema"])
+
+
+def test_schema_text_and_dict_compile_alike(vocabulary):
+    schema = {"type": "array", "items": {"type": "number", "minimum": 0.1}}
+    for source in (schema, json.dumps(schema), json.dumps(schema).encode()):
+        assert accepts(mw.compile_json_schema(source, vocabulary), "[0.1, 5]")
+        assert not accepts(mw.compile_json_schema(source, vocabulary), "[0.09]")
+
+
+def test_compact_whitespace(vocabulary):
+    compiled = mw.compile_json_schema({"type": "array"}, vocabulary, whitespace="compact")
+    assert accepts(compiled, '[1,{"a":[]}]')
+    assert not accepts(compiled, "[1, 2]")
+
+
+def test_formats_as_annotations(vocabulary):
+    schema = {"type": "string", "format": "date"}
+    assert accepts(mw.compile_json_schema(schema, vocabulary, formats="annotate"), '"soon"')
+
+
+def test_white_space_is_bounded(vocabulary):
+    compiled = mw.compile_json_schema({"type": "array"}, vocabulary)
+    assert accepts(compiled, "[\n" + " " * 64 + "1]")
+    assert not accepts(compiled, "[" + "\n" * 9 + "1]")
+
+
+class TestErrors:
+    def test_every_refusal_is_listed_with_its_pointer(self, vocabulary):
+        schema = {
+            "properties": {"a": {"not": {}}, "b": {"items": {"uniqueItems": True}}},
+            "oneOf": [{}, {}],
+            "uniqueItems": False,
+        }
+        with pytest.raises(mw.UnsupportedSchemaError) as caught:
+            mw.compile_json_schema(schema, vocabulary)
+        refused = {(r.pointer, r.keyword) for r in caught.value.refusals}
+        assert refused == {("", "oneOf"), ("/properties/a", "not"), ("/properties/b/items", "uniqueItems")}
+
+    @pytest.mark.parametrize(
+        ("schema", "place", "words"),
+        [
+            ('{"type": }', "1:10", "malformed JSON"),
+            ('{"a": NaN}', None, "NaN"),
+            ("[1]", "#", "an object or a boolean"),
+            (3, "#", "an object or a boolean"),
+            ({"type": "strnig"}, "/type", "one of"),
+            ({"properties": {"a": 3}}, "/properties", "object of schemas"),
+            ({"items": {"minItems": -1}}, "/items/minItems", "non-negative"),
+            ({"required": "a"}, "/required", "list of member names"),
+            ({"$ref": "#/$defs/missing"}, "/$ref", "missing"),
+            ({"$ref": "http://example.com/x.json"}, "/$ref", "never fetched"),
+            ({"$ref": "#"}, "#", "refers to itself"),
+            ({"type": "string", "pattern": "("}, None, "pattern '('"),
+            ({"enum": [float("nan")]}, None, "not a JSON value"),
+        ],
+    )
+    def test_malformed_schemas(self, schema, place, words, vocabulary):
+        with pytest.raises(mw.GrammarError, match="(?s).*") as caught:
+            mw.compile_json_schema(schema, vocabulary)
+        assert words in str(caught.value)
+        if place is not None:
+            assert caught.value.place == place
+
+    @pytest.mark.parametrize(
+        ("schema", "words"),
+        [
+            (False, "false"),
+            ({"type": "string", "minLength": 3, "maxLength": 2}, "minLength 3 exceeds maxLength 2"),
+            ({"type": "integer", "allOf": [{"type": "string"}]}, "string"),
+            ({"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 2}, "no integer"),
+            ({"enum": []}, ""),
+            ({"type": "array", "minItems": 1, "items": False}, ""),
+            ({"$defs": {"a": {"type": "array", "items": {"$ref": "#/$defs/a"}, "minItems": 1}}, "$ref": "#/$defs/a"}, "itself"),
+            ({"type": "object", "required": ["a"], "properties": {"a": False}}, ""),
+        ],
+    )
+    def test_unsatisfiable_schemas(self, schema, words, vocabulary):
+        with pytest.raises(mw.UnsatisfiableError, match="(?s).*") as caught:
+            mw.compile_json_schema(schema, vocabulary)
+        assert words in str(caught.value)
+
+    def test_deep_nesting_is_a_limit_not_a_crash(self, vocabulary):
+        schema: object = {}
+        for _ in range(5000):
+            schema = {"items": schema}
+        with pytest.raises(mw.LimitError, match="max_depth"):
+            mw.compile_json_schema(schema, vocabulary)
+        with pytest.raises(mw.MaskwrightError):
+            mw.compile_json_schema("[" * 100_000, vocabulary)
+
+    def test_deep_chains_of_references_are_a_limit(self, vocabulary):
+        defs = {f"d{i}": {"$ref": f"#/$defs/d{i + 1}"} for i in range(1000)}
+        defs["d1000"] = {}
+        with pytest.raises(mw.LimitError, match="max_depth"):
+            mw.compile_json_schema({"$defs": defs, "$ref": "#/$defs/d0"}, vocabulary)
+
+    def test_branches_multiplied_out_are_a_limit(self, vocabulary):
+        pair = [{"properties": {"a": {"const": 1}}}, {"properties": {"b": {"const": 2}}}]
+        schema = {
+            "type": "object",
+            "allOf": [
+                {"anyOf": [{"properties": {f"p{i}": {"const": v}}} for v in range(2)]} for i in range(20)
+            ],
+            "anyOf": pair,
+        }
+        with pytest.raises(mw.LimitError, match="max_schema_branches"):
+            mw.compile_json_schema(schema, vocabulary)
+
+    def test_unknown_options(self, vocabulary):
+        with pytest.raises(mw.GrammarError, match="whitespace"):
+            mw.compile_json_schema({}, vocabulary, whitespace="lots")
+
+
+class TestReport:
+    def test_a_good_schema(self):
+        assert mw.check_json_schema({"type": "integer"}).ok
+
+    def test_findings_have_codes_and_places(self):
+        report = mw.check_json_schema(
+            {"properties": {"a": {"not": {}}, "b": {"type": "string", "format": "starship", "requierd": []}}}
+        )
+        assert not report.ok
+        found = {(f.severity, f.code, f.place) for f in report.findings}
+        assert found == {
+            ("error", "unsupported", "/properties/a"),
+            ("note", "format-annotation", "/properties/b"),
+            ("note", "unknown-keyword", "/properties/b"),
+        }
+
+    @pytest.mark.parametrize(
+        ("schema", "code"),
+        [("{", "malformed"), ({"type": "x"}, "malformed"), ({"enum": []}, "unsatisfiable")],
+    )
+    def test_errors(self, schema, code):
+        (finding,) = mw.check_json_schema(schema).findings
+        assert (finding.severity, finding.code) == ("error", code)

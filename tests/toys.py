@@ -1,0 +1,211 @@
+"""Small vocabularies, lexemes and grammars for the tests of the engine."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from maskwright._core import CompiledCore, Engine, Matcher
+from maskwright.encoding import quoted
+from maskwright.grammar import (
+    Body,
+    Choice,
+    Expr,
+    Grammar,
+    Keyset,
+    Lexeme,
+    Member,
+    Record,
+    Ref,
+    Repeated,
+    Seq,
+    Term,
+)
+from maskwright.limits import DEFAULT_LIMITS, Limits
+from maskwright.lowering import lower
+from maskwright.passes.prune import prune
+from maskwright.regular import ANY_CHAR, EPSILON, ByteClass, Lit, Regular, alt, cat, chars, repeat
+from maskwright.vocabulary import Vocabulary
+from reference import Oracle
+
+_engines: dict[str, Engine] = {}
+
+
+def compile_ir(grammar: Grammar, vocabulary: Vocabulary, limits: Limits = DEFAULT_LIMITS) -> CompiledCore:
+    """Compile without front-ends and without a disk cache; one engine a vocabulary, as in use."""
+    if vocabulary.digest not in _engines:
+        _engines[vocabulary.digest] = Engine(list(vocabulary.tokens), vocabulary.eos_ids)
+    return lower(prune(grammar), _engines[vocabulary.digest], limits)
+
+
+def matcher(grammar: Grammar, vocabulary: Vocabulary) -> Matcher:
+    return Matcher(compile_ir(grammar, vocabulary))
+
+
+def allowed(matcher: Matcher) -> set[int]:
+    """The ids in the matcher's mask."""
+    words = (matcher.compiled.engine.vocab_size + 31) // 32
+    bitmask = np.full((1, words), 0x5A5A5A5A, dtype=np.int32)  # stale bits must not survive
+    matcher.fill_next_token_bitmask(bitmask)
+    bits = np.unpackbits(bitmask[0].view(np.uint8), bitorder="little")
+    return set(np.flatnonzero(bits).tolist())
+
+
+def oracle_allowed(oracle: Oracle, text: bytes, vocabulary: Vocabulary) -> set[int]:
+    """The ids that may follow ``text``, every token tried byte by byte."""
+    column = oracle.read(text)
+    assert column is not None
+    ids = {i for i, token in enumerate(vocabulary.tokens) if token and oracle.read(token, column) is not None}
+    return ids | set(vocabulary.eos_ids) if column.complete else ids
+
+
+# --- vocabularies
+
+PIECES = (
+    b"a b c ab ba aa bc abc 1 2 12 0 [ ] { } , : \" \\ {\" \": \",\" \"} }} :\"a {} [] a\" b\" ab\" \"a \"ab \"b"
+    b" \",\"b \"a\": {\"a\":1 ,\"b\": \\u \\u0 u00 0061 \\u0061 \\\" \\\\ \\n \xc3\xa9 \xc3 \xa9\" \xf0\x9f\x98\x80"
+    b" \xf0\x9f \x98\x80 \xe6\xbc \xa2 d83d \\ude00 \\ud83d c\":a 1} 1, a, ,a aaaa aaaaaaaa bbbb abab )( ( ) +a"
+).split(b" ")
+
+
+def byte_vocabulary() -> Vocabulary:
+    """Every byte, and one EOS."""
+    return Vocabulary.from_bytes([*(bytes([b]) for b in range(256)), b"</s>"], eos_ids=256)
+
+
+def piece_vocabulary(seed: int, sentences: Iterable[bytes] = (), size: int = 300) -> Vocabulary:
+    """All bytes and random tokens: pieces joined at random, cut from sentences, some of them twice.
+
+    Two EOS ids, a special id and padding; ids are in random order.
+    """
+    rng = random.Random(seed)
+    tokens: list[bytes | None] = [bytes([b]) for b in range(256)]
+    texts = [text for text in sentences if len(text) > 1]
+    while len(tokens) < 256 + size:
+        if texts and rng.random() < 0.5:
+            text = rng.choice(texts)
+            first = rng.randrange(len(text) - 1)
+            tokens.append(text[first : first + rng.randint(2, 8)])
+        else:
+            tokens.append(b"".join(rng.choices(PIECES, k=rng.randint(1, 4))))
+    tokens += rng.choices(tokens, k=20)
+    rng.shuffle(tokens)
+    n = len(tokens)
+    return Vocabulary.from_bytes(
+        [*tokens, b"<special>", b"</s>", None, b"<end>", None], eos_ids=[n + 1, n + 3], special_ids=[n]
+    )
+
+
+# --- lexemes and grammars
+
+
+def byte_class(characters: bytes) -> ByteClass:
+    return ByteClass(sum(1 << byte for byte in set(characters)))
+
+
+def lexeme(regular: Regular) -> Lexeme:
+    """Equal content has equal keys."""
+    return Lexeme(repr(regular), regular)
+
+
+def term(content: bytes | Regular) -> Term:
+    return Term(lexeme(Lit(content) if isinstance(content, bytes) else content))
+
+
+ANY_STRING = lexeme(quoted(repeat(ANY_CHAR, 0, None)))
+SHORT_STRING = lexeme(quoted(repeat(ANY_CHAR, 0, 2)))
+FEW_CHARS_STRING = lexeme(quoted(repeat(chars((10, 10), (34, 34), (97, 98), (0x1F600, 0x1F600)), 0, None)))
+
+AB = byte_class(b"ab")
+DIGIT = byte_class(b"0123456789")
+TERMS = (
+    *map(term, (b"a", b"b", b"c", b"ab", b"aa", b"abc", b"1", b"12", b"(", b")")),
+    term(repeat(Lit(b"a"), 1, None)),
+    term(repeat(AB, 1, None)),
+    term(cat(repeat(Lit(b"ab"), 0, None), Lit(b"c"))),
+    term(repeat(Lit(b"a"), 2, 30)),
+    term(repeat(AB, 2, 5)),
+    term(repeat(Lit(b"ab"), 3, 20)),
+    term(repeat(alt(Lit(b"a"), Lit(b"ba")), 9, 12)),
+    term(cat(repeat(Lit(b"a"), 0, 25), repeat(AB, 1, 14))),
+    term(repeat(DIGIT, 1, None)),
+    term(alt(Lit(b"b"), Lit(b"bc"))),
+    term(cat(alt(Lit(b"-"), EPSILON), repeat(DIGIT, 1, 12))),
+    Term(ANY_STRING),
+    Term(SHORT_STRING),
+)
+NAMES = (
+    "", "a", "ab", "abc", "b", "ba", '"', "\\", "\\u00", "a\"b", "\n", "\x00", "\x01", "\x1f", "\x7f", "/",
+    "\u00e9", "e\u0301", "\u20ac", "\U0001f600", "\U0001f601", "a\U0001f600", "\ufffd", "0061", "\u2028",
+)  # fmt: skip
+
+
+def grammar(*bodies: Body) -> Grammar:
+    """Rules 0, 1, ...; the text is a rule 0."""
+    return Grammar(list(bodies), [f"rule {i}" for i in range(len(bodies))], 0)
+
+
+def record(members: Iterable[Member], other_key: Lexeme | None = None, other_value: int | None = None) -> Record:
+    return Record(
+        tuple(members),
+        other_key,
+        other_value,
+        open=term(b"{"),
+        close_empty=term(b"}"),
+        colon=term(b":"),
+        comma=term(b","),
+        close=term(cat(repeat(Lit(b" "), 0, 1), Lit(b"}"))),
+    )
+
+
+# --- random grammars
+
+
+def _expressions(draw: Any, rules: int, depth: int) -> Expr:
+    kind = draw(st.integers(0, 9))
+    if depth == 0 or kind < 4:
+        if draw(st.booleans()):
+            return Ref(draw(st.integers(0, rules - 1)))
+        if draw(st.integers(0, 5)) == 0:
+            return Term(draw(keysets()))
+        return draw(st.sampled_from(TERMS))
+    items = tuple(_expressions(draw, rules, depth - 1) for _ in range(draw(st.integers(0, 3))))
+    return Seq(items) if kind < 7 else Choice(items)
+
+
+@st.composite
+def keysets(draw: Any) -> Keyset:
+    names = draw(st.lists(st.sampled_from(NAMES), max_size=4, unique=True))
+    return Keyset(tuple(names), draw(st.sampled_from((None, ANY_STRING, SHORT_STRING, FEW_CHARS_STRING))))
+
+
+@st.composite
+def records(draw: Any, rules: int) -> Record:
+    values = st.none() | st.integers(0, rules - 1) | st.integers(0, rules - 1)
+    names = draw(st.lists(st.sampled_from(NAMES), max_size=4, unique=True))
+    members = [Member(name, draw(values), draw(st.integers(0, 3)) == 0) for name in names]
+    others = draw(st.sampled_from((None, None, ANY_STRING, SHORT_STRING, FEW_CHARS_STRING)))
+    return record(members, others, None if others is None else draw(st.integers(0, rules - 1)))
+
+
+@st.composite
+def grammars(draw: Any) -> Grammar:
+    """A few rules of all kinds; many of these grammars are ambiguous, nullable or recursive."""
+    rules = draw(st.integers(1, 5))
+    bodies: list[Body] = []
+    for _ in range(rules):
+        kind = draw(st.integers(0, 5))
+        if kind == 0:
+            low = draw(st.integers(0, 3))
+            high = draw(st.none() | st.integers(max(low, 1), low + 4))
+            first, rest = draw(st.integers(0, rules - 1)), draw(st.integers(0, rules - 1))
+            bodies.append(Repeated(first, rest, low, high))
+        elif kind == 1:
+            bodies.append(draw(records(rules)))
+        else:
+            bodies.append(_expressions(draw, rules, 3))
+    return grammar(*bodies)
