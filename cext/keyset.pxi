@@ -235,9 +235,6 @@ cdef LexState* key_intern(Automaton* keys, KeyPosition* at, LexState* base) noex
     found = keys.interned.find(key)
     if found != keys.interned.end():
         return keys.states[dereference(found).second]
-    if <int64_t>keys.states.size() >= keys.max_states:
-        keys.limit_reached[0] = True
-        return LEX_DEAD
     state = lex_new_state(keys)
     keys.interned[key] = state.id
     state.key = at[0]
@@ -267,7 +264,7 @@ cdef LexState* key_on_other(Automaton* keys, KeyPosition* at, LexState* base) no
     lost.where = KEY_OTHER
     lost.other = 1
     cdef LexState* state = key_intern(keys, &lost, base)
-    if state != LEX_DEAD and base.tag != NO_TAG:
+    if base.tag != NO_TAG:
         state.tag = keys.other_tag
     return state
 
@@ -283,8 +280,7 @@ cdef LexState* key_close(Automaton* keys, KeyPosition* at, LexState* base) noexc
         at.where = KEY_CLOSED
         at.value = tag
         state = key_intern(keys, at, NULL)
-        if state != LEX_DEAD:
-            state.tag = tag
+        state.tag = tag
         return state
     return key_on_other(keys, at, base)
 

@@ -58,7 +58,7 @@ cdef cppclass Automaton:
     int32_t kind
     int32_t uid                    # distinct within an engine
     int64_t max_states
-    cbool* limit_reached           # the engine's flag: max_states was too small
+    cbool* limit_passed            # the engine's flag: some automaton has more than max_states
     vector[LexState*] states
     unordered_map[string, int32_t] interned
     LexState* start
@@ -107,6 +107,9 @@ cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
     state.has_first = False
     state.mask = NULL
     automaton.states.push_back(state)
+    # Checked by the caller once it is done: half-computed results are never kept.
+    if <int64_t>automaton.states.size() > automaton.max_states:
+        automaton.limit_passed[0] = True
     return state
 
 
@@ -166,9 +169,6 @@ cdef LexState* lex_intern_items(Automaton* automaton, vector[uint64_t]& items) n
     found = automaton.interned.find(key)
     if found != automaton.interned.end():
         return automaton.states[dereference(found).second]
-    if <int64_t>automaton.states.size() >= automaton.max_states:
-        automaton.limit_reached[0] = True
-        return LEX_DEAD
     state = lex_new_state(automaton)
     automaton.interned[key] = state.id
     for i in range(items.size()):

@@ -106,9 +106,6 @@ cdef int32_t matcher_intern(Core* core, vector[Thread]& threads) noexcept nogil:
     found = core.state_ids.find(key)
     if found != core.state_ids.end():
         return dereference(found).second
-    if <int64_t>core.states.size() >= core.program.max_states:
-        core.program.limit_reached = True
-        return NO_STATE
     state = new MatcherState()
     state.threads = threads
     state.accepting = (threads[0].lex == NULL

@@ -44,16 +44,16 @@ cdef class Engine:
     cdef list tokens
     cdef dict automata
     cdef int32_t next_uid
-    cdef cbool limit_reached
-    cdef object segments
+    cdef cbool limit_passed
+    cdef size_t longest            # token, in bytes
 
     def __init__(self, list tokens, tuple eos_ids, trie_arrays=None):
         self.vocab_size = len(tokens)
         self.words = (len(tokens) + 31) // 32
+        self.longest = max(map(len, tokens), default=0)
         self.eos_ids = eos_ids
         self.tokens = tokens
         self.automata = {}
-        self.segments = None
         if trie_arrays is None:
             self._build_trie()
         else:
@@ -97,7 +97,7 @@ cdef class Engine:
         handle.automaton.kind = kind
         handle.automaton.uid = self.next_uid
         handle.automaton.max_states = max_states
-        handle.automaton.limit_reached = &self.limit_reached
+        handle.automaton.limit_passed = &self.limit_passed
         handle.automaton.base = NULL
         handle.automaton.start = LEX_DEAD
         self.next_uid += 1
@@ -201,35 +201,35 @@ cdef class Engine:
             memcpy(mask.crossing.data(), <const char*>crossing, len(crossing))
             handle.automaton.states[i].mask = mask
 
-    cdef void segment_tables(self):
-        # token bytes -> one id, and the longest token: to spell bytes in tokens
-        cdef dict by_bytes = {}
-        for i, token in enumerate(self.tokens):
-            if token and token not in by_bytes:
-                by_bytes[token] = i
-        self.segments = (by_bytes, max(map(len, by_bytes), default=0))
-
     def segment(self, bytes data):
         """Ids of the fewest tokens that spell ``data``; VocabularyError when none do."""
-        if self.segments is None:
-            self.segment_tables()
-        by_bytes, longest = self.segments
+        cdef const uint8_t* text = <const uint8_t*><const char*>data
         cdef int64_t n = len(data), i, j
-        cdef list best = [None] * (n + 1)
-        best[n] = (0, -1, n)
+        cdef vector[int32_t] count, token
+        cdef vector[int64_t] step
+        cdef uint32_t node
+        count.resize(n + 1, -1)
+        token.resize(n + 1, -1)
+        step.resize(n + 1, 0)
+        count[n] = 0
         for i in range(n - 1, -1, -1):
-            for j in range(min(n, i + longest), i, -1):
-                if best[j] is None or (best[i] is not None and best[j][0] + 1 >= best[i][0]):
-                    continue
-                token = by_bytes.get(data[i:j])
-                if token is not None:
-                    best[i] = (best[j][0] + 1, token, j)
-        if best[0] is None:
+            node = 0
+            for j in range(i, n):
+                node = trie_child(&self.trie, node, text[j])
+                if node == 0:
+                    break
+                if (self.trie.nodes[node].token < self.trie.nodes[node + 1].token and count[j + 1] >= 0
+                        and (count[i] < 0 or count[j + 1] + 1 <= count[i])):
+                    count[i] = count[j + 1] + 1
+                    token[i] = self.trie.tokens[self.trie.nodes[node].token]
+                    step[i] = j + 1 - i
+        if count[0] < 0:
             raise VocabularyError(f"no sequence of tokens spells {data!r}: the vocabulary lacks a byte")
-        out, i = [], 0
+        out = []
+        i = 0
         while i < n:
-            out.append(best[i][1])
-            i = best[i][2]
+            out.append(token[i])
+            i += step[i]
         return out
 
 
@@ -241,6 +241,7 @@ cdef class CompiledCore:
     cdef list handles
     cdef Costs costs
     cdef int32_t start
+    cdef int64_t max_states
 
     def __cinit__(self):
         self.core = NULL
@@ -285,14 +286,8 @@ cdef class CompiledCore:
         for record in records:
             self.add_record(*record)
         program.start_rule = start_rule
-        program.max_states = max_states
-        program.limit_reached = False
-        cdef size_t depth = 1
-        cdef size_t i
-        for i in range(engine.trie.nodes.size()):
-            if engine.trie.nodes[i].depth >= depth:
-                depth = engine.trie.nodes[i].depth + 1
-        self.core.stack.resize(depth + 1)
+        self.max_states = max_states
+        self.core.stack.resize(engine.longest + 1)
         self.start = matcher_start(self.core)
         self.check_limits()
 
@@ -330,13 +325,16 @@ cdef class CompiledCore:
             core_free(self.core)
 
     cdef int check_limits(self) except -1:
-        if self.core.program.limit_reached:
-            self.core.program.limit_reached = False
-            raise LimitError("max_parser_states", self.core.program.max_states + 1,
-                             self.core.program.max_states)
-        if self.engine.limit_reached:
-            self.engine.limit_reached = False
-            raise LimitError("max_lexer_states", -1, -1)
+        # After the work: tables may overshoot by one operation, and results are always whole.
+        cdef AutomatonHandle handle
+        cdef int64_t states = max(self.core.program.states.size(), self.core.states.size())
+        if states > self.max_states:
+            raise LimitError("max_parser_states", states, self.max_states)
+        if self.engine.limit_passed:
+            for handle in self.handles:
+                states = handle.automaton.states.size()
+                if states > handle.automaton.max_states:
+                    raise LimitError("max_lexer_states", states, handle.automaton.max_states)
         return 0
 
     @property

@@ -99,8 +99,6 @@ cdef cppclass Program:
     vector[ParserState*] states
     unordered_map[string, int32_t] state_ids
     unordered_map[int64_t, int32_t] unions
-    int64_t max_states
-    cbool limit_reached
 
 
 cdef void parse_free(Program* program) noexcept nogil:

@@ -305,9 +305,6 @@ cdef int32_t state_intern(Program* program, vector[Item]& items, cbool complete)
     found = program.state_ids.find(key)
     if found != program.state_ids.end():
         return dereference(found).second
-    if <int64_t>program.states.size() >= program.max_states:
-        program.limit_reached = True
-        return NO_STATE
     state = new ParserState()
     state.items.swap(merged)
     state.complete = complete

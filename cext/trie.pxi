@@ -74,6 +74,16 @@ cdef void trie_build(Trie* trie, const uint8_t* data, const int64_t* starts, con
     trie_finish(trie, path)
 
 
+cdef uint32_t trie_child(const Trie* trie, uint32_t node, uint8_t byte) noexcept nogil:
+    # The child of a node by a byte, or 0 (the root is nobody's child).
+    cdef uint32_t child = node + 1
+    while child < trie.nodes[node].end:
+        if trie.nodes[child].byte == byte:
+            return child
+        child = trie.nodes[child].end
+    return 0
+
+
 cdef void trie_merge_nodes(const Trie* source, Trie* out, vector[uint32_t]& path,
                            const vector[uint32_t]& group) noexcept nogil:
     # Append one node that stands for all of `group` (same byte), then their children, merged.

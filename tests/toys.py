@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from maskwright._core import CompiledCore, Engine, Matcher
 from maskwright.encoding import quoted
 from maskwright.grammar import (
+    EMPTY,
     Body,
     Choice,
     Expr,
@@ -165,21 +166,22 @@ def record(members: Iterable[Member], other_key: Lexeme | None = None, other_val
 # --- random grammars
 
 
-def _expressions(draw: Any, rules: int, depth: int) -> Expr:
-    kind = draw(st.integers(0, 9))
+def _expression(draw: Any, rules: int, depth: int) -> Expr:
+    kind = draw(st.integers(0, 11))
     if depth == 0 or kind < 4:
-        if draw(st.booleans()):
-            return Ref(draw(st.integers(0, rules - 1)))
-        if draw(st.integers(0, 5)) == 0:
+        which = draw(st.integers(0, 9))
+        if which == 0:
             return Term(draw(keysets()))
-        return draw(st.sampled_from(TERMS))
-    items = tuple(_expressions(draw, rules, depth - 1) for _ in range(draw(st.integers(0, 3))))
-    return Seq(items) if kind < 7 else Choice(items)
+        return draw(st.sampled_from(TERMS)) if which < 5 else Ref(draw(st.integers(0, rules - 1)))
+    items = tuple(_expression(draw, rules, depth - 1) for _ in range(draw(st.integers(2, 3))))
+    if kind == 4:
+        return Choice((*items, EMPTY))
+    return Seq(items) if kind < 9 else Choice(items)
 
 
 @st.composite
 def keysets(draw: Any) -> Keyset:
-    names = draw(st.lists(st.sampled_from(NAMES), max_size=4, unique=True))
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True))
     return Keyset(tuple(names), draw(st.sampled_from((None, ANY_STRING, SHORT_STRING, FEW_CHARS_STRING))))
 
 
@@ -195,17 +197,20 @@ def records(draw: Any, rules: int) -> Record:
 @st.composite
 def grammars(draw: Any) -> Grammar:
     """A few rules of all kinds; many of these grammars are ambiguous, nullable or recursive."""
-    rules = draw(st.integers(1, 5))
-    bodies: list[Body] = []
-    for _ in range(rules):
-        kind = draw(st.integers(0, 5))
-        if kind == 0:
-            low = draw(st.integers(0, 3))
-            high = draw(st.none() | st.integers(max(low, 1), low + 4))
-            first, rest = draw(st.integers(0, rules - 1)), draw(st.integers(0, rules - 1))
-            bodies.append(Repeated(first, rest, low, high))
-        elif kind == 1:
-            bodies.append(draw(records(rules)))
-        else:
-            bodies.append(_expressions(draw, rules, 3))
-    return grammar(*bodies)
+    rules = draw(st.integers(2, 5))
+    return grammar(*(draw(_bodies(rules)) for _ in range(rules)))
+
+
+@st.composite
+def _bodies(draw: Any, rules: int) -> Body:
+    kind = draw(st.integers(0, 8))
+    if kind == 0:
+        low = draw(st.integers(0, 3))
+        high = draw(st.none() | st.integers(max(low, 1), low + 4))
+        return Repeated(draw(st.integers(0, rules - 1)), draw(st.integers(0, rules - 1)), low, high)
+    if kind == 1:
+        return draw(records(rules))
+    items = [_expression(draw, rules, 2) for _ in range(draw(st.integers(1, 3)))]
+    if kind < 5:
+        return Seq(tuple(items))
+    return Choice((*items, draw(st.sampled_from((EMPTY, *TERMS)))))

@@ -54,6 +54,7 @@ class Document:
         self.ref_hides_siblings = isinstance(dialect, str) and any(d in dialect for d in _OLD_DIALECTS)
         """Up to draft 7, keywords beside ``$ref`` are ignored (draft-07 core, section 8.3)."""
         self._identifiers: dict[str, Node] | None = None
+        self._uris: dict[str, str] = {}
 
     def resolve(self, node: Node) -> Node:
         """What ``node``'s ``$ref`` points to.  Raises ``GrammarError`` when that is not in here."""
@@ -82,8 +83,10 @@ class Document:
     def _by_identifier(self, ref: str, base: Node, place: str) -> Node:
         if self._identifiers is None:
             self._identifiers = dict(_identified(self.root))
-        base_uri = _resource_id(base.value) if isinstance(base.value, dict) else None
-        uri, fragment = urldefrag(urljoin(base_uri or "", ref))
+            # The longest one is absolute; a resource may also be known by "".
+            for uri in sorted(self._identifiers, key=len):
+                self._uris[self._identifiers[uri].pointer] = urldefrag(uri)[0]
+        uri, fragment = urldefrag(urljoin(self._uris.get(base.pointer, ""), ref))
         found = self._identifiers.get(f"{uri}#{fragment}" if fragment and "/" not in fragment else uri)
         if found is None:
             raise GrammarError(

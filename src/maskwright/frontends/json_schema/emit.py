@@ -150,10 +150,11 @@ class Emitter:
 
     def object(self, group: ObjectGroup) -> Expr:
         declared = dict(group.properties)
-        for name in sorted(group.required - declared.keys()):
-            declared[name] = group.additional
+        for name in group.required:
+            declared.setdefault(name, group.additional)
+        required = frozenset(group.required)
         members = tuple(
-            Member(name, self.rule(value) if _is_text(name) else None, name in group.required)
+            Member(name, self.rule(value) if _is_text(name) else None, name in required)
             for name, value in declared.items()
         )
         marks = self.marks

@@ -73,7 +73,7 @@ class ObjectGroup:
 
     properties: tuple[tuple[str, Conjunction], ...] = ()
     additional: Conjunction = ()
-    required: frozenset[str] = frozenset()
+    required: tuple[str, ...] = ()
 
 
 Group: TypeAlias = NullGroup | BooleanGroup | NumberGroup | StringGroup | ArrayGroup | ObjectGroup
@@ -197,7 +197,8 @@ def _meet_objects(a: ObjectGroup, b: ObjectGroup) -> ObjectGroup:
     properties = tuple(
         (name, conjoin(of_a.get(name, a.additional), of_b.get(name, b.additional))) for name in names
     )
-    return ObjectGroup(properties, conjoin(a.additional, b.additional), a.required | b.required)
+    required = a.required + tuple(name for name in b.required if name not in a.required)
+    return ObjectGroup(properties, conjoin(a.additional, b.additional), required)
 
 
 def value_group(node: Node) -> Group:
@@ -215,7 +216,7 @@ def value_group(node: Node) -> Group:
     if isinstance(value, dict):
         members = tuple((name, (_value_node(node, name),)) for name in value)
         nothing = Node(node.pointer + "/(other members)", False)
-        return ObjectGroup(members, (nothing,), frozenset(value))
+        return ObjectGroup(members, (nothing,), tuple(value))
     return NumberGroup(values=(exact(value),))
 
 

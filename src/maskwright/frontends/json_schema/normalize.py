@@ -219,7 +219,7 @@ def _object_group(node: Node) -> ObjectGroup:
     return ObjectGroup(
         tuple((name, (node.at("properties", name),)) for name in schema.get("properties", {})),
         (node.at("additionalProperties"),) if "additionalProperties" in schema else (),
-        frozenset(required) if not isinstance(required, bool) else frozenset(),
+        tuple(dict.fromkeys(required)) if not isinstance(required, bool) else (),
     )
 
 
