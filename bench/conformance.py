@@ -47,7 +47,10 @@ def judge(case: dict[str, Any], vocabulary: mw.Vocabulary) -> tuple[str, str]:
         if accepted and not test["valid"]:
             return "invalid accepted", text[:200]
         if not accepted and test["valid"]:
-            outcome, detail = "valid rejected", f"...{text[max(0, read - 60) : read]}<HERE>{text[read : read + 40]}"
+            outcome, detail = (
+                "valid rejected",
+                f"...{text[max(0, read - 60) : read]}<HERE>{text[read : read + 40]}",
+            )
     return outcome, detail
 
 

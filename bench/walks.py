@@ -100,7 +100,9 @@ def walk(compiled: mw.CompiledGrammar, rng: random.Random, steps: int, totals: T
     return vocabulary.decode(ids)
 
 
-def check_schema(schema: Any, vocabulary: mw.Vocabulary, name: str, args: argparse.Namespace, totals: Totals) -> None:
+def check_schema(
+    schema: Any, vocabulary: mw.Vocabulary, name: str, args: argparse.Namespace, totals: Totals
+) -> None:
     try:
         compiled = mw.compile_json_schema(schema, vocabulary)
     except mw.MaskwrightError as error:
@@ -144,7 +146,9 @@ def report(totals: Totals, seconds: float) -> None:
     print(f"{totals.schemas} schemas compiled, {sum(totals.refused.values())} refused {dict(totals.refused)}")
     print(f"{totals.walks} walks, {totals.tokens} tokens, {seconds:.1f} s, {len(totals.problems)} problems")
     for name, values in (("mask", totals.mask_seconds), ("accept", totals.accept_seconds)):
-        figures = ", ".join(f"p{100 * share:g} {percentile(values, share):.1f}" for share in (0.5, 0.99, 0.999))
+        figures = ", ".join(
+            f"p{100 * share:g} {percentile(values, share):.1f}" for share in (0.5, 0.99, 0.999)
+        )
         print(f"{name}: {figures}, max {max(values) * 1e6:.1f} µs")
     for problem in totals.problems:
         print("PROBLEM", problem)

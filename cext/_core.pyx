@@ -9,6 +9,7 @@ One extension module, read in data-flow order:
     lexer.pxi    lexemes: lazily determinised automata, and sets of quoted keys
     keyset.pxi   sets of quoted keys, as lexemes
     lexmask.pxi  what a lexer state alone says about every token (context-independent)
+    counted.pxi  the same for lexer states inside a counted repetition
     parser.pxi   rules: what each place inside a rule waits for
     stacks.pxi   interned stacks and parser states
     masks.pxi    interned matcher states and their masks (context-dependent tokens)
@@ -33,6 +34,7 @@ include "trie.pxi"
 include "lexer.pxi"
 include "keyset.pxi"
 include "lexmask.pxi"
+include "counted.pxi"
 include "parser.pxi"
 include "stacks.pxi"
 include "masks.pxi"

@@ -52,7 +52,10 @@ cdef cppclass LexState:
     cbool has_first
     uint64_t first[4]              # bytes that lead on
     uint64_t forced_first[4]       # the same without respellings of the same text
+    LexState* free                 # the same without counts, in the free automaton; or NULL
     LexMask* mask
+    cbool borrowed_mask            # the mask belongs to a CountedMask
+    CountedMask* counted           # of a free automaton's state
 
 cdef cppclass Automaton:
     int32_t kind
@@ -70,6 +73,9 @@ cdef cppclass Automaton:
     vector[int32_t] accept
     vector[uint8_t] byte_class
     vector[uint8_t] class_byte
+    vector[int32_t] in_loop        # by NFA state: index of its counted loop + 1, or 0
+    Automaton* free                # the same NFA with the bounds of its loops taken off, or NULL
+    cbool is_free
     # keyset
     vector[string] names           # canonical spelling inside the quotes, sorted
     vector[int32_t] tags           # tag of each sorted name; NO_TAG: may not occur
@@ -84,8 +90,10 @@ cdef LexState* LEX_DEAD = &LEX_DEAD_STATE
 cdef void lex_free(Automaton* automaton) noexcept nogil:
     cdef size_t i
     for i in range(automaton.states.size()):
-        if automaton.states[i].mask != NULL:
+        if automaton.states[i].mask != NULL and not automaton.states[i].borrowed_mask:
             lexmask_free(automaton.states[i].mask)
+        if automaton.states[i].counted != NULL:
+            counted_free(automaton.states[i].counted)
         del automaton.states[i]
     del automaton
 
@@ -105,7 +113,10 @@ cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
     state.tag = NO_TAG
     state.base = NULL
     state.has_first = False
+    state.free = NULL
     state.mask = NULL
+    state.borrowed_mask = False
+    state.counted = NULL
     automaton.states.push_back(state)
     # Checked by the caller once it is done: half-computed results are never kept.
     if <int64_t>automaton.states.size() > automaton.max_states:
@@ -138,6 +149,8 @@ cdef void lex_close(Automaton* automaton, vector[uint64_t]& items) noexcept nogi
             item = (<uint64_t>automaton.epsilons[state][i].target) << 32
             if automaton.epsilons[state][i].op == EPSILON_PLAIN:
                 item |= <uint64_t>count
+            elif automaton.is_free:
+                item |= <uint64_t>(automaton.epsilons[state][i].op == EPSILON_ENTER)
             else:
                 low = automaton.loop_min[loop]
                 high = automaton.loop_max[loop]
@@ -157,7 +170,7 @@ cdef void lex_close(Automaton* automaton, vector[uint64_t]& items) noexcept nogi
     items.swap(kept)
 
 
-cdef LexState* lex_intern_items(Automaton* automaton, vector[uint64_t]& items) noexcept nogil:
+cdef LexState* lex_intern_items(Automaton* automaton, vector[uint64_t]& items, LexState* free) noexcept nogil:
     cdef string key
     cdef LexState* state
     cdef size_t i
@@ -166,6 +179,7 @@ cdef LexState* lex_intern_items(Automaton* automaton, vector[uint64_t]& items) n
     if items.empty():
         return LEX_DEAD
     key.assign(<const char*>items.data(), items.size() * sizeof(uint64_t))
+    key.append(<const char*>&free, sizeof(free))
     found = automaton.interned.find(key)
     if found != automaton.interned.end():
         return automaton.states[dereference(found).second]
@@ -176,6 +190,7 @@ cdef LexState* lex_intern_items(Automaton* automaton, vector[uint64_t]& items) n
         if tag != NO_TAG and (state.tag == NO_TAG or tag < state.tag):
             state.tag = tag
     state.items.swap(items)
+    state.free = free
     state.next.resize(automaton.class_byte.size(), NULL)
     return state
 
@@ -187,6 +202,7 @@ cdef LexState* lex_next_items(LexState* state, uint8_t byte) noexcept nogil:
     if target != NULL:
         return target
     cdef vector[uint64_t] items
+    cdef LexState* free = NULL
     cdef size_t i, j
     cdef int32_t q
     for i in range(state.items.size()):
@@ -194,8 +210,12 @@ cdef LexState* lex_next_items(LexState* state, uint8_t byte) noexcept nogil:
         for j in range(automaton.edges[q].size()):
             if automaton.edges[q][j].low <= byte <= automaton.edges[q][j].high:
                 items.push_back(((<uint64_t>automaton.edges[q][j].target) << 32)
-                                | <uint32_t>state.items[i])
-    target = lex_intern_items(automaton, items) if not items.empty() else LEX_DEAD
+                                | (0 if automaton.is_free else <uint32_t>state.items[i]))
+    target = LEX_DEAD
+    if not items.empty():
+        if state.free != NULL:
+            free = lex_next_items(state.free, byte)
+        target = lex_intern_items(automaton, items, free)
     state.next[cls] = target
     return target
 

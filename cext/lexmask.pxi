@@ -52,6 +52,17 @@ cdef cbool lexmask_crossing_before(const Crossing& a, const Crossing& b) noexcep
     return a.node < b.node
 
 
+cdef void lexmask_finish(LexMask* mask, vector[int32_t]& inside, size_t words) noexcept nogil:
+    cdef int32_t t
+    sort(mask.crossing.begin(), mask.crossing.end(), &lexmask_crossing_before)
+    if inside.size() > LIST_LIMIT:
+        mask.bits.resize(words, 0)
+        for t in inside:
+            mask.bits[t >> 5] |= (<uint32_t>1) << (t & 31)
+    else:
+        mask.inside.swap(inside)
+
+
 cdef void lexmask_walk(LexMask* mask, LexState* start, const Trie* trie, size_t words) noexcept nogil:
     cdef vector[LexState*] path
     cdef vector[int32_t] inside
@@ -78,13 +89,7 @@ cdef void lexmask_walk(LexMask* mask, LexState* start, const Trie* trie, size_t 
             inside.push_back(trie.tokens[t])
         path.push_back(state)
         node += 1
-    sort(mask.crossing.begin(), mask.crossing.end(), &lexmask_crossing_before)
-    if inside.size() > LIST_LIMIT:
-        mask.bits.resize(words, 0)
-        for t in inside:
-            mask.bits[t >> 5] |= (<uint32_t>1) << (t & 31)
-    else:
-        mask.inside.swap(inside)
+    lexmask_finish(mask, inside, words)
 
 
 cdef void lexmask_walk_names(LexMask* mask, LexState* start, const Trie* trie) noexcept nogil:
@@ -119,7 +124,12 @@ cdef void lexmask_walk_names(LexMask* mask, LexState* start, const Trie* trie) n
 cdef LexMask* lexmask_get(LexState* state, const Trie* trie, size_t words) noexcept nogil:
     if state.mask != NULL:
         return state.mask
-    cdef LexMask* mask = new LexMask()
+    cdef LexMask* mask = counted_mask(state, trie, words)
+    if mask != NULL:
+        state.mask = mask
+        state.borrowed_mask = True
+        return mask
+    mask = new LexMask()
     mask.ref = NULL
     if state.base != NULL:
         mask.ref = lexmask_get(state.base, trie, words)

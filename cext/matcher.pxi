@@ -12,6 +12,46 @@ cdef enum:
     TERMINATED = -2
 
 
+cdef cbool epsilons_count(Automaton* automaton) noexcept nogil:
+    # Whether some epsilon enters or leaves a counted loop.
+    cdef size_t i, j
+    for i in range(automaton.epsilons.size()):
+        for j in range(automaton.epsilons[i].size()):
+            if automaton.epsilons[i][j].op != EPSILON_PLAIN:
+                return True
+    return False
+
+
+cdef void mark_loops(Automaton* automaton) noexcept nogil:
+    # in_loop: everything between entering a loop and leaving it.
+    cdef vector[int32_t] work
+    cdef size_t i, j
+    cdef int32_t q, loop
+    automaton.in_loop.assign(automaton.edges.size(), 0)
+    for i in range(automaton.epsilons.size()):
+        for j in range(automaton.epsilons[i].size()):
+            if automaton.epsilons[i][j].op != EPSILON_ENTER:
+                continue
+            loop = automaton.epsilons[i][j].loop + 1
+            work.push_back(automaton.epsilons[i][j].target)
+            while not work.empty():
+                q = work.back()
+                work.pop_back()
+                if automaton.in_loop[q] != 0 or q == <int32_t>i:
+                    continue
+                automaton.in_loop[q] = loop
+                mark_neighbours(automaton, q, work)
+
+
+cdef void mark_neighbours(Automaton* automaton, int32_t q, vector[int32_t]& work) noexcept nogil:
+    cdef size_t i
+    for i in range(automaton.edges[q].size()):
+        work.push_back(automaton.edges[q][i].target)
+    for i in range(automaton.epsilons[q].size()):
+        if automaton.epsilons[q][i].op == EPSILON_PLAIN:
+            work.push_back(automaton.epsilons[q][i].target)
+
+
 cdef class AutomatonHandle:
     """A lexeme's automaton; keeps the C++ object alive."""
 
@@ -99,6 +139,8 @@ cdef class Engine:
         handle.automaton.max_states = max_states
         handle.automaton.limit_passed = &self.limit_passed
         handle.automaton.base = NULL
+        handle.automaton.free = NULL
+        handle.automaton.is_free = False
         handle.automaton.start = LEX_DEAD
         self.next_uid += 1
         return handle
@@ -110,11 +152,20 @@ cdef class Engine:
     def add_automaton(self, key, int32_t n_states, int32_t start, list edges, list epsilons,
                       list loops, list accepts, int64_t max_states, cbool shared=True):
         """Register an NFA (see ``maskwright.automata.Nfa``) under a content key."""
+        cdef AutomatonHandle handle = self.build_nfa(n_states, start, edges, epsilons, loops, accepts, max_states)
+        if shared:
+            self.automata[key] = handle
+        return handle
+
+    cdef AutomatonHandle build_nfa(self, int32_t n_states, int32_t start, list edges, list epsilons,
+                                   list loops, list accepts, int64_t max_states):
         cdef AutomatonHandle handle = self.new_automaton(KIND_NFA, max_states)
+        cdef AutomatonHandle free
         cdef Automaton* a = handle.automaton
         cdef NfaEdge edge
         cdef NfaEpsilon epsilon
         cdef vector[uint64_t] items
+        cdef LexState* free_start = NULL
         cdef bint[257] cut
         cdef int32_t src, low, high, target, op, loop, byte
         a.edges.resize(n_states)
@@ -144,10 +195,25 @@ cdef class Engine:
             if cut[byte]:
                 a.class_byte.push_back(<uint8_t>byte)
             a.byte_class.push_back(<uint8_t>(a.class_byte.size() - 1))
+        if loops:
+            # Automata that differ in their bounds only share one free automaton.
+            key = ("free", n_states, start, tuple(edges), tuple(epsilons), tuple(accepts))
+            free = self.automata.get(key)
+            if free is None:
+                free = self.build_nfa(n_states, start, edges, epsilons, [], accepts, max_states)
+                free.automaton.is_free = True
+                mark_loops(free.automaton)
+                items.push_back((<uint64_t>start) << 32)
+                free.automaton.start = lex_intern_items(free.automaton, items, NULL)
+                self.automata[key] = free
+            handle.base = free
+            a.free = free.automaton
+            a.in_loop = free.automaton.in_loop
+            free_start = free.automaton.start
+            items.clear()
         items.push_back((<uint64_t>start) << 32)
-        a.start = lex_intern_items(a, items)
-        if shared:
-            self.automata[key] = handle
+        if not epsilons_count(a) or loops:
+            a.start = lex_intern_items(a, items, free_start)
         return handle
 
     def add_keyset(self, list names, list tags, int32_t other_tag, AutomatonHandle base, int64_t max_states):

@@ -7,36 +7,40 @@ from maskwright.automata import ENTER, LEAVE, PLAIN, Nfa
 
 def nfa_matches(nfa: Nfa, data: bytes) -> int | None:
     """The smallest tag of the accepting states that ``data`` leads to; None without any."""
-    items = _close(nfa, {(nfa.start, 0)})
-    for byte in data:
-        moved = {
-            (target, count)
-            for state, count in items
-            for source, low, high, target in nfa.edges
-            if source == state and low <= byte <= high
-        }
-        items = _close(nfa, moved)
-    reached = {state for state, _ in items}
+    reached = {state for state, _ in _run(nfa, data)}
     return min((tag for state, tag in nfa.accepts if state in reached), default=None)
 
 
 def nfa_alive(nfa: Nfa, data: bytes) -> bool:
     """Whether any item is left after ``data``: by construction, whether it can be completed."""
+    lively = {source for source, _, _, _ in nfa.edges} | {state for state, _ in nfa.accepts}
+    return any(state in lively for state, _ in _run(nfa, data))
+
+
+def _run(nfa: Nfa, data: bytes) -> set[tuple[int, int]]:
     items = _close(nfa, {(nfa.start, 0)})
     for byte in data:
-        moved = {(b, c) for s, c in items for a, low, high, b in nfa.edges if a == s and low <= byte <= high}
+        counts: dict[int, list[int]] = {}
+        for state, count in items:
+            counts.setdefault(state, []).append(count)
+        moved = {
+            (target, count)
+            for source, low, high, target in nfa.edges
+            if low <= byte <= high
+            for count in counts.get(source, ())
+        }
         items = _close(nfa, moved)
-    has_edge = {source for source, _, _, _ in nfa.edges} | {state for state, _ in nfa.accepts}
-    return any(state in has_edge for state, _ in items)
+    return items
 
 
 def _close(nfa: Nfa, items: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    leaving: dict[int, list[tuple[int, int, int]]] = {}
+    for source, target, op, loop in nfa.epsilons:
+        leaving.setdefault(source, []).append((target, op, loop))
     work = list(items)
     while work:
         state, count = work.pop()
-        for source, target, op, loop in nfa.epsilons:
-            if source != state:
-                continue
+        for target, op, loop in leaving.get(state, ()):
             after = count
             if op != PLAIN:
                 low, high = nfa.loops[loop]

@@ -7,10 +7,11 @@ engine except the classes that describe grammars.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 from maskwright.grammar import Body, Choice, Expr, Grammar, Keyset, Lexeme, Record, Ref, Repeated, Seq, Term
-from reference_lexemes import INFINITY, Language, LexemeLanguage, NameLanguage, OtherLanguage
+from reference_lexemes import INFINITY, Language, lexeme_language, name_language, other_language
 
 
 class Column:
@@ -32,7 +33,7 @@ class Oracle:
         self.productions: list[tuple[int, tuple]] = []
         self.count = len(grammar.rules)
         self.start = grammar.start
-        self.languages: dict = {}
+        self.languages: set[Language] = set()
         for index, body in enumerate(grammar.rules):
             self.expand(index, body)
         self.remove_unproductive()
@@ -52,13 +53,10 @@ class Oracle:
     def add(self, left: int, *right: object) -> None:
         self.productions.append((left, right))
 
-    def language(self, kind: type[Language], *content: object) -> Language:
-        key = kind, *(c.key if isinstance(c, Lexeme) else c for c in content)
-        if key not in self.languages:
-            first = content[0]
-            regular = isinstance(first, Lexeme) and kind is LexemeLanguage
-            self.languages[key] = kind(first.regular) if regular else kind(*content)
-        return self.languages[key]
+    def language(self, kind: Callable[..., Language], *content: object) -> Language:
+        language = kind(*content)
+        self.languages.add(language)
+        return language
 
     def expand(self, left: int, body: Body | None) -> None:
         if isinstance(body, Repeated):
@@ -79,12 +77,12 @@ class Oracle:
                 self.add(left, self.expression(item))
         elif isinstance(expr.lexeme, Keyset):
             for name in expr.lexeme.names:
-                self.add(left, self.language(NameLanguage, name))
+                self.add(left, self.language(name_language, name))
             if expr.lexeme.other is not None:
-                self.add(left, self.language(OtherLanguage, expr.lexeme.other, expr.lexeme.names))
+                self.add(left, self.language(other_language, expr.lexeme.other, expr.lexeme.names))
         else:
             assert isinstance(expr, Term)
-            return self.language(LexemeLanguage, expr.lexeme)
+            return self.language(lexeme_language, expr.lexeme)
         return left
 
     def expand_repeated(self, left: int, body: Repeated) -> None:
@@ -112,7 +110,7 @@ class Oracle:
         other: list[object] = []
         if body.other_key is not None and body.other_value is not None:
             names = tuple(m.name for m in body.members)
-            other = [self.language(OtherLanguage, body.other_key, names), colon, body.other_value]
+            other = [self.language(other_language, body.other_key, names), colon, body.other_value]
             self.add(others, comma, *other, others)
         choices = [(True,) if m.required else (True, False) for m in body.members]
         for chosen in product(*choices):
@@ -122,7 +120,7 @@ class Oracle:
             right = [opening]
             for i, m in enumerate(members):
                 right += [comma] if i else []
-                right += [self.language(NameLanguage, m.name), colon, m.value]
+                right += [self.language(name_language, m.name), colon, m.value]
             if members:
                 self.add(left, *right, others, close)
             else:
@@ -141,7 +139,7 @@ class Oracle:
 
     def shortest_symbols(self) -> dict:
         """The length of the shortest text of every symbol that has one."""
-        costs: dict = {x: x.shortest_from(x.start) for x in self.languages.values()}
+        costs: dict = {x: x.shortest_from(x.start) for x in self.languages}
         changed = True
         while changed:
             changed = False

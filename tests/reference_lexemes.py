@@ -190,10 +190,10 @@ class NameLanguage(Language):
 class OtherLanguage(Language):
     """Quoted strings of a lexeme whose decoded text is none of the names."""
 
-    def __init__(self, lexeme: Lexeme, names: tuple[str, ...]) -> None:
+    def __init__(self, base: LexemeLanguage, names: tuple[str, ...]) -> None:
         super().__init__()
-        self.base = LexemeLanguage(lexeme.regular)
-        self.names = [NameLanguage(name) for name in names]
+        self.base = base
+        self.names = [name_language(name) for name in names]
         self.is_alive = cache(self.is_alive)
         start = self.base.start, frozenset((i, name.start) for i, name in enumerate(self.names))
         self.start = start if start[0] is not None and self.is_alive(start) else None
@@ -218,3 +218,23 @@ class OtherLanguage(Language):
     def accepts(self, state) -> bool:
         base, tracked = state
         return self.base.accepts(base) and not any(self.names[i].accepts(at) for i, at in tracked)
+
+
+_by_key: dict = {}
+
+
+def lexeme_language(lexeme: Lexeme) -> LexemeLanguage:
+    """One language a key, across grammars, so that it is worked out once."""
+    if lexeme.key not in _by_key:
+        _by_key[lexeme.key] = LexemeLanguage(lexeme.regular)
+    return _by_key[lexeme.key]
+
+
+name_language = cache(NameLanguage)
+
+
+def other_language(lexeme: Lexeme, names: tuple[str, ...]) -> OtherLanguage:
+    key = "other", lexeme.key, names
+    if key not in _by_key:
+        _by_key[key] = OtherLanguage(lexeme_language(lexeme), names)
+    return _by_key[key]

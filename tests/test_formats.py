@@ -12,9 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from jsonschema import FormatChecker
+from jsonschema import Draft202012Validator
 
 from maskwright.frontends.json_schema.formats import (
     KNOWN_UNENFORCED,
@@ -29,23 +27,14 @@ COMPILED = {name: re.compile(pattern) for name, pattern in ALL_PATTERNS.items()}
 
 A_LABEL = "whether an A-label is valid is known only after decoding its Punycode"
 OUTSIDE_THE_SUBSET = {
-    "hostname": {
-        "xn--9n2bp8q.xn--9t4b11yi5a": A_LABEL,
-        "xn--zca29lwxobi7a": A_LABEL,
-        "xn--qmbc": A_LABEL,
-        "xn--ll-0ea": A_LABEL,
-        "xn--wva3je": A_LABEL,
-        "xn--4dbc5h": A_LABEL,
-        "xn--4dbc8h": A_LABEL,
-        "xn--k8j5u": A_LABEL,
-        "xn--bck0j": A_LABEL,
-        "xn--vek778f": A_LABEL,
-        "xn--ngba1o": A_LABEL,
-        "xn--0-gyc": A_LABEL,
-        "xn--11b2ezcw70k": A_LABEL,
-        "xn--11b2ezcs70k": A_LABEL,
-        "xn--ngba5hb2804a": A_LABEL,
-    },
+    "hostname": dict.fromkeys(
+        (
+            "xn--9n2bp8q.xn--9t4b11yi5a xn--zca29lwxobi7a xn--qmbc xn--ll-0ea xn--wva3je xn--4dbc5h "
+            "xn--4dbc8h xn--k8j5u xn--bck0j xn--vek778f xn--ngba1o xn--0-gyc xn--11b2ezcw70k "
+            "xn--11b2ezcs70k xn--ngba5hb2804a"
+        ).split(),
+        A_LABEL,
+    )
 }
 
 LABEL_63 = "a" * 63
@@ -297,8 +286,7 @@ def _judge_email(text):
 
 
 def _judge_identifier(text):
-    # urlsplit reads IPvFuture only with a small v; the grammar allows both.
-    return urlsplit(text.replace("//[V", "//[v").replace("@[V", "@[v")) is not None
+    return urlsplit(text.replace("[V", "[v")) is not None
 
 
 def _judge_iri(text):
@@ -326,7 +314,20 @@ JUDGES = {
     "regex": lambda text: re.compile(text) is not None,
     "byte": _judge_byte,
 }
-CHECKER = FormatChecker()
+CHECKER = Draft202012Validator.FORMAT_CHECKER
+
+
+def _checker_input(name: str, text: str) -> str:
+    """``text`` with what jsonschema's checkers are known to misread replaced by a like spelling."""
+    if name in {"time", "date-time"}:
+        return _judge_leap_second(text)
+    if name == "uri-template":  # refuses %XX at the start of a name and four digits after a colon
+        return re.sub(r":[1-9][0-9]{3}", ":100", re.sub(r"%[0-9A-Fa-f]{2}", "a", text))
+    if name in {"uri", "uri-reference", "iri", "iri-reference"}:
+        return text.replace("[V", "[v")  # a literal in RFC 5234 grammars has no case
+    if name == "relative-json-pointer":  # refuses a zero before another digit anywhere
+        return re.sub(r"^[1-9][0-9]+", "1", text)
+    return text
 
 
 def _is_valid(name: str, text: str) -> bool:
@@ -336,18 +337,49 @@ def _is_valid(name: str, text: str) -> bool:
             return False
     except (ValueError, IndexError, re.error):
         return False
-    return CHECKER.conforms(_judge_leap_second(text) if "time" in name else text, name)
+    return CHECKER.conforms(_checker_input(name, text), name)
+
+
+def _sample(tree, rng: random.Random) -> str:
+    """A string of the language, over the parse tree of ``re``: far faster than a strategy."""
+    text = []
+    for operator, argument in tree:
+        match str(operator):
+            case "LITERAL":
+                text.append(chr(argument))
+            case "NOT_LITERAL" | "IN":
+                items = argument if str(operator) == "IN" else [("LITERAL", argument)]
+                ranges = [(a, a) if str(op) == "LITERAL" else a for op, a in items if str(op) != "NEGATE"]
+                if str(operator) == "NOT_LITERAL" or str(items[0][0]) == "NEGATE":
+                    characters = map(chr, (*range(128), 0xE9, 0x65E5, 0xFFFD, 0x1F600))
+                    outside = [
+                        c for c in characters if not any(low <= ord(c) <= high for low, high in ranges)
+                    ]
+                    text.append(rng.choice(outside))
+                else:
+                    low, high = rng.choice(ranges)
+                    text.append(chr(rng.choice((low, high, rng.randint(low, high)))))
+            case "MAX_REPEAT":
+                low, high, body = argument
+                few = min(high, low + rng.choice((0, 1, 2, 5)))
+                count = high if high < 100 and rng.random() < 0.2 else few
+                text += [_sample(body, rng) for _ in range(count)]
+            case "BRANCH":
+                text.append(_sample(rng.choice(argument[1]), rng))
+            case "SUBPATTERN":
+                text.append(_sample(argument[-1], rng))
+    return "".join(text)
 
 
 @pytest.mark.parametrize("name", ALL_PATTERNS)
 @pytest.mark.filterwarnings("ignore:Possible (nested set|set):FutureWarning")
 def test_generated_strings_are_valid(name):
-    @settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(st.from_regex(COMPILED[name], fullmatch=True))
-    def check(text):
-        assert _is_valid(name, text)
-
-    check()
+    rng = random.Random(name)
+    tree = re._parser.parse(ALL_PATTERNS[name])
+    for _ in range(20000):
+        text = _sample(tree, rng)
+        assert COMPILED[name].fullmatch(text), ascii(text)
+        assert _is_valid(name, text), ascii(text)
 
 
 @pytest.mark.parametrize("name", ALL_PATTERNS)
@@ -358,7 +390,7 @@ def test_mutated_strings_are_valid_when_accepted(name):
     exact = name in {"date", "ipv4", "ipv6"}
     alphabet = "".join(ACCEPTED[name] + REJECTED[name]) + ".-:/0159aZ%[]"
     for text in ACCEPTED[name] + REJECTED[name]:
-        for _ in range(150):
+        for _ in range(3000):
             at, drop = rng.randrange(len(text) + 1), rng.randrange(2)
             mutant = text[:at] + rng.choice(["", rng.choice(alphabet)]) + text[at + drop :]
             accepted = bool(COMPILED[name].fullmatch(mutant))

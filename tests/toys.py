@@ -108,34 +108,32 @@ def byte_class(characters: bytes) -> ByteClass:
     return ByteClass(sum(1 << byte for byte in set(characters)))
 
 
-def lexeme(regular: Regular) -> Lexeme:
-    """Equal content has equal keys."""
-    return Lexeme(repr(regular), regular)
+def term(content: bytes | Regular, name: str = "") -> Term:
+    """A lexeme; the name must tell contents apart."""
+    if isinstance(content, bytes):
+        return Term(Lexeme(content, Lit(content)))
+    return Term(Lexeme(name or repr(content), content))
 
 
-def term(content: bytes | Regular) -> Term:
-    return Term(lexeme(Lit(content) if isinstance(content, bytes) else content))
+ANY_STRING = Lexeme("string", quoted(repeat(ANY_CHAR, 0, None)))
+SHORT_STRING = Lexeme("string{,2}", quoted(repeat(ANY_CHAR, 0, 2)))
+FEW_CHARS = chars((10, 10), (34, 34), (97, 98), (0x1F600, 0x1F600))
+FEW_CHARS_STRING = Lexeme("few characters", quoted(repeat(FEW_CHARS, 0, None)))
 
-
-ANY_STRING = lexeme(quoted(repeat(ANY_CHAR, 0, None)))
-SHORT_STRING = lexeme(quoted(repeat(ANY_CHAR, 0, 2)))
-FEW_CHARS_STRING = lexeme(quoted(repeat(chars((10, 10), (34, 34), (97, 98), (0x1F600, 0x1F600)), 0, None)))
-
-AB = byte_class(b"ab")
-DIGIT = byte_class(b"0123456789")
+A, AB, DIGIT = Lit(b"a"), byte_class(b"ab"), byte_class(b"0123456789")
 TERMS = (
     *map(term, (b"a", b"b", b"c", b"ab", b"aa", b"abc", b"1", b"12", b"(", b")")),
-    term(repeat(Lit(b"a"), 1, None)),
-    term(repeat(AB, 1, None)),
-    term(cat(repeat(Lit(b"ab"), 0, None), Lit(b"c"))),
-    term(repeat(Lit(b"a"), 2, 30)),
-    term(repeat(AB, 2, 5)),
-    term(repeat(Lit(b"ab"), 3, 20)),
-    term(repeat(alt(Lit(b"a"), Lit(b"ba")), 9, 12)),
-    term(cat(repeat(Lit(b"a"), 0, 25), repeat(AB, 1, 14))),
-    term(repeat(DIGIT, 1, None)),
-    term(alt(Lit(b"b"), Lit(b"bc"))),
-    term(cat(alt(Lit(b"-"), EPSILON), repeat(DIGIT, 1, 12))),
+    term(repeat(A, 1, None), "a+"),
+    term(repeat(AB, 1, None), "[ab]+"),
+    term(cat(repeat(Lit(b"ab"), 0, None), Lit(b"c")), "(ab)*c"),
+    term(repeat(A, 2, 30), "a{2,30}"),
+    term(repeat(AB, 2, 5), "[ab]{2,5}"),
+    term(repeat(Lit(b"ab"), 3, 20), "(ab){3,20}"),
+    term(repeat(alt(A, Lit(b"ba")), 9, 12), "(a|ba){9,12}"),
+    term(cat(repeat(A, 0, 25), repeat(AB, 1, 14)), "a{,25}[ab]{1,14}"),
+    term(repeat(DIGIT, 1, None), "[0-9]+"),
+    term(alt(Lit(b"b"), Lit(b"bc")), "b|bc"),
+    term(cat(alt(Lit(b"-"), EPSILON), repeat(DIGIT, 1, 12)), "-?[0-9]{1,12}"),
     Term(ANY_STRING),
     Term(SHORT_STRING),
 )
@@ -159,7 +157,7 @@ def record(members: Iterable[Member], other_key: Lexeme | None = None, other_val
         close_empty=term(b"}"),
         colon=term(b":"),
         comma=term(b","),
-        close=term(cat(repeat(Lit(b" "), 0, 1), Lit(b"}"))),
+        close=term(cat(repeat(Lit(b" "), 0, 1), Lit(b"}")), " ?}"),
     )
 
 

@@ -61,17 +61,30 @@ def complement(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
     return difference(_EVERY_TEXT, node, limits)
 
 
-def matches(node: Regular, text: str, limits: Limits = DEFAULT_LIMITS) -> bool:
-    """Whether the text is in the language (a text with a lone surrogate is in none)."""
+def matcher(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Callable[[str], bool]:
+    """A function that says whether a text is in the language.
+
+    A text with a lone surrogate is in none.  The function determinises lazily, so it may raise
+    ``LimitError`` as well, and it must not be shared by threads.
+    """
     alphabet = Alphabet(leaf_sets(node))
     automaton = SubsetAutomaton(node, alphabet, limits)
-    state = 0
-    for c in text:
-        minterm = alphabet.minterm_of(ord(c))
-        state = DEAD if minterm is None else automaton.row(state).get(minterm, DEAD)
-        if state == DEAD:
-            return False
-    return automaton.accepting(state)
+
+    def matches_node(text: str) -> bool:
+        state = 0
+        for c in text:
+            minterm = alphabet.minterm_of(ord(c))
+            state = DEAD if minterm is None else automaton.row(state).get(minterm, DEAD)
+            if state == DEAD:
+                return False
+        return automaton.accepting(state)
+
+    return matches_node
+
+
+def matches(node: Regular, text: str, limits: Limits = DEFAULT_LIMITS) -> bool:
+    """Whether the text is in the language; see ``matcher`` for many texts."""
+    return matcher(node, limits)(text)
 
 
 def is_empty(node: Regular) -> bool:

@@ -11,6 +11,7 @@ Directory: ``$MASKWRIGHT_CACHE_DIR``, else ``$XDG_CACHE_HOME/maskwright``, else
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import struct
 import tempfile
@@ -23,7 +24,7 @@ from maskwright.limits import DEFAULT_LIMITS
 from maskwright.lowering import lexeme_automaton
 from maskwright.vocabulary import Vocabulary
 
-_MAGIC = b"maskwright engine cache 1\n"
+_MAGIC = b"maskwright engine cache 2\n"
 _EXPLORE_LIMIT = 256
 """Only small automata are precomputed (determinised states)."""
 
@@ -86,12 +87,16 @@ def _save(path: Path, blobs: list[bytes]) -> None:
 
 def _load(path: Path, vocabulary: Vocabulary, common: list[Lexeme]) -> Engine:
     blobs = _read_blobs(path.read_bytes())
-    engine = Engine(list(vocabulary.tokens), vocabulary.eos_ids, (next(blobs), next(blobs)))
+    nodes, token_ids = itertools.islice(blobs, 2)
+    engine = Engine(list(vocabulary.tokens), vocabulary.eos_ids, (nodes, token_ids))
     for lexeme in common:
         handle = lexeme_automaton(engine, lexeme, DEFAULT_LIMITS)
         states = handle.explore(_EXPLORE_LIMIT)
         if states <= _EXPLORE_LIMIT:
-            engine.load_masks(handle, [(next(blobs), next(blobs), next(blobs)) for _ in range(states)])
+            masks = list(itertools.islice(blobs, 3 * states))
+            if len(masks) != 3 * states:
+                raise ValueError("the cache file holds less than expected")
+            engine.load_masks(handle, list(zip(masks[0::3], masks[1::3], masks[2::3], strict=True)))
     if next(blobs, None) is not None:
         raise ValueError("the cache file holds more than expected")
     return engine

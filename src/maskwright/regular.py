@@ -47,14 +47,21 @@ class _Inner:
     _hash: int
 
     def __hash__(self) -> int:
-        try:
-            return self._hash
-        except AttributeError:
-            for node in postorder(self):  # type: ignore[arg-type]
-                if isinstance(node, _Inner):
-                    # The hashes of the children are cached by now.
-                    object.__setattr__(node, "_hash", hash((type(node), _content(node))))
-            return self._hash
+        known = getattr(self, "_hash", None)
+        if known is not None:
+            return known
+        stack: list[_Inner] = [self]
+        while stack:
+            node = stack[-1]
+            below = children(node)  # type: ignore[arg-type]
+            missing = [c for c in below if isinstance(c, _Inner) and not hasattr(c, "_hash")]
+            if missing:
+                stack.extend(missing)
+            else:
+                # The hashes of the children are cached by now, so this does not recurse.
+                object.__setattr__(node, "_hash", hash((type(node), _shape(node), below)))
+                stack.pop()
+        return self._hash
 
     def __eq__(self, other: object) -> bool:
         pairs: list[tuple[object, object]] = [(self, other)]
@@ -69,7 +76,7 @@ class _Inner:
                 if a != b:
                     return False
                 continue
-            if hash(a) != hash(b) or _shape(a) != _shape(b):
+            if _shape(a) != _shape(b) or hash(a) != hash(b):
                 return False
             compared.add((id(a), id(b)))
             pairs.extend(zip(children(a), children(b), strict=True))  # type: ignore[arg-type]
@@ -156,10 +163,6 @@ def _shape(node: object) -> object:
         steps = tuple((source, target) for source, _, target in node.edges)
         return node.n_states, node.start, steps, node.accepts, node.length
     return len(node.parts) if isinstance(node, (Cat, Alt)) else None
-
-
-def _content(node: Regular) -> object:
-    return _shape(node), children(node)
 
 
 EPSILON = Lit(b"")
