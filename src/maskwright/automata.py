@@ -313,7 +313,8 @@ class Thompson:
                 size = max(len(node.data) - 1, 0)
                 measure = _Measure(True, not node.data, size, size)
             else:
-                measure = _Measure(True, True, 0, 0)
+                # An assertion is empty, but not everywhere: a repetition may not skip it.
+                measure = _Measure(True, False, 0, 0)
             measured[id(node)] = measure
 
     def _measure_repeat(self, node: Repeat) -> _Measure:

@@ -24,6 +24,7 @@ from maskwright.regular import (
     alt,
     cat,
     intersect_ranges,
+    normalize_ranges,
     postorder,
     repeat,
 )
@@ -176,21 +177,26 @@ class _SetAutomaton:
 
 def _surrogates(astral: Ranges) -> dict[Ranges, list[tuple[int, int]]]:
     """Ranges of high surrogates by the low surrogates that may follow them."""
-    by_high: dict[int, list[tuple[int, int]]] = {}
-    for low, high in astral:
-        for unit in range((low - 0x10000) >> 10, ((high - 0x10000) >> 10) + 1):
-            base = 0x10000 + (unit << 10)
-            inside = (0xDC00 + max(low - base, 0), 0xDC00 + min(high - base, 0x3FF))
-            by_high.setdefault(unit, []).append(inside)
+    every_low = (0xDC00, 0xDFFF)
+    partial: dict[int, list[tuple[int, int]]] = {}
     by_lows: dict[Ranges, list[tuple[int, int]]] = {}
-    for unit, lows in sorted(by_high.items()):
-        highs = by_lows.setdefault(tuple(lows), [])
-        code = 0xD800 + unit
-        if highs and highs[-1][1] == code - 1:
-            highs[-1] = (highs[-1][0], code)
-        else:
-            highs.append((code, code))
-    return by_lows
+    for low, high in astral:
+        first, last = (low - 0x10000) >> 10, (high - 0x10000) >> 10
+        from_low, to_low = 0xDC00 + (low & 0x3FF), 0xDC00 + (high & 0x3FF)
+        if first == last:
+            partial.setdefault(first, []).append((from_low, to_low))
+            continue
+        if from_low > every_low[0]:
+            partial.setdefault(first, []).append((from_low, every_low[1]))
+            first += 1
+        if to_low < every_low[1]:
+            partial.setdefault(last, []).append((every_low[0], to_low))
+            last -= 1
+        if first <= last:
+            by_lows.setdefault((every_low,), []).append((0xD800 + first, 0xD800 + last))
+    for unit, lows in partial.items():
+        by_lows.setdefault(tuple(lows), []).append((0xD800 + unit, 0xD800 + unit))
+    return {lows: list(normalize_ranges(highs)) for lows, highs in by_lows.items()}
 
 
 @lru_cache(4096)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import NamedTuple
 
 from maskwright.dfa import length_bounds
@@ -81,12 +82,20 @@ def _branches(node: Regular, asserting: set[int], depth: int) -> list[_Branch]:
     if not isinstance(node, Cat):
         raise _NotSimpleError
     ways = [_Branch(False, _FREE, EPSILON)]
-    for part in node.parts:
+    for part in _runs(node, asserting):
         below = _branches(part, asserting, depth + 1)
         ways = [joined for a in ways for b in below if (joined := _join(a, b)) is not None]
         if len(ways) > _MAX_BRANCHES:
             raise _NotSimpleError
     return ways
+
+
+def _runs(node: Cat, asserting: set[int]) -> list[Regular]:
+    """The parts, those between assertions joined."""
+    runs: list[Regular] = []
+    for plain, parts in groupby(node.parts, key=lambda part: id(part) not in asserting):
+        runs += [cat(*parts)] if plain else parts
+    return runs
 
 
 def _join(a: _Branch, b: _Branch) -> _Branch | None:

@@ -175,7 +175,9 @@ class _Resolver:
         """The texts that may stand before the look-behind, were it positive."""
         self._check_nesting(look)
         if self.depth:
-            raise GrammarError("look-behind inside a look-around is not supported", place=look.place)
+            raise GrammarError(
+                "look-behind (or '^' with the flag m) inside a look-around is not supported", place=look.place
+            )
         for node in postorder(look.body):
             if isinstance(node, ASSERTIONS) and not isinstance(node, TextStart):
                 message = "only '^' is supported among the assertions inside look-behind"

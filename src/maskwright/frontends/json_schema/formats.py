@@ -204,8 +204,8 @@ _URI_TEMPLATE = f"(?:{_LITERAL}|{_EXPRESSION})*"
 
 # RFC 6901 section 3.
 _JSON_POINTER = "(?:/(?:[^/~]|~[01])*)*"
-# draft-handrews-relative-json-pointer-01 section 3.  The index manipulation that the next draft
-# added is left out: drafts up to 2019-09 do not have it.
+# draft-handrews-relative-json-pointer-01 section 3.  The index manipulation of later
+# drafts is left out: not every draft of JSON Schema has it, and validators refuse it.
 _RELATIVE_JSON_POINTER = f"(?:0|[1-9][0-9]*)(?:#|{_JSON_POINTER})"
 
 
