@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import product
 
-from maskwright.grammar import Body, Choice, Expr, Grammar, Keyset, Lexeme, Record, Ref, Repeated, Seq, Term
 from reference_lexemes import INFINITY, Language, lexeme_language, name_language, other_language
+
+from maskwright.grammar import Body, Choice, Expr, Grammar, Keyset, Record, Ref, Repeated, Seq, Term
 
 
 class Column:

@@ -5,29 +5,17 @@ from __future__ import annotations
 import json
 import random
 
-import pytest
+import toys
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference import Column, Oracle
 
-import toys
 from maskwright._core import Matcher
 from maskwright.errors import UnsatisfiableError
 from maskwright.grammar import (
-    EMPTY,
-    FAIL,
-    Choice,
     Grammar,
-    Keyset,
-    Member,
-    Ref,
-    Repeated,
-    Seq,
-    Term,
 )
-from maskwright.regular import Lit, alt, cat, repeat
 from maskwright.vocabulary import Vocabulary
-from reference import Column, Oracle
-from toys import ANY_STRING, FEW_CHARS_STRING, SHORT_STRING, grammar, record, term
 
 BYTES = toys.byte_vocabulary()
 PIECES = toys.piece_vocabulary(1)

@@ -1,12 +1,11 @@
 """The formats: no accepted string is refused by an independent parser, and examples are told apart."""
 
-import base64
 import ipaddress
 import json
 import random
 import re
 import uuid
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime, time
 from email.headerregistry import Address
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,30 +15,32 @@ from jsonschema import Draft202012Validator
 
 from maskwright.frontends.json_schema.formats import (
     KNOWN_UNENFORCED,
-    NUMBER_FORMATS,
-    OPENAPI_PATTERNS,
     PATTERNS,
 )
 
 SUITE = Path(__file__).parents[2] / "shared/data/json-schema-test-suite/tests/draft2020-12/optional/format"
-ALL_PATTERNS = PATTERNS | OPENAPI_PATTERNS
-COMPILED = {name: re.compile(pattern) for name, pattern in ALL_PATTERNS.items()}
+COMPILED = {name: re.compile(pattern) for name, pattern in PATTERNS.items()}
 
 # Whether an A-label is valid is known only after decoding its Punycode.
 VALID_A_LABELS = (
     "xn--9n2bp8q.xn--9t4b11yi5a xn--zca29lwxobi7a xn--qmbc xn--ll-0ea xn--wva3je xn--4dbc5h xn--4dbc8h "
     "xn--k8j5u xn--bck0j xn--vek778f xn--ngba1o xn--0-gyc xn--11b2ezcw70k xn--11b2ezcs70k xn--ngba5hb2804a"
 )
-OUTSIDE_THE_SUBSET = {"hostname": VALID_A_LABELS.split()}
+# Python's own parsers refuse leap seconds, and so do we.
+LEAP_SECONDS = {
+    "time": "23:59:60Z 23:59:60+00:00 01:29:60+01:30 23:29:60+23:30 15:59:60-08:00 00:29:60-23:30",
+    "date-time": "1998-12-31T23:59:60Z 1998-12-31T15:59:60.123-08:00",
+}
+OUTSIDE_THE_SUBSET = {
+    "hostname": VALID_A_LABELS.split(),
+    **{name: texts.split() for name, texts in LEAP_SECONDS.items()},
+}
 
 LABEL_63 = "a" * 63
 ACCEPTED = {
     "date": ["2024-02-29", "0001-01-01", "9999-12-31", "2000-02-29"],
-    "time": ["12:00:00Z", "12:00:00.5+05:45", "23:59:60z", "05:29:60+05:30", "00:59:60.25+01:00"],
+    "time": ["12:00:00Z", "12:00:00.5+05:45"],
     "date-time": [
-        "2016-12-31T23:59:60Z",
-        "2017-01-01T08:59:60+09:00",
-        "2015-06-30t16:59:60.9-07:00",
         "2024-02-29T00:00:00-00:00",
     ],
     "duration": ["P1Y", "P1Y2M3DT4H5M6S", "PT0S", "P52W", "P3DT12H"],
@@ -81,7 +82,6 @@ ACCEPTED = {
     "json-pointer": ["", "/", "/a~0b~1c/0", "/é\n"],
     "relative-json-pointer": ["0", "0#", "12/a", "1/"],
     "regex": ["", "^a+$", r"[^a-z\]-]{2,10}?", r"(?:a|(b)*)\u00e9|", r"(?=\d)x", "a{3}", "[-]", "(()(a|))"],
-    "byte": ["", "SGVsbG8=", "QQ==", "QUJD"],
 }
 REJECTED = {
     "date": ["0000-01-01", "2023-02-29", "1900-02-29", "2024-04-31", "2024-1-01", "2024-01-01\n"],
@@ -175,11 +175,10 @@ REJECTED = {
         "^*",
         "(?=a)*",
     ],
-    "byte": ["QQ=", "QR==", "a", "QUJ\n", "-_=="],
 }
 
 
-@pytest.mark.parametrize("name", ALL_PATTERNS)
+@pytest.mark.parametrize("name", PATTERNS)
 def test_examples(name):
     wrong = [text for text in ACCEPTED[name] if not COMPILED[name].fullmatch(text)]
     wrong += [text for text in REJECTED[name] if COMPILED[name].fullmatch(text)]
@@ -205,17 +204,14 @@ def test_official_suite(name):
 
 
 def test_known_formats_are_disjoint():
-    assert not PATTERNS.keys() & OPENAPI_PATTERNS.keys()
-    assert not KNOWN_UNENFORCED & ALL_PATTERNS.keys()
-    assert NUMBER_FORMATS["int32"] == (-2147483648, 2147483647)
-    assert NUMBER_FORMATS["int64"] == (-9223372036854775808, 9223372036854775807)
+    assert not KNOWN_UNENFORCED & PATTERNS.keys()
 
 
-@pytest.mark.parametrize("name", ALL_PATTERNS)
+@pytest.mark.parametrize("name", PATTERNS)
 def test_pattern_syntax_is_common_to_the_dialects(name):
     parser = re._parser  # the tree is the surest way to see that no other construct is used
     allowed = {"LITERAL", "NOT_LITERAL", "IN", "BRANCH", "SUBPATTERN", "MAX_REPEAT"}
-    pending = [parser.parse(ALL_PATTERNS[name])]
+    pending = [parser.parse(PATTERNS[name])]
     while pending:
         for operator, argument in pending.pop():
             assert str(operator) in allowed
@@ -228,29 +224,16 @@ def test_pattern_syntax_is_common_to_the_dialects(name):
                 pending.extend(argument[1])
 
 
-def _judge_leap_second(text: str) -> str:
-    """``text`` with a leap second set back by one, which Python's parsers can read."""
-    return text.replace(":60", ":59", 1) if re.search(r":\d\d:60", text) else text
-
-
 def _judge_date(text):
     return date.fromisoformat(text) and len(text) == 10 and text[4] == text[7] == "-"
 
 
 def _judge_time(text):
-    earlier = _judge_leap_second(text)
-    moment = datetime.combine(date(2000, 1, 2), time.fromisoformat(earlier.upper())).astimezone(UTC)
-    return moment.tzinfo and (earlier == text or (moment.hour, moment.minute) == (23, 59))
+    return time.fromisoformat(text.upper()).tzinfo is not None
 
 
 def _judge_date_time(text):
-    earlier = _judge_leap_second(text)
-    moment = datetime.fromisoformat(earlier.upper())
-    if moment.tzinfo is None or earlier == text:
-        return moment.tzinfo is not None
-    moment = moment.astimezone(UTC)
-    day = (moment.month, moment.day)
-    return (moment.hour, moment.minute) == (23, 59) and day in {(6, 30), (12, 31)}
+    return datetime.fromisoformat(text.upper()).tzinfo is not None
 
 
 def _judge_hostname(text):
@@ -287,10 +270,6 @@ def _judge_iri(text):
     return not forbidden & set(map(ord, text))
 
 
-def _judge_byte(text):
-    return base64.b64encode(base64.b64decode(text, validate=True)).decode() == text
-
-
 JUDGES = {
     "date": _judge_date,
     "time": _judge_time,
@@ -305,15 +284,12 @@ JUDGES = {
     "iri": _judge_iri,
     "iri-reference": _judge_iri,
     "regex": lambda text: re.compile(text) is not None,
-    "byte": _judge_byte,
 }
 CHECKER = Draft202012Validator.FORMAT_CHECKER
 
 
 def _checker_input(name: str, text: str) -> str:
     """``text`` with what jsonschema's checkers are known to misread replaced by a like spelling."""
-    if name in {"time", "date-time"}:
-        return _judge_leap_second(text)
     if name == "uri-template":  # refuses %XX at the start of a name and four digits after a colon
         return re.sub(r":[1-9][0-9]{3}", ":100", re.sub(r"%[0-9A-Fa-f]{2}", "a", text))
     if name in {"uri", "uri-reference", "iri", "iri-reference"}:
@@ -364,18 +340,18 @@ def _sample(tree, rng: random.Random) -> str:
     return "".join(text)
 
 
-@pytest.mark.parametrize("name", ALL_PATTERNS)
+@pytest.mark.parametrize("name", PATTERNS)
 @pytest.mark.filterwarnings("ignore:Possible (nested set|set):FutureWarning")
 def test_generated_strings_are_valid(name):
     rng = random.Random(name)
-    tree = re._parser.parse(ALL_PATTERNS[name])
+    tree = re._parser.parse(PATTERNS[name])
     for _ in range(1000):
         text = _sample(tree, rng)
         assert COMPILED[name].fullmatch(text), ascii(text)
         assert _is_valid(name, text), ascii(text)
 
 
-@pytest.mark.parametrize("name", ALL_PATTERNS)
+@pytest.mark.parametrize("name", PATTERNS)
 @pytest.mark.filterwarnings("ignore:Possible (nested set|set):FutureWarning")
 def test_mutated_strings_are_valid_when_accepted(name):
     """One edit away from the examples lie the strings that a careless pattern lets through."""

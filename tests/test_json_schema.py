@@ -124,7 +124,7 @@ class TestErrors:
         ],
     )
     def test_malformed_schemas(self, schema, place, words, vocabulary):
-        with pytest.raises(mw.GrammarError, match="(?s).*") as caught:
+        with pytest.raises(mw.GrammarError) as caught:
             mw.compile_json_schema(schema, vocabulary)
         assert words in str(caught.value)
         if place is not None:
@@ -139,12 +139,18 @@ class TestErrors:
             ({"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 2}, "no integer"),
             ({"enum": []}, ""),
             ({"type": "array", "minItems": 1, "items": False}, ""),
-            ({"$defs": {"a": {"type": "array", "items": {"$ref": "#/$defs/a"}, "minItems": 1}}, "$ref": "#/$defs/a"}, "itself"),
+            (
+                {
+                    "$defs": {"a": {"type": "array", "items": {"$ref": "#/$defs/a"}, "minItems": 1}},
+                    "$ref": "#/$defs/a",
+                },
+                "itself",
+            ),
             ({"type": "object", "required": ["a"], "properties": {"a": False}}, ""),
         ],
     )
     def test_unsatisfiable_schemas(self, schema, words, vocabulary):
-        with pytest.raises(mw.UnsatisfiableError, match="(?s).*") as caught:
+        with pytest.raises(mw.UnsatisfiableError) as caught:
             mw.compile_json_schema(schema, vocabulary)
         assert words in str(caught.value)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from reference import Oracle
 
 from maskwright._core import CompiledCore, Engine, Matcher
 from maskwright.encoding import quoted
@@ -31,7 +32,6 @@ from maskwright.lowering import lower
 from maskwright.passes.prune import prune
 from maskwright.regular import ANY_CHAR, EPSILON, ByteClass, Lit, Regular, alt, cat, chars, repeat
 from maskwright.vocabulary import Vocabulary
-from reference import Oracle
 
 _engines: dict[str, Engine] = {}
 
@@ -67,9 +67,9 @@ def oracle_allowed(oracle: Oracle, text: bytes, vocabulary: Vocabulary) -> set[i
 # --- vocabularies
 
 PIECES = (
-    b"a b c ab ba aa bc abc 1 2 12 0 [ ] { } , : \" \\ {\" \": \",\" \"} }} :\"a {} [] a\" b\" ab\" \"a \"ab \"b"
-    b" \",\"b \"a\": {\"a\":1 ,\"b\": \\u \\u0 u00 0061 \\u0061 \\\" \\\\ \\n \xc3\xa9 \xc3 \xa9\" \xf0\x9f\x98\x80"
-    b" \xf0\x9f \x98\x80 \xe6\xbc \xa2 d83d \\ude00 \\ud83d c\":a 1} 1, a, ,a aaaa aaaaaaaa bbbb abab )( ( ) +a"
+    b'a b c ab ba aa bc abc 1 2 12 0 [ ] { } , : " \\ {" ": "," "} }} :"a {} [] a" b" ab" "a "ab "b'
+    b' ","b "a": {"a":1 ,"b": \\u \\u0 u00 0061 \\u0061 \\" \\\\ \\n \xc3\xa9 \xc3 \xa9" \xf0\x9f\x98\x80'
+    b' \xf0\x9f \x98\x80 \xe6\xbc \xa2 d83d \\ude00 \\ud83d c":a 1} 1, a, ,a aaaa aaaaaaaa bbbb abab )( ( ) +a'
 ).split(b" ")
 
 
@@ -148,7 +148,9 @@ def grammar(*bodies: Body) -> Grammar:
     return Grammar(list(bodies), [f"rule {i}" for i in range(len(bodies))], 0)
 
 
-def record(members: Iterable[Member], other_key: Lexeme | None = None, other_value: int | None = None) -> Record:
+def record(
+    members: Iterable[Member], other_key: Lexeme | None = None, other_value: int | None = None
+) -> Record:
     return Record(
         tuple(members),
         other_key,
@@ -177,7 +179,11 @@ def _expression(draw: Any, rules: int, depth: int) -> Expr:
     return Seq(items) if kind < 9 else Choice(items)
 
 
-_OTHERS = {ANY_STRING: None, SHORT_STRING: lambda name: len(name) < 3, FEW_CHARS_STRING: lambda name: set(name) <= set('ab\n"😀')}
+_OTHERS = {
+    ANY_STRING: None,
+    SHORT_STRING: lambda name: len(name) < 3,
+    FEW_CHARS_STRING: lambda name: set(name) <= set('ab\n"😀'),
+}
 
 
 @st.composite

@@ -96,7 +96,9 @@ def compile_json_schema(
     return compile_grammar(grammar, vocabulary, limits)
 
 
-def compile_grammar(grammar: Grammar, vocabulary: Vocabulary, limits: Limits = DEFAULT_LIMITS) -> CompiledGrammar:
+def compile_grammar(
+    grammar: Grammar, vocabulary: Vocabulary, limits: Limits = DEFAULT_LIMITS
+) -> CompiledGrammar:
     """Compile the intermediate representation.  Raises ``UnsatisfiableError`` or ``LimitError``."""
     engine = engine_for(vocabulary, json_schema_frontend.COMMON_LEXEMES)
     return CompiledGrammar(lower(prune(grammar), engine, limits), vocabulary)

@@ -30,7 +30,7 @@ DEAD = -1
 """In the state of a product: this automaton accepts no continuation."""
 
 # Elements of state sets, or transitions, that may be computed for each state allowed.
-_WORK_PER_STATE = 20
+WORK_PER_STATE = 5
 
 
 class Alphabet:
@@ -172,7 +172,7 @@ class SubsetAutomaton:
 
     def _count_work(self, amount: int) -> None:
         self._work += amount
-        check_states(self._work // _WORK_PER_STATE, self._limits)
+        check_states(self._work // WORK_PER_STATE, self._limits)
 
 
 def check_states(given: int, limits: Limits) -> None:
@@ -227,6 +227,7 @@ def product(
     order = [start]
     rows: list[dict[int, int]] = []
     accepting: list[bool] = []
+    transitions = 0
     for state in order:
         inside = [q != DEAD and a.accepting(q) for a, q in zip(automata, state, strict=True)]
         accepting.append(accept(inside))
@@ -242,6 +243,8 @@ def product(
                 order.append(target)
                 check_states(len(order), limits)
             row[minterm] = found
+        transitions += len(row)
+        check_states(transitions // WORK_PER_STATE, limits)
         rows.append(row)
     return minimise(trim(Dfa(alphabet, rows, accepting)))
 

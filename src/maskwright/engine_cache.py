@@ -52,7 +52,9 @@ def _load_or_build(vocabulary: Vocabulary, common: list[Lexeme]) -> Engine:
     directory = cache_directory()
     path = None
     if directory is not None:
-        content = hashlib.blake2b(repr([(x.key, x.regular) for x in common]).encode(), digest_size=8).hexdigest()
+        content = hashlib.blake2b(
+            repr([(x.key, x.regular) for x in common]).encode(), digest_size=8
+        ).hexdigest()
         path = directory / f"{vocabulary.digest}-{content}.bin"
         try:
             return _load(path, vocabulary, common)

@@ -47,7 +47,7 @@ class _Inner:
     _hash: int
 
     def __hash__(self) -> int:
-        known = getattr(self, "_hash", None)
+        known: int | None = getattr(self, "_hash", None)
         if known is not None:
             return known
         stack: list[_Inner] = [self]
@@ -138,20 +138,23 @@ def children(node: Regular) -> tuple[Regular, ...]:
 def postorder(root: Regular) -> list[Regular]:
     """Every node object of the tree once, children before parents."""
     order: list[Regular] = []
-    seen: set[int] = set()
-    stack: list[tuple[Regular, bool]] = [(root, False)]
+    seen = {id(root)}
+    stack: list[tuple[Regular, bool]] = [(root, not isinstance(root, _Inner))]
     while stack:
         node, done = stack.pop()
         if done:
             order.append(node)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            below = children(node)
-            if below:
-                stack.append((node, True))
-                stack.extend((child, False) for child in below)
-            else:
-                order.append(node)
+            continue
+        stack.append((node, True))
+        for child in children(node):
+            if not isinstance(child, _Inner):
+                if id(child) not in seen:
+                    seen.add(id(child))
+                    order.append(child)
+            elif id(child) not in seen:
+                stack.append((child, False))
+        # An inner node is marked when it is opened: it must come before all of its parents.
+        seen.add(id(node))
     return order
 
 

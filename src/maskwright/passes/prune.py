@@ -111,5 +111,7 @@ def _prune_expr(expr: Expr, good: list[bool]) -> Expr:
     if isinstance(expr, Seq):
         return Seq(tuple(_prune_expr(item, good) for item in expr.items))
     if isinstance(expr, Choice):
-        return Choice(tuple(_prune_expr(item, good) for item in expr.items if _expr_is_productive(item, good)))
+        return Choice(
+            tuple(_prune_expr(item, good) for item in expr.items if _expr_is_productive(item, good))
+        )
     return expr

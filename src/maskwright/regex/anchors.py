@@ -22,6 +22,7 @@ class _Branch(NamedTuple):
     at_start: bool
     end: int
     body: Regular
+    nullable: bool
 
 
 class _NotSimpleError(Exception):
@@ -47,9 +48,8 @@ def anchored_language(tree: Regular, order: list[Regular], *, search: bool) -> R
 
 
 def _found(branch: _Branch) -> Regular:
-    at_start, end, body = branch
-    bounds = length_bounds(body)
-    if not at_start and not end and bounds is not None and bounds[0] == 0:
+    at_start, end, body, nullable = branch
+    if nullable and not at_start and not end:
         return EVERY_TEXT
     parts: list[Regular] = list(body.parts) if isinstance(body, Cat) else [body]
     # Next to any text, a repetition may stop at its minimum.
@@ -68,20 +68,20 @@ def _least(node: Regular) -> Regular:
 
 def _branches(node: Regular, asserting: set[int], depth: int) -> list[_Branch]:
     if id(node) not in asserting:
-        return [_Branch(False, _FREE, node)]
+        return [_Branch(False, _FREE, node, _may_be_empty(node))]
     if depth > _MAX_DEPTH:
         raise _NotSimpleError
     if isinstance(node, TextStart):
-        return [_Branch(True, _FREE, EPSILON)]
+        return [_Branch(True, _FREE, EPSILON, True)]
     if isinstance(node, TextEnd):
-        return [_Branch(False, _BEFORE_NEWLINE if node.newline else _END, EPSILON)]
+        return [_Branch(False, _BEFORE_NEWLINE if node.newline else _END, EPSILON, True)]
     if isinstance(node, Alt):
         return [branch for part in node.parts for branch in _branches(part, asserting, depth + 1)]
     if isinstance(node, Repeat) and (node.min, node.max) == (0, 1):
-        return [*_branches(node.body, asserting, depth + 1), _Branch(False, _FREE, EPSILON)]
+        return [*_branches(node.body, asserting, depth + 1), _Branch(False, _FREE, EPSILON, True)]
     if not isinstance(node, Cat):
         raise _NotSimpleError
-    ways = [_Branch(False, _FREE, EPSILON)]
+    ways = [_Branch(False, _FREE, EPSILON, True)]
     for part in _runs(node, asserting):
         below = _branches(part, asserting, depth + 1)
         ways = [joined for a in ways for b in below if (joined := _join(a, b)) is not None]
@@ -94,22 +94,23 @@ def _runs(node: Cat, asserting: set[int]) -> list[Regular]:
     """The parts, those between assertions joined."""
     runs: list[Regular] = []
     for plain, parts in groupby(node.parts, key=lambda part: id(part) not in asserting):
-        runs += [cat(*parts)] if plain else parts
+        group = list(parts)
+        runs += [cat(*group)] if plain else group
     return runs
 
 
 def _join(a: _Branch, b: _Branch) -> _Branch | None:
     """``a`` and then ``b``; None when an anchor between them cannot hold."""
     if b.at_start and a.body != EPSILON:
-        if _may_be_empty(a.body):
+        if a.nullable:
             raise _NotSimpleError
         return None
     if a.end and b.body != EPSILON:
-        if a.end == _BEFORE_NEWLINE or _may_be_empty(b.body):
+        if a.end == _BEFORE_NEWLINE or b.nullable:
             raise _NotSimpleError
         return None
     end = max(a.end, b.end) if b.body == EPSILON else b.end
-    return _Branch(a.at_start or b.at_start, end, cat(a.body, b.body))
+    return _Branch(a.at_start or b.at_start, end, cat(a.body, b.body), a.nullable and b.nullable)
 
 
 def _may_be_empty(node: Regular) -> bool:

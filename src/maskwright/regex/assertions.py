@@ -15,7 +15,14 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from maskwright.automata import Thompson
-from maskwright.determinize import Alphabet, SubsetAutomaton, check_states, leaf_sets, minimal_dfa
+from maskwright.determinize import (
+    WORK_PER_STATE,
+    Alphabet,
+    SubsetAutomaton,
+    check_states,
+    leaf_sets,
+    minimal_dfa,
+)
 from maskwright.dfa import complement
 from maskwright.errors import GrammarError, LimitError
 from maskwright.limits import Limits
@@ -210,7 +217,7 @@ class _Resolver:
                     order.append(target)
                 edges.setdefault((index, found), set()).update(minterms)
                 work += 1
-                check_states(max(len(order), work // 20), self.limits)
+                check_states(max(len(order), work // WORK_PER_STATE), self.limits)
         labelled = tuple((a, Chars(self.alphabet.union(minterms)), b) for (a, b), minterms in edges.items())
         machine = Machine(len(order), 0, labelled, tuple(accepts))
         growth = min(self.limits.max_regex_states, _DETERMINISTIC_GROWTH * len(order))

@@ -45,9 +45,7 @@ class Document:
         if isinstance(schema, (str, bytes)):
             schema = read_json(schema)
         if not isinstance(schema, (dict, bool)):
-            raise GrammarError(
-                f"a schema is an object or a boolean, not {json_type(schema)}", place="#"
-            )
+            raise GrammarError(f"a schema is an object or a boolean, not {json_type(schema)}", place="#")
         check_size(schema, limits)
         self.root = Node("", schema)
         dialect = schema.get("$schema") if isinstance(schema, dict) else None
@@ -77,7 +75,9 @@ class Document:
             elif isinstance(value, dict) and key in value:
                 node = node.at(key)
             else:
-                raise GrammarError(f"nothing at {pointer!r}: {key!r} is missing in {node.pointer or '#'}", place=place)
+                raise GrammarError(
+                    f"nothing at {pointer!r}: {key!r} is missing in {node.pointer or '#'}", place=place
+                )
         return node
 
     def _by_identifier(self, ref: str, base: Node, place: str) -> Node:

@@ -90,7 +90,7 @@ class Emitter:
         if isinstance(group, NullGroup):
             return Term(NULL)
         if isinstance(group, BooleanGroup):
-            return Term({(True,): TRUE, (False,): FALSE}.get(group.values, BOOLEAN))
+            return Term(BOOLEAN if len(group.values) == 2 else TRUE if group.values[0] else FALSE)
         if isinstance(group, NumberGroup):
             return _number(group)
         if isinstance(group, StringGroup):
@@ -104,7 +104,7 @@ class Emitter:
     def array(self, group: ArrayGroup) -> Expr:
         low, high = group.min_items, group.max_items
         marks = self.marks
-        filled = FAIL
+        filled: Expr = FAIL
         if high != 0:
             if group.prefix:
                 first = self.rule(group.prefix[0])
@@ -121,9 +121,9 @@ class Emitter:
         """What may follow the first ``count`` items: built from the end of the prefix."""
         low, high = group.min_items, group.max_items
         limit = len(group.prefix) if high is None else min(len(group.prefix), high)
-        behind = self.items_behind_prefix(group, limit)
+        behind: Expr = self.items_behind_prefix(group, limit)
         for index in range(limit - 1, count - 1, -1):
-            more = Seq((Ref(self.separated(group.prefix[index])), behind))
+            more: Expr = Seq((Ref(self.separated(group.prefix[index])), behind))
             if low <= index:
                 more = Choice((more, self.marks.close_array))
             behind = Ref(self.grammar.add("items", more))
@@ -142,7 +142,9 @@ class Emitter:
         found = self._separated.get(conjunction)
         if found is None:
             value = self.rule(conjunction)
-            found = self.grammar.add("comma " + self.grammar.names[value], Seq((self.marks.comma, Ref(value))))
+            found = self.grammar.add(
+                "comma " + self.grammar.names[value], Seq((self.marks.comma, Ref(value)))
+            )
             self._separated[conjunction] = found
         return found
 
@@ -203,4 +205,3 @@ def _number_texts(value: Decimal) -> list[str]:
 def _is_text(name: str) -> bool:
     # A lone surrogate cannot be written in UTF-8.
     return not any("\ud800" <= c <= "\udfff" for c in name)
-

@@ -18,9 +18,8 @@ from maskwright.frontends.json_schema.options import SchemaOptions
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 _NOT_YET = "this version does not enforce it"
-REFUSED: dict[str, str] = {
-    keyword: _NOT_YET
-    for keyword in (
+REFUSED: dict[str, str] = dict.fromkeys(
+    (
         "not",
         "oneOf",
         "if",
@@ -41,8 +40,9 @@ REFUSED: dict[str, str] = {
         "extends",
         "disallow",
         "divisibleBy",
-    )
-}
+    ),
+    _NOT_YET,
+)
 """Assertions of some draft that cannot be enforced yet.  Anything in no table is an annotation."""
 
 _HARMLESS: dict[str, Callable[[Any], bool]] = {
@@ -112,8 +112,14 @@ CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "maxItems": (_is_count, "a non-negative integer"),
     "minimum": (_is_number, "a number"),
     "maximum": (_is_number, "a number"),
-    "exclusiveMinimum": (lambda v: isinstance(v, bool) or _is_number(v), "a number (or, in draft 4, a boolean)"),
-    "exclusiveMaximum": (lambda v: isinstance(v, bool) or _is_number(v), "a number (or, in draft 4, a boolean)"),
+    "exclusiveMinimum": (
+        lambda v: isinstance(v, bool) or _is_number(v),
+        "a number (or, in draft 4, a boolean)",
+    ),
+    "exclusiveMaximum": (
+        lambda v: isinstance(v, bool) or _is_number(v),
+        "a number (or, in draft 4, a boolean)",
+    ),
     "pattern": (lambda v: isinstance(v, str), "a string"),
     "format": (lambda v: isinstance(v, str), "a string"),
 }

@@ -41,9 +41,7 @@ NATURAL = alt(Lit(b"0"), cat(NONZERO, repeat(DIGIT, 0, MAX_INTEGER_DIGITS - 1)))
 
 STRING = Lexeme("string", quoted(repeat(ANY_CHAR, 0, None)))
 INTEGER = Lexeme("integer", cat(repeat(MINUS, 0, 1), NATURAL))
-NUMBER = Lexeme(
-    "number", cat(repeat(MINUS, 0, 1), NATURAL, repeat(FRACTION, 0, 1), repeat(EXPONENT, 0, 1))
-)
+NUMBER = Lexeme("number", cat(repeat(MINUS, 0, 1), NATURAL, repeat(FRACTION, 0, 1), repeat(EXPONENT, 0, 1)))
 TRUE = Lexeme("true", Lit(b"true"))
 FALSE = Lexeme("false", Lit(b"false"))
 BOOLEAN = Lexeme("boolean", alt(Lit(b"true"), Lit(b"false")))

@@ -8,6 +8,7 @@ a schema is no recursion here; ``$ref``, ``allOf`` and ``anyOf`` are followed on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.document import Document, Node
@@ -86,7 +87,8 @@ class Normalizer:
             return known
         if node in self._open:
             raise GrammarError(
-                "this subschema refers to itself without a member or item in between", place=node.pointer or "#"
+                "this subschema refers to itself without a member or item in between",
+                place=node.pointer or "#",
             )
         if len(self._open) >= self.limits.max_depth:
             raise LimitError("max_depth", len(self._open) + 1, self.limits.max_depth, place=node.pointer)
@@ -115,9 +117,11 @@ class Normalizer:
         groups = self._meet_all(groups, self._typed(node), pointer)
         for keyword in ("const", "enum"):
             if keyword in schema:
-                values = [node.at(keyword)] if keyword == "const" else [
-                    node.at(keyword, i) for i in range(len(schema[keyword]))
-                ]
+                values = (
+                    [node.at(keyword)]
+                    if keyword == "const"
+                    else [node.at(keyword, i) for i in range(len(schema[keyword]))]
+                )
                 groups = self._meet_all(groups, _value_groups(values), f"{pointer}/{keyword}")
         for i in range(len(schema.get("allOf", ()))):
             branch = node.at("allOf", i)
@@ -226,7 +230,7 @@ def _object_group(node: Node) -> ObjectGroup:
 def _value_groups(values: list[Node]) -> tuple[Group, ...]:
     # Scalars of one type share a group: an enum of 10 000 strings is one set of keys.
     strings: dict[str, None] = {}
-    numbers = []
+    numbers: list[Decimal] = []
     groups: dict[Group, None] = {}
     for node in values:
         group = value_group(node)

@@ -160,7 +160,11 @@ def number_language(low: Bound | None, high: Bound | None) -> Regular:
         if low is None and (high is None or high.value > 0 or (high.value == 0 and not high.exclusive)):
             parts.append(cat(MINUS, NATURAL, repeat(FRACTION, 0, 1), repeat(EXPONENT, 0, 1)))
         else:
-            nearest = Bound(-high.value, high.exclusive) if high is not None and high.value <= 0 else Bound(Decimal(0))
+            nearest = (
+                Bound(-high.value, high.exclusive)
+                if high is not None and high.value <= 0
+                else Bound(Decimal(0))
+            )
             farthest = None if low is None else Bound(-low.value, low.exclusive)
             parts.append(cat(MINUS, _decimals(nearest, farthest)))
     return alt(*(p for p in parts if p != NOTHING))

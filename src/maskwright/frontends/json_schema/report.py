@@ -16,9 +16,38 @@ from maskwright.passes.prune import prune
 from maskwright.report import Finding, Report
 
 _ANNOTATIONS = frozenset(
-    "$schema $id id $comment $anchor $dynamicAnchor $recursiveAnchor $vocabulary $defs definitions title description "
-    "default deprecated readOnly writeOnly examples example contentEncoding contentMediaType contentSchema "
-    "then else minContains maxContains const discriminator xml externalDocs nullable".split()
+    [
+        "$schema",
+        "$id",
+        "id",
+        "$comment",
+        "$anchor",
+        "$dynamicAnchor",
+        "$recursiveAnchor",
+        "$vocabulary",
+        "$defs",
+        "definitions",
+        "title",
+        "description",
+        "default",
+        "deprecated",
+        "readOnly",
+        "writeOnly",
+        "examples",
+        "example",
+        "contentEncoding",
+        "contentMediaType",
+        "contentSchema",
+        "then",
+        "else",
+        "minContains",
+        "maxContains",
+        "const",
+        "discriminator",
+        "xml",
+        "externalDocs",
+        "nullable",
+    ]
 )
 
 
@@ -38,7 +67,9 @@ def check_json_schema(
         document = Document(schema, limits)
         for refusal in survey(document, options):
             findings.append(
-                Finding("error", "unsupported", refusal.pointer or "#", f"{refusal.keyword}: {refusal.reason}")
+                Finding(
+                    "error", "unsupported", refusal.pointer or "#", f"{refusal.keyword}: {refusal.reason}"
+                )
             )
         findings.extend(_notes(document, options))
         if all(finding.severity != "error" for finding in findings):
@@ -61,10 +92,17 @@ def _notes(document: Document, options: SchemaOptions) -> list[Finding]:
         for keyword, value in node.value.items():
             if keyword not in CHECKS and keyword not in REFUSED and keyword not in _ANNOTATIONS:
                 notes.append(
-                    Finding("note", "unknown-keyword", node.pointer or "#", f"{keyword!r} is no keyword; it is ignored")
+                    Finding(
+                        "note",
+                        "unknown-keyword",
+                        node.pointer or "#",
+                        f"{keyword!r} is no keyword; it is ignored",
+                    )
                 )
             if keyword == "format" and (options.formats == "annotate" or value not in PATTERNS):
                 notes.append(
-                    Finding("note", "format-annotation", node.pointer or "#", f"format {value!r} is not enforced")
+                    Finding(
+                        "note", "format-annotation", node.pointer or "#", f"format {value!r} is not enforced"
+                    )
                 )
     return notes
