@@ -21,7 +21,7 @@ from demo_eval import Rates, measure
 from demo_tokenizer import train_tokenizer
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from maskwright.demo import demo_schemas
+from maskwright.demo import demo_schemas, format_prompt
 
 CONTEXT = 1024
 VOCABULARY = 1536
@@ -261,7 +261,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
 
-    excluded_prompts = {case["prompt"] for case in demo_schemas().values()}
+    excluded_prompts = {format_prompt(case["request"], case["schema"]) for case in demo_schemas().values()}
     held_out_rng = Random(f"held-out {options.seed}")
     held_out = [draw(held_out_rng, frozenset(excluded_prompts)) for _ in range(options.held_out)]
     excluded = frozenset(excluded_prompts | {example.prompt for example in held_out})

@@ -5,22 +5,26 @@ from __future__ import annotations
 import json
 import random
 
+import pytest
 import toys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import Column, Oracle
+from toys import ANY_STRING, FEW_CHARS_STRING, SHORT_STRING, grammar, record, term
 
 from maskwright._core import Matcher
+from maskwright.encoding import encode, quoted
 from maskwright.errors import UnsatisfiableError
-from maskwright.grammar import (
-    Grammar,
-)
+from maskwright.grammar import EMPTY, FAIL, Choice, Grammar, Keyset, Lexeme, Member, Ref, Repeated, Seq, Term
+from maskwright.regular import ANY_CHAR, Lit, alt, repeat, text
 from maskwright.vocabulary import Vocabulary
 
 BYTES = toys.byte_vocabulary()
 PIECES = toys.piece_vocabulary(1)
 MANY_PIECES = toys.piece_vocabulary(2, size=1500)
 STEPS = 10
+USUAL = set(b'ab1"\\u06{}:, \xc3\xa9')
+"""Bytes that walks prefer, so that they get past the first free string."""
 
 
 # --- what must hold of a matcher anywhere
@@ -60,19 +64,17 @@ def check_forced(oracle: Oracle, column: Column, forced: bytes) -> None:
 
 
 def escapes(oracle: Oracle, column: Column) -> list[bytes]:
-    """The whole backslash sequences that may come next."""
+    """The characters that may come next as a backslash sequence, in all their spellings."""
     found, work = [], [b"\\"]
     while work:
         sequence = work.pop()
         behind = oracle.read(sequence, column)
+        if behind is None:
+            continue
         try:
-            whole = behind is not None and json.loads(b'"%s"' % sequence).isprintable is not None
-            whole = whole and not "\ud800" <= json.loads(b'"%s"' % sequence) <= "\udbff"
-        except ValueError:
-            whole = False
-        if whole:
+            json.loads(b'"%s"' % sequence).encode()
             found.append(sequence)
-        elif behind is not None:
+        except ValueError:  # not whole yet; half of a surrogate pair is no character
             work += [sequence + bytes([byte]) for byte in oracle.viable_bytes(behind)]
     return found
 
@@ -128,8 +130,9 @@ def check_walk(source: Grammar, vocabulary: Vocabulary, seed: int, steps: int = 
         elif not text_ids:
             break
         else:
-            longest = max(text_ids, key=lambda i: (len(vocabulary.tokens[i]), i))
-            token = rng.choice([*rng.choices(text_ids, k=3), longest])
+            usual = [i for i in text_ids if USUAL.issuperset(vocabulary.tokens[i])] or text_ids
+            longest = max(usual, key=lambda i: (len(vocabulary.tokens[i]), i))
+            token = rng.choice([*rng.choices(usual, k=5), rng.choice(text_ids), longest])
             assert matcher.accept_token(token)
             ids.append(token)
         assert matcher.accepted_tokens == ids
@@ -163,6 +166,158 @@ def sentences(source: Grammar, seed: int, count: int = 12) -> list[bytes]:
             text += bytes([byte])
         out.append(text + matcher.shortest_completion_bytes())
     return out
+
+
+# --- nasty grammars
+
+a, b, c, d = map(term, (b"a", b"b", b"c", b"d"))
+plus, times, opening, closing = map(term, (b"+", b"*", b"(", b")"))
+ONE_TEXT = Term(Lexeme("only xy", quoted(text("xy"))))
+XY_OR_XN = Lexeme("xy or x-newline", quoted(alt(text("xy"), text("x\n"))))
+
+NASTY = {
+    "expressions": grammar(
+        Choice((Seq((Ref(0), plus, Ref(1))), Ref(1))),
+        Choice((Seq((Ref(1), times, Ref(2))), Ref(2))),
+        Choice((Seq((opening, Ref(0), closing)), a)),
+    ),
+    "ambiguous and nullable": grammar(Choice((Seq((Ref(0), Ref(0))), a, EMPTY))),
+    "ambiguous": grammar(Choice((Seq((Ref(0), Ref(0), Ref(0))), Seq((Ref(0), Ref(0))), a, b))),
+    "hidden left recursion": grammar(Choice((Seq((Ref(1), Ref(0), c)), a)), Choice((EMPTY, b))),
+    "right recursion": grammar(Choice((Seq((a, Ref(0))), b))),
+    "hidden right recursion": grammar(Choice((Seq((a, Ref(0), Ref(1))), b)), Choice((EMPTY, c))),
+    "mutual left recursion": grammar(Choice((Seq((Ref(1), c)), a)), Choice((Seq((Ref(0), d)), Seq((Ref(1), b)), b))),
+    "cycle": grammar(Ref(1), Choice((Ref(1), Ref(0), a))),
+    "nullable cycle": grammar(Choice((Seq((Ref(1), Ref(0))), a)), Choice((Ref(0), EMPTY, Seq((Ref(1), b))))),
+    "palindromes": grammar(Choice((Seq((a, Ref(0), a)), Seq((b, Ref(0), b)), EMPTY))),
+    "nested": grammar(Choice((Seq((opening, Ref(0), closing, Ref(0))), EMPTY))),
+    "left and right": grammar(Choice((Seq((a, Ref(0))), Seq((Ref(0), b)), c))),
+    "shared beginnings of lexemes": grammar(
+        Choice(
+            (
+                Seq((term(b"ab"), term(b"c"))),
+                Seq((a, term(b"bd"))),
+                Seq((term(repeat(Lit(b"a"), 1, None), "a+"), b, term(b"e"))),
+            )
+        )
+    ),
+    "runs that meet": grammar(Repeated(1, 1, 2, 4), term(repeat(Lit(b"a"), 2, 12), "a{2,12}")),
+    "counted by two": grammar(Repeated(1, 2, 2, 3), Choice((a, EMPTY)), Seq((term(b","), Ref(1)))),
+    "repeated itself": grammar(Repeated(1, 1, 0, None), Choice((Seq((opening, Ref(0), closing)), a))),
+    "repeated nullable": grammar(Seq((Ref(1), c)), Repeated(2, 3, 3, 5), Choice((a, EMPTY)), Choice((b, EMPTY))),
+    "unproductive parts": grammar(
+        Choice((Seq((a, Ref(1))), Seq((a, b, Ref(2))), Seq((a, FAIL)))), Seq((c, Ref(1))), Choice((d, Ref(1)))
+    ),
+    "unproductive members": grammar(
+        record([Member("a", 1), Member("b", 2), Member("c", 3, required=True)], ANY_STRING, 1),
+        Seq((a, Ref(1))),
+        b,
+        Repeated(1, 1, 0, 5),
+    ),
+    "names that begin names": grammar(Term(Keyset(("a", "ab", "abc", "", "b")))),
+    "names with escapes": grammar(
+        Term(Keyset(('"', "\\", "\\u00", "\n", "\x00", "\x01", "\x1f", "/", "\x7f")))
+    ),
+    "names beyond ASCII": grammar(
+        Term(Keyset(("\u00e9", "e\u0301", "\u20ac", "\U0001f600", "\U0001f601", "\uffff", "\u00e9\u20ac")))
+    ),
+    "names and others": grammar(Seq((Term(Keyset(('"', "a", "\u00e9", "ab"), ANY_STRING)), a))),
+    "names outside the others": grammar(Term(Keyset(("x", "abc", "a"), FEW_CHARS_STRING))),
+    "a forbidden key": grammar(record([Member("a", None), Member("ab", 1)], ANY_STRING, 1), term(b"1")),
+    "a forbidden key of few": grammar(record([Member("a", None)], FEW_CHARS_STRING, 1), term(b"1")),
+    "others are all forbidden": grammar(record([Member("xy", None)], ONE_TEXT.lexeme, 1), term(b"1")),
+    "others but for an escape": grammar(record([Member("xy", 1)], XY_OR_XN, 1), term(b"1")),
+    "values of unlike length": grammar(
+        record([Member("\x01", 1), Member("\x02", 2), Member("\\", 1)]), term(b"1234567"), term(b"1")
+    ),
+    "required and optional": grammar(
+        record([Member("a", 1), Member("b", 1, required=True), Member("", 1), Member("c", 1, required=True)]),
+        Choice((term(b"1"), Ref(0))),
+    ),
+    "key or any text": grammar(
+        Choice((Ref(1), Ref(2))),
+        Seq((term(b"{"), term(encode(repeat(ANY_CHAR, 1, None), "utf8"), "any text"))),
+        record([Member("a", None), Member("aa", 3)], SHORT_STRING, 3),
+        term(b"1"),
+    ),
+    "records side by side": grammar(
+        Choice((Ref(1), Ref(2), Ref(3))),
+        record([Member("a", 4), Member("b", 4, required=True)], ANY_STRING, 4),
+        record([Member("b", 4), Member("a", None)], SHORT_STRING, 4),
+        record([Member("b", 4), Member("a", 0, required=True)]),
+        term(repeat(toys.DIGIT, 1, None), "[0-9]+"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NASTY)
+@pytest.mark.parametrize("vocabulary", [BYTES, PIECES, MANY_PIECES], ids=["bytes", "pieces", "many"])
+def test_nasty_grammars(name: str, vocabulary: Vocabulary) -> None:
+    for seed in range(3):
+        check_walk(NASTY[name], vocabulary, seed, steps=8)
+
+
+def texts(source: Grammar, alphabet: bytes, length: int) -> set[bytes]:
+    """The sentences of up to ``length`` bytes, by the oracle."""
+    oracle, out = Oracle(source), set()
+    work = [(b"", oracle.empty)]
+    while work:
+        text, column = work.pop()
+        if column.complete:
+            out.add(text)
+        if len(text) < length:
+            after = ((text + bytes([byte]), oracle.step(column, byte)) for byte in alphabet)
+            work += [(longer, column) for longer, column in after if column is not None]
+    return out
+
+
+def test_the_oracle_knows_small_languages() -> None:
+    assert texts(NASTY["palindromes"], b"ab", 4) == {b"", b"aa", b"bb", b"aaaa", b"abba", b"baab", b"bbbb"}
+    assert texts(NASTY["hidden left recursion"], b"abc", 4) == {b"a", b"ac", b"acc", b"accc", b"bac", b"bacc"}
+    assert texts(NASTY["nested"], b"()", 4) == {b"", b"()", b"()()", b"(())"}
+    assert texts(NASTY["mutual left recursion"], b"abcd", 3) == {b"a", b"bc", b"adc", b"bbc"}
+    assert texts(NASTY["counted by two"], b"a,", 3) == {b",", b"a,", b",a", b"a,a", b",,", b"a,,", b",a,", b",,a"}
+    assert texts(NASTY["unproductive parts"], b"abcd", 3) == {b"abd"}
+    assert texts(NASTY["runs that meet"], b"a", 6) == {b"a" * n for n in range(4, 7)}
+    assert texts(NASTY["unproductive members"], b'{}:,"abc', 10) == {b'{"c":}'}
+    keys = texts(NASTY["names with escapes"], b'"\\nu01fF/', 8)
+    assert {b'"\\n"', b'"\\u001f"', b'"\\u001F"', b'"/"', b'"\\/"', b'"\\\\u00"'} <= keys
+    assert {b'"n"', b'"\\u0010"', b'"\n"', b'"u00"'}.isdisjoint(keys)
+    both = texts(NASTY["a forbidden key of few"], b'{}:1ab"', 7)
+    assert b'{"b":1}' in both
+    assert b'{"a":1}' not in both
+
+
+def test_an_empty_language_is_refused() -> None:
+    with pytest.raises(UnsatisfiableError):
+        toys.compile_ir(grammar(Seq((a, Ref(0)))), BYTES)
+    with pytest.raises(UnsatisfiableError):
+        toys.compile_ir(grammar(record([Member("a", None, required=True)])), BYTES)
+
+
+def test_equal_states_have_equal_numbers() -> None:
+    matcher = toys.matcher(NASTY["expressions"], BYTES)
+    matcher.accept_bytes(b"a+a")
+    short = matcher.state_id
+    matcher.accept_bytes(b"+a+a+a")
+    assert matcher.state_id == short
+    matcher = toys.matcher(NASTY["right recursion"], BYTES)
+    matcher.accept_bytes(b"a")
+    short = matcher.state_id
+    matcher.accept_bytes(b"a" * 500)
+    assert matcher.state_id == short
+
+
+def test_deep_nesting() -> None:
+    depth = 5000
+    matcher = toys.matcher(NASTY["expressions"], BYTES)
+    assert matcher.accept_bytes(b"(" * depth + b"a")
+    assert matcher.shortest_completion_bytes() == b")" * depth
+    assert matcher.accept_bytes(b")" * (depth - 1))
+    assert not matcher.is_accepting
+    assert matcher.accept_bytes(b")")
+    assert matcher.is_accepting
+    assert not matcher.accept_bytes(b")")
 
 
 # --- random grammars

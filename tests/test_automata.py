@@ -177,8 +177,6 @@ def test_code_points_must_be_encoded_first() -> None:
         encode(ByteClass(2), "utf8")
 
 
-# --- spellings ------------------------------------------------------------------------------
-
 EDGES = sorted(
     {
         code + d
@@ -269,9 +267,6 @@ def test_anything_in_quotes_is_a_json_string_or_refused(pieces: list[str]) -> No
     except ValueError:
         expected = False
     assert (nfa_matches(nfa, spelled.encode()) == 0) == expected, spelled
-
-
-# --- boolean operations ---------------------------------------------------------------------
 
 
 @settings(max_examples=150, deadline=None)

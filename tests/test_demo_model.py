@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from maskwright.demo import ANSWER_TOKEN, demo_model_path, demo_schemas, schema_outline
+from maskwright.demo import ANSWER_TOKEN, demo_model_path, demo_schemas, format_prompt, schema_outline
 
 BENCH = Path(__file__).resolve().parent.parent / "bench"
 MODEL_FILES = {
@@ -121,7 +121,7 @@ def test_tokenizer_round_trips_text(tokenizer, text):
 
 def test_prompts_start_with_bos_and_end_with_the_answer_token(tokenizer):
     for case in CASES.values():
-        ids = tokenizer(case["prompt"])["input_ids"]
+        ids = tokenizer(format_prompt(case["request"], case["schema"]))["input_ids"]
         assert ids[0] == tokenizer.bos_token_id
         assert ids[-1] == tokenizer.convert_tokens_to_ids(ANSWER_TOKEN)
         assert ids.count(ids[-1]) == 1
@@ -131,7 +131,7 @@ def test_unconstrained_answers_to_the_demo_prompts_mostly_parse(model, tokenizer
     import torch
 
     parsed = 0
-    prompts = [case["prompt"] for case in CASES.values()]
+    prompts = [format_prompt(case["request"], case["schema"]) for case in CASES.values()]
     batch = tokenizer(prompts, return_tensors="pt", padding=True, return_token_type_ids=False)
     with torch.inference_mode():
         output = model.generate(**batch, do_sample=False)
@@ -156,11 +156,12 @@ def test_there_are_enough_cases_and_they_cover_the_keywords():
 def test_case_is_well_formed(name):
     jsonschema = pytest.importorskip("jsonschema", reason="the meta-schema check needs jsonschema")
     case = CASES[name]
-    assert set(case) == {"title", "prompt", "schema"}
+    assert set(case) == {"title", "request", "schema"}
     assert case["title"].strip()
     jsonschema.Draft202012Validator.check_schema(case["schema"])
-    request, outline, marker = case["prompt"].split("\n")
-    assert request.endswith(".")
+    assert case["request"].endswith(".")
+    request, outline, marker = format_prompt(case["request"], case["schema"]).split("\n")
+    assert request == case["request"]
     assert outline == f"Schema: {schema_outline(case['schema'])}"
     assert marker == ANSWER_TOKEN
 

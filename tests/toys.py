@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reference import Oracle
 
 from maskwright._core import CompiledCore, Engine, Matcher
-from maskwright.encoding import quoted
+from maskwright.encoding import encode, quoted
 from maskwright.grammar import (
     EMPTY,
     Body,
@@ -134,6 +134,7 @@ TERMS = (
     term(repeat(DIGIT, 1, None), "[0-9]+"),
     term(alt(Lit(b"b"), Lit(b"bc")), "b|bc"),
     term(cat(alt(Lit(b"-"), EPSILON), repeat(DIGIT, 1, 12)), "-?[0-9]{1,12}"),
+    term(encode(repeat(ANY_CHAR, 1, None), "utf8"), "any text"),
     Term(ANY_STRING),
     Term(SHORT_STRING),
 )
@@ -179,30 +180,21 @@ def _expression(draw: Any, rules: int, depth: int) -> Expr:
     return Seq(items) if kind < 9 else Choice(items)
 
 
-_OTHERS = {
-    ANY_STRING: None,
-    SHORT_STRING: lambda name: len(name) < 3,
-    FEW_CHARS_STRING: lambda name: set(name) <= set('ab\n"😀'),
-}
-
-
-@st.composite
 def _names_and_other(draw: Any) -> tuple[list[str], Lexeme | None]:
-    other = draw(st.sampled_from((None, None, None, *_OTHERS)))
-    names = NAMES if _OTHERS.get(other) is None else tuple(filter(_OTHERS[other], NAMES))
-    return draw(st.lists(st.sampled_from(names), min_size=1, max_size=4, unique=True)), other
+    other = draw(st.sampled_from((None, ANY_STRING, SHORT_STRING, FEW_CHARS_STRING)))
+    return draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4, unique=True)), other
 
 
 @st.composite
 def keysets(draw: Any) -> Keyset:
-    names, other = draw(_names_and_other())
+    names, other = _names_and_other(draw)
     return Keyset(tuple(names), other)
 
 
 @st.composite
 def records(draw: Any, rules: int) -> Record:
     values = st.none() | st.integers(0, rules - 1) | st.integers(0, rules - 1)
-    names, other = draw(_names_and_other())
+    names, other = _names_and_other(draw)
     members = [Member(name, draw(values), draw(st.integers(0, 3)) == 0) for name in names]
     if draw(st.integers(0, 9)) == 0:
         members = []
@@ -218,14 +210,14 @@ def grammars(draw: Any) -> Grammar:
 
 @st.composite
 def _bodies(draw: Any, rules: int) -> Body:
-    kind = draw(st.integers(0, 8))
+    kind = draw(st.integers(0, 9))
     if kind == 0:
         low = draw(st.integers(0, 3))
         high = draw(st.none() | st.integers(max(low, 1), low + 4))
         return Repeated(draw(st.integers(0, rules - 1)), draw(st.integers(0, rules - 1)), low, high)
-    if kind == 1:
+    if kind < 3:
         return draw(records(rules))
     items = [_expression(draw, rules, 2) for _ in range(draw(st.integers(1, 3)))]
-    if kind < 5:
+    if kind < 6:
         return Seq(tuple(items))
     return Choice((*items, draw(st.sampled_from((EMPTY, *TERMS)))))

@@ -226,7 +226,11 @@ class Thompson:
         if at[node.start] != source:
             self._plain(source, at[node.start])
         for a, label, b in edges:
-            if a in at:
+            if a not in at:
+                continue
+            if isinstance(label, ByteClass):
+                self.leaf(label, at[a], at[b])
+            else:
                 stack.append((label, at[a], at[b], counting))
         for accept in node.accepts:
             if accept in at and at[accept] != target:
@@ -282,8 +286,6 @@ class Thompson:
                     at[b, after] = self.new_state()
                     work.append((b, after))
                 self._stack.append((label, here, at[b, after], False))
-
-    # --- sizes ------------------------------------------------------------------------------
 
     def _measure(self, root: Regular) -> None:
         measured = self._measured

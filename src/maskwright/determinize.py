@@ -30,7 +30,7 @@ DEAD = -1
 """In the state of a product: this automaton accepts no continuation."""
 
 # Elements of state sets, or transitions, that may be computed for each state allowed.
-WORK_PER_STATE = 5
+WORK_PER_STATE = 4
 
 
 class Alphabet:

@@ -138,23 +138,24 @@ def children(node: Regular) -> tuple[Regular, ...]:
 def postorder(root: Regular) -> list[Regular]:
     """Every node object of the tree once, children before parents."""
     order: list[Regular] = []
-    seen = {id(root)}
-    stack: list[tuple[Regular, bool]] = [(root, not isinstance(root, _Inner))]
+    seen: set[int] = set()
+    stack: list[tuple[Regular, bool]] = [(root, False)]
     while stack:
         node, done = stack.pop()
         if done:
             order.append(node)
-            continue
-        stack.append((node, True))
-        for child in children(node):
-            if not isinstance(child, _Inner):
-                if id(child) not in seen:
+        elif id(node) not in seen:
+            seen.add(id(node))
+            if not isinstance(node, _Inner):
+                order.append(node)
+                continue
+            stack.append((node, True))
+            for child in children(node):
+                if isinstance(child, _Inner):
+                    stack.append((child, False))
+                elif id(child) not in seen:
                     seen.add(id(child))
                     order.append(child)
-            elif id(child) not in seen:
-                stack.append((child, False))
-        # An inner node is marked when it is opened: it must come before all of its parents.
-        seen.add(id(node))
     return order
 
 

@@ -21,6 +21,6 @@ def demo_model_path() -> Path:
 
 
 def demo_schemas() -> dict[str, dict[str, Any]]:
-    """The demo cases by file name: each has ``title``, ``prompt`` and ``schema``."""
+    """The demo cases by file name: each has ``title``, ``request`` and ``schema``."""
     folder = Path(str(files(__name__) / "schemas"))
     return {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}

@@ -158,8 +158,6 @@ class _Resolver:
         for a, assertion, b in builder.assertions:
             self.epsilons[a].append((assertion, b))
 
-    # --- the languages of assertions --------------------------------------------------------
-
     def _ahead(self, assertion: Assertion, before: int, word: Ranges) -> Regular:
         """The texts that may stand behind the assertion, as a minimal automaton."""
         if isinstance(assertion, TextEnd):
@@ -196,8 +194,6 @@ class _Resolver:
             message = f"look-arounds nest more than {_MAX_NESTED_LOOKS} levels deep"
             raise GrammarError(message, place=look.place)
 
-    # --- threads ----------------------------------------------------------------------------
-
     def language(self) -> Regular:
         nowhere: _Obligations = frozenset()
         start = (self.start, _Context(self.before, (0,) * len(self.behinds)), nowhere)
@@ -216,7 +212,7 @@ class _Resolver:
                     found = ids[target] = len(order)
                     order.append(target)
                 edges.setdefault((index, found), set()).update(minterms)
-                work += 1
+                work += len(minterms)
                 check_states(max(len(order), work // WORK_PER_STATE), self.limits)
         labelled = tuple((a, Chars(self.alphabet.union(minterms)), b) for (a, b), minterms in edges.items())
         machine = Machine(len(order), 0, labelled, tuple(accepts))

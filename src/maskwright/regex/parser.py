@@ -120,8 +120,6 @@ class Parser(EscapeReader):
             raise self.error("this group is not closed: add ')'", groups[-1].opened_at)
         return groups[0].body()
 
-    # --- characters -------------------------------------------------------------------------
-
     def _charset(self, ranges: Ranges) -> Regular:
         if "i" in self.flags:
             ranges = unicode_sets.case_variants(ranges, self.case_rules())
@@ -200,8 +198,6 @@ class Parser(EscapeReader):
         self.at += 1
         return ord(c)
 
-    # --- quantifiers ------------------------------------------------------------------------
-
     def _quantifier(self, group: _Group) -> None:
         start = self.at
         bounds = self._bounds()
@@ -237,8 +233,6 @@ class Parser(EscapeReader):
         self.at = close + 1
         least = int(low or 0)
         return least, (int(high) if high else None) if comma else least
-
-    # --- groups -----------------------------------------------------------------------------
 
     def _leading_flags(self) -> frozenset[str]:
         flags: set[str] = set()

@@ -1,0 +1,5 @@
+import sys
+
+from maskwright.cli import main
+
+sys.exit(main())

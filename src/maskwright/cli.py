@@ -1,0 +1,190 @@
+"""The command line: ``maskwright check``, ``generate``, ``mask``.
+
+Exit codes: 0 good, 1 findings, 2 usage (bad arguments, unreadable files).  ``-`` is standard input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from maskwright import __version__
+from maskwright.errors import MaskwrightError
+from maskwright.report import Finding
+
+GOOD, FINDINGS, USAGE = 0, 1, 2
+_OTHER_KINDS = (".lark", ".gbnf", ".ebnf", ".g4")
+
+
+class UsageError(Exception):
+    """Something on the command line cannot be used."""
+
+
+def read_source(path: str) -> str:
+    """The text of a file or of standard input.  Raises ``UsageError`` when it cannot be read."""
+    try:
+        if path == "-":
+            return sys.stdin.buffer.read().decode("utf-8")
+        with open(path, encoding="utf-8", newline="") as file:
+            return file.read()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not UTF-8 text (byte {error.start})") from None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    parser = _parser()
+    args = parser.parse_args(arguments)
+    try:
+        code: int = args.run(args)
+        return code
+    except UsageError as error:
+        print(f"maskwright: {error}", file=sys.stderr)
+        return USAGE
+    except MaskwrightError as error:
+        print(f"maskwright: {error}", file=sys.stderr)
+        return FINDINGS
+    except BrokenPipeError:
+        sys.stderr.close()
+        return GOOD
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="maskwright", description="Structured output that always validates."
+    )
+    parser.add_argument("--version", action="version", version=f"maskwright {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    check = commands.add_parser("check", help="report every problem of a schema, or of texts against it")
+    check.add_argument("schema", nargs="+", metavar="SCHEMA", help="JSON Schema files")
+    check.add_argument("--instance", action="append", default=[], metavar="FILE", help="a text to check")
+    check.add_argument(
+        "--output-format", "--format", choices=("text", "json", "sarif", "github"), default="text"
+    )
+    _schema_options(check)
+    check.set_defaults(run=run_check)
+
+    generate = commands.add_parser("generate", help="let a model write JSON that follows a schema")
+    generate.add_argument("--schema", required=True, metavar="FILE")
+    generate.add_argument("--prompt", required=True)
+    generate.add_argument(
+        "--model", metavar="NAME", help="name or path; default: the demo model of this package"
+    )
+    generate.add_argument(
+        "--max-tokens", type=int, default=512, metavar="N", help="EOS included (default 512)"
+    )
+    generate.add_argument("--temperature", type=float, metavar="T", help="default: the likeliest token")
+    generate.add_argument("--seed", type=int, metavar="N")
+    generate.add_argument("--stream", action="store_true", help="print the text as it is written")
+    generate.set_defaults(run=run_generate)
+
+    mask = commands.add_parser("mask", help="what may come next after a text, and what is forced")
+    mask.add_argument("--schema", required=True, metavar="FILE")
+    mask.add_argument("--prefix", default="", metavar="TEXT", help="the output so far")
+    mask.add_argument("--limit", type=int, default=50, metavar="N", help="tokens to list (default 50)")
+    _schema_options(mask)
+    mask.set_defaults(run=run_mask)
+    return parser
+
+
+def _schema_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--whitespace", choices=("flexible", "compact"), default="flexible")
+    parser.add_argument("--formats", choices=("assert", "annotate"), default="assert")
+
+
+# --- check ----------------------------------------------------------------------------------
+
+
+def run_check(args: argparse.Namespace) -> int:
+    from maskwright.cli_check import check_instance, check_schema, render
+
+    findings: list[tuple[str, Finding]] = []
+    for path in args.schema:
+        if path.endswith(_OTHER_KINDS):
+            raise UsageError(f"{path}: this version checks JSON Schemas only")
+        text = read_source(path)
+        report = check_schema(text, args)
+        findings.extend((path, finding) for finding in report.findings)
+        if report.ok:
+            for instance in args.instance:
+                data = read_source(instance)
+                findings.extend((instance, finding) for finding in check_instance(text, data, args))
+    print(render(findings, args), end="")
+    return FINDINGS if any(finding.severity == "error" for _, finding in findings) else GOOD
+
+
+# --- generate -------------------------------------------------------------------------------
+
+
+def run_generate(args: argparse.Namespace) -> int:
+    try:
+        from maskwright.generator import Generator
+
+        generator = Generator.from_pretrained(args.model)
+    except ImportError as error:
+        raise UsageError(f'{error}; models need: pip install "maskwright[hf]"') from None
+    except OSError as error:
+        raise UsageError(f"the model {args.model!r} cannot be loaded: {error}") from None
+    schema = read_source(args.schema)
+    options: dict[str, Any] = {
+        "max_new_tokens": args.max_tokens,
+        "temperature": args.temperature,
+        "seed": args.seed,
+    }
+    if args.stream:
+        for piece in generator.stream(args.prompt, schema, **options):
+            print(piece, end="", flush=True)
+        print()
+        return GOOD
+    (generation,) = generator.generate([args.prompt], schema, **options)
+    print(generation.text)
+    if generation.finish_reason == "budget":
+        print("maskwright: the token budget ran short; the shortest completion was written", file=sys.stderr)
+    return GOOD
+
+
+# --- mask -----------------------------------------------------------------------------------
+
+
+def run_mask(args: argparse.Namespace) -> int:
+    from maskwright.cli_check import compile_for_bytes
+
+    compiled = compile_for_bytes(read_source(args.schema), args)
+    matcher = compiled.matcher()
+    prefix = args.prefix.encode()
+    read = matcher.longest_prefix(prefix)
+    if read < len(prefix):
+        allowed = prefix[:read].decode("utf-8", "replace")
+        print(f"maskwright: the output cannot begin like this; it can as far as {allowed!r}", file=sys.stderr)
+        return FINDINGS
+    matcher.accept_bytes(prefix)
+    allowed_tokens = _allowed(compiled, matcher)
+    print(f"complete: {'yes' if matcher.is_accepting else 'no'}")
+    print(f"forced: {matcher.forced_bytes().decode('utf-8', 'replace')!r}")
+    completion = matcher.shortest_completion_bytes().decode("utf-8", "replace")
+    print(f"shortest completion: {completion!r}")
+    print(f"allowed bytes: {len(allowed_tokens)}")
+    for token in allowed_tokens[: args.limit]:
+        print(f"  {json.dumps(token.decode('latin-1'), ensure_ascii=False)}")
+    if len(allowed_tokens) > args.limit:
+        print(f"  ... and {len(allowed_tokens) - args.limit} more")
+    return GOOD
+
+
+def _allowed(compiled: Any, matcher: Any) -> list[bytes]:
+    from maskwright.bitmask import allocate_token_bitmask
+
+    vocabulary = compiled.vocabulary
+    mask = allocate_token_bitmask(1, vocabulary.size)
+    matcher.fill_next_token_bitmask(mask)
+    return [token for i, token in enumerate(vocabulary.tokens) if token and mask[0, i >> 5] >> (i & 31) & 1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,178 @@
+"""Who may import whom, what ``import maskwright`` costs, and the sizes of files."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import maskwright
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "maskwright"
+MODULES = {
+    ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(SOURCE.rglob("*.py"))
+}
+HEAVY = {
+    "jsonschema", "mistral_common", "pydantic", "safetensors", "sentencepiece", "tiktoken", "tokenizers", "torch",
+    "transformers",
+}  # fmt: skip
+EDGES = ("maskwright.hf", "maskwright.generator", "maskwright.demo", "maskwright.tokenizers", "maskwright.cli")
+
+# A module (with those below it): what of ours it may import (with what is below that).
+ALLOWED = {
+    "maskwright.errors": (),
+    "maskwright.limits": (),
+    "maskwright.regular": ("errors",),
+    "maskwright.grammar": ("errors", "regular"),
+    "maskwright.encoding": ("regular",),
+    "maskwright.report": ("errors",),
+    "maskwright.automata": ("errors", "limits", "regular"),
+    "maskwright.regex": ("errors", "limits", "regex", "regular"),
+    "maskwright.passes": ("errors", "grammar", "limits", "passes", "regular"),
+    "maskwright.vocabulary": ("errors", "tokenizers"),
+    "maskwright.tokenizers": ("errors", "tokenizers"),
+    "maskwright.lowering": ("_core", "automata", "errors", "grammar", "limits", "regular"),
+}
+FORBIDDEN = {
+    "maskwright.frontends": ("_core", "compiler", "engine_cache", "generator", "hf", "lowering", "vocabulary"),
+    "maskwright.dfa": ("_core", "compiler", "engine_cache", "frontends", "grammar", "lowering", "vocabulary"),
+    "maskwright.determinize": ("_core", "compiler", "engine_cache", "frontends", "grammar", "lowering", "vocabulary"),
+    "maskwright.engine_cache": ("compiler", "frontends", "generator", "hf", "regex"),
+    "maskwright.compiler": ("demo", "generator", "hf", "tokenizers"),
+}
+
+
+def is_within(name: str, package: str) -> bool:
+    return name == package or name.startswith(package + ".")
+
+
+def imported(path: Path, *, top_level_only: bool = False) -> set[str]:
+    """Absolute names of imported modules (and of names imported from them, which may be modules)."""
+    found: set[str] = set()
+    work: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while work:
+        node = work.pop()
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            assert node.module is not None
+            found.add(node.module)
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            work.extend(node.orelse)
+        elif not (top_level_only and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))):
+            work.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def ours(path: Path) -> set[str]:
+    """The modules of this package that a file imports anywhere."""
+    return {name for name in imported(path) if name in MODULES or name == "maskwright._core"} - {"maskwright"}
+
+
+def test_the_walk_sees_imports() -> None:
+    assert "maskwright._core" in ours(SOURCE / "lowering.py")
+    assert "maskwright.tokenizers.huggingface" in ours(SOURCE / "vocabulary.py")
+    assert "maskwright.tokenizers.huggingface" not in imported(SOURCE / "vocabulary.py", top_level_only=True)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_import_direction(module: str) -> None:
+    found = ours(MODULES[module])
+    for package, targets in ALLOWED.items():
+        if is_within(module, package):
+            wrong = {name for name in found if not any(is_within(name, f"maskwright.{t}") for t in targets)}
+            assert not wrong, f"{module} may import only {targets}"
+    for package, targets in FORBIDDEN.items():
+        if is_within(module, package):
+            wrong = {name for name in found if any(is_within(name, f"maskwright.{t}") for t in targets)}
+            assert not wrong, f"{module} must not import {wrong}"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_heavy_packages_stay_at_the_edges(module: str) -> None:
+    roots = {name.partition(".")[0] for name in imported(MODULES[module], top_level_only=True)}
+    if not any(is_within(module, edge) for edge in EDGES):
+        assert not roots & HEAVY
+    allowed = {*sys.stdlib_module_names, "maskwright", "numpy", *HEAVY}
+    assert roots <= allowed, "a package that is no declared dependency"
+
+
+def fresh(code: str) -> str:
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT / "src")
+    return run.stdout
+
+
+def test_import_is_light() -> None:
+    code = "import sys, json; import maskwright; print(json.dumps(sorted(sys.modules)))"
+    loaded = {name.partition(".")[0] for name in json.loads(fresh(code))}
+    assert "maskwright" in loaded
+    assert not loaded & {"numpy", *HEAVY}
+
+
+def test_import_is_fast() -> None:
+    code = "import time; t = time.perf_counter(); import maskwright; print(time.perf_counter() - t)"
+    assert min(float(fresh(code)) for _ in range(5)) < 0.1
+
+
+def test_compiling_needs_no_heavy_package() -> None:
+    code = (
+        "import sys, json; import maskwright._core, maskwright.lowering, maskwright.vocabulary, maskwright.engine_cache;"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    loaded = {name.partition(".")[0] for name in json.loads(fresh(code))}
+    assert not loaded & HEAVY
+
+
+@pytest.mark.parametrize(("module", "name"), [(m, n) for m, names in maskwright._HOMES.items() for n in names])
+def test_public_names_resolve(module: str, name: str) -> None:
+    value = getattr(maskwright, name)
+    assert value is getattr(importlib.import_module(f"maskwright.{module}"), name)
+    assert value.__doc__
+    assert name in maskwright.__all__
+    assert name in dir(maskwright)
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        maskwright.no_such_name  # noqa: B018
+
+
+def test_every_public_name_is_known_to_type_checkers() -> None:
+    tree = ast.parse((SOURCE / "__init__.py").read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    typed = {
+        (node.module, alias.asname)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    homes = {(f"maskwright.{module}", name) for module, names in maskwright._HOMES.items() for name in names}
+    assert typed == homes
+
+
+def test_the_engine_knows_no_source_language() -> None:
+    files = [*(ROOT / "cext").glob("*.pxi"), *(ROOT / "cext").glob("*.pyx")]
+    assert files
+    for path in files:
+        assert "json" not in path.read_text(encoding="utf-8").lower(), path.name
+
+
+def test_files_are_short() -> None:
+    files = [
+        path
+        for folder in ("src", "cext", "tests", "bench")
+        for suffix in ("py", "pyi", "pyx", "pxi")
+        for path in (ROOT / folder).rglob(f"*.{suffix}")
+    ]
+    assert len(files) > 30
+    long = {str(path.relative_to(ROOT)): n for path in files if (n := path.read_bytes().count(b"\n")) > 600}
+    assert not long
