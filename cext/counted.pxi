@@ -109,19 +109,20 @@ cdef void counted_walk(CountedMask* counted, LexState* start, int32_t loop,
                        const Trie* trie) noexcept nogil:
     cdef vector[LexState*] path
     cdef vector[int32_t] extras        # by depth
-    cdef vector[char] left             # by depth: out of the loop
+    cdef vector[cbool] left            # by depth: out of the loop
     cdef unordered_map[int64_t, CountedStep] steps
     cdef uint32_t node = 1, last = trie.nodes[0].end
     cdef int32_t depth, t
     cdef int64_t key
     cdef uint8_t byte
+    cdef cbool is_out
     cdef CountedToken entry
     cdef CountedStep step
     cdef size_t i
     counted.valid = True
     counted.most = -1
     path.push_back(start)
-    left.push_back(0)
+    left.push_back(False)
     # A state that could begin a repetition has begun none yet.
     extras.push_back(0)
     for i in range(start.items.size()):
@@ -153,14 +154,17 @@ cdef void counted_walk(CountedMask* counted, LexState* start, int32_t loop,
             counted.valid = False
             return
         path.push_back(step.target)
-        left.push_back(1 if left[depth - 1] != 0 or step.kind == STEP_LEAVE else 0)
-        extras.push_back(extras[depth - 1] + 1 if step.kind == STEP_BEGIN else extras[depth - 1])
-        entry.extra = extras[depth]
+        is_out = left[depth - 1] or step.kind == STEP_LEAVE
+        entry.extra = extras[depth - 1]
+        if step.kind == STEP_BEGIN:
+            entry.extra += 1
+        left.push_back(is_out)
+        extras.push_back(entry.extra)
         for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
             entry.token = trie.tokens[t]
             if entry.extra > counted.most:
                 counted.most = entry.extra
-            if left[depth]:
+            if is_out:
                 counted.leaving.push_back(entry)
             else:
                 counted.staying.push_back(entry)

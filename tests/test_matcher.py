@@ -18,7 +18,18 @@ from maskwright.vocabulary import Vocabulary
 
 # Ids 0 to 39 spell 40 ways to write a run of a's; the vocabulary needs two words.
 A_RUN = grammar(term(repeat(Lit(b"a"), 1, 40), "a{1,40}"))
-TOKENS = [*(b"a" * n for n in range(1, 36)), b"b", b"ab", b"", None, b"aa", b"</s>", b"<end>", b"<tool>", None]
+TOKENS = [
+    *(b"a" * n for n in range(1, 36)),
+    b"b",
+    b"ab",
+    b"",
+    None,
+    b"aa",
+    b"</s>",
+    b"<end>",
+    b"<tool>",
+    None,
+]
 EOS, END, TOOL = 40, 41, 42
 VOCABULARY = Vocabulary.from_bytes(TOKENS, eos_ids=[EOS, END], special_ids=[TOOL])
 WORDS = (len(TOKENS) + 31) // 32
@@ -62,7 +73,9 @@ def test_bits_behind_the_vocabulary_are_clear(matcher: Matcher) -> None:
     assert max(bits(row)) < len(TOKENS)
 
 
-@pytest.mark.parametrize("slices", [np.s_[::2], np.s_[::-1], np.s_[1:3]], ids=["every other", "reversed", "part"])
+@pytest.mark.parametrize(
+    "slices", [np.s_[::2], np.s_[::-1], np.s_[1:3]], ids=["every other", "reversed", "part"]
+)
 def test_rows_may_be_apart(matcher: Matcher, slices: slice) -> None:
     whole = np.zeros((6, WORDS), dtype=np.int32)
     view = whole[slices]
@@ -139,7 +152,11 @@ def test_unfit_bitmasks(matcher: Matcher, bitmask: object, row: int) -> None:
 def test_ids_outside_the_vocabulary(matcher: Matcher, token: int) -> None:
     matcher.accept_token(1)
     before = matcher.state_id
-    for method in (matcher.accept_token, lambda i: matcher.accept_tokens([i]), lambda i: matcher.validate_tokens([i])):
+    for method in (
+        matcher.accept_token,
+        lambda i: matcher.accept_tokens([i]),
+        lambda i: matcher.validate_tokens([i]),
+    ):
         with pytest.raises(VocabularyError):
             method(token)
     assert matcher.state_id == before

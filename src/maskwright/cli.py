@@ -129,7 +129,9 @@ def run_generate(args: argparse.Namespace) -> int:
         generator = Generator.from_pretrained(args.model)
     except ImportError as error:
         raise UsageError(f'{error}; models need: pip install "maskwright[hf]"') from None
-    except OSError as error:
+    except MaskwrightError:
+        raise
+    except (OSError, ValueError) as error:
         raise UsageError(f"the model {args.model!r} cannot be loaded: {error}") from None
     schema = read_source(args.schema)
     options: dict[str, Any] = {

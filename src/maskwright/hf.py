@@ -1,174 +1,205 @@
 """A logits processor for ``generate`` of Hugging Face transformers.
 
-``generate`` does not tell a processor when a generation begins, which rows are finished, or how
-beams were permuted, and assisted decoding goes back and forth.  So the state is a function of
-the tokens of a row alone: matchers are kept by generated prefix, and a row's matcher is that of
-its longest known prefix, advanced by what is missing.
+``generate`` tells a processor neither when a generation begins nor which row is which: beams are
+permuted at every step, and assisted decoding shrinks and regrows its candidates.  So the state here
+is a function of the generated tokens alone: each row is looked up among the prefixes seen lately, and
+only what is missing is replayed.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from array import array
-from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
 import torch
-from transformers import LogitsProcessor as _Base
+import transformers
 
-from maskwright._core import Matcher
 from maskwright.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace
-from maskwright.compiler import CompiledGrammar
-from maskwright.errors import BitmaskError, VocabularyError
+from maskwright.errors import MaskwrightError, VocabularyError
 
-_LOOK_BACK = 64
-"""How many tokens back a known prefix is looked for before a row is read from its start."""
-_KNOWN_PER_ROW = 256
-"""Prefixes remembered for each row."""
+if TYPE_CHECKING:
+    from maskwright._core import Matcher
+    from maskwright.compiler import CompiledGrammar
+
+_MAX_PROMPTS = 8
+_TOKEN_BYTES = 8
 
 
-class LogitsProcessor(_Base):
-    """Restricts ``generate`` to a grammar, or to one grammar a prompt.
+class LogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc, unused-ignore]
+    """Keeps what ``model.generate(..., logits_processor=[LogitsProcessor(grammar)])`` writes in a language.
 
     Works with greedy search, sampling, beams, ``num_return_sequences``, batches, assisted and prompt-lookup
-    decoding.  A list of grammars is spread evenly over the rows, in order.  ``prompt_length``: columns of
-    ``input_ids`` that belong to the prompt (default: those of the first call).  One processor may serve
-    several ``generate`` calls; ``reset`` makes the next call a new generation for certain.
+    decoding, and for any number of generations one after another.
 
-    Raises ``VocabularyError`` when the logits do not have the vocabulary's width, ``BitmaskError`` when the
-    rows cannot be spread over the grammars.  A prefix that the grammar refuses (beams may carry
-    such rows at a score of minus infinity) is left as it is.
+    ``grammars``: one for all rows, or a list with one for each prompt of the batch (then prompt i owns rows
+    ``i * k`` to ``(i + 1) * k - 1``, with k beams or returned sequences).
+    ``prompt_length``: the number of columns of ``input_ids`` before the generated tokens.  Without it, a
+    generation begins where the processor first sees a prompt.  One case cannot be told from a
+    continuation: a new prompt that extends an earlier one by text which the grammar also allows; pass
+    ``prompt_length``, call ``reset()``, or use a new processor then.
+    ``assistant_vocab_size``: logits of this width come from an assistant model and pass unchanged; needed
+    when the assistant's width differs from the model's (the model checks what it drafts anyway).
+
+    A row whose tokens the grammar does not allow (a rejected candidate, a beam without hope) is left as it
+    came; a finished row allows EOS.  Raises ``VocabularyError`` when the logits are not as wide as the
+    vocabulary.
     """
 
     supports_continuous_batching = False
 
     def __init__(
-        self, grammar: CompiledGrammar | Sequence[CompiledGrammar], *, prompt_length: int | None = None
+        self,
+        grammars: CompiledGrammar | Sequence[CompiledGrammar],
+        *,
+        prompt_length: int | None = None,
+        assistant_vocab_size: int | None = None,
     ) -> None:
-        self.grammars = [grammar] if isinstance(grammar, CompiledGrammar) else list(grammar)
-        if not self.grammars:
-            raise BitmaskError("a logits processor needs at least one grammar")
-        sizes = {g.vocabulary.size for g in self.grammars}
-        if len(sizes) > 1:
-            raise VocabularyError(f"the grammars have vocabularies of different sizes: {sorted(sizes)}")
-        self.vocab_size = sizes.pop()
-        self.mask_seconds = 0.0
-        """Time spent on advancing matchers and filling masks so far, in seconds."""
-        self._given_prompt_length = prompt_length
+        self._grammars = list(grammars) if isinstance(grammars, Sequence) else [grammars]
+        sizes = {grammar.vocabulary.size for grammar in self._grammars}
+        if len(sizes) != 1:
+            raise VocabularyError(
+                f"one or more grammars of one vocabulary are needed; sizes: {sorted(sizes)}"
+            )
+        if prompt_length is not None and prompt_length < 0:
+            raise MaskwrightError(f"prompt_length is a number of tokens, not {prompt_length}")
+        (self._vocab_size,) = sizes
+        self._prompt_length = prompt_length
+        self._assistant_vocab_size = assistant_vocab_size
         self._warned = False
+        self.mask_seconds = 0.0
+        """Time spent on masks so far, in seconds: following tokens, filling and applying."""
         self.reset()
 
     def reset(self) -> None:
-        """Forget all prefixes: the next call begins a new generation."""
-        self._prompt: torch.Tensor | None = None
-        # (grammar, bytes of the generated ids) -> matcher; None: refused by the grammar
-        self._known: OrderedDict[tuple[int, bytes], Matcher | None] = OrderedDict()
+        """Forget all prompts and prefixes: the next call begins a new generation."""
+        self._prompts: list[npt.NDArray[np.int64]] = []
+        self._histories = {id(grammar): _History(grammar.matcher()) for grammar in self._grammars}
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.Tensor) -> torch.Tensor:
-        """``input_ids`` [rows, length], ``scores`` [rows, V]; the scores of disallowed tokens become -inf."""
-        if scores.shape[-1] != self.vocab_size:
+        """A masked copy of ``scores`` ([rows, V]) for what follows ``input_ids`` ([rows, columns])."""
+        rows, width = scores.shape
+        if width != self._vocab_size:
+            if width == self._assistant_vocab_size:
+                return scores
             raise VocabularyError(
-                f"the model has {scores.shape[-1]} logits, the vocabulary {self.vocab_size} ids; build it with "
-                f"Vocabulary.from_huggingface(tokenizer, vocab_size={scores.shape[-1]})"
+                f"the model's logits are {width} wide, the vocabulary has {self._vocab_size} ids; build it "
+                f"with Vocabulary.from_huggingface(tokenizer, vocab_size={width}), or, when these logits are "
+                f"an assistant model's, pass assistant_vocab_size={width} to LogitsProcessor"
             )
+        if rows % len(self._grammars):
+            raise MaskwrightError(
+                f"{rows} rows cannot be shared out among {len(self._grammars)} grammars; pass one a prompt"
+            )
+        ids = input_ids.detach().cpu().numpy()
         started = time.perf_counter()
-        rows = scores.shape[0]
-        if rows % len(self.grammars):
-            raise BitmaskError(f"{rows} rows cannot be spread over {len(self.grammars)} grammars")
-        generated = self._generated(input_ids)
-        bitmask = allocate_token_bitmask(rows, self.vocab_size)
-        for row in range(rows):
-            matcher = self._matcher(row // (rows // len(self.grammars)), generated[row])
+        bitmask = allocate_token_bitmask(rows, width)
+        for row, matcher in enumerate(self._follow(ids)):
             if matcher is not None:
                 matcher.fill_next_token_bitmask(bitmask, row)
-        while len(self._known) > _KNOWN_PER_ROW * rows:
-            self._known.popitem(last=False)
+        scores = scores.clone()  # prompt-lookup decoding hands in the same scores again and again
+        apply_token_bitmask_inplace(scores, bitmask)
+        self._rescue(scores, bitmask)
         self.mask_seconds += time.perf_counter() - started
-        return self._apply(scores, bitmask)
+        return scores
 
-    def _apply(self, scores: torch.Tensor, bitmask: Any) -> torch.Tensor:
-        masked = scores.clone()
-        apply_token_bitmask_inplace(masked, bitmask)
-        empty = torch.isneginf(masked.amax(dim=-1))
-        if bool(empty.any()):
-            # Other processors forbade all that the grammar allows: the grammar has the last word.
-            ours = torch.zeros_like(scores)
-            apply_token_bitmask_inplace(ours, bitmask)
-            masked[empty] = ours[empty]
-            if not self._warned:
-                self._warned = True
-                warnings.warn(
-                    "other logits processors forbid every token that the grammar allows (min_new_tokens, "
-                    "bad_words_ids, ...?); the grammar was followed",
-                    stacklevel=3,
+    def _follow(self, ids: npt.NDArray[np.int64]) -> list[Matcher | None]:
+        """A matcher for each row (do not change it), None for rows outside the language."""
+        length = self._known_prompt_length(ids)
+        found = self._look_up(ids, length)
+        if length != ids.shape[1] and self._prompt_length is None and all(leap for _, _, leap in found):
+            # Nothing led here step by step, and it is no output of ours: the prompt of a new generation.
+            if any(matcher is None or stray for matcher, stray, _ in found):
+                self._remember_prompt(ids)
+                found = self._look_up(ids, ids.shape[1])
+        return [matcher for matcher, _, _ in found]
+
+    def _look_up(self, ids: npt.NDArray[np.int64], length: int) -> list[tuple[Matcher | None, bool, bool]]:
+        share = ids.shape[0] // len(self._grammars)
+        # Only a single row may shrink by more than a step (assisted decoding).
+        keep = 2 * ids.shape[0] + (32 if ids.shape[0] == 1 else 2)
+        generated = np.ascontiguousarray(ids[:, length:])
+        return [
+            self._histories[id(self._grammars[row // share])].follow(generated[row], keep)
+            for row in range(ids.shape[0])
+        ]
+
+    def _known_prompt_length(self, ids: npt.NDArray[np.int64]) -> int:
+        if self._prompt_length is not None:
+            if ids.shape[1] < self._prompt_length:
+                raise MaskwrightError(
+                    f"prompt_length is {self._prompt_length}, but there are only {ids.shape[1]} tokens"
                 )
-        return masked
+            return self._prompt_length
+        lengths = [
+            prompt.shape[1]
+            for prompt in self._prompts
+            if prompt.shape[0] == ids.shape[0] and np.array_equal(prompt, ids[:, : prompt.shape[1]])
+        ]
+        if not lengths:
+            self._remember_prompt(ids)
+        return max(lengths, default=int(ids.shape[1]))
 
-    def _generated(self, input_ids: torch.Tensor) -> list[list[int]]:
-        # A new generation is one with fewer columns than the prompt, other rows or another prompt.
-        prompt = self._prompt
-        new = (
-            prompt is None
-            or prompt.shape[0] != input_ids.shape[0]
-            or input_ids.shape[1] < prompt.shape[1]
-            or not torch.equal(input_ids[:, : prompt.shape[1]], prompt)
-        )
-        if new:
-            length = (
-                self._given_prompt_length if self._given_prompt_length is not None else input_ids.shape[1]
+    def _remember_prompt(self, ids: npt.NDArray[np.int64]) -> None:
+        # Several, since an assistant with a tokenizer of its own has another prompt.
+        self._prompts = [*self._prompts[1 - _MAX_PROMPTS :], ids.copy()]
+
+    def _rescue(self, scores: torch.Tensor, bitmask: npt.NDArray[np.int32]) -> None:
+        # Processors before this one may have forbidden all that the grammar allows.
+        empty = scores.amax(dim=-1).isneginf().nonzero().flatten().tolist()
+        if not empty:
+            return
+        fallback = torch.zeros((len(empty), scores.shape[1]), dtype=scores.dtype, device=scores.device)
+        apply_token_bitmask_inplace(fallback, bitmask[empty])
+        # Beam search compares scores across rows, so they must remain log-probabilities.
+        scores[empty] = fallback.log_softmax(dim=-1)
+        if not self._warned:
+            self._warned = True
+            warnings.warn(
+                "other logits processors (such as min_new_tokens or bad_words_ids) forbid every token that "
+                "the grammar allows here; the grammar has precedence",
+                stacklevel=2,
             )
-            self.reset()
-            self._prompt = prompt = input_ids[:, :length].clone()
-        assert prompt is not None
-        generated: list[list[int]] = input_ids[:, prompt.shape[1] :].tolist()
-        if not new and self._given_prompt_length is None and self._continues_after_end(generated):
-            self.reset()
-            self._prompt = input_ids.clone()
-            return [[] for _ in generated]
-        return generated
-
-    def _continues_after_end(self, generated: list[list[int]]) -> bool:
-        # Several unknown tokens behind a finished text: the old output has become a new prompt.
-        for row, ids in enumerate(generated):
-            grammar = row // (len(generated) // len(self.grammars))
-            if len(ids) < 2 or any(_key(grammar, ids[:n]) in self._known for n in (len(ids), len(ids) - 1)):
-                return False
-            matcher = self.grammars[grammar].matcher()
-            matcher.accept_tokens(ids)
-            if not matcher.is_terminated or len(matcher.accepted_tokens) + 1 >= len(ids):
-                return False
-        return bool(generated)
-
-    def _matcher(self, grammar: int, ids: list[int]) -> Matcher | None:
-        key = _key(grammar, ids)
-        if key in self._known:
-            self._known.move_to_end(key)
-            return self._known[key]
-        start = 0
-        matcher: Matcher | None = None
-        for length in range(len(ids) - 1, max(len(ids) - 1 - _LOOK_BACK, -1), -1):
-            ancestor = _key(grammar, ids[:length])
-            if ancestor in self._known:
-                matcher, start = self._known[ancestor], length
-                if matcher is None:
-                    self._known[key] = None
-                    return None
-                matcher = matcher.fork()
-                break
-        if matcher is None:
-            matcher = self.grammars[grammar].matcher()
-        for token in ids[start:]:
-            # What follows EOS is padding.
-            if matcher.is_terminated:
-                break
-            if not 0 <= token < self.vocab_size or not matcher.accept_token(token):
-                matcher = None
-                break
-        self._known[key] = matcher
-        return matcher
 
 
-def _key(grammar: int, ids: list[int]) -> tuple[int, bytes]:
-    return grammar, array("i", ids).tobytes()
+class _History:
+    """Matchers by generated prefix, the latest used last."""
+
+    def __init__(self, start: Matcher) -> None:
+        self._start = start
+        self._matchers: dict[bytes, Matcher | None] = {}
+
+    def follow(self, tokens: npt.NDArray[np.int64], keep: int) -> tuple[Matcher | None, bool, bool]:
+        """(the matcher behind ``tokens`` or None, whether text follows its EOS, whether the prefix is new by
+        more than one token); at most ``keep`` prefixes are kept."""
+        data = tokens.tobytes()
+        # startswith is one memcmp: cheaper than hashing every prefix, and exact.
+        known = max((path for path in self._matchers if data.startswith(path)), key=len, default=b"")
+        matcher = self._matchers.pop(known, self._start)
+        missing = tokens[len(known) // _TOKEN_BYTES :].tolist()
+        stray = False
+        if known:
+            self._matchers[known] = matcher
+        if missing and matcher is not None:
+            matcher, stray = _advance(matcher.fork(), missing)
+        if data:
+            self._matchers[data] = matcher
+        while len(self._matchers) > keep:
+            del self._matchers[next(iter(self._matchers))]
+        return matcher, stray, len(missing) > 1
+
+
+def _advance(matcher: Matcher, tokens: list[int]) -> tuple[Matcher | None, bool]:
+    try:
+        taken = matcher.accept_tokens(tokens)
+    except VocabularyError:  # an id of another tokenizer
+        return None, False
+    if taken == len(tokens):
+        return matcher, False
+    if not matcher.is_terminated:
+        return None, False
+    # A finished row is padded with one token, whichever that is.
+    return matcher, len(set(tokens[taken:])) > 1

@@ -50,6 +50,9 @@ from maskwright.limits import Limits
 from maskwright.regular import NOTHING, Lit, alt
 
 
+_EXACT_IN_DOUBLES = 2**53
+
+
 class Emitter:
     """Builds the grammar of one document."""
 
@@ -190,13 +193,16 @@ def _number(group: NumberGroup) -> Expr:
 
 
 def _number_texts(value: Decimal) -> list[str]:
-    # The plain decimal, also with ".0" when it is an integer; and the scientific form if shorter.
+    # The plain decimal, also with ".0" when it is an integer that readers will not round; and the
+    # scientific form where it differs.
     texts = []
     if abs(value.adjusted()) < 40:
         plain = format(value, "f")
         if "." in plain:
             plain = plain.rstrip("0").rstrip(".")
-        texts += [plain] if "." in plain else [plain, plain + ".0"]
+        texts.append(plain)
+        if "." not in plain and abs(value) <= _EXACT_IN_DOUBLES:
+            texts.append(plain + ".0")
     if abs(value.adjusted()) > 6:
         texts.append(str(value).lower())
     return texts

@@ -1,0 +1,117 @@
+"""Bitmasks at the edges: all widths around a word, devices, precisions, views, and misfits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import maskwright as mw
+
+WORDS = 9
+
+
+def random_masks(rows: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(-(2**31), 2**31, (rows, WORDS), dtype=np.int32)
+
+
+def allowed(masks: np.ndarray, width: int) -> np.ndarray:
+    """Bit ``id % 32`` of word ``id // 32``, one at a time."""
+    return (
+        np.array(
+            [[i < 32 * WORDS and int(row[i // 32]) >> i % 32 & 1 for i in range(width)] for row in masks]
+        )
+        > 0
+    )
+
+
+def as_numpy(logits):
+    return logits
+
+
+def as_torch(logits):
+    return pytest.importorskip("torch").from_numpy(logits)
+
+
+def as_cuda(logits):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    return torch.from_numpy(logits).cuda()
+
+
+@pytest.mark.parametrize("convert", [as_numpy, as_torch, as_cuda])
+@pytest.mark.parametrize("width", [257, 258, 287, 288, 289, 1024])
+def test_denied_logits_are_minus_infinity_and_others_untouched(convert, width):
+    masks = random_masks(3)
+    before = np.random.default_rng(1).standard_normal((3, width)).astype(np.float32)
+    for indices in (None, [2, 0]):
+        logits = convert(before.copy())
+        mw.apply_token_bitmask_inplace(logits, masks, indices)
+        expected = np.where(allowed(masks, width), before, -np.inf)
+        if indices is not None:
+            expected[1] = before[1]
+        assert np.array_equal(logits if convert is as_numpy else logits.cpu().numpy(), expected)
+
+
+@pytest.mark.parametrize("convert", [as_numpy, as_torch])
+def test_strided_rows(convert):
+    masks = random_masks(1)
+    whole = np.zeros((2, 600), dtype=np.float32)
+    mw.apply_token_bitmask_inplace(convert(whole)[1, ::2], masks[0])
+    assert np.array_equal(whole[1, ::2] == 0, allowed(masks, 300)[0])
+    assert not whole[0].any()
+    assert not whole[1, 1::2].any()
+
+
+def test_precisions_and_mixed_arrays():
+    torch = pytest.importorskip("torch")
+    masks = random_masks(2)
+    for dtype in (torch.float16, torch.bfloat16, torch.float64):
+        logits = torch.zeros(2, 257, dtype=dtype)
+        mw.apply_token_bitmask_inplace(logits, torch.from_numpy(masks))
+        assert np.array_equal((logits == 0).numpy(), allowed(masks, 257))
+    weights = torch.zeros(2, 257, requires_grad=True)
+    mw.apply_token_bitmask_inplace(weights, masks)
+    assert np.array_equal((weights == 0).numpy(), allowed(masks, 257))
+    plain = np.zeros((2, 257), dtype=np.float16)
+    mw.apply_token_bitmask_inplace(plain, torch.from_numpy(masks))
+    assert np.array_equal(plain == 0, allowed(masks, 257))
+
+
+def test_with_indices_the_numbers_of_rows_may_differ():
+    masks = random_masks(5)
+    logits = np.zeros((4, 257))
+    mw.apply_token_bitmask_inplace(logits, masks, [3])
+    assert np.array_equal(logits[3] == 0, allowed(masks, 257)[3])
+    assert not logits[:3].any()
+
+
+@pytest.mark.parametrize(
+    ("logits", "masks", "indices", "message"),
+    [
+        (np.zeros((2, 257)), [[0] * WORDS] * 2, None, "one or two dimensions"),
+        (np.zeros(()), random_masks(1), None, "one or two dimensions"),
+        (np.zeros((2, 256)), random_masks(2), None, "more than 256"),
+        (np.zeros((2, 0)), random_masks(2), None, "more than 0"),
+        (np.zeros((2, 257)), random_masks(2), [-1], "indices"),
+        (np.zeros((2, 257)), random_masks(2), [0.5], "integer"),
+        (np.broadcast_to(0.0, (2, 257)), random_masks(2), None, "read-only"),
+    ],
+)
+def test_misfits_are_bitmask_errors(logits, masks, indices, message):
+    with pytest.raises(mw.BitmaskError, match=message):
+        mw.apply_token_bitmask_inplace(logits, masks, indices)
+
+
+@pytest.mark.parametrize("sizes", [(1, 2.5), ("1", 5)])
+def test_sizes_are_integers(sizes):
+    with pytest.raises(mw.BitmaskError, match="integer"):
+        mw.allocate_token_bitmask(*sizes)
+
+
+def test_a_batch_needs_a_table():
+    vocabulary = mw.Vocabulary.from_bytes([b"1", b"</s>"], eos_ids=1)
+    matchers = [mw.compile_json_schema({"const": 1}, vocabulary).matcher()]
+    for wrong in (np.zeros(1, dtype=np.int32), None):
+        with pytest.raises(mw.BitmaskError, match="1 matchers"):
+            mw.fill_next_token_bitmasks(matchers, wrong)

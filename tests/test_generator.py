@@ -1,0 +1,135 @@
+"""The generator on the demo model: always complete, always valid, within the budget."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal
+
+import jsonschema
+import pytest
+
+pytest.importorskip("transformers", reason="the generator runs transformers models")
+torch = pytest.importorskip("torch", reason="the generator runs transformers models")
+pydantic = pytest.importorskip("pydantic", reason="Python types are read through pydantic")
+from typing_extensions import TypedDict  # noqa: E402
+
+import maskwright as mw  # noqa: E402
+from maskwright.demo import demo_schemas  # noqa: E402
+
+CASES = demo_schemas()
+
+
+@pytest.fixture(scope="module")
+def generator() -> mw.Generator:
+    return mw.Generator.from_pretrained()
+
+
+class Person(pydantic.BaseModel):
+    name: str = pydantic.Field(max_length=20)
+    age: int = pydantic.Field(ge=0, le=150)
+
+
+@dataclass
+class Point:
+    x: float
+    y: float
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Movie(TypedDict):
+    title: str
+    year: int
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_demo_cases_validate(name, generator):
+    case = CASES[name]
+    (result,) = generator.generate([case["request"]], case["schema"], max_new_tokens=200)
+    jsonschema.validate(result.value, case["schema"])
+    assert json.loads(result.text) == result.value
+    assert len(result.token_ids) < 200
+    assert 0 < result.mask_seconds < result.seconds
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_samples_validate(seed, generator):
+    case = CASES["order"]
+    for result in generator.generate(
+        [case["request"]] * 4, case["schema"], max_new_tokens=120, temperature=1.0, seed=seed
+    ):
+        jsonschema.validate(result.value, case["schema"])
+        assert len(result.token_ids) < 120
+
+
+@pytest.mark.parametrize(
+    "output_type", [Person, Point, Colour, Movie, int, Literal["a", "b"], list[Colour], dict[str, int]]
+)
+def test_python_types(output_type, generator):
+    value = generator("Ada, 36", output_type, max_new_tokens=60, temperature=1.0, seed=0)
+    adapter = pydantic.TypeAdapter(output_type)
+    assert adapter.validate_python(adapter.dump_python(value)) == value
+
+
+def test_a_tight_budget_is_kept_and_told(generator):
+    schema = CASES["order"]["schema"]
+    least = len(generator.compile(schema).matcher().shortest_completion()) + 1
+    for budget in (least, least + 1, least + 5, least + 20):
+        (result,) = generator.generate(["x"], schema, max_new_tokens=budget, temperature=1.5, seed=budget)
+        jsonschema.validate(result.value, schema)
+        assert len(result.token_ids) + 1 <= budget
+    assert generator.generate(["x"], schema, max_new_tokens=least)[0].finish_reason == "budget"
+
+
+def test_a_budget_that_cannot_suffice(generator):
+    with pytest.raises(mw.LimitError, match="max_new_tokens is 2"):
+        generator("x", CASES["order"]["schema"], max_new_tokens=2)
+
+
+def test_batches_equal_single_runs(generator):
+    schema = CASES["weather"]["schema"]
+    prompts = [CASES["weather"]["request"], "Report the weather in Rome, sunny."]
+    together = generator.batch(prompts, schema, max_new_tokens=120)
+    assert together == [generator(prompt, schema, max_new_tokens=120) for prompt in prompts]
+
+
+def test_streamed_pieces_are_the_text(generator):
+    case = CASES["person"]
+    text = "".join(generator.stream(case["request"], case["schema"], max_new_tokens=150))
+    assert text == generator.generate([case["request"]], case["schema"], max_new_tokens=150)[0].text
+
+
+def test_seeds_reproduce(generator):
+    options = {"max_new_tokens": 60, "temperature": 1.0, "seed": 3}
+    assert generator("x", Person, **options) == generator("x", Person, **options)
+
+
+@pytest.mark.parametrize(
+    ("prompts", "options", "words"),
+    [([], {}, "non-empty"), ("x", {}, "non-empty"), (["x"], {"temperature": -1}, "temperature")],
+)
+def test_bad_arguments(prompts, options, words, generator):
+    with pytest.raises(mw.MaskwrightError, match=words):
+        generator.generate(prompts, int, **options)
+
+
+def test_a_type_that_is_none(generator):
+    with pytest.raises(mw.GrammarError, match="no type"):
+        generator("x", object())
+
+
+def test_a_tokenizer_of_another_model(generator):
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    small = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=100, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=1
+        )
+    )
+    with pytest.raises(mw.VocabularyError, match="do not belong together"):
+        mw.Generator(small, generator.tokenizer)
