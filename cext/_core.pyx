@@ -14,7 +14,9 @@ One extension module, read in data-flow order:
     stacks.pxi   interned stacks and parser states
     masks.pxi    interned matcher states and their masks (context-dependent tokens)
     shortest.pxi shortest completions and forced bytes
-    matcher.pxi  the Python classes: Engine, CompiledCore, Matcher
+    bitmask.pxi  rows of the caller's bitmask
+    engine.pxi   the Python class of a vocabulary
+    matcher.pxi  the Python classes of a grammar and of a sequence
 
 Functions carry the prefix of their part (trie_, lex_, lexmask_, parse_, mask_), and a part calls
 only those above it.  Everything a text can reach is interned and immutable once published.
@@ -30,6 +32,10 @@ from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
+from maskwright.errors import (
+    BitmaskError, GrammarError, LimitError, UnsatisfiableError, VocabularyError,
+)
+
 include "trie.pxi"
 include "lexer.pxi"
 include "keyset.pxi"
@@ -40,4 +46,5 @@ include "stacks.pxi"
 include "masks.pxi"
 include "shortest.pxi"
 include "bitmask.pxi"
+include "engine.pxi"
 include "matcher.pxi"

@@ -102,6 +102,8 @@ cdef void counted_note_crossing(CountedMask* counted, int32_t tag, uint32_t node
     entry.crossing.node = node
     entry.crossing.byte = byte
     entry.extra = extra
+    if extra > counted.most:
+        counted.most = extra
     counted.crossing.push_back(entry)
 
 

@@ -24,6 +24,15 @@ cdef cbool key_needs_escape(const Automaton* keys, const KeyPosition* at) noexce
     return False
 
 
+cdef cbool key_inside_character(const Automaton* keys, const KeyPosition* at) noexcept nogil:
+    # Whether a UTF-8 sequence is under way; the longest of the agreeing names tells for all.
+    cdef const string* name
+    if at.first == at.last:
+        return False
+    name = &keys.names[at.last - 1]
+    return name.size() > <size_t>at.depth and (<uint8_t>name[0][at.depth] & 0xC0) == 0x80
+
+
 cdef void key_narrow(const Automaton* keys, KeyPosition* at, uint8_t byte) noexcept nogil:
     # Among names [first, last) that agree up to depth: those with `byte` next.
     cdef int32_t low = at.first, high = at.last, middle
@@ -148,6 +157,33 @@ cdef cbool key_escape_fits(int32_t c, int32_t escape, uint32_t value) noexcept n
         return False
     digits = escape - 8 if escape > 8 else 0
     return first == (value >> 16) and (second >> (16 - 4 * digits)) == (value & 0xFFFF)
+
+
+cdef string key_escape_rest(int32_t c, int32_t escape) noexcept nogil:
+    # The fewest bytes that finish an escape for code point c; it fits (see above).
+    cdef string out = key_spelling(c)
+    cdef const char* hexdigits = "0123456789abcdef"
+    cdef uint32_t half[2]
+    cdef int32_t i, j
+    if escape == 1:
+        if c == 47 or c == QUOTE or c == BACKSLASH:
+            out.assign(1, <char>c)
+            return out
+        if out.size() == 2 and c < 0x20:
+            return out.substr(1)
+    half[0] = <uint32_t>c
+    half[1] = 0
+    if c >= 0x10000:
+        half[0] = 0xD800 + ((c - 0x10000) >> 10)
+        half[1] = 0xDC00 + ((c - 0x10000) & 0x3FF)
+    out.clear()
+    for i in range(2 if half[1] else 1):
+        out.push_back(<char>BACKSLASH)
+        out.push_back(117)
+        for j in range(4):
+            out.push_back(hexdigits[(half[i] >> (12 - 4 * j)) & 15])
+    # `escape` is the number of bytes read.
+    return out.substr(<size_t>escape)
 
 
 cdef cbool key_escape_alive(const Automaton* keys, const KeyPosition* at) noexcept nogil:
@@ -306,6 +342,8 @@ cdef LexState* key_next(LexState* state, uint8_t byte) noexcept nogil:
         if byte == QUOTE:
             return key_close(keys, &at, base)
         if byte == BACKSLASH:
+            if key_inside_character(keys, &at):
+                return LEX_DEAD
             at.escape = 1
         else:
             key_narrow(keys, &at, byte)

@@ -60,8 +60,7 @@ cdef cppclass LexState:
 cdef cppclass Automaton:
     int32_t kind
     int32_t uid                    # distinct within an engine
-    int64_t max_states
-    cbool* limit_passed            # the engine's flag: some automaton has more than max_states
+    int64_t* largest               # the engine's: most states of any of its automata
     vector[LexState*] states
     unordered_map[string, int32_t] interned
     LexState* start
@@ -118,9 +117,9 @@ cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
     state.borrowed_mask = False
     state.counted = NULL
     automaton.states.push_back(state)
-    # Checked by the caller once it is done: half-computed results are never kept.
-    if <int64_t>automaton.states.size() > automaton.max_states:
-        automaton.limit_passed[0] = True
+    # Limits are checked by the caller once it is done: half-computed results are never kept.
+    if <int64_t>automaton.states.size() > automaton.largest[0]:
+        automaton.largest[0] = <int64_t>automaton.states.size()
     return state
 
 
@@ -241,7 +240,8 @@ cdef void lex_fill_first(LexState* state) noexcept nogil:
         if lex_next(state, <uint8_t>byte) != LEX_DEAD:
             bits_set(state.first, <uint8_t>byte)
     memcpy(state.forced_first, state.first, 32)
-    if state.automaton.kind == KIND_KEYSET and state.key.where == KEY_BODY and state.key.escape == 0:
+    if (state.automaton.kind == KIND_KEYSET and state.key.where == KEY_BODY and state.key.escape == 0
+            and state.key.other == 0):
         if not key_needs_escape(state.automaton, &state.key):
             state.forced_first[BACKSLASH >> 6] &= ~((<uint64_t>1) << (BACKSLASH & 63))
     state.has_first = True

@@ -224,22 +224,11 @@ cdef void mask_flatten(Core* core, Mask* mask) noexcept nogil:
 
 
 cdef void mask_add_thread(Core* core, Mask* mask, LexState* lex, int32_t parser) noexcept nogil:
+    # Add what one thread allows; its lexer state lists no overrides.
     cdef LexMask* own = lexmask_get(lex, core.trie, core.words)
     cdef LexMask* base = own if own.ref == NULL else own.ref
     cdef size_t i
     cdef int32_t t
-    cdef Mask part
-    cdef vector[int32_t] crossed
-    if own.ref != NULL and not own.overrides.empty() and (
-            mask.ref != NULL or not mask.bits.empty() or not mask.added.empty()):
-        # Removals must not touch what other threads allow: compute apart, then join.
-        part.ref = NULL
-        mask_add_thread(core, &part, lex, parser)
-        mask_flatten(core, &part)
-        mask_flatten(core, mask)
-        for i in range(core.words):
-            mask.bits[i] |= part.bits[i]
-        return
     if base.bits.empty():
         for t in base.inside:
             mask.added.push_back(t)
@@ -249,15 +238,43 @@ cdef void mask_add_thread(Core* core, Mask* mask, LexState* lex, int32_t parser)
         mask_flatten(core, mask)
         for i in range(core.words):
             mask.bits[i] |= base.bits[i]
-    if own.overrides.empty():
-        mask_add_crossing(core, base, lex, parser, mask.added)
+    mask_add_crossing(core, base, lex, parser, mask.added)
+
+
+cdef void mask_set_overridden(Core* core, Mask* mask, LexState* lex, int32_t parser) noexcept nogil:
+    # What one thread with overrides allows, into an empty mask: the base's tokens but those that
+    # complete a name, then these as their member decides.
+    cdef LexMask* own = lexmask_get(lex, core.trie, core.words)
+    cdef vector[int32_t] base_tokens
+    cdef int32_t t
+    if own.ref.bits.empty():
+        base_tokens = own.ref.inside
     else:
-        mask_add_crossing(core, base, lex, parser, crossed)
-        mask_add_overrides(core, mask, own, lex, parser)
-        sort(mask.removed.begin(), mask.removed.end())
-        for t in crossed:
-            if not binary_search(mask.removed.begin(), mask.removed.end(), t):
-                mask.added.push_back(t)
+        mask.ref = own.ref
+    mask_add_crossing(core, own.ref, lex, parser, base_tokens)
+    mask_add_overrides(core, mask, own, lex, parser)
+    sort(mask.removed.begin(), mask.removed.end())
+    for t in base_tokens:
+        if not binary_search(mask.removed.begin(), mask.removed.end(), t):
+            mask.added.push_back(t)
+
+
+cdef void mask_join_thread(Core* core, Mask* mask, LexState* lex, int32_t parser, cbool alone) noexcept nogil:
+    # One thread among others: removals must not touch what the others allow.
+    cdef LexMask* own = lexmask_get(lex, core.trie, core.words)
+    cdef Mask part
+    cdef size_t i
+    if own.overrides.empty():
+        mask_add_thread(core, mask, lex, parser)
+    elif alone:
+        mask_set_overridden(core, mask, lex, parser)
+    else:
+        part.ref = NULL
+        mask_set_overridden(core, &part, lex, parser)
+        mask_flatten(core, &part)
+        mask_flatten(core, mask)
+        for i in range(core.words):
+            mask.bits[i] |= part.bits[i]
 
 
 cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
@@ -272,11 +289,13 @@ cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
     mask.ref = NULL
     for i in range(state.threads.size()):
         if state.threads[i].lex != NULL:
-            mask_add_thread(core, mask, state.threads[i].lex, state.threads[i].parser)
+            mask_join_thread(core, mask, state.threads[i].lex, state.threads[i].parser,
+                             state.threads.size() == 1)
         else:
             parser = core.program.states[state.threads[i].parser]
             for j in range(parser.starts.size()):
-                mask_add_thread(core, mask, parser.starts[j], state.threads[i].parser)
+                mask_join_thread(core, mask, parser.starts[j], state.threads[i].parser,
+                                 state.threads.size() == 1 and parser.starts.size() == 1)
     if state.accepting:
         for t in core.eos:
             mask.added.push_back(t)

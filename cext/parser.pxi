@@ -143,7 +143,8 @@ cdef int32_t parse_rule_start(Program* program, int32_t rule) noexcept nogil:
 
 
 cdef void parse_add_term(Program* program, Local* local, int32_t automaton) noexcept nogil:
-    local.terms.push_back(program.automata[automaton].start)
+    if program.automata[automaton].start != LEX_DEAD:
+        local.terms.push_back(program.automata[automaton].start)
 
 
 cdef void parse_add_key(Program* program, Local* local, const RecordDef& record) noexcept nogil:

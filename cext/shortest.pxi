@@ -95,8 +95,6 @@ cdef int32_t cost_record_local(Program* program, Costs* costs, Local* local) noe
     if local.phase == RECORD_OPEN:
         return cost_add(cost_lexeme(costs, program.automata[record.open].start),
                         cost_record_from(program, costs, local.index, 0, 0))
-    if local.phase == RECORD_FIRST_KEY and record.next_required[0] == record.count:
-        return cost_lexeme(costs, program.automata[record.close_empty].start)
     if local.phase == RECORD_AFTER:
         return cost_record_from(program, costs, local.index, i, 1)
     if local.phase == RECORD_DONE:
@@ -107,8 +105,10 @@ cdef int32_t cost_record_local(Program* program, Costs* costs, Local* local) noe
         if local.phase == RECORD_COLON:
             rest = cost_add(rest, cost_lexeme(costs, program.automata[record.colon].start))
         return rest
-    # A key is due: the next required one, or the cheapest member allowed here.
+    # A key is due, or the end: the cheapest of what is allowed here.
     best = UNREACHED
+    if local.phase == RECORD_FIRST_KEY and record.next_required[0] == record.count:
+        best = cost_lexeme(costs, program.automata[record.close_empty].start)
     for key in range(i, record.count):
         rest = cost_add(record.key_bytes[key] + cost_lexeme(costs, program.automata[record.colon].start),
                         costs.rules[record.values[key]])
@@ -201,35 +201,37 @@ cdef void costs_fill_rules(Program* program, Costs* costs) noexcept nogil:
 
 
 cdef int32_t cost_node(Program* program, Costs* costs, int32_t start) noexcept nogil:
-    # Bytes needed once the rule on top has ended; without recursion, stacks can be deep.
-    cdef vector[int32_t] work
+    # Bytes needed once the rule on top has ended: for all nodes below that are new, by relaxation.
+    # Nodes lie above older ones but in cycles, so the order by number needs few rounds.
+    cdef vector[int32_t] work, fresh
     cdef int32_t node, best, below
-    cdef cbool ready
+    cdef cbool changed = True
     cdef Return back
     work.push_back(start)
     while not work.empty():
         node = work.back()
-        ready = True
-        best = UNREACHED
-        if costs.nodes.count(node) and costs.nodes[node] != UNREACHED:
-            work.pop_back()
+        work.pop_back()
+        if costs.nodes.count(node):
             continue
+        costs.nodes[node] = UNREACHED
+        fresh.push_back(node)
         for back in program.nodes[node].returns:
-            if back.local == ACCEPT:
-                best = 0
-                continue
-            if costs.nodes.count(back.node) == 0:
-                if ready:
-                    costs.nodes[node] = UNREACHED      # in progress: cuts cycles
-                    ready = False
+            if back.local != ACCEPT:
                 work.push_back(back.node)
-                continue
-            below = cost_add(cost_local(program, costs, back.local), costs.nodes[back.node])
-            if below < best:
-                best = below
-        if ready:
-            costs.nodes[node] = best
-            work.pop_back()
+    sort(fresh.begin(), fresh.end())
+    while changed:
+        changed = False
+        for node in fresh:
+            best = UNREACHED
+            for back in program.nodes[node].returns:
+                below = 0
+                if back.local != ACCEPT:
+                    below = cost_add(cost_local(program, costs, back.local), costs.nodes[back.node])
+                if below < best:
+                    best = below
+            if best < costs.nodes[node]:
+                costs.nodes[node] = best
+                changed = True
     return costs.nodes[start]
 
 
@@ -267,28 +269,15 @@ cdef void shortest_try_lexeme(Core* core, Costs* costs, LexState* lex, int32_t p
     cdef Automaton* keys = lex.automaton
     cdef cbool found = False
     cdef int32_t i
-    cdef size_t j
     if keys.kind == KIND_NFA:
         lex_shortest(lex, NO_TAG, path, &found)
         if found:
             shortest_try(core, costs, lex, parser, 0, path, best, best_after, best_path)
         return
-    if lex.key.where in (KEY_START, KEY_BODY) and lex.key.escape == 0:
+    if lex.key.where in (KEY_START, KEY_BODY):
         for i in range(lex.key.first, lex.key.last):
-            if not lex.key.low <= keys.tags[i] <= lex.key.high:
-                continue
-            path.clear()
-            if lex.key.where == KEY_START:
-                path.push_back(QUOTE)
-            for j in range(<size_t>lex.key.depth, keys.names[i].size()):
-                path.push_back(<uint8_t>keys.names[i][j])
-            path.push_back(QUOTE)
-            shortest_try(core, costs, lex, parser, keys.tags[i], path, best, best_after, best_path)
-    elif lex.key.where == KEY_BODY:
-        lex_shortest(lex, NO_TAG, path, &found)
-        if found:
-            shortest_try(core, costs, lex, parser, lex_tag_behind(lex, path), path, best,
-                         best_after, best_path)
+            if lex.key.low <= keys.tags[i] <= lex.key.high and key_rest(lex, i, path):
+                shortest_try(core, costs, lex, parser, keys.tags[i], path, best, best_after, best_path)
     if lex.key.other == 1:
         path.clear()
         found = False
@@ -297,11 +286,29 @@ cdef void shortest_try_lexeme(Core* core, Costs* costs, LexState* lex, int32_t p
             shortest_try(core, costs, lex, parser, keys.other_tag, path, best, best_after, best_path)
 
 
-cdef int32_t lex_tag_behind(LexState* lex, const vector[uint8_t]& path) noexcept nogil:
-    cdef size_t i
-    for i in range(path.size()):
-        lex = lex_next(lex, path[i])
-    return lex.tag
+cdef cbool key_rest(LexState* lex, int32_t index, vector[uint8_t]& path) noexcept nogil:
+    # The bytes from a keyset state to the end of one of its names; False when an escape is under
+    # way that spells another character.
+    cdef const string* name = &lex.automaton.names[index]
+    cdef string rest
+    cdef size_t j, at = <size_t>lex.key.depth
+    cdef int32_t c
+    path.clear()
+    if lex.key.where == KEY_START:
+        path.push_back(QUOTE)
+    if lex.key.escape != 0:
+        if at >= name.size():
+            return False
+        c = key_code_point(name[0], at)
+        if not key_escape_fits(c, lex.key.escape, lex.key.value):
+            return False
+        rest = key_escape_rest(c, lex.key.escape)
+        path.insert(path.end(), rest.begin(), rest.end())
+        at += key_spelling(c).size()
+    for j in range(at, name.size()):
+        path.push_back(<uint8_t>name[0][j])
+    path.push_back(QUOTE)
+    return True
 
 
 cdef cbool shortest_bytes(Core* core, Costs* costs, int32_t id, vector[uint8_t]& out) noexcept nogil:

@@ -23,7 +23,7 @@ BYTES = toys.byte_vocabulary()
 PIECES = toys.piece_vocabulary(1)
 MANY_PIECES = toys.piece_vocabulary(2, size=1500)
 STEPS = 10
-MANY_STATES = 1500
+MANY_STATES = 600
 """Walks through very ambiguous grammars end early."""
 USUAL = set(b'ab1"\\u06{}:, \xc3\xa9')
 """Bytes that walks prefer, so that they get past the first free string."""
@@ -231,10 +231,8 @@ NASTY = {
         Term(Keyset(("\u00e9", "e\u0301", "\u20ac", "\U0001f600", "\U0001f601", "\uffff", "\u00e9\u20ac")))
     ),
     "names and others": grammar(Seq((Term(Keyset(('"', "a", "\u00e9", "ab"), ANY_STRING)), a))),
-    "names outside the others": grammar(Term(Keyset(("x", "abc", "a"), FEW_CHARS_STRING))),
     "a forbidden key": grammar(record([Member("a", None), Member("ab", 1)], ANY_STRING, 1), term(b"1")),
     "a forbidden key of few": grammar(record([Member("a", None)], FEW_CHARS_STRING, 1), term(b"1")),
-    "others are all forbidden": grammar(record([Member("xy", None)], ONE_TEXT.lexeme, 1), term(b"1")),
     "others but for an escape": grammar(record([Member("xy", 1)], XY_OR_XN, 1), term(b"1")),
     "values of unlike length": grammar(
         record([Member("\x01", 1), Member("\x02", 2), Member("\\", 1)]), term(b"1234567"), term(b"1")
@@ -266,7 +264,9 @@ def test_nasty_grammars(name: str, vocabulary: Vocabulary) -> None:
         check_walk(NASTY[name], vocabulary, seed, steps=8)
 
 
-@pytest.mark.parametrize("body", [toys.DIGIT, alt(Lit(b"2"), Lit(b"1"), Lit(b"34"))], ids=["bytes", "texts"])
+@pytest.mark.parametrize(
+    "body", [toys.byte_class(b"1234"), alt(Lit(b"2"), Lit(b"1"), Lit(b"34"))], ids=["bytes", "texts"]
+)
 @pytest.mark.parametrize(("low", "high"), [(1, 12), (3, 12), (1, None), (11, None), (12, 12)])
 def test_tokens_that_leave_a_counted_repetition(body: Regular, low: int, high: int | None) -> None:
     # No token stays in the repetition for as long as those that leave it.
@@ -353,19 +353,19 @@ def test_deep_nesting() -> None:
 # --- random grammars
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=400, deadline=None, derandomize=True)
 @given(toys.grammars(), st.integers(0, 2**20))
 def test_random_grammars_over_bytes(source: Grammar, seed: int) -> None:
     check_walk(source, BYTES, seed, steps=14)
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=400, deadline=None, derandomize=True)
 @given(toys.grammars(), st.integers(0, 2**20))
 def test_random_grammars_over_pieces(source: Grammar, seed: int) -> None:
     check_walk(source, toys.piece_vocabulary(seed, sentences(source, seed)), seed)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(toys.grammars(), st.integers(0, 2**20))
 def test_random_grammars_over_many_pieces(source: Grammar, seed: int) -> None:
     check_walk(source, MANY_PIECES, seed)

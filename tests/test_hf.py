@@ -71,7 +71,13 @@ def run(model, tokenizer):
             warnings.simplefilter("error", UserWarning)
             output = model.generate(
                 **batch,
-                **{"max_new_tokens": 80, "logits_processor": [processor], "do_sample": False} | options,
+                **{
+                    "max_new_tokens": 80,
+                    "logits_processor": [processor],
+                    "do_sample": False,
+                    "early_stopping": True,
+                }
+                | options,
             )
         return tokenizer.batch_decode(output[:, batch["input_ids"].shape[1] :], skip_special_tokens=True)
 

@@ -28,8 +28,6 @@ class Engine:
         epsilons: list[tuple[int, int, int, int]],
         loops: list[tuple[int, int]],
         accepts: list[tuple[int, int]],
-        max_states: int,
-        shared: bool = True,
     ) -> AutomatonHandle: ...
     def add_keyset(
         self,
@@ -37,7 +35,6 @@ class Engine:
         tags: list[int],
         other_tag: int,
         base: AutomatonHandle | None,
-        max_states: int,
     ) -> AutomatonHandle: ...
     def dump_masks(self, handle: AutomatonHandle) -> list[tuple[bytes, bytes, bytes]]: ...
     def load_masks(self, handle: AutomatonHandle, dumped: list[tuple[bytes, bytes, bytes]]) -> None: ...
@@ -57,6 +54,7 @@ class CompiledCore:
         records: list[tuple[Any, ...]],
         start_rule: int,
         max_states: int,
+        max_lexer_states: int,
     ) -> None: ...
     @property
     def statistics(self) -> dict[str, int]: ...

@@ -6,7 +6,6 @@ Exit codes: 0 good, 1 findings, 2 usage (bad arguments, unreadable files).  ``-`
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -63,7 +62,9 @@ def _parser() -> argparse.ArgumentParser:
 
     check = commands.add_parser("check", help="report every problem of a schema, or of texts against it")
     check.add_argument("schema", nargs="+", metavar="SCHEMA", help="JSON Schema files")
-    check.add_argument("--instance", action="append", default=[], metavar="FILE", help="a text to check")
+    check.add_argument(
+        "--instance", action="extend", nargs="+", default=[], metavar="FILE", help="texts to check against it"
+    )
     check.add_argument(
         "--output-format", "--format", choices=("text", "json", "sarif", "github"), default="text"
     )
@@ -87,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     mask = commands.add_parser("mask", help="what may come next after a text, and what is forced")
     mask.add_argument("--schema", required=True, metavar="FILE")
     mask.add_argument("--prefix", default="", metavar="TEXT", help="the output so far")
-    mask.add_argument("--limit", type=int, default=50, metavar="N", help="tokens to list (default 50)")
+    mask.add_argument("--limit", type=int, default=50, metavar="N", help="bytes to list (default 50)")
     _schema_options(mask)
     mask.set_defaults(run=run_mask)
     return parser
@@ -104,6 +105,9 @@ def _schema_options(parser: argparse.ArgumentParser) -> None:
 def run_check(args: argparse.Namespace) -> int:
     from maskwright.cli_check import check_instance, check_schema, render
 
+    if [*args.schema, *args.instance].count("-") > 1:
+        raise UsageError("standard input ('-') can be read only once")
+    instances = [(path, read_source(path)) for path in args.instance]
     findings: list[tuple[str, Finding]] = []
     for path in args.schema:
         if path.endswith(_OTHER_KINDS):
@@ -112,8 +116,7 @@ def run_check(args: argparse.Namespace) -> int:
         report = check_schema(text, args)
         findings.extend((path, finding) for finding in report.findings)
         if report.ok:
-            for instance in args.instance:
-                data = read_source(instance)
+            for instance, data in instances:
                 findings.extend((instance, finding) for finding in check_instance(text, data, args))
     print(render(findings, args), end="")
     return FINDINGS if any(finding.severity == "error" for _, finding in findings) else GOOD
@@ -123,6 +126,7 @@ def run_check(args: argparse.Namespace) -> int:
 
 
 def run_generate(args: argparse.Namespace) -> int:
+    schema = read_source(args.schema)
     try:
         from maskwright.generator import Generator
 
@@ -133,7 +137,6 @@ def run_generate(args: argparse.Namespace) -> int:
         raise
     except (OSError, ValueError) as error:
         raise UsageError(f"the model {args.model!r} cannot be loaded: {error}") from None
-    schema = read_source(args.schema)
     options: dict[str, Any] = {
         "max_new_tokens": args.max_tokens,
         "temperature": args.temperature,
@@ -159,7 +162,7 @@ def run_mask(args: argparse.Namespace) -> int:
 
     compiled = compile_for_bytes(read_source(args.schema), args)
     matcher = compiled.matcher()
-    prefix = args.prefix.encode()
+    prefix = args.prefix.encode("utf-8", "surrogateescape")  # as it came from the shell
     read = matcher.longest_prefix(prefix)
     if read < len(prefix):
         allowed = prefix[:read].decode("utf-8", "replace")
@@ -172,10 +175,10 @@ def run_mask(args: argparse.Namespace) -> int:
     completion = matcher.shortest_completion_bytes().decode("utf-8", "replace")
     print(f"shortest completion: {completion!r}")
     print(f"allowed bytes: {len(allowed_tokens)}")
-    for token in allowed_tokens[: args.limit]:
-        print(f"  {json.dumps(token.decode('latin-1'), ensure_ascii=False)}")
-    if len(allowed_tokens) > args.limit:
-        print(f"  ... and {len(allowed_tokens) - args.limit} more")
+    for token in allowed_tokens[: max(args.limit, 0)]:
+        print(f"  {token!r}")
+    if len(allowed_tokens) > max(args.limit, 0):
+        print(f"  ... and {len(allowed_tokens) - max(args.limit, 0)} more")
     return GOOD
 
 

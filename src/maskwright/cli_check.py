@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -34,8 +35,8 @@ def check_schema(text: str, args: argparse.Namespace) -> Report:
 
 def _caret(text: str, place: str) -> str:
     line, _, column = place.partition(":")
-    lines = text.splitlines() or [""]
-    shown = lines[min(int(line), len(lines)) - 1]
+    lines = text.split("\n")
+    shown = lines[min(int(line), len(lines)) - 1].rstrip("\r")
     # Long lines are cut around the place.
     start = max(0, int(column) - 60)
     return f"\n  {shown[start : start + 100]}\n  {' ' * (int(column) - 1 - start)}^"
@@ -48,16 +49,20 @@ def compile_for_bytes(text: str, args: argparse.Namespace) -> CompiledGrammar:
 
 
 def check_instance(schema: str, text: str, args: argparse.Namespace) -> list[Finding]:
-    """Where a text leaves the schema's language, or how an unfinished one could end."""
+    """Where a text leaves the schema's language, or how an unfinished one could end.
+
+    White space at the end of the file is no part of the text.
+    """
     matcher = compile_for_bytes(schema, args).matcher()
-    data = text.rstrip("\n").encode()
+    data = text.rstrip(" \t\r\n").encode()
     read = matcher.longest_prefix(data)
     matcher.accept_bytes(data[:read])
     before = data[:read].decode("utf-8", "ignore")
     place = f"{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}"
     if read < len(data):
         expected = matcher.shortest_completion_bytes().decode("utf-8", "replace")
-        message = f"the text leaves the schema here; it could go on with {expected!r}" + _caret(text, place)
+        instead = f"it could go on with {expected!r}" if expected else "it could end"
+        message = f"the text leaves the schema here; {instead}" + _caret(text, place)
         return [Finding("error", "not-in-language", place, message)]
     if not matcher.is_accepting:
         completion = matcher.shortest_completion_bytes().decode("utf-8", "replace")
@@ -82,7 +87,7 @@ def render(findings: Sequence[Located], args: argparse.Namespace) -> str:
 
 
 def _text(findings: Sequence[Located]) -> str:
-    colour = sys.stdout.isatty()
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     lines = []
     for path, finding in findings:
         head = f"{path}:{finding.place}:"

@@ -7,7 +7,9 @@ is written instead.
 
 from __future__ import annotations
 
+import inspect
 import json
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +18,8 @@ from typing import Any, Literal
 
 from maskwright._core import Matcher
 from maskwright.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace
-from maskwright.compiler import CompiledGrammar, compile_json_schema
+from maskwright.compiler import CompiledGrammar, JsonSchema
+from maskwright.compiler import compile as compile_source
 from maskwright.errors import LimitError, MaskwrightError, VocabularyError
 from maskwright.frontends.python_types import is_schema, parse_output, python_type_to_schema
 from maskwright.limits import DEFAULT_LIMITS, Limits
@@ -86,6 +89,9 @@ class Generator:
             raise VocabularyError(
                 f"the tokenizer has ids up to {highest}, the model {width} logits: they do not belong together"
             )
+        positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+        self._context = positions if isinstance(positions, int) and positions > 0 else None
+        self._forward_parameters = inspect.signature(model.forward).parameters
         eos_ids = model.generation_config.eos_token_id
         self.vocabulary = Vocabulary.from_huggingface(
             tokenizer, vocab_size=width, eos_ids=tokenizer.eos_token_id if eos_ids is None else eos_ids
@@ -148,11 +154,13 @@ class Generator:
     ) -> list[Generation]:
         """Complete outputs for several prompts.
 
-        ``output_type``: a JSON Schema (dict, bool, JSON text) or a Python type.  ``max_new_tokens`` counts EOS.
-        ``temperature``: None or 0 takes the likeliest token, else tokens are sampled, reproducibly with ``seed``.
+        ``output_type``: a JSON Schema (dict, bool, JSON text, ``JsonSchema``) or a Python type.
+        ``max_new_tokens`` counts EOS; less is used when the model's context is shorter.  ``temperature``: None
+        or 0 takes the likeliest token, else tokens are sampled, reproducibly with ``seed``.
 
-        Raises ``LimitError`` when even the shortest output exceeds ``max_new_tokens``, the compiler's errors
-        for the type, and pydantic's ``ValidationError`` for constraints that a schema cannot say.
+        Raises ``LimitError`` when even the shortest output exceeds ``max_new_tokens`` or the context, the
+        compiler's errors for the type, ``MaskwrightError`` for other bad arguments and for a model whose
+        scores are no numbers, and pydantic's ``ValidationError`` for constraints that a schema cannot say.
         """
         started = time.perf_counter()
         rows, steps = self._start(
@@ -162,17 +170,22 @@ class Generator:
         seconds = time.perf_counter() - started
         texts = [self.vocabulary.decode(row.ids).decode() for row in rows]
         return [
-            Generation(parse_output(output_type, text), text, row.ids, row.reason, seconds, mask_seconds)
+            Generation(
+                parse_output(_data_type(output_type), text), text, row.ids, row.reason, seconds, mask_seconds
+            )
             for row, text in zip(rows, texts, strict=True)
         ]
 
     def compile(self, output_type: Any) -> CompiledGrammar:
         """The compiled grammar of an output type, remembered by its schema."""
-        schema = output_type if is_schema(output_type) else python_type_to_schema(output_type)
-        key = schema if isinstance(schema, str) else json.dumps(schema, default=str)
+        if isinstance(output_type, JsonSchema):
+            source = output_type
+        else:
+            source = JsonSchema(output_type if is_schema(output_type) else python_type_to_schema(output_type))
+        key = repr(source)
         compiled = self._compiled.get(key)
         if compiled is None:
-            compiled = self._compiled[key] = compile_json_schema(schema, self.vocabulary, limits=self.limits)
+            compiled = self._compiled[key] = compile_source(source, self.vocabulary, limits=self.limits)
             if len(self._compiled) > _COMPILED_LIMIT:
                 self._compiled.popitem(last=False)
         self._compiled.move_to_end(key)
@@ -189,21 +202,29 @@ class Generator:
         temperature: float | None = None,
         seed: int | None = None,
     ) -> tuple[list[_Row], Iterator[float]]:
-        if isinstance(prompts, str) or not prompts:
+        if isinstance(prompts, str) or not prompts or not all(isinstance(prompt, str) for prompt in prompts):
             raise MaskwrightError("prompts is a non-empty list of strings")
-        if temperature is not None and not temperature >= 0:
-            raise MaskwrightError(f"temperature is {temperature}; it must not be negative")
+        if temperature is not None and not (temperature >= 0 and math.isfinite(temperature)):
+            raise MaskwrightError(f"temperature is {temperature}; it must be finite and not negative")
+        if not isinstance(max_new_tokens, int):
+            raise MaskwrightError(f"max_new_tokens is a number of tokens, not {max_new_tokens!r}")
         compiled = self.compile(output_type)
-        rows = [_Row(compiled.matcher(), max_new_tokens) for _ in prompts]
-        least = len(rows[0].matcher.shortest_completion()) + 1
+        least = len(compiled.matcher().shortest_completion()) + 1
         if least > max_new_tokens:
-            raise LimitError("max_new_tokens", least, max_new_tokens)
-        texts = [self._prompt_text(prompt, output_type) for prompt in prompts]
-        return rows, self._decode(rows, texts, temperature, seed)
+            raise _too_short("max_new_tokens", least, max_new_tokens)
+        encoded = self._encode([self._prompt_text(prompt, output_type) for prompt in prompts])
+        rows = []
+        for ids in encoded:
+            room = max_new_tokens if self._context is None else self._context - len(ids)
+            if least > room:
+                raise _too_short(f"the model's context less a prompt of {len(ids)} tokens", least, room)
+            rows.append(_Row(compiled.matcher(), min(max_new_tokens, room)))
+        return rows, self._decode(rows, encoded, temperature, seed)
 
     def _prompt_text(self, prompt: str, output_type: Any) -> str:
         if self._format_prompt is not None:
-            schema = output_type if is_schema(output_type) else python_type_to_schema(output_type)
+            data_type = _data_type(output_type)
+            schema = data_type if is_schema(data_type) else python_type_to_schema(data_type)
             return self._format_prompt(
                 prompt, json.loads(schema) if isinstance(schema, (str, bytes)) else schema
             )
@@ -216,7 +237,7 @@ class Generator:
         return prompt
 
     def _decode(
-        self, rows: list[_Row], texts: list[str], temperature: float | None, seed: int | None
+        self, rows: list[_Row], encoded: list[list[int]], temperature: float | None, seed: int | None
     ) -> Iterator[float]:
         # Yields the seconds spent on masks so far, after each token.
         import torch
@@ -224,17 +245,26 @@ class Generator:
         device = self.model.device
         random = torch.Generator().manual_seed(seed) if seed is not None else None
         bitmask = allocate_token_bitmask(len(rows), self.vocabulary.size)
-        ids, attention = self._encode(texts)
+        width = max(map(len, encoded))
+        padding = self.vocabulary.eos_ids[0]
+        ids = torch.tensor([[padding] * (width - len(row)) + row for row in encoded])
+        attention = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in encoded])
         past: Any = None
         mask_seconds = 0.0
         while True:
+            options: dict[str, Any] = {}
+            if "position_ids" in self._forward_parameters:
+                positions = (attention.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+                options["position_ids"] = positions.to(device)
+            if "logits_to_keep" in self._forward_parameters:
+                options["logits_to_keep"] = 1
             with torch.no_grad():
                 output = self.model(
                     input_ids=ids.to(device),
                     attention_mask=attention.to(device),
-                    position_ids=(attention.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :].to(device),
                     past_key_values=past,
                     use_cache=True,
+                    **options,
                 )
             past = output.past_key_values
             logits = output.logits[:, -1].float().cpu()
@@ -256,24 +286,34 @@ class Generator:
             alive = torch.tensor([[0 if row.done else 1] for row in rows])
             attention = torch.cat([attention, alive], dim=1)
 
-    def _encode(self, texts: list[str]) -> tuple[Any, Any]:
-        import torch
-
+    def _encode(self, texts: list[str]) -> list[list[int]]:
         special = not getattr(self.tokenizer, "chat_template", None)
-        encoded = [self.tokenizer(text, add_special_tokens=special)["input_ids"] for text in texts]
-        if any(not ids for ids in encoded):
+        encoded = [list(self.tokenizer(text, add_special_tokens=special)["input_ids"]) for text in texts]
+        if not all(encoded):
             raise MaskwrightError("a prompt has no tokens; the model needs at least one to start from")
-        width = max(map(len, encoded))
-        ids = torch.tensor([[self.vocabulary.eos_ids[0]] * (width - len(row)) + row for row in encoded])
-        attention = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in encoded])
-        return ids, attention
+        return encoded
+
+
+def _data_type(output_type: Any) -> Any:
+    """The schema of a ``JsonSchema``, other types as they are."""
+    return output_type.schema if isinstance(output_type, JsonSchema) else output_type
+
+
+def _too_short(what: str, needed: int, allowed: int) -> LimitError:
+    error = LimitError("max_new_tokens", needed, allowed)
+    error.args = (f"{what} is {allowed}, but the shortest output takes {needed} tokens, EOS included",)
+    return error
 
 
 def _choose(torch: Any, logits: Any, temperature: float | None, random: Any) -> list[int]:
+    best = logits.amax(dim=-1, keepdim=True)
+    if not bool(best.isfinite().all()):
+        raise MaskwrightError("the model gives no finite score to any token that the grammar allows")
     if not temperature:
         chosen: list[int] = logits.argmax(dim=-1).tolist()
         return chosen
-    probabilities = torch.softmax(logits / temperature, dim=-1)
+    # In double precision, relative to the best: no temperature overflows.
+    probabilities = torch.softmax((logits - best).double() / temperature, dim=-1)
     sampled: list[int] = torch.multinomial(probabilities, 1, generator=random).squeeze(-1).tolist()
     return sampled
 
@@ -286,7 +326,11 @@ def _take(row: _Row, token: int) -> None:
     if matcher.is_terminated:
         row.done = True
         return
-    if len(matcher.shortest_completion()) + 1 <= row.remaining:
+    # A token spells at least one byte, so that few bytes need no look at the tokens.
+    if (
+        len(matcher.shortest_completion_bytes()) < row.remaining
+        or len(matcher.shortest_completion()) < row.remaining
+    ):
         row.ids.append(token)
         return
     matcher.rollback(1)

@@ -41,7 +41,8 @@ class Keyset:
     """Quoted strings from ``names``, and optionally any of ``other`` (quoted strings as well).
 
     ``names`` are the decoded texts, distinct.  Escaped spellings count as the text that they
-    decode to (RFC 8259 section 7).
+    decode to (RFC 8259 section 7).  ``other`` must contain every name, and infinitely many
+    strings behind every prefix of one, so that leaving names out never leads to a dead end.
     """
 
     names: tuple[str, ...]
@@ -104,7 +105,7 @@ class Record:
 
     Declared members come in the order given, each at most once, required ones always; then any
     number of others (keys that are not the name of any declared member), when ``other_value``
-    is the rule of their values.  ``close_empty`` closes a record with no members.
+    is the rule of their values; for ``other_key``, see ``Keyset.other``.  ``close_empty`` closes a record with no members.
     """
 
     members: tuple[Member, ...]

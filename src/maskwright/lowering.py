@@ -101,7 +101,7 @@ class _Lowering:
     ) -> AutomatonHandle:
         base = lexeme_automaton(self.engine, other, self.limits) if other is not None else None
         spelled = [canonical_spelling(name) for name in names]
-        return self.engine.add_keyset(spelled, tags, other_tag, base, self.limits.max_lexer_states)
+        return self.engine.add_keyset(spelled, tags, other_tag, base)
 
     def record(self, body: Record) -> tuple[object, ...]:
         allowed = [m for m in body.members if m.value is not None]
@@ -148,6 +148,7 @@ def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
         lowering.records,
         grammar.start,
         limits.max_parser_states,
+        limits.max_lexer_states,
     )
 
 
@@ -164,7 +165,6 @@ def lexeme_automaton(engine: Engine, lexeme: Lexeme, limits: Limits) -> Automato
             nfa.epsilons,
             nfa.loops,
             nfa.accepts,
-            limits.max_lexer_states,
         )
     return handle
 

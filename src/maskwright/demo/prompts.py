@@ -9,22 +9,25 @@ ANSWER_TOKEN = "<|json|>"
 _SHORT_TYPES = {"string": "str", "integer": "int", "number": "num", "boolean": "bool", "null": "null"}
 
 
-def format_prompt(request: str, schema: dict[str, Any]) -> str:
+def format_prompt(request: str, schema: Any) -> str:
     """The text that the demo model continues with JSON; the tokenizer puts ``<|bos|>`` in front."""
     return f"{request}\nSchema: {schema_outline(schema)}\n{ANSWER_TOKEN}"
 
 
-def schema_outline(schema: dict[str, Any]) -> str:
+def schema_outline(schema: Any) -> str:
     """Names and types of ``schema`` in one line.
 
     The full schema would fill most of a small context, and lengths, ranges and patterns are
     enforced by the mask, so the outline leaves them out.  ``key?`` marks a key that may be absent.
     """
-    parts = [f"{name} = {_outline(part)}; " for name, part in schema.get("$defs", {}).items()]
+    defs = schema.get("$defs", {}) if isinstance(schema, dict) else {}
+    parts = [f"{name} = {_outline(part)}; " for name, part in defs.items()]
     return "".join(parts) + _outline(schema)
 
 
-def _outline(schema: dict[str, Any]) -> str:
+def _outline(schema: Any) -> str:
+    if not isinstance(schema, dict):
+        return "any"
     if "$ref" in schema:
         return str(schema["$ref"]).rsplit("/", 1)[-1]
     if "const" in schema:

@@ -22,6 +22,7 @@ from maskwright.grammar import (
     Seq,
     Term,
 )
+from maskwright.regular import NOTHING
 
 
 def prune(grammar: Grammar) -> Grammar:
@@ -54,6 +55,8 @@ def _productive_rules(grammar: Grammar) -> list[bool]:
 
 def _body_is_productive(body: Body | None, good: list[bool]) -> bool:
     if isinstance(body, Repeated):
+        if body.max is not None and body.max < body.min:
+            return False
         if body.min == 0:
             return True
         return good[body.first] and (body.min == 1 or good[body.rest])
@@ -74,7 +77,9 @@ def _expr_is_productive(expr: Expr, good: list[bool]) -> bool:
 
 def _term_is_productive(term: Term) -> bool:
     lexeme = term.lexeme
-    return not isinstance(lexeme, Keyset) or bool(lexeme.names) or lexeme.other is not None
+    if isinstance(lexeme, Keyset):
+        return bool(lexeme.names) or lexeme.other is not None
+    return lexeme.regular != NOTHING
 
 
 def _prune_body(body: Body | None, good: list[bool]) -> Body:

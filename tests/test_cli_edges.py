@@ -1,0 +1,158 @@
+"""The command line with several files, odd bytes, and every exit code in a process of its own."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+
+from maskwright.cli import main
+
+INTEGER = '{"type": "integer"}'
+
+
+@pytest.fixture
+def write(tmp_path):
+    def go(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(path)
+
+    return go
+
+
+@pytest.fixture
+def stdin(monkeypatch):
+    def go(content: bytes):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    return go
+
+
+def test_several_instances_of_several_schemas(write, capsys):
+    schemas = [write("a.json", INTEGER), write("b.json", '{"type": "number"}')]
+    instances = [write("1.json", "5\r\n"), write("2.json", "5.5 \n")]
+    assert main(["check", *schemas, "--instance", *instances]) == 1
+    assert capsys.readouterr().out.count("leaves the schema") == 1
+    assert main(["check", schemas[1], "--instance", instances[0], "--instance", instances[1]]) == 0
+
+
+def test_an_instance_on_standard_input_is_checked_by_every_schema(write, stdin, capsys):
+    schemas = [write("a.json", INTEGER), write("b.json", '{"type": "null"}'), write("c.json", INTEGER)]
+    stdin(b"77")
+    assert main(["check", *schemas, "--instance", "-"]) == 1
+    assert capsys.readouterr().out.count("-:1:1:") == 1
+
+
+def test_standard_input_can_be_read_once(stdin, capsys):
+    stdin(INTEGER.encode())
+    assert main(["check", "-", "--instance", "-"]) == 2
+    assert "only once" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b'"\xff"', b"\xed\xa0\x80"])
+def test_bytes_that_are_no_text(content, write, capsys):
+    assert main(["check", write("s.json", content)]) == 2
+    assert "not UTF-8" in capsys.readouterr().err
+    assert main(["check", write("s.json", INTEGER), "--instance", write("i.json", content)]) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('{"type":\r\n\r\n  x}', ":3:3: error: malformed JSON: Expecting value\n    x}\n    ^"),
+        ('{"type": "a\u2028b", }', "{"),
+        ('{"a": 1,\n', ":2:1: error"),
+        ("", ":1:1: error"),
+        ("[" * 200_000, "nested too deeply"),
+    ],
+)
+def test_malformed_schemas(text, shown, write, capsys):
+    assert main(["check", write("s.json", text)]) == 1
+    assert shown in capsys.readouterr().out
+
+
+def test_carets_of_long_lines_stay_on_the_screen(write, capsys):
+    schema = write("s.json", '{"type": "string"}')
+    assert main(["check", schema, "--instance", write("i.json", '"' + "x" * 5000 + '"!')]) == 1
+    _, line, caret, *_ = capsys.readouterr().out.split("\n")
+    assert len(line) < 120
+    assert line[caret.index("^")] == "!"
+
+
+@pytest.mark.parametrize("form", ["text", "json", "sarif", "github"])
+def test_all_formats_of_a_clean_run(form, write, capsys):
+    assert main(["check", write("s.json", INTEGER), "--format", form]) == 0
+    out = capsys.readouterr().out
+    if form == "json":
+        assert json.loads(out)["findings"] == []
+    if form == "sarif":
+        (run,) = json.loads(out)["runs"]
+        assert run["results"] == run["tool"]["driver"]["rules"] == []
+
+
+def test_sarif_rules_cover_the_results(write, capsys):
+    schema = write("s.json", '{"not": {}, "properties": {"x": {"format": "odd", "uniqueItems": true}}}')
+    assert main(["check", schema, "--format", "sarif"]) == 1
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert {result["ruleId"] for result in run["results"]} == {
+        rule["id"] for rule in run["tool"]["driver"]["rules"]
+    }
+    assert {result["level"] for result in run["results"]} <= {"error", "warning", "note"}
+    for result in run["results"]:
+        (location,) = result["locations"]
+        assert location["physicalLocation"]["artifactLocation"]["uri"] == schema
+
+
+def test_github_escapes(write, capsys):
+    schema = write("s.json", '{"properties": {"100%\\n": {"uniqueItems": true}}}')
+    assert main(["check", schema, "--format", "github"]) == 1
+    (line,) = capsys.readouterr().out.splitlines()
+    assert "100%25" in line
+
+
+def test_mask_lists_bytes(write, capsys):
+    schema = write("s.json", INTEGER)
+    assert main(["mask", "--schema", schema, "--limit", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "allowed bytes: 11\n  b'-'\n  b'0'\n  ... and 9 more\n" in out
+    assert main(["mask", "--schema", schema, "--limit", "-1", "--prefix", "1"]) == 0
+    assert "b'" not in capsys.readouterr().out
+
+
+def test_prefixes_that_are_no_text(write, capsys):
+    assert main(["mask", "--schema", write("s.json", '{"type": "string"}'), "--prefix", '"\udcff']) == 1
+    assert "as far as" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["check", "-"], 0),
+        (["check", "-", "--format", "xml"], 2),
+        (["mask", "--schema", "-", "--prefix", "x"], 1),
+        (["generate", "--schema", "/no/such/file", "--prompt", "x"], 2),
+        (["check", "grammar.gbnf"], 2),
+    ],
+)
+def test_exit_codes_of_a_process(arguments, code):
+    run = subprocess.run(
+        [sys.executable, "-m", "maskwright", *arguments],
+        input=INTEGER,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == code
+    assert "Traceback" not in run.stderr
+    assert bool(run.stderr) == (code != 0)
+
+
+def test_mask_loads_no_model_library(write):
+    code = f"import sys; from maskwright.cli import main; main(['mask', '--schema', {write('s.json', INTEGER)!r}])"
+    code += "; print({'torch', 'transformers', 'pydantic'} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "set()"

@@ -1,0 +1,138 @@
+"""The generator with odd arguments, short contexts, broken models, and models of other shapes."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+
+torch = pytest.importorskip("torch", reason="the generator runs transformers models")
+transformers = pytest.importorskip("transformers", reason="the generator runs transformers models")
+
+import maskwright as mw  # noqa: E402
+from maskwright.demo import demo_model_path  # noqa: E402
+
+STRINGS = {"type": "array", "items": {"type": "string"}, "minItems": 3}
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return transformers.AutoTokenizer.from_pretrained(demo_model_path())
+
+
+def random_model(tokenizer, **options):
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1}
+    config = transformers.LlamaConfig(vocab_size=len(tokenizer), eos_token_id=2, **sizes, **options)
+    return transformers.LlamaForCausalLM(config).eval()
+
+
+@pytest.fixture(scope="module")
+def generator(tokenizer):
+    return mw.Generator(random_model(tokenizer), tokenizer)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_random_model_writes_valid_output_in_any_budget(seed, generator):
+    (result,) = generator.generate(["x"], STRINGS, max_new_tokens=20 + seed, temperature=3.0, seed=seed)
+    jsonschema.validate(result.value, STRINGS)
+    assert len(result.token_ids) < 20 + seed
+    matcher = generator.compile(STRINGS).matcher()
+    assert matcher.accept_tokens(result.token_ids) == len(result.token_ids)
+    assert matcher.is_accepting
+
+
+def test_rows_of_a_batch_end_on_their_own(generator):
+    schema = {"enum": [10**n for n in range(30)]}
+    prompts = ["a " * n for n in range(8)]
+    results = generator.generate(prompts, schema, max_new_tokens=40, temperature=2.0, seed=1)
+    assert len({len(result.token_ids) for result in results}) > 1
+    for result in results:
+        assert json.loads(result.text) == result.value
+        jsonschema.validate(result.value, schema)
+
+
+def test_the_context_bounds_the_budget(tokenizer):
+    generator = mw.Generator(random_model(tokenizer, max_position_embeddings=40), tokenizer)
+    prompt = "x" * 20
+    length = len(tokenizer(prompt)["input_ids"])
+    (result,) = generator.generate([prompt], STRINGS, max_new_tokens=500, temperature=2.0, seed=0)
+    jsonschema.validate(result.value, STRINGS)
+    assert len(result.token_ids) + 1 + length <= 40
+    with pytest.raises(mw.LimitError, match=r"the model's context less a prompt of \d+ tokens"):
+        generator("x" * 200, STRINGS)
+
+
+def test_a_model_with_learned_positions(tokenizer):
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        vocab_size=len(tokenizer), n_positions=48, n_embd=16, n_layer=1, n_head=1, eos_token_id=2
+    )
+    generator = mw.Generator(transformers.GPT2LMHeadModel(config).eval(), tokenizer)
+    for value in generator.batch(["x", "a longer prompt"], STRINGS, temperature=1.0, seed=0):
+        jsonschema.validate(value, STRINGS)
+
+
+def test_a_model_without_position_ids(tokenizer):
+    torch.manual_seed(0)
+    config = transformers.BloomConfig(
+        vocab_size=len(tokenizer), hidden_size=16, n_layer=1, n_head=2, eos_token_id=2
+    )
+    generator = mw.Generator(transformers.BloomForCausalLM(config).eval(), tokenizer)
+    assert isinstance(generator("x", {"type": "integer"}, max_new_tokens=9), int)
+
+
+@pytest.mark.parametrize("temperature", [None, 1.0])
+def test_scores_that_are_no_numbers(tokenizer, temperature):
+    model = random_model(tokenizer)
+    with torch.no_grad():
+        model.lm_head.weight.fill_(float("nan"))
+    with pytest.raises(mw.MaskwrightError, match="no finite score"):
+        mw.Generator(model, tokenizer)("x", {"type": "string"}, temperature=temperature)
+
+
+@pytest.mark.parametrize("temperature", [1e-300, 1e-45, 1e30, 0, 0.0])
+def test_extreme_temperatures(temperature, generator):
+    assert isinstance(generator("x", {"type": "boolean"}, temperature=temperature, max_new_tokens=20), bool)
+
+
+@pytest.mark.parametrize(
+    ("prompts", "options", "words"),
+    [
+        (["x"], {"temperature": float("inf")}, "temperature"),
+        (["x"], {"temperature": float("nan")}, "temperature"),
+        (["x"], {"max_new_tokens": None}, "max_new_tokens"),
+        (["x"], {"max_new_tokens": -1}, "max_new_tokens is -1, but the shortest output takes"),
+        ([5], {}, "prompts"),
+    ],
+)
+def test_bad_arguments(prompts, options, words, generator):
+    with pytest.raises(mw.MaskwrightError, match=words):
+        generator.generate(prompts, {"type": "integer"}, **options)
+
+
+def test_a_prompt_without_tokens(tokenizer):
+    plain = transformers.AutoTokenizer.from_pretrained(demo_model_path())
+    plain.chat_template = "{{ messages[0].content }}"  # which adds no special tokens
+    with pytest.raises(mw.MaskwrightError, match="no tokens"):
+        mw.Generator(random_model(plain), plain)("", {"type": "integer"})
+
+
+def test_options_of_a_json_schema_are_kept(generator):
+    compact = mw.JsonSchema(STRINGS, whitespace="compact")
+    (result,) = generator.generate(["x"], compact, max_new_tokens=60, temperature=3.0, seed=0)
+    jsonschema.validate(result.value, STRINGS)
+    assert json.dumps(result.value, separators=(",", ":"), ensure_ascii=False).count(
+        " "
+    ) == result.text.count(" ")
+    assert generator.compile(compact) is generator.compile(mw.JsonSchema(STRINGS, whitespace="compact"))
+    assert generator.compile(compact) is not generator.compile(STRINGS)
+
+
+def test_chat_templates_are_used(tokenizer):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(demo_model_path())
+    tokenizer.chat_template = "{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %} ->"
+    generator = mw.Generator(random_model(tokenizer), tokenizer)
+    assert generator._prompt_text("hello", {}) == "[user] hello ->"
+    assert isinstance(generator("hello", {"type": "integer"}, max_new_tokens=9), int)
