@@ -1,6 +1,6 @@
 """Do samples of the demo model always validate, at temperature 1 and within a token budget?
 
-    python bench/demo_samples.py --samples 500
+python bench/demo_samples.py --samples 500
 """
 
 from __future__ import annotations

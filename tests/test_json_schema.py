@@ -119,7 +119,7 @@ class TestErrors:
             ({"$ref": "#/$defs/missing"}, "/$ref", "missing"),
             ({"$ref": "http://example.com/x.json"}, "/$ref", "never fetched"),
             ({"$ref": "#"}, "#", "refers to itself"),
-            ({"type": "string", "pattern": "("}, None, "pattern '('"),
+            ({"type": "string", "pattern": "("}, "/pattern", "in the regular expression at 1:"),
             ({"enum": [float("nan")]}, None, "not a JSON value"),
         ],
     )

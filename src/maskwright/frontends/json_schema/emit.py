@@ -49,7 +49,6 @@ from maskwright.grammar import (
 from maskwright.limits import Limits
 from maskwright.regular import NOTHING, Lit, alt
 
-
 _EXACT_IN_DOUBLES = 2**53
 
 

@@ -33,6 +33,7 @@ from maskwright.frontends.json_schema.groups import (
 from maskwright.frontends.json_schema.keywords import TYPES
 from maskwright.frontends.json_schema.numbers import Bound, exact, tighter_high, tighter_low
 from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.frontends.json_schema.strings import pattern_language
 from maskwright.limits import Limits
 
 
@@ -165,6 +166,12 @@ class Normalizer:
         schema = node.value
         name = schema.get("format")
         asserted = self.options.formats == "assert" and name in PATTERNS
+        if "pattern" in schema:
+            try:
+                pattern_language(schema["pattern"], self.limits)
+            except GrammarError as error:
+                message = f"in the regular expression at {error.place}: {error.message}"
+                raise GrammarError(message, place=f"{node.pointer}/pattern") from None
         group = StringGroup(
             (schema["pattern"],) if "pattern" in schema else (),
             (name,) if asserted else (),

@@ -6,7 +6,6 @@ from functools import lru_cache
 
 from maskwright.dfa import intersect, matches, with_length
 from maskwright.encoding import quoted
-from maskwright.errors import GrammarError
 from maskwright.frontends.json_schema.formats import PATTERNS
 from maskwright.frontends.json_schema.groups import StringGroup
 from maskwright.grammar import FAIL, Choice, Keyset, Lexeme, Term
@@ -18,10 +17,10 @@ from maskwright.regular import ANY_CHAR, NOTHING, Regular, repeat
 def string_term(group: StringGroup, limits: Limits) -> Term | Choice:
     """The lexeme of a group; ``FAIL`` when no string is left.
 
-    Raises ``GrammarError`` for a pattern that is malformed or not regular, ``LimitError``.
+    Raises as ``pattern_language``.
     """
     if group.values is not None:
-        languages = [_pattern(p, limits) for p in group.patterns]
+        languages = [pattern_language(p, limits) for p in group.patterns]
         languages += [_format(name) for name in group.formats]
         kept = tuple(v for v in group.values if _fits(v, group, languages))
         return Term(Keyset(kept)) if kept else FAIL
@@ -31,7 +30,7 @@ def string_term(group: StringGroup, limits: Limits) -> Term | Choice:
 
 @lru_cache(maxsize=1024)
 def _lexeme(group: StringGroup, limits: Limits) -> Lexeme | None:
-    languages = [_pattern(p, limits) for p in group.patterns]
+    languages = [pattern_language(p, limits) for p in group.patterns]
     languages += [_format(name) for name in group.formats]
     language = _language(languages, group, limits)
     if language == NOTHING:
@@ -46,11 +45,9 @@ def _format(name: str) -> Regular:
 
 
 @lru_cache(maxsize=1024)
-def _pattern(pattern: str, limits: Limits) -> Regular:
-    try:
-        return search_language(pattern, "ecma", limits)
-    except GrammarError as error:
-        raise GrammarError(f"pattern {pattern!r}: {error.message}", place=error.place) from None
+def pattern_language(pattern: str, limits: Limits) -> Regular:
+    """The texts in which a ``pattern`` is found (ECMA-262).  Raises ``GrammarError``, ``LimitError``."""
+    return search_language(pattern, "ecma", limits)
 
 
 def _language(languages: list[Regular], group: StringGroup, limits: Limits) -> Regular:
