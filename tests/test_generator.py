@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import dataclass
 from enum import Enum
@@ -17,6 +18,7 @@ from typing_extensions import TypedDict  # noqa: E402
 
 import maskwright as mw  # noqa: E402
 from maskwright.demo import demo_schemas  # noqa: E402
+from maskwright.partial import NOTHING, partial_value  # noqa: E402
 
 CASES = demo_schemas()
 
@@ -98,10 +100,36 @@ def test_batches_equal_single_runs(generator):
     assert together == [generator(prompt, schema, max_new_tokens=120) for prompt in prompts]
 
 
-def test_streamed_pieces_are_the_text(generator):
+def test_streamed_objects_grow_into_the_value(generator):
     case = CASES["person"]
-    text = "".join(generator.stream(case["request"], case["schema"], max_new_tokens=150))
-    assert text == generator.generate([case["request"]], case["schema"], max_new_tokens=150)[0].text
+    partials = list(generator.stream(case["request"], case["schema"], max_new_tokens=150))
+    assert partials[-1] == generator(case["request"], case["schema"], max_new_tokens=150)
+    assert partials[0] == {}
+    assert len(partials) > 5
+    for before, after in itertools.pairwise(partials):
+        assert list(after)[: len(before)] == list(before)
+    assert isinstance(list(generator.stream("x", Person, max_new_tokens=60))[-1], Person)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": 12', {}),
+        ('{"a": 12,', {"a": 12}),
+        ('{"a": "x1', {"a": "x1"}),
+        ('{"a": "x\\"1', {"a": 'x"1'}),
+        ("[1, -2.5", [1]),
+        ("[true, fal", [True]),
+        ('[{"b": []}, {"c', [{"b": []}, {}]),
+    ],
+)
+def test_partial_values(text, value):
+    assert partial_value(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "12", "-"])
+def test_no_partial_value_yet(text):
+    assert partial_value(text) is NOTHING
 
 
 def test_seeds_reproduce(generator):

@@ -143,8 +143,10 @@ def run_generate(args: argparse.Namespace) -> int:
         "seed": args.seed,
     }
     if args.stream:
-        for piece in generator.stream(args.prompt, schema, **options):
-            print(piece, end="", flush=True)
+        shown = 0
+        for step in generator.steps(args.prompt, schema, **options):
+            print(step.text[shown:], end="", flush=True)
+            shown = len(step.text)
         print()
         return GOOD
     (generation,) = generator.generate([args.prompt], schema, **options)

@@ -23,6 +23,8 @@ from maskwright.compiler import compile as compile_source
 from maskwright.errors import LimitError, MaskwrightError, VocabularyError
 from maskwright.frontends.python_types import is_schema, parse_output, python_type_to_schema
 from maskwright.limits import DEFAULT_LIMITS, Limits
+from maskwright.partial import NOTHING as _NOTHING
+from maskwright.partial import partial_value
 from maskwright.vocabulary import Vocabulary
 
 _COMPILED_LIMIT = 64
@@ -127,13 +129,21 @@ class Generator:
         """The values for several prompts, decoded together."""
         return [generation.value for generation in self.generate(prompts, output_type, **options)]
 
-    def stream(self, prompt: str, output_type: Any, **options: Any) -> Iterator[str]:
-        """The text of one output, piece by piece; a piece ends where a character does."""
-        sent = 0
+    def stream(self, prompt: str, output_type: Any, **options: Any) -> Iterator[Any]:
+        """One output while it grows: plain JSON data whenever it changed, at last the value of the type.
+
+        Members, items and strings appear as far as they are written; numbers and literals once they are
+        complete.  ``options``: see ``generate``.
+        """
+        shown: Any = _NOTHING
+        text = ""
         for step in self.steps(prompt, output_type, **options):
-            if len(step.text) > sent:
-                yield step.text[sent:]
-                sent = len(step.text)
+            text = step.text
+            partial = partial_value(text)
+            if partial is not _NOTHING and partial != shown:
+                shown = partial
+                yield partial
+        yield parse_output(output_type, text)
 
     def steps(self, prompt: str, output_type: Any, **options: Any) -> Iterator[Step]:
         """One output, seen after every token.  ``options``: see ``generate``."""
