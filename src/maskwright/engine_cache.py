@@ -1,8 +1,8 @@
 """One engine per vocabulary, and its disk cache.
 
 The trie of a vocabulary and the context-independent masks of lexemes that most grammars use are
-computed once and kept in a file named after the vocabulary's digest.  A file that cannot be
-read, or that another version wrote, is ignored and replaced.
+computed once and kept in a file.  Its name says what it was computed from: the vocabulary, the
+automata, and the compiled engine itself.  A file that cannot be read is ignored and replaced.
 
 Directory: ``$MASKWRIGHT_CACHE_DIR``, else ``$XDG_CACHE_HOME/maskwright``, else
 ``~/.cache/maskwright``; an empty ``MASKWRIGHT_CACHE_DIR`` turns the disk cache off.
@@ -18,10 +18,12 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from maskwright import _core
 from maskwright._core import Engine
+from maskwright.automata import Nfa
 from maskwright.grammar import Lexeme
 from maskwright.limits import DEFAULT_LIMITS
-from maskwright.lowering import lexeme_automaton
+from maskwright.lowering import add_nfa, lexeme_nfa
 from maskwright.vocabulary import Vocabulary
 
 _MAGIC = b"maskwright engine cache 2\n"
@@ -49,27 +51,33 @@ def cache_directory() -> Path | None:
 
 
 def _load_or_build(vocabulary: Vocabulary, common: list[Lexeme]) -> Engine:
+    automata = [(lexeme, lexeme_nfa(lexeme, DEFAULT_LIMITS)) for lexeme in common]
     directory = cache_directory()
     path = None
     if directory is not None:
-        content = hashlib.blake2b(
-            repr([(x.key, x.regular) for x in common]).encode(), digest_size=8
-        ).hexdigest()
-        path = directory / f"{vocabulary.digest}-{content}.bin"
+        path = directory / f"{vocabulary.digest}-{_content_digest(automata)}.bin"
         try:
-            return _load(path, vocabulary, common)
+            return _load(path, vocabulary, automata)
         except (OSError, ValueError, struct.error):
             pass
     engine = Engine(list(vocabulary.tokens), vocabulary.eos_ids)
     blobs = [*engine.dump_trie()]
-    for lexeme in common:
-        handle = lexeme_automaton(engine, lexeme, DEFAULT_LIMITS)
+    for lexeme, nfa in automata:
+        handle = add_nfa(engine, lexeme, nfa)
         if handle.explore(_EXPLORE_LIMIT) <= _EXPLORE_LIMIT:
             for state in engine.dump_masks(handle):
                 blobs.extend(state)
     if path is not None:
         _save(path, blobs)
     return engine
+
+
+def _content_digest(automata: list[tuple[Lexeme, Nfa]]) -> str:
+    # Masks of another build must never be taken over: the extension itself is part of the name.
+    digest = hashlib.blake2b(digest_size=8)
+    digest.update(Path(_core.__file__).read_bytes())
+    digest.update(repr([(lexeme.key, nfa) for lexeme, nfa in automata]).encode())
+    return digest.hexdigest()
 
 
 def _save(path: Path, blobs: list[bytes]) -> None:
@@ -87,12 +95,12 @@ def _save(path: Path, blobs: list[bytes]) -> None:
         return
 
 
-def _load(path: Path, vocabulary: Vocabulary, common: list[Lexeme]) -> Engine:
+def _load(path: Path, vocabulary: Vocabulary, automata: list[tuple[Lexeme, Nfa]]) -> Engine:
     blobs = _read_blobs(path.read_bytes())
     nodes, token_ids = itertools.islice(blobs, 2)
     engine = Engine(list(vocabulary.tokens), vocabulary.eos_ids, (nodes, token_ids))
-    for lexeme in common:
-        handle = lexeme_automaton(engine, lexeme, DEFAULT_LIMITS)
+    for lexeme, nfa in automata:
+        handle = add_nfa(engine, lexeme, nfa)
         states = handle.explore(_EXPLORE_LIMIT)
         if states <= _EXPLORE_LIMIT:
             masks = list(itertools.islice(blobs, 3 * states))

@@ -1,0 +1,88 @@
+"""The disk cache of engines: equal masks from a fresh and a loaded engine, and bad files ignored."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import maskwright as mw
+from maskwright import engine_cache
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"n": {"type": "number"}, "s": {"type": "string"}},
+    "required": ["n"],
+}
+TEXTS = ['{"n": -12.5e3, "s": "x\\u00e9y\\n"}', '{\n  "n": 0.001\n}', '{"n":1,"s":"","t":[true,null]}']
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("MASKWRIGHT_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def vocabulary() -> mw.Vocabulary:
+    pieces = [bytes([i]) for i in range(256)]
+    pieces += [
+        p.encode() for p in ('": ', '", "', "12", ".5", "é", "\n  ", '{"', "e3", "00", '":', "},", "}")
+    ]
+    return mw.Vocabulary.from_bytes([*pieces, None], eos_ids=[len(pieces)])
+
+
+def masks(vocab: mw.Vocabulary) -> list[np.ndarray]:
+    found = []
+    for text in TEXTS:
+        json.loads(text)
+        matcher = mw.compile_json_schema(SCHEMA, vocab).matcher()
+        for byte in text.encode():
+            mask = mw.allocate_token_bitmask(1, vocab.size)
+            matcher.fill_next_token_bitmask(mask)
+            found.append(mask)
+            assert matcher.accept_token(byte)
+    return found
+
+
+def same(a: list[np.ndarray], b: list[np.ndarray]) -> bool:
+    return len(a) == len(b) and all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+def test_loaded_masks_equal_computed_ones(cache, monkeypatch):
+    computed = masks(vocabulary())
+    (file,) = cache.glob("*.bin")
+    monkeypatch.setattr(engine_cache, "_save", lambda path, blobs: pytest.fail("the cache was not used"))
+    assert same(masks(vocabulary()), computed)
+    assert file.stat().st_size > 1000
+
+
+@pytest.mark.parametrize("damage", [b"", b"maskwright engine cache 2\n", b"something else", None])
+def test_a_damaged_file_is_replaced(damage, cache):
+    computed = masks(vocabulary())
+    (file,) = cache.glob("*.bin")
+    good = file.read_bytes()
+    file.write_bytes(good[: len(good) // 2] if damage is None else damage)
+    assert same(masks(vocabulary()), computed)
+    assert file.read_bytes() == good
+
+
+def test_another_build_does_not_share_the_file(cache, monkeypatch, tmp_path):
+    masks(vocabulary())
+    other = tmp_path / "other.so"
+    other.write_bytes(b"another engine")
+    monkeypatch.setattr(engine_cache._core, "__file__", str(other))
+    masks(vocabulary())
+    assert len(list(cache.glob("*.bin"))) == 2
+
+
+def test_an_empty_setting_turns_the_cache_off(monkeypatch):
+    monkeypatch.setenv("MASKWRIGHT_CACHE_DIR", "")
+    assert engine_cache.cache_directory() is None
+    assert masks(vocabulary())
+
+
+def test_a_directory_that_cannot_be_written_is_no_error(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MASKWRIGHT_CACHE_DIR", str(tmp_path / "file" / "below"))
+    assert masks(vocabulary())
