@@ -222,8 +222,10 @@ cdef LexState* lex_next_items(LexState* state, uint8_t byte) noexcept nogil:
 # --- both kinds -----------------------------------------------------------------------------
 
 cdef inline LexState* lex_next(LexState* state, uint8_t byte) noexcept nogil:
+    cdef LexState* known
     if state.automaton.kind == KIND_NFA:
-        return lex_next_items(state, byte)
+        known = state.next[state.automaton.byte_class[byte]]
+        return known if known != NULL else lex_next_items(state, byte)
     return key_next(state, byte)
 
 

@@ -64,30 +64,35 @@ cdef void lexmask_finish(LexMask* mask, vector[int32_t]& inside, size_t words) n
 
 
 cdef void lexmask_walk(LexMask* mask, LexState* start, const Trie* trie, size_t words) noexcept nogil:
+    # The hot loop of a new lexer state: up to every node of the trie.
+    cdef const TrieNode* nodes = trie.nodes.data()
     cdef vector[LexState*] path
     cdef vector[int32_t] inside
-    cdef uint32_t node = 1, last = trie.nodes[0].end
-    cdef int32_t depth, t
+    cdef uint32_t node = 1, last = nodes[0].end
+    cdef size_t depth
+    cdef int32_t t
     cdef LexState* parent
     cdef LexState* state
     cdef Crossing crossing
-    path.push_back(start)
+    path.resize(64, NULL)
+    path[0] = start
     while node < last:
-        depth = trie.nodes[node].depth
-        path.resize(<size_t>depth)
+        depth = nodes[node].depth
+        if depth >= path.size():
+            path.resize(2 * depth, NULL)
         parent = path[depth - 1]
-        state = lex_next(parent, trie.nodes[node].byte)
+        state = lex_next(parent, nodes[node].byte)
         if parent.tag != NO_TAG and depth > 1:
             crossing.tag = parent.tag
-            crossing.byte = trie.nodes[node].byte
+            crossing.byte = nodes[node].byte
             crossing.node = node
             mask.crossing.push_back(crossing)
         if state == LEX_DEAD:
-            node = trie.nodes[node].end
+            node = nodes[node].end
             continue
-        for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
+        for t in range(nodes[node].token, nodes[node + 1].token):
             inside.push_back(trie.tokens[t])
-        path.push_back(state)
+        path[depth] = state
         node += 1
     lexmask_finish(mask, inside, words)
 
