@@ -109,6 +109,8 @@ def test_streamed_objects_grow_into_the_value(generator):
     for before, after in itertools.pairwise(partials):
         assert list(after)[: len(before)] == list(before)
     assert isinstance(list(generator.stream("x", Person, max_new_tokens=60))[-1], Person)
+    colour = mw.JsonSchema({"enum": ["red"]})
+    assert list(generator.stream("x", colour, max_new_tokens=20))[-1] == "red"
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,13 @@ def test_schema_text_and_dict_compile_alike(vocabulary):
         assert not accepts(mw.compile_json_schema(source, vocabulary), "[0.09]")
 
 
+def test_a_required_name_that_cannot_be_written_rules_its_branch_out(vocabulary):
+    branch = {"type": "object", "required": ["\ud800"]}
+    compiled = mw.compile_json_schema({"anyOf": [{"type": "integer"}, branch]}, vocabulary)
+    assert accepts(compiled, "3")
+    assert not accepts(compiled, "{}")
+
+
 def test_compact_whitespace(vocabulary):
     compiled = mw.compile_json_schema({"type": "array"}, vocabulary, whitespace="compact")
     assert accepts(compiled, '[1,{"a":[]}]')

@@ -143,7 +143,7 @@ class Generator:
             if partial is not _NOTHING and partial != shown:
                 shown = partial
                 yield partial
-        yield parse_output(output_type, text)
+        yield parse_output(_data_type(output_type), text)
 
     def steps(self, prompt: str, output_type: Any, **options: Any) -> Iterator[Step]:
         """One output, seen after every token.  ``options``: see ``generate``."""

@@ -26,7 +26,7 @@ from maskwright.regular import NOTHING
 
 
 def prune(grammar: Grammar) -> Grammar:
-    """A grammar for the same language in which every rule is productive or unreferenced.
+    """A grammar for the same language in which every rule is productive, or empty and unreferenced.
 
     Raises ``UnsatisfiableError`` when the language is empty.
     """
@@ -38,7 +38,10 @@ def prune(grammar: Grammar) -> Grammar:
         )
     if all(good):
         return grammar
-    return Grammar([_prune_body(body, good) for body in grammar.rules], grammar.names, grammar.start)
+    rules: list[Body | None] = [
+        _prune_body(body, good) if good[i] else FAIL for i, body in enumerate(grammar.rules)
+    ]
+    return Grammar(rules, grammar.names, grammar.start)
 
 
 def _productive_rules(grammar: Grammar) -> list[bool]:
