@@ -32,9 +32,7 @@ from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
-from maskwright.errors import (
-    BitmaskError, GrammarError, LimitError, UnsatisfiableError, VocabularyError,
-)
+from maskwright.errors import BitmaskError, LimitError, UnsatisfiableError, VocabularyError
 
 include "trie.pxi"
 include "lexer.pxi"

@@ -1,15 +1,5 @@
 # A vocabulary's trie and the automata that grammars share.
 
-cdef cbool epsilons_count(Automaton* automaton) noexcept nogil:
-    # Whether some epsilon enters or leaves a counted loop.
-    cdef size_t i, j
-    for i in range(automaton.epsilons.size()):
-        for j in range(automaton.epsilons[i].size()):
-            if automaton.epsilons[i][j].op != EPSILON_PLAIN:
-                return True
-    return False
-
-
 cdef void mark_loops(Automaton* automaton) noexcept nogil:
     # in_loop: everything between entering a loop and leaving it.
     cdef vector[int32_t] work
@@ -139,12 +129,13 @@ cdef class Engine:
     def add_automaton(self, key, int32_t n_states, int32_t start, list edges, list epsilons,
                       list loops, list accepts):
         """Register an NFA (see ``maskwright.automata.Nfa``) under a content key."""
-        cdef AutomatonHandle handle = self.build_nfa(n_states, start, edges, epsilons, loops, accepts)
+        cdef AutomatonHandle handle = self.build_nfa(
+            n_states, start, edges, epsilons, loops, accepts, False)
         self.automata[key] = handle
         return handle
 
     cdef AutomatonHandle build_nfa(self, int32_t n_states, int32_t start, list edges, list epsilons,
-                                   list loops, list accepts):
+                                   list loops, list accepts, cbool is_free):
         cdef AutomatonHandle handle = self.new_automaton(KIND_NFA)
         cdef AutomatonHandle free
         cdef Automaton* a = handle.automaton
@@ -181,25 +172,22 @@ cdef class Engine:
             if cut[byte]:
                 a.class_byte.push_back(<uint8_t>byte)
             a.byte_class.push_back(<uint8_t>(a.class_byte.size() - 1))
-        if loops:
+        a.is_free = is_free
+        if is_free:
+            mark_loops(a)
+        elif loops:
             # Automata that differ in their bounds only share one free automaton.
             key = ("free", n_states, start, tuple(edges), tuple(epsilons), tuple(accepts))
             free = self.automata.get(key)
             if free is None:
-                free = self.build_nfa(n_states, start, edges, epsilons, [], accepts)
-                free.automaton.is_free = True
-                mark_loops(free.automaton)
-                items.push_back((<uint64_t>start) << 32)
-                free.automaton.start = lex_intern_items(free.automaton, items, NULL)
+                free = self.build_nfa(n_states, start, edges, epsilons, [], accepts, True)
                 self.automata[key] = free
             handle.base = free
             a.free = free.automaton
             a.in_loop = free.automaton.in_loop
             free_start = free.automaton.start
-            items.clear()
         items.push_back((<uint64_t>start) << 32)
-        if not epsilons_count(a) or loops:
-            a.start = lex_intern_items(a, items, free_start)
+        a.start = lex_intern_items(a, items, free_start)
         return handle
 
     def add_keyset(self, list names, list tags, int32_t other_tag, AutomatonHandle base):

@@ -232,12 +232,7 @@ cdef inline LexState* lex_next(LexState* state, uint8_t byte) noexcept nogil:
 cdef void lex_fill_first(LexState* state) noexcept nogil:
     # Which bytes lead on.
     cdef int32_t byte
-    cdef size_t c
-    cdef cbool alive
     memset(state.first, 0, 32)
-    if state.automaton.kind == KIND_NFA:
-        for c in range(state.automaton.class_byte.size()):
-            lex_next_items(state, state.automaton.class_byte[c])
     for byte in range(256):
         if lex_next(state, <uint8_t>byte) != LEX_DEAD:
             bits_set(state.first, <uint8_t>byte)

@@ -103,7 +103,7 @@ def _schema_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_check(args: argparse.Namespace) -> int:
-    from maskwright.cli_check import check_instance, check_schema, render
+    from maskwright.cli_check import check_instance, check_schema, compile_for_bytes, render
 
     if [*args.schema, *args.instance].count("-") > 1:
         raise UsageError("standard input ('-') can be read only once")
@@ -115,9 +115,10 @@ def run_check(args: argparse.Namespace) -> int:
         text = read_source(path)
         report = check_schema(text, args)
         findings.extend((path, finding) for finding in report.findings)
-        if report.ok:
+        if report.ok and instances:
+            compiled = compile_for_bytes(text, args)
             for instance, data in instances:
-                findings.extend((instance, finding) for finding in check_instance(text, data, args))
+                findings.extend((instance, finding) for finding in check_instance(compiled, data))
     print(render(findings, args), end="")
     return FINDINGS if any(finding.severity == "error" for _, finding in findings) else GOOD
 

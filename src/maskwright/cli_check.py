@@ -48,12 +48,12 @@ def compile_for_bytes(text: str, args: argparse.Namespace) -> CompiledGrammar:
     return compile_json_schema(text, vocabulary, whitespace=args.whitespace, formats=args.formats)
 
 
-def check_instance(schema: str, text: str, args: argparse.Namespace) -> list[Finding]:
+def check_instance(compiled: CompiledGrammar, text: str) -> list[Finding]:
     """Where a text leaves the schema's language, or how an unfinished one could end.
 
     White space at the end of the file is no part of the text.
     """
-    matcher = compile_for_bytes(schema, args).matcher()
+    matcher = compiled.matcher()
     data = text.rstrip(" \t\r\n").encode()
     read = matcher.longest_prefix(data)
     matcher.accept_bytes(data[:read])

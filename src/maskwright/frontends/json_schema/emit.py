@@ -32,7 +32,7 @@ from maskwright.frontends.json_schema.lexemes import (
 )
 from maskwright.frontends.json_schema.normalize import Normalizer
 from maskwright.frontends.json_schema.numbers import integer_bounds, integer_language, number_language
-from maskwright.frontends.json_schema.strings import string_term
+from maskwright.frontends.json_schema.strings import is_text, string_term
 from maskwright.grammar import (
     FAIL,
     Choice,
@@ -158,12 +158,12 @@ class Emitter:
             declared.setdefault(name, group.additional)
         required = frozenset(group.required)
         members = tuple(
-            Member(name, self.rule(value) if _is_text(name) else None, name in required)
+            Member(name, self.rule(value) if is_text(name) else None, name in required)
             for name, value in declared.items()
         )
         marks = self.marks
         record = Record(
-            tuple(m for m in members if m.required or _is_text(m.name)),
+            tuple(m for m in members if m.required or is_text(m.name)),
             STRING,
             self.rule(group.additional),
             marks.open_object,
@@ -205,8 +205,3 @@ def _number_texts(value: Decimal) -> list[str]:
     if abs(value.adjusted()) > 6:
         texts.append(str(value).lower())
     return texts
-
-
-def _is_text(name: str) -> bool:
-    # A lone surrogate cannot be written in UTF-8.
-    return not any("\ud800" <= c <= "\udfff" for c in name)

@@ -59,9 +59,16 @@ def _language(languages: list[Regular], group: StringGroup, limits: Limits) -> R
     return language
 
 
+def is_text(value: str) -> bool:
+    """Whether a string can be written in UTF-8: a lone surrogate cannot."""
+    return not any("\ud800" <= c <= "\udfff" for c in value)
+
+
 def _fits(value: str, group: StringGroup, languages: list[Regular]) -> bool:
-    if any("\ud800" <= c <= "\udfff" for c in value):
-        return False
-    if len(value) < group.min_length or (group.max_length is not None and len(value) > group.max_length):
+    if (
+        not is_text(value)
+        or len(value) < group.min_length
+        or (group.max_length is not None and len(value) > group.max_length)
+    ):
         return False
     return all(matches(language, value) for language in languages)
