@@ -6,10 +6,13 @@
 One extension module, read in data-flow order:
 
     trie.pxi     the vocabulary as a prefix tree in depth-first order
-    lexer.pxi    lexemes: lazily determinised automata, and sets of quoted keys
+    index.pxi    the same by character; slices: tokens over a set of characters
+    codes.pxi    lexemes: lazily determinised automata over code points
+    lexer.pxi    lexer states
+    spelling.pxi how code points are spelled as bytes (UTF-8, quoted strings)
     keyset.pxi   sets of quoted keys, as lexemes
     lexmask.pxi  what a lexer state alone says about every token (context-independent)
-    counted.pxi  the same for lexer states inside a counted repetition
+    home.pxi     the same from slices, for states that loop on many characters
     parser.pxi   rules: what each place inside a rule waits for
     stacks.pxi   interned stacks and parser states
     masks.pxi    interned matcher states and their masks (context-dependent tokens)
@@ -18,7 +21,7 @@ One extension module, read in data-flow order:
     engine.pxi   the Python class of a vocabulary
     matcher.pxi  the Python classes of a grammar and of a sequence
 
-Functions carry the prefix of their part (trie_, lex_, lexmask_, parse_, mask_), and a part calls
+Functions carry the prefix of their part (trie_, code_, lex_, lexmask_, parse_, mask_), and a part calls
 only those above it.  Everything a text can reach is interned and immutable once published.
 """
 
@@ -35,10 +38,13 @@ from libcpp.vector cimport vector
 from maskwright.errors import BitmaskError, LimitError, UnsatisfiableError, VocabularyError
 
 include "trie.pxi"
+include "codes.pxi"
+include "index.pxi"
 include "lexer.pxi"
+include "spelling.pxi"
 include "keyset.pxi"
 include "lexmask.pxi"
-include "counted.pxi"
+include "home.pxi"
 include "parser.pxi"
 include "stacks.pxi"
 include "masks.pxi"

@@ -1,86 +1,54 @@
-# A vocabulary's trie and the automata that grammars share.
+# A vocabulary's tokens, and the automata that grammars share.
 
-cdef void mark_loops(Automaton* automaton) noexcept nogil:
-    # in_loop: everything between entering a loop and leaving it.
-    cdef vector[int32_t] work
-    cdef size_t i, j
-    cdef int32_t q, loop
-    automaton.in_loop.assign(automaton.edges.size(), 0)
-    for i in range(automaton.epsilons.size()):
-        for j in range(automaton.epsilons[i].size()):
-            if automaton.epsilons[i][j].op != EPSILON_ENTER:
-                continue
-            loop = automaton.epsilons[i][j].loop + 1
-            work.push_back(automaton.epsilons[i][j].target)
-            while not work.empty():
-                q = work.back()
-                work.pop_back()
-                if automaton.in_loop[q] != 0 or q == <int32_t>i:
-                    continue
-                automaton.in_loop[q] = loop
-                mark_neighbours(automaton, q, work)
+from collections import OrderedDict
+from weakref import WeakValueDictionary
+
+cdef enum:
+    RECENT_AUTOMATA = 2048         # kept though no grammar uses them
 
 
-cdef void mark_neighbours(Automaton* automaton, int32_t q, vector[int32_t]& work) noexcept nogil:
-    cdef size_t i
-    for i in range(automaton.edges[q].size()):
-        work.push_back(automaton.edges[q][i].target)
-    for i in range(automaton.epsilons[q].size()):
-        if automaton.epsilons[q][i].op == EPSILON_PLAIN:
-            work.push_back(automaton.epsilons[q][i].target)
-
-
-cdef class AutomatonHandle:
-    """A lexeme's automaton; keeps the C++ object alive."""
-
-    cdef Automaton* automaton
-    cdef object base
-
-    def __dealloc__(self):
-        if self.automaton != NULL:
-            lex_free(self.automaton)
-
-    def explore(self, int32_t limit):
-        """Determinise all states (at most ``limit``), breadth first; the number of states."""
-        cdef size_t at = 0
-        while at < self.automaton.states.size() and <int32_t>self.automaton.states.size() <= limit:
-            lex_first(self.automaton.states[at])
-            at += 1
-        return self.automaton.states.size()
-
-
-cdef class Engine:
-    """A vocabulary's token trie, and automata by content key.
-
-    ``tokens``: bytes of each id, empty for ids that no text produces.
-    """
+cdef class TokenIndex:
+    """The C++ side of a vocabulary; outlives everything that was computed from it."""
 
     cdef Trie trie
-    cdef size_t words
-    cdef readonly int vocab_size
-    cdef readonly tuple eos_ids
-    cdef list tokens
-    cdef dict automata
-    cdef int32_t next_uid
-    cdef int64_t largest           # most states of any automaton
-    cdef size_t longest            # token, in bytes
+    cdef Index* index
+    cdef vector[uint8_t] data      # token bytes, one token after another
+    cdef vector[int64_t] starts    # by id: where they begin
 
-    def __init__(self, list tokens, tuple eos_ids, trie_arrays=None):
-        self.vocab_size = len(tokens)
-        self.words = (len(tokens) + 31) // 32
-        self.longest = max(map(len, tokens), default=0)
-        self.eos_ids = eos_ids
-        self.tokens = tokens
-        self.automata = {}
+    def __cinit__(self):
+        self.index = NULL
+
+    def __dealloc__(self):
+        if self.index != NULL:
+            index_free(self.index)
+
+    cdef int build(self, list tokens, trie_arrays) except -1:
+        cdef bytes data = b"".join(tokens)
+        cdef bytes nodes, ids
+        cdef int64_t at = 0
+        for token in tokens:
+            self.starts.push_back(at)
+            at += len(token)
+        self.starts.push_back(at)
+        self.data.resize(len(data))
+        memcpy(self.data.data(), <const char*>data, len(data))
         if trie_arrays is None:
-            self._build_trie()
+            self.build_trie(tokens)
         else:
-            self._load_trie(*trie_arrays)
+            nodes, ids = trie_arrays
+            self.trie.nodes.resize(len(nodes) // sizeof(TrieNode))
+            memcpy(self.trie.nodes.data(), <const char*>nodes, len(nodes))
+            self.trie.tokens.resize(len(ids) // sizeof(int32_t))
+            memcpy(self.trie.tokens.data(), <const char*>ids, len(ids))
+        self.index = new Index()
+        with nogil:
+            index_build(self.index, &self.trie, (self.starts.size() + 30) // 32)
+        return 0
 
-    def _build_trie(self):
-        cdef list order = [i for i, token in enumerate(self.tokens) if token]
-        order.sort(key=self.tokens.__getitem__)
-        cdef list ordered = [self.tokens[i] for i in order]
+    cdef int build_trie(self, list tokens) except -1:
+        cdef list order = [i for i, token in enumerate(tokens) if token]
+        order.sort(key=tokens.__getitem__)
+        cdef list ordered = [tokens[i] for i in order]
         cdef bytes data = b"".join(ordered)
         cdef vector[int64_t] starts
         cdef vector[int32_t] ids
@@ -93,101 +61,158 @@ cdef class Engine:
             ids.push_back(i)
         trie_build(&self.trie, <const uint8_t*><const char*>data, starts.data(), ids.data(),
                    <int64_t>ids.size())
+        return 0
 
-    def _load_trie(self, bytes nodes, bytes token_ids):
-        self.trie.nodes.resize(len(nodes) // sizeof(TrieNode))
-        memcpy(self.trie.nodes.data(), <const char*>nodes, len(nodes))
-        self.trie.tokens.resize(len(token_ids) // sizeof(int32_t))
-        memcpy(self.trie.tokens.data(), <const char*>token_ids, len(token_ids))
+
+cdef class MaskTableHandle:
+    """Masks that counted automata share."""
+
+    cdef MaskTable* table
+    cdef TokenIndex owner
+    cdef object __weakref__
+
+    def __cinit__(self):
+        self.table = new MaskTable()
+
+    def __dealloc__(self):
+        masktable_clear(self.table)
+        del self.table
+
+
+cdef class AutomatonHandle:
+    """A lexeme's automaton; keeps the C++ object alive."""
+
+    cdef Automaton* automaton
+    cdef TokenIndex owner
+    cdef object base               # of a keyset: the handle of the automaton for other keys
+    cdef MaskTableHandle counted
+    cdef object __weakref__
+
+    def __dealloc__(self):
+        if self.automaton != NULL:
+            lex_free(self.automaton)
+
+
+cdef int read_code_points(CodeAutomaton* codes, int32_t n_states, list sets, list edges, list epsilons,
+                          list loops, list accepts) except -1:
+    # Fill an automaton from the lists of ``maskwright.automata.Nfa``.
+    cdef vector[vector[CodeRange]] ranges
+    cdef CodeRange span
+    cdef CodeEdge edge
+    cdef NfaEpsilon epsilon
+    cdef int32_t src, low, high, target
+    cdef size_t i
+    ranges.resize(len(sets))
+    for i in range(ranges.size()):
+        for span.low, span.high in sets[i]:
+            ranges[i].push_back(span)
+    codes_classify(codes, ranges)
+    codes.edges.resize(n_states)
+    codes.epsilons.resize(n_states)
+    codes.accept.resize(n_states, NO_TAG)
+    for src, edge.set, edge.target in edges:
+        codes.edges[src].push_back(edge)
+    for src, epsilon.target, epsilon.op, epsilon.loop in epsilons:
+        codes.epsilons[src].push_back(epsilon)
+    for low, high in loops:
+        codes.loop_min.push_back(low)
+        codes.loop_max.push_back(high)
+    for src, target in accepts:
+        codes.accept[src] = target
+    return 0
+
+
+cdef class Engine:
+    """A vocabulary's token trie, and automata by content key.
+
+    ``tokens``: bytes of each id, empty for ids that no text produces.  ``home_least``: trie nodes that a
+    slice must spare to be used; 0 uses slices wherever they are sound.
+    """
+
+    cdef TokenIndex owner
+    cdef readonly int vocab_size
+    cdef readonly tuple eos_ids
+    cdef object automata           # by content key, as long as a grammar uses them
+    cdef object tables             # masks of counted automata, by content without bounds
+    cdef object recent             # automata used last
+    cdef int32_t next_uid
+    cdef int64_t largest           # most states of any automaton
+    cdef size_t longest            # token, in bytes
+
+    def __init__(self, list tokens, tuple eos_ids, trie_arrays=None, int32_t home_least=2048):
+        self.vocab_size = len(tokens)
+        self.longest = max(map(len, tokens), default=0)
+        self.eos_ids = eos_ids
+        self.automata = WeakValueDictionary()
+        self.tables = WeakValueDictionary()
+        self.recent = OrderedDict()
+        self.owner = TokenIndex()
+        self.owner.build(tokens, trie_arrays)
+        self.owner.index.home_least = home_least
 
     def dump_trie(self):
         """The trie as two byte strings, for ``trie_arrays``."""
-        return ((<const char*>self.trie.nodes.data())[:self.trie.nodes.size() * sizeof(TrieNode)],
-                (<const char*>self.trie.tokens.data())[:self.trie.tokens.size() * sizeof(int32_t)])
+        cdef Trie* trie = &self.owner.trie
+        return ((<const char*>trie.nodes.data())[:trie.nodes.size() * sizeof(TrieNode)],
+                (<const char*>trie.tokens.data())[:trie.tokens.size() * sizeof(int32_t)])
 
     @property
-    def trie_nodes(self):
-        return self.trie.nodes.size()
+    def cached_bytes(self):
+        """Bytes of masks, slices and residual tries, of all grammars on this vocabulary."""
+        return self.owner.index.bytes
 
     cdef AutomatonHandle new_automaton(self, int32_t kind):
         cdef AutomatonHandle handle = AutomatonHandle()
+        handle.owner = self.owner
         handle.automaton = new Automaton()
         handle.automaton.kind = kind
         handle.automaton.uid = self.next_uid
         handle.automaton.largest = &self.largest
         handle.automaton.base = NULL
-        handle.automaton.free = NULL
-        handle.automaton.is_free = False
+        handle.automaton.codes = NULL
+        handle.automaton.counted = NULL
         handle.automaton.start = LEX_DEAD
         self.next_uid += 1
         return handle
 
     def get_automaton(self, key):
         """The automaton registered under ``key``, or None."""
-        return self.automata.get(key)
-
-    def add_automaton(self, key, int32_t n_states, int32_t start, list edges, list epsilons,
-                      list loops, list accepts):
-        """Register an NFA (see ``maskwright.automata.Nfa``) under a content key."""
-        cdef AutomatonHandle handle = self.build_nfa(
-            n_states, start, edges, epsilons, loops, accepts, False)
-        self.automata[key] = handle
+        handle = self.automata.get(key)
+        if handle is not None:
+            self.remember(key, handle)
         return handle
 
-    cdef AutomatonHandle build_nfa(self, int32_t n_states, int32_t start, list edges, list epsilons,
-                                   list loops, list accepts, cbool is_free):
-        cdef AutomatonHandle handle = self.new_automaton(KIND_NFA)
-        cdef AutomatonHandle free
+    cdef int remember(self, key, handle) except -1:
+        self.recent[key] = handle
+        self.recent.move_to_end(key)
+        if len(self.recent) > RECENT_AUTOMATA:
+            self.recent.popitem(last=False)
+        return 0
+
+    def add_automaton(self, key, int32_t n_states, int32_t start, list sets, list edges, list epsilons,
+                      list loops, list accepts, bint quoted):
+        """Register an NFA (see ``maskwright.automata.Nfa``) under a content key; ``quoted``: its texts are
+        spelled as quoted strings, not as plain UTF-8."""
+        cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
         cdef Automaton* a = handle.automaton
-        cdef NfaEdge edge
-        cdef NfaEpsilon epsilon
         cdef vector[uint64_t] items
-        cdef LexState* free_start = NULL
-        cdef bint[257] cut
-        cdef int32_t src, low, high, target, op, loop, byte
-        a.edges.resize(n_states)
-        a.epsilons.resize(n_states)
-        a.accept.resize(n_states, NO_TAG)
-        for byte in range(257):
-            cut[byte] = False
-        for src, low, high, target in edges:
-            edge.low = <uint8_t>low
-            edge.high = <uint8_t>high
-            edge.target = target
-            a.edges[src].push_back(edge)
-            cut[low] = True
-            cut[high + 1] = True
-        for src, target, op, loop in epsilons:
-            epsilon.target = target
-            epsilon.op = op
-            epsilon.loop = loop
-            a.epsilons[src].push_back(epsilon)
-        for low, high in loops:
-            a.loop_min.push_back(low)
-            a.loop_max.push_back(high)
-        for src, target in accepts:
-            a.accept[src] = target
-        cut[0] = True
-        for byte in range(256):
-            if cut[byte]:
-                a.class_byte.push_back(<uint8_t>byte)
-            a.byte_class.push_back(<uint8_t>(a.class_byte.size() - 1))
-        a.is_free = is_free
-        if is_free:
-            mark_loops(a)
-        elif loops:
-            # Automata that differ in their bounds only share one free automaton.
-            key = ("free", n_states, start, tuple(edges), tuple(epsilons), tuple(accepts))
-            free = self.automata.get(key)
-            if free is None:
-                free = self.build_nfa(n_states, start, edges, epsilons, [], accepts, True)
-                self.automata[key] = free
-            handle.base = free
-            a.free = free.automaton
-            a.in_loop = free.automaton.in_loop
-            free_start = free.automaton.start
+        a.codes = new CodeAutomaton()
+        a.spelling = SPELLING_QUOTED if quoted else SPELLING_UTF8
+        read_code_points(a.codes, n_states, sets, edges, epsilons, loops, accepts)
+        text_byte_classes(a)
+        if loops:
+            content = (quoted, n_states, start, tuple(sets), tuple(edges), tuple(epsilons), tuple(accepts))
+            handle.counted = self.tables.get(content)
+            if handle.counted is None:
+                handle.counted = MaskTableHandle()
+                handle.counted.owner = self.owner
+                self.tables[content] = handle.counted
+            a.counted = handle.counted.table
         items.push_back((<uint64_t>start) << 32)
-        a.start = lex_intern_items(a, items, free_start)
+        a.codes.start = code_intern(a.codes, items)
+        a.start = text_state(a, a.codes.start, FORM_OUTSIDE if quoted else FORM_TEXT, 0, 0)
+        self.automata[key] = handle
+        self.remember(key, handle)
         return handle
 
     def add_keyset(self, list names, list tags, int32_t other_tag, AutomatonHandle base):
@@ -206,41 +231,6 @@ cdef class Engine:
         a.start = key_start(a, 0, <int32_t>0x7FFFFFFF, base is not None)
         return handle
 
-    def dump_masks(self, AutomatonHandle handle):
-        """The context-independent masks of an explored automaton, as one byte string a state."""
-        cdef LexState* state
-        cdef LexMask* mask
-        cdef size_t i
-        out = []
-        for i in range(handle.automaton.states.size()):
-            state = handle.automaton.states[i]
-            mask = lexmask_get(state, &self.trie, self.words)
-            out.append((
-                (<const char*>mask.bits.data())[:mask.bits.size() * 4],
-                (<const char*>mask.inside.data())[:mask.inside.size() * 4],
-                (<const char*>mask.crossing.data())[:mask.crossing.size() * sizeof(Crossing)],
-            ))
-        return out
-
-    def load_masks(self, AutomatonHandle handle, list dumped):
-        """Take over what ``dump_masks`` of the same automaton on the same vocabulary gave."""
-        cdef LexMask* mask
-        cdef size_t i
-        cdef bytes bits, inside, crossing
-        if len(dumped) != <int64_t>handle.automaton.states.size():
-            raise VocabularyError("cached masks do not belong to this automaton; delete the cache file")
-        for i in range(handle.automaton.states.size()):
-            bits, inside, crossing = dumped[i]
-            mask = new LexMask()
-            mask.ref = NULL
-            mask.bits.resize(len(bits) // 4)
-            memcpy(mask.bits.data(), <const char*>bits, len(bits))
-            mask.inside.resize(len(inside) // 4)
-            memcpy(mask.inside.data(), <const char*>inside, len(inside))
-            mask.crossing.resize(len(crossing) // sizeof(Crossing))
-            memcpy(mask.crossing.data(), <const char*>crossing, len(crossing))
-            handle.automaton.states[i].mask = mask
-
     def segment(self, bytes data):
         """Ids of the fewest tokens that spell ``data``; VocabularyError when none do."""
         cdef const uint8_t* text = <const uint8_t*><const char*>data
@@ -255,13 +245,13 @@ cdef class Engine:
         for i in range(n - 1, -1, -1):
             node = 0
             for j in range(i, n):
-                node = trie_child(&self.trie, node, text[j])
+                node = trie_child(&self.owner.trie, node, text[j])
                 if node == 0:
                     break
-                if (self.trie.nodes[node].token < self.trie.nodes[node + 1].token and count[j + 1] >= 0
+                if (self.owner.trie.nodes[node].token < self.owner.trie.nodes[node + 1].token and count[j + 1] >= 0
                         and (count[i] < 0 or count[j + 1] + 1 <= count[i])):
                     count[i] = count[j + 1] + 1
-                    token[i] = self.trie.tokens[self.trie.nodes[node].token]
+                    token[i] = self.owner.trie.tokens[self.owner.trie.nodes[node].token]
                     step[i] = j + 1 - i
         if count[0] < 0:
             raise VocabularyError(f"no sequence of tokens spells {data!r}: the vocabulary lacks a byte")

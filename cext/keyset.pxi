@@ -118,7 +118,7 @@ cdef int32_t key_code_point(const string& name, size_t at) noexcept nogil:
         if c == 117:
             value = 0
             for i in range(at + 2, at + 6):
-                value = value * 16 + key_hex(<uint8_t>name[i])
+                value = value * 16 + hex_digit(<uint8_t>name[i])
             return value
         return c
     if c < 0x80:
@@ -129,16 +129,6 @@ cdef int32_t key_code_point(const string& name, size_t at) noexcept nogil:
         return ((c & 15) << 12) | ((<uint8_t>name[at + 1] & 63) << 6) | (<uint8_t>name[at + 2] & 63)
     return (((c & 7) << 18) | ((<uint8_t>name[at + 1] & 63) << 12)
             | ((<uint8_t>name[at + 2] & 63) << 6) | (<uint8_t>name[at + 3] & 63))
-
-
-cdef int32_t key_hex(uint8_t byte) noexcept nogil:
-    if 48 <= byte <= 57:
-        return byte - 48
-    if 97 <= byte <= 102:
-        return byte - 87
-    if 65 <= byte <= 70:
-        return byte - 55
-    return -1
 
 
 cdef cbool key_escape_fits(int32_t c, int32_t escape, uint32_t value) noexcept nogil:
@@ -217,19 +207,8 @@ cdef cbool key_read_escape(const Automaton* keys, KeyPosition* at, uint8_t byte)
             at.escape = 2
             at.value = 0
             return True
-        if byte == QUOTE or byte == BACKSLASH or byte == 47:
-            c = byte
-        elif byte == 98:
-            c = 8
-        elif byte == 102:
-            c = 12
-        elif byte == 110:
-            c = 10
-        elif byte == 114:
-            c = 13
-        elif byte == 116:
-            c = 9
-        else:
+        c = short_escape(byte)
+        if c < 0:
             return False
         key_read_code_point(keys, at, c)
         return True
@@ -240,7 +219,7 @@ cdef cbool key_read_escape(const Automaton* keys, KeyPosition* at, uint8_t byte)
     if at.escape == 7:
         at.escape = 8
         return byte == 117
-    digit = key_hex(byte)
+    digit = hex_digit(byte)
     if digit < 0:
         return False
     if at.escape <= 5:

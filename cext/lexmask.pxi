@@ -5,8 +5,9 @@
 # what may follow.  Crossing tokens are found as trie nodes behind an accepting state, grouped
 # by first byte, and each group is merged into one residual trie when it is first needed.
 #
-# A keyset that allows other keys is nearly its base automaton: it refers to the base's mask and
-# lists the trie nodes where a name has been completed (overrides).
+# Both are found by a walk of the trie along the automaton; home.pxi knows when a slice of the
+# vocabulary spares most of it.  A keyset that allows other keys is nearly its base automaton: it
+# refers to the base's mask and lists the trie nodes where a name has been completed (overrides).
 
 cdef struct Crossing:
     int32_t tag        # what the lexeme accepted
@@ -24,12 +25,19 @@ cdef struct ResidualView:
     int32_t depth      # of the parent of `first`
 
 cdef cppclass LexMask:
-    LexMask* ref                          # base automaton's mask, or NULL
-    vector[uint32_t] bits                 # inside tokens as a bitset, when there are many
-    vector[int32_t] inside                # or as a list
+    int32_t holders
+    Index* index
+    LexMask* base                         # base automaton's mask, or NULL
+    Bits* bits                            # inside tokens, when there are many, or NULL
+    vector[int32_t] inside                # and these
     vector[Crossing] crossing             # sorted by (tag, byte)
     vector[Override] overrides
     unordered_map[int64_t, Trie*] merged  # (tag << 8 | byte) -> residual trie
+    int64_t bytes                         # of all this but the bits
+
+cdef cppclass MaskTable:
+    # Masks of counted automata that differ in their bounds only, by capped items (lexmask_key).
+    unordered_map[string, LexMask*] masks
 
 
 # Above this many tokens a bitset is cheaper to apply than a list.
@@ -37,11 +45,35 @@ cdef enum:
     LIST_LIMIT = 512
 
 
-cdef void lexmask_free(LexMask* mask) noexcept nogil:
+cdef LexMask* lexmask_new(Index* index) noexcept nogil:
+    cdef LexMask* mask = new LexMask()
+    mask.holders = 1
+    mask.index = index
+    mask.base = NULL
+    mask.bits = NULL
+    mask.bytes = 0
+    return mask
+
+
+cdef void lexmask_release(LexMask* mask) noexcept nogil:
     cdef pair[int64_t, Trie*] entry
+    mask.holders -= 1
+    if mask.holders > 0:
+        return
     for entry in mask.merged:
         del entry.second
+    if mask.base != NULL:
+        lexmask_release(mask.base)
+    bits_release(mask.index, mask.bits)
+    mask.index.bytes -= mask.bytes
     del mask
+
+
+cdef void masktable_clear(MaskTable* table) noexcept nogil:
+    cdef pair[string, LexMask*] entry
+    for entry in table.masks:
+        lexmask_release(entry.second)
+    table.masks.clear()
 
 
 cdef cbool lexmask_crossing_before(const Crossing& a, const Crossing& b) noexcept nogil:
@@ -52,30 +84,39 @@ cdef cbool lexmask_crossing_before(const Crossing& a, const Crossing& b) noexcep
     return a.node < b.node
 
 
-cdef void lexmask_finish(LexMask* mask, vector[int32_t]& inside, size_t words) noexcept nogil:
+cdef void lexmask_finish(LexMask* mask) noexcept nogil:
+    cdef Bits* own
     cdef int32_t t
+    cdef Index* index = mask.index
     sort(mask.crossing.begin(), mask.crossing.end(), &lexmask_crossing_before)
-    if inside.size() > LIST_LIMIT:
-        mask.bits.resize(words, 0)
-        for t in inside:
-            mask.bits[t >> 5] |= (<uint32_t>1) << (t & 31)
-    else:
-        mask.inside.swap(inside)
+    if mask.inside.size() > LIST_LIMIT:
+        own = bits_new(index)
+        if mask.bits != NULL:
+            own.words = mask.bits.words
+            bits_release(index, mask.bits)
+        for t in mask.inside:
+            bits_add(own, t)
+        mask.bits = own
+        mask.inside.clear()
+        mask.inside.shrink_to_fit()
+    mask.bytes = (mask.inside.size() * 4 + mask.crossing.size() * sizeof(Crossing)
+                  + mask.overrides.size() * sizeof(Override) + sizeof(LexMask))
+    index.bytes += mask.bytes
 
 
-cdef void lexmask_walk(LexMask* mask, LexState* start, const Trie* trie, size_t words) noexcept nogil:
-    # The hot loop of a new lexer state: up to every node of the trie.
+cdef void lexmask_walk(LexMask* mask, LexState* start, uint32_t top) noexcept nogil:
+    # The subtree below node `top`, at which the lexeme stands in `start`.
+    cdef const Trie* trie = mask.index.trie
     cdef const TrieNode* nodes = trie.nodes.data()
     cdef vector[LexState*] path
-    cdef vector[int32_t] inside
-    cdef uint32_t node = 1, last = nodes[0].end
+    cdef uint32_t node = top + 1, last = nodes[top].end
     cdef size_t depth
     cdef int32_t t
     cdef LexState* parent
     cdef LexState* state
     cdef Crossing crossing
-    path.resize(64, NULL)
-    path[0] = start
+    path.resize(<size_t>nodes[top].depth + 16, NULL)
+    path[nodes[top].depth] = start
     while node < last:
         depth = nodes[node].depth
         if depth >= path.size():
@@ -91,14 +132,14 @@ cdef void lexmask_walk(LexMask* mask, LexState* start, const Trie* trie, size_t 
             node = nodes[node].end
             continue
         for t in range(nodes[node].token, nodes[node + 1].token):
-            inside.push_back(trie.tokens[t])
+            mask.inside.push_back(trie.tokens[t])
         path[depth] = state
         node += 1
-    lexmask_finish(mask, inside, words)
 
 
-cdef void lexmask_walk_names(LexMask* mask, LexState* start, const Trie* trie) noexcept nogil:
+cdef void lexmask_walk_names(LexMask* mask, LexState* start) noexcept nogil:
     # Only where a name is still possible; elsewhere the base automaton's mask holds.
+    cdef const Trie* trie = mask.index.trie
     cdef vector[LexState*] path
     cdef uint32_t node = 1, last = trie.nodes[0].end
     cdef int32_t depth
@@ -126,33 +167,81 @@ cdef void lexmask_walk_names(LexMask* mask, LexState* start, const Trie* trie) n
         node = trie.nodes[node].end
 
 
-cdef LexMask* lexmask_get(LexState* state, const Trie* trie, size_t words) noexcept nogil:
-    if state.mask != NULL:
-        return state.mask
-    cdef LexMask* mask = counted_mask(state, trie, words)
-    if mask != NULL:
-        state.mask = mask
-        state.borrowed_mask = True
-        return mask
-    mask = new LexMask()
-    mask.ref = NULL
-    if state.base != NULL:
-        mask.ref = lexmask_get(state.base, trie, words)
+cdef string lexmask_key(LexState* state, int32_t longest) noexcept nogil:
+    # Names what a token of at most `longest` characters can tell of a state: its items, their counts
+    # as distances to the bounds, which are all alike beyond the length of a token.
+    cdef CodeAutomaton* codes = state.automaton.codes
+    cdef vector[int32_t] out
+    cdef string key
+    cdef uint64_t item
+    cdef int32_t count, room, missing
+    cdef size_t i
+    out.push_back(state.form)
+    out.push_back(state.left)
+    out.push_back(state.low)
+    for item in state.code.items:
+        count = <int32_t><uint32_t>item
+        out.push_back(<int32_t>(item >> 32))
+        for i in range(codes.loop_min.size()):
+            room = -1
+            if codes.loop_max[i] >= 0:
+                room = codes.loop_max[i] - count
+                if room > longest + 1:
+                    room = longest + 1
+            missing = codes.loop_min[i] - count
+            if missing < 0:
+                missing = 0
+            if missing > longest + 1:
+                missing = longest + 1
+            out.push_back(room)
+            out.push_back(missing)
+    key.assign(<const char*>out.data(), out.size() * sizeof(int32_t))
+    return key
+
+
+cdef LexMask* lexmask_make(LexState* state, Index* index) noexcept nogil:
+    cdef LexMask* mask = lexmask_new(index)
+    if state.automaton.kind == KIND_TEXT:
+        if not home_fill(mask, state):
+            lexmask_walk(mask, state, 0)
+    elif state.base != NULL:
+        mask.base = lexmask_get(state.base, index)
+        mask.base.holders += 1
         if state.key.where != KEY_OTHER:
-            lexmask_walk_names(mask, state, trie)
+            lexmask_walk_names(mask, state)
     else:
-        lexmask_walk(mask, state, trie, words)
-    state.mask = mask
+        lexmask_walk(mask, state, 0)
+    lexmask_finish(mask)
     return mask
 
 
-cdef ResidualView lexmask_residual(LexMask* mask, size_t first, size_t last,
-                                   const Trie* trie) noexcept nogil:
+cdef LexMask* lexmask_get(LexState* state, Index* index) noexcept nogil:
+    cdef MaskTable* table
+    cdef string key
+    if state.mask != NULL:
+        return state.mask
+    if state.automaton.kind == KIND_TEXT and state.automaton.counted != NULL:
+        table = state.automaton.counted
+        key = lexmask_key(state, index.longest)
+        found = table.masks.find(key)
+        if found == table.masks.end():
+            state.mask = lexmask_make(state, index)
+            table.masks[key] = state.mask
+        else:
+            state.mask = dereference(found).second
+        state.mask.holders += 1
+        return state.mask
+    state.mask = lexmask_make(state, index)
+    return state.mask
+
+
+cdef ResidualView lexmask_residual(LexMask* mask, size_t first, size_t last) noexcept nogil:
     # The residuals of crossings [first, last), which share tag and byte.
+    cdef const Trie* trie = mask.index.trie
     cdef ResidualView view
     cdef vector[uint32_t] group
     cdef Trie* merged
-    cdef int64_t key
+    cdef int64_t key, size
     cdef size_t i
     if last - first == 1:
         view.trie = trie
@@ -170,6 +259,9 @@ cdef ResidualView lexmask_residual(LexMask* mask, size_t first, size_t last,
         merged = new Trie()
         trie_merge(trie, merged, group)
         mask.merged[key] = merged
+        size = merged.nodes.size() * sizeof(TrieNode) + merged.tokens.size() * 4
+        mask.bytes += size
+        mask.index.bytes += size
     view.trie = merged
     view.first = 1
     view.last = merged.nodes[0].end

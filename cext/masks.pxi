@@ -12,8 +12,8 @@ cdef struct Thread:
     int32_t parser
 
 cdef cppclass Mask:
-    const LexMask* ref             # start from its bitset, when not NULL
-    vector[uint32_t] bits          # or from this one, when not empty
+    Bits* bits                     # start from these, when not NULL
+    cbool own                      # nobody else holds them
     vector[int32_t] removed        # then clear these
     vector[int32_t] added          # then set these
 
@@ -25,21 +25,19 @@ cdef cppclass MatcherState:
 cdef cppclass Core:
     # One compiled grammar on one vocabulary.
     Program* program
-    const Trie* trie
+    Index* index
     size_t words                   # of a mask row
     vector[int32_t] eos
     vector[MatcherState*] states
     unordered_map[string, int32_t] state_ids
     unordered_map[int64_t, int32_t] token_edges   # (state << 32 | token) -> state or NO_STATE
     vector[vector[Thread]] stack   # scratch of walks, by depth
-    int64_t mask_bytes
 
 
 cdef void core_free(Core* core) noexcept nogil:
     cdef size_t i
     for i in range(core.states.size()):
-        if core.states[i].mask != NULL:
-            del core.states[i].mask
+        mask_free(core, core.states[i].mask)
         del core.states[i]
     parse_free(core.program)
     del core
@@ -180,7 +178,7 @@ cdef void mask_add_crossing(Core* core, LexMask* mask, LexState* lex, int32_t pa
             tag = known if lex.base == NULL else lex.automaton.other_tag
             after = state_goto(core.program, parser, lex.automaton, tag)
         if after != NO_STATE and bits_has(core.program.states[after].first, mask.crossing[i].byte):
-            mask_walk(core, lexmask_residual(mask, i, j, core.trie), after, added)
+            mask_walk(core, lexmask_residual(mask, i, j), after, added)
         i = j
 
 
@@ -190,7 +188,7 @@ cdef void mask_add_overrides(Core* core, Mask* mask, LexMask* names, LexState* l
     cdef ResidualView view
     cdef Override override
     cdef int32_t t, after
-    cdef const Trie* trie = core.trie
+    cdef const Trie* trie = core.index.trie
     view.trie = trie
     for override in names.overrides:
         view.first = override.node + 1
@@ -207,51 +205,66 @@ cdef void mask_add_overrides(Core* core, Mask* mask, LexMask* names, LexState* l
             mask_walk(core, view, after, mask.added)
 
 
+cdef void mask_free(Core* core, Mask* mask) noexcept nogil:
+    if mask != NULL:
+        core.index.bytes -= mask_size(mask)
+        bits_release(core.index, mask.bits)
+        del mask
+
+
+cdef int64_t mask_size(const Mask* mask) noexcept nogil:
+    # Bytes of a finished mask, without its bits.
+    return <int64_t>(sizeof(Mask) + (mask.removed.size() + mask.added.size()) * 4)
+
+
 cdef void mask_flatten(Core* core, Mask* mask) noexcept nogil:
-    # Replace ref, removed and added by one bitset.
+    # Replace shared bits, removed and added by one bitset of its own.
     cdef int32_t t
-    if mask.bits.empty():
-        mask.bits.resize(core.words, 0)
-        if mask.ref != NULL:
-            memcpy(mask.bits.data(), mask.ref.bits.data(), core.words * 4)
-            mask.ref = NULL
+    cdef Bits* own
+    if not mask.own:
+        own = bits_new(core.index)
+        if mask.bits != NULL:
+            own.words = mask.bits.words
+            bits_release(core.index, mask.bits)
+        mask.bits = own
+        mask.own = True
     for t in mask.removed:
-        mask.bits[t >> 5] &= ~((<uint32_t>1) << (t & 31))
+        bits_remove(mask.bits, t)
     for t in mask.added:
-        mask.bits[t >> 5] |= (<uint32_t>1) << (t & 31)
+        bits_add(mask.bits, t)
     mask.removed.clear()
     mask.added.clear()
 
 
+cdef void mask_join_bits(Core* core, Mask* mask, Bits* bits) noexcept nogil:
+    cdef size_t i
+    if bits == NULL or bits == mask.bits:
+        return
+    if mask.bits == NULL:
+        mask.bits = bits_hold(bits)
+        return
+    mask_flatten(core, mask)
+    for i in range(core.words):
+        mask.bits.words[i] |= bits.words[i]
+
+
 cdef void mask_add_thread(Core* core, Mask* mask, LexState* lex, int32_t parser) noexcept nogil:
     # Add what one thread allows; its lexer state lists no overrides.
-    cdef LexMask* own = lexmask_get(lex, core.trie, core.words)
-    cdef LexMask* base = own if own.ref == NULL else own.ref
-    cdef size_t i
-    cdef int32_t t
-    if base.bits.empty():
-        for t in base.inside:
-            mask.added.push_back(t)
-    elif mask.ref == NULL and mask.bits.empty():
-        mask.ref = base
-    else:
-        mask_flatten(core, mask)
-        for i in range(core.words):
-            mask.bits[i] |= base.bits[i]
+    cdef LexMask* own = lexmask_get(lex, core.index)
+    cdef LexMask* base = own if own.base == NULL else own.base
+    mask_join_bits(core, mask, base.bits)
+    mask.added.insert(mask.added.end(), base.inside.begin(), base.inside.end())
     mask_add_crossing(core, base, lex, parser, mask.added)
 
 
 cdef void mask_set_overridden(Core* core, Mask* mask, LexState* lex, int32_t parser) noexcept nogil:
     # What one thread with overrides allows, into an empty mask: the base's tokens but those that
     # complete a name, then these as their member decides.
-    cdef LexMask* own = lexmask_get(lex, core.trie, core.words)
-    cdef vector[int32_t] base_tokens
+    cdef LexMask* own = lexmask_get(lex, core.index)
+    cdef vector[int32_t] base_tokens = own.base.inside
     cdef int32_t t
-    if own.ref.bits.empty():
-        base_tokens = own.ref.inside
-    else:
-        mask.ref = own.ref
-    mask_add_crossing(core, own.ref, lex, parser, base_tokens)
+    mask_join_bits(core, mask, own.base.bits)
+    mask_add_crossing(core, own.base, lex, parser, base_tokens)
     mask_add_overrides(core, mask, own, lex, parser)
     sort(mask.removed.begin(), mask.removed.end())
     for t in base_tokens:
@@ -261,20 +274,19 @@ cdef void mask_set_overridden(Core* core, Mask* mask, LexState* lex, int32_t par
 
 cdef void mask_join_thread(Core* core, Mask* mask, LexState* lex, int32_t parser, cbool alone) noexcept nogil:
     # One thread among others: removals must not touch what the others allow.
-    cdef LexMask* own = lexmask_get(lex, core.trie, core.words)
+    cdef LexMask* own = lexmask_get(lex, core.index)
     cdef Mask part
-    cdef size_t i
     if own.overrides.empty():
         mask_add_thread(core, mask, lex, parser)
     elif alone:
         mask_set_overridden(core, mask, lex, parser)
     else:
-        part.ref = NULL
+        part.bits = NULL
+        part.own = False
         mask_set_overridden(core, &part, lex, parser)
         mask_flatten(core, &part)
-        mask_flatten(core, mask)
-        for i in range(core.words):
-            mask.bits[i] |= part.bits[i]
+        mask_join_bits(core, mask, part.bits)
+        bits_release(core.index, part.bits)
 
 
 cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
@@ -286,7 +298,8 @@ cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
     if mask != NULL:
         return mask
     mask = new Mask()
-    mask.ref = NULL
+    mask.bits = NULL
+    mask.own = False
     for i in range(state.threads.size()):
         if state.threads[i].lex != NULL:
             mask_join_thread(core, mask, state.threads[i].lex, state.threads[i].parser,
@@ -300,7 +313,7 @@ cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
         for t in core.eos:
             mask.added.push_back(t)
     sort(mask.added.begin(), mask.added.end())
-    core.mask_bytes += (mask.bits.size() + mask.added.size() + mask.removed.size()) * 4
+    core.index.bytes += mask_size(mask)
     state.mask = mask
     return mask
 
@@ -308,10 +321,8 @@ cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
 cdef void mask_write(const Core* core, Mask* mask, uint32_t* row) noexcept nogil:
     # Expand into a row of `core.words` words.
     cdef int32_t t
-    if mask.ref != NULL:
-        memcpy(row, mask.ref.bits.data(), core.words * 4)
-    elif not mask.bits.empty():
-        memcpy(row, mask.bits.data(), core.words * 4)
+    if mask.bits != NULL:
+        memcpy(row, mask.bits.words.data(), core.words * 4)
     else:
         memset(row, 0, core.words * 4)
     for t in mask.removed:

@@ -34,9 +34,8 @@ cdef class CompiledCore:
         cdef RepeatedDef rep
         self.core = new Core()
         self.core.program = program
-        self.core.trie = &engine.trie
-        self.core.words = engine.words
-        self.core.mask_bytes = 0
+        self.core.index = engine.owner.index
+        self.core.words = engine.owner.index.words
         for eos in engine.eos_ids:
             self.core.eos.push_back(eos)
         self.engine = engine
@@ -111,7 +110,7 @@ cdef class CompiledCore:
             raise LimitError("max_parser_states", states, self.max_states)
         if self.engine.largest > self.max_lexer_states:
             for handle in self.handles:
-                states = handle.automaton.states.size()
+                states = lex_size(handle.automaton)
                 if states > self.max_lexer_states:
                     raise LimitError("max_lexer_states", states, self.max_lexer_states)
         return 0
@@ -124,7 +123,7 @@ cdef class CompiledCore:
             "parser_states": self.core.program.states.size(),
             "stack_nodes": self.core.program.nodes.size(),
             "token_edges": self.core.token_edges.size(),
-            "mask_bytes": self.core.mask_bytes,
+            "cached_bytes": self.core.index.bytes,
         }
 
 
@@ -174,7 +173,8 @@ cdef class Matcher:
         # The state behind a token, or NO_STATE.
         cdef int64_t edge
         cdef int32_t target
-        cdef bytes data
+        cdef TokenIndex owner = self.compiled.engine.owner
+        cdef int64_t length
         if not 0 <= token < self.compiled.engine.vocab_size:
             raise VocabularyError(
                 f"token id {token} is outside the vocabulary (0 to {self.compiled.engine.vocab_size - 1})")
@@ -186,10 +186,10 @@ cdef class Matcher:
             return dereference(found).second
         if token in self.compiled.engine.eos_ids:
             return TERMINATED if self.core.states[state].accepting else NO_STATE
-        data = self.compiled.engine.tokens[token]
-        if not data:
+        length = owner.starts[token + 1] - owner.starts[token]
+        if length == 0:
             return NO_STATE
-        target = matcher_step_bytes(self.core, state, <const uint8_t*><const char*>data, len(data))
+        target = matcher_step_bytes(self.core, state, owner.data.data() + owner.starts[token], length)
         self.compiled.check_limits()
         self.core.token_edges[edge] = target
         return target

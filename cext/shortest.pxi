@@ -269,7 +269,7 @@ cdef void shortest_try_lexeme(Core* core, Costs* costs, LexState* lex, int32_t p
     cdef Automaton* keys = lex.automaton
     cdef cbool found = False
     cdef int32_t i
-    if keys.kind == KIND_NFA:
+    if keys.kind == KIND_TEXT:
         lex_shortest(lex, NO_TAG, path, &found)
         if found:
             shortest_try(core, costs, lex, parser, 0, path, best, best_after, best_path)

@@ -5,28 +5,28 @@ from __future__ import annotations
 from maskwright.automata import ENTER, LEAVE, PLAIN, Nfa
 
 
-def nfa_matches(nfa: Nfa, data: bytes) -> int | None:
-    """The smallest tag of the accepting states that ``data`` leads to; None without any."""
-    reached = {state for state, _ in _run(nfa, data)}
+def nfa_matches(nfa: Nfa, text: str) -> int | None:
+    """The smallest tag of the accepting states that ``text`` leads to; None without any."""
+    reached = {state for state, _ in _run(nfa, text)}
     return min((tag for state, tag in nfa.accepts if state in reached), default=None)
 
 
-def nfa_alive(nfa: Nfa, data: bytes) -> bool:
-    """Whether any item is left after ``data``: by construction, whether it can be completed."""
-    lively = {source for source, _, _, _ in nfa.edges} | {state for state, _ in nfa.accepts}
-    return any(state in lively for state, _ in _run(nfa, data))
+def nfa_alive(nfa: Nfa, text: str) -> bool:
+    """Whether any item is left after ``text``: by construction, whether it can be completed."""
+    lively = {source for source, _, _ in nfa.edges} | {state for state, _ in nfa.accepts}
+    return any(state in lively for state, _ in _run(nfa, text))
 
 
-def _run(nfa: Nfa, data: bytes) -> set[tuple[int, int]]:
+def _run(nfa: Nfa, text: str) -> set[tuple[int, int]]:
     items = _close(nfa, {(nfa.start, 0)})
-    for byte in data:
+    for c in text:
         counts: dict[int, list[int]] = {}
         for state, count in items:
             counts.setdefault(state, []).append(count)
         moved = {
             (target, count)
-            for source, low, high, target in nfa.edges
-            if low <= byte <= high
+            for source, label, target in nfa.edges
+            if any(low <= ord(c) <= high for low, high in nfa.sets[label])
             for count in counts.get(source, ())
         }
         items = _close(nfa, moved)

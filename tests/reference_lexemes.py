@@ -6,8 +6,10 @@ import json
 from functools import cache
 from itertools import product
 
+from spelling import ByteClass, spelled
+
 from maskwright.grammar import Lexeme
-from maskwright.regular import Alt, ByteClass, Cat, Lit, Machine, Regular, Repeat
+from maskwright.regular import Alt, Cat, Lit, Machine, Regular, Repeat
 
 INFINITY = float("inf")
 
@@ -58,10 +60,7 @@ class LexemeLanguage(Language):
 
     def place(self, node: Regular, source: int, target: int) -> None:
         if isinstance(node, Lit):
-            for byte in node.data:
-                middle = self.new()
-                self.edges[source].append((1 << byte, middle))
-                source = middle
+            assert not node.text, "spelled trees have no other text"
             self.epsilons[source].append(target)
         elif isinstance(node, ByteClass):
             self.edges[source].append((node.mask, target))
@@ -226,7 +225,7 @@ _by_key: dict = {}
 def lexeme_language(lexeme: Lexeme) -> LexemeLanguage:
     """One language a key, across grammars, so that it is worked out once."""
     if lexeme.key not in _by_key:
-        _by_key[lexeme.key] = LexemeLanguage(lexeme.regular)
+        _by_key[lexeme.key] = LexemeLanguage(spelled(lexeme))
     return _by_key[lexeme.key]
 
 

@@ -13,10 +13,9 @@ from reference import Column, Oracle
 from toys import ANY_STRING, FEW_CHARS_STRING, SHORT_STRING, grammar, record, term
 
 from maskwright._core import Matcher
-from maskwright.encoding import encode, quoted
 from maskwright.errors import UnsatisfiableError
 from maskwright.grammar import EMPTY, FAIL, Choice, Grammar, Keyset, Lexeme, Member, Ref, Repeated, Seq, Term
-from maskwright.regular import ANY_CHAR, Lit, Regular, alt, repeat, text
+from maskwright.regular import ANY_CHAR, Lit, Regular, alt, one_of, repeat
 from maskwright.vocabulary import Vocabulary
 
 BYTES = toys.byte_vocabulary()
@@ -174,10 +173,10 @@ def sentences(source: Grammar, seed: int, count: int = 12) -> list[bytes]:
 
 # --- nasty grammars
 
-a, b, c, d = map(term, (b"a", b"b", b"c", b"d"))
-plus, times, opening, closing = map(term, (b"+", b"*", b"(", b")"))
-ONE_TEXT = Term(Lexeme("only xy", quoted(text("xy"))))
-XY_OR_XN = Lexeme("xy or x-newline", quoted(alt(text("xy"), text("x\n"))))
+a, b, c, d = map(term, ("a", "b", "c", "d"))
+plus, times, opening, closing = map(term, ("+", "*", "(", ")"))
+ONE_TEXT = Term(Lexeme("only xy", Lit("xy"), "quoted"))
+XY_OR_XN = Lexeme("xy or x-newline", alt(Lit("xy"), Lit("x\n")), "quoted")
 
 NASTY = {
     "expressions": grammar(
@@ -202,14 +201,14 @@ NASTY = {
     "shared beginnings of lexemes": grammar(
         Choice(
             (
-                Seq((term(b"ab"), term(b"c"))),
-                Seq((a, term(b"bd"))),
-                Seq((term(repeat(Lit(b"a"), 1, None), "a+"), b, term(b"e"))),
+                Seq((term("ab"), term("c"))),
+                Seq((a, term("bd"))),
+                Seq((term(repeat(Lit("a"), 1, None), "a+"), b, term("e"))),
             )
         )
     ),
-    "runs that meet": grammar(Repeated(1, 1, 2, 4), term(repeat(Lit(b"a"), 2, 12), "a{2,12}")),
-    "counted by two": grammar(Repeated(1, 2, 2, 3), Choice((a, EMPTY)), Seq((term(b","), Ref(1)))),
+    "runs that meet": grammar(Repeated(1, 1, 2, 4), term(repeat(Lit("a"), 2, 12), "a{2,12}")),
+    "counted by two": grammar(Repeated(1, 2, 2, 3), Choice((a, EMPTY)), Seq((term(","), Ref(1)))),
     "repeated itself": grammar(Repeated(1, 1, 0, None), Choice((Seq((opening, Ref(0), closing)), a))),
     "repeated nullable": grammar(
         Seq((Ref(1), c)), Repeated(2, 3, 3, 5), Choice((a, EMPTY)), Choice((b, EMPTY))
@@ -231,21 +230,21 @@ NASTY = {
         Term(Keyset(("\u00e9", "e\u0301", "\u20ac", "\U0001f600", "\U0001f601", "\uffff", "\u00e9\u20ac")))
     ),
     "names and others": grammar(Seq((Term(Keyset(('"', "a", "\u00e9", "ab"), ANY_STRING)), a))),
-    "a forbidden key": grammar(record([Member("a", None), Member("ab", 1)], ANY_STRING, 1), term(b"1")),
-    "a forbidden key of few": grammar(record([Member("a", None)], FEW_CHARS_STRING, 1), term(b"1")),
-    "others but for an escape": grammar(record([Member("xy", 1)], XY_OR_XN, 1), term(b"1")),
+    "a forbidden key": grammar(record([Member("a", None), Member("ab", 1)], ANY_STRING, 1), term("1")),
+    "a forbidden key of few": grammar(record([Member("a", None)], FEW_CHARS_STRING, 1), term("1")),
+    "others but for an escape": grammar(record([Member("xy", 1)], XY_OR_XN, 1), term("1")),
     "values of unlike length": grammar(
-        record([Member("\x01", 1), Member("\x02", 2), Member("\\", 1)]), term(b"1234567"), term(b"1")
+        record([Member("\x01", 1), Member("\x02", 2), Member("\\", 1)]), term("1234567"), term("1")
     ),
     "required and optional": grammar(
         record([Member("a", 1), Member("b", 1, required=True), Member("", 1), Member("c", 1, required=True)]),
-        Choice((term(b"1"), Ref(0))),
+        Choice((term("1"), Ref(0))),
     ),
     "key or any text": grammar(
         Choice((Ref(1), Ref(2))),
-        Seq((term(b"{"), term(encode(repeat(ANY_CHAR, 1, None), "utf8"), "any text"))),
+        Seq((term("{"), term(repeat(ANY_CHAR, 1, None), "any text"))),
         record([Member("a", None), Member("aa", 3)], SHORT_STRING, 3),
-        term(b"1"),
+        term("1"),
     ),
     "records side by side": grammar(
         Choice((Ref(1), Ref(2), Ref(3))),
@@ -265,7 +264,7 @@ def test_nasty_grammars(name: str, vocabulary: Vocabulary) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [toys.byte_class(b"1234"), alt(Lit(b"2"), Lit(b"1"), Lit(b"34"))], ids=["bytes", "texts"]
+    "body", [one_of("1234"), alt(Lit("2"), Lit("1"), Lit("34"))], ids=["characters", "texts"]
 )
 @pytest.mark.parametrize(("low", "high"), [(1, 12), (3, 12), (1, None), (11, None), (12, 12)])
 def test_tokens_that_leave_a_counted_repetition(body: Regular, low: int, high: int | None) -> None:
@@ -273,7 +272,7 @@ def test_tokens_that_leave_a_counted_repetition(body: Regular, low: int, high: i
     tokens = [b"22ab", b"2222ab", b"a", b"ab", b"b", b"1", b"2", b"3", b"4", b"34a", b"3434343434ab", b"23"]
     vocabulary = Vocabulary.from_bytes([*tokens, b"</s>"], eos_ids=len(tokens))
     number = term(repeat(body, low, high), f"{body!r}{low},{high}")
-    source = grammar(Choice((Seq((Ref(0), term(b"ab"))), number)))
+    source = grammar(Choice((Seq((Ref(0), term("ab"))), number)))
     for seed in range(8):
         check_walk(source, vocabulary, seed, steps=12)
 

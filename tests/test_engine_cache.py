@@ -57,7 +57,7 @@ def test_loaded_masks_equal_computed_ones(cache, monkeypatch):
     assert file.stat().st_size > 1000
 
 
-@pytest.mark.parametrize("damage", [b"", b"maskwright engine cache 2\n", b"something else", None])
+@pytest.mark.parametrize("damage", [b"", b"maskwright engine cache 3\n", b"something else", None])
 def test_a_damaged_file_is_replaced(damage, cache):
     computed = masks(vocabulary())
     (file,) = cache.glob("*.bin")

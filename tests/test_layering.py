@@ -37,7 +37,6 @@ ALLOWED = {
     "maskwright.limits": (),
     "maskwright.regular": ("errors",),
     "maskwright.grammar": ("errors", "regular"),
-    "maskwright.encoding": ("regular",),
     "maskwright.report": ("errors",),
     "maskwright.automata": ("errors", "limits", "regular"),
     "maskwright.regex": ("automata", "determinize", "dfa", "errors", "limits", "regex", "regular"),

@@ -13,11 +13,11 @@ from maskwright.grammar import EMPTY, Choice, Keyset, Ref, Repeated, Seq, Term
 from maskwright.limits import Limits
 from maskwright.lowering import lower
 from maskwright.passes.prune import prune
-from maskwright.regular import Lit, repeat
+from maskwright.regular import ANY_CHAR, Lit, repeat
 from maskwright.vocabulary import Vocabulary
 
 # Ids 0 to 39 spell 40 ways to write a run of a's; the vocabulary needs two words.
-A_RUN = grammar(term(repeat(Lit(b"a"), 1, 40), "a{1,40}"))
+A_RUN = grammar(term(repeat(Lit("a"), 1, 40), "a{1,40}"))
 TOKENS = [
     *(b"a" * n for n in range(1, 36)),
     b"b",
@@ -164,7 +164,7 @@ def test_ids_outside_the_vocabulary(matcher: Matcher, token: int) -> None:
 
 
 def test_ids_without_text_are_never_allowed() -> None:
-    anything = grammar(term(repeat(toys.byte_class(bytes(range(256))), 1, None), "bytes"))
+    anything = grammar(term(repeat(ANY_CHAR, 1, None), "characters"))
     matcher = toys.matcher(anything, VOCABULARY)
     without = [i for i, token in enumerate(VOCABULARY.tokens) if not token]
     assert {TOOL, 37, 38, 43} < set(without)
@@ -300,7 +300,7 @@ def test_bytes_count_as_one_step(matcher: Matcher) -> None:
 def test_shortest_completion_is_spelled_in_few_tokens() -> None:
     tokens = [b"a", b"b", b"ab", b"abab", b"</s>"]
     vocabulary = Vocabulary.from_bytes(tokens, eos_ids=4)
-    fixed = grammar(term(b"ababab"))
+    fixed = grammar(term("ababab"))
     matcher = toys.matcher(fixed, vocabulary)
     assert matcher.shortest_completion_bytes() == matcher.forced_bytes() == b"ababab"
     assert len(matcher.shortest_completion()) == 2
@@ -310,7 +310,7 @@ def test_shortest_completion_is_spelled_in_few_tokens() -> None:
 
 def test_a_vocabulary_that_cannot_spell_the_completion() -> None:
     vocabulary = Vocabulary.from_bytes([b"a", b"</s>"], eos_ids=1)
-    matcher = toys.matcher(grammar(term(b"ab")), vocabulary)
+    matcher = toys.matcher(grammar(term("ab")), vocabulary)
     assert toys.allowed(matcher) == {0}
     assert matcher.accept_token(0)
     assert toys.allowed(matcher) == set()
@@ -323,14 +323,14 @@ def test_a_vocabulary_that_cannot_spell_the_completion() -> None:
 
 
 def test_grammars_on_one_vocabulary_share_lexemes() -> None:
-    body = Seq((Term(toys.ANY_STRING), term(b"!")))
+    body = Seq((Term(toys.ANY_STRING), term("!")))
     engine = Engine(list(VOCABULARY.tokens), VOCABULARY.eos_ids)
     limits = Limits()
     first = Matcher(lower(prune(grammar(body)), engine, limits))
     handle = engine.get_automaton(toys.ANY_STRING.key)
     assert handle is not None
     first.accept_bytes(b'"ab')
-    second = Matcher(lower(prune(grammar(Choice((body, term(b"a"))))), engine, limits))
+    second = Matcher(lower(prune(grammar(Choice((body, term("a"))))), engine, limits))
     assert engine.get_automaton(toys.ANY_STRING.key) is handle
     del first
     assert second.accept_bytes(b'"ab"!')
@@ -342,16 +342,8 @@ def test_saved_tables_give_the_same_masks() -> None:
     limits = Limits()
     built = Engine(list(vocabulary.tokens), vocabulary.eos_ids)
     core = lower(prune(grammar(body)), built, limits)
-    saved = built.get_automaton(toys.ANY_STRING.key)
-    assert saved is not None
-    saved.explore(1000)
     loaded = Engine(list(vocabulary.tokens), vocabulary.eos_ids, built.dump_trie())
-    assert loaded.trie_nodes == built.trie_nodes
     again = lower(prune(grammar(body)), loaded, limits)
-    handle = loaded.get_automaton(toys.ANY_STRING.key)
-    assert handle is not None
-    handle.explore(1000)
-    loaded.load_masks(handle, built.dump_masks(saved))
     first, second = Matcher(core), Matcher(again)
     for piece in (b'"', b"a", b"b", b"\\", b"u00", b"e9", b'"', b'"', b"\xc3", b"\xa9", b'"'):
         assert toys.allowed(first) == toys.allowed(second)
@@ -363,7 +355,7 @@ def test_saved_tables_give_the_same_masks() -> None:
 
 
 def test_too_many_parser_states() -> None:
-    nested = grammar(Choice((Seq((term(b"("), Ref(0), term(b")"))), term(b"a"))))
+    nested = grammar(Choice((Seq((term("("), Ref(0), term(")"))), term("a"))))
     matcher = Matcher(toys.compile_ir(nested, VOCABULARY_OF_BYTES, Limits(max_parser_states=20)))
     matcher.accept_bytes(b"(((")
     with pytest.raises(LimitError) as info:
@@ -373,7 +365,7 @@ def test_too_many_parser_states() -> None:
 
 
 def test_too_many_lexer_states() -> None:
-    long = grammar(term(repeat(Lit(b"ab"), 1, 3000), "(ab){1,3000}"))
+    long = grammar(term(repeat(Lit("ab"), 1, 3000), "(ab){1,3000}"))
     matcher = Matcher(toys.compile_ir(long, VOCABULARY_OF_BYTES, Limits(max_lexer_states=50)))
     with pytest.raises(LimitError) as info:
         matcher.accept_bytes(b"ab" * 1000)
@@ -382,7 +374,7 @@ def test_too_many_lexer_states() -> None:
 
 
 def test_too_many_rules() -> None:
-    many = grammar(Repeated(1, 1, 1, 2), *(term(b"a") for _ in range(50)))
+    many = grammar(Repeated(1, 1, 1, 2), *(term("a") for _ in range(50)))
     with pytest.raises(LimitError):
         toys.compile_ir(many, VOCABULARY_OF_BYTES, Limits(max_rules=50))
 

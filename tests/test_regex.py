@@ -13,7 +13,6 @@ from nfa_simulation import nfa_matches
 
 from maskwright.automata import build_nfa
 from maskwright.dfa import is_empty, matcher, matches
-from maskwright.encoding import encode
 from maskwright.errors import GrammarError, LimitError
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import Dialect, parse_regex, search_language
@@ -53,14 +52,14 @@ def check(pattern: str) -> None:
     expected = re.compile(pattern)
     anywhere, whole = search_language(pattern, "python"), parse_regex(pattern, "python")
     is_found, is_match = matcher(anywhere), matcher(whole)
-    nfa = build_nfa([(encode(anywhere, "utf8"), 0)], DEFAULT_LIMITS)
+    nfa = build_nfa([(anywhere, 0)], DEFAULT_LIMITS)
     for value in TEXTS:
         if not value and "\\B" in pattern:
             continue  # ``re`` before Python 3.14 does not find \B in an empty text.
         answer = expected.search(value) is not None
         assert is_found(value) == answer, (pattern, value)
         if len(value) < 3:
-            assert (nfa_matches(nfa, value.encode()) == 0) == answer, (pattern, value)
+            assert (nfa_matches(nfa, value) == 0) == answer, (pattern, value)
         assert is_match(value) == (expected.fullmatch(value) is not None), (pattern, value)
 
 
@@ -255,7 +254,7 @@ def test_any_text_parses_or_is_refused(pattern: str) -> None:
             language = search_language(pattern, dialect, Limits(max_regex_states=2000))
         except (GrammarError, LimitError):
             continue
-        encode(language, "quoted")
+        build_nfa([(language, 0)], DEFAULT_LIMITS)
 
 
 def test_depth_limit_and_no_recursion_below_it() -> None:
@@ -275,7 +274,7 @@ def test_nested_counts_reach_the_limit() -> None:
     for make in (parse_regex, search_language):
         language = make(pattern)
         with pytest.raises(LimitError):
-            build_nfa([(encode(language, "utf8"), 0)], DEFAULT_LIMITS)
+            build_nfa([(language, 0)], DEFAULT_LIMITS)
     with pytest.raises(LimitError):
         search_language(f"(?!{pattern}b)")
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from reference import Oracle
 
 from maskwright._core import CompiledCore, Engine, Matcher
-from maskwright.encoding import encode, quoted
 from maskwright.grammar import (
     EMPTY,
     Body,
@@ -30,16 +29,19 @@ from maskwright.grammar import (
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.lowering import lower
 from maskwright.passes.prune import prune
-from maskwright.regular import ANY_CHAR, EPSILON, ByteClass, Lit, Regular, alt, cat, chars, repeat
+from maskwright.regular import ANY_CHAR, EPSILON, Lit, Regular, alt, cat, chars, one_of, repeat
 from maskwright.vocabulary import Vocabulary
 
 _engines: dict[str, Engine] = {}
 
 
 def compile_ir(grammar: Grammar, vocabulary: Vocabulary, limits: Limits = DEFAULT_LIMITS) -> CompiledCore:
-    """Compile without front-ends and without a disk cache; one engine a vocabulary, as in use."""
+    """Compile without front-ends and without a disk cache; one engine a vocabulary, as in use.
+
+    Slices are used wherever they are sound, though these vocabularies are too small to need them.
+    """
     if vocabulary.digest not in _engines:
-        _engines[vocabulary.digest] = Engine(list(vocabulary.tokens), vocabulary.eos_ids)
+        _engines[vocabulary.digest] = Engine(list(vocabulary.tokens), vocabulary.eos_ids, home_least=0)
     return lower(prune(grammar), _engines[vocabulary.digest], limits)
 
 
@@ -104,37 +106,33 @@ def piece_vocabulary(seed: int, sentences: Iterable[bytes] = (), size: int = 300
 # --- lexemes and grammars
 
 
-def byte_class(characters: bytes) -> ByteClass:
-    return ByteClass(sum(1 << byte for byte in set(characters)))
-
-
-def term(content: bytes | Regular, name: str = "") -> Term:
+def term(content: str | Regular, name: str = "") -> Term:
     """A lexeme; the name must tell contents apart."""
-    if isinstance(content, bytes):
+    if isinstance(content, str):
         return Term(Lexeme(content, Lit(content)))
     return Term(Lexeme(name or repr(content), content))
 
 
-ANY_STRING = Lexeme("string", quoted(repeat(ANY_CHAR, 0, None)))
-SHORT_STRING = Lexeme("string{,2}", quoted(repeat(ANY_CHAR, 0, 2)))
+ANY_STRING = Lexeme("string", repeat(ANY_CHAR, 0, None), "quoted")
+SHORT_STRING = Lexeme("string{,2}", repeat(ANY_CHAR, 0, 2), "quoted")
 FEW_CHARS = chars((10, 10), (34, 34), (97, 98), (0x1F600, 0x1F600))
-FEW_CHARS_STRING = Lexeme("few characters", quoted(repeat(FEW_CHARS, 0, None)))
+FEW_CHARS_STRING = Lexeme("few characters", repeat(FEW_CHARS, 0, None), "quoted")
 
-A, AB, DIGIT = Lit(b"a"), byte_class(b"ab"), byte_class(b"0123456789")
+A, AB, DIGIT = Lit("a"), one_of("ab"), one_of("0123456789")
 TERMS = (
-    *map(term, (b"a", b"b", b"c", b"ab", b"aa", b"abc", b"1", b"12", b"(", b")")),
+    *map(term, ("a", "b", "c", "ab", "aa", "abc", "1", "12", "(", ")")),
     term(repeat(A, 1, None), "a+"),
     term(repeat(AB, 1, None), "[ab]+"),
-    term(cat(repeat(Lit(b"ab"), 0, None), Lit(b"c")), "(ab)*c"),
+    term(cat(repeat(Lit("ab"), 0, None), Lit("c")), "(ab)*c"),
     term(repeat(A, 2, 30), "a{2,30}"),
     term(repeat(AB, 2, 5), "[ab]{2,5}"),
-    term(repeat(Lit(b"ab"), 3, 20), "(ab){3,20}"),
-    term(repeat(alt(A, Lit(b"ba")), 9, 12), "(a|ba){9,12}"),
+    term(repeat(Lit("ab"), 3, 20), "(ab){3,20}"),
+    term(repeat(alt(A, Lit("ba")), 9, 12), "(a|ba){9,12}"),
     term(cat(repeat(A, 0, 25), repeat(AB, 1, 14)), "a{,25}[ab]{1,14}"),
     term(repeat(DIGIT, 1, None), "[0-9]+"),
-    term(alt(Lit(b"b"), Lit(b"bc")), "b|bc"),
-    term(cat(alt(Lit(b"-"), EPSILON), repeat(DIGIT, 1, 12)), "-?[0-9]{1,12}"),
-    term(encode(repeat(ANY_CHAR, 1, None), "utf8"), "any text"),
+    term(alt(Lit("b"), Lit("bc")), "b|bc"),
+    term(cat(alt(Lit("-"), EPSILON), repeat(DIGIT, 1, 12)), "-?[0-9]{1,12}"),
+    term(repeat(ANY_CHAR, 1, None), "any text"),
     Term(ANY_STRING),
     Term(SHORT_STRING),
 )
@@ -156,11 +154,11 @@ def record(
         tuple(members),
         other_key,
         other_value,
-        open=term(b"{"),
-        close_empty=term(b"}"),
-        colon=term(b":"),
-        comma=term(b","),
-        close=term(cat(repeat(Lit(b" "), 0, 1), Lit(b"}")), " ?}"),
+        open=term("{"),
+        close_empty=term("}"),
+        colon=term(":"),
+        comma=term(","),
+        close=term(cat(repeat(Lit(" "), 0, 1), Lit("}")), " ?}"),
     )
 
 

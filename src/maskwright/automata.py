@@ -1,6 +1,6 @@
-"""Nondeterministic byte automata: how terminals reach the engine.
+"""Nondeterministic automata over code points: how terminals reach the engine.
 
-Thompson's construction over byte-level ``Regular`` trees, with two twists.  Large bounded
+Thompson's construction over ``Regular`` trees, with two twists.  Large bounded
 repetitions stay counted (``loops``) instead of being unrolled, and states from which no
 accepting state can be reached are removed, so that every state that the engine meets can
 still be completed.
@@ -19,17 +19,19 @@ from typing import NamedTuple
 from maskwright.errors import LimitError
 from maskwright.limits import Limits
 from maskwright.regular import (
+    ANY_CHAR,
     NOTHING,
     Alt,
-    ByteClass,
     Cat,
     Chars,
     Lit,
     Machine,
+    Ranges,
     Regular,
     Repeat,
     alt,
     cat,
+    intersect_ranges,
     postorder,
     repeat,
 )
@@ -47,9 +49,9 @@ _STRIP_DEPTH = 40
 
 @dataclass
 class Nfa:
-    """A nondeterministic automaton over bytes with counted loops.
+    """A nondeterministic automaton over code points with counted loops.
 
-    ``edges`` are (source, low, high, target): a byte in low..high.
+    ``edges`` are (source, set, target): a code point of ``sets[set]``, which holds no surrogates.
     ``epsilons`` are (source, target, op, loop).  PLAIN is free.  ENTER needs count < max and adds
     one to the count (which saturates at min when max is unbounded).  LEAVE needs count >= min
     and sets the count to 0.
@@ -58,28 +60,30 @@ class Nfa:
 
     n_states: int
     start: int
-    edges: list[tuple[int, int, int, int]]
+    sets: list[Ranges]
+    edges: list[tuple[int, int, int]]
     epsilons: list[tuple[int, int, int, int]]
     loops: list[tuple[int, int]]
     accepts: list[tuple[int, int]]
 
 
 def build_nfa(alternatives: Sequence[tuple[Regular, int]], limits: Limits) -> Nfa:
-    """The automaton that accepts each byte-level language with its tag.
+    """The automaton that accepts each language with its tag.
 
     States are those on some path from the start to an accepting state; with no text at all
     there is the start only.  A maximum above 2**31 - 1 is taken as unbounded.  Raises
-    ``LimitError`` above ``limits.max_regex_states`` states, or for a minimum above 2**31 - 1,
-    and ``ValueError`` for a tree with ``Chars`` leaves (see ``encode``).
+    ``LimitError`` above ``limits.max_regex_states`` states, or for a minimum above 2**31 - 1.
     """
-    builder = _ByteThompson(limits)
+    builder = _SetThompson(limits)
     start = builder.new_state()
     accepts = []
     for node, tag in alternatives:
         accept = builder.new_state()
         builder.place(node, start, accept)
         accepts.append((accept, tag))
-    full = Nfa(builder.n_states, start, builder.edges, builder.epsilons, builder.loops, accepts)
+    full = Nfa(
+        builder.n_states, start, list(builder.sets), builder.edges, builder.epsilons, builder.loops, accepts
+    )
     return _trim(full)
 
 
@@ -100,7 +104,7 @@ class Thompson:
     """Thompson's construction: places trees between two given states.
 
     Placing adds no edge into the source and none out of the target beyond those of the tree, so
-    states can be shared.  Subclasses say what a leaf becomes.  Raises ``LimitError`` above
+    states can be shared.  Subclasses say what a leaf other than a text becomes.  Raises ``LimitError`` above
     ``limits.max_regex_states`` states.
     """
 
@@ -149,8 +153,18 @@ class Thompson:
                 self._place_repeat(node, source, target, counting)
             elif isinstance(node, Machine):
                 self._place_machine(node, source, target, counting)
+            elif isinstance(node, Lit):
+                self._place_text(node.text, source, target)
             else:
                 self.leaf(node, source, target)
+
+    def _place_text(self, text: str, source: int, target: int) -> None:
+        if not text:
+            self._plain(source, target)
+        for i, c in enumerate(text):
+            after = target if i == len(text) - 1 else self.new_state()
+            self.leaf(Chars(((ord(c), ord(c)),)), source, after)
+            source = after
 
     def _plain(self, source: int, target: int) -> None:
         self.epsilons.append((source, target, PLAIN, 0))
@@ -228,7 +242,7 @@ class Thompson:
         for a, label, b in edges:
             if a not in at:
                 continue
-            if isinstance(label, ByteClass):
+            if isinstance(label, Chars):
                 self.leaf(label, at[a], at[b])
             else:
                 stack.append((label, at[a], at[b], counting))
@@ -292,9 +306,7 @@ class Thompson:
         for node in postorder(root):
             if id(node) in measured:
                 continue
-            if isinstance(node, ByteClass):
-                measure = _Measure(node.mask != 0, False, 0, 0)
-            elif isinstance(node, Chars):
+            if isinstance(node, Chars):
                 measure = _Measure(bool(node.ranges), False, 0, 0)
             elif isinstance(node, (Cat, Alt)):
                 parts = [measured[id(part)] for part in node.parts]
@@ -312,8 +324,8 @@ class Thompson:
             elif isinstance(node, Machine):
                 measure = self._measure_machine(node)
             elif isinstance(node, Lit):
-                size = max(len(node.data) - 1, 0)
-                measure = _Measure(True, not node.data, size, size)
+                size = max(len(node.text) - 1, 0)
+                measure = _Measure(True, not node.text, size, size)
             else:
                 # An assertion is empty, but not everywhere: a repetition may not skip it.
                 measure = _Measure(True, False, 0, 0)
@@ -414,46 +426,33 @@ def _distances(
     return distance
 
 
-class _ByteThompson(Thompson):
+class _SetThompson(Thompson):
+    """Leaves become edges labelled with an index into ``sets``."""
+
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits, counting=True)
-        self.edges: list[tuple[int, int, int, int]] = []
+        self.sets: dict[Ranges, int] = {}
+        self.edges: list[tuple[int, int, int]] = []
 
     def leaf(self, node: Regular, source: int, target: int) -> None:
-        if isinstance(node, ByteClass):
-            for low, high in _byte_ranges(node.mask):
-                self.edges.append((source, low, high, target))
-        elif isinstance(node, Lit):
-            if not node.data:
-                self._plain(source, target)
-                return
-            for byte in node.data[:-1]:
-                middle = self.new_state()
-                self.edges.append((source, byte, byte, middle))
-                source = middle
-            self.edges.append((source, node.data[-1], node.data[-1], target))
-        elif not isinstance(node, Chars) or node.ranges:
-            raise ValueError("this tree describes code points: encode it first")
+        if not isinstance(node, Chars):
+            raise ValueError(f"no leaf of a regular tree: {node!r}")
+        ranges = _scalar_values(node.ranges)
+        if ranges:
+            self.edges.append((source, self.sets.setdefault(ranges, len(self.sets)), target))
 
 
 @lru_cache(4096)
-def _byte_ranges(mask: int) -> tuple[tuple[int, int], ...]:
-    ranges = []
-    low = 0
-    while mask >> low:
-        low += ((mask >> low) & -(mask >> low)).bit_length() - 1
-        run = ~(mask >> low)
-        high = low + (run & -run).bit_length() - 2
-        ranges.append((low, high))
-        low = high + 1
-    return tuple(ranges)
+def _scalar_values(ranges: Ranges) -> Ranges:
+    """Without surrogates, which no text holds."""
+    return intersect_ranges(ranges, ANY_CHAR.ranges)
 
 
 def _trim(nfa: Nfa) -> Nfa:
     """Only the states that lie on a path from the start to an accepting state, renumbered."""
     after: list[list[int]] = [[] for _ in range(nfa.n_states)]
     before: list[list[int]] = [[] for _ in range(nfa.n_states)]
-    for a, _, _, b in nfa.edges:
+    for a, _, b in nfa.edges:
         after[a].append(b)
         before[b].append(a)
     for a, b, _, _ in nfa.epsilons:
@@ -465,14 +464,15 @@ def _trim(nfa: Nfa) -> Nfa:
     if len(kept) == nfa.n_states:
         return nfa
     if not useful[nfa.start]:
-        return Nfa(1, 0, [], [], [], [])
+        return Nfa(1, 0, [], [], [], [], [])
     new = [-1] * nfa.n_states
     for index, state in enumerate(kept):
         new[state] = index
     return Nfa(
         len(kept),
         new[nfa.start],
-        [(new[a], low, high, new[b]) for a, low, high, b in nfa.edges if new[a] >= 0 and new[b] >= 0],
+        nfa.sets,
+        [(new[a], label, new[b]) for a, label, b in nfa.edges if new[a] >= 0 and new[b] >= 0],
         [(new[a], new[b], op, loop) for a, b, op, loop in nfa.epsilons if new[a] >= 0 and new[b] >= 0],
         nfa.loops,
         [(new[state], tag) for state, tag in nfa.accepts if new[state] >= 0],

@@ -100,5 +100,5 @@ def compile_grammar(
     grammar: Grammar, vocabulary: Vocabulary, limits: Limits = DEFAULT_LIMITS
 ) -> CompiledGrammar:
     """Compile the intermediate representation.  Raises ``UnsatisfiableError`` or ``LimitError``."""
-    engine = engine_for(vocabulary, json_schema_frontend.COMMON_LEXEMES)
+    engine = engine_for(vocabulary)
     return CompiledGrammar(lower(prune(grammar), engine, limits), vocabulary)

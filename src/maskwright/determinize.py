@@ -87,8 +87,15 @@ class Alphabet:
 
 
 def leaf_sets(*nodes: Regular) -> list[Ranges]:
-    """The sets of all ``Chars`` leaves."""
-    return [part.ranges for node in nodes for part in postorder(node) if isinstance(part, Chars)]
+    """The sets of all leaves."""
+    sets: dict[Ranges, None] = {}
+    for node in nodes:
+        for part in postorder(node):
+            if isinstance(part, Chars):
+                sets[part.ranges] = None
+            elif isinstance(part, Lit):
+                sets.update((((ord(c), ord(c)),), None) for c in part.text)
+    return list(sets)
 
 
 class _CodeThompson(Thompson):
@@ -100,10 +107,8 @@ class _CodeThompson(Thompson):
     def leaf(self, node: Regular, source: int, target: int) -> None:
         if isinstance(node, Chars):
             self.edges.append((source, self.alphabet.members(node.ranges), target))
-        elif isinstance(node, Lit) and not node.data:
-            self._plain(source, target)
         else:
-            raise ValueError("this tree is byte-level: boolean operations need code points")
+            raise ValueError(f"no leaf of a regular tree: {node!r}")
 
 
 class SubsetAutomaton:

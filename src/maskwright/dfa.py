@@ -1,9 +1,8 @@
 """Boolean operations on regular languages of code points, and bounds on their lengths.
 
-Results are minimal deterministic automata, as ``Machine`` trees, so that they can be encoded
-and embedded like any other tree.  The universe is all texts of Unicode scalar values.
-All operations raise ``LimitError`` above ``limits.max_regex_states`` states and ``ValueError``
-for byte-level trees.
+Results are minimal deterministic automata, as ``Machine`` trees, so that they can be
+embedded like any other tree.  The universe is all texts of Unicode scalar values.
+All operations raise ``LimitError`` above ``limits.max_regex_states`` states.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from maskwright.regular import (
     ANY_CHAR,
     NOTHING,
     Alt,
-    ByteClass,
     Cat,
     Chars,
+    Lit,
     Machine,
     Regular,
     Repeat,
@@ -88,13 +87,11 @@ def matches(node: Regular, text: str, limits: Limits = DEFAULT_LIMITS) -> bool:
 
 
 def is_empty(node: Regular) -> bool:
-    """Whether no text is in the language (of either kind of tree)."""
+    """Whether no text is in the language."""
     alive: dict[int, bool] = {}
     for part in postorder(node):
         if isinstance(part, Chars):
             result = bool(intersect_ranges(part.ranges, ANY_CHAR.ranges))
-        elif isinstance(part, ByteClass):
-            result = part.mask != 0
         elif isinstance(part, Cat):
             result = all(alive[id(p)] for p in part.parts)
         elif isinstance(part, Alt):
@@ -175,8 +172,8 @@ def length_bounds(node: Regular) -> tuple[int, int | None] | None:
         result: tuple[int, int | None] | None = (0, 0)
         if isinstance(part, Chars):
             result = (1, 1) if intersect_ranges(part.ranges, ANY_CHAR.ranges) else None
-        elif isinstance(part, ByteClass):
-            raise ValueError("this tree is byte-level: lengths need code points")
+        elif isinstance(part, Lit):
+            result = (len(part.text), len(part.text))
         elif isinstance(part, Cat):
             low, high = 0, 0
             unbounded = False

@@ -8,29 +8,35 @@ A rule's body is one of
 - ``Repeated``: another rule, ``min`` to ``max`` times, counted in a register and not unrolled;
 - ``Record``: members in a fixed order, chosen by key, each key at most once.
 
-Lexemes are regular (byte) languages that never match the empty string.
+Lexemes are regular languages that never match the empty string.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from maskwright.regular import Regular
 
+Spelling: TypeAlias = Literal["utf8", "quoted"]
+
 
 class Lexeme:
-    """A regular byte language; ``key`` identifies its content, across grammars.
+    """A regular language and its spelling; ``key`` identifies the content, across grammars.
 
+    Spelled "utf8", a text is its UTF-8 bytes.  Spelled "quoted" it is a quoted string (RFC 8259,
+    section 7): between quotes, every code point raw where that is allowed, as its short escape, or as
+    ``\\uXXXX`` (a surrogate pair above U+FFFF) with either case of digits.
     Equal keys must mean equal content: the engine shares automata and masks by key.
     """
 
-    __slots__ = ("key", "regular")
+    __slots__ = ("key", "regular", "spelling")
 
-    def __init__(self, key: Hashable, regular: Regular) -> None:
+    def __init__(self, key: Hashable, regular: Regular, spelling: Spelling = "utf8") -> None:
         self.key = key
         self.regular = regular
+        self.spelling = spelling
 
     def __repr__(self) -> str:
         return f"Lexeme({self.key!r})"

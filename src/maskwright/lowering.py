@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, field
 
 from maskwright._core import AutomatonHandle, CompiledCore, Engine
-from maskwright.automata import Nfa, build_nfa
+from maskwright.automata import build_nfa
 from maskwright.errors import LimitError
 from maskwright.grammar import Body, Choice, Expr, Grammar, Keyset, Lexeme, Record, Ref, Repeated, Seq, Term
 from maskwright.limits import Limits
@@ -155,18 +155,20 @@ def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
 def lexeme_automaton(engine: Engine, lexeme: Lexeme, limits: Limits) -> AutomatonHandle:
     """The engine's automaton for a lexeme, built when its content is new to the engine."""
     handle = engine.get_automaton(lexeme.key)
-    return handle if handle is not None else add_nfa(engine, lexeme, lexeme_nfa(lexeme, limits))
-
-
-def lexeme_nfa(lexeme: Lexeme, limits: Limits) -> Nfa:
-    return build_nfa([(lexeme.regular, 0)], limits)
-
-
-def add_nfa(engine: Engine, lexeme: Lexeme, nfa: Nfa) -> AutomatonHandle:
-    """Register a lexeme's automaton with the engine."""
-    return engine.add_automaton(
-        lexeme.key, nfa.n_states, nfa.start, nfa.edges, nfa.epsilons, nfa.loops, nfa.accepts
-    )
+    if handle is None:
+        nfa = build_nfa([(lexeme.regular, 0)], limits)
+        handle = engine.add_automaton(
+            lexeme.key,
+            nfa.n_states,
+            nfa.start,
+            nfa.sets,
+            nfa.edges,
+            nfa.epsilons,
+            nfa.loops,
+            nfa.accepts,
+            lexeme.spelling == "quoted",
+        )
+    return handle
 
 
 def canonical_spelling(name: str) -> bytes:

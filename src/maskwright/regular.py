@@ -1,9 +1,7 @@
 """Regular expressions as data: the terminals of the intermediate representation.
 
-One tree serves two alphabets.  Front-ends describe text with ``Chars`` leaves (sets of
-Unicode code points).  ``encode`` turns them into ``ByteClass`` leaves for a given spelling
-(plain UTF-8, or the inside of a quoted string with backslash escapes), because the engine
-runs on bytes.  Inner nodes (``Cat``, ``Alt``, ``Repeat``, ``Machine``) are shared by both.
+Trees describe texts of Unicode code points: leaves are ``Chars`` (a set of code points) and ``Lit``
+(a text).  How texts are spelled as bytes is a property of the lexeme that uses the tree.
 
 The constructors ``cat``, ``alt`` and ``repeat`` simplify; use them instead of the classes.
 Trees may be deep and may share nodes, so nothing here recurses: see ``postorder``.
@@ -27,17 +25,10 @@ class Chars:
 
 
 @dataclass(frozen=True, slots=True)
-class ByteClass:
-    """One byte out of a 256-bit set (bit b set: byte b)."""
-
-    mask: int
-
-
-@dataclass(frozen=True, slots=True)
 class Lit:
-    """Exactly these bytes."""
+    """Exactly this text."""
 
-    data: bytes
+    text: str
 
 
 class _Inner:
@@ -121,7 +112,7 @@ class Machine(_Inner):
     length: tuple[int, int | None] | None = None
 
 
-Regular: TypeAlias = Chars | ByteClass | Lit | Cat | Alt | Repeat | Machine
+Regular: TypeAlias = Chars | Lit | Cat | Alt | Repeat | Machine
 
 
 def children(node: Regular) -> tuple[Regular, ...]:
@@ -169,7 +160,7 @@ def _shape(node: object) -> object:
     return len(node.parts) if isinstance(node, (Cat, Alt)) else None
 
 
-EPSILON = Lit(b"")
+EPSILON = Lit("")
 NOTHING = Alt(())
 
 
@@ -181,10 +172,10 @@ def cat(*parts: Regular) -> Regular:
             if isinstance(p, Alt) and not p.parts:
                 return NOTHING
             if isinstance(p, Lit):
-                if not p.data:
+                if not p.text:
                     continue
                 if flat and isinstance(flat[-1], Lit):
-                    flat[-1] = Lit(flat[-1].data + p.data)
+                    flat[-1] = Lit(flat[-1].text + p.text)
                 else:
                     flat.append(p)
             else:
@@ -224,9 +215,9 @@ def char(c: str) -> Regular:
     return Chars(((ord(c), ord(c)),))
 
 
-def text(s: str) -> Regular:
-    """Exactly this text, as code points."""
-    return cat(*(char(c) for c in s))
+def one_of(characters: str) -> Regular:
+    """One of these characters."""
+    return chars(*((ord(c), ord(c)) for c in characters))
 
 
 def normalize_ranges(ranges: tuple[tuple[int, int], ...] | list[tuple[int, int]]) -> Ranges:

@@ -32,7 +32,6 @@ from maskwright.regular import (
     EPSILON,
     NOTHING,
     Chars,
-    Lit,
     Machine,
     Ranges,
     Regular,
@@ -94,8 +93,6 @@ class _AssertionThompson(Thompson):
             self.edges.append((source, node.ranges, target))
         elif isinstance(node, ASSERTIONS):
             self.assertions.append((source, node, target))
-        elif isinstance(node, Lit):
-            self._plain(source, target)
 
 
 class _Automaton:

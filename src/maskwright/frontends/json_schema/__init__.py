@@ -15,13 +15,12 @@ from maskwright.errors import UnsupportedSchemaError
 from maskwright.frontends.json_schema.document import Document
 from maskwright.frontends.json_schema.emit import Emitter
 from maskwright.frontends.json_schema.keywords import survey
-from maskwright.frontends.json_schema.lexemes import COMMON_LEXEMES
 from maskwright.frontends.json_schema.normalize import Normalizer
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.grammar import Grammar
 from maskwright.limits import DEFAULT_LIMITS, Limits
 
-__all__ = ["COMMON_LEXEMES", "SchemaOptions", "to_grammar"]
+__all__ = ["SchemaOptions", "to_grammar"]
 
 
 def to_grammar(

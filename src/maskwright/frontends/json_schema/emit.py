@@ -178,7 +178,7 @@ class Emitter:
 def _number(group: NumberGroup) -> Expr:
     if group.values is not None:
         texts = dict.fromkeys(text for value in group.values for text in _number_texts(value))
-        return Term(Lexeme(("numbers", *texts), alt(*(Lit(text.encode()) for text in texts))))
+        return Term(Lexeme(("numbers", *texts), alt(*(Lit(text) for text in texts))))
     if group.low is None and group.high is None:
         return Term(INTEGER if group.integer else NUMBER)
     if group.integer:

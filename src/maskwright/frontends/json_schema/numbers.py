@@ -21,9 +21,9 @@ from maskwright.frontends.json_schema.lexemes import (
     NATURAL,
     NONZERO,
 )
-from maskwright.regular import EPSILON, NOTHING, ByteClass, Lit, Regular, alt, cat, repeat
+from maskwright.regular import EPSILON, NOTHING, Lit, Regular, alt, cat, chars, repeat
 
-_ZERO = Lit(b"0")
+_ZERO = Lit("0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,32 +117,29 @@ def _naturals(low: int, high: int | None) -> Regular:
 def _same_length(low: str, high: str) -> Regular:
     """Digit strings between two of equal length."""
     if low == high:
-        return Lit(low.encode())
+        return Lit(low)
     common = 0
     while low[common] == high[common]:
         common += 1
     prefix, low, high = low[:common], low[common:], high[common:]
     rest = len(low) - 1
     if rest == 0:
-        return cat(Lit(prefix.encode()), _digits(low, high))
+        return cat(Lit(prefix), _digits(low, high))
     first, last = int(low[0]), int(high[0])
     parts = []
     if low[1:].strip("0"):
-        parts.append(cat(Lit(low[0].encode()), _same_length(low[1:], "9" * rest)))
+        parts.append(cat(Lit(low[0]), _same_length(low[1:], "9" * rest)))
         first += 1
     if high[1:].strip("9"):
-        parts.append(cat(Lit(high[0].encode()), _same_length("0" * rest, high[1:])))
+        parts.append(cat(Lit(high[0]), _same_length("0" * rest, high[1:])))
         last -= 1
     if first <= last:
         parts.append(cat(_digits(str(first), str(last)), repeat(DIGIT, rest, rest)))
-    return cat(Lit(prefix.encode()), alt(*parts))
+    return cat(Lit(prefix), alt(*parts))
 
 
 def _digits(low: str, high: str) -> Regular:
-    mask = 0
-    for digit in range(ord(low), ord(high) + 1):
-        mask |= 1 << digit
-    return ByteClass(mask)
+    return chars((ord(low), ord(high)))
 
 
 # --- decimals -------------------------------------------------------------------------------
@@ -200,8 +197,8 @@ def _decimals(low: Bound, high: Bound | None) -> Regular:
 
 def _with_fraction(whole: int, low: str, low_open: bool, high: str | None, high_open: bool) -> Regular:
     empty, digits = _fraction(None if low == "" and not low_open else low, low_open, high, high_open)
-    parts = ([EPSILON] if empty else []) + ([] if digits == NOTHING else [cat(Lit(b"."), digits)])
-    return cat(Lit(str(whole).encode()), alt(*parts))
+    parts = ([EPSILON] if empty else []) + ([] if digits == NOTHING else [cat(Lit("."), digits)])
+    return cat(Lit(str(whole)), alt(*parts))
 
 
 def _fraction(low: str | None, low_open: bool, high: str | None, high_open: bool) -> tuple[bool, Regular]:
@@ -230,5 +227,5 @@ def _fraction(low: str | None, low_open: bool, high: str | None, high_open: bool
         empty, rest = _fraction(lower, low_open, upper, high_open)
         tail = alt(*([EPSILON] if empty else []), *([] if rest == NOTHING else [rest]))
         if tail != NOTHING:
-            parts.append(cat(Lit(str(digit).encode()), tail))
+            parts.append(cat(Lit(str(digit)), tail))
     return low is None, alt(*parts)

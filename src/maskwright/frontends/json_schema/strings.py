@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 from maskwright.dfa import intersect, matches, with_length
-from maskwright.encoding import quoted
 from maskwright.frontends.json_schema.formats import PATTERNS
 from maskwright.frontends.json_schema.groups import StringGroup
 from maskwright.grammar import FAIL, Choice, Keyset, Lexeme, Term
@@ -36,7 +35,7 @@ def _lexeme(group: StringGroup, limits: Limits) -> Lexeme | None:
     if language == NOTHING:
         return None
     key = ("string", group.patterns, group.formats, group.min_length, group.max_length)
-    return Lexeme(key, quoted(language))
+    return Lexeme(key, language, "quoted")
 
 
 @lru_cache(maxsize=256)

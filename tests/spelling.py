@@ -1,4 +1,4 @@
-"""Spelling code points as bytes: from ``Chars`` leaves to byte-level trees.
+"""The oracle's spelling of code points as bytes: from ``Chars`` leaves to trees of ``ByteClass``.
 
 A set of code points becomes one small deterministic automaton that splits the set digit by
 digit (hexadecimal digits of an escape, 6-bit groups of UTF-8) and shares equal suffixes.
@@ -6,14 +6,15 @@ digit (hexadecimal digits of an escape, 6-bit groups of UTF-8) and shares equal 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
+from maskwright.grammar import Lexeme, Spelling
 from maskwright.regular import (
     ANY_CHAR,
     NOTHING,
     Alt,
-    ByteClass,
     Cat,
     Chars,
     Lit,
@@ -29,7 +30,13 @@ from maskwright.regular import (
     repeat,
 )
 
-Spelling: TypeAlias = Literal["utf8", "quoted"]
+
+@dataclass(frozen=True)
+class ByteClass:
+    """One byte out of a 256-bit set (bit b set: byte b)."""
+
+    mask: int
+
 
 _QUOTE, _BACKSLASH = 0x22, 0x5C
 # RFC 8259, section 7: what may stand unescaped, and the two-character escapes.
@@ -45,12 +52,12 @@ _Pieces: TypeAlias = tuple[tuple[int, int, int], ...]
 
 
 def encode(node: Regular, spelling: Spelling) -> Regular:
-    """The byte-level tree of a code-point tree.
+    """The byte-level tree of a tree of code points.
 
     "utf8" is plain UTF-8.  "quoted" is the inside of a JSON string (RFC 8259, section 7): every
     code point raw where that is allowed, as its short escape, or as ``\\uXXXX`` (a surrogate
     pair above U+FFFF) with either case of digits.  Surrogate code points have no spelling, so
-    they match nothing.  Raises ``ValueError`` for a tree that is byte-level already.
+    they match nothing.
     """
     encode_set = _encode_quoted if spelling == "quoted" else _encode_utf8
     done: dict[int, Regular] = {}
@@ -68,17 +75,22 @@ def encode(node: Regular, spelling: Spelling) -> Regular:
             edges = [(a, done[id(label)], b) for a, label, b in part.edges]
             edges = [edge for edge in edges if edge[1] != NOTHING]
             result = Machine(part.n_states, part.start, tuple(edges), part.accepts, part.length)
-        elif isinstance(part, Lit) and not part.data:
-            result = part
         else:
-            raise ValueError("this tree is byte-level already")
+            assert isinstance(part, Lit)
+            result = cat(*[encode_set(((ord(c), ord(c)),)) for c in part.text])
         done[id(part)] = result
     return done[id(node)]
 
 
 def quoted(node: Regular) -> Regular:
     """The JSON strings (quotes included) that decode to a text of the code-point tree."""
-    return cat(Lit(b'"'), encode(node, "quoted"), Lit(b'"'))
+    quote = ByteClass(1 << _QUOTE)
+    return cat(quote, encode(node, "quoted"), quote)  # type: ignore[arg-type]
+
+
+def spelled(lexeme: Lexeme) -> Regular:
+    """The bytes of a lexeme, as a byte-level tree."""
+    return quoted(lexeme.regular) if lexeme.spelling == "quoted" else encode(lexeme.regular, "utf8")
 
 
 class _SetAutomaton:
@@ -204,8 +216,6 @@ def _encode_utf8(ranges: Ranges) -> Regular:
     ranges = intersect_ranges(ranges, ANY_CHAR.ranges)
     if not ranges:
         return NOTHING
-    if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
-        return Lit(chr(ranges[0][0]).encode())
     automaton = _SetAutomaton()
     automaton.utf8(ranges)
     return automaton.regular()

@@ -1,0 +1,279 @@
+# Lexemes as automata over code points, determinised while they are used.
+#
+# Code points that no edge tells apart form a class; an edge is labelled with a set of classes.
+# A code state is a sorted set of items (NFA state, count of the loop that it is in).  Every code
+# state reached can be completed: the NFA is trimmed.  How code points are spelled as bytes is
+# the business of spelling.pxi.
+
+cdef enum:
+    NO_TAG = -1
+    NO_CLASS = -1
+    EPSILON_PLAIN = 0
+    EPSILON_ENTER = 1
+    EPSILON_LEAVE = 2
+    LAST_CODE_POINT = 0x10FFFF
+    # what a span of code points leads to
+    SPAN_DEAD = 0
+    SPAN_MIXED = 1
+    SPAN_UNIFORM = 2
+
+cdef struct CodeEdge:
+    int32_t set
+    int32_t target
+
+cdef struct NfaEpsilon:
+    int32_t target
+    int32_t op
+    int32_t loop
+
+cdef struct CodeRange:
+    int32_t low
+    int32_t high
+
+cdef cppclass CodeState:
+    int32_t id
+    int32_t tag                    # what is accepted here, or NO_TAG
+    vector[uint64_t] items         # NFA state << 32 | count
+    vector[CodeState*] next        # by class; NULL = not computed
+    LexState* text                 # the lexer state between two characters, or NULL
+
+cdef cppclass CodeAutomaton:
+    int32_t ascii_class[128]
+    vector[int32_t] range_low      # above ASCII: first code point of each range, and its class
+    vector[int32_t] range_class
+    int32_t classes
+    vector[vector[uint64_t]] sets  # of classes, as bits
+    vector[vector[CodeEdge]] edges
+    vector[vector[NfaEpsilon]] epsilons
+    vector[int32_t] loop_min
+    vector[int32_t] loop_max
+    vector[int32_t] accept
+    vector[CodeState*] states
+    unordered_map[string, int32_t] interned
+    CodeState* start
+
+
+cdef CodeState CODE_DEAD_STATE
+cdef CodeState* CODE_DEAD = &CODE_DEAD_STATE
+
+
+cdef void codes_free(CodeAutomaton* codes) noexcept nogil:
+    cdef size_t i
+    for i in range(codes.states.size()):
+        del codes.states[i]
+    del codes
+
+
+cdef inline cbool set_has(const vector[uint64_t]& bits, int32_t cls) noexcept nogil:
+    return (bits[<size_t>cls >> 6] >> (cls & 63)) & 1
+
+
+# --- classes --------------------------------------------------------------------------------
+
+cdef cbool event_before(const pair[int32_t, int32_t]& a, const pair[int32_t, int32_t]& b) noexcept nogil:
+    return a.first < b.first
+
+
+cdef void codes_classify(CodeAutomaton* codes, vector[vector[CodeRange]]& sets) noexcept nogil:
+    # Sweep over all range ends; the sets that hold between two ends name the class.
+    cdef vector[pair[int32_t, int32_t]] events
+    cdef vector[uint64_t] active
+    cdef unordered_map[string, int32_t] known
+    cdef vector[uint64_t] no_classes
+    cdef string name
+    cdef size_t i, j, words = sets.size() // 64 + 1
+    cdef int32_t low = 0, high, cls, code
+    cdef CodeRange span
+    active.resize(words, 0)
+    for i in range(sets.size()):
+        for span in sets[i]:
+            events.push_back(pair[int32_t, int32_t](span.low, <int32_t>i))
+            events.push_back(pair[int32_t, int32_t](span.high + 1, <int32_t>i))
+    events.push_back(pair[int32_t, int32_t](LAST_CODE_POINT + 1, -1))
+    sort(events.begin(), events.end(), &event_before)
+    codes.classes = 0
+    codes.sets.resize(sets.size())
+    for i in range(events.size()):
+        high = events[i].first
+        if high > low:
+            cls = NO_CLASS
+            name.assign(<const char*>active.data(), words * 8)
+            found = known.find(name)
+            if found != known.end():
+                cls = dereference(found).second
+            else:
+                for j in range(sets.size()):
+                    if (active[j >> 6] >> (j & 63)) & 1:
+                        cls = codes.classes
+                        codes.sets[j].resize(<size_t>(cls >> 6) + 1, 0)
+                        codes.sets[j][<size_t>cls >> 6] |= (<uint64_t>1) << (cls & 63)
+                if cls != NO_CLASS:
+                    codes.classes += 1
+                known[name] = cls
+            code = low
+            while code < high and code < 128:
+                codes.ascii_class[code] = cls
+                code += 1
+            if code < high:
+                codes.range_low.push_back(code)
+                codes.range_class.push_back(cls)
+            low = high
+        if events[i].second >= 0:
+            active[<size_t>events[i].second >> 6] ^= (<uint64_t>1) << (events[i].second & 63)
+    for j in range(codes.sets.size()):
+        codes.sets[j].resize(<size_t>(codes.classes >> 6) + 1, 0)
+
+
+cdef size_t codes_range_of(const CodeAutomaton* codes, int32_t code) noexcept nogil:
+    # Index of the range above ASCII that holds a code point.
+    cdef size_t low = 0, high = codes.range_low.size(), middle
+    while high - low > 1:
+        middle = (low + high) // 2
+        if codes.range_low[middle] <= code:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+cdef inline int32_t codes_class(const CodeAutomaton* codes, int32_t code) noexcept nogil:
+    if code < 128:
+        return codes.ascii_class[code]
+    return codes.range_class[codes_range_of(codes, code)]
+
+
+# --- states ---------------------------------------------------------------------------------
+
+cdef void code_close(const CodeAutomaton* codes, vector[uint64_t]& items) noexcept nogil:
+    # Epsilon closure; keeps the items that have edges or accept, sorted, once each.
+    cdef unordered_map[uint64_t, char] seen
+    cdef vector[uint64_t] work, kept
+    cdef const NfaEpsilon* epsilon
+    cdef size_t i
+    cdef uint64_t item
+    cdef int32_t state, count, low, high
+    for i in range(items.size()):
+        if seen.count(items[i]) == 0:
+            seen[items[i]] = 1
+            work.push_back(items[i])
+    while not work.empty():
+        item = work.back()
+        work.pop_back()
+        state = <int32_t>(item >> 32)
+        count = <int32_t><uint32_t>item
+        if not codes.edges[state].empty() or codes.accept[state] != NO_TAG:
+            kept.push_back(item)
+        for i in range(codes.epsilons[state].size()):
+            epsilon = &codes.epsilons[state][i]
+            item = (<uint64_t>epsilon.target) << 32
+            if epsilon.op == EPSILON_PLAIN:
+                item |= <uint64_t>count
+            else:
+                low = codes.loop_min[epsilon.loop]
+                high = codes.loop_max[epsilon.loop]
+                if epsilon.op == EPSILON_ENTER:
+                    if high < 0:
+                        item |= <uint64_t>(count + 1 if count < low else low)
+                    elif count < high:
+                        item |= <uint64_t>(count + 1)
+                    else:
+                        continue
+                elif count < low:
+                    continue
+            if seen.count(item) == 0:
+                seen[item] = 1
+                work.push_back(item)
+    sort(kept.begin(), kept.end())
+    items.swap(kept)
+
+
+cdef CodeState* code_intern(CodeAutomaton* codes, vector[uint64_t]& items) noexcept nogil:
+    cdef string key
+    cdef CodeState* state
+    cdef size_t i
+    cdef int32_t tag
+    code_close(codes, items)
+    if items.empty():
+        return CODE_DEAD
+    key.assign(<const char*>items.data(), items.size() * sizeof(uint64_t))
+    found = codes.interned.find(key)
+    if found != codes.interned.end():
+        return codes.states[dereference(found).second]
+    state = new CodeState()
+    state.id = <int32_t>codes.states.size()
+    state.tag = NO_TAG
+    state.text = NULL
+    for i in range(items.size()):
+        tag = codes.accept[<int32_t>(items[i] >> 32)]
+        if tag != NO_TAG and (state.tag == NO_TAG or tag < state.tag):
+            state.tag = tag
+    state.items.swap(items)
+    state.next.resize(<size_t>codes.classes, NULL)
+    codes.interned[key] = state.id
+    codes.states.push_back(state)
+    return state
+
+
+cdef CodeState* code_next_new(CodeAutomaton* codes, CodeState* state, int32_t cls) noexcept nogil:
+    cdef vector[uint64_t] items
+    cdef CodeState* target = CODE_DEAD
+    cdef size_t i
+    cdef CodeEdge edge
+    for i in range(state.items.size()):
+        for edge in codes.edges[<int32_t>(state.items[i] >> 32)]:
+            if set_has(codes.sets[edge.set], cls):
+                items.push_back(((<uint64_t>edge.target) << 32) | <uint32_t>state.items[i])
+    if not items.empty():
+        target = code_intern(codes, items)
+    state.next[cls] = target
+    return target
+
+
+cdef inline CodeState* code_next(CodeAutomaton* codes, CodeState* state, int32_t cls) noexcept nogil:
+    cdef CodeState* known
+    if cls == NO_CLASS:
+        return CODE_DEAD
+    known = state.next[cls]
+    return known if known != NULL else code_next_new(codes, state, cls)
+
+
+cdef cbool code_goes_on(CodeAutomaton* codes, CodeState* state) noexcept nogil:
+    # Whether any code point leads on.
+    cdef int32_t cls
+    for cls in range(codes.classes):
+        if code_next(codes, state, cls) != CODE_DEAD:
+            return True
+    return False
+
+
+cdef int32_t code_span(CodeAutomaton* codes, CodeState* state, int32_t low, int32_t high,
+                       CodeState** target) noexcept nogil:
+    # What the code points low..high lead to: SPAN_UNIFORM (all to `target`), SPAN_MIXED, SPAN_DEAD.
+    cdef cbool some = False, all_same = True
+    cdef CodeState* after
+    cdef int32_t code = low
+    cdef size_t at
+    target[0] = NULL
+    while code <= high and code < 128:
+        after = code_next(codes, state, codes.ascii_class[code])
+        some = some or after != CODE_DEAD
+        if target[0] == NULL:
+            target[0] = after
+        all_same = all_same and after == target[0]
+        if some and not all_same:
+            return SPAN_MIXED
+        code += 1
+    if code <= high:
+        at = codes_range_of(codes, code)
+        while at < codes.range_low.size() and codes.range_low[at] <= high:
+            after = code_next(codes, state, codes.range_class[at])
+            some = some or after != CODE_DEAD
+            if target[0] == NULL:
+                target[0] = after
+            all_same = all_same and after == target[0]
+            if some and not all_same:
+                return SPAN_MIXED
+            at += 1
+    if not some:
+        return SPAN_DEAD
+    return SPAN_UNIFORM if all_same else SPAN_MIXED

@@ -1,0 +1,292 @@
+# Masks of lexer states that loop on many characters, without a walk of the whole trie.
+#
+# A state is *at home* with a set C of characters when every text over C leaves the lexeme alive (or
+# every text of at most `room` characters, and no longer one).  Then the tokens over C are a slice,
+# and only those with a first character outside C, the *exits*, have to be followed.  C is grown
+# greedily, classes with the most trie nodes first, as long as few states are reached.
+
+cdef enum:
+    HOME_STATES = 32       # at most reached over C
+    EXIT_COST = 8          # following an exit costs as much as walking so many nodes
+
+cdef struct ClassMass:
+    int32_t cls
+    int32_t mass
+
+cdef cppclass Home:
+    vector[uint64_t] classes           # C, as a set of classes
+    int32_t room                       # characters; negative: any number
+    vector[CodeState*] states          # all that are reached over C
+    int32_t mass
+
+
+cdef cbool mass_before(const ClassMass& a, const ClassMass& b) noexcept nogil:
+    return a.mass > b.mass or (a.mass == b.mass and a.cls < b.cls)
+
+
+cdef cbool raw_in_text(const Automaton* automaton, int32_t point) noexcept nogil:
+    # Whether a character stands for itself.
+    return automaton.spelling == SPELLING_UTF8 or (point >= 0x20 and point != QUOTE and point != BACKSLASH)
+
+
+cdef void home_count(Automaton* automaton, const Index* index) noexcept nogil:
+    # Trie nodes by class.
+    cdef CodeAutomaton* codes = automaton.codes
+    cdef int32_t point, high
+    cdef size_t i
+    automaton.class_mass.resize(<size_t>codes.classes, 0)
+    for point in range(128):
+        if codes.ascii_class[point] != NO_CLASS and raw_in_text(automaton, point):
+            automaton.class_mass[codes.ascii_class[point]] += index_count(index, point, point)
+    for i in range(codes.range_low.size()):
+        if codes.range_class[i] != NO_CLASS:
+            high = codes.range_low[i + 1] - 1 if i + 1 < codes.range_low.size() else LAST_CODE_POINT
+            automaton.class_mass[codes.range_class[i]] += index_count(index, codes.range_low[i], high)
+
+
+cdef cbool home_reach(Automaton* automaton, Home* home, CodeState* start) noexcept nogil:
+    # Find the states reached over C; False when one dies, accepts in the open, or there are too many.
+    cdef CodeAutomaton* codes = automaton.codes
+    cdef CodeState* target
+    cdef size_t i, j
+    cdef int32_t cls
+    cdef cbool known
+    home.states.clear()
+    home.states.push_back(start)
+    i = 0
+    while i < home.states.size():
+        if automaton.spelling == SPELLING_UTF8 and home.states[i].tag != NO_TAG:
+            return False
+        for cls in range(codes.classes):
+            if not set_has(home.classes, cls):
+                continue
+            target = code_next(codes, home.states[i], cls)
+            if target == CODE_DEAD:
+                return False
+            known = False
+            for j in range(home.states.size()):
+                known = known or home.states[j] == target
+            if not known:
+                if home.states.size() == HOME_STATES:
+                    return False
+                home.states.push_back(target)
+        i += 1
+    return True
+
+
+cdef void home_grow(Automaton* automaton, Home* home, CodeState* start,
+                    vector[ClassMass]& order) noexcept nogil:
+    # Texts of any length.
+    cdef ClassMass each
+    cdef vector[CodeState*] before
+    home.room = -1
+    for each in order:
+        home.classes[<size_t>each.cls >> 6] |= (<uint64_t>1) << (each.cls & 63)
+        before = home.states
+        if home_reach(automaton, home, start):
+            home.mass += each.mass
+        else:
+            home.classes[<size_t>each.cls >> 6] &= ~((<uint64_t>1) << (each.cls & 63))
+            home.states.swap(before)
+
+
+cdef void home_follow(Automaton* automaton, Home* home, CodeState* start, vector[ClassMass]& order,
+                      int32_t longest) noexcept nogil:
+    # Texts up to a length: all classes of C lead through the same states.
+    cdef CodeAutomaton* codes = automaton.codes
+    cdef CodeState* state = start
+    cdef CodeState* target
+    cdef ClassMass each
+    cdef size_t i
+    cdef cbool agrees
+    while state != CODE_DEAD and <int32_t>home.states.size() <= longest:
+        if automaton.spelling == SPELLING_UTF8 and state.tag != NO_TAG:
+            return
+        home.states.push_back(state)
+        state = code_next(codes, state, order[0].cls)
+    # No token is longer than `longest`: then it is as if there were no bound.
+    home.room = -1 if state != CODE_DEAD else <int32_t>home.states.size() - 1
+    if home.room == 0:
+        return
+    for each in order:
+        agrees = True
+        for i in range(home.states.size()):
+            target = home.states[i + 1] if i + 1 < home.states.size() else state
+            if code_next(codes, home.states[i], each.cls) != target:
+                agrees = False
+                break
+        if agrees:
+            home.classes[<size_t>each.cls >> 6] |= (<uint64_t>1) << (each.cls & 63)
+            home.mass += each.mass
+
+
+cdef void home_find(Automaton* automaton, const Index* index, CodeState* start, Home* home) noexcept nogil:
+    cdef CodeAutomaton* codes = automaton.codes
+    cdef vector[ClassMass] order
+    cdef ClassMass each
+    cdef CodeState* state = start
+    cdef int32_t steps = 0
+    home.mass = 0
+    home.room = 0
+    home.classes.resize(<size_t>(codes.classes >> 6) + 1, 0)
+    if automaton.class_mass.empty():
+        home_count(automaton, index)
+    for each.cls in range(codes.classes):
+        each.mass = automaton.class_mass[each.cls]
+        # Characters in few tokens are cheap to follow.
+        if each.mass * 8 > index.home_least and code_next(codes, start, each.cls) != CODE_DEAD:
+            order.push_back(each)
+    if order.empty():
+        return
+    sort(order.begin(), order.end(), &mass_before)
+    # Does the heaviest class come back to a state, or does it count?
+    while state != CODE_DEAD and steps < HOME_STATES:
+        state = code_next(codes, state, order[0].cls)
+        if state != CODE_DEAD and code_next(codes, state, order[0].cls) == state:
+            home_grow(automaton, home, start, order)
+            return
+        steps += 1
+    home_follow(automaton, home, start, order, index.longest)
+
+
+# --- the mask -------------------------------------------------------------------------------
+
+cdef void home_points(Automaton* automaton, const vector[uint64_t]& classes,
+                      vector[CodeRange]& points) noexcept nogil:
+    # The characters of a set of classes that stand for themselves, as ranges.
+    cdef CodeAutomaton* codes = automaton.codes
+    cdef int32_t point
+    cdef size_t i
+    cdef CodeRange span
+    for point in range(128):
+        if codes.ascii_class[point] != NO_CLASS and set_has(classes, codes.ascii_class[point]) \
+                and raw_in_text(automaton, point):
+            if not points.empty() and points.back().high == point - 1:
+                points.back().high = point
+            else:
+                span.low = span.high = point
+                points.push_back(span)
+    for i in range(codes.range_low.size()):
+        if codes.range_class[i] == NO_CLASS or not set_has(classes, codes.range_class[i]):
+            continue
+        span.low = codes.range_low[i]
+        span.high = codes.range_low[i + 1] - 1 if i + 1 < codes.range_low.size() else LAST_CODE_POINT
+        if not points.empty() and points.back().high == span.low - 1:
+            points.back().high = span.high
+        else:
+            points.push_back(span)
+
+
+cdef LexState* home_enter(LexState* start, Home* home, const vector[uint8_t]& path) noexcept nogil:
+    # The lexer state behind `path`, whose last character may be cut short; LEX_DEAD when another character
+    # before it is outside C, or more than the lexeme takes.
+    cdef Automaton* automaton = start.automaton
+    cdef CodeAutomaton* codes = automaton.codes
+    cdef CodeState* code = start.code
+    cdef LexState* state
+    cdef size_t at = 0, before
+    cdef int32_t point, cls
+    while True:
+        before = at
+        point = path_point(path, &at)
+        if at == path.size():
+            break
+        cls = codes_class(codes, point)
+        if cls == NO_CLASS or not set_has(home.classes, cls) or not raw_in_text(automaton, point):
+            return LEX_DEAD
+        code = code_next(codes, code, cls)
+        if code == CODE_DEAD:
+            return LEX_DEAD
+    state = text_state(automaton, code, FORM_TEXT, 0, 0)
+    while before < path.size() and state != LEX_DEAD:
+        state = lex_next(state, path[before])
+        before += 1
+    return state
+
+
+cdef void home_exit(LexMask* mask, LexState* start, Home* home, uint32_t node,
+                    cbool below) noexcept nogil:
+    # The tokens at a node (and below) that are reached over C and one more character.
+    cdef const Trie* trie = mask.index.trie
+    cdef vector[uint8_t] path
+    cdef LexState* state
+    cdef int32_t t
+    index_path(mask.index, node, path)
+    state = home_enter(start, home, path)
+    if state == LEX_DEAD:
+        return
+    for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
+        mask.inside.push_back(trie.tokens[t])
+    if below and node + 1 < trie.nodes[node].end:
+        lexmask_walk(mask, state, node)
+
+
+cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice) noexcept nogil:
+    cdef Index* index = mask.index
+    cdef Automaton* automaton = start.automaton
+    cdef CodeAutomaton* codes = automaton.codes
+    cdef vector[uint64_t] leaving
+    cdef vector[CodeRange] points
+    cdef const vector[uint32_t]* nodes
+    cdef CodeState* state
+    cdef CodeRange span
+    cdef size_t i, position
+    cdef int32_t cls
+    cdef cbool closing = False, wide = False
+    leaving.resize(home.classes.size(), 0)
+    for state in home.states:
+        closing = closing or state.tag != NO_TAG
+        for cls in range(codes.classes):
+            if not set_has(home.classes, cls) and not set_has(leaving, cls) \
+                    and code_next(codes, state, cls) != CODE_DEAD:
+                leaving[<size_t>cls >> 6] |= (<uint64_t>1) << (cls & 63)
+    home_points(automaton, leaving, points)
+    for span in points:
+        position = index_first(index, span.low)
+        while position < index.chars.size() and index.chars[position].point <= span.high:
+            home_exit(mask, start, home, index.chars[position].node, True)
+            position += 1
+    if automaton.spelling == SPELLING_QUOTED:
+        nodes = slice_exits(index, slice, BACKSLASH)
+        for i in range(nodes.size()):
+            home_exit(mask, start, home, nodes[0][i], True)
+        if closing:
+            nodes = slice_exits(index, slice, QUOTE)
+            for i in range(nodes.size()):
+                home_exit(mask, start, home, nodes[0][i], True)
+    for cls in codes.range_class:
+        wide = wide or (cls != NO_CLASS and (set_has(leaving, cls) or set_has(home.classes, cls)))
+    for i in range(index.parts.size() if wide else 0):
+        # Tokens that end inside a character: in the slice when all it can become is.
+        if not points_hold(slice.points, index.parts[i].first, index.parts[i].last):
+            home_exit(mask, start, home, index.parts[i].node, False)
+
+
+cdef cbool home_fill(LexMask* mask, LexState* start) noexcept nogil:
+    # The mask of a state between two characters that is at home somewhere; False when it is not.
+    cdef Automaton* automaton = start.automaton
+    cdef CodeAutomaton* codes = automaton.codes
+    cdef Home home
+    cdef Slice* slice
+    cdef vector[CodeRange] points
+    cdef CodeState* state
+    cdef vector[char] leaving
+    cdef int32_t cls, exits = 0
+    if start.form != FORM_TEXT:
+        return False
+    home_find(automaton, mask.index, start.code, &home)
+    if home.mass == 0 or home.mass < mask.index.home_least:
+        return False
+    leaving.resize(<size_t>codes.classes, 0)
+    for state in home.states:
+        for cls in range(codes.classes):
+            if not leaving[cls] and not set_has(home.classes, cls) and code_next(codes, state, cls) != CODE_DEAD:
+                leaving[cls] = 1
+                exits += automaton.class_mass[cls]
+    if mask.index.home_least > 0 and <int64_t>exits * EXIT_COST > home.mass:
+        return False
+    home_points(automaton, home.classes, points)
+    slice = index_slice(mask.index, points)
+    mask.bits = bits_hold(slice_limited(mask.index, slice, home.room))
+    home_exits(mask, start, &home, slice)
+    return True

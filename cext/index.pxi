@@ -1,0 +1,432 @@
+# What the tokens are made of: an index of the trie by character, and slices.
+#
+# Characters are read as UTF-8 from the root of the trie.  A *slice* is the set of tokens whose
+# characters all belong to a set C of code points: what a lexer state that loops on C allows, bar
+# the tokens that leave the loop.  Slices depend on the vocabulary and C only, so all lexemes of
+# all grammars share them.
+
+cdef struct CharNode:
+    int32_t point
+    uint32_t node          # trie node of the character's last byte
+
+cdef struct PartNode:
+    uint32_t node          # a token ends here, inside a character
+    int32_t first          # code points that it can become
+    int32_t last
+
+cdef cppclass Bits:
+    # A set of tokens as a bitset, with the number of those that hold it.
+    int32_t holders
+    vector[uint32_t] words
+
+cdef cppclass Slice:
+    vector[CodeRange] points           # C
+    Bits* bits
+    int32_t longest                    # characters of its longest token; -1: not known
+    unordered_map[int32_t, Bits*] limited              # by greatest number of characters
+    unordered_map[int32_t, vector[uint32_t]] exits     # nodes of a character outside C, the first on its path
+
+cdef cppclass Index:
+    const Trie* trie
+    size_t words
+    vector[uint32_t] parents
+    vector[CharNode] chars             # sorted
+    vector[PartNode] parts
+    vector[uint16_t] lengths           # by position in trie.tokens: characters; 0: not UTF-8 from its start
+    int32_t longest                    # most characters of a token
+    Bits* text                         # tokens that are UTF-8, but perhaps for a last partial character
+    Bits* beyond_ascii                 # those with a byte above 0x7F
+    Bits* containing[128]              # by ASCII character
+    unordered_map[int32_t, Bits*] at_most              # by number of characters
+    unordered_map[string, Slice*] slices
+    int64_t bytes                      # of everything cached
+    int32_t home_least                 # trie nodes that a home must spare (home.pxi)
+
+
+cdef Bits* bits_new(Index* index) noexcept nogil:
+    cdef Bits* bits = new Bits()
+    bits.holders = 1
+    bits.words.resize(index.words, 0)
+    index.bytes += index.words * 4
+    return bits
+
+
+cdef inline Bits* bits_hold(Bits* bits) noexcept nogil:
+    bits.holders += 1
+    return bits
+
+
+cdef void bits_release(Index* index, Bits* bits) noexcept nogil:
+    if bits == NULL:
+        return
+    bits.holders -= 1
+    if bits.holders == 0:
+        index.bytes -= bits.words.size() * 4
+        del bits
+
+
+cdef inline void bits_add(Bits* bits, int32_t token) noexcept nogil:
+    bits.words[<size_t>token >> 5] |= (<uint32_t>1) << (token & 31)
+
+
+cdef inline void bits_remove(Bits* bits, int32_t token) noexcept nogil:
+    bits.words[<size_t>token >> 5] &= ~((<uint32_t>1) << (token & 31))
+
+
+cdef inline cbool bits_hold_token(const Bits* bits, int32_t token) noexcept nogil:
+    return (bits.words[<size_t>token >> 5] >> (token & 31)) & 1
+
+
+cdef void bits_subtract(Bits* bits, const Bits* other) noexcept nogil:
+    cdef uint32_t* own = bits.words.data()
+    cdef const uint32_t* removed = other.words.data()
+    cdef size_t i, count = bits.words.size()
+    for i in range(count):
+        own[i] &= ~removed[i]
+
+
+cdef cbool char_before(const CharNode& a, const CharNode& b) noexcept nogil:
+    return a.point < b.point or (a.point == b.point and a.node < b.node)
+
+
+cdef int32_t utf8_lead(uint8_t byte, int32_t* point) noexcept nogil:
+    # Continuation bytes behind a first byte, or -1; `point` becomes its part of the code point.
+    if byte < 0x80:
+        point[0] = byte
+        return 0
+    if 0xC2 <= byte <= 0xDF:
+        point[0] = byte & 31
+        return 1
+    if 0xE0 <= byte <= 0xEF:
+        point[0] = byte & 15
+        return 2
+    if 0xF0 <= byte <= 0xF4:
+        point[0] = byte & 7
+        return 3
+    return -1
+
+
+cdef cbool utf8_possible(int32_t length, int32_t left, int32_t point, CodeRange* span) noexcept nogil:
+    # The code points that a character of `length` continuation bytes, `left` of them missing, can be.
+    cdef int32_t least = 0
+    if length == 2:
+        least = 0x800
+    elif length == 3:
+        least = 0x10000
+    span.low = point << (6 * left)
+    span.high = span.low + (1 << (6 * left)) - 1
+    if span.low < least:
+        span.low = least
+    if span.high > LAST_CODE_POINT:
+        span.high = LAST_CODE_POINT
+    # Surrogates are no characters; they fill whole spans or the end of one.
+    if span.low < 0xD800 <= span.high <= 0xDFFF:
+        span.high = 0xD7FF
+    if 0xD800 <= span.low <= 0xDFFF:
+        return False
+    return span.low <= span.high
+
+
+cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nogil:
+    cdef vector[int32_t] points, lefts, spans, counts      # by depth
+    cdef vector[uint32_t] path
+    cdef uint32_t node = 1, last = trie.nodes[0].end
+    cdef size_t depth
+    cdef int32_t t, left, point, span, count
+    cdef uint8_t byte
+    cdef CharNode whole
+    cdef PartNode part
+    cdef CodeRange possible
+    index.trie = trie
+    index.words = words
+    index.longest = 0
+    index.bytes = 0
+    index.parents.resize(trie.nodes.size(), 0)
+    index.lengths.resize(trie.tokens.size(), 0)
+    index.text = bits_new(index)
+    index.beyond_ascii = bits_new(index)
+    memset(index.containing, 0, sizeof(index.containing))
+    path.push_back(0)
+    points.push_back(0)
+    lefts.push_back(0)
+    spans.push_back(0)
+    counts.push_back(0)
+    while node < last:
+        depth = trie.nodes[node].depth
+        byte = trie.nodes[node].byte
+        path.resize(depth)
+        points.resize(depth)
+        lefts.resize(depth)
+        spans.resize(depth)
+        counts.resize(depth)
+        index.parents[node] = path[depth - 1]
+        left, point, span = lefts[depth - 1], points[depth - 1], spans[depth - 1]
+        count = counts[depth - 1]
+        if left == 0:
+            left = span = utf8_lead(byte, &point)
+            count += 1
+        elif byte & 0xC0 == 0x80:
+            point = (point << 6) | (byte & 63)
+            left -= 1
+        else:
+            left = -1
+        if left < 0 or not utf8_possible(span, left, point, &possible):
+            # What lies below is reached from the middle of a character only: walks find it.
+            index_note_parents(index, trie, node)
+            node = trie.nodes[node].end
+            continue
+        if left == 0:
+            whole.point = point
+            whole.node = node
+            index.chars.push_back(whole)
+        for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
+            index.lengths[t] = <uint16_t>count
+            if count > index.longest:
+                index.longest = count
+            bits_add(index.text, trie.tokens[t])
+        if left > 0 and trie.nodes[node].token < trie.nodes[node + 1].token:
+            part.node = node
+            part.first = possible.low
+            part.last = possible.high
+            index.parts.push_back(part)
+        if byte >= 0x80:
+            for t in range(trie.nodes[node].token, trie.nodes[trie.nodes[node].end].token):
+                bits_add(index.beyond_ascii, trie.tokens[t])
+        path.push_back(node)
+        points.push_back(point)
+        lefts.push_back(left)
+        spans.push_back(span)
+        counts.push_back(count)
+        node += 1
+    sort(index.chars.begin(), index.chars.end(), &char_before)
+
+
+cdef void index_note_parents(Index* index, const Trie* trie, uint32_t top) noexcept nogil:
+    cdef vector[uint32_t] path
+    cdef uint32_t node
+    cdef size_t base = trie.nodes[top].depth
+    path.push_back(top)
+    for node in range(top + 1, trie.nodes[top].end):
+        path.resize(<size_t>trie.nodes[node].depth - base)
+        index.parents[node] = path.back()
+        path.push_back(node)
+
+
+cdef void index_free(Index* index) noexcept nogil:
+    cdef pair[int32_t, Bits*] limited
+    cdef int32_t byte
+    index_forget_slices(index)
+    bits_release(index, index.text)
+    bits_release(index, index.beyond_ascii)
+    for byte in range(128):
+        bits_release(index, index.containing[byte])
+    for limited in index.at_most:
+        bits_release(index, limited.second)
+    del index
+
+
+cdef void index_forget_slices(Index* index) noexcept nogil:
+    # Masks that use their bits hold them.
+    cdef pair[string, Slice*] entry
+    cdef pair[int32_t, Bits*] limited
+    cdef pair[int32_t, vector[uint32_t]] exits
+    for entry in index.slices:
+        bits_release(index, entry.second.bits)
+        for limited in entry.second.limited:
+            bits_release(index, limited.second)
+        for exits in entry.second.exits:
+            index.bytes -= exits.second.size() * 4
+        del entry.second
+    index.slices.clear()
+
+
+cdef size_t index_first(const Index* index, int32_t point) noexcept nogil:
+    # Position in `chars` of the first character from `point` on.
+    cdef size_t low = 0, high = index.chars.size(), middle
+    while low < high:
+        middle = (low + high) // 2
+        if index.chars[middle].point < point:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef int32_t index_count(const Index* index, int32_t low, int32_t high) noexcept nogil:
+    # How many trie nodes end a character in low..high.
+    return <int32_t>(index_first(index, high + 1) - index_first(index, low))
+
+
+cdef void index_clear_below(const Index* index, Bits* bits, uint32_t node) noexcept nogil:
+    cdef const Trie* trie = index.trie
+    cdef int32_t t
+    for t in range(trie.nodes[node].token, trie.nodes[trie.nodes[node].end].token):
+        bits_remove(bits, trie.tokens[t])
+
+
+cdef Bits* index_containing(Index* index, int32_t byte) noexcept nogil:
+    cdef const Trie* trie = index.trie
+    cdef Bits* bits = index.containing[byte]
+    cdef size_t at
+    cdef int32_t t
+    cdef uint32_t node
+    if bits == NULL:
+        bits = bits_new(index)
+        at = index_first(index, byte)
+        while at < index.chars.size() and index.chars[at].point == byte:
+            node = index.chars[at].node
+            for t in range(trie.nodes[node].token, trie.nodes[trie.nodes[node].end].token):
+                bits_add(bits, trie.tokens[t])
+            at += 1
+        index.containing[byte] = bits
+    return bits
+
+
+cdef Bits* index_at_most(Index* index, int32_t count) noexcept nogil:
+    cdef Bits* bits
+    cdef size_t t
+    found = index.at_most.find(count)
+    if found != index.at_most.end():
+        return dereference(found).second
+    bits = bits_new(index)
+    for t in range(index.lengths.size()):
+        if 0 < index.lengths[t] <= count:
+            bits_add(bits, index.trie.tokens[t])
+    index.at_most[count] = bits
+    return bits
+
+
+# --- slices ---------------------------------------------------------------------------------
+
+cdef cbool points_hold(const vector[CodeRange]& points, int32_t first, int32_t last) noexcept nogil:
+    # Whether first..last is within one of the ranges.
+    cdef size_t low = 0, high = points.size(), middle
+    while low < high:
+        middle = (low + high) // 2
+        if points[middle].high < first:
+            low = middle + 1
+        else:
+            high = middle
+    return low < points.size() and points[low].low <= first and last <= points[low].high
+
+
+cdef void slice_clear_gaps(Index* index, Slice* made) noexcept nogil:
+    # Tokens with a character above ASCII that is in no range.
+    cdef int32_t at = 0x80
+    cdef size_t i, position
+    cdef CodeRange gap
+    cdef int32_t t
+    for i in range(made.points.size() + 1):
+        gap.low = at
+        gap.high = LAST_CODE_POINT
+        if i < made.points.size():
+            gap.high = made.points[i].low - 1
+            if made.points[i].high + 1 > at:
+                at = made.points[i].high + 1
+        if gap.low > gap.high:
+            continue
+        position = index_first(index, gap.low)
+        while position < index.chars.size() and index.chars[position].point <= gap.high:
+            index_clear_below(index, made.bits, index.chars[position].node)
+            position += 1
+    for i in range(index.parts.size()):
+        if not points_hold(made.points, index.parts[i].first, index.parts[i].last):
+            for t in range(index.trie.nodes[index.parts[i].node].token,
+                           index.trie.nodes[index.parts[i].node + 1].token):
+                bits_remove(made.bits, index.trie.tokens[t])
+
+
+cdef Slice* index_slice(Index* index, const vector[CodeRange]& points) noexcept nogil:
+    # `points` are sorted and disjoint.  Surrogates are nobody's: ranges may or may not hold them.
+    cdef string key
+    cdef Slice* made
+    cdef int32_t byte
+    key.assign(<const char*>points.data(), points.size() * sizeof(CodeRange))
+    found = index.slices.find(key)
+    if found != index.slices.end():
+        return dereference(found).second
+    made = new Slice()
+    made.points = points
+    made.longest = -1
+    made.bits = bits_new(index)
+    made.bits.words = index.text.words
+    for byte in range(128):
+        if not points_hold(points, byte, byte):
+            bits_subtract(made.bits, index_containing(index, byte))
+    if points.empty() or points.back().high < 0x80:
+        bits_subtract(made.bits, index.beyond_ascii)
+    else:
+        slice_clear_gaps(index, made)
+    index.slices[key] = made
+    return made
+
+
+cdef Bits* slice_limited(Index* index, Slice* slice, int32_t count) noexcept nogil:
+    # Those of at most `count` characters (negative: any number).
+    cdef Bits* bits
+    cdef const Bits* short_ones
+    cdef size_t i
+    if slice.longest < 0:
+        slice.longest = 0
+        for i in range(index.lengths.size()):
+            if index.lengths[i] > slice.longest and bits_hold_token(slice.bits, index.trie.tokens[i]):
+                slice.longest = index.lengths[i]
+    if count < 0 or count >= slice.longest:
+        return slice.bits
+    found = slice.limited.find(count)
+    if found != slice.limited.end():
+        return dereference(found).second
+    bits = bits_new(index)
+    short_ones = index_at_most(index, count)
+    for i in range(index.words):
+        bits.words[i] = slice.bits.words[i] & short_ones.words[i]
+    slice.limited[count] = bits
+    return bits
+
+
+cdef void index_path(const Index* index, uint32_t node, vector[uint8_t]& path) noexcept nogil:
+    # The bytes from the root to a node.
+    cdef size_t depth = index.trie.nodes[node].depth
+    path.resize(depth)
+    while depth > 0:
+        depth -= 1
+        path[depth] = index.trie.nodes[node].byte
+        node = index.parents[node]
+
+
+cdef int32_t path_point(const vector[uint8_t]& path, size_t* at) noexcept nogil:
+    # The code point at path[at:], which is valid; `at` moves behind it.  -1 when it is cut short.
+    cdef int32_t point = 0, left = utf8_lead(path[at[0]], &point)
+    at[0] += 1
+    while left > 0:
+        if at[0] == path.size():
+            return -1
+        point = (point << 6) | (path[at[0]] & 63)
+        at[0] += 1
+        left -= 1
+    return point
+
+
+cdef const vector[uint32_t]* slice_exits(Index* index, Slice* slice, int32_t point) noexcept nogil:
+    # Nodes that end character `point`, which is outside the slice, with only characters of the slice before.
+    cdef vector[uint32_t] kept
+    cdef vector[uint8_t] path
+    cdef size_t position, at, before
+    cdef int32_t code
+    found = slice.exits.find(point)
+    if found == slice.exits.end():
+        position = index_first(index, point)
+        while position < index.chars.size() and index.chars[position].point == point:
+            index_path(index, index.chars[position].node, path)
+            at = 0
+            while at < path.size():
+                before = at
+                code = path_point(path, &at)
+                if at == path.size():
+                    kept.push_back(index.chars[position].node)
+                elif not points_hold(slice.points, code, code):
+                    break
+            position += 1
+        index.bytes += kept.size() * 4
+        slice.exits[point] = kept
+    return &slice.exits[point]

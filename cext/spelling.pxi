@@ -1,0 +1,311 @@
+# How code points are spelled as bytes, and the lexer states that this makes.
+#
+# Two spellings: UTF-8 (RFC 3629), and a quoted string (RFC 8259, section 7), which is UTF-8 or
+# backslash escapes between quotes.  A lexer state is a code state and how much of the next
+# character has been read.  As soon as what has been read leads to one code state whatever
+# follows, the character is *settled*: only its length is still tracked.  That keeps the states
+# few, and makes equal what behaves alike.
+
+cdef enum:
+    SPELLING_UTF8 = 0
+    SPELLING_QUOTED = 1
+    # forms: what has been read of the next character
+    FORM_OUTSIDE = 0           # quoted: nothing, not even the opening quote
+    FORM_TEXT = 1              # nothing
+    FORM_CLOSED = 2            # quoted: the closing quote
+    FORM_ESCAPE = 3            # `\`
+    FORM_UTF8 = 4              # `left` continuation bytes are missing; `low`: least code point
+    FORM_UTF8_SETTLED = 5
+    FORM_UNIT = 6              # `left` digits of `\uXXXX` are missing; `low`: least code unit
+    FORM_UNIT_SETTLED = 7
+    FORM_PAIR = 8              # a high surrogate; `left` bytes of the second `\u` are missing
+    FORM_PAIR_SETTLED = 9
+    FORM_LOW = 10              # `left` digits of the low surrogate are missing; `low`: least code point
+    FORM_LOW_SETTLED = 11
+    QUOTE = 34
+    BACKSLASH = 92
+
+
+cdef int32_t hex_digit(uint8_t byte) noexcept nogil:
+    if 48 <= byte <= 57:
+        return byte - 48
+    if 97 <= byte <= 102:
+        return byte - 87
+    if 65 <= byte <= 70:
+        return byte - 55
+    return -1
+
+
+cdef int32_t short_escape(uint8_t byte) noexcept nogil:
+    # The code point of `\` and this byte, or -1.
+    if byte == QUOTE or byte == BACKSLASH or byte == 47:
+        return byte
+    if byte == 98:
+        return 8
+    if byte == 102:
+        return 12
+    if byte == 110:
+        return 10
+    if byte == 114:
+        return 13
+    if byte == 116:
+        return 9
+    return -1
+
+
+cdef LexState* text_state(Automaton* automaton, CodeState* code, int32_t form, int32_t left,
+                          int32_t low) noexcept nogil:
+    cdef int64_t key
+    cdef LexState* state
+    if code == CODE_DEAD:
+        return LEX_DEAD
+    if form == FORM_TEXT:
+        if code.text != NULL:
+            return code.text
+    else:
+        key = (((<int64_t>code.id * 16 + form) * 8 + left) << 21) | low
+        found = automaton.partial.find(key)
+        if found != automaton.partial.end():
+            return dereference(found).second
+    state = lex_new_state(automaton)
+    state.code = code
+    state.form = form
+    state.left = left
+    state.low = low
+    state.next.resize(automaton.class_byte.size(), NULL)
+    if form == FORM_TEXT:
+        code.text = state
+    else:
+        automaton.partial[key] = state
+    if form == FORM_CLOSED or (form == FORM_TEXT and automaton.spelling == SPELLING_UTF8):
+        state.tag = code.tag
+    return state
+
+
+cdef LexState* text_settle(Automaton* automaton, CodeState* code, int32_t form, int32_t left,
+                           int32_t low, int32_t first, int32_t last) noexcept nogil:
+    # Part of a character has been read; code points first..last are still possible.
+    cdef CodeState* target
+    cdef int32_t span = code_span(automaton.codes, code, first, last, &target)
+    if span == SPAN_DEAD:
+        return LEX_DEAD
+    if span == SPAN_UNIFORM:
+        return text_state(automaton, target, form + 1, left, 0)
+    return text_state(automaton, code, form, left, low)
+
+
+cdef LexState* text_after(Automaton* automaton, CodeState* code, int32_t point) noexcept nogil:
+    # Behind a whole character.
+    return text_state(automaton, code_next(automaton.codes, code, codes_class(automaton.codes, point)),
+                      FORM_TEXT, 0, 0)
+
+
+cdef LexState* text_utf8(Automaton* automaton, CodeState* code, int32_t left, int32_t low) noexcept nogil:
+    # `left` continuation bytes are missing.  What is no text (overlong, above U+10FFFF) makes a span
+    # exact; surrogates are in no class.
+    cdef int32_t last = low + (1 << (6 * left)) - 1, first = low
+    if low == 0:
+        first = 0x800 if left == 2 else 0x10000
+    if last > LAST_CODE_POINT:
+        last = LAST_CODE_POINT
+    cdef CodeState* target
+    if first != low or last == LAST_CODE_POINT:
+        if code_span(automaton.codes, code, first, last, &target) == SPAN_DEAD:
+            return LEX_DEAD
+        return text_state(automaton, code, FORM_UTF8, left, low)
+    return text_settle(automaton, code, FORM_UTF8, left, low, first, last)
+
+
+cdef LexState* text_lead(Automaton* automaton, CodeState* code, uint8_t byte) noexcept nogil:
+    if 0xC2 <= byte <= 0xDF:
+        return text_utf8(automaton, code, 1, (byte & 31) << 6)
+    if 0xE0 <= byte <= 0xEF:
+        return text_utf8(automaton, code, 2, (byte & 15) << 12)
+    if 0xF0 <= byte <= 0xF4:
+        return text_utf8(automaton, code, 3, (byte & 7) << 18)
+    return LEX_DEAD
+
+
+cdef LexState* text_continue(LexState* state, uint8_t byte) noexcept nogil:
+    # A continuation byte of UTF-8.
+    cdef int32_t left = state.left - 1
+    cdef int32_t low = state.low | ((byte & 63) << (6 * left))
+    if byte & 0xC0 != 0x80:
+        return LEX_DEAD
+    if state.form == FORM_UTF8_SETTLED:
+        return text_state(state.automaton, state.code, FORM_UTF8_SETTLED if left else FORM_TEXT, left, 0)
+    if state.low == 0 and low < (0x800 if left == 1 else 0x10000):
+        return LEX_DEAD
+    if low > LAST_CODE_POINT:
+        return LEX_DEAD
+    if left == 0:
+        return text_after(state.automaton, state.code, low)
+    return text_utf8(state.automaton, state.code, left, low)
+
+
+cdef LexState* text_unit(LexState* state, int32_t digit) noexcept nogil:
+    # A digit of the first (or only) `\uXXXX`.
+    cdef Automaton* automaton = state.automaton
+    cdef CodeAutomaton* codes = automaton.codes
+    cdef CodeState* target
+    cdef int32_t left = state.left - 1, low, last, astral
+    if state.form == FORM_UNIT_SETTLED:
+        return text_state(automaton, state.code, FORM_UNIT_SETTLED if left else FORM_TEXT, left, 0)
+    low = state.low | (digit << (4 * left))
+    last = low + (1 << (4 * left)) - 1
+    if last < 0xD800 or low > 0xDFFF:
+        if left == 0:
+            return text_after(automaton, state.code, low)
+        return text_settle(automaton, state.code, FORM_UNIT, left, low, low, last)
+    # Surrogates: the code points above U+FFFF that the high ones lead to.
+    if low >= 0xDC00:
+        return LEX_DEAD
+    if left == 0:
+        astral = 0x10000 + ((low - 0xD800) << 10)
+        return text_settle(automaton, state.code, FORM_PAIR, 2, astral, astral, astral + 1023)
+    low = low if low > 0xD800 else 0xD800
+    last = last if last < 0xDBFF else 0xDBFF
+    astral = 0x10000 + ((low - 0xD800) << 10)
+    if code_span(codes, state.code, astral, 0x10000 + ((last - 0xD800) << 10) + 1023, &target) == SPAN_DEAD:
+        if (state.low | (digit << (4 * left))) >= 0xD800:
+            return LEX_DEAD
+        # The digit D leaves U+D000 to U+D7FF.
+        if code_span(codes, state.code, 0xD000, 0xD7FF, &target) == SPAN_DEAD:
+            return LEX_DEAD
+    return text_state(automaton, state.code, FORM_UNIT, left, state.low | (digit << (4 * left)))
+
+
+cdef LexState* text_low(LexState* state, int32_t digit) noexcept nogil:
+    # A digit of a low surrogate, DC00 to DFFF.
+    cdef Automaton* automaton = state.automaton
+    cdef int32_t left = state.left - 1, low = state.low
+    if (left == 3 and digit != 13) or (left == 2 and digit < 12):
+        return LEX_DEAD
+    if state.form == FORM_LOW_SETTLED:
+        return text_state(automaton, state.code, FORM_LOW_SETTLED if left else FORM_TEXT, left, 0)
+    if left == 3:
+        return text_state(automaton, state.code, FORM_LOW, 3, low)
+    low |= ((digit - 12) if left == 2 else digit) << (4 * left)
+    if left == 0:
+        return text_after(automaton, state.code, low)
+    return text_settle(automaton, state.code, FORM_LOW, left, low, low, low + (1 << (4 * left)) - 1)
+
+
+cdef LexState* text_pair(LexState* state, uint8_t byte) noexcept nogil:
+    # The `\u` between two surrogates.
+    cdef cbool settled = state.form == FORM_PAIR_SETTLED
+    if byte != (BACKSLASH if state.left == 2 else 117):
+        return LEX_DEAD
+    if state.left == 2:
+        return text_state(state.automaton, state.code, state.form, 1, state.low)
+    return text_state(state.automaton, state.code, FORM_LOW_SETTLED if settled else FORM_LOW, 4, state.low)
+
+
+cdef LexState* text_escape(LexState* state, uint8_t byte) noexcept nogil:
+    cdef int32_t point
+    if byte == 117:
+        return text_state(state.automaton, state.code, FORM_UNIT, 4, 0)
+    point = short_escape(byte)
+    return text_after(state.automaton, state.code, point) if point >= 0 else LEX_DEAD
+
+
+cdef LexState* text_byte(LexState* state, uint8_t byte) noexcept nogil:
+    # The first byte of a character, or the closing quote.
+    cdef Automaton* automaton = state.automaton
+    if automaton.spelling == SPELLING_QUOTED:
+        if byte == QUOTE:
+            if state.code.tag == NO_TAG:
+                return LEX_DEAD
+            return text_state(automaton, state.code, FORM_CLOSED, 0, 0)
+        if byte == BACKSLASH:
+            if not code_goes_on(automaton.codes, state.code):
+                return LEX_DEAD
+            return text_state(automaton, state.code, FORM_ESCAPE, 0, 0)
+        if byte < 0x20:
+            return LEX_DEAD
+    if byte < 0x80:
+        return text_after(automaton, state.code, byte)
+    return text_lead(automaton, state.code, byte)
+
+
+cdef LexState* text_next(LexState* state, uint8_t byte) noexcept nogil:
+    cdef int32_t cls = state.automaton.byte_class[byte]
+    cdef int32_t digit
+    cdef LexState* target = LEX_DEAD
+    if state.form == FORM_TEXT:
+        target = text_byte(state, byte)
+    elif state.form == FORM_OUTSIDE:
+        if byte == QUOTE:
+            target = text_state(state.automaton, state.code, FORM_TEXT, 0, 0)
+    elif state.form == FORM_ESCAPE:
+        target = text_escape(state, byte)
+    elif state.form == FORM_UTF8 or state.form == FORM_UTF8_SETTLED:
+        target = text_continue(state, byte)
+    elif state.form == FORM_PAIR or state.form == FORM_PAIR_SETTLED:
+        target = text_pair(state, byte)
+    elif state.form != FORM_CLOSED:
+        digit = hex_digit(byte)
+        if digit >= 0:
+            if state.form == FORM_UNIT or state.form == FORM_UNIT_SETTLED:
+                target = text_unit(state, digit)
+            else:
+                target = text_low(state, digit)
+    state.next[cls] = target
+    return target
+
+
+# --- byte classes ---------------------------------------------------------------------------
+
+cdef int32_t byte_role(uint8_t byte, int32_t spelling, cbool coarse) noexcept nogil:
+    # Bytes of different roles are told apart by some form.  Coarse: no two characters above ASCII are
+    # told apart, so that only the structure of UTF-8 counts.
+    if byte >= 0x80:
+        if not coarse:
+            return byte
+        if byte < 0x90:
+            return 0x80
+        if byte < 0xA0:
+            return 0x90
+        if byte < 0xC0:
+            return 0xA0
+        if byte < 0xC2 or byte > 0xF4:
+            return 0xC0
+        if byte < 0xE0:
+            return 0xC2
+        if byte in (0xE0, 0xED, 0xF0, 0xF4):
+            return byte
+        return 0xE1 if byte < 0xF0 else 0xF1
+    if spelling == SPELLING_UTF8:
+        return 0
+    if hex_digit(byte) >= 0 or short_escape(byte) >= 0 or byte == 117:
+        return byte
+    return 1 if byte < 0x20 else 0
+
+
+cdef void text_byte_classes(Automaton* automaton) noexcept nogil:
+    cdef CodeAutomaton* codes = automaton.codes
+    cdef unordered_map[int64_t, int32_t] known
+    cdef cbool coarse = True
+    cdef int32_t byte, cls = NO_CLASS
+    cdef int64_t name
+    cdef size_t i
+    for i in range(codes.range_low.size()):
+        # Surrogates are in no class whatever the sets are.
+        if (codes.range_low[i] == 0xD800 and i + 1 < codes.range_low.size()
+                and codes.range_low[i + 1] == 0xE000):
+            continue
+        if i > 0 and codes.range_class[i] != cls:
+            coarse = False
+        cls = codes.range_class[i]
+    automaton.byte_class.resize(256)
+    for byte in range(256):
+        name = <int64_t>byte_role(<uint8_t>byte, automaton.spelling, coarse) << 32
+        if byte < 128:
+            name |= <uint32_t>codes.ascii_class[byte]
+        found = known.find(name)
+        if found == known.end():
+            known[name] = <int32_t>automaton.class_byte.size()
+            automaton.byte_class[byte] = <uint8_t>automaton.class_byte.size()
+            automaton.class_byte.push_back(<uint8_t>byte)
+        else:
+            automaton.byte_class[byte] = <uint8_t>dereference(found).second

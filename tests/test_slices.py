@@ -1,0 +1,137 @@
+"""Masks from slices of the vocabulary equal those of a walk of the whole trie, and the oracle's."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import toys
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference_lexemes import LexemeLanguage
+from spelling import spelled
+
+from maskwright._core import Engine, Matcher
+from maskwright.dfa import is_empty, with_length
+from maskwright.grammar import Lexeme, Seq, Spelling, Term
+from maskwright.limits import DEFAULT_LIMITS
+from maskwright.lowering import lower
+from maskwright.passes.prune import prune
+from maskwright.regex import search_language
+from maskwright.regular import EPSILON, Lit, Regular, alt, cat, complement_ranges, one_of, repeat
+
+# Characters of one to four bytes, some of which share their first bytes.
+LETTERS = "ab1 \"\\\néë\u0141\u2028\u2030\u3042\U0001f600\U0001f601\U00020000"
+SETS = [one_of(s) for s in ("a", "ab", 'a"', "é", "aé\u3042", "\U0001f600a", LETTERS)]
+SETS += [alt(*(repeat(one_of("b"), 1, 1),)), one_of("\u2028\u2030b")]
+GAPS = ("a", "\u2028", "é\n", "\U0001f601", '"\\', "\u3042b")
+
+
+def without(characters: str) -> Regular:
+    """Every character but these."""
+    from maskwright.regular import Chars, normalize_ranges
+
+    return Chars(complement_ranges(normalize_ranges([(ord(c), ord(c)) for c in characters])))
+
+
+SETS += [without(gap) for gap in GAPS]
+
+
+@st.composite
+def languages(draw: st.DrawFn) -> Regular:
+    """Loops, bounded or not, with things before, between and behind them."""
+    parts: list[Regular] = []
+    for _ in range(draw(st.integers(1, 3))):
+        body = draw(st.sampled_from(SETS))
+        low = draw(st.integers(0, 3))
+        high = draw(st.sampled_from((None, None, low + 1, low + 4, low + 40)))
+        parts.append(repeat(body, low, high))
+        parts.append(draw(st.sampled_from((EPSILON, Lit("a"), Lit("é1"), one_of('b"')))))
+    return cat(*parts) if draw(st.booleans()) else alt(*parts)
+
+
+def tokens(seed: int) -> list[bytes]:
+    """All bytes, and pieces of texts and of quoted texts, cut anywhere."""
+    rng = random.Random(seed)
+    found = [bytes([b]) for b in range(256)]
+    while len(found) < 700:
+        text = "".join(rng.choices(LETTERS, k=rng.randint(1, 6))).encode()
+        if rng.random() < 0.4:
+            text = text.replace(b"\\", b"\\\\").replace(b"\n", rng.choice((b"\\n", b"\\u000a")))
+            text = text.replace("é".encode(), rng.choice((b"\\u00e9", b"\\u00E", b"\\ud83d\\ude0")))
+        first = rng.randint(0, min(3, len(text) - 1))
+        found.append(text[first : len(text) - rng.choice((0, 0, 0, 1, 2))] or text)
+    return found
+
+
+def engines() -> tuple[Engine, Engine]:
+    content = [*tokens(1), b""]
+    eos = (len(content) - 1,)
+    return Engine(content, eos, home_least=0), Engine(content, eos, home_least=2**30)
+
+
+SLICED, WALKED = engines()
+CONTENT = [*tokens(1), b""]
+
+
+def check(regular: Regular, spelling: Spelling, seed: int, steps: int = 12) -> None:
+    if is_empty(regular):
+        return
+    lexeme = Lexeme((regular, spelling), regular, spelling)
+    # Something behind it, so that tokens cross the end.
+    source = toys.grammar(Seq((Term(Lexeme("[", Lit("["))), Term(lexeme), Term(Lexeme("b]", Lit("b]"))))))
+    sliced, walked = (Matcher(lower(prune(source), e, DEFAULT_LIMITS)) for e in (SLICED, WALKED))
+    oracle = LexemeLanguage(spelled(lexeme))
+    rng = random.Random(seed)
+    assert sliced.accept_bytes(b"[") and walked.accept_bytes(b"[")
+    state = oracle.start
+    for _ in range(steps):
+        mask = toys.allowed(sliced)
+        assert mask == toys.allowed(walked)
+        if state is not None:
+            inside = {i for i, t in enumerate(CONTENT) if t and read(oracle, state, t) is not None}
+            assert inside <= mask
+            if not oracle.accepts(state):
+                assert all(crosses(oracle, state, CONTENT[i]) for i in mask - inside)
+        usual = [i for i in mask if i < len(CONTENT) - 1 and b"]" not in CONTENT[i]]
+        if not usual:
+            break
+        token = rng.choice(usual)
+        assert sliced.accept_token(token) and walked.accept_token(token)
+        state = read(oracle, state, CONTENT[token]) if state is not None else None
+
+
+def read(oracle: LexemeLanguage, state: object, data: bytes) -> object:
+    for byte in data:
+        if state is None:
+            break
+        state = oracle.step(state, byte)
+    return state
+
+
+def crosses(oracle: LexemeLanguage, state: object, token: bytes) -> bool:
+    """Whether the lexeme ends inside the token and ``b]`` begins."""
+    for byte in range(1, len(token)):
+        behind = read(oracle, state, token[:byte])
+        if behind is not None and oracle.accepts(behind) and b"b]".startswith(token[byte:]):
+            return True
+    return False
+
+
+@settings(max_examples=150, deadline=None)
+@given(languages(), st.sampled_from(("utf8", "quoted")), st.integers(0, 1000))
+def test_random_loops(regular: Regular, spelling: Spelling, seed: int) -> None:
+    check(regular, spelling, seed)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["ab", "^[^a]*$", "^[a-z]+1[a-z]*$", ".", "^.+$", r"^\S+ \S+$", "a.*b.*é", "^(?!ab)", "^[^\u2028]{2,5}$",
+     "^a{3}", "(a|é)+$", "^\\s*\\S", "^[\u3042-\u3050a]*$", "a{20}", "^(.{3})*$", "^[^\"]*$", "[^\\x00-\\x7f]"],
+)  # fmt: skip
+@pytest.mark.parametrize("bounds", [(0, None), (0, 6), (4, 30)])
+def test_patterns(pattern: str, bounds: tuple[int, int | None]) -> None:
+    language = with_length(search_language(pattern), *bounds)
+    for seed in range(3):
+        check(language, "quoted", seed)
+        check(language, "utf8", seed)
