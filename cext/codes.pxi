@@ -48,6 +48,7 @@ cdef cppclass CodeAutomaton:
     vector[int32_t] loop_min
     vector[int32_t] loop_max
     vector[int32_t] accept
+    vector[vector[uint64_t]] sustained     # by NFA state: see code_sustained; empty: not computed
     vector[CodeState*] states
     unordered_map[string, int32_t] interned
     CodeState* start
@@ -244,6 +245,44 @@ cdef cbool code_goes_on(CodeAutomaton* codes, CodeState* state) noexcept nogil:
         if code_next(codes, state, cls) != CODE_DEAD:
             return True
     return False
+
+
+cdef cbool code_comes_back(const CodeAutomaton* codes, int32_t start, int32_t goal) noexcept nogil:
+    # Whether `goal` is reached over plain epsilons.
+    cdef vector[int32_t] work
+    cdef unordered_map[int32_t, char] seen
+    cdef int32_t state
+    cdef size_t i
+    work.push_back(start)
+    while not work.empty():
+        state = work.back()
+        work.pop_back()
+        if state == goal:
+            return True
+        if seen.count(state):
+            continue
+        seen[state] = 1
+        for i in range(codes.epsilons[state].size()):
+            if codes.epsilons[state][i].op == EPSILON_PLAIN:
+                work.push_back(codes.epsilons[state][i].target)
+    return False
+
+
+cdef const vector[uint64_t]* code_sustained(CodeAutomaton* codes, int32_t state) noexcept nogil:
+    # The classes over which an NFA state leads back to itself.
+    cdef vector[uint64_t]* own
+    cdef CodeEdge edge
+    cdef size_t i
+    if codes.sustained.empty():
+        codes.sustained.resize(codes.edges.size())
+    own = &codes.sustained[state]
+    if own.empty():
+        own.resize(<size_t>(codes.classes >> 6) + 1, 0)
+        for edge in codes.edges[state]:
+            if code_comes_back(codes, edge.target, state):
+                for i in range(own.size()):
+                    own[0][i] |= codes.sets[edge.set][i]
+    return own
 
 
 cdef int32_t code_span(CodeAutomaton* codes, CodeState* state, int32_t low, int32_t high,

@@ -2,8 +2,12 @@
 #
 # A state is *at home* with a set C of characters when every text over C leaves the lexeme alive (or
 # every text of at most `room` characters, and no longer one).  Then the tokens over C are a slice,
-# and only those with a first character outside C, the *exits*, have to be followed.  C is grown
-# greedily, classes with the most trie nodes first, as long as few states are reached.
+# and only those with a first character outside C, the *exits*, have to be followed.
+#
+# C is found in one of three ways.  A single item of a state that comes back to itself over C sustains
+# any state that holds it (a pattern that may match anywhere).  Else C is grown greedily, classes
+# with the most trie nodes first, as long as few states are reached; or, where characters are
+# counted, all classes of C lead through the same states up to the bound.
 
 cdef enum:
     HOME_STATES = 32       # at most reached over C
@@ -17,7 +21,10 @@ cdef cppclass Home:
     vector[uint64_t] classes           # C, as a set of classes
     int32_t room                       # characters; negative: any number
     vector[CodeState*] states          # all that are reached over C
-    int32_t mass
+    vector[uint64_t] leaving           # classes outside C that may lead on from there
+    cbool closing                      # whether a quote may close the text there
+    int32_t mass                       # trie nodes in C
+    int32_t exits                      # and in `leaving`
 
 
 cdef cbool mass_before(const ClassMass& a, const ClassMass& b) noexcept nogil:
@@ -120,33 +127,90 @@ cdef void home_follow(Automaton* automaton, Home* home, CodeState* start, vector
             home.mass += each.mass
 
 
-cdef void home_find(Automaton* automaton, const Index* index, CodeState* start, Home* home) noexcept nogil:
+cdef void home_sustain(Automaton* automaton, Home* home, CodeState* start) noexcept nogil:
+    # An item that comes back to itself: what the others do cannot end the lexeme.
+    cdef CodeAutomaton* codes = automaton.codes
+    cdef const vector[uint64_t]* own
+    cdef int32_t cls, mass
+    cdef uint64_t item
+    for item in start.items:
+        own = code_sustained(codes, <int32_t>(item >> 32))
+        mass = 0
+        for cls in range(codes.classes):
+            if set_has(own[0], cls):
+                mass += automaton.class_mass[cls]
+        if mass > home.mass:
+            home.mass = mass
+            home.classes = own[0]
+    home.room = -1
+    home.closing = True
+    home.exits = 0
+    for cls in range(codes.classes):
+        if not set_has(home.classes, cls):
+            home.leaving[<size_t>cls >> 6] |= (<uint64_t>1) << (cls & 63)
+            home.exits += automaton.class_mass[cls]
+
+
+cdef void home_leave(Automaton* automaton, Home* home) noexcept nogil:
+    # What leads out of the states reached.
+    cdef CodeAutomaton* codes = automaton.codes
+    cdef CodeState* state
+    cdef int32_t cls
+    home.closing = False
+    home.exits = 0
+    home.leaving.assign(home.classes.size(), 0)
+    for state in home.states:
+        home.closing = home.closing or state.tag != NO_TAG
+        for cls in range(codes.classes):
+            if not set_has(home.classes, cls) and not set_has(home.leaving, cls) \
+                    and code_next(codes, state, cls) != CODE_DEAD:
+                home.leaving[<size_t>cls >> 6] |= (<uint64_t>1) << (cls & 63)
+                home.exits += automaton.class_mass[cls]
+
+
+cdef cbool home_pays(const Home* home, const Index* index) noexcept nogil:
+    if home.mass == 0:
+        return False
+    return index.home_least == 0 or (home.mass >= index.home_least
+                                     and <int64_t>home.exits * EXIT_COST <= home.mass)
+
+
+cdef cbool home_find(Automaton* automaton, const Index* index, CodeState* start, Home* home) noexcept nogil:
     cdef CodeAutomaton* codes = automaton.codes
     cdef vector[ClassMass] order
     cdef ClassMass each
     cdef CodeState* state = start
     cdef int32_t steps = 0
     home.mass = 0
-    home.room = 0
-    home.classes.resize(<size_t>(codes.classes >> 6) + 1, 0)
+    home.classes.assign(<size_t>(codes.classes >> 6) + 1, 0)
+    home.leaving = home.classes
     if automaton.class_mass.empty():
         home_count(automaton, index)
+    if automaton.spelling == SPELLING_QUOTED:
+        home_sustain(automaton, home, start)
+        if home_pays(home, index):
+            return True
+        home.mass = 0
+        home.classes.assign(home.classes.size(), 0)
     for each.cls in range(codes.classes):
         each.mass = automaton.class_mass[each.cls]
         # Characters in few tokens are cheap to follow.
         if each.mass * 8 > index.home_least and code_next(codes, start, each.cls) != CODE_DEAD:
             order.push_back(each)
     if order.empty():
-        return
+        return False
     sort(order.begin(), order.end(), &mass_before)
     # Does the heaviest class come back to a state, or does it count?
     while state != CODE_DEAD and steps < HOME_STATES:
         state = code_next(codes, state, order[0].cls)
         if state != CODE_DEAD and code_next(codes, state, order[0].cls) == state:
             home_grow(automaton, home, start, order)
-            return
+            break
         steps += 1
-    home_follow(automaton, home, start, order, index.longest)
+    else:
+        home_follow(automaton, home, start, order, index.longest)
+    home_leave(automaton, home)
+    return home_pays(home, index)
 
 
 # --- the mask -------------------------------------------------------------------------------
@@ -223,39 +287,29 @@ cdef void home_exit(LexMask* mask, LexState* start, Home* home, uint32_t node,
 
 cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice) noexcept nogil:
     cdef Index* index = mask.index
-    cdef Automaton* automaton = start.automaton
-    cdef CodeAutomaton* codes = automaton.codes
-    cdef vector[uint64_t] leaving
+    cdef CodeAutomaton* codes = start.automaton.codes
     cdef vector[CodeRange] points
     cdef const vector[uint32_t]* nodes
-    cdef CodeState* state
     cdef CodeRange span
     cdef size_t i, position
     cdef int32_t cls
-    cdef cbool closing = False, wide = False
-    leaving.resize(home.classes.size(), 0)
-    for state in home.states:
-        closing = closing or state.tag != NO_TAG
-        for cls in range(codes.classes):
-            if not set_has(home.classes, cls) and not set_has(leaving, cls) \
-                    and code_next(codes, state, cls) != CODE_DEAD:
-                leaving[<size_t>cls >> 6] |= (<uint64_t>1) << (cls & 63)
-    home_points(automaton, leaving, points)
+    cdef cbool wide = False
+    home_points(start.automaton, home.leaving, points)
     for span in points:
         position = index_first(index, span.low)
         while position < index.chars.size() and index.chars[position].point <= span.high:
             home_exit(mask, start, home, index.chars[position].node, True)
             position += 1
-    if automaton.spelling == SPELLING_QUOTED:
+    if start.automaton.spelling == SPELLING_QUOTED:
         nodes = slice_exits(index, slice, BACKSLASH)
         for i in range(nodes.size()):
             home_exit(mask, start, home, nodes[0][i], True)
-        if closing:
+        if home.closing:
             nodes = slice_exits(index, slice, QUOTE)
             for i in range(nodes.size()):
                 home_exit(mask, start, home, nodes[0][i], True)
     for cls in codes.range_class:
-        wide = wide or (cls != NO_CLASS and (set_has(leaving, cls) or set_has(home.classes, cls)))
+        wide = wide or (cls != NO_CLASS and (set_has(home.leaving, cls) or set_has(home.classes, cls)))
     for i in range(index.parts.size() if wide else 0):
         # Tokens that end inside a character: in the slice when all it can become is.
         if not points_hold(slice.points, index.parts[i].first, index.parts[i].last):
@@ -264,28 +318,12 @@ cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice) n
 
 cdef cbool home_fill(LexMask* mask, LexState* start) noexcept nogil:
     # The mask of a state between two characters that is at home somewhere; False when it is not.
-    cdef Automaton* automaton = start.automaton
-    cdef CodeAutomaton* codes = automaton.codes
     cdef Home home
     cdef Slice* slice
     cdef vector[CodeRange] points
-    cdef CodeState* state
-    cdef vector[char] leaving
-    cdef int32_t cls, exits = 0
-    if start.form != FORM_TEXT:
+    if start.form != FORM_TEXT or not home_find(start.automaton, mask.index, start.code, &home):
         return False
-    home_find(automaton, mask.index, start.code, &home)
-    if home.mass == 0 or home.mass < mask.index.home_least:
-        return False
-    leaving.resize(<size_t>codes.classes, 0)
-    for state in home.states:
-        for cls in range(codes.classes):
-            if not leaving[cls] and not set_has(home.classes, cls) and code_next(codes, state, cls) != CODE_DEAD:
-                leaving[cls] = 1
-                exits += automaton.class_mass[cls]
-    if mask.index.home_least > 0 and <int64_t>exits * EXIT_COST > home.mass:
-        return False
-    home_points(automaton, home.classes, points)
+    home_points(start.automaton, home.classes, points)
     slice = index_slice(mask.index, points)
     mask.bits = bits_hold(slice_limited(mask.index, slice, home.room))
     home_exits(mask, start, &home, slice)

@@ -145,7 +145,6 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     index.lengths.resize(trie.tokens.size(), 0)
     index.text = bits_new(index)
     index.beyond_ascii = bits_new(index)
-    memset(index.containing, 0, sizeof(index.containing))
     path.push_back(0)
     points.push_back(0)
     lefts.push_back(0)
@@ -199,6 +198,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
         counts.push_back(count)
         node += 1
     sort(index.chars.begin(), index.chars.end(), &char_before)
+    index_fill_containing(index)
 
 
 cdef void index_note_parents(Index* index, const Trie* trie, uint32_t top) noexcept nogil:
@@ -264,22 +264,17 @@ cdef void index_clear_below(const Index* index, Bits* bits, uint32_t node) noexc
         bits_remove(bits, trie.tokens[t])
 
 
-cdef Bits* index_containing(Index* index, int32_t byte) noexcept nogil:
+cdef void index_fill_containing(Index* index) noexcept nogil:
     cdef const Trie* trie = index.trie
-    cdef Bits* bits = index.containing[byte]
-    cdef size_t at
-    cdef int32_t t
-    cdef uint32_t node
-    if bits == NULL:
-        bits = bits_new(index)
-        at = index_first(index, byte)
-        while at < index.chars.size() and index.chars[at].point == byte:
-            node = index.chars[at].node
-            for t in range(trie.nodes[node].token, trie.nodes[trie.nodes[node].end].token):
-                bits_add(bits, trie.tokens[t])
-            at += 1
-        index.containing[byte] = bits
-    return bits
+    cdef CharNode whole
+    cdef int32_t byte, t
+    for byte in range(128):
+        index.containing[byte] = bits_new(index)
+    for whole in index.chars:
+        if whole.point >= 128:
+            return
+        for t in range(trie.nodes[whole.node].token, trie.nodes[trie.nodes[whole.node].end].token):
+            bits_add(index.containing[whole.point], trie.tokens[t])
 
 
 cdef Bits* index_at_most(Index* index, int32_t count) noexcept nogil:
@@ -352,7 +347,7 @@ cdef Slice* index_slice(Index* index, const vector[CodeRange]& points) noexcept 
     made.bits.words = index.text.words
     for byte in range(128):
         if not points_hold(points, byte, byte):
-            bits_subtract(made.bits, index_containing(index, byte))
+            bits_subtract(made.bits, index.containing[byte])
     if points.empty() or points.back().high < 0x80:
         bits_subtract(made.bits, index.beyond_ascii)
     else:

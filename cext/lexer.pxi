@@ -38,6 +38,7 @@ cdef cppclass LexState:
     # keyset
     KeyPosition key
     LexState* base                 # state of the automaton for other keys, or NULL
+    vector[pair[uint8_t, LexState*]] after     # by byte, what has been computed
     # both
     cbool has_first
     uint64_t first[4]              # bytes that lead on
@@ -117,18 +118,31 @@ cdef int64_t lex_size(const Automaton* automaton) noexcept nogil:
 
 cdef inline LexState* lex_next(LexState* state, uint8_t byte) noexcept nogil:
     cdef LexState* known
+    cdef size_t i
     if state.automaton.kind == KIND_TEXT:
         known = state.next[state.automaton.byte_class[byte]]
         return known if known != NULL else text_next(state, byte)
-    return key_next(state, byte)
+    for i in range(state.after.size()):
+        if state.after[i].first == byte:
+            return state.after[i].second
+    known = key_next(state, byte)
+    if state.key.where == KEY_OTHER:
+        return known
+    state.after.push_back(pair[uint8_t, LexState*](byte, known))
+    return known
 
 
 cdef void lex_fill_first(LexState* state) noexcept nogil:
     # Which bytes lead on.
     cdef int32_t byte
+    cdef LexState* target
     memset(state.first, 0, 32)
     for byte in range(256):
-        if lex_next(state, <uint8_t>byte) != LEX_DEAD:
+        if state.automaton.kind == KIND_TEXT:
+            target = lex_next(state, <uint8_t>byte)
+        else:
+            target = key_next(state, <uint8_t>byte)
+        if target != LEX_DEAD:
             bits_set(state.first, <uint8_t>byte)
     memcpy(state.forced_first, state.first, 32)
     if (state.automaton.kind == KIND_KEYSET and state.key.where == KEY_BODY and state.key.escape == 0

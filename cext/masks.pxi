@@ -14,6 +14,7 @@ cdef struct Thread:
 cdef cppclass Mask:
     Bits* bits                     # start from these, when not NULL
     cbool own                      # nobody else holds them
+    vector[int32_t] base           # then set these
     vector[int32_t] removed        # then clear these
     vector[int32_t] added          # then set these
 
@@ -214,11 +215,11 @@ cdef void mask_free(Core* core, Mask* mask) noexcept nogil:
 
 cdef int64_t mask_size(const Mask* mask) noexcept nogil:
     # Bytes of a finished mask, without its bits.
-    return <int64_t>(sizeof(Mask) + (mask.removed.size() + mask.added.size()) * 4)
+    return <int64_t>(sizeof(Mask) + (mask.base.size() + mask.removed.size() + mask.added.size()) * 4)
 
 
 cdef void mask_flatten(Core* core, Mask* mask) noexcept nogil:
-    # Replace shared bits, removed and added by one bitset of its own.
+    # Replace shared bits and lists by one bitset of its own.
     cdef int32_t t
     cdef Bits* own
     if not mask.own:
@@ -228,10 +229,13 @@ cdef void mask_flatten(Core* core, Mask* mask) noexcept nogil:
             bits_release(core.index, mask.bits)
         mask.bits = own
         mask.own = True
+    for t in mask.base:
+        bits_add(mask.bits, t)
     for t in mask.removed:
         bits_remove(mask.bits, t)
     for t in mask.added:
         bits_add(mask.bits, t)
+    mask.base.clear()
     mask.removed.clear()
     mask.added.clear()
 
@@ -261,15 +265,10 @@ cdef void mask_set_overridden(Core* core, Mask* mask, LexState* lex, int32_t par
     # What one thread with overrides allows, into an empty mask: the base's tokens but those that
     # complete a name, then these as their member decides.
     cdef LexMask* own = lexmask_get(lex, core.index)
-    cdef vector[int32_t] base_tokens = own.base.inside
-    cdef int32_t t
+    mask.base = own.base.inside
     mask_join_bits(core, mask, own.base.bits)
-    mask_add_crossing(core, own.base, lex, parser, base_tokens)
+    mask_add_crossing(core, own.base, lex, parser, mask.base)
     mask_add_overrides(core, mask, own, lex, parser)
-    sort(mask.removed.begin(), mask.removed.end())
-    for t in base_tokens:
-        if not binary_search(mask.removed.begin(), mask.removed.end(), t):
-            mask.added.push_back(t)
 
 
 cdef void mask_join_thread(Core* core, Mask* mask, LexState* lex, int32_t parser, cbool alone) noexcept nogil:
@@ -312,7 +311,6 @@ cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
     if state.accepting:
         for t in core.eos:
             mask.added.push_back(t)
-    sort(mask.added.begin(), mask.added.end())
     core.index.bytes += mask_size(mask)
     state.mask = mask
     return mask
@@ -325,6 +323,8 @@ cdef void mask_write(const Core* core, Mask* mask, uint32_t* row) noexcept nogil
         memcpy(row, mask.bits.words.data(), core.words * 4)
     else:
         memset(row, 0, core.words * 4)
+    for t in mask.base:
+        row[t >> 5] |= (<uint32_t>1) << (t & 31)
     for t in mask.removed:
         row[t >> 5] &= ~((<uint32_t>1) << (t & 31))
     for t in mask.added:

@@ -18,19 +18,28 @@ from maskwright.limits import DEFAULT_LIMITS
 from maskwright.lowering import lower
 from maskwright.passes.prune import prune
 from maskwright.regex import search_language
-from maskwright.regular import EPSILON, Lit, Regular, alt, cat, complement_ranges, one_of, repeat
+from maskwright.regular import (
+    EPSILON,
+    Chars,
+    Lit,
+    Regular,
+    alt,
+    cat,
+    complement_ranges,
+    normalize_ranges,
+    one_of,
+    repeat,
+)
 
 # Characters of one to four bytes, some of which share their first bytes.
 LETTERS = "ab1 \"\\\néë\u0141\u2028\u2030\u3042\U0001f600\U0001f601\U00020000"
 SETS = [one_of(s) for s in ("a", "ab", 'a"', "é", "aé\u3042", "\U0001f600a", LETTERS)]
-SETS += [alt(*(repeat(one_of("b"), 1, 1),)), one_of("\u2028\u2030b")]
+SETS += [one_of("b"), one_of("\u2028\u2030b")]
 GAPS = ("a", "\u2028", "é\n", "\U0001f601", '"\\', "\u3042b")
 
 
 def without(characters: str) -> Regular:
     """Every character but these."""
-    from maskwright.regular import Chars, normalize_ranges
-
     return Chars(complement_ranges(normalize_ranges([(ord(c), ord(c)) for c in characters])))
 
 
@@ -91,7 +100,8 @@ def check(regular: Regular, spelling: Spelling, seed: int, steps: int = 12) -> N
         if state is not None:
             inside = {i for i, t in enumerate(CONTENT) if t and read(oracle, state, t) is not None}
             assert inside <= mask
-            if not oracle.accepts(state):
+            if spelling == "quoted" and not oracle.accepts(state):
+                # Open spellings may have ended before this state: other threads live on.
                 assert all(crosses(oracle, state, CONTENT[i]) for i in mask - inside)
         usual = [i for i in mask if i < len(CONTENT) - 1 and b"]" not in CONTENT[i]]
         if not usual:
