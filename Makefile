@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
-SOURCES = $(wildcard cext/*.pyx cext/*.pxi) setup.py pyproject.toml
+SOURCES = $(wildcard cext/*.pyx cext/*.pxi cext/*.hpp) setup.py pyproject.toml
 
 .PHONY: demo test build lint bench clean
 

@@ -7,8 +7,10 @@ core = Extension(
     "maskwright._core",
     ["cext/_core.pyx"],
     language="c++",
-    extra_compile_args=["-O3", "-std=c++17", "-g0"],
-    depends=[],
+    extra_compile_args=["-O3", "-std=c++17", "-g0", "-pthread"],
+    extra_link_args=["-pthread"],
+    include_dirs=["cext"],
+    depends=["cext/pool.hpp"],
 )
 
 setup(ext_modules=cythonize([core], include_path=["cext"]))

@@ -5,6 +5,7 @@
 
 One extension module, read in data-flow order:
 
+    threads.pxi  locks, time limits, the pool of threads
     trie.pxi     the vocabulary as a prefix tree in depth-first order
     index.pxi    the same by character; slices: tokens over a set of characters
     codes.pxi    lexemes: lazily determinised automata over code points
@@ -17,9 +18,12 @@ One extension module, read in data-flow order:
     stacks.pxi   interned stacks and parser states
     masks.pxi    interned matcher states and their masks (context-dependent tokens)
     shortest.pxi shortest completions and forced bytes
+    evict.pxi    keeping cached masks below a number of bytes
     bitmask.pxi  rows of the caller's bitmask
     engine.pxi   the Python class of a vocabulary
-    matcher.pxi  the Python classes of a grammar and of a sequence
+    compiled.pxi the Python class of a grammar
+    matcher.pxi  the Python class of a sequence
+    batch.pxi    masks of many sequences at once
 
 Functions carry the prefix of their part (trie_, code_, lex_, lexmask_, parse_, mask_), and a part calls
 only those above it.  Everything a text can reach is interned and immutable once published.
@@ -37,6 +41,7 @@ from libcpp.vector cimport vector
 
 from maskwright.errors import BitmaskError, LimitError, UnsatisfiableError, VocabularyError
 
+include "threads.pxi"
 include "trie.pxi"
 include "codes.pxi"
 include "index.pxi"
@@ -49,6 +54,9 @@ include "parser.pxi"
 include "stacks.pxi"
 include "masks.pxi"
 include "shortest.pxi"
+include "evict.pxi"
 include "bitmask.pxi"
 include "engine.pxi"
+include "compiled.pxi"
 include "matcher.pxi"
+include "batch.pxi"

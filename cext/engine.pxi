@@ -5,6 +5,7 @@ from weakref import WeakValueDictionary
 
 cdef enum:
     RECENT_AUTOMATA = 2048         # kept though no grammar uses them
+    DEFAULT_BUDGET = 1 << 27       # bytes of cached masks
 
 
 cdef class TokenIndex:
@@ -75,7 +76,11 @@ cdef class MaskTableHandle:
         self.table = new MaskTable()
 
     def __dealloc__(self):
-        masktable_clear(self.table)
+        if self.owner is not None:
+            with nogil:
+                self.owner.index.lock.lock()
+                masktable_clear(self.table)
+                self.owner.index.lock.unlock()
         del self.table
 
 
@@ -89,8 +94,20 @@ cdef class AutomatonHandle:
     cdef object __weakref__
 
     def __dealloc__(self):
-        if self.automaton != NULL:
+        cdef Index* index
+        cdef size_t i
+        if self.automaton == NULL:
+            return
+        index = self.automaton.index
+        with nogil:
+            index.lock.lock()
+            for i in range(index.automata.size()):
+                if index.automata[i] == self.automaton:
+                    index.automata[i] = index.automata.back()
+                    index.automata.pop_back()
+                    break
             lex_free(self.automaton)
+            index.lock.unlock()
 
 
 cdef int read_code_points(CodeAutomaton* codes, int32_t n_states, list sets, list edges, list epsilons,
@@ -136,7 +153,6 @@ cdef class Engine:
     cdef object tables             # masks of counted automata, by content without bounds
     cdef object recent             # automata used last
     cdef int32_t next_uid
-    cdef int64_t largest           # most states of any automaton
     cdef size_t longest            # token, in bytes
 
     def __init__(self, list tokens, tuple eos_ids, trie_arrays=None, int32_t home_least=2048):
@@ -149,6 +165,7 @@ cdef class Engine:
         self.owner = TokenIndex()
         self.owner.build(tokens, trie_arrays)
         self.owner.index.home_least = home_least
+        self.owner.index.budget = DEFAULT_BUDGET
 
     def dump_trie(self):
         """The trie as two byte strings, for ``trie_arrays``."""
@@ -158,8 +175,22 @@ cdef class Engine:
 
     @property
     def cached_bytes(self):
-        """Bytes of masks, slices and residual tries, of all grammars on this vocabulary."""
+        """Bytes of masks, token edges, slices and residual tries, of all grammars on this vocabulary."""
         return self.owner.index.bytes
+
+    @property
+    def mask_budget(self):
+        """What ``cached_bytes`` may be between two operations (bytes)."""
+        return self.owner.index.budget
+
+    @mask_budget.setter
+    def mask_budget(self, int64_t budget):
+        with nogil:
+            self.owner.index.lock.lock()
+            self.owner.index.budget = budget
+            if self.owner.index.bytes > budget:
+                evict(self.owner.index)
+            self.owner.index.lock.unlock()
 
     cdef AutomatonHandle new_automaton(self, int32_t kind):
         cdef AutomatonHandle handle = AutomatonHandle()
@@ -167,12 +198,16 @@ cdef class Engine:
         handle.automaton = new Automaton()
         handle.automaton.kind = kind
         handle.automaton.uid = self.next_uid
-        handle.automaton.largest = &self.largest
+        handle.automaton.index = self.owner.index
         handle.automaton.base = NULL
         handle.automaton.codes = NULL
         handle.automaton.counted = NULL
         handle.automaton.start = LEX_DEAD
         self.next_uid += 1
+        with nogil:
+            self.owner.index.lock.lock()
+            self.owner.index.automata.push_back(handle.automaton)
+            self.owner.index.lock.unlock()
         return handle
 
     def get_automaton(self, key):
@@ -209,8 +244,11 @@ cdef class Engine:
                 self.tables[content] = handle.counted
             a.counted = handle.counted.table
         items.push_back((<uint64_t>start) << 32)
-        a.codes.start = code_intern(a.codes, items)
-        a.start = text_state(a, a.codes.start, FORM_OUTSIDE if quoted else FORM_TEXT, 0, 0)
+        with nogil:
+            self.owner.index.lock.lock()
+            a.codes.start = code_intern(a.codes, items)
+            a.start = text_state(a, a.codes.start, FORM_OUTSIDE if quoted else FORM_TEXT, 0, 0)
+            self.owner.index.lock.unlock()
         self.automata[key] = handle
         self.remember(key, handle)
         return handle
@@ -228,7 +266,10 @@ cdef class Engine:
         if base is not None:
             a.base = base.automaton
             handle.base = base
-        a.start = key_start(a, 0, <int32_t>0x7FFFFFFF, base is not None)
+        with nogil:
+            self.owner.index.lock.lock()
+            a.start = key_start(a, 0, <int32_t>0x7FFFFFFF, a.base != NULL)
+            self.owner.index.lock.unlock()
         return handle
 
     def segment(self, bytes data):

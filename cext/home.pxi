@@ -275,6 +275,8 @@ cdef void home_exit(LexMask* mask, LexState* start, Home* home, uint32_t node,
     cdef vector[uint8_t] path
     cdef LexState* state
     cdef int32_t t
+    if deadline_passed(&mask.index.deadline):
+        return
     index_path(mask.index, node, path)
     state = home_enter(start, home, path)
     if state == LEX_DEAD:

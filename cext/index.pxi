@@ -39,7 +39,13 @@ cdef cppclass Index:
     Bits* containing[128]              # by ASCII character
     unordered_map[int32_t, Bits*] at_most              # by number of characters
     unordered_map[string, Slice*] slices
-    int64_t bytes                      # of everything cached
+    int64_t bytes                      # of everything that can be evicted (evict.pxi)
+    int64_t budget                     # for these
+    vector[Core*] cores                # of all grammars
+    vector[Automaton*] automata
+    int64_t largest                    # most states of any automaton
+    shared_mutex lock                  # threads.pxi
+    Deadline deadline                  # of the operation that holds the lock
     int32_t home_least                 # trie nodes that a home must spare (home.pxi)
 
 
@@ -140,7 +146,11 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     index.trie = trie
     index.words = words
     index.longest = 0
+    index.largest = 0
     index.bytes = 0
+    index.deadline.at = 0
+    index.deadline.steps = 0
+    index.deadline.passed = False
     index.parents.resize(trie.nodes.size(), 0)
     index.lengths.resize(trie.tokens.size(), 0)
     index.text = bits_new(index)
@@ -199,6 +209,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
         node += 1
     sort(index.chars.begin(), index.chars.end(), &char_before)
     index_fill_containing(index)
+    index.bytes = 0
 
 
 cdef void index_note_parents(Index* index, const Trie* trie, uint32_t top) noexcept nogil:
@@ -213,15 +224,12 @@ cdef void index_note_parents(Index* index, const Trie* trie, uint32_t top) noexc
 
 
 cdef void index_free(Index* index) noexcept nogil:
-    cdef pair[int32_t, Bits*] limited
     cdef int32_t byte
     index_forget_slices(index)
     bits_release(index, index.text)
     bits_release(index, index.beyond_ascii)
     for byte in range(128):
         bits_release(index, index.containing[byte])
-    for limited in index.at_most:
-        bits_release(index, limited.second)
     del index
 
 
@@ -238,6 +246,9 @@ cdef void index_forget_slices(Index* index) noexcept nogil:
             index.bytes -= exits.second.size() * 4
         del entry.second
     index.slices.clear()
+    for limited in index.at_most:
+        bits_release(index, limited.second)
+    index.at_most.clear()
 
 
 cdef size_t index_first(const Index* index, int32_t point) noexcept nogil:

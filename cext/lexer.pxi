@@ -13,6 +13,7 @@ cdef enum:
     KEY_BODY = 1       # inside, possibly on the way to a name
     KEY_OTHER = 2      # inside, on the way to no name
     KEY_CLOSED = 3
+    KEY_STEPS = 8      # remembered by a state: they are searched one by one
 
 cdef struct KeyPosition:
     int32_t where      # KEY_*
@@ -24,6 +25,10 @@ cdef struct KeyPosition:
     int32_t low        # tags in low..high are allowed
     int32_t high
     int32_t other      # 1: other keys are allowed
+
+cdef struct KeyStep:
+    LexState* target
+    uint8_t byte
 
 cdef cppclass LexState:
     Automaton* automaton
@@ -38,7 +43,7 @@ cdef cppclass LexState:
     # keyset
     KeyPosition key
     LexState* base                 # state of the automaton for other keys, or NULL
-    vector[pair[uint8_t, LexState*]] after     # by byte, what has been computed
+    vector[KeyStep] steps          # some that lead on
     # both
     cbool has_first
     uint64_t first[4]              # bytes that lead on
@@ -48,7 +53,7 @@ cdef cppclass LexState:
 cdef cppclass Automaton:
     int32_t kind
     int32_t uid                    # distinct within an engine
-    int64_t* largest               # the engine's: most states of any of its automata
+    Index* index
     vector[LexState*] states
     LexState* start
     # text
@@ -71,11 +76,18 @@ cdef LexState LEX_DEAD_STATE
 cdef LexState* LEX_DEAD = &LEX_DEAD_STATE
 
 
-cdef void lex_free(Automaton* automaton) noexcept nogil:
+cdef void lex_forget_masks(Automaton* automaton) noexcept nogil:
     cdef size_t i
     for i in range(automaton.states.size()):
         if automaton.states[i].mask != NULL:
             lexmask_release(automaton.states[i].mask)
+            automaton.states[i].mask = NULL
+
+
+cdef void lex_free(Automaton* automaton) noexcept nogil:
+    cdef size_t i
+    lex_forget_masks(automaton)
+    for i in range(automaton.states.size()):
         del automaton.states[i]
     if automaton.codes != NULL:
         codes_free(automaton.codes)
@@ -103,8 +115,8 @@ cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
     automaton.states.push_back(state)
     # Limits are checked by the caller once it is done: half-computed results are never kept.
     count = lex_size(automaton)
-    if count > automaton.largest[0]:
-        automaton.largest[0] = count
+    if count > automaton.index.largest:
+        automaton.index.largest = count
     return state
 
 
@@ -118,18 +130,18 @@ cdef int64_t lex_size(const Automaton* automaton) noexcept nogil:
 
 cdef inline LexState* lex_next(LexState* state, uint8_t byte) noexcept nogil:
     cdef LexState* known
-    cdef size_t i
+    cdef KeyStep step
     if state.automaton.kind == KIND_TEXT:
         known = state.next[state.automaton.byte_class[byte]]
         return known if known != NULL else text_next(state, byte)
-    for i in range(state.after.size()):
-        if state.after[i].first == byte:
-            return state.after[i].second
-    known = key_next(state, byte)
-    if state.key.where == KEY_OTHER:
-        return known
-    state.after.push_back(pair[uint8_t, LexState*](byte, known))
-    return known
+    for step in state.steps:
+        if step.byte == byte:
+            return step.target
+    step.byte = byte
+    step.target = key_next(state, byte)
+    if step.target != LEX_DEAD and state.key.where != KEY_OTHER and state.steps.size() < KEY_STEPS:
+        state.steps.push_back(step)
+    return step.target
 
 
 cdef void lex_fill_first(LexState* state) noexcept nogil:

@@ -26,6 +26,7 @@ cdef struct ResidualView:
 
 cdef cppclass LexMask:
     int32_t holders
+    cbool used                            # since the last sweep (evict.pxi)
     Index* index
     LexMask* base                         # base automaton's mask, or NULL
     Bits* bits                            # inside tokens, when there are many, or NULL
@@ -48,6 +49,7 @@ cdef enum:
 cdef LexMask* lexmask_new(Index* index) noexcept nogil:
     cdef LexMask* mask = new LexMask()
     mask.holders = 1
+    mask.used = True
     mask.index = index
     mask.base = NULL
     mask.bits = NULL
@@ -118,6 +120,8 @@ cdef void lexmask_walk(LexMask* mask, LexState* start, uint32_t top) noexcept no
     path.resize(<size_t>nodes[top].depth + 16, NULL)
     path[nodes[top].depth] = start
     while node < last:
+        if deadline_passed(&mask.index.deadline):
+            return
         depth = nodes[node].depth
         if depth >= path.size():
             path.resize(2 * depth, NULL)
@@ -206,6 +210,8 @@ cdef LexMask* lexmask_make(LexState* state, Index* index) noexcept nogil:
             lexmask_walk(mask, state, 0)
     elif state.base != NULL:
         mask.base = lexmask_get(state.base, index)
+        if mask.base == NULL:
+            return mask
         mask.base.holders += 1
         if state.key.where != KEY_OTHER:
             lexmask_walk_names(mask, state)
@@ -216,23 +222,29 @@ cdef LexMask* lexmask_make(LexState* state, Index* index) noexcept nogil:
 
 
 cdef LexMask* lexmask_get(LexState* state, Index* index) noexcept nogil:
-    cdef MaskTable* table
+    # NULL when time is up: an unfinished mask is never kept.
+    cdef MaskTable* table = state.automaton.counted if state.automaton.kind == KIND_TEXT else NULL
+    cdef LexMask* mask = state.mask
     cdef string key
-    if state.mask != NULL:
-        return state.mask
-    if state.automaton.kind == KIND_TEXT and state.automaton.counted != NULL:
-        table = state.automaton.counted
+    if mask != NULL:
+        mask.used = True
+        return mask
+    if table != NULL:
         key = lexmask_key(state, index.longest)
         found = table.masks.find(key)
-        if found == table.masks.end():
-            state.mask = lexmask_make(state, index)
-            table.masks[key] = state.mask
-        else:
+        if found != table.masks.end():
             state.mask = dereference(found).second
-        state.mask.holders += 1
-        return state.mask
-    state.mask = lexmask_make(state, index)
-    return state.mask
+            state.mask.holders += 1
+            return state.mask
+    mask = lexmask_make(state, index)
+    if index.deadline.passed:
+        lexmask_release(mask)
+        return NULL
+    state.mask = mask
+    if table != NULL:
+        table.masks[key] = mask
+        mask.holders += 1
+    return mask
 
 
 cdef ResidualView lexmask_residual(LexMask* mask, size_t first, size_t last) noexcept nogil:

@@ -7,6 +7,9 @@
 # A mask is computed once per state: the union over threads of the lexer state's inside tokens,
 # and of the crossing tokens whose residual the following parser state accepts.
 
+cdef enum:
+    EDGE_BYTES = 48                # of a token edge, about
+
 cdef struct Thread:
     LexState* lex
     int32_t parser
@@ -21,6 +24,7 @@ cdef cppclass Mask:
 cdef cppclass MatcherState:
     vector[Thread] threads
     cbool accepting
+    cbool used                     # its mask, since the last sweep (evict.pxi)
     Mask* mask
 
 cdef cppclass Core:
@@ -33,16 +37,70 @@ cdef cppclass Core:
     unordered_map[string, int32_t] state_ids
     unordered_map[int64_t, int32_t] token_edges   # (state << 32 | token) -> state or NO_STATE
     vector[vector[Thread]] stack   # scratch of walks, by depth
+    int64_t max_states             # limits of one operation
+    int64_t max_lexer_states
+    double max_seconds
 
 
 cdef void core_free(Core* core) noexcept nogil:
     cdef size_t i
+    edges_forget(core)
     for i in range(core.states.size()):
         mask_free(core, core.states[i].mask)
         del core.states[i]
     parse_free(core.program)
     del core
 
+
+# --- operations -----------------------------------------------------------------------------
+
+cdef enum:
+    OUTCOME_GOOD = 0
+    OUTCOME_PARSER_STATES = 1
+    OUTCOME_LEXER_STATES = 2
+    OUTCOME_LATE = 3
+
+cdef struct Outcome:
+    int32_t kind
+    double given
+
+
+cdef void core_enter(Core* core) noexcept nogil:
+    # Begin an operation that may add to the tables.
+    core.index.lock.lock()
+    core.index.deadline.steps = 0
+    core.index.deadline.passed = False
+    core.index.deadline.at = seconds_now() + core.max_seconds if core.max_seconds > 0 else 0
+
+
+cdef Outcome core_leave(Core* core) noexcept nogil:
+    # End it.  Tables may overshoot their limits by one operation; what is in them is always whole.
+    cdef Outcome outcome
+    cdef size_t i
+    cdef int64_t size = <int64_t>core.program.states.size()
+    outcome.kind = OUTCOME_GOOD
+    outcome.given = 0
+    if <int64_t>core.states.size() > size:
+        size = <int64_t>core.states.size()
+    if core.index.deadline.passed:
+        outcome.kind = OUTCOME_LATE
+        outcome.given = core.max_seconds + seconds_now() - core.index.deadline.at
+    elif size > core.max_states:
+        outcome.kind = OUTCOME_PARSER_STATES
+        outcome.given = size
+    elif core.index.largest > core.max_lexer_states:
+        for i in range(core.program.automata.size()):
+            size = lex_size(core.program.automata[i])
+            if size > core.max_lexer_states:
+                outcome.kind = OUTCOME_LEXER_STATES
+                outcome.given = size
+    if core.index.bytes > core.index.budget:
+        evict(core.index)
+    core.index.lock.unlock()
+    return outcome
+
+
+# --- states ---------------------------------------------------------------------------------
 
 cdef cbool thread_before(const Thread& a, const Thread& b) noexcept nogil:
     return <uint64_t>a.lex < <uint64_t>b.lex or (a.lex == b.lex and a.parser < b.parser)
@@ -110,6 +168,7 @@ cdef int32_t matcher_intern(Core* core, vector[Thread]& threads) noexcept nogil:
     state.accepting = (threads[0].lex == NULL
                        and core.program.states[threads[0].parser].complete)
     state.mask = NULL
+    state.used = False
     core.state_ids[key] = <int32_t>core.states.size()
     core.states.push_back(state)
     return <int32_t>core.states.size() - 1
@@ -126,17 +185,44 @@ cdef int32_t matcher_start(Core* core) noexcept nogil:
     return matcher_intern(core, threads)
 
 
+cdef void edge_add(Core* core, int64_t edge, int32_t target) noexcept nogil:
+    core.token_edges[edge] = target
+    core.index.bytes += EDGE_BYTES
+
+
+cdef void edges_forget(Core* core) noexcept nogil:
+    core.index.bytes -= <int64_t>core.token_edges.size() * EDGE_BYTES
+    core.token_edges.clear()
+
+
 cdef int32_t matcher_step_bytes(Core* core, int32_t id, const uint8_t* data, int64_t length) noexcept nogil:
     # The state behind some bytes, or NO_STATE.
     cdef vector[Thread] threads = core.states[id].threads
     cdef vector[Thread] after
     cdef int64_t i
     for i in range(length):
+        if i & 15 == 15 and deadline_look(&core.index.deadline):
+            return NO_STATE
         threads_step(core, threads, data[i], after)
         if after.empty():
             return NO_STATE
         threads.swap(after)
     return matcher_intern(core, threads)
+
+
+cdef int64_t matcher_read(Core* core, int32_t id, const uint8_t* data, int64_t length) noexcept nogil:
+    # How many bytes can come next.
+    cdef vector[Thread] threads = core.states[id].threads
+    cdef vector[Thread] after
+    cdef int64_t i
+    for i in range(length):
+        if i & 15 == 15 and deadline_look(&core.index.deadline):
+            return i
+        threads_step(core, threads, data[i], after)
+        if after.empty():
+            return i
+        threads.swap(after)
+    return length
 
 
 # --- masks ----------------------------------------------------------------------------------
@@ -154,6 +240,8 @@ cdef void mask_walk(Core* core, const ResidualView& view, int32_t parser,
     core.stack[0].clear()
     core.stack[0].push_back(thread)
     while node < view.last:
+        if deadline_passed(&core.index.deadline):
+            return
         depth = <size_t>(trie.nodes[node].depth - view.depth)
         threads_step(core, core.stack[depth - 1], trie.nodes[node].byte, core.stack[depth])
         if core.stack[depth].empty():
@@ -255,7 +343,10 @@ cdef void mask_join_bits(Core* core, Mask* mask, Bits* bits) noexcept nogil:
 cdef void mask_add_thread(Core* core, Mask* mask, LexState* lex, int32_t parser) noexcept nogil:
     # Add what one thread allows; its lexer state lists no overrides.
     cdef LexMask* own = lexmask_get(lex, core.index)
-    cdef LexMask* base = own if own.base == NULL else own.base
+    cdef LexMask* base
+    if own == NULL:
+        return
+    base = own if own.base == NULL else own.base
     mask_join_bits(core, mask, base.bits)
     mask.added.insert(mask.added.end(), base.inside.begin(), base.inside.end())
     mask_add_crossing(core, base, lex, parser, mask.added)
@@ -275,6 +366,8 @@ cdef void mask_join_thread(Core* core, Mask* mask, LexState* lex, int32_t parser
     # One thread among others: removals must not touch what the others allow.
     cdef LexMask* own = lexmask_get(lex, core.index)
     cdef Mask part
+    if own == NULL:
+        return
     if own.overrides.empty():
         mask_add_thread(core, mask, lex, parser)
     elif alone:
@@ -289,11 +382,13 @@ cdef void mask_join_thread(Core* core, Mask* mask, LexState* lex, int32_t parser
 
 
 cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
+    # NULL when time is up.
     cdef MatcherState* state = core.states[id]
     cdef Mask* mask = state.mask
     cdef ParserState* parser
     cdef size_t i, j
     cdef int32_t t
+    state.used = True
     if mask != NULL:
         return mask
     mask = new Mask()
@@ -312,6 +407,9 @@ cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
         for t in core.eos:
             mask.added.push_back(t)
     core.index.bytes += mask_size(mask)
+    if core.index.deadline.passed:
+        mask_free(core, mask)
+        return NULL
     state.mask = mask
     return mask
 

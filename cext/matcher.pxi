@@ -1,136 +1,62 @@
-# The Python classes.
+# The Python class of a sequence: a history of matcher states.
 #
-# CompiledCore: one grammar on one engine.  Matcher: a history of matcher states; everything else
-# is in the compiled core, so a fork copies a few numbers.
+# What is known already is looked up under a shared lock, without letting go of the interpreter; what
+# has to be computed runs without it, under the exclusive lock.
 
 cdef enum:
     TERMINATED = -2
 
 
-cdef class CompiledCore:
-    """A grammar lowered to tables (see ``maskwright.lowering``) on one engine."""
+cdef cbool fill_known(Core* core, int32_t id, uint32_t* row) noexcept nogil:
+    # Write a mask that exists already, under a shared lock; False when there is none.
+    cdef int32_t t
+    if id == TERMINATED:
+        memset(row, 0, core.words * 4)
+        for t in core.eos:
+            row[t >> 5] |= (<uint32_t>1) << (t & 31)
+        return True
+    if core.states[id].mask == NULL:
+        return False
+    core.states[id].used = True
+    mask_write(core, core.states[id].mask, row)
+    return True
 
-    cdef Core* core
-    cdef readonly Engine engine
-    cdef list handles
-    cdef Costs costs
-    cdef int32_t start
-    cdef int64_t max_states
-    cdef int64_t max_lexer_states
 
-    def __cinit__(self):
-        self.core = NULL
+cdef Outcome fill_new(Core* core, int32_t id, uint32_t* row) noexcept nogil:
+    cdef Mask* mask
+    core_enter(core)
+    mask = mask_get(core, id)
+    if mask != NULL:
+        mask_write(core, mask, row)
+    return core_leave(core)
 
-    def __init__(self, Engine engine, list automata, list plain_terms, list plain_calls, bytes plain_final,
-                 list rules, list repeated, list records, int32_t start_rule, int64_t max_states,
-                 int64_t max_lexer_states):
-        cdef Program* program = new Program()
-        cdef AutomatonHandle handle
-        cdef vector[PlainTerm] terms
-        cdef vector[Call] calls
-        cdef PlainTerm term
-        cdef Call call
-        cdef RuleStart rule
-        cdef RepeatedDef rep
-        self.core = new Core()
-        self.core.program = program
-        self.core.index = engine.owner.index
-        self.core.words = engine.owner.index.words
-        for eos in engine.eos_ids:
-            self.core.eos.push_back(eos)
-        self.engine = engine
-        self.handles = automata
-        for handle in automata:
-            program.automata.push_back(handle.automaton)
-        for entries in plain_terms:
-            terms.clear()
-            for term.automaton, term.target in entries:
-                terms.push_back(term)
-            program.plain_terms.push_back(terms)
-        for entries in plain_calls:
-            calls.clear()
-            for call.rule, call.back in entries:
-                calls.push_back(call)
-            program.plain_calls.push_back(calls)
-        for byte in plain_final:
-            program.plain_final.push_back(byte)
-        for rule.kind, rule.index, rule.nullable in rules:
-            program.rules.push_back(rule)
-        for rep.first, rep.rest, rep.low, rep.high in repeated:
-            program.repeated.push_back(rep)
-        for record in records:
-            self.add_record(*record)
-        program.start_rule = start_rule
-        self.max_states = max_states
-        self.max_lexer_states = max_lexer_states
-        self.core.stack.resize(engine.longest + 1)
-        self.start = matcher_start(self.core)
-        self.check_limits()
-        if self.start == NO_STATE:
-            raise UnsatisfiableError("the grammar matches nothing")
 
-    def add_record(self, int32_t keys, list values, list key_bytes, list required, int32_t other_value,
-                   int32_t open_, int32_t close_empty, int32_t colon, int32_t comma, int32_t close):
-        cdef RecordDef record
-        cdef int32_t i, next_required = <int32_t>len(values)
-        cdef vector[uint8_t] path
-        cdef cbool found = False
-        record.keys = keys
-        record.count = <int32_t>len(values)
-        for i in values:
-            record.values.push_back(i)
-        for i in key_bytes:
-            record.key_bytes.push_back(i)
-        record.next_required.resize(record.count + 1)
-        for i in range(record.count, -1, -1):
-            if i < record.count and required[i]:
-                next_required = i
-            record.next_required[i] = next_required
-        record.other_value = other_value
-        record.other_key_bytes = 0
-        if other_value >= 0:
-            lex_shortest(self.core.program.automata[keys].start, record.count, path, &found)
-            record.other_key_bytes = <int32_t>path.size()
-        record.open = open_
-        record.close_empty = close_empty
-        record.colon = colon
-        record.comma = comma
-        record.close = close
-        self.core.program.records.push_back(record)
+cdef int32_t edge_find(Core* core, int64_t edge) noexcept nogil:
+    # The state behind a token, as far as it is known; UNKNOWN otherwise.
+    found = core.token_edges.find(edge)
+    return dereference(found).second if found != core.token_edges.end() else UNKNOWN
 
-    def __dealloc__(self):
-        if self.core != NULL:
-            core_free(self.core)
 
-    cdef int check_limits(self) except -1:
-        # After the work: tables may overshoot by one operation, and results are always whole.
-        cdef AutomatonHandle handle
-        cdef int64_t states = max(self.core.program.states.size(), self.core.states.size())
-        if states > self.max_states:
-            raise LimitError("max_parser_states", states, self.max_states)
-        if self.engine.largest > self.max_lexer_states:
-            for handle in self.handles:
-                states = lex_size(handle.automaton)
-                if states > self.max_lexer_states:
-                    raise LimitError("max_lexer_states", states, self.max_lexer_states)
-        return 0
+cdef Outcome edge_new(Core* core, int32_t state, int64_t edge, const uint8_t* data, int64_t length,
+                      int32_t* target) noexcept nogil:
+    core_enter(core)
+    target[0] = matcher_step_bytes(core, state, data, length)
+    if edge >= 0 and not core.index.deadline.passed:
+        edge_add(core, edge, target[0])
+    return core_leave(core)
 
-    @property
-    def statistics(self):
-        """Counts of interned things and bytes of cached masks."""
-        return {
-            "matcher_states": self.core.states.size(),
-            "parser_states": self.core.program.states.size(),
-            "stack_nodes": self.core.program.nodes.size(),
-            "token_edges": self.core.token_edges.size(),
-            "cached_bytes": self.core.index.bytes,
-        }
+
+cdef enum:
+    UNKNOWN = -3
 
 
 cdef class Matcher:
     """The state of one sequence over a compiled grammar.
 
-    A rejected token changes nothing.  All methods answer for the tokens accepted so far.
+    A rejected token changes nothing.  All methods answer for the tokens accepted so far.  One matcher
+    belongs to one thread at a time; matchers of one grammar may be used by many threads at once.
+    What has to be computed runs without the interpreter's lock, and raises ``LimitError`` when it
+    exceeds the ``Limits`` of the grammar; nothing changes then.
     """
 
     cdef readonly CompiledCore compiled
@@ -155,44 +81,81 @@ cdef class Matcher:
         """
         cdef Py_buffer view
         cdef Row out = bitmask_row(bitmask, row, self.core.words, &view)
-        cdef int32_t t
+        cdef int32_t state = self.history.back()
+        cdef Outcome outcome
+        cdef cbool done = False
         try:
-            if self.history.back() == TERMINATED:
-                memset(out.data, 0, out.words * 4)
-                for t in self.core.eos:
-                    out.data[t >> 5] |= (<uint32_t>1) << (t & 31)
-            else:
-                mask_write(self.core, mask_get(self.core, self.history.back()), out.data)
+            if self.core.index.lock.try_lock_shared():
+                done = fill_known(self.core, state, out.data)
+                self.core.index.lock.unlock_shared()
+            if not done:
+                with nogil:
+                    self.core.index.lock.lock_shared()
+                    done = fill_known(self.core, state, out.data)
+                    self.core.index.lock.unlock_shared()
+                    if not done:
+                        outcome = fill_new(self.core, state, out.data)
+                        done = False
+                if not done:
+                    check_outcome(outcome, self.core)
         finally:
             PyBuffer_Release(&view)
-        self.compiled.check_limits()
+
+    def next_token_bitmask(self):
+        """The mask as a read-only view (int32 [ceil(V / 32)], a buffer), without a copy.
+
+        It stays valid, and what it was, when the matcher moves on.
+        """
+        cdef BitmaskView view = BitmaskView.__new__(BitmaskView)
+        cdef Outcome outcome
+        cdef int32_t state = self.history.back()
+        with nogil:
+            core_enter(self.core)
+            view.bits = bits_of_state(self.core, state)
+            outcome = core_leave(self.core)
+        view.owner = self.compiled.engine.owner
+        check_outcome(outcome, self.core)
+        view.shape[0] = <Py_ssize_t>self.core.words
+        view.strides[0] = 4
+        return memoryview(view)
 
     # --- moving
 
-    cdef int32_t follow(self, int32_t state, int64_t token) except -3:
+    cdef int32_t follow(self, int32_t state, int64_t token) except -4:
         # The state behind a token, or NO_STATE.
-        cdef int64_t edge
-        cdef int32_t target
-        cdef TokenIndex owner = self.compiled.engine.owner
+        cdef int64_t edge = (<int64_t>state << 32) | token
         cdef int64_t length
+        cdef int32_t target = UNKNOWN, t
+        cdef TokenIndex owner = self.compiled.engine.owner
+        cdef Outcome outcome
         if not 0 <= token < self.compiled.engine.vocab_size:
             raise VocabularyError(
                 f"token id {token} is outside the vocabulary (0 to {self.compiled.engine.vocab_size - 1})")
         if state == TERMINATED:
             return NO_STATE
-        edge = (<int64_t>state << 32) | token
-        found = self.core.token_edges.find(edge)
-        if found != self.core.token_edges.end():
-            return dereference(found).second
-        if token in self.compiled.engine.eos_ids:
-            return TERMINATED if self.core.states[state].accepting else NO_STATE
+        if self.core.index.lock.try_lock_shared():
+            target = edge_find(self.core, edge)
+            self.core.index.lock.unlock_shared()
+            if target != UNKNOWN:
+                return target
+        for t in self.core.eos:
+            if t == token:
+                return TERMINATED if self.accepts(state) else NO_STATE
         length = owner.starts[token + 1] - owner.starts[token]
         if length == 0:
             return NO_STATE
-        target = matcher_step_bytes(self.core, state, owner.data.data() + owner.starts[token], length)
-        self.compiled.check_limits()
-        self.core.token_edges[edge] = target
+        with nogil:
+            outcome = edge_new(self.core, state, edge, owner.data.data() + owner.starts[token], length, &target)
+        check_outcome(outcome, self.core)
         return target
+
+    cdef cbool accepts(self, int32_t state) noexcept:
+        cdef cbool accepting
+        with nogil:
+            self.core.index.lock.lock_shared()
+            accepting = self.core.states[state].accepting
+            self.core.index.lock.unlock_shared()
+        return accepting
 
     def accept_token(self, int64_t token):
         """Advance by one token; False, and nothing changed, when it is not allowed.
@@ -228,11 +191,15 @@ cdef class Matcher:
 
     def accept_bytes(self, bytes data):
         """Advance by bytes, as if they were one token; False and unchanged when not allowed."""
-        cdef int32_t target
-        if self.history.back() == TERMINATED:
+        cdef int32_t target, state = self.history.back()
+        cdef const uint8_t* text = <const uint8_t*><const char*>data
+        cdef int64_t length = len(data)
+        cdef Outcome outcome
+        if state == TERMINATED:
             return False
-        target = matcher_step_bytes(self.core, self.history.back(), <const uint8_t*><const char*>data, len(data))
-        self.compiled.check_limits()
+        with nogil:
+            outcome = edge_new(self.core, state, -1, text, length, &target)
+        check_outcome(outcome, self.core)
         if target == NO_STATE:
             return False
         self.history.push_back(target)
@@ -241,18 +208,18 @@ cdef class Matcher:
 
     def longest_prefix(self, bytes data):
         """How many bytes of ``data`` can come next; nothing changes."""
-        cdef vector[Thread] threads, after
-        cdef int64_t i
-        if self.history.back() == TERMINATED:
+        cdef const uint8_t* text = <const uint8_t*><const char*>data
+        cdef int64_t length = len(data), read
+        cdef int32_t state = self.history.back()
+        cdef Outcome outcome
+        if state == TERMINATED:
             return 0
-        threads = self.core.states[self.history.back()].threads
-        for i in range(len(data)):
-            threads_step(self.core, threads, <uint8_t>data[i], after)
-            if after.empty():
-                self.compiled.check_limits()
-                return i
-            threads.swap(after)
-        return len(data)
+        with nogil:
+            core_enter(self.core)
+            read = matcher_read(self.core, state, text, length)
+            outcome = core_leave(self.core)
+        check_outcome(outcome, self.core)
+        return read
 
     def rollback(self, int64_t count):
         """Take back the last ``count`` accepted tokens.  Raises ``ValueError`` when there are fewer."""
@@ -280,7 +247,7 @@ cdef class Matcher:
     def is_accepting(self):
         """Whether the text so far is complete (EOS is allowed)."""
         cdef int32_t state = self.history.back()
-        return state == TERMINATED or bool(self.core.states[state].accepting)
+        return state == TERMINATED or bool(self.accepts(state))
 
     @property
     def is_terminated(self):
@@ -300,19 +267,31 @@ cdef class Matcher:
     def forced_bytes(self):
         """The bytes that every completion begins with (up to escaped spellings of equal keys)."""
         cdef vector[uint8_t] out
-        if self.history.back() == TERMINATED:
+        cdef int32_t state = self.history.back()
+        cdef Outcome outcome
+        if state == TERMINATED:
             return b""
-        forced_bytes(self.core, self.history.back(), out)
-        self.compiled.check_limits()
+        with nogil:
+            core_enter(self.core)
+            forced_bytes(self.core, state, out)
+            outcome = core_leave(self.core)
+        check_outcome(outcome, self.core)
         return (<const char*>out.data())[:out.size()]
 
     def shortest_completion_bytes(self):
         """The fewest bytes that make the text complete."""
         cdef vector[uint8_t] out
-        if self.history.back() == TERMINATED:
+        cdef int32_t state = self.history.back()
+        cdef cbool found
+        cdef Outcome outcome
+        if state == TERMINATED:
             return b""
-        if not shortest_bytes(self.core, &self.compiled.costs, self.history.back(), out):
-            self.compiled.check_limits()
+        with nogil:
+            core_enter(self.core)
+            found = shortest_bytes(self.core, &self.compiled.costs, state, out)
+            outcome = core_leave(self.core)
+        check_outcome(outcome, self.core)
+        if not found:
             raise UnsatisfiableError("no completion was found from this state")
         return (<const char*>out.data())[:out.size()]
 
@@ -322,3 +301,54 @@ cdef class Matcher:
         Raises ``VocabularyError`` when the vocabulary cannot spell them.
         """
         return self.compiled.engine.segment(self.shortest_completion_bytes())
+
+
+cdef Bits* bits_of_state(Core* core, int32_t id) noexcept nogil:
+    # The mask of a state as one bitset, held once more; NULL when time is up.
+    cdef Mask* mask
+    cdef Bits* bits
+    cdef int32_t t
+    if id == TERMINATED:
+        bits = bits_new(core.index)
+        for t in core.eos:
+            bits_add(bits, t)
+        return bits
+    mask = mask_get(core, id)
+    if mask == NULL:
+        return NULL
+    if mask.bits == NULL or not (mask.base.empty() and mask.removed.empty() and mask.added.empty()):
+        core.index.bytes -= mask_size(mask)
+        mask_flatten(core, mask)
+        core.index.bytes += mask_size(mask)
+    return bits_hold(mask.bits)
+
+
+cdef class BitmaskView:
+    """The buffer behind ``Matcher.next_token_bitmask``."""
+
+    cdef Bits* bits
+    cdef TokenIndex owner
+    cdef Py_ssize_t shape[1]
+    cdef Py_ssize_t strides[1]
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        if flags & PyBUF_WRITABLE:
+            raise BufferError("a mask is read-only; copy it first")
+        buffer.buf = self.bits.words.data()
+        buffer.obj = self
+        buffer.len = self.shape[0] * 4
+        buffer.itemsize = 4
+        buffer.readonly = 1
+        buffer.ndim = 1
+        buffer.format = b"i"
+        buffer.shape = self.shape
+        buffer.strides = self.strides
+        buffer.suboffsets = NULL
+        buffer.internal = NULL
+
+    def __dealloc__(self):
+        if self.bits != NULL:
+            with nogil:
+                self.owner.index.lock.lock()
+                bits_release(self.owner.index, self.bits)
+                self.owner.index.lock.unlock()

@@ -52,7 +52,7 @@ cdef cppclass RecordDef:
     vector[int32_t] values         # rule by member
     vector[int32_t] next_required  # first required member at or after i (count: none)
     vector[int32_t] key_bytes      # by member: its quoted key
-    int32_t other_key_bytes        # shortest other key
+    int32_t other_key_bytes        # shortest other key; -1: not known yet
     int32_t other_value    # rule, or -1
     int32_t open
     int32_t close_empty

@@ -30,6 +30,8 @@ cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool
     origin.push_back(pair[int32_t, uint8_t](-1, 0))
     seen[<int64_t>start] = 1
     while head < queue.size():
+        if head & 63 == 63 and deadline_look(&start.automaton.index.deadline):
+            return
         first = lex_first(queue[head])
         for byte in range(256):
             if not bits_has(first, <uint8_t>byte):
@@ -60,8 +62,9 @@ cdef int32_t cost_lexeme(Costs* costs, LexState* start) noexcept nogil:
     if known != costs.lexemes.end():
         return dereference(known).second
     lex_shortest(start, NO_TAG, path, &found)
-    costs.lexemes[<int64_t>start] = <int32_t>path.size() if found else UNREACHED
-    return costs.lexemes[<int64_t>start]
+    if not start.automaton.index.deadline.passed:
+        costs.lexemes[<int64_t>start] = <int32_t>path.size() if found else UNREACHED
+    return <int32_t>path.size() if found else UNREACHED
 
 
 cdef inline int32_t cost_add(int64_t a, int64_t b) noexcept nogil:
@@ -85,6 +88,17 @@ cdef int32_t cost_record_from(Program* program, Costs* costs, int32_t index, int
     if members > 0:
         return cost_add(total, cost_lexeme(costs, program.automata[record.close].start))
     return cost_add(total, cost_lexeme(costs, program.automata[record.close_empty].start))
+
+
+cdef int32_t cost_other_key(Program* program, RecordDef* record) noexcept nogil:
+    cdef vector[uint8_t] path
+    cdef cbool found = False
+    if record.other_key_bytes < 0:
+        lex_shortest(program.automata[record.keys].start, record.count, path, &found)
+        if not found:
+            return UNREACHED
+        record.other_key_bytes = <int32_t>path.size()
+    return record.other_key_bytes
 
 
 cdef int32_t cost_record_local(Program* program, Costs* costs, Local* local) noexcept nogil:
@@ -118,7 +132,7 @@ cdef int32_t cost_record_local(Program* program, Costs* costs, Local* local) noe
         if key == record.next_required[i]:
             break
     if record.next_required[i] == record.count and record.other_value >= 0:
-        rest = cost_add(record.other_key_bytes + cost_lexeme(costs, program.automata[record.colon].start),
+        rest = cost_add(cost_add(cost_other_key(program, record), cost_lexeme(costs, program.automata[record.colon].start)),
                         costs.rules[record.other_value])
         rest = cost_add(rest, cost_lexeme(costs, program.automata[record.close].start))
         if rest < best:
@@ -322,6 +336,9 @@ cdef cbool shortest_bytes(Core* core, Costs* costs, int32_t id, vector[uint8_t]&
         return True
     if costs.rules.empty():
         costs_fill_rules(core.program, costs)
+        if core.index.deadline.passed:
+            costs.rules.clear()
+            return False
     for thread in core.states[id].threads:
         if thread.lex != NULL:
             shortest_try_lexeme(core, costs, thread.lex, thread.parser, &best, &after, path)

@@ -41,7 +41,8 @@ ALLOWED = {
     "maskwright.automata": ("errors", "limits", "regular"),
     "maskwright.regex": ("automata", "determinize", "dfa", "errors", "limits", "regex", "regular"),
     "maskwright.passes": ("errors", "grammar", "limits", "passes", "regular"),
-    "maskwright.vocabulary": ("errors", "tokenizers"),
+    "maskwright.vocabulary": ("compile_cache", "errors", "tokenizers"),
+    "maskwright.compile_cache": (),
     "maskwright.tokenizers": ("errors", "tokenizers"),
     "maskwright.lowering": ("_core", "automata", "errors", "grammar", "limits", "regular"),
 }

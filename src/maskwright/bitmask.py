@@ -37,8 +37,9 @@ def fill_next_token_bitmasks(matchers: Sequence[Matcher], bitmask: Any) -> None:
         raise BitmaskError(
             f"{len(matchers)} matchers need a bitmask [{len(matchers)}, words], not {list(shape)}"
         )
-    for row, matcher in enumerate(matchers):
-        matcher.fill_next_token_bitmask(bitmask, row)
+    from maskwright._core import fill_rows
+
+    fill_rows(list(matchers), bitmask)
 
 
 def apply_token_bitmask_inplace(logits: Any, bitmask: Any, indices: Iterable[int] | None = None) -> None:

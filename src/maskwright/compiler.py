@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from maskwright._core import CompiledCore, Matcher
+from maskwright.compile_cache import content_key, no_collection
 from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError
 from maskwright.frontends import json_schema as json_schema_frontend
@@ -88,12 +89,21 @@ def compile_json_schema(
     compact and indented text fits) or ``"compact"`` (none).  formats: ``"assert"`` enforces known
     formats, ``"annotate"`` ignores all.
 
+    Compiling a schema with equal content again returns the same grammar.
     Raises ``GrammarError`` (malformed JSON or schema, with its place), ``UnsupportedSchemaError``
     (all keywords that cannot be enforced), ``UnsatisfiableError``, ``LimitError``.
     """
-    options = SchemaOptions(property_order=property_order, whitespace=whitespace, formats=formats)
-    grammar = json_schema_frontend.to_grammar(schema, options, limits)
-    return compile_grammar(grammar, vocabulary, limits)
+    content = content_key(schema)
+    key = (content, property_order, whitespace, formats, limits)
+    compiled: CompiledGrammar | None = vocabulary._compiled.get(key) if content is not None else None
+    if compiled is None:
+        options = SchemaOptions(property_order=property_order, whitespace=whitespace, formats=formats)
+        with no_collection():
+            grammar = json_schema_frontend.to_grammar(schema, options, limits)
+            compiled = compile_grammar(grammar, vocabulary, limits)
+        if content is not None:
+            vocabulary._compiled.put(key, compiled)
+    return compiled
 
 
 def compile_grammar(

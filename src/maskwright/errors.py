@@ -54,16 +54,20 @@ class UnsatisfiableError(MaskwrightError):
 class LimitError(MaskwrightError):
     """A named limit (see ``maskwright.Limits``) was reached."""
 
-    def __init__(self, limit: str, given: int, allowed: int, *, place: str | None = None) -> None:
+    def __init__(self, limit: str, given: float, allowed: float, *, place: str | None = None) -> None:
         self.limit = limit
         self.given = given
         self.allowed = allowed
         self.place = place
         where = f"{place}: " if place is not None else ""
         super().__init__(
-            f"{where}{limit} is {allowed}, {given} needed; "
+            f"{where}{limit} is {_plain(allowed)}, {_plain(given)} needed; "
             f"simplify the source or raise it with Limits({limit}=...)"
         )
+
+
+def _plain(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:g}"
 
 
 class VocabularyError(MaskwrightError):

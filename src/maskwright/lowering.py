@@ -7,8 +7,8 @@ Counted repetitions and records are handed over as definitions with a register.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
+from json.encoder import encode_basestring
 
 from maskwright._core import AutomatonHandle, CompiledCore, Engine
 from maskwright.automata import build_nfa
@@ -149,6 +149,7 @@ def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
         grammar.start,
         limits.max_parser_states,
         limits.max_lexer_states,
+        limits.max_seconds,
     )
 
 
@@ -173,7 +174,7 @@ def lexeme_automaton(engine: Engine, lexeme: Lexeme, limits: Limits) -> Automato
 
 def canonical_spelling(name: str) -> bytes:
     """A key between its quotes: raw UTF-8, escapes only where RFC 8259 requires them."""
-    return json.dumps(name, ensure_ascii=False)[1:-1].encode()
+    return encode_basestring(name)[1:-1].encode()
 
 
 def _nullable_rules(grammar: Grammar) -> list[bool]:

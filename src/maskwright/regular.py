@@ -164,6 +164,11 @@ EPSILON = Lit("")
 NOTHING = Alt(())
 
 
+def is_nothing(node: Regular) -> bool:
+    """Whether a tree is ``NOTHING``; other trees may be empty as well (``maskwright.dfa.is_empty``)."""
+    return isinstance(node, Alt) and not node.parts
+
+
 def cat(*parts: Regular) -> Regular:
     """Concatenation."""
     flat: list[Regular] = []

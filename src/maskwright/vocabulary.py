@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from maskwright.compile_cache import CompileCache
 from maskwright.errors import VocabularyError
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Vocabulary:
         self._tokens = tuple(checked)
         self._digest = _digest(self._tokens, self._eos_ids, self._special_ids)
         self._engine: Any = None
+        self._compiled = CompileCache()
 
     @classmethod
     def from_huggingface(

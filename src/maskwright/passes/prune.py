@@ -22,7 +22,7 @@ from maskwright.grammar import (
     Seq,
     Term,
 )
-from maskwright.regular import NOTHING
+from maskwright.regular import is_nothing
 
 
 def prune(grammar: Grammar) -> Grammar:
@@ -82,7 +82,7 @@ def _term_is_productive(term: Term) -> bool:
     lexeme = term.lexeme
     if isinstance(lexeme, Keyset):
         return bool(lexeme.names) or lexeme.other is not None
-    return lexeme.regular != NOTHING
+    return not is_nothing(lexeme.regular)
 
 
 def _prune_body(body: Body | None, good: list[bool]) -> Body:
@@ -114,12 +114,11 @@ def _prune_body(body: Body | None, good: list[bool]) -> Body:
 
 
 def _prune_expr(expr: Expr, good: list[bool]) -> Expr:
-    if not _expr_is_productive(expr, good):
-        return FAIL
+    if isinstance(expr, Ref):
+        return expr if good[expr.rule] else FAIL
+    if isinstance(expr, Term):
+        return expr if _term_is_productive(expr) else FAIL
+    items = tuple(_prune_expr(item, good) for item in expr.items)
     if isinstance(expr, Seq):
-        return Seq(tuple(_prune_expr(item, good) for item in expr.items))
-    if isinstance(expr, Choice):
-        return Choice(
-            tuple(_prune_expr(item, good) for item in expr.items if _expr_is_productive(item, good))
-        )
-    return expr
+        return FAIL if FAIL in items else Seq(items)
+    return Choice(tuple(item for item in items if item != FAIL))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
@@ -15,27 +14,44 @@ from maskwright.limits import Limits
 _OLD_DIALECTS = ("draft-03", "draft-04", "draft-05", "draft-06", "draft-07")
 
 
-@dataclass(frozen=True, slots=True)
 class Node:
     """A subschema (or, with ``is_value``, a JSON value that must be matched exactly).
 
-    Two nodes are equal when they are the same place of the document.
+    Two nodes are equal when they are the same place of the document.  ``base`` is the pointer of the
+    enclosing schema resource (the nearest ``$id``).  Immutable; a plain class, because compiling makes
+    one for every place.
     """
 
-    pointer: str
-    value: Any = field(compare=False, hash=False)
-    base: str = field(default="", compare=False, hash=False)
-    """Pointer of the enclosing schema resource (the nearest ``$id``)."""
-    is_value: bool = False
+    __slots__ = ("base", "is_value", "pointer", "value")
+
+    def __init__(self, pointer: str, value: Any, base: str = "", is_value: bool = False) -> None:
+        self.pointer = pointer
+        self.value = value
+        self.base = base
+        self.is_value = is_value
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Node) and self.pointer == other.pointer and self.is_value == other.is_value
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.pointer)
+
+    def __repr__(self) -> str:
+        return f"Node({self.pointer!r})"
 
     def at(self, *path: str | int) -> Node:
         """The subschema at a path below this one."""
         value, pointer = self.value, self.pointer
         for key in path:
             value = value[key]
-            pointer += "/" + str(key).replace("~", "~0").replace("/", "~1")
-        base = pointer if isinstance(value, dict) and _resource_id(value) is not None else self.base
-        return Node(pointer, value, base)
+            if isinstance(key, str) and ("~" in key or "/" in key):
+                key = key.replace("~", "~0").replace("/", "~1")
+            pointer = f"{pointer}/{key}"
+        if type(value) is dict and "$id" in value and _resource_id(value) is not None:
+            return Node(pointer, value, pointer)
+        return Node(pointer, value, self.base)
 
 
 class Document:
@@ -144,27 +160,33 @@ def _refuse_constant(name: str) -> Any:
 def check_size(schema: Any, limits: Limits) -> None:
     """Raises ``LimitError`` for a schema with too many values or levels, ``GrammarError`` for a
     value that JSON does not have."""
-    work: list[tuple[Any, int]] = [(schema, 0)]
-    count = 0
-    while work:
-        value, depth = work.pop()
-        count += 1
-        if count > limits.max_schema_values:
-            raise LimitError("max_schema_values", count, limits.max_schema_values)
+    level = [schema]
+    count = depth = 0
+    while level:
         # Two JSON levels make one schema level ({"properties": {"a": ...}}).
         if depth > 2 * limits.max_depth:
             raise LimitError("max_depth", depth // 2, limits.max_depth)
-        if isinstance(value, dict):
-            for key, child in value.items():
-                if not isinstance(key, str):
-                    raise GrammarError(f"a member name must be a string, not {key!r}")
-                work.append((child, depth + 1))
-        elif isinstance(value, list):
-            work.extend((child, depth + 1) for child in value)
-        elif not (value is None or isinstance(value, (str, bool, int, float, Decimal))):
-            raise GrammarError(f"{type(value).__name__} {value!r} is not a JSON value")
-        elif isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-            raise GrammarError(f"{value!r} is not a JSON value")
+        below: list[Any] = []
+        for value in level:
+            kind = type(value)
+            if kind is str or kind is bool or kind is int or value is None:
+                pass
+            elif isinstance(value, dict):
+                for key in value:
+                    if not isinstance(key, str):
+                        raise GrammarError(f"a member name must be a string, not {key!r}")
+                below.extend(value.values())
+            elif isinstance(value, list):
+                below.extend(value)
+            elif not isinstance(value, (str, bool, int, float, Decimal)):
+                raise GrammarError(f"{type(value).__name__} {value!r} is not a JSON value")
+            elif isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+                raise GrammarError(f"{value!r} is not a JSON value")
+        count += len(level)
+        if count > limits.max_schema_values:
+            raise LimitError("max_schema_values", count, limits.max_schema_values)
+        level = below
+        depth += 1
 
 
 def json_type(value: Any) -> str:

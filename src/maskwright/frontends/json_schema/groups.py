@@ -7,7 +7,7 @@ items) stay references: a ``Conjunction`` of places in the document, looked at w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
 
@@ -221,4 +221,5 @@ def value_group(node: Node) -> Group:
 
 
 def _value_node(node: Node, key: str | int) -> Node:
-    return replace(node.at(key), is_value=True)
+    child = node.at(key)
+    return Node(child.pointer, child.value, child.base, is_value=True)

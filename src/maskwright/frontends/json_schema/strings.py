@@ -10,7 +10,7 @@ from maskwright.frontends.json_schema.groups import StringGroup
 from maskwright.grammar import FAIL, Choice, Keyset, Lexeme, Term
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex, search_language
-from maskwright.regular import ANY_CHAR, NOTHING, Regular, repeat
+from maskwright.regular import ANY_CHAR, Regular, is_nothing, repeat
 
 
 def string_term(group: StringGroup, limits: Limits) -> Term | Choice:
@@ -32,7 +32,7 @@ def _lexeme(group: StringGroup, limits: Limits) -> Lexeme | None:
     languages = [pattern_language(p, limits) for p in group.patterns]
     languages += [_format(name) for name in group.formats]
     language = _language(languages, group, limits)
-    if language == NOTHING:
+    if is_nothing(language):
         return None
     key = ("string", group.patterns, group.formats, group.min_length, group.max_length)
     return Lexeme(key, language, "quoted")
@@ -60,7 +60,13 @@ def _language(languages: list[Regular], group: StringGroup, limits: Limits) -> R
 
 def is_text(value: str) -> bool:
     """Whether a string can be written in UTF-8: a lone surrogate cannot."""
-    return not any("\ud800" <= c <= "\udfff" for c in value)
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _fits(value: str, group: StringGroup, languages: list[Regular]) -> bool:

@@ -1,0 +1,129 @@
+# The Python class of a grammar: it owns everything that was computed for it.
+
+
+cdef class CompiledCore:
+    """A grammar lowered to tables (see ``maskwright.lowering``) on one engine."""
+
+    cdef Core* core
+    cdef readonly Engine engine
+    cdef list handles
+    cdef Costs costs
+    cdef int32_t start
+
+    def __cinit__(self):
+        self.core = NULL
+
+    def __init__(self, Engine engine, list automata, list plain_terms, list plain_calls, bytes plain_final,
+                 list rules, list repeated, list records, int32_t start_rule, int64_t max_states,
+                 int64_t max_lexer_states, double max_seconds):
+        cdef Program* program = new Program()
+        cdef AutomatonHandle handle
+        cdef vector[PlainTerm] terms
+        cdef vector[Call] calls
+        cdef PlainTerm term
+        cdef Call call
+        cdef RuleStart rule
+        cdef RepeatedDef rep
+        cdef Outcome outcome
+        self.core = new Core()
+        self.core.program = program
+        self.core.index = engine.owner.index
+        self.core.words = engine.owner.index.words
+        for eos in engine.eos_ids:
+            self.core.eos.push_back(eos)
+        self.engine = engine
+        self.handles = automata
+        for handle in automata:
+            program.automata.push_back(handle.automaton)
+        for entries in plain_terms:
+            terms.clear()
+            for term.automaton, term.target in entries:
+                terms.push_back(term)
+            program.plain_terms.push_back(terms)
+        for entries in plain_calls:
+            calls.clear()
+            for call.rule, call.back in entries:
+                calls.push_back(call)
+            program.plain_calls.push_back(calls)
+        for byte in plain_final:
+            program.plain_final.push_back(byte)
+        for rule.kind, rule.index, rule.nullable in rules:
+            program.rules.push_back(rule)
+        for rep.first, rep.rest, rep.low, rep.high in repeated:
+            program.repeated.push_back(rep)
+        for record in records:
+            self.add_record(*record)
+        program.start_rule = start_rule
+        self.core.max_states = max_states
+        self.core.max_lexer_states = max_lexer_states
+        self.core.max_seconds = max_seconds
+        self.core.stack.resize(engine.longest + 1)
+        with nogil:
+            core_enter(self.core)
+            self.core.index.cores.push_back(self.core)
+            self.start = matcher_start(self.core)
+            outcome = core_leave(self.core)
+        check_outcome(outcome, self.core)
+        if self.start == NO_STATE:
+            raise UnsatisfiableError("the grammar matches nothing")
+
+    def add_record(self, int32_t keys, list values, list key_bytes, list required, int32_t other_value,
+                   int32_t open_, int32_t close_empty, int32_t colon, int32_t comma, int32_t close):
+        cdef RecordDef record
+        cdef int32_t i, next_required = <int32_t>len(values)
+        record.keys = keys
+        record.count = <int32_t>len(values)
+        for i in values:
+            record.values.push_back(i)
+        for i in key_bytes:
+            record.key_bytes.push_back(i)
+        record.next_required.resize(record.count + 1)
+        for i in range(record.count, -1, -1):
+            if i < record.count and required[i]:
+                next_required = i
+            record.next_required[i] = next_required
+        record.other_value = other_value
+        record.other_key_bytes = -1
+        record.open = open_
+        record.close_empty = close_empty
+        record.colon = colon
+        record.comma = comma
+        record.close = close
+        self.core.program.records.push_back(record)
+
+    def __dealloc__(self):
+        cdef Index* index
+        cdef size_t i
+        if self.core == NULL:
+            return
+        index = self.core.index
+        with nogil:
+            index.lock.lock()
+            for i in range(index.cores.size()):
+                if index.cores[i] == self.core:
+                    index.cores[i] = index.cores.back()
+                    index.cores.pop_back()
+                    break
+            core_free(self.core)
+            index.lock.unlock()
+
+    @property
+    def statistics(self):
+        """Counts of interned things, and bytes cached by all grammars on this vocabulary."""
+        return {
+            "matcher_states": self.core.states.size(),
+            "parser_states": self.core.program.states.size(),
+            "stack_nodes": self.core.program.nodes.size(),
+            "token_edges": self.core.token_edges.size(),
+            "cached_bytes": self.core.index.bytes,
+        }
+
+
+cdef int check_outcome(Outcome outcome, const Core* core) except -1:
+    if outcome.kind == OUTCOME_PARSER_STATES:
+        raise LimitError("max_parser_states", outcome.given, core.max_states)
+    if outcome.kind == OUTCOME_LEXER_STATES:
+        raise LimitError("max_lexer_states", outcome.given, core.max_lexer_states)
+    if outcome.kind == OUTCOME_LATE:
+        raise LimitError("max_seconds", outcome.given, core.max_seconds)
+    return 0

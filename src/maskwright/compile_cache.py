@@ -1,0 +1,79 @@
+"""Compiled grammars by content, so that a schema seen before costs a look-up.
+
+Each vocabulary keeps the grammars that were used last.  A key is the serialised source together
+with all options, so equal content is found whoever built it, and changing a schema that
+was compiled does no harm.
+"""
+
+from __future__ import annotations
+
+import gc
+import marshal
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+_KEPT = 64
+
+
+class CompileCache:
+    """The ``_KEPT`` grammars used last, by key.  Safe for threads."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: Hashable) -> Any:
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+            return found
+
+    def put(self, key: Hashable, compiled: Any) -> None:
+        with self._lock:
+            self._kept[key] = compiled
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+
+
+def content_key(source: Any) -> bytes | None:
+    """The content of JSON-like data, order of members included; None when it is something else.
+
+    Version 2 of the format: later ones depend on which objects are shared.
+    """
+    try:
+        return marshal.dumps(source, 2)
+    except ValueError:
+        return None
+
+
+_compiling = 0
+_collector = Lock()
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Without garbage collection, for code that makes many objects and no cycles.
+
+    A full collection looks at every object of the process, for example those of torch: that can take
+    longer than compiling many schemas.
+    """
+    global _compiling
+    with _collector:
+        if _compiling or gc.isenabled():
+            _compiling += 1
+            counted = True
+            gc.disable()
+        else:
+            counted = False
+    try:
+        yield
+    finally:
+        if counted:
+            with _collector:
+                _compiling -= 1
+                if not _compiling:
+                    gc.enable()
