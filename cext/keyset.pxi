@@ -56,6 +56,37 @@ cdef void key_narrow(const Automaton* keys, KeyPosition* at, uint8_t byte) noexc
     at.depth += 1
 
 
+cdef const uint64_t* key_ahead(LexState* state) noexcept nogil:
+    # Of a state in the body, outside an escape: the bytes behind which a name is still followed.
+    cdef const Automaton* keys = state.automaton
+    cdef KeyPosition at
+    cdef int32_t i = state.key.first
+    cdef uint8_t byte
+    if not state.has_ahead:
+        memset(state.ahead, 0, 32)
+        bits_set(state.ahead, BACKSLASH)
+        while i < state.key.last:
+            if keys.names[i].size() == <size_t>state.key.depth:
+                bits_set(state.ahead, QUOTE)
+                i += 1
+                continue
+            byte = <uint8_t>keys.names[i][state.key.depth]
+            bits_set(state.ahead, byte)
+            # On to the first name with another byte.
+            at = state.key
+            at.first = i
+            key_narrow(keys, &at, byte)
+            i = at.last
+        state.has_ahead = True
+    return state.ahead
+
+
+cdef inline cbool key_leaves_names(LexState* state, uint8_t byte) noexcept nogil:
+    # Whether no name goes on with this byte (other keys may).
+    return (state.key.where == KEY_BODY and state.key.escape == 0
+            and not bits_has(key_ahead(state), byte))
+
+
 cdef string key_spelling(int32_t c) noexcept nogil:
     # The canonical spelling of a code point inside quotes.
     cdef string out

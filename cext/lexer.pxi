@@ -44,6 +44,8 @@ cdef cppclass LexState:
     KeyPosition key
     LexState* base                 # state of the automaton for other keys, or NULL
     vector[KeyStep] steps          # some that lead on
+    cbool has_ahead
+    uint64_t ahead[4]              # bytes that continue or end a name, or begin an escape (key_ahead)
     # both
     cbool has_first
     uint64_t first[4]              # bytes that lead on
@@ -111,6 +113,7 @@ cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
     state.code = NULL
     state.base = NULL
     state.has_first = False
+    state.has_ahead = False
     state.mask = NULL
     automaton.states.push_back(state)
     # Limits are checked by the caller once it is done: half-computed results are never kept.

@@ -117,6 +117,7 @@ cdef void lexmask_walk(LexMask* mask, LexState* start, uint32_t top) noexcept no
     cdef LexState* parent
     cdef LexState* state
     cdef Crossing crossing
+    cdef cbool keys = start.automaton.kind == KIND_KEYSET
     path.resize(<size_t>nodes[top].depth + 16, NULL)
     path[nodes[top].depth] = start
     while node < last:
@@ -126,6 +127,10 @@ cdef void lexmask_walk(LexMask* mask, LexState* start, uint32_t top) noexcept no
         if depth >= path.size():
             path.resize(2 * depth, NULL)
         parent = path[depth - 1]
+        if keys and key_leaves_names(parent, nodes[node].byte):
+            # A set of names only: there are no other keys.
+            node = nodes[node].end
+            continue
         state = lex_next(parent, nodes[node].byte)
         if parent.tag != NO_TAG and depth > 1:
             crossing.tag = parent.tag
@@ -155,6 +160,9 @@ cdef void lexmask_walk_names(LexMask* mask, LexState* start) noexcept nogil:
         depth = trie.nodes[node].depth
         path.resize(<size_t>depth)
         parent = path[depth - 1]
+        if key_leaves_names(parent, trie.nodes[node].byte):
+            node = trie.nodes[node].end
+            continue
         state = lex_next(parent, trie.nodes[node].byte)
         if state != LEX_DEAD and state.key.where in (KEY_START, KEY_BODY):
             path.push_back(state)
