@@ -5,7 +5,6 @@ from weakref import WeakValueDictionary
 
 cdef enum:
     RECENT_AUTOMATA = 2048         # kept though no grammar uses them
-    DEFAULT_BUDGET = 1 << 27       # bytes of cached masks
 
 
 cdef class TokenIndex:
@@ -165,7 +164,7 @@ cdef class Engine:
         self.owner = TokenIndex()
         self.owner.build(tokens, trie_arrays)
         self.owner.index.home_least = home_least
-        self.owner.index.budget = DEFAULT_BUDGET
+        self.owner.index.budget = <int64_t>1 << 62
 
     def dump_trie(self):
         """The trie as two byte strings, for ``trie_arrays``."""
@@ -180,7 +179,7 @@ cdef class Engine:
 
     @property
     def mask_budget(self):
-        """What ``cached_bytes`` may be between two operations (bytes)."""
+        """What ``cached_bytes`` may be between two operations (bytes); no limit at first."""
         return self.owner.index.budget
 
     @mask_budget.setter

@@ -32,7 +32,7 @@ from maskwright.regular import (
 )
 
 # Characters of one to four bytes, some of which share their first bytes.
-LETTERS = "ab1 \"\\\néë\u0141\u2028\u2030\u3042\U0001f600\U0001f601\U00020000"
+LETTERS = 'ab1 "\\\néë\u0141\u2028\u2030\u3042\U0001f600\U0001f601\U00020000'
 SETS = [one_of(s) for s in ("a", "ab", 'a"', "é", "aé\u3042", "\U0001f600a", LETTERS)]
 SETS += [one_of("b"), one_of("\u2028\u2030b")]
 GAPS = ("a", "\u2028", "é\n", "\U0001f601", '"\\', "\u3042b")

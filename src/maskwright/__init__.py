@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from maskwright._core import Matcher as Matcher
+    from maskwright._core import set_threads as set_threads
     from maskwright.bitmask import allocate_token_bitmask as allocate_token_bitmask
     from maskwright.bitmask import apply_token_bitmask_inplace as apply_token_bitmask_inplace
     from maskwright.bitmask import fill_next_token_bitmasks as fill_next_token_bitmasks
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "_core": ["Matcher"],
+    "_core": ["Matcher", "set_threads"],
     "bitmask": ["allocate_token_bitmask", "apply_token_bitmask_inplace", "fill_next_token_bitmasks"],
     "compiler": ["CompiledGrammar", "JsonSchema", "compile", "compile_grammar", "compile_json_schema"],
     "errors": [

@@ -16,19 +16,24 @@ import struct
 import tempfile
 from functools import cache
 from pathlib import Path
+from threading import Lock
 
 from maskwright import _core
 from maskwright._core import Engine
 from maskwright.vocabulary import Vocabulary
 
 _MAGIC = b"maskwright engine cache 3\n"
+_building = Lock()
 
 
 def engine_for(vocabulary: Vocabulary) -> Engine:
     """The engine of a vocabulary, built or loaded on first use."""
-    engine: Engine | None = vocabulary._engine
-    if engine is None:
-        engine = vocabulary._engine = _load_or_build(vocabulary)
+    with _building:
+        engine: Engine | None = vocabulary._engine
+        if engine is None:
+            engine = _load_or_build(vocabulary)
+            engine.mask_budget = vocabulary.mask_budget
+            vocabulary._engine = engine
     return engine
 
 

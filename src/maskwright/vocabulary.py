@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from maskwright.tokenizers.table import TokenTable
 
 _DIGEST_VERSION = 1
+_MASK_BUDGET = 128 << 20
 
 
 class Vocabulary:
@@ -56,6 +57,7 @@ class Vocabulary:
         self._tokens = tuple(checked)
         self._digest = _digest(self._tokens, self._eos_ids, self._special_ids)
         self._engine: Any = None
+        self._mask_budget = _MASK_BUDGET
         self._compiled = CompileCache()
 
     @classmethod
@@ -155,6 +157,29 @@ class Vocabulary:
     def digest(self) -> str:
         """Hexadecimal hash of the size, the EOS and special ids and all token bytes (64 digits)."""
         return self._digest
+
+    @property
+    def mask_budget(self) -> int:
+        """Bytes that may be cached for all grammars on this vocabulary (default 128 MiB); settable.
+
+        Between two operations ``mask_bytes`` stays below it: what was not used lately is dropped
+        and computed again when it is needed, with equal results.  0 keeps nothing.
+        """
+        return self._mask_budget
+
+    @mask_budget.setter
+    def mask_budget(self, budget: int) -> None:
+        budget = _index(budget, "mask_budget")
+        if not 0 <= budget < 2**62:
+            raise VocabularyError(f"mask_budget: expected a number of bytes, got {budget}")
+        self._mask_budget = budget
+        if self._engine is not None:
+            self._engine.mask_budget = budget
+
+    @property
+    def mask_bytes(self) -> int:
+        """Bytes of masks, token edges and slices that are cached now for this vocabulary."""
+        return 0 if self._engine is None else int(self._engine.cached_bytes)
 
     def __len__(self) -> int:
         return len(self._tokens)

@@ -31,9 +31,7 @@ class Node:
         self.is_value = is_value
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Node) and self.pointer == other.pointer and self.is_value == other.is_value
-        )
+        return isinstance(other, Node) and self.pointer == other.pointer and self.is_value == other.is_value
 
     def __hash__(self) -> int:
         return hash(self.pointer)
