@@ -41,6 +41,17 @@ from libcpp.vector cimport vector
 
 from maskwright.errors import BitmaskError, LimitError, UnsatisfiableError, VocabularyError
 
+cdef extern from "tables.hpp" namespace "maskwright" nogil:
+    cdef cppclass KeyIds:
+        int32_t find(const string&)        # -1: not there
+        void insert(const string&, int32_t)
+    cdef cppclass TokenEdges:
+        int32_t find(int32_t)              # -3: not there
+        void insert(int32_t, int32_t)
+        void clear()
+        size_t count()
+        size_t bytes()
+
 include "threads.pxi"
 include "trie.pxi"
 include "codes.pxi"

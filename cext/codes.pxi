@@ -50,7 +50,7 @@ cdef cppclass CodeAutomaton:
     vector[int32_t] accept
     vector[vector[uint64_t]] sustained     # by NFA state: see code_sustained; empty: not computed
     vector[CodeState*] states
-    unordered_map[string, int32_t] interned
+    KeyIds interned
     CodeState* start
 
 
@@ -192,14 +192,14 @@ cdef CodeState* code_intern(CodeAutomaton* codes, vector[uint64_t]& items) noexc
     cdef string key
     cdef CodeState* state
     cdef size_t i
-    cdef int32_t tag
+    cdef int32_t tag, known
     code_close(codes, items)
     if items.empty():
         return CODE_DEAD
     key.assign(<const char*>items.data(), items.size() * sizeof(uint64_t))
-    found = codes.interned.find(key)
-    if found != codes.interned.end():
-        return codes.states[dereference(found).second]
+    known = codes.interned.find(key)
+    if known >= 0:
+        return codes.states[known]
     state = new CodeState()
     state.id = <int32_t>codes.states.size()
     state.tag = NO_TAG
@@ -210,7 +210,7 @@ cdef CodeState* code_intern(CodeAutomaton* codes, vector[uint64_t]& items) noexc
             state.tag = tag
     state.items.swap(items)
     state.next.resize(<size_t>codes.classes, NULL)
-    codes.interned[key] = state.id
+    codes.interned.insert(key, state.id)
     codes.states.push_back(state)
     return state
 

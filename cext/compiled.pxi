@@ -28,6 +28,7 @@ cdef class CompiledCore:
         self.core = new Core()
         self.core.program = program
         self.core.index = engine.owner.index
+        self.core.edges = 0
         self.core.words = engine.owner.index.words
         for eos in engine.eos_ids:
             self.core.eos.push_back(eos)
@@ -114,7 +115,7 @@ cdef class CompiledCore:
             "matcher_states": self.core.states.size(),
             "parser_states": self.core.program.states.size(),
             "stack_nodes": self.core.program.nodes.size(),
-            "token_edges": self.core.token_edges.size(),
+            "token_edges": self.core.edges,
             "cached_bytes": self.core.index.bytes,
         }
 

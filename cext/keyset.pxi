@@ -275,14 +275,15 @@ cdef cbool key_read_escape(const Automaton* keys, KeyPosition* at, uint8_t byte)
 
 cdef LexState* key_intern(Automaton* keys, KeyPosition* at, LexState* base) noexcept nogil:
     cdef string key
+    cdef int32_t known
     cdef LexState* state
     key.assign(<const char*>at, sizeof(KeyPosition))
     key.append(<const char*>&base, sizeof(base))
-    found = keys.interned.find(key)
-    if found != keys.interned.end():
-        return keys.states[dereference(found).second]
+    known = keys.interned.find(key)
+    if known >= 0:
+        return keys.states[known]
     state = lex_new_state(keys)
-    keys.interned[key] = state.id
+    keys.interned.insert(key, state.id)
     state.key = at[0]
     state.base = base
     return state

@@ -67,7 +67,7 @@ cdef cppclass Automaton:
     MaskTable* counted             # masks of states that differ in their counts only, or NULL
     vector[int32_t] class_mass     # by class of code points; empty: not counted
     # keyset
-    unordered_map[string, int32_t] interned
+    KeyIds interned
     vector[string] names           # canonical spelling inside the quotes, sorted
     vector[int32_t] tags           # tag of each sorted name; NO_TAG: may not occur
     int32_t other_tag

@@ -8,7 +8,8 @@
 # and of the crossing tokens whose residual the following parser state accepts.
 
 cdef enum:
-    EDGE_BYTES = 48                # of a token edge, about
+    TERMINATED = -2                # behind EOS
+    UNKNOWN = -3                   # not computed yet
 
 cdef struct Thread:
     LexState* lex
@@ -26,6 +27,7 @@ cdef cppclass MatcherState:
     cbool accepting
     cbool used                     # its mask, since the last sweep (evict.pxi)
     Mask* mask
+    TokenEdges edges               # the state behind a token, or NO_STATE
 
 cdef cppclass Core:
     # One compiled grammar on one vocabulary.
@@ -34,8 +36,8 @@ cdef cppclass Core:
     size_t words                   # of a mask row
     vector[int32_t] eos
     vector[MatcherState*] states
-    unordered_map[string, int32_t] state_ids
-    unordered_map[int64_t, int32_t] token_edges   # (state << 32 | token) -> state or NO_STATE
+    KeyIds state_ids
+    int64_t edges                  # of tokens, from all states
     vector[vector[Thread]] stack   # scratch of walks, by depth
     int64_t max_states             # limits of one operation
     int64_t max_lexer_states
@@ -149,6 +151,7 @@ cdef int32_t matcher_intern(Core* core, vector[Thread]& threads) noexcept nogil:
     cdef string key
     cdef MatcherState* state
     cdef size_t i, j = 0
+    cdef int32_t known
     if threads.empty():
         return NO_STATE
     sort(threads.begin(), threads.end(), &thread_before)
@@ -160,16 +163,16 @@ cdef int32_t matcher_intern(Core* core, vector[Thread]& threads) noexcept nogil:
     for i in range(threads.size()):
         key.append(<const char*>&threads[i].lex, sizeof(LexState*))
         key.append(<const char*>&threads[i].parser, sizeof(int32_t))
-    found = core.state_ids.find(key)
-    if found != core.state_ids.end():
-        return dereference(found).second
+    known = core.state_ids.find(key)
+    if known >= 0:
+        return known
     state = new MatcherState()
     state.threads = threads
     state.accepting = (threads[0].lex == NULL
                        and core.program.states[threads[0].parser].complete)
     state.mask = NULL
     state.used = False
-    core.state_ids[key] = <int32_t>core.states.size()
+    core.state_ids.insert(key, <int32_t>core.states.size())
     core.states.push_back(state)
     return <int32_t>core.states.size() - 1
 
@@ -185,14 +188,20 @@ cdef int32_t matcher_start(Core* core) noexcept nogil:
     return matcher_intern(core, threads)
 
 
-cdef void edge_add(Core* core, int64_t edge, int32_t target) noexcept nogil:
-    core.token_edges[edge] = target
-    core.index.bytes += EDGE_BYTES
+cdef void edge_add(Core* core, int32_t id, int32_t token, int32_t target) noexcept nogil:
+    cdef TokenEdges* edges = &core.states[id].edges
+    core.index.bytes -= edges.bytes()
+    edges.insert(token, target)
+    core.index.bytes += edges.bytes()
+    core.edges += 1
 
 
 cdef void edges_forget(Core* core) noexcept nogil:
-    core.index.bytes -= <int64_t>core.token_edges.size() * EDGE_BYTES
-    core.token_edges.clear()
+    cdef size_t i
+    for i in range(core.states.size()):
+        core.index.bytes -= core.states[i].edges.bytes()
+        core.states[i].edges.clear()
+    core.edges = 0
 
 
 cdef int32_t matcher_step_bytes(Core* core, int32_t id, const uint8_t* data, int64_t length) noexcept nogil:

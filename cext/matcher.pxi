@@ -3,10 +3,6 @@
 # What is known already is looked up under a shared lock, without letting go of the interpreter; what
 # has to be computed runs without it, under the exclusive lock.
 
-cdef enum:
-    TERMINATED = -2
-
-
 cdef cbool fill_known(Core* core, int32_t id, uint32_t* row) noexcept nogil:
     # Write a mask that exists already, under a shared lock; False when there is none.
     cdef int32_t t
@@ -31,23 +27,16 @@ cdef Outcome fill_new(Core* core, int32_t id, uint32_t* row) noexcept nogil:
     return core_leave(core)
 
 
-cdef int32_t edge_find(Core* core, int64_t edge) noexcept nogil:
-    # The state behind a token, as far as it is known; UNKNOWN otherwise.
-    found = core.token_edges.find(edge)
-    return dereference(found).second if found != core.token_edges.end() else UNKNOWN
-
-
-cdef Outcome edge_new(Core* core, int32_t state, int64_t edge, const uint8_t* data, int64_t length,
+cdef Outcome edge_new(Core* core, int32_t state, int32_t token, const uint8_t* data, int64_t length,
                       int32_t* target) noexcept nogil:
+    # The state behind the bytes of a token (-1: behind any bytes).
     core_enter(core)
-    target[0] = matcher_step_bytes(core, state, data, length)
-    if edge >= 0 and not core.index.deadline.passed:
-        edge_add(core, edge, target[0])
+    target[0] = UNKNOWN if token < 0 else core.states[state].edges.find(token)
+    if target[0] == UNKNOWN:
+        target[0] = matcher_step_bytes(core, state, data, length)
+        if token >= 0 and not core.index.deadline.passed:
+            edge_add(core, state, token, target[0])
     return core_leave(core)
-
-
-cdef enum:
-    UNKNOWN = -3
 
 
 cdef class Matcher:
@@ -123,7 +112,6 @@ cdef class Matcher:
 
     cdef int32_t follow(self, int32_t state, int64_t token) except -4:
         # The state behind a token, or NO_STATE.
-        cdef int64_t edge = (<int64_t>state << 32) | token
         cdef int64_t length
         cdef int32_t target = UNKNOWN, t
         cdef TokenIndex owner = self.compiled.engine.owner
@@ -134,7 +122,7 @@ cdef class Matcher:
         if state == TERMINATED:
             return NO_STATE
         if self.core.index.lock.try_lock_shared():
-            target = edge_find(self.core, edge)
+            target = self.core.states[state].edges.find(<int32_t>token)
             self.core.index.lock.unlock_shared()
             if target != UNKNOWN:
                 return target
@@ -145,7 +133,7 @@ cdef class Matcher:
         if length == 0:
             return NO_STATE
         with nogil:
-            outcome = edge_new(self.core, state, edge, owner.data.data() + owner.starts[token], length, &target)
+            outcome = edge_new(self.core, state, <int32_t>token, owner.data.data() + owner.starts[token], length, &target)
         check_outcome(outcome, self.core)
         return target
 

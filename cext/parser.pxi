@@ -93,11 +93,11 @@ cdef cppclass Program:
     int32_t start_rule
     # everything reached so far
     vector[Local*] locals
-    unordered_map[string, int32_t] local_ids
+    KeyIds local_ids
     vector[StackNode*] nodes
-    unordered_map[string, int32_t] node_ids
+    KeyIds node_ids
     vector[ParserState*] states
-    unordered_map[string, int32_t] state_ids
+    KeyIds state_ids
     unordered_map[int64_t, int32_t] unions
 
 
@@ -118,22 +118,23 @@ cdef int32_t parse_local(Program* program, int32_t kind, int32_t index, int32_t 
                          int32_t count) noexcept nogil:
     cdef int32_t fields[4]
     cdef string key
+    cdef int32_t known
     cdef Local* local
     fields[0] = kind
     fields[1] = index
     fields[2] = phase
     fields[3] = count
     key.assign(<const char*>fields, sizeof(fields))
-    found = program.local_ids.find(key)
-    if found != program.local_ids.end():
-        return dereference(found).second
+    known = program.local_ids.find(key)
+    if known >= 0:
+        return known
     local = new Local()
     local.kind = kind
     local.index = index
     local.phase = phase
     local.count = count
     local.expanded = False
-    program.local_ids[key] = <int32_t>program.locals.size()
+    program.local_ids.insert(key, <int32_t>program.locals.size())
     program.locals.push_back(local)
     return <int32_t>program.locals.size() - 1
 

@@ -43,16 +43,17 @@ cdef void returns_normalize(vector[Return]& returns) noexcept nogil:
 
 cdef int32_t node_intern(Program* program, vector[Return]& returns) noexcept nogil:
     cdef string key
+    cdef int32_t known
     cdef StackNode* node
     returns_normalize(returns)
     key.push_back(78)
     key.append(<const char*>returns.data(), returns.size() * sizeof(Return))
-    found = program.node_ids.find(key)
-    if found != program.node_ids.end():
-        return dereference(found).second
+    known = program.node_ids.find(key)
+    if known >= 0:
+        return known
     node = new StackNode()
     node.returns = returns
-    program.node_ids[key] = <int32_t>program.nodes.size()
+    program.node_ids.insert(key, <int32_t>program.nodes.size())
     program.nodes.push_back(node)
     return <int32_t>program.nodes.size() - 1
 
@@ -210,12 +211,10 @@ cdef void column_intern_cycle(Program* program, Column* column, vector[size_t]& 
         key.append(<const char*>&order[i].first, sizeof(int32_t))
         key.append(<const char*>&target, sizeof(int32_t))
         key.append(<const char*>returns.data(), returns.size() * sizeof(Return))
-    found = program.node_ids.find(key)
-    if found != program.node_ids.end():
-        base = dereference(found).second
-    else:
+    base = program.node_ids.find(key)
+    if base < 0:
         base = <int32_t>program.nodes.size()
-        program.node_ids[key] = base
+        program.node_ids.insert(key, base)
         for i in range(contents.size()):
             node = new StackNode()
             node.returns = contents[i]
@@ -293,6 +292,7 @@ cdef int32_t state_intern(Program* program, vector[Item]& items, cbool complete)
     cdef vector[Item] merged
     cdef size_t i
     cdef string key
+    cdef int32_t known
     cdef ParserState* state
     sort(items.begin(), items.end(), &item_before)
     for i in range(items.size()):
@@ -302,14 +302,14 @@ cdef int32_t state_intern(Program* program, vector[Item]& items, cbool complete)
             merged.push_back(items[i])
     key.assign(<const char*>merged.data(), merged.size() * sizeof(Item))
     key.push_back(complete)
-    found = program.state_ids.find(key)
-    if found != program.state_ids.end():
-        return dereference(found).second
+    known = program.state_ids.find(key)
+    if known >= 0:
+        return known
     state = new ParserState()
     state.items.swap(merged)
     state.complete = complete
     state_finish(state, program)
-    program.state_ids[key] = <int32_t>program.states.size()
+    program.state_ids.insert(key, <int32_t>program.states.size())
     program.states.push_back(state)
     return <int32_t>program.states.size() - 1
 
