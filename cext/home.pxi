@@ -20,7 +20,8 @@ cdef struct ClassMass:
 cdef cppclass Home:
     vector[uint64_t] classes           # C, as a set of classes
     int32_t room                       # characters; negative: any number
-    vector[CodeState*] states          # all that are reached over C
+    vector[CodeState*] states          # all that are reached over C; none: not known
+    cbool counting                     # then states[i] is reached over i characters
     vector[uint64_t] leaving           # classes outside C that may lead on from there
     cbool closing                      # whether a quote may close the text there
     int32_t mass                       # trie nodes in C
@@ -106,6 +107,7 @@ cdef void home_follow(Automaton* automaton, Home* home, CodeState* start, vector
     cdef ClassMass each
     cdef size_t i
     cdef cbool agrees
+    home.counting = True
     while state != CODE_DEAD and <int32_t>home.states.size() <= longest:
         if automaton.spelling == SPELLING_UTF8 and state.tag != NO_TAG:
             return
@@ -182,6 +184,7 @@ cdef cbool home_find(Automaton* automaton, const Index* index, CodeState* start,
     cdef CodeState* state = start
     cdef int32_t steps = 0
     home.mass = 0
+    home.counting = False
     home.classes.assign(<size_t>(codes.classes >> 6) + 1, 0)
     home.leaving = home.classes
     if automaton.class_mass.empty():
@@ -268,30 +271,72 @@ cdef LexState* home_enter(LexState* start, Home* home, const vector[uint8_t]& pa
     return state
 
 
-cdef void home_exit(LexMask* mask, LexState* start, Home* home, uint32_t node,
-                    cbool below) noexcept nogil:
-    # The tokens at a node (and below) that are reached over C and one more character.
+cdef void home_walk(LexMask* mask, LexState* state, uint32_t node, cbool below) noexcept nogil:
+    # The tokens at a node (and below), where the lexeme stands in `state`.
     cdef const Trie* trie = mask.index.trie
-    cdef vector[uint8_t] path
-    cdef LexState* state
     cdef int32_t t
-    if deadline_passed(&mask.index.deadline):
-        return
-    index_path(mask.index, node, path)
-    state = home_enter(start, home, path)
-    if state == LEX_DEAD:
-        return
     for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
         mask.inside.push_back(trie.tokens[t])
     if below and node + 1 < trie.nodes[node].end:
         lexmask_walk(mask, state, node)
 
 
+cdef CodeState* home_after(const Home* home, int32_t count) noexcept nogil:
+    # The state behind `count` characters of C; NULL when it depends on them.
+    if home.counting:
+        return home.states[count] if count < <int32_t>home.states.size() else CODE_DEAD
+    return home.states[0] if home.states.size() == 1 else NULL
+
+
+cdef void home_close(LexMask* mask, uint32_t node, int32_t tag) noexcept nogil:
+    # A closing quote at `node`: nothing of the lexeme comes behind it.
+    cdef const TrieNode* nodes = mask.index.trie.nodes.data()
+    cdef Crossing crossing
+    cdef uint32_t child = node + 1
+    cdef int32_t t
+    for t in range(nodes[node].token, nodes[child].token):
+        mask.inside.push_back(mask.index.trie.tokens[t])
+    crossing.tag = tag
+    while child < nodes[node].end:
+        crossing.byte = nodes[child].byte
+        crossing.node = child
+        mask.crossing.push_back(crossing)
+        child = nodes[child].end
+
+
+cdef void home_exit(LexMask* mask, LexState* start, Home* home, uint32_t node,
+                    cbool below) noexcept nogil:
+    # The tokens at a node (and below) that are reached over C and one more character.
+    cdef vector[uint8_t] path
+    cdef LexState* state
+    if deadline_passed(&mask.index.deadline):
+        return
+    index_path(mask.index, node, path)
+    state = home_enter(start, home, path)
+    if state != LEX_DEAD:
+        home_walk(mask, state, node, below)
+
+
+cdef void home_leave_at(LexMask* mask, LexState* start, Home* home, const Exit& exit,
+                        int32_t form) noexcept nogil:
+    # A quote or a backslash behind characters of C.
+    cdef CodeState* code = home_after(home, exit.count)
+    if code == NULL or deadline_passed(&mask.index.deadline):
+        home_exit(mask, start, home, exit.node, True)
+    elif code == CODE_DEAD:
+        return
+    elif form == FORM_CLOSED:
+        if code.tag != NO_TAG:
+            home_close(mask, exit.node, code.tag)
+    elif code_goes_on(start.automaton.codes, code):
+        home_walk(mask, text_state(start.automaton, code, FORM_ESCAPE, 0, 0), exit.node, True)
+
+
 cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice) noexcept nogil:
     cdef Index* index = mask.index
     cdef CodeAutomaton* codes = start.automaton.codes
     cdef vector[CodeRange] points
-    cdef const vector[uint32_t]* nodes
+    cdef const vector[Exit]* exits
     cdef CodeRange span
     cdef size_t i, position
     cdef int32_t cls
@@ -303,13 +348,13 @@ cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice) n
             home_exit(mask, start, home, index.chars[position].node, True)
             position += 1
     if start.automaton.spelling == SPELLING_QUOTED:
-        nodes = slice_exits(index, slice, BACKSLASH)
-        for i in range(nodes.size()):
-            home_exit(mask, start, home, nodes[0][i], True)
+        exits = slice_exits(index, slice, BACKSLASH)
+        for i in range(exits.size()):
+            home_leave_at(mask, start, home, exits[0][i], FORM_ESCAPE)
         if home.closing:
-            nodes = slice_exits(index, slice, QUOTE)
-            for i in range(nodes.size()):
-                home_exit(mask, start, home, nodes[0][i], True)
+            exits = slice_exits(index, slice, QUOTE)
+            for i in range(exits.size()):
+                home_leave_at(mask, start, home, exits[0][i], FORM_CLOSED)
     for cls in codes.range_class:
         wide = wide or (cls != NO_CLASS and (set_has(home.leaving, cls) or set_has(home.classes, cls)))
     for i in range(index.parts.size() if wide else 0):

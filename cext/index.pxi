@@ -14,6 +14,10 @@ cdef struct PartNode:
     int32_t first          # code points that it can become
     int32_t last
 
+cdef struct Exit:
+    uint32_t node          # ends a character that is not in the slice
+    int32_t count          # characters before that, all in it
+
 cdef cppclass Bits:
     # A set of tokens as a bitset, with the number of those that hold it.
     int32_t holders
@@ -24,7 +28,7 @@ cdef cppclass Slice:
     Bits* bits
     int32_t longest                    # characters of its longest token; -1: not known
     unordered_map[int32_t, Bits*] limited              # by greatest number of characters
-    unordered_map[int32_t, vector[uint32_t]] exits     # nodes of a character outside C, the first on its path
+    unordered_map[int32_t, vector[Exit]] exits         # by character outside C
 
 cdef cppclass Index:
     const Trie* trie
@@ -32,12 +36,12 @@ cdef cppclass Index:
     vector[uint32_t] parents
     vector[CharNode] chars             # sorted
     vector[PartNode] parts
-    vector[uint16_t] lengths           # by position in trie.tokens: characters; 0: not UTF-8 from its start
+    vector[int32_t] by_length          # tokens that are UTF-8 from their start, most characters first
+    vector[int32_t] longer             # by number of characters: how many of these have more
     int32_t longest                    # most characters of a token
     Bits* text                         # tokens that are UTF-8, but perhaps for a last partial character
     Bits* beyond_ascii                 # those with a byte above 0x7F
     Bits* containing[128]              # by ASCII character
-    unordered_map[int32_t, Bits*] at_most              # by number of characters
     unordered_map[string, Slice*] slices
     int64_t bytes                      # of everything that can be evicted (evict.pxi)
     int64_t budget                     # for these
@@ -47,6 +51,7 @@ cdef cppclass Index:
     shared_mutex lock                  # threads.pxi
     Deadline deadline                  # of the operation that holds the lock
     int32_t home_least                 # trie nodes that a home must spare (home.pxi)
+    vector[LexState*] path             # scratch of walks (lexmask.pxi)
 
 
 cdef Bits* bits_new(Index* index) noexcept nogil:
@@ -136,6 +141,7 @@ cdef cbool utf8_possible(int32_t length, int32_t left, int32_t point, CodeRange*
 cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nogil:
     cdef vector[int32_t] points, lefts, spans, counts      # by depth
     cdef vector[uint32_t] path
+    cdef vector[pair[int32_t, int32_t]] lengths            # negative, so that the longest come first
     cdef uint32_t node = 1, last = trie.nodes[0].end
     cdef size_t depth
     cdef int32_t t, left, point, span, count
@@ -152,7 +158,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     index.deadline.steps = 0
     index.deadline.passed = False
     index.parents.resize(trie.nodes.size(), 0)
-    index.lengths.resize(trie.tokens.size(), 0)
+    lengths.reserve(trie.tokens.size())
     index.text = bits_new(index)
     index.beyond_ascii = bits_new(index)
     path.push_back(0)
@@ -189,9 +195,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
             whole.node = node
             index.chars.push_back(whole)
         for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
-            index.lengths[t] = <uint16_t>count
-            if count > index.longest:
-                index.longest = count
+            lengths.push_back(pair[int32_t, int32_t](-count, trie.tokens[t]))
             bits_add(index.text, trie.tokens[t])
         if left > 0 and trie.nodes[node].token < trie.nodes[node + 1].token:
             part.node = node
@@ -209,6 +213,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
         node += 1
     sort(index.chars.begin(), index.chars.end(), &char_before)
     index_fill_containing(index)
+    index_fill_lengths(index, lengths)
     index.bytes = 0
 
 
@@ -237,18 +242,15 @@ cdef void index_forget_slices(Index* index) noexcept nogil:
     # Masks that use their bits hold them.
     cdef pair[string, Slice*] entry
     cdef pair[int32_t, Bits*] limited
-    cdef pair[int32_t, vector[uint32_t]] exits
+    cdef pair[int32_t, vector[Exit]] exits
     for entry in index.slices:
         bits_release(index, entry.second.bits)
         for limited in entry.second.limited:
             bits_release(index, limited.second)
         for exits in entry.second.exits:
-            index.bytes -= exits.second.size() * 4
+            index.bytes -= exits.second.size() * sizeof(Exit)
         del entry.second
     index.slices.clear()
-    for limited in index.at_most:
-        bits_release(index, limited.second)
-    index.at_most.clear()
 
 
 cdef size_t index_first(const Index* index, int32_t point) noexcept nogil:
@@ -288,18 +290,19 @@ cdef void index_fill_containing(Index* index) noexcept nogil:
             bits_add(index.containing[whole.point], trie.tokens[t])
 
 
-cdef Bits* index_at_most(Index* index, int32_t count) noexcept nogil:
-    cdef Bits* bits
-    cdef size_t t
-    found = index.at_most.find(count)
-    if found != index.at_most.end():
-        return dereference(found).second
-    bits = bits_new(index)
-    for t in range(index.lengths.size()):
-        if 0 < index.lengths[t] <= count:
-            bits_add(bits, index.trie.tokens[t])
-    index.at_most[count] = bits
-    return bits
+cdef void index_fill_lengths(Index* index, vector[pair[int32_t, int32_t]]& lengths) noexcept nogil:
+    # Pairs of minus a number of characters and a token.
+    cdef size_t i
+    sort(lengths.begin(), lengths.end())
+    index.longest = -lengths[0].first if not lengths.empty() else 0
+    index.longer.resize(<size_t>index.longest + 1, 0)
+    for i in range(lengths.size()):
+        index.by_length.push_back(lengths[i].second)
+        index.longer[-lengths[i].first - 1] = <int32_t>i + 1
+    # Lengths that no token has.
+    for i in range(<size_t>index.longest, 0, -1):
+        if index.longer[i - 1] < index.longer[i]:
+            index.longer[i - 1] = index.longer[i]
 
 
 # --- slices ---------------------------------------------------------------------------------
@@ -367,25 +370,39 @@ cdef Slice* index_slice(Index* index, const vector[CodeRange]& points) noexcept 
     return made
 
 
+cdef int32_t slice_longest(const Index* index, const Slice* slice) noexcept nogil:
+    # Characters of its longest token.
+    cdef int32_t length = index.longest
+    cdef size_t i
+    for i in range(index.by_length.size()):
+        while <int32_t>i >= index.longer[length - 1]:
+            length -= 1
+        if bits_hold_token(slice.bits, index.by_length[i]):
+            return length
+    return 0
+
+
 cdef Bits* slice_limited(Index* index, Slice* slice, int32_t count) noexcept nogil:
     # Those of at most `count` characters (negative: any number).
     cdef Bits* bits
-    cdef const Bits* short_ones
-    cdef size_t i
+    cdef size_t i, longer
     if slice.longest < 0:
-        slice.longest = 0
-        for i in range(index.lengths.size()):
-            if index.lengths[i] > slice.longest and bits_hold_token(slice.bits, index.trie.tokens[i]):
-                slice.longest = index.lengths[i]
+        slice.longest = slice_longest(index, slice)
     if count < 0 or count >= slice.longest:
         return slice.bits
     found = slice.limited.find(count)
     if found != slice.limited.end():
         return dereference(found).second
     bits = bits_new(index)
-    short_ones = index_at_most(index, count)
-    for i in range(index.words):
-        bits.words[i] = slice.bits.words[i] & short_ones.words[i]
+    longer = <size_t>index.longer[count]
+    if 2 * longer < index.by_length.size():
+        bits.words = slice.bits.words
+        for i in range(longer):
+            bits_remove(bits, index.by_length[i])
+    else:
+        for i in range(longer, index.by_length.size()):
+            if bits_hold_token(slice.bits, index.by_length[i]):
+                bits_add(bits, index.by_length[i])
     slice.limited[count] = bits
     return bits
 
@@ -413,11 +430,12 @@ cdef int32_t path_point(const vector[uint8_t]& path, size_t* at) noexcept nogil:
     return point
 
 
-cdef const vector[uint32_t]* slice_exits(Index* index, Slice* slice, int32_t point) noexcept nogil:
-    # Nodes that end character `point`, which is outside the slice, with only characters of the slice before.
-    cdef vector[uint32_t] kept
+cdef const vector[Exit]* slice_exits(Index* index, Slice* slice, int32_t point) noexcept nogil:
+    # Where character `point`, which is outside the slice, comes behind characters of the slice only.
+    cdef vector[Exit] kept
+    cdef Exit each
     cdef vector[uint8_t] path
-    cdef size_t position, at, before
+    cdef size_t position, at
     cdef int32_t code
     found = slice.exits.find(point)
     if found == slice.exits.end():
@@ -425,14 +443,16 @@ cdef const vector[uint32_t]* slice_exits(Index* index, Slice* slice, int32_t poi
         while position < index.chars.size() and index.chars[position].point == point:
             index_path(index, index.chars[position].node, path)
             at = 0
+            each.node = index.chars[position].node
+            each.count = 0
             while at < path.size():
-                before = at
                 code = path_point(path, &at)
                 if at == path.size():
-                    kept.push_back(index.chars[position].node)
+                    kept.push_back(each)
                 elif not points_hold(slice.points, code, code):
                     break
+                each.count += 1
             position += 1
-        index.bytes += kept.size() * 4
+        index.bytes += kept.size() * sizeof(Exit)
         slice.exits[point] = kept
     return &slice.exits[point]

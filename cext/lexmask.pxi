@@ -110,7 +110,7 @@ cdef void lexmask_walk(LexMask* mask, LexState* start, uint32_t top) noexcept no
     # The subtree below node `top`, at which the lexeme stands in `start`.
     cdef const Trie* trie = mask.index.trie
     cdef const TrieNode* nodes = trie.nodes.data()
-    cdef vector[LexState*] path
+    cdef vector[LexState*]* path = &mask.index.path
     cdef uint32_t node = top + 1, last = nodes[top].end
     cdef size_t depth
     cdef int32_t t
@@ -118,15 +118,16 @@ cdef void lexmask_walk(LexMask* mask, LexState* start, uint32_t top) noexcept no
     cdef LexState* state
     cdef Crossing crossing
     cdef cbool keys = start.automaton.kind == KIND_KEYSET
-    path.resize(<size_t>nodes[top].depth + 16, NULL)
-    path[nodes[top].depth] = start
+    if path.size() <= <size_t>nodes[top].depth:
+        path.resize(2 * <size_t>nodes[top].depth + 16, NULL)
+    path[0][nodes[top].depth] = start
     while node < last:
         if deadline_passed(&mask.index.deadline):
             return
         depth = nodes[node].depth
         if depth >= path.size():
             path.resize(2 * depth, NULL)
-        parent = path[depth - 1]
+        parent = path[0][depth - 1]
         if keys and key_leaves_names(parent, nodes[node].byte):
             # A set of names only: there are no other keys.
             node = nodes[node].end
@@ -142,7 +143,7 @@ cdef void lexmask_walk(LexMask* mask, LexState* start, uint32_t top) noexcept no
             continue
         for t in range(nodes[node].token, nodes[node + 1].token):
             mask.inside.push_back(trie.tokens[t])
-        path[depth] = state
+        path[0][depth] = state
         node += 1
 
 
