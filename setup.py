@@ -10,7 +10,7 @@ core = Extension(
     extra_compile_args=["-O3", "-std=c++17", "-g0", "-pthread"],
     extra_link_args=["-pthread"],
     include_dirs=["cext"],
-    depends=["cext/pool.hpp", "cext/tables.hpp"],
+    depends=["cext/cut.hpp", "cext/pool.hpp", "cext/tables.hpp"],
 )
 
 setup(ext_modules=cythonize([core], include_path=["cext"]))

@@ -24,6 +24,7 @@ One extension module, read in data-flow order:
     compiled.pxi the Python class of a grammar
     matcher.pxi  the Python class of a sequence
     batch.pxi    masks of many sequences at once
+    cut.pxi      logits of many sequences, cut by their masks
 
 Functions carry the prefix of their part (trie_, code_, lex_, lexmask_, parse_, mask_), and a part calls
 only those above it.  Everything a text can reach is interned and immutable once published.
@@ -71,3 +72,4 @@ include "engine.pxi"
 include "compiled.pxi"
 include "matcher.pxi"
 include "batch.pxi"
+include "cut.pxi"

@@ -42,8 +42,15 @@ cdef void batch_chunk(void* context, size_t chunk) noexcept nogil:
 cdef size_t _threads = 0
 
 
+cdef size_t pool_threads() except? 0:
+    if _threads == 0:
+        set_threads()
+    return _threads
+
+
 def set_threads(count=None):
-    """How many threads fill a batch (default: the CPUs that this process may use)."""
+    """How many threads fill bitmasks of a batch and cut its logits (default: the CPUs that this process
+    may use).  Raises ``ValueError`` for less than one."""
     global _threads
     if count is None:
         try:
@@ -65,12 +72,9 @@ def fill_rows(list matchers, bitmask):
     cdef Row first
     cdef Outcome outcome
     cdef int64_t stride
-    cdef size_t i, threads = _threads
+    cdef size_t i, threads = pool_threads()
     if not matchers:
         return
-    if threads == 0:
-        set_threads()
-        threads = _threads
     matcher = matchers[0]
     first = bitmask_row(bitmask, 0, matcher.core.words, &view)
     try:

@@ -23,7 +23,8 @@ public:
     // Calls task(context, i) for each i below `items`, on up to `threads` threads, the caller's among them.
     // One batch at a time; a second caller waits.
     void run(Task task, void *context, size_t items, size_t threads) {
-        if (threads < 2 || items < 2) {
+        if (threads > items) threads = items;
+        if (threads < 2) {
             for (size_t i = 0; i < items; ++i) task(context, i);
             return;
         }

@@ -96,6 +96,15 @@ def test_with_indices_the_numbers_of_rows_may_differ():
         (np.zeros((2, 257)), random_masks(2), [-1], "indices"),
         (np.zeros((2, 257)), random_masks(2), [0.5], "integer"),
         (np.broadcast_to(0.0, (2, 257)), random_masks(2), None, "read-only"),
+        (np.zeros((2, 257), dtype=">f4"), random_masks(2), None, "byte order"),
+        (
+            np.zeros(2 * 257 * 4 + 1, dtype=np.uint8)[1:].view("f4").reshape(2, 257),
+            random_masks(2),
+            None,
+            "unaligned",
+        ),
+        (np.zeros((2, 257), dtype=np.longdouble), random_masks(2), None, "64 bit"),
+        (np.zeros((2, 257), dtype=np.int32), random_masks(2), None, "64 bit"),
     ],
 )
 def test_misfits_are_bitmask_errors(logits, masks, indices, message):
@@ -115,3 +124,42 @@ def test_a_batch_needs_a_table():
     for wrong in (np.zeros(1, dtype=np.int32), None):
         with pytest.raises(mw.BitmaskError, match="1 matchers"):
             mw.fill_next_token_bitmasks(matchers, wrong)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("indices", [None, [2, 0], []])
+def test_the_path_of_other_devices_gives_the_same(dtype, indices):
+    torch = pytest.importorskip("torch")
+    masks = random_masks(3)
+    here = torch.randn(3, 300).to(getattr(torch, dtype))
+    there = here.clone()
+    mw.apply_token_bitmask_inplace(here, masks, indices)
+    # A tensor that needs a gradient takes that path on the CPU as well.
+    there.requires_grad = True
+    mw.apply_token_bitmask_inplace(there, torch.from_numpy(masks), indices)
+    assert torch.equal(here, there.detach())
+
+
+@pytest.mark.parametrize("threads", [1, 3, None])
+def test_many_rows_in_many_threads(threads):
+    masks = random_masks(50)
+    logits = np.random.default_rng(1).standard_normal((50, 257))
+    expected = np.where(allowed(masks, 257), logits, -np.inf)
+    mw.set_threads(threads)
+    try:
+        mw.apply_token_bitmask_inplace(logits, masks)
+    finally:
+        mw.set_threads()
+    assert np.array_equal(logits, expected)
+
+
+def test_a_view_of_a_mask_and_masks_that_are_not_contiguous():
+    vocabulary = mw.Vocabulary.from_bytes([b"1", b"2", b"</s>"], eos_ids=2)
+    matcher = mw.compile_json_schema({"const": 1}, vocabulary).matcher()
+    logits = np.zeros(3)
+    mw.apply_token_bitmask_inplace(logits, matcher.next_token_bitmask())
+    assert list(logits) == [0, -np.inf, -np.inf]
+    masks = random_masks(4)
+    logits = np.zeros((2, 257))
+    mw.apply_token_bitmask_inplace(logits, np.asfortranarray(masks)[::2])
+    assert np.array_equal(logits == 0, allowed(masks[::2], 257))

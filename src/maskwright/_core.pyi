@@ -88,3 +88,14 @@ class Matcher:
 
 def set_threads(count: int | None = None) -> None: ...
 def fill_rows(matchers: list[Matcher], bitmask: Any) -> None: ...
+def cut_rows(
+    numbers: int,
+    strides: tuple[int, int],
+    item_bytes: int,
+    width: int,
+    masks: int,
+    mask_bytes: int,
+    words: int,
+    lowest: int,
+    rows: Iterable[int],
+) -> None: ...

@@ -45,25 +45,28 @@ def fill_next_token_bitmasks(matchers: Sequence[Matcher], bitmask: Any) -> None:
 def apply_token_bitmask_inplace(logits: Any, bitmask: Any, indices: Iterable[int] | None = None) -> None:
     """Set the logits of disallowed tokens to minus infinity.
 
-    ``logits``: floating point ``[batch, V]`` or ``[V]``, numpy or torch (any device).  ``bitmask``: int32
-    ``[batch, words]`` or ``[words]``, numpy or torch, with ``words <= ceil(V / 32)``; logits beyond its
-    bits are disallowed, as padding of the model's vocabulary is.  ``indices``: treat only these rows: row
-    ``i`` of the logits by row ``i`` of the bitmask; without it both must have the same number of rows.
+    ``logits``: float16, bfloat16, float32 or float64 ``[batch, V]`` or ``[V]``, numpy or torch (any
+    device).  ``bitmask``: int32 ``[batch, words]`` or ``[words]``, numpy, torch or a view from
+    ``Matcher.next_token_bitmask``, with ``words <= ceil(V / 32)``; logits beyond its bits are
+    disallowed, as padding of the model's vocabulary is.  ``indices``: treat only these rows: row ``i``
+    of the logits by row ``i`` of the bitmask; without it both must have the same number of rows.
 
     Raises ``BitmaskError`` for other types, shapes or rows; nothing is written then.
     """
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(logits, torch.Tensor):
-        floating = torch.is_floating_point(logits)
+        on_cpu = logits.device.type == "cpu" and not logits.requires_grad
     elif isinstance(logits, np.ndarray):
-        torch = None
-        floating = np.issubdtype(logits.dtype, np.floating)
-        if not logits.flags.writeable:
-            raise BitmaskError("these logits are read-only")
+        on_cpu = True
+        if not (logits.flags.writeable and logits.flags.aligned and logits.dtype.isnative):
+            raise BitmaskError("these logits are read-only, unaligned or of foreign byte order")
     else:
         raise BitmaskError(f"logits must be a numpy array or a torch tensor, not {type(logits).__name__}")
-    if not floating:
-        raise BitmaskError(f"logits must be floating point numbers, not {logits.dtype}")
+    number = _FLOATS.get(str(logits.dtype).removeprefix("torch."))
+    if number is None:
+        raise BitmaskError(f"logits must be 16, 32 or 64 bit floating point numbers, not {logits.dtype}")
+    if isinstance(bitmask, memoryview):
+        bitmask = np.asarray(bitmask)
     masks = _as_table(bitmask, "a bitmask")
     if str(getattr(masks, "dtype", None)).removeprefix("torch.") != "int32":
         raise BitmaskError(f"a bitmask holds int32, not {getattr(masks, 'dtype', type(masks).__name__)}")
@@ -71,12 +74,19 @@ def apply_token_bitmask_inplace(logits: Any, bitmask: Any, indices: Iterable[int
     if masks.shape[1] > (table.shape[1] + 31) // 32:
         raise BitmaskError(f"{masks.shape[1]} words speak about more than {table.shape[1]} logits")
     rows = _rows(indices, table.shape[0], masks.shape[0])
-    if torch is not None:
-        _apply_torch(torch, table, masks, rows)
+    if on_cpu:
+        _apply_on_cpu(table, masks, range(table.shape[0]) if rows is None else rows, *number)
     else:
-        masks = _on_cpu(masks)
-        for row in range(table.shape[0]) if rows is None else rows:
-            table[row, _denied(masks[row : row + 1], table.shape[1])[0]] = -np.inf
+        _apply_on_device(torch, table, masks, rows)
+
+
+# Bytes of a number, and the bits of minus infinity.
+_FLOATS = {
+    "float16": (2, 0xFC00),
+    "bfloat16": (2, 0xFF80),
+    "float32": (4, 0xFF800000),
+    "float64": (8, 0xFFF0000000000000),
+}
 
 
 def _as_table(array: Any, what: str) -> Any:
@@ -107,37 +117,44 @@ def _integer(value: Any, name: str) -> int:
         raise BitmaskError(f"{name}: expected an integer, not {type(value).__name__}") from None
 
 
-def _on_cpu(masks: Any) -> npt.NDArray[np.int32]:
-    return masks if isinstance(masks, np.ndarray) else np.asarray(masks.detach().cpu())
+def _apply_on_cpu(table: Any, masks: Any, rows: Sequence[int], item_bytes: int, lowest: int) -> None:
+    from maskwright._core import cut_rows
+
+    if not isinstance(masks, np.ndarray):
+        masks = masks.detach().cpu().numpy()
+    if masks.strides[1] != 4 or not masks.dtype.isnative:
+        masks = np.ascontiguousarray(masks, dtype=np.int32)
+    if isinstance(table, np.ndarray):
+        address, (row_bytes, column_bytes) = table.ctypes.data, table.strides
+        strides = (row_bytes, column_bytes // item_bytes)
+    else:
+        address, (row_items, step) = table.data_ptr(), table.stride()
+        strides = (row_items * item_bytes, step)
+    mask_bytes, width, words = masks.strides[0], table.shape[1], masks.shape[1]
+    cut_rows(address, strides, item_bytes, width, masks.ctypes.data, mask_bytes, words, lowest, rows)
 
 
-def _denied(masks: npt.NDArray[np.int32], width: int) -> npt.NDArray[np.bool_]:
-    """``[rows, words]`` int32 -> ``[rows, width]``: which logits to cut."""
-    words = np.ascontiguousarray(~masks, dtype="<i4").view(np.uint8)
-    denied = np.ones((masks.shape[0], width), dtype=bool)
-    bits = np.unpackbits(words, axis=1, count=min(width, 32 * masks.shape[1]), bitorder="little")
-    denied[:, : bits.shape[1]] = bits
-    return denied
-
-
-def _apply_torch(torch: Any, table: Any, masks: Any, rows: list[int] | None) -> None:
-    width = table.shape[1]
+def _apply_on_device(torch: Any, table: Any, masks: Any, rows: list[int] | None) -> None:
+    # Words travel to the device, 32 times fewer bytes than the logits' worth of booleans, and nothing is
+    # waited for.
     if rows is not None:
         masks = masks[rows]
-    if table.device.type == "cpu":
-        denied = torch.from_numpy(_denied(_on_cpu(masks), width))
-    else:
-        # Words travel to the device, 32 times fewer bytes than the logits' worth of booleans.
-        if not isinstance(masks, torch.Tensor):
-            masks = torch.from_numpy(np.ascontiguousarray(masks))
-        masks = masks.to(table.device)
-        shifts = torch.arange(32, dtype=torch.int32, device=table.device)
-        bits = ((masks.unsqueeze(-1) >> shifts) & 1).flatten(1)[:, :width]
-        denied = torch.ones((masks.shape[0], width), dtype=torch.bool, device=table.device)
-        denied[:, : bits.shape[1]] = bits == 0
+    if not isinstance(masks, torch.Tensor):
+        masks = torch.from_numpy(np.array(masks, dtype=np.int32))
+    masks = masks.to(table.device, non_blocking=True)
+    powers = torch.ones((), dtype=torch.int32, device=table.device) << torch.arange(
+        32, dtype=torch.int32, device=table.device
+    )
+    width = table.shape[1]
+    covered = min(width, 32 * masks.shape[1])
+    denied = ((masks.unsqueeze(-1) & powers) == 0).flatten(1)[:, :covered]
     with torch.no_grad():
         if rows is None:
-            table.masked_fill_(denied, float("-inf"))
+            table[:, :covered].masked_fill_(denied, float("-inf"))
+            table[:, covered:] = float("-inf")
         elif rows:
-            at = torch.tensor(rows, device=table.device)
-            table[at] = table[at].masked_fill(denied, float("-inf"))
+            at = torch.tensor(rows).to(table.device, non_blocking=True)
+            part = table[at]
+            part[:, :covered].masked_fill_(denied, float("-inf"))
+            part[:, covered:] = float("-inf")
+            table[at] = part
