@@ -34,4 +34,4 @@ $(VENV)/built: $(VENV)/installed $(SOURCES)
 	touch $@
 
 clean:
-	rm -rf $(VENV) build src/maskwright.egg-info src/maskwright/_core*.so cext/_core.cpp
+	rm -rf $(VENV) build src/maskwright.egg-info src/maskwright/*.so cext/*.cpp

@@ -9,6 +9,7 @@ cdef struct TrieNode:
     int32_t token     # index into Trie.tokens of the first token that ends here
     uint16_t depth    # bytes from the root
     uint8_t byte      # last byte on the way here
+    uint8_t unused    # 0: nodes are written to files as they are
 
 
 cdef cppclass Trie:
@@ -29,6 +30,7 @@ cdef void trie_add_node(Trie* trie, vector[uint32_t]& path, uint8_t byte) noexce
     node.token = <int32_t>trie.tokens.size()
     node.depth = <uint16_t>path.size()
     node.byte = byte
+    node.unused = 0
     path.push_back(<uint32_t>trie.nodes.size())
     trie.nodes.push_back(node)
 
@@ -41,6 +43,7 @@ cdef void trie_finish(Trie* trie, vector[uint32_t]& path) noexcept nogil:
     sentinel.token = <int32_t>trie.tokens.size()
     sentinel.depth = 0
     sentinel.byte = 0
+    sentinel.unused = 0
     trie.nodes.push_back(sentinel)
 
 
@@ -56,6 +59,7 @@ cdef void trie_build(Trie* trie, const uint8_t* data, const int64_t* starts, con
     root.token = 0
     root.depth = 0
     root.byte = 0
+    root.unused = 0
     trie.nodes.push_back(root)
     path.push_back(0)
     for k in range(count):
@@ -124,6 +128,7 @@ cdef void trie_merge(const Trie* source, Trie* out, const vector[uint32_t]& grou
     root.token = 0
     root.depth = 0
     root.byte = 0
+    root.unused = 0
     out.nodes.push_back(root)
     path.push_back(0)
     trie_merge_nodes(source, out, path, group)

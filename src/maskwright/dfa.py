@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from maskwright._subsets import reduce
 from maskwright.determinize import (
-    DEAD,
     Alphabet,
     Dfa,
-    SubsetAutomaton,
     check_states,
     leaf_sets,
     minimal_dfa,
-    minimise,
     product,
-    trim,
+    subset_automaton,
 )
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regular import (
@@ -46,13 +44,13 @@ def intersect(nodes: Iterable[Regular], limits: Limits = DEFAULT_LIMITS) -> Regu
     kept = [node for node in nodes if node != _EVERY_TEXT]
     if len(kept) <= 1:
         return kept[0] if kept else _EVERY_TEXT
-    return product(kept, all, lambda state: DEAD in state, limits).to_regular()
+    return product(kept, all, [True] * len(kept), limits).to_regular()
 
 
 def difference(a: Regular, b: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
     """The texts of ``a`` that are not texts of ``b``."""
     accept: Callable[[Sequence[bool]], bool] = lambda inside: inside[0] and not inside[1]  # noqa: E731
-    return product([a, b], accept, lambda state: state[0] == DEAD, limits).to_regular()
+    return product([a, b], accept, [True, False], limits).to_regular()
 
 
 def complement(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
@@ -67,15 +65,16 @@ def matcher(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Callable[[str], b
     ``LimitError`` as well, and it must not be shared by threads.
     """
     alphabet = Alphabet(leaf_sets(node))
-    automaton = SubsetAutomaton(node, alphabet, limits)
+    automaton = subset_automaton(node, alphabet, limits)
 
     def matches_node(text: str) -> bool:
         state = 0
         for c in text:
             minterm = alphabet.minterm_of(ord(c))
-            state = DEAD if minterm is None else automaton.row(state).get(minterm, DEAD)
-            if state == DEAD:
+            target = None if minterm is None else automaton.row(state).get(minterm)
+            if target is None:
                 return False
+            state = target
         return automaton.accepting(state)
 
     return matches_node
@@ -292,4 +291,4 @@ def _at_least(dfa: Dfa, low: int, limits: Limits) -> Dfa:
             row[minterm] = ids[pair]
         rows.append(row)
     accepting = [count == low and dfa.accepting[state] for state, count in order]
-    return minimise(trim(Dfa(dfa.alphabet, rows, accepting)))
+    return Dfa(dfa.alphabet, *reduce(rows, accepting))

@@ -60,6 +60,14 @@ class Vocabulary:
         self._mask_budget = _MASK_BUDGET
         self._compiled = CompileCache()
 
+    def __getstate__(self) -> dict[str, Any]:
+        # What is computed from a vocabulary stays in its process.
+        return {**self.__dict__, "_engine": None, "_compiled": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._compiled = CompileCache()
+
     @classmethod
     def from_huggingface(
         cls, hf_tokenizer: Any, vocab_size: int | None = None, eos_ids: int | Iterable[int] | None = None

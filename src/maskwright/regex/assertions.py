@@ -16,12 +16,11 @@ from typing import TypeAlias
 
 from maskwright.automata import Thompson
 from maskwright.determinize import (
-    WORK_PER_STATE,
     Alphabet,
-    SubsetAutomaton,
     check_states,
     leaf_sets,
     minimal_dfa,
+    subset_automaton,
 )
 from maskwright.dfa import complement
 from maskwright.errors import GrammarError, LimitError
@@ -48,6 +47,8 @@ _START, _AFTER_WORD, _AFTER_OTHER = 0, 1, 2
 _MAX_NESTED_LOOKS = 10
 # The deterministic automaton is kept when it is no larger than this times the other one.
 _DETERMINISTIC_GROWTH = 4
+# Transitions that may be computed for each state allowed.
+_WORK_PER_STATE = 4
 
 _Obligations: TypeAlias = frozenset[tuple[int, int]]
 
@@ -99,7 +100,7 @@ class _Automaton:
     """A minimal automaton, stepped over the minterms of the whole pattern."""
 
     def __init__(self, language: Regular, alphabet: Alphabet, limits: Limits) -> None:
-        self._subsets = SubsetAutomaton(language, alphabet, limits)
+        self._subsets = subset_automaton(language, alphabet, limits)
         self._size = len(alphabet.minterms)
         self.step = self._subsets.row
         self.accepting = self._subsets.accepting
@@ -210,7 +211,7 @@ class _Resolver:
                     order.append(target)
                 edges.setdefault((index, found), set()).update(minterms)
                 work += len(minterms)
-                check_states(max(len(order), work // WORK_PER_STATE), self.limits)
+                check_states(max(len(order), work // _WORK_PER_STATE), self.limits)
         labelled = tuple((a, Chars(self.alphabet.union(minterms)), b) for (a, b), minterms in edges.items())
         machine = Machine(len(order), 0, labelled, tuple(accepts))
         growth = min(self.limits.max_regex_states, _DETERMINISTIC_GROWTH * len(order))
