@@ -318,43 +318,55 @@ cdef void home_exit(LexMask* mask, LexState* start, Home* home, uint32_t node,
 
 
 cdef void home_leave_at(LexMask* mask, LexState* start, Home* home, const Exit& exit,
-                        int32_t form) noexcept nogil:
-    # A quote or a backslash behind characters of C.
+                        int32_t point) noexcept nogil:
+    # A character outside C behind characters of C.
+    cdef Automaton* automaton = start.automaton
     cdef CodeState* code = home_after(home, exit.count)
+    cdef LexState* state
     if code == NULL or deadline_passed(&mask.index.deadline):
         home_exit(mask, start, home, exit.node, True)
     elif code == CODE_DEAD:
         return
-    elif form == FORM_CLOSED:
+    elif raw_in_text(automaton, point):
+        state = text_after(automaton, code, point)
+        if state != LEX_DEAD:
+            home_walk(mask, state, exit.node, True)
+    elif point == QUOTE:
         if code.tag != NO_TAG:
             home_close(mask, exit.node, code.tag)
-    elif code_goes_on(start.automaton.codes, code):
-        home_walk(mask, text_state(start.automaton, code, FORM_ESCAPE, 0, 0), exit.node, True)
+    elif code_goes_on(automaton.codes, code):
+        home_walk(mask, text_state(automaton, code, FORM_ESCAPE, 0, 0), exit.node, True)
+
+
+cdef void home_leave_over(LexMask* mask, LexState* start, Home* home, Slice* slice, int32_t point) noexcept nogil:
+    cdef const vector[Exit]* exits = slice_exits(mask.index, slice, point)
+    cdef size_t i
+    for i in range(exits.size()):
+        home_leave_at(mask, start, home, exits[0][i], point)
 
 
 cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice) noexcept nogil:
     cdef Index* index = mask.index
     cdef CodeAutomaton* codes = start.automaton.codes
     cdef vector[CodeRange] points
-    cdef const vector[Exit]* exits
     cdef CodeRange span
     cdef size_t i, position
-    cdef int32_t cls
+    cdef int32_t cls, point
     cdef cbool wide = False
     home_points(start.automaton, home.leaving, points)
     for span in points:
-        position = index_first(index, span.low)
+        # Few characters, with many nodes each; the others are many with few.
+        for point in range(span.low, 128):
+            if point <= span.high:
+                home_leave_over(mask, start, home, slice, point)
+        position = index_first(index, span.low if span.low > 128 else 128)
         while position < index.chars.size() and index.chars[position].point <= span.high:
             home_exit(mask, start, home, index.chars[position].node, True)
             position += 1
     if start.automaton.spelling == SPELLING_QUOTED:
-        exits = slice_exits(index, slice, BACKSLASH)
-        for i in range(exits.size()):
-            home_leave_at(mask, start, home, exits[0][i], FORM_ESCAPE)
+        home_leave_over(mask, start, home, slice, BACKSLASH)
         if home.closing:
-            exits = slice_exits(index, slice, QUOTE)
-            for i in range(exits.size()):
-                home_leave_at(mask, start, home, exits[0][i], FORM_CLOSED)
+            home_leave_over(mask, start, home, slice, QUOTE)
     for cls in codes.range_class:
         wide = wide or (cls != NO_CLASS and (set_has(home.leaving, cls) or set_has(home.classes, cls)))
     for i in range(index.parts.size() if wide else 0):
