@@ -30,6 +30,8 @@ Functions carry the prefix of their part (trie_, code_, lex_, lexmask_, parse_, 
 only those above it.  Everything a text can reach is interned and immutable once published.
 """
 
+# Classes whose __dealloc__ needs what they refer to carry no_gc_clear: the collector must not clear it first.
+cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from cython.operator cimport dereference

@@ -75,6 +75,9 @@ def fill_rows(list matchers, bitmask):
     cdef size_t i, threads = pool_threads()
     if not matchers:
         return
+    for candidate in matchers:
+        if not isinstance(candidate, Matcher):
+            raise BitmaskError(f"a batch has a matcher for each row, not {type(candidate).__name__}")
     matcher = matchers[0]
     first = bitmask_row(bitmask, 0, matcher.core.words, &view)
     try:

@@ -1,6 +1,7 @@
 # The Python class of a grammar: it owns everything that was computed for it.
 
 
+@cython.no_gc_clear
 cdef class CompiledCore:
     """A grammar lowered to tables (see ``maskwright.lowering``) on one engine."""
 

@@ -64,6 +64,7 @@ cdef class TokenIndex:
         return 0
 
 
+@cython.no_gc_clear
 cdef class MaskTableHandle:
     """Masks that counted automata share."""
 
@@ -83,6 +84,7 @@ cdef class MaskTableHandle:
         del self.table
 
 
+@cython.no_gc_clear
 cdef class AutomatonHandle:
     """A lexeme's automaton; keeps the C++ object alive."""
 

@@ -1,9 +1,10 @@
 # Keeping what is cached below a number of bytes.
 #
 # Everything cached can be computed again: masks of matcher states and of lexer states, token
-# edges, slices.  When an operation leaves more than the budget, what nobody used since the last
-# sweep goes first, then everything, until half of the budget is free.  Whoever still refers to
-# a bitset holds it, so nothing dangles.
+# edges, slices.  When three quarters of the budget are taken, everything is marked as unused; when
+# an operation leaves more than the budget, what nobody used since then goes first, then
+# everything, until half of the budget is free.  Whoever still refers to a bitset holds it, so
+# nothing dangles.
 
 cdef void evict_masks(Core* core, cbool all_of_them) noexcept nogil:
     cdef MatcherState* state
@@ -13,7 +14,6 @@ cdef void evict_masks(Core* core, cbool all_of_them) noexcept nogil:
         if state.mask != NULL and (all_of_them or not state.used):
             mask_free(core, state.mask)
             state.mask = NULL
-        state.used = False
 
 
 cdef void evict_lexmasks(Automaton* automaton, cbool all_of_them) noexcept nogil:
@@ -40,11 +40,23 @@ cdef void masktable_evict(MaskTable* table, cbool all_of_them) noexcept nogil:
         table.masks.erase(gone[i])
 
 
-cdef void evict_flags(Automaton* automaton) noexcept nogil:
-    cdef size_t i
-    for i in range(automaton.states.size()):
-        if automaton.states[i].mask != NULL:
-            automaton.states[i].mask.used = False
+cdef void age(Index* index) noexcept nogil:
+    # From now on, flags tell what is used.
+    cdef Automaton* automaton
+    cdef pair[string, LexMask*] entry
+    cdef size_t i, j
+    for i in range(index.cores.size()):
+        for j in range(index.cores[i].states.size()):
+            index.cores[i].states[j].used = False
+    for i in range(index.automata.size()):
+        automaton = index.automata[i]
+        for j in range(automaton.states.size()):
+            if automaton.states[j].mask != NULL:
+                automaton.states[j].mask.used = False
+        if automaton.counted != NULL:
+            for entry in automaton.counted.masks:
+                entry.second.used = False
+    index.aged = True
 
 
 cdef void evict(Index* index) noexcept nogil:
@@ -58,9 +70,8 @@ cdef void evict(Index* index) noexcept nogil:
                 edges_forget(index.cores[i])
         for i in range(index.automata.size()):
             evict_lexmasks(index.automata[i], all_of_them)
-        for i in range(index.automata.size()):
-            evict_flags(index.automata[i])
         if all_of_them:
             index_forget_slices(index)
-            return
+            break
         all_of_them = True
+    index.aged = False

@@ -45,6 +45,7 @@ cdef cppclass Index:
     unordered_map[string, Slice*] slices
     int64_t bytes                      # of everything that can be evicted (evict.pxi)
     int64_t budget                     # for these
+    cbool aged                         # `used` flags tell what was used lately (evict.pxi)
     vector[Core*] cores                # of all grammars
     vector[Automaton*] automata
     int64_t largest                    # most states of any automaton
@@ -154,6 +155,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     index.longest = 0
     index.largest = 0
     index.bytes = 0
+    index.aged = False
     index.deadline.at = 0
     index.deadline.steps = 0
     index.deadline.passed = False

@@ -98,6 +98,8 @@ cdef Outcome core_leave(Core* core) noexcept nogil:
                 outcome.given = size
     if core.index.bytes > core.index.budget:
         evict(core.index)
+    elif not core.index.aged and core.index.bytes > core.index.budget // 4 * 3:
+        age(core.index)
     core.index.lock.unlock()
     return outcome
 

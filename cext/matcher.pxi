@@ -53,7 +53,9 @@ cdef class Matcher:
     cdef vector[int32_t] history   # states; the last one is current
     cdef vector[int32_t] tokens    # accepted ids, EOS included
 
-    def __init__(self, CompiledCore compiled):
+    def __cinit__(self, CompiledCore compiled not None):
+        if compiled.core == NULL:
+            raise TypeError("a matcher needs a compiled grammar")
         self.compiled = compiled
         self.core = compiled.core
         self.history.push_back(compiled.start)
@@ -218,9 +220,7 @@ cdef class Matcher:
 
     def fork(self):
         """An independent matcher in the same state."""
-        cdef Matcher other = Matcher.__new__(Matcher)
-        other.compiled = self.compiled
-        other.core = self.core
+        cdef Matcher other = Matcher.__new__(Matcher, self.compiled)
         other.history = self.history
         other.tokens = self.tokens
         return other
@@ -311,6 +311,7 @@ cdef Bits* bits_of_state(Core* core, int32_t id) noexcept nogil:
     return bits_hold(mask.bits)
 
 
+@cython.no_gc_clear
 cdef class BitmaskView:
     """The buffer behind ``Matcher.next_token_bitmask``."""
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from maskwright.tokenizers import mistral
 from maskwright.vocabulary import Vocabulary
 
 mistral_common = pytest.importorskip("mistral_common")
@@ -87,6 +88,15 @@ def test_tekken_is_the_bytes_of_its_file(tekken_file, tekken, tekken_vocabulary)
     assert tekken_vocabulary.special_ids == tuple(range(specials))
     assert tekken_vocabulary.special_tokens["[INST]"] == tekken.get_special_token("[INST]")
     assert tekken_vocabulary.eos_ids == (tekken.eos_id,)
+
+
+def test_tekken_read_piece_by_piece_is_the_same(tekken, tekken_vocabulary, monkeypatch):
+    assert mistral._tekken_pieces(tekken, len(tekken_vocabulary.special_ids)) is not None
+    monkeypatch.setattr(mistral, "_tekken_pieces", lambda *args: None)
+    vocabulary = Vocabulary.from_mistral_common(tekken)
+    assert vocabulary.tokens == tekken_vocabulary.tokens
+    assert vocabulary.special_tokens == tekken_vocabulary.special_tokens
+    assert vocabulary.digest == tekken_vocabulary.digest
 
 
 def test_tekken_encodes_back_to_text(tekken, tekken_vocabulary):

@@ -50,6 +50,28 @@ def content_key(source: Any) -> bytes | None:
         return None
 
 
+def is_plain(source: Any) -> bool:
+    """Whether data consists of exactly the types that JSON text is read as.
+
+    Others may be written like these by ``marshal`` (anything with a buffer, as bytes): only grammars
+    of plain data may be kept by content.
+    """
+    work = [source]
+    while work:
+        value = work.pop()
+        kind = type(value)
+        if kind is dict:
+            if not all(type(name) is str for name in value):
+                return False
+            work.extend(value.values())
+        elif kind is list:
+            work.extend(value)
+        elif kind not in _SCALARS:
+            return False
+    return True
+
+
+_SCALARS = (str, int, float, bool, type(None))
 _compiling = 0
 _collector = Lock()
 

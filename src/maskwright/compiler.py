@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from maskwright._core import CompiledCore, Matcher
-from maskwright.compile_cache import content_key, no_collection
+from maskwright.compile_cache import content_key, is_plain, no_collection
 from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError
 from maskwright.frontends import json_schema as json_schema_frontend
@@ -93,15 +93,15 @@ def compile_json_schema(
     Raises ``GrammarError`` (malformed JSON or schema, with its place), ``UnsupportedSchemaError``
     (all keywords that cannot be enforced), ``UnsatisfiableError``, ``LimitError``.
     """
+    options = SchemaOptions(property_order=property_order, whitespace=whitespace, formats=formats)
     content = content_key(schema)
-    key = (content, property_order, whitespace, formats, limits)
+    key = (content, options, limits)
     compiled: CompiledGrammar | None = vocabulary._compiled.get(key) if content is not None else None
     if compiled is None:
-        options = SchemaOptions(property_order=property_order, whitespace=whitespace, formats=formats)
         with no_collection():
             grammar = json_schema_frontend.to_grammar(schema, options, limits)
             compiled = compile_grammar(grammar, vocabulary, limits)
-        if content is not None:
+        if content is not None and is_plain(schema):
             vocabulary._compiled.put(key, compiled)
     return compiled
 

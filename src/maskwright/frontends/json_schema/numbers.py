@@ -34,7 +34,7 @@ class Bound:
 
 def exact(value: int | float | Decimal) -> Decimal:
     """The decimal that a JSON number denotes; a float stands for the text that Python prints."""
-    return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    return Decimal(float.__repr__(value)) if isinstance(value, float) else Decimal(value)
 
 
 def tighter_low(a: Bound | None, b: Bound | None) -> Bound | None:

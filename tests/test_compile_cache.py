@@ -1,0 +1,357 @@
+"""Grammars are found again by content, kept for a while, and compiled without garbage collection."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import json
+import random
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
+
+import numpy as np
+import pytest
+import toys
+
+import maskwright as mw
+from maskwright import compile_cache
+from maskwright._core import CompiledCore
+from maskwright.compile_cache import content_key, no_collection
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"type": "integer", "minimum": 3}, "b": {"enum": [1, "x", None]}},
+    "required": ["a", "b"],
+}
+
+
+@pytest.fixture
+def vocabulary() -> mw.Vocabulary:
+    return toys.byte_vocabulary()
+
+
+@pytest.fixture(autouse=True)
+def collector() -> Iterator[None]:
+    yield
+    gc.enable()
+
+
+def accepts(compiled: mw.CompiledGrammar, text: bytes) -> bool:
+    matcher = compiled.matcher()
+    return matcher.accept_tokens(text) == len(text) and matcher.is_accepting
+
+
+# --- what is the same
+
+
+def test_equal_content_is_the_same_grammar(vocabulary: mw.Vocabulary) -> None:
+    first = mw.compile_json_schema(SCHEMA, vocabulary)
+    assert mw.compile_json_schema(SCHEMA, vocabulary) is first
+    assert mw.compile_json_schema(copy.deepcopy(SCHEMA), vocabulary) is first
+    assert mw.compile_json_schema(json.loads(json.dumps(SCHEMA)), vocabulary) is first
+    assert mw.compile(mw.JsonSchema(SCHEMA), vocabulary) is first
+    assert mw.compile_json_schema(SCHEMA, vocabulary, limits=mw.Limits()) is first
+    assert mw.compile_json_schema(SCHEMA, toys.byte_vocabulary()) is not first
+
+
+def test_parts_that_are_one_object(vocabulary: mw.Vocabulary) -> None:
+    part = {"type": "integer"}
+    shared = {"type": "array", "prefixItems": [part, part]}
+    assert content_key(shared) == content_key(copy.deepcopy(json.loads(json.dumps(shared))))
+    first = mw.compile_json_schema(shared, vocabulary)
+    assert mw.compile_json_schema(json.loads(json.dumps(shared)), vocabulary) is first
+    name = "".join(["ty", "pe"])  # not interned
+    assert content_key({name: "integer"}) == content_key(part)
+
+
+def test_texts(vocabulary: mw.Vocabulary) -> None:
+    text = json.dumps(SCHEMA)
+    first = mw.compile_json_schema(text, vocabulary)
+    assert mw.compile_json_schema("".join(list(text)), vocabulary) is first
+    for source in (SCHEMA, text, text.encode(), text + " "):
+        for _ in range(2):
+            compiled = mw.compile_json_schema(source, vocabulary)
+            assert accepts(compiled, b'{"a": 3, "b": "x"}')
+            assert not accepts(compiled, b'{"a": 2, "b": "x"}')
+
+
+def test_a_schema_that_is_changed_afterwards(vocabulary: mw.Vocabulary) -> None:
+    schema = copy.deepcopy(SCHEMA)
+    first = mw.compile_json_schema(schema, vocabulary)
+    schema["properties"]["a"]["minimum"] = 1
+    second = mw.compile_json_schema(schema, vocabulary)
+    assert accepts(second, b'{"a": 1, "b": 1}')
+    assert not accepts(first, b'{"a": 1, "b": 1}')
+    schema["properties"]["a"]["minimum"] = 3
+    assert mw.compile_json_schema(schema, vocabulary) is first
+
+
+# --- what is not
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"const": 1}, {"const": True}),
+        ({"const": 0}, {"const": False}),
+        ({"const": 1}, {"const": "1"}),
+        ({"const": []}, {"const": {}}),
+        ({"enum": [[1], 2]}, {"enum": [1, [2]]}),
+        ({"minLength": 1, "type": "string"}, {"maxLength": 1, "type": "string"}),
+        ({"minimum": 2**80, "type": "integer"}, {"minimum": 2**80 + 1, "type": "integer"}),
+        ({"minimum": 0.1, "type": "number"}, {"minimum": 0.1 + 2e-17, "type": "number"}),
+    ],
+)
+def test_other_content_is_another_grammar(one: Any, other: Any, vocabulary: mw.Vocabulary) -> None:
+    first, second = (mw.compile_json_schema(schema, vocabulary) for schema in (one, other))
+    assert (first is second) == (json.dumps(one) == json.dumps(other))  # 0.1 + 2e-17 is 0.1
+    for schema, mine in ((one, first), (other, second)):
+        fresh = mw.compile_json_schema(schema, toys.byte_vocabulary()).matcher()
+        assert toys.allowed(mine.matcher()) == toys.allowed(fresh)
+        assert mine.matcher().shortest_completion_bytes() == fresh.shortest_completion_bytes()
+
+
+def test_numbers_that_are_equal_in_python() -> None:
+    keys = [content_key({"const": value}) for value in (1, 1.0, True, "1", 0, 0.0, -0.0, False, None)]
+    assert None not in keys
+    assert len(set(keys)) == len(keys)
+
+
+def test_the_order_of_members(vocabulary: mw.Vocabulary) -> None:
+    for names in ("ab", "ba"):
+        schema = {"type": "object", "properties": {n: {"const": n} for n in names}, "required": ["a", "b"]}
+        compiled = mw.compile_json_schema(schema, vocabulary)
+        assert accepts(compiled, b'{"%c":"%c","%c":"%c"}' % tuple(names[i].encode() for i in (0, 0, 1, 1)))
+        assert not accepts(
+            compiled, b'{"%c":"%c","%c":"%c"}' % tuple(names[i].encode() for i in (1, 1, 0, 0))
+        )
+
+
+def test_options_and_limits(vocabulary: mw.Vocabulary) -> None:
+    schema = {"type": "array", "items": {"type": "string", "format": "date"}}
+    text = b'[ "today" ]'
+    found = {}
+    for whitespace in ("flexible", "compact"):
+        for formats in ("assert", "annotate"):
+            options = {"whitespace": whitespace, "formats": formats}
+            compiled = found[whitespace, formats] = mw.compile_json_schema(schema, vocabulary, **options)
+            assert accepts(compiled, text) == (whitespace == "flexible" and formats == "annotate")
+            assert mw.compile_json_schema(schema, vocabulary, **options) is compiled
+            assert mw.compile(mw.JsonSchema(schema, **options), vocabulary) is compiled
+    limited = mw.compile_json_schema(schema, vocabulary, limits=mw.Limits(max_seconds=5))
+    assert len({id(compiled) for compiled in (*found.values(), limited)}) == 5
+    with pytest.raises(mw.LimitError):
+        mw.compile_json_schema(schema, vocabulary, limits=mw.Limits(max_schema_values=1))
+
+
+# --- what is not kept
+
+
+class Text(str):
+    pass
+
+
+def test_content_that_is_no_plain_json(vocabulary: mw.Vocabulary) -> None:
+    ordered = OrderedDict(SCHEMA)
+    for source in (ordered, {"const": Text("a")}):
+        first, second = (mw.compile_json_schema(source, vocabulary) for _ in range(2))
+        assert toys.allowed(first.matcher()) == toys.allowed(second.matcher())
+    assert content_key(ordered) is None
+    assert len(vocabulary._compiled._kept) == 0
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"const": object()},
+        {"enum": [1, {1, 2}]},
+        {"const": 1j},
+        {"const": b"ab"},
+        {1: 2},
+        {"type": "integr"},
+        "{",
+        5,
+        None,
+    ],
+    ids=repr,
+)
+def test_errors_are_raised_every_time(schema: Any, vocabulary: mw.Vocabulary) -> None:
+    messages = set()
+    for _ in range(3):
+        with pytest.raises(mw.MaskwrightError) as info:
+            mw.compile_json_schema(schema, vocabulary)
+        messages.add((type(info.value), str(info.value)))
+    assert len(messages) == 1
+    assert len(vocabulary._compiled._kept) == 0
+    assert gc.isenabled()
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        # What is no JSON is never taken for what is, though its bytes in memory are alike.
+        (b'{"const": 1}', bytearray(b'{"const": 1}')),
+        ({"const": np.str_("ab")}, {"const": "ab".encode("utf-32-le")}),
+        ({"const": np.str_("ab")}, {"const": np.frombuffer("ab".encode("utf-32-le"), dtype=np.int64)[0]}),
+    ],
+    ids=["text and bytearray", "text and bytes", "text and number"],
+)
+def test_the_answer_does_not_depend_on_what_was_compiled_before(
+    good: Any, bad: Any, vocabulary: mw.Vocabulary
+) -> None:
+    with pytest.raises(mw.GrammarError):
+        mw.compile_json_schema(bad, vocabulary)
+    mw.compile_json_schema(good, vocabulary)
+    with pytest.raises(mw.GrammarError):
+        mw.compile_json_schema(bad, vocabulary)
+
+
+@pytest.mark.parametrize("option", ["property_order", "whitespace", "formats"])
+@pytest.mark.parametrize("value", ["no such", None, ["flexible"]])
+def test_wrong_options(option: str, value: Any, vocabulary: mw.Vocabulary) -> None:
+    mw.compile_json_schema(SCHEMA, vocabulary)
+    for _ in range(2):
+        with pytest.raises(mw.GrammarError):
+            mw.compile_json_schema(SCHEMA, vocabulary, **{option: value})
+
+
+# --- how long
+
+
+def test_the_oldest_is_forgotten(vocabulary: mw.Vocabulary) -> None:
+    kept = compile_cache._KEPT
+    assert kept == 64
+    seen = []
+    for number in range(3 * kept):
+        seen.append(weakref.ref(mw.compile_json_schema({"const": number}, vocabulary)))
+        # The first one is asked for again and again.
+        mw.compile_json_schema({"const": 0}, vocabulary)
+        assert len(vocabulary._compiled._kept) == min(number + 1, kept)
+    alive = [number for number, ref in enumerate(seen) if ref() is not None]
+    assert alive == [0, *range(3 * kept - (kept - 1), 3 * kept)]
+
+
+def test_a_matcher_outlives_the_cache(vocabulary: mw.Vocabulary) -> None:
+    matcher = mw.compile_json_schema({"const": "first"}, vocabulary).matcher()
+    for number in range(compile_cache._KEPT + 1):
+        mw.compile_json_schema({"const": number}, vocabulary)
+    assert matcher.accept_bytes(b'"fi')
+    assert toys.allowed(matcher) == {ord("r"), ord("\\")}
+
+
+def test_a_vocabulary_goes_with_its_grammars() -> None:
+    vocabulary = toys.byte_vocabulary()
+    refs = [weakref.ref(vocabulary), weakref.ref(mw.compile_json_schema(SCHEMA, vocabulary))]
+    del vocabulary
+    gc.collect()
+    assert [ref() for ref in refs] == [None, None]
+
+
+class Holder:
+    pass
+
+
+def test_the_collector_frees_a_grammar_before_its_vocabulary() -> None:
+    engines = []
+
+    def note(_: object) -> None:
+        engines.extend(core.engine for core in gc.get_objects() if type(core) is CompiledCore)
+
+    def use() -> weakref.ref[Any]:
+        vocabulary = toys.byte_vocabulary()
+        matcher = mw.compile_json_schema(SCHEMA, vocabulary).matcher()
+        # The collector comes to the grammar first, through the matcher, and to the vocabulary last.
+        holder = Holder()
+        holder.itself = holder
+        holder.vocabulary = vocabulary
+        # An array is none of the collector's objects: it goes when the vocabulary is taken apart,
+        # just before the vocabulary lets go of the tables and of the grammar, in this order.
+        vocabulary._special_tokens = np.zeros(1)
+        ref = weakref.ref(vocabulary._special_tokens, note)
+        del vocabulary
+        gc.collect()
+        assert matcher.accept_bytes(b"{")
+        return ref
+
+    ref = use()
+    gc.collect()
+    assert ref() is None
+    # A grammar without its engine uses freed tables when it is freed.
+    assert None not in engines
+
+
+# --- collection
+
+
+def test_collection_stops_and_goes_on() -> None:
+    assert gc.isenabled()
+    with no_collection():
+        assert not gc.isenabled()
+        with no_collection():
+            assert not gc.isenabled()
+            with pytest.raises(KeyError), no_collection():
+                raise KeyError
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    with pytest.raises(KeyError), no_collection():
+        raise KeyError
+    assert gc.isenabled()
+
+
+def test_collection_that_was_off_stays_off(vocabulary: mw.Vocabulary) -> None:
+    gc.disable()
+    with no_collection(), no_collection():
+        assert not gc.isenabled()
+    assert not gc.isenabled()
+    with pytest.raises(KeyError), no_collection():
+        raise KeyError
+    assert not gc.isenabled()
+    mw.compile_json_schema(SCHEMA, vocabulary)
+    assert not gc.isenabled()
+    gc.enable()
+    with no_collection():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_collection_and_threads(enabled: bool) -> None:
+    (gc.enable if enabled else gc.disable)()
+    barrier = Barrier(8)
+
+    def job(seed: int) -> bool:
+        rng = random.Random(seed)
+        off = True
+        barrier.wait()
+        for _ in range(300):
+            try:
+                with no_collection():
+                    off = off and not gc.isenabled()
+                    if rng.random() < 0.3:
+                        raise KeyError
+                    with no_collection():
+                        off = off and not gc.isenabled()
+                    off = off and not gc.isenabled()
+            except KeyError:
+                pass
+        return off
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(job, range(8)))
+    assert gc.isenabled() == enabled
+    assert compile_cache._compiling == 0
+
+
+def test_the_last_to_leave_turns_collection_on() -> None:
+    first, second = no_collection(), no_collection()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert not gc.isenabled()
+    second.__exit__(None, None, None)
+    assert gc.isenabled()
