@@ -63,7 +63,10 @@ def resolve(tree: Regular, limits: Limits, *, search: bool, before: int = _START
     ``limits.max_regex_states`` states.
     """
     order = postorder(tree)
-    if before == _START or not any(isinstance(node, ASSERTIONS) for node in order):
+    plain = not any(isinstance(node, ASSERTIONS) for node in order)
+    if plain and not search:
+        return tree
+    if plain or before == _START:
         simple = anchored_language(tree, order, search=search)
         if simple is not None:
             return simple

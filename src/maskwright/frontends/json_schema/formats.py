@@ -7,7 +7,9 @@ and Python's ``re`` share (classes, groups, alternation, counted repetition), wi
 
 from __future__ import annotations
 
-from string import ascii_lowercase, ascii_uppercase, digits
+from decimal import Decimal
+
+from maskwright.frontends.json_schema.idn import DOTS, idn_hostname
 
 
 def _any_of(*alternatives: str) -> str:
@@ -36,11 +38,13 @@ _DATE = _any_of(
 _FRACTION = r"(?:\.[0-9]+)?"
 _HOUR = "(?:[01][0-9]|2[0-3])"
 _OFFSET = f"(?:[Zz]|[+-]{_HOUR}:[0-5][0-9])"
-_TIME = f"{_HOUR}:[0-5][0-9]:[0-5][0-9]{_FRACTION}{_OFFSET}"
+_CLOCK_TIME = f"{_HOUR}:[0-5][0-9]:[0-5][0-9]{_FRACTION}{_OFFSET}"
 
-# RFC 3339 section 5.6 date-time.  Leap seconds (section 5.6: second 60) are left out: Python's own
-# parsers, pydantic's and most validators refuse them.
-_DATE_TIME = f"{_DATE}[Tt]{_TIME}"
+# RFC 3339 sections 5.6 and 5.7: a leap second ends a June or December, in UTC.  Only this offset is
+# allowed beside it: each of the others would keep its own copy of the states behind the hour.
+_LEAP_SECOND = f"23:59:60{_FRACTION}(?:[Zz]|[+-]00:00)"
+_TIME = f"(?:{_CLOCK_TIME}|{_LEAP_SECOND})"
+_DATE_TIME = f"(?:{_DATE}[Tt]{_CLOCK_TIME}|{_YEAR}-(?:06-30|12-31)[Tt]{_LEAP_SECOND})"
 
 # RFC 3339 appendix A: units in order and without gaps; weeks stand alone.
 _SECONDS = "[0-9]+S"
@@ -53,24 +57,24 @@ _YEARS = f"[0-9]+Y{_optional(_MONTHS)}"
 _DURATION = f"P(?:(?:{_YEARS}|{_MONTHS}|{_DAYS}){_optional(_DURATION_TIME)}|{_DURATION_TIME}|[0-9]+W)"
 
 # RFC 2673 section 3.2 dotted-quad, without leading zeros (RFC 3986 section 3.2.2 dec-octet).
-_OCTET = "(?:[0-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])"
+_OCTET = "(?:25[0-5]|(?:2[0-4]|1[0-9]|[1-9])?[0-9])"
 _IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}"
-
-_GROUP = "[0-9A-Fa-f]{1,4}"
-# The last 32 bits of an IPv6 address.
-_TAIL = f"(?:{_GROUP}:{_GROUP}|{_IPV4})"
 
 
 def _ipv6(least_elided: int) -> str:
-    """RFC 4291 section 2.2; ``::`` stands for at least ``least_elided`` of the eight groups."""
-    alternatives = [f"(?:{_GROUP}:){{6}}{_TAIL}"]
+    """RFC 4291 section 2.2; ``::`` stands for at least ``least_elided`` of the eight groups.
+
+    All spellings whose last 32 bits are written out share them: an IPv4 address is a large part.
+    """
     most = 8 - least_elided
-    for right in range(most + 1):
-        left = most - right
-        head = _optional(f"(?:{_GROUP}:){{0,{left - 1}}}{_GROUP}") if left else ""
-        end = ("", _GROUP)[right] if right < 2 else f"(?:{_GROUP}:){{{right - 2}}}{_TAIL}"
-        alternatives.append(f"{head}::{end}")
-    return _any_of(*alternatives)
+    group = "[0-9A-Fa-f]{1,4}"
+    # What follows 1, 2, ... groups, up to the last 32 bits.
+    more = f":|(?:{group}:){{{8 - most}}}"
+    for count in range(most - 3, 0, -1):
+        more = f":(?:{group}:){{0,{most - 2 - count}}}|{group}:(?:{more})"
+    before_tail = f"::(?:{group}:){{0,{most - 2}}}|{group}:(?:{more})"
+    at_end = f"(?::|(?:{group}:){{1,{most - 1}}}):{_optional(group)}|(?:{group}:){{{most}}}:"
+    return f"(?:(?:{before_tail})(?:{group}:{group}|{_IPV4})|{at_end})"
 
 
 _IPV6 = _ipv6(least_elided=1)
@@ -95,10 +99,16 @@ def _labels(*bounds: tuple[int, int]) -> str:
     return "".join(rf"(?:{_label(j)}\.){{0,{m}}}" for m, j in optional if m) + _label(k)
 
 
+def _long_labels(most: int) -> str:
+    """Up to ``most`` labels; only the last of so many has less than 63 octets."""
+    long = _label(63)
+    return rf"(?:{long}\.){{0,{most - 2}}}(?:{long}\.{_label(61)}|{long})"
+
+
 # RFC 1034 section 3.1: 253 octets in all.  A total over labels would multiply label lengths by
 # positions, so a name is one of three shapes, none of which can exceed the total: few labels of
 # any length, some long labels before medium ones, or many short labels.
-_HOSTNAME = _any_of(_labels((3, 63), (1, 61)), _labels((2, 63), (6, 20)), _labels((36, 6)))
+_HOSTNAME = _any_of(_long_labels(4), _labels((2, 63), (6, 20)), _labels((36, 6)))
 
 # RFC 5321 section 4.1.2 Mailbox and 4.1.3 address literals.  Section 4.5.3.1 bounds the local
 # part to 64 octets and the whole to 254, which leaves 189 for the domain.
@@ -112,12 +122,27 @@ _DOT_ATOM = _any_of(
 )
 _QTEXT = r"[ !#-\[\]-~]"
 _QUOTED_STRING = rf'"(?:{_QTEXT}{{1,62}}|(?:{_QTEXT}|\\[ -~]){{1,31}})"'
-_MAIL_DOMAIN = _any_of(_labels((2, 63), (1, 61)), _labels((1, 63), (4, 30)), _labels((21, 8)))
+_MAIL_DOMAIN = _any_of(_long_labels(3), _labels((1, 63), (5, 24)))
 _ADDRESS_LITERAL = rf"\[(?:{_IPV4}|[Ii][Pp][Vv]6:{_ipv6(least_elided=2)})\]"
 _EMAIL = f"(?:{_DOT_ATOM}|{_QUOTED_STRING})@(?:{_MAIL_DOMAIN}|{_ADDRESS_LITERAL})"
 
+# RFC 5890 section 2.3.2.3.
+_IDN_HOSTNAME = f"(?:{_label(63)}|{idn_hostname(_label(61), 4, DOTS)})"
+
+# RFC 6531 section 3.3, with the bounds of RFC 5321: a character is up to four octets.  Address
+# literals are left to the format without characters beyond ASCII.
+_NON_ASCII = "\x80-\ud7ff\ue000-\U0010ffff"
+_U_ATEXT, _U_QTEXT = f"[{_NON_ASCII}{_ATEXT[1:]}", f"[{_NON_ASCII}{_QTEXT[1:]}"
+_U_LOCAL = (
+    rf'{_U_ATEXT}(?:\.?{_U_ATEXT}){{0,12}}|{_ATEXT}(?:\.?{_ATEXT}){{0,31}}|"(?:{_U_QTEXT}|\\[ -~]){{1,15}}"'
+)
+_IDN_EMAIL = rf"(?:{_ATEXT}{{1,64}}|{_U_LOCAL})@{idn_hostname(_label(61), 3, '[.]')}"
+
 # RFC 9562 section 4: any version and variant.
 _UUID = "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+
+# RFC 4648 section 4: padded, and the bits that no octet holds are zero (section 3.5).
+_BASE64 = "(?:[0-9A-Za-z+/]{4})*(?:[0-9A-Za-z+/][AQgw]==|[0-9A-Za-z+/]{2}[048AEIMQUYcgkosw]=)?"
 
 _PERCENT_ENCODED = "%[0-9A-Fa-f]{2}"
 
@@ -154,11 +179,11 @@ def _identifier_and_reference(more: str, more_in_query: str) -> tuple[str, str]:
     from_root = f"//{authority}{segments}|/{_optional(segment_character + '+' + segments)}"
     query_and_fragment = rf"(?:\?{one_of(':@/?' + more_in_query)}*)?(?:#{one_of(':@/?')}*)?"
     scheme = "[A-Za-z][0-9A-Za-z+.-]*:"
-    hierarchy = _optional(f"{from_root}|{segment_character}+{segments}")
+    absolute = f"{scheme}{_optional(f'{from_root}|{segment_character}+{segments}')}"
     # Without a scheme the first segment has no colon, which would read as the end of one.
-    relative = _optional(f"{from_root}|{one_of('@')}+{segments}")
-    absolute = f"{scheme}{hierarchy}"
-    return f"{absolute}{query_and_fragment}", f"(?:{absolute}|{relative}){query_and_fragment}"
+    rootless = f"(?:{scheme}{segment_character}+|{one_of('@')}+){segments}"
+    reference = f"(?:{_optional(scheme)}{_optional(from_root)}|{rootless})"
+    return f"{absolute}{query_and_fragment}", f"{reference}{query_and_fragment}"
 
 
 _URI, _URI_REFERENCE = _identifier_and_reference("", "")
@@ -185,8 +210,10 @@ _RELATIVE_JSON_POINTER = f"(?:0|[1-9][0-9]*)(?:#|{_JSON_POINTER})"
 _SYNTAX_CHARACTERS = r"\^$\\.*+?()\[\]{}|"
 _CHARACTER_ESCAPE = rf"dDwWsStnrfv/{_SYNTAX_CHARACTERS}"
 _HEX_ESCAPE = "x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}"
-_CLASS_RANGE = _any_of(
-    *(f"{low}-[{low}-{run[-1]}]" for run in (digits, ascii_uppercase, ascii_lowercase) for low in run)
+# Ordered pairs of digits, and of letters: the common ones, as each pattern holds five copies.
+_ORDERED_DIGITS = (("[01]", "[1-9]"), ("2", "[2-9]"), ("3", "[3-9]"), ("[4-6]", "[6-9]"))
+_CLASS_RANGE = "a-[a-z]|A-[A-Z]|[b-m]-[n-z]|[B-M]-[N-Z]|" + "|".join(
+    f"{low}-{high}" for low, high in _ORDERED_DIGITS
 )
 _CLASS_ITEM = rf"(?:[^\\\[\]^-]|\\(?:[b{_CHARACTER_ESCAPE}-]|{_HEX_ESCAPE})|{_CLASS_RANGE})"
 _CLASS = rf"\[\^?(?:-?{_CLASS_ITEM}+-?|-)\]"
@@ -194,19 +221,20 @@ _COUNTS = _any_of(
     "[0-9]{1,4},?",
     "[0-9],[1-9][0-9]{1,3}",
     "[0-9]{2},[1-9][0-9]{2,3}",
-    *(f"{low},[{low}-9]" for low in range(10)),
-    *(f"{low}[0-9],[{low + 1}-9][0-9]" for low in range(9)),
+    *(f"{low},{high}" for low, high in _ORDERED_DIGITS),
+    "(?:1[0-9],[2-9]|[2-4][0-9],[5-9])[0-9]|10,1[0-9]",
 )
 _QUANTIFIER = rf"(?:(?:[*+?]|\{{{_COUNTS}\}})\??)?"
 _SIMPLE_ATOM = rf"[^{_SYNTAX_CHARACTERS}]|\.|\\(?:[{_CHARACTER_ESCAPE}]|{_HEX_ESCAPE})|{_CLASS}"
 _SIMPLE_ASSERTION = r"[\^$]|\\[bB]"
 
 
-def _regex(depth: int) -> str:
-    """Groups nest to ``depth``; look-aheads hold no groups."""
+def _regex(depth: int, looks_ahead: bool = False) -> str:
+    """Groups nest to ``depth``; look-aheads stand outside of groups and hold none."""
     atom, assertion = _SIMPLE_ATOM, _SIMPLE_ASSERTION
     if depth:
         atom += rf"|\((?:\?:)?{_regex(depth - 1)}\)"
+    if looks_ahead:
         assertion += rf"|\(\?[=!]{_regex(0)}\)"
     return rf"(?:(?:{atom}){_QUANTIFIER}|{assertion}|\|)*"
 
@@ -217,7 +245,9 @@ PATTERNS: dict[str, str] = {
     "date-time": _DATE_TIME,
     "duration": _DURATION,
     "email": _EMAIL,
+    "idn-email": _IDN_EMAIL,
     "hostname": _HOSTNAME,
+    "idn-hostname": _IDN_HOSTNAME,
     "ipv4": _IPV4,
     "ipv6": _IPV6,
     "uuid": _UUID,
@@ -228,9 +258,30 @@ PATTERNS: dict[str, str] = {
     "iri-reference": _IRI_REFERENCE,
     "json-pointer": _JSON_POINTER,
     "relative-json-pointer": _RELATIVE_JSON_POINTER,
-    "regex": _regex(depth=3),
+    "regex": _regex(3, looks_ahead=True),
+    # Draft 3, section 5.23.
+    "host-name": _HOSTNAME,
+    "ip-address": _IPV4,
 }
 
-# Defined by the specification and not enforceable as regular languages: an internationalised
-# domain name depends on Unicode normalisation, direction and context rules (RFC 5892).
-KNOWN_UNENFORCED: frozenset[str] = frozenset({"idn-email", "idn-hostname"})
+# OpenAPI 3.0.3 section 4.4.  Kept apart: JSON Schema does not know these names, and instances that its
+# validators call valid break them (of MaskBench, certificates that are no Base64).
+OPENAPI_PATTERNS: dict[str, str] = {
+    "byte": _BASE64,
+}
+
+# IEEE 754 table 3.5: the largest finite values.
+_LARGEST_FLOAT = Decimal((2**24 - 1) * 2**104)
+_LARGEST_DOUBLE = Decimal((2**53 - 1) * 2**971)
+
+# OpenAPI 3.0.3 section 4.4: the least and the greatest number; those named int are integers.  The
+# other formats of that section, binary and password, say nothing about the value.
+NUMBER_BOUNDS: dict[str, tuple[Decimal, Decimal]] = {
+    "int32": (Decimal(-(2**31)), Decimal(2**31 - 1)),
+    "int64": (Decimal(-(2**63)), Decimal(2**63 - 1)),
+    "float": (-_LARGEST_FLOAT, _LARGEST_FLOAT),
+    "double": (-_LARGEST_DOUBLE, _LARGEST_DOUBLE),
+}
+
+# Formats of the specification that cannot be enforced: none is left.
+KNOWN_UNENFORCED: frozenset[str] = frozenset()

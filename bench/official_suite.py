@@ -1,0 +1,337 @@
+"""Which tests of the official JSON Schema test suite pass, in five drafts?
+
+A schema is compiled once for each draft.  An instance is written in several ways (``spellings``): a
+test passes when a valid instance is accepted in all of them, and an invalid one in none.  Required
+tests and ``optional`` ones treat formats as annotations; those of ``optional/format`` assert them.
+
+Where members must come in the schema's order, a valid instance that is accepted only with its members
+reordered counts apart, as ``order``.
+
+    python bench/official_suite.py --show required --draft draft7
+    python bench/official_suite.py --write-ratchet
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import inspect
+import json
+import re
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice, permutations, product
+from pathlib import Path
+from typing import Any
+
+import maskwright as mw
+
+DEFAULT_DATA = Path(__file__).parents[2] / "shared" / "data" / "json-schema-test-suite"
+RATCHET = Path(__file__).parents[1] / "tests" / "official_suite_passing.txt"
+REMOTES = "http://localhost:1234/"
+MAX_ORDERS = 24
+
+# Folder of the suite: the name of its dialect, and its identifier.
+DRAFTS = {
+    "draft4": ("draft4", "http://json-schema.org/draft-04/schema#"),
+    "draft6": ("draft6", "http://json-schema.org/draft-06/schema#"),
+    "draft7": ("draft7", "http://json-schema.org/draft-07/schema#"),
+    "draft2019-09": ("2019-09", "https://json-schema.org/draft/2019-09/schema"),
+    "draft2020-12": ("2020-12", "https://json-schema.org/draft/2020-12/schema"),
+}
+SECTIONS = ("required", "format", "optional")
+OUTCOMES = ("pass", "refused", "error", "order", "valid rejected", "invalid accepted")
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of one test; ``file`` is relative to the suite's ``tests``."""
+
+    file: str
+    section: str
+    description: str
+    identity: str
+    outcome: str
+    detail: str = ""
+
+
+# --- Writing JSON
+
+
+def _escaped(text: str) -> str:
+    units = text.encode("utf-16-be", "surrogatepass")
+    return '"' + "".join("\\u" + units[i : i + 2].hex() for i in range(0, len(units), 2)) + '"'
+
+
+def _raw(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def write(
+    value: Any,
+    string: Callable[[str], str] = _raw,
+    comma: str = ",",
+    colon: str = ":",
+    indent: int = 0,
+    depth: int = 1,
+) -> str:
+    """JSON text.  Numbers are integers and ``Decimal``: ``1e400`` and ``1.0`` are kept as written."""
+    if not isinstance(value, (dict, list)):
+        if isinstance(value, str):
+            return string(value)
+        return str(value) if isinstance(value, Decimal) else json.dumps(value)
+
+    def inside(child: Any) -> str:
+        return write(child, string, comma, colon, indent, depth + 1)
+
+    if isinstance(value, dict):
+        marks = "{}"
+        parts = [f"{string(key)}{colon}{inside(child)}" for key, child in value.items()]
+    else:
+        marks, parts = "[]", [inside(child) for child in value]
+    if not indent or not parts:
+        return marks[0] + comma.join(parts) + marks[1]
+    line = "\n" + " " * indent * depth
+    return f"{marks[0]}{line}{(',' + line).join(parts)}{line[:-indent]}{marks[1]}"
+
+
+def reversed_members(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: reversed_members(value[key]) for key in reversed(value)}
+    return [reversed_members(child) for child in value] if isinstance(value, list) else value
+
+
+def orders(value: Any) -> Iterator[Any]:
+    """The instance with the members of its objects in every order, the written one first."""
+    if isinstance(value, dict):
+        for names in permutations(value):
+            for children in product(*(list(islice(orders(value[name]), MAX_ORDERS)) for name in names)):
+                yield dict(zip(names, children, strict=True))
+    elif isinstance(value, list):
+        for children in product(*(list(islice(orders(child), MAX_ORDERS)) for child in value)):
+            yield list(children)
+    else:
+        yield value
+
+
+def spellings(value: Any) -> list[bytes]:
+    """Compact; as ``json.dumps`` writes; indented; in ASCII; with every character escaped.
+
+    A lone surrogate leaves the escaped ones.
+    """
+    texts = (
+        write(value),
+        write(value, json.dumps, ", ", ": "),
+        write(value, _raw, ",", ": ", indent=2),
+        write(value, json.dumps),
+        write(value, _escaped),
+    )
+    encoded = []
+    for text in dict.fromkeys(texts):
+        try:
+            encoded.append(text.encode())
+        except UnicodeEncodeError:
+            continue
+    return encoded
+
+
+# --- Running
+
+
+def read_exactly(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+
+
+def accepts(compiled: mw.CompiledGrammar, text: bytes) -> bool:
+    matcher = compiled.matcher()
+    return matcher.accept_bytes(text) and matcher.is_accepting
+
+
+class Suite:
+    """The suite on disk, a vocabulary of single bytes, and what the compiler has options for."""
+
+    def __init__(self, data: Path) -> None:
+        self.tests = data / "tests"
+        self.vocabulary = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
+        remotes = data / "remotes"
+        self.remotes = {
+            REMOTES + path.relative_to(remotes).as_posix(): json.loads(path.read_text(encoding="utf-8"))
+            for path in sorted(remotes.rglob("*.json"))
+        }
+        self.known = inspect.signature(mw.compile_json_schema).parameters.keys()
+        self.any_order = True
+        try:
+            mw.compile_json_schema(True, self.vocabulary, property_order="any")
+        except mw.GrammarError:
+            self.any_order = False
+
+    def files(self, draft: str) -> Iterator[tuple[str, Path]]:
+        """(section, file) of a draft."""
+        for path in sorted((self.tests / draft).rglob("*.json")):
+            inside = path.relative_to(self.tests / draft).parts
+            section = "required" if len(inside) == 1 else "format" if inside[1] == "format" else "optional"
+            yield section, path
+
+    def compile(self, schema: Any, draft: str, section: str) -> mw.CompiledGrammar:
+        dialect, identifier = DRAFTS[draft]
+        options: dict[str, Any] = {"formats": "assert" if section == "format" else "annotate"}
+        if self.any_order:
+            options["property_order"] = "any"
+        if "registry" in self.known:
+            options["registry"] = self.remotes
+        if "dialect" in self.known:
+            options["dialect"] = dialect
+        elif isinstance(schema, dict) and "$schema" not in schema:
+            schema = {"$schema": identifier, **schema}
+        return mw.compile_json_schema(write(schema), self.vocabulary, **options)
+
+    def judge(self, compiled: mw.CompiledGrammar, data: Any, valid: bool) -> tuple[str, str]:
+        """The outcome for one instance, and a text that shows it."""
+        written = spellings(data)
+        for text in spellings(reversed_members(data))[:1]:
+            if (self.any_order or not valid) and text not in written:
+                written.append(text)
+        wrong = next((text for text in written if accepts(compiled, text) != valid), None)
+        if wrong is None:
+            return "pass", ""
+        shown = wrong.decode()[:200]
+        if not valid:
+            return "invalid accepted", shown
+        if not self.any_order:
+            for ordered in islice(orders(data), 1, MAX_ORDERS):
+                if all(accepts(compiled, text) for text in spellings(ordered)):
+                    return "order", shown
+        return "valid rejected", shown
+
+    def run_file(self, draft: str, section: str, path: Path) -> Iterator[Result]:
+        name = path.relative_to(self.tests).as_posix()
+        for group in read_exactly(path):
+            compiled, outcome, detail = None, "", ""
+            try:
+                compiled = self.compile(group["schema"], draft, section)
+            except mw.UnsatisfiableError as error:
+                outcome, detail = "nothing", str(error)
+            except mw.UnsupportedSchemaError as error:
+                outcome = "refused"
+                detail = " ".join(sorted({refusal.keyword for refusal in error.refusals}))
+            except (ValueError, RecursionError) as error:
+                outcome, detail = "error", f"{type(error).__name__}: {error}"
+            for test in group["tests"]:
+                result, why = outcome, detail
+                if compiled is not None:
+                    try:
+                        result, why = self.judge(compiled, test["data"], test["valid"])
+                    except mw.MaskwrightError as error:
+                        result, why = "error", f"{type(error).__name__}: {error}"
+                elif outcome == "nothing":
+                    result = "valid rejected" if test["valid"] else "pass"
+                yield Result(
+                    name,
+                    section,
+                    f"{group['description']}: {test['description']}",
+                    identity(group["schema"], test["data"]),
+                    result,
+                    why,
+                )
+
+    def run(self, drafts: Iterable[str] = DRAFTS) -> Iterator[Result]:
+        for draft in drafts:
+            for section, path in self.files(draft):
+                yield from self.run_file(draft, section, path)
+
+
+# --- The list of passing tests
+
+
+def identity(schema: Any, data: Any) -> str:
+    """A test by its content, so that a newer suite may move and rename tests."""
+    return hashlib.sha256(write([schema, data], json.dumps).encode()).hexdigest()[:6]
+
+
+def write_ratchet(results: Iterable[Result], path: Path = RATCHET) -> None:
+    """Lists the tests that pass: a line for each file, the identities below."""
+    passing: dict[str, list[str]] = defaultdict(list)
+    for result in results:
+        if result.outcome == "pass":
+            passing[result.file].append(result.identity)
+    lines = []
+    for file, identities in passing.items():
+        kept = list(dict.fromkeys(identities))
+        lines.append(file)
+        lines += ["  " + " ".join(kept[i : i + 14]) for i in range(0, len(kept), 14)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def read_ratchet(path: Path = RATCHET) -> set[tuple[str, str]]:
+    """(file, identity) of the tests that must pass."""
+    listed: set[tuple[str, str]] = set()
+    file = ""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if re.match(r"\S", line):
+            file = line
+        else:
+            listed.update((file, found) for found in line.split())
+    return listed
+
+
+# --- Printing
+
+
+def print_table(results: list[Result]) -> None:
+    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for result in results:
+        counts[result.section, result.file.split("/")[0]][result.outcome] += 1
+    print(f"{'':22}{'tests':>7}{'pass %':>8}" + "".join(f"{name:>18}" for name in OUTCOMES[1:]))
+    for section in SECTIONS:
+        for draft in DRAFTS:
+            row = counts.get((section, draft))
+            if row:
+                total = row.total()
+                cells = "".join(f"{row[name]:>18}" for name in OUTCOMES[1:])
+                print(f"{section:9} {draft:12}{total:>7}{100 * row['pass'] / total:>8.2f}{cells}")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the suite's folder")
+    parser.add_argument("--draft", choices=DRAFTS, action="append", help="only this one (repeatable)")
+    parser.add_argument("--show", choices=SECTIONS, action="append", help="list what fails in a section")
+    parser.add_argument("--by-file", action="store_true", help="passes of every file")
+    parser.add_argument("--json", type=Path, help="write all outcomes to this file")
+    parser.add_argument("--write-ratchet", action="store_true", help=f"update {RATCHET.name}: all drafts")
+    args = parser.parse_args(arguments)
+    if args.write_ratchet and args.draft:
+        parser.error("--write-ratchet needs all drafts")
+    started = time.perf_counter()
+    suite = Suite(args.data)
+    results = list(suite.run(args.draft or DRAFTS))
+    if not results:
+        parser.error(f"no tests in {args.data}")
+    for result in results:
+        if result.section in (args.show or ()) and result.outcome != "pass":
+            print(f"{result.outcome}: {result.file}: {result.description}: {result.detail[:200]}")
+    if args.by_file:
+        by_file: dict[str, Counter[str]] = defaultdict(Counter)
+        for result in results:
+            by_file[result.file][result.outcome] += 1
+        for file, row in by_file.items():
+            failing = ", ".join(f"{row[name]} {name}" for name in OUTCOMES[1:] if row[name])
+            print(f"{file:60}{row['pass']:>5} of {row.total():<5}{failing}")
+    print_table(results)
+    refused = Counter(result.detail for result in results if result.outcome == "refused")
+    print("refused:", ", ".join(f"{keywords} {count}" for keywords, count in refused.most_common(12)))
+    print(f"{len(results)} tests in {time.perf_counter() - started:.1f} s")
+    if args.json:
+        args.json.write_text(json.dumps([vars(result) for result in results], indent=1, ensure_ascii=False))
+    if args.write_ratchet:
+        write_ratchet(results)
+    wrong = any(r.outcome == "invalid accepted" for r in results if r.section != "optional")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

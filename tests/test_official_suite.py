@@ -1,0 +1,86 @@
+"""The official JSON Schema test suite: what has passed once goes on passing.
+
+``official_suite_passing.txt`` lists the tests that pass; ``python bench/official_suite.py
+--write-ratchet`` updates it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DATA = Path(os.environ.get("MASKWRIGHT_DATA", ROOT.parent / "shared" / "data")) / "json-schema-test-suite"
+
+sys.path.insert(0, str(ROOT / "bench"))
+import official_suite  # noqa: E402
+
+needs_suite = pytest.mark.skipif(
+    not (DATA / "tests").is_dir(), reason=f"the official JSON Schema test suite is not at {DATA}"
+)
+
+
+@pytest.fixture(scope="module")
+def suite() -> official_suite.Suite:
+    return official_suite.Suite(DATA)
+
+
+@needs_suite
+@pytest.mark.parametrize("draft", official_suite.DRAFTS)
+def test_what_passed_still_passes(draft, suite):
+    listed = {entry for entry in official_suite.read_ratchet() if entry[0].startswith(f"{draft}/")}
+    results = list(suite.run([draft]))
+    broken = [r for r in results if (r.file, r.identity) in listed and r.outcome != "pass"]
+    assert not [f"{r.outcome}: {r.file}: {r.description}: {r.detail}" for r in broken]
+    found = {(r.file, r.identity) for r in results}
+    assert len(listed & found) > 0.9 * len(listed), "this is another suite: write the list anew"
+
+
+@needs_suite
+@pytest.mark.parametrize("draft", official_suite.DRAFTS)
+def test_formats_accept_nothing_invalid(draft, suite):
+    wrong = [
+        f"{result.file}: {result.description}: {result.detail}"
+        for section, path in suite.files(draft)
+        if section == "format"
+        for result in suite.run_file(draft, section, path)
+        if result.outcome == "invalid accepted"
+    ]
+    assert not wrong
+
+
+def test_spellings():
+    assert official_suite.spellings({"é": [Decimal("1.0"), "\U0001d54f"], "a": {}}) == [
+        '{"é":[1.0,"\U0001d54f"],"a":{}}'.encode(),
+        b'{"\\u00e9": [1.0, "\\ud835\\udd4f"], "a": {}}',
+        '{\n  "é": [\n    1.0,\n    "\U0001d54f"\n  ],\n  "a": {}\n}'.encode(),
+        b'{"\\u00e9":[1.0,"\\ud835\\udd4f"],"a":{}}',
+        b'{"\\u00e9":[1.0,"\\ud835\\udd4f"],"\\u0061":{}}',
+    ]
+    assert official_suite.spellings("\ud800") == [b'"\\ud800"']
+
+
+def test_orders():
+    written = [
+        official_suite.write(value) for value in official_suite.orders({"a": {"b": 1, "c": 2}, "d": 3})
+    ]
+    assert written == [
+        '{"a":{"b":1,"c":2},"d":3}',
+        '{"a":{"c":2,"b":1},"d":3}',
+        '{"d":3,"a":{"b":1,"c":2}}',
+        '{"d":3,"a":{"c":2,"b":1}}',
+    ]
+
+
+def test_ratchet_file(tmp_path):
+    path = tmp_path / "passing.txt"
+    results = [
+        official_suite.Result("draft7/a.json", "required", f"test {i}", f"{i:06x}", outcome)
+        for i, outcome in enumerate(["pass", "refused", "pass"])
+    ]
+    official_suite.write_ratchet(results, path)
+    assert official_suite.read_ratchet(path) == {("draft7/a.json", "000000"), ("draft7/a.json", "000002")}
