@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from maskwright._core import CompiledCore, Matcher
@@ -10,7 +12,7 @@ from maskwright.compile_cache import content_key, is_plain, no_collection
 from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError
 from maskwright.frontends import json_schema as json_schema_frontend
-from maskwright.frontends.json_schema import SchemaOptions
+from maskwright.frontends.json_schema import Registry, SchemaOptions
 from maskwright.frontends.python_types import python_type_to_schema
 from maskwright.grammar import Grammar
 from maskwright.limits import DEFAULT_LIMITS, Limits
@@ -28,6 +30,8 @@ class JsonSchema:
     property_order: str = "schema"
     whitespace: str = "flexible"
     formats: str = "assert"
+    dialect: str = "auto"
+    registry: Registry | None = None
 
 
 class CompiledGrammar:
@@ -63,6 +67,8 @@ def compile(source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIM
             property_order=source.property_order,
             whitespace=source.whitespace,
             formats=source.formats,
+            dialect=source.dialect,
+            registry=source.registry,
             limits=limits,
         )
     if isinstance(source, (dict, str, bytes)):
@@ -80,22 +86,38 @@ def compile_json_schema(
     property_order: str = "schema",
     whitespace: str = "flexible",
     formats: str = "assert",
+    dialect: str = "auto",
+    registry: Registry | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> CompiledGrammar:
     """Compile a JSON Schema (dict, bool or JSON text) to the language of its valid instances.
 
     property_order: ``"schema"``: declared members come in the order of ``properties``, then
-    undeclared ones.  whitespace: ``"flexible"`` (bounded runs between tokens, so that both
-    compact and indented text fits) or ``"compact"`` (none).  formats: ``"assert"`` enforces known
-    formats, ``"annotate"`` ignores all.
+    undeclared ones; ``"any"``: all members in any order, at the price of more states.  whitespace:
+    ``"flexible"`` (bounded runs between tokens, so that both compact and indented text fits) or
+    ``"compact"`` (none).  formats: ``"assert"`` enforces known formats, ``"annotate"`` ignores all.
+    dialect: ``"auto"`` reads ``$schema`` (2020-12 where it says
+    nothing); ``"draft3"`` to ``"draft7"``, ``"2019-09"``, ``"2020-12"``, ``"openapi-3.0"`` and ``"openapi-3.1"``
+    overrule it.  registry: the schemas that references to other documents stand for, as a mapping from
+    URIs or a function of the URI that returns None for what it does not have; nothing is ever
+    fetched, and the metaschemas of json-schema.org need the package jsonschema-specifications.
 
-    Compiling a schema with equal content again returns the same grammar.
+    Compiling a schema with equal content again returns the same grammar, but with a registry that
+    is no dict everything is compiled anew.
     Raises ``GrammarError`` (malformed JSON or schema, with its place), ``UnsupportedSchemaError``
     (all keywords that cannot be enforced), ``UnsatisfiableError``, ``LimitError``.
     """
-    options = SchemaOptions(property_order=property_order, whitespace=whitespace, formats=formats)
+    options = SchemaOptions(property_order, whitespace, formats, dialect)
     content = content_key(schema)
-    key = (content, options, limits)
+    key: tuple[Hashable, ...] = (content, options, limits)
+    if registry is not None:
+        options = replace(options, registry=registry)
+        # What is not plain data, such as a function, may have something else the next time.
+        elsewhere = content_key(registry) if type(registry) is dict and is_plain(registry) else None
+        if elsewhere is None:
+            content = None
+        else:
+            key = (*key, hashlib.blake2b(elsewhere).digest())
     compiled: CompiledGrammar | None = vocabulary._compiled.get(key) if content is not None else None
     if compiled is None:
         with no_collection():

@@ -1,142 +1,300 @@
-"""A schema document: reading it, and finding what a ``$ref`` points to."""
+"""A schema document: reading it, and finding what its references point to."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
-from urllib.parse import unquote, urldefrag, urljoin
+from urllib.parse import unquote
 
 from maskwright.errors import GrammarError, LimitError
+from maskwright.frontends.json_schema.dialects import DEFAULT, DIALECTS, Dialect, declared_dialect
+from maskwright.frontends.json_schema.nodes import RECURSIVE, Node, Resource, entered, escape, node_in
+from maskwright.frontends.json_schema.references import (
+    Registry,
+    bundled,
+    identifiers,
+    is_bundled,
+    join_uri,
+    own_identifier,
+    refers_elsewhere,
+    registered,
+)
 from maskwright.limits import Limits
 
-_OLD_DIALECTS = ("draft-03", "draft-04", "draft-05", "draft-06", "draft-07")
-
-
-class Node:
-    """A subschema (or, with ``is_value``, a JSON value that must be matched exactly).
-
-    Two nodes are equal when they are the same place of the document.  ``base`` is the pointer of the
-    enclosing schema resource (the nearest ``$id``).  Immutable; a plain class, because compiling makes
-    one for every place.
-    """
-
-    __slots__ = ("base", "is_value", "pointer", "value")
-
-    def __init__(self, pointer: str, value: Any, base: str = "", is_value: bool = False) -> None:
-        self.pointer = pointer
-        self.value = value
-        self.base = base
-        self.is_value = is_value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Node) and self.pointer == other.pointer and self.is_value == other.is_value
-
-    def __hash__(self) -> int:
-        return hash(self.pointer)
-
-    def __repr__(self) -> str:
-        return f"Node({self.pointer!r})"
-
-    def at(self, *path: str | int) -> Node:
-        """The subschema at a path below this one."""
-        value, pointer = self.value, self.pointer
-        for key in path:
-            value = value[key]
-            if isinstance(key, str) and ("~" in key or "/" in key):
-                key = key.replace("~", "~0").replace("/", "~1")
-            pointer = f"{pointer}/{key}"
-        if type(value) is dict and "$id" in value and _resource_id(value) is not None:
-            return Node(pointer, value, pointer)
-        return Node(pointer, value, self.base)
+__all__ = ["Document", "Node", "Registry", "Resource", "check_size", "json_type", "read_json"]
 
 
 class Document:
-    """A whole schema, with its dialect and its identifiers."""
+    """A whole schema, with the documents that it refers to.
 
-    def __init__(self, schema: Any, limits: Limits) -> None:
+    ``dialect`` is a name of ``SchemaOptions.dialect``, or a dialect; ``registry`` has the schemas
+    that other URIs stand for.  Nothing is ever fetched.
+    """
+
+    def __init__(
+        self,
+        schema: Any,
+        limits: Limits,
+        dialect: str | Dialect = "auto",
+        registry: Registry | None = None,
+    ) -> None:
         if isinstance(schema, (str, bytes)):
             schema = read_json(schema)
         if not isinstance(schema, (dict, bool)):
             raise GrammarError(f"a schema is an object or a boolean, not {json_type(schema)}", place="#")
-        check_size(schema, limits)
-        self.root = Node("", schema)
-        dialect = schema.get("$schema") if isinstance(schema, dict) else None
-        self.ref_hides_siblings = isinstance(dialect, str) and any(d in dialect for d in _OLD_DIALECTS)
-        """Up to draft 7, keywords beside ``$ref`` are ignored (draft-07 core, section 8.3)."""
-        self._identifiers: dict[str, Node] | None = None
-        self._uris: dict[str, str] = {}
+        self._limits = limits
+        self._registry = registry
+        self._values = 0
+        self._resources: dict[str, list[Resource]] = {}
+        self._dialects: dict[str, Dialect | None] = {}
+        self._indexed: set[str] = set()
+        self._shadow: Document | None = None
+        if dialect == "auto":
+            spoken = self._declared(schema, "") or DEFAULT
+        else:
+            spoken = dialect if isinstance(dialect, Dialect) else DIALECTS[dialect]
+        self._main = self._add(schema, "", "", spoken)
+        self.root = node_in(self._main, "", schema, ())
 
-    def resolve(self, node: Node) -> Node:
-        """What ``node``'s ``$ref`` points to.  Raises ``GrammarError`` when that is not in here."""
-        ref: str = node.value["$ref"]
-        place = f"{node.pointer}/$ref"
-        base = self._by_pointer(node.base, self.root, place)
-        if ref == "#":
-            return base
-        if ref.startswith("#/"):
-            return self._by_pointer(unquote(ref[1:]), base, place)
-        return self._by_identifier(ref, base, place)
+    def resolve(self, node: Node, keyword: str = "$ref") -> Node:
+        """What a reference of a subschema points to.
 
-    def _by_pointer(self, pointer: str, start: Node, place: str) -> Node:
-        node = start
-        for part in pointer.split("/")[1:]:
-            key = part.replace("~1", "/").replace("~0", "~")
-            value = node.value
-            if isinstance(value, list) and key.isdecimal() and int(key) < len(value):
-                node = node.at(int(key))
-            elif isinstance(value, dict) and key in value:
-                node = node.at(key)
-            else:
-                raise GrammarError(
-                    f"nothing at {pointer!r}: {key!r} is missing in {node.pointer or '#'}", place=place
-                )
-        return node
+        ``$dynamicRef`` and ``$recursiveRef`` follow the dynamic scope of the node (2020-12 core,
+        section 8.2.3.2; 2019-09 core, section 8.2.4.2).  Raises ``GrammarError`` for what cannot be
+        resolved.
+        """
+        base = node.base
+        reference: str = node.value[keyword]
+        target = base.targets.get(reference) or self._target(node, keyword)
+        if keyword != "$ref" and target.base.dynamic:
+            name = RECURSIVE if keyword == "$recursiveRef" else unquote(reference.partition("#")[2])
+            initial = target.base.dynamic.get(name)
+            if initial is not None and initial[0] == target.pointer:
+                for bound, resource in node.scope:
+                    if bound == name:
+                        return node_in(resource, *resource.dynamic[name], node.scope)
+        if not node.scope:
+            return target
+        scope = entered(node.scope, target.base)
+        return Node(target.pointer, target.value, target.base, False, False, scope)
 
-    def _by_identifier(self, ref: str, base: Node, place: str) -> Node:
-        if self._identifiers is None:
-            self._identifiers = dict(_identified(self.root))
-            # The longest one is absolute; a resource may also be known by "".
-            for uri in sorted(self._identifiers, key=len):
-                self._uris[self._identifiers[uri].pointer] = urldefrag(uri)[0]
-        uri, fragment = urldefrag(urljoin(self._uris.get(base.pointer, ""), ref))
-        found = self._identifiers.get(f"{uri}#{fragment}" if fragment and "/" not in fragment else uri)
+    def ignored_keywords(self, node: Node) -> list[str]:
+        """Assertions that stand at a place of the document, but mean nothing in its dialect."""
+        root, ignored = node.base.root, node.base.ignored
+        value = root.value
+        for part in node.pointer[len(root.pointer) :].split("/")[1:] if ignored else ():
+            value = value[int(part)] if isinstance(value, list) else value[_unescape(part)]
+        return [keyword for keyword in value if keyword in ignored] if isinstance(value, dict) else []
+
+    def _target(self, node: Node, keyword: str) -> Node:
+        base, reference, place = node.base, node.value[keyword], f"{node.pointer}/{keyword}"
+        target = self._find(base, reference, place)
+        if target is not None:
+            base.targets[reference] = target
+            return target
+        target = self._find_by_other_identifiers(node, reference, place)
+        if target is not None:
+            return target
+        name, _, fragment = reference.partition("#")
+        uri = join_uri(base.uri, name) if name else base.uri
+        if fragment and (not name or uri in self._resources):
+            missing = f"no subschema of {uri or 'this document'} has the anchor {fragment!r}"
+        else:
+            missing = f"nothing here has the identifier {uri!r}, and remote schemas are never fetched: "
+            missing += "give it in the registry" if self._registry is None else "the registry has no such URI"
+            if is_bundled(uri):
+                missing += ", or install jsonschema-specifications, which has the metaschemas"
+        raise GrammarError(f"{reference!r} cannot be resolved: {missing}", place=place)
+
+    def _find(self, base: Resource, reference: str, place: str) -> Node | None:
+        name, _, fragment = reference.partition("#")
+        resource: Resource | None = base
+        if name:
+            resource = self._resource(join_uri(base.uri, name), base.dialect, place)
+            if resource is None:
+                return None
+        assert resource is not None
+        fragment = unquote(fragment)
+        if not fragment:
+            return node_in(resource, resource.pointer, resource.value, ())
+        if fragment.startswith("/"):
+            try:
+                return _by_pointer(resource, fragment, place)
+            except GrammarError:
+                if name or resource is resource.root:
+                    raise
+            # Many identifiers were not meant to change what the pointers beside them are relative to.
+            return _by_pointer(resource.root, fragment, place)
+        self._index(resource.root)
+        found = resource.anchors.get(fragment)
         if found is None:
-            raise GrammarError(
-                f"{ref!r} cannot be resolved: no subschema here has this $id or $anchor, "
-                "and remote schemas are never fetched",
-                place=place,
+            return None
+        if len(found) > 1:
+            raise _ambiguous(reference, [pointer for pointer, _ in found], place)
+        return node_in(resource, *found[0], ())
+
+    def _find_by_other_identifiers(self, node: Node, reference: str, place: str) -> Node | None:
+        # `id` for `$id` or the reverse: often the declared dialect is not the one that was meant.
+        if node.base.root is not self._main:
+            return None
+        if self._shadow is None:
+            other = "$id" if self._main.dialect.identifier == "id" else "id"
+            dialect = replace(self._main.dialect, identifier=other, references=("$ref",), anchors=False)
+            self._shadow = Document(self._main.value, self._limits, dialect)
+        base, pointer = self._shadow._main, node.pointer
+        while pointer:
+            if pointer in base.embedded:
+                base = base.embedded[pointer]
+                break
+            pointer = pointer.rpartition("/")[0]
+        try:
+            found = self._shadow._find(base, reference, place)
+        except GrammarError:
+            return None
+        if found is None or found.base.root is not self._shadow._main:
+            return None
+        return _by_pointer(self._main, found.pointer, place)
+
+    # --- resources
+
+    def _resource(self, uri: str, dialect: Dialect, place: str) -> Resource | None:
+        found = self._resources.get(uri)
+        if found is None:
+            schema = registered(self._registry, uri)
+            if schema is None:
+                schema = bundled(uri)
+            if schema is None:
+                return None
+            self._take_in(schema, uri, dialect, place)
+            found = self._resources[uri]
+        if len(found) > 1:
+            raise _ambiguous(uri, [resource.pointer for resource in found], place)
+        return found[0]
+
+    def _take_in(self, schema: Any, uri: str, dialect: Dialect, place: str) -> None:
+        """Adds a document that is not the main one; without ``$schema`` it speaks the given dialect."""
+        pointer = uri + "#"
+        try:
+            if isinstance(schema, (str, bytes)):
+                schema = read_json(schema)
+            if not isinstance(schema, (dict, bool)):
+                raise GrammarError(f"a schema is an object or a boolean, not {json_type(schema)}")
+            self._add(schema, uri, pointer, self._declared(schema, pointer) or dialect)
+        except GrammarError as error:
+            raise GrammarError(f"what the registry has for {uri!r}: {error}", place=place) from None
+
+    def _add(self, schema: Any, uri: str, pointer: str, dialect: Dialect) -> Resource:
+        self._values, names = check_size(schema, self._limits, self._values)
+        root = Resource(uri, pointer, schema, dialect)
+        self._resources[uri] = [root]
+        if not isinstance(schema, dict):
+            return root
+        own = own_identifier(schema, dialect)
+        if own is not None:
+            root.uri = join_uri(uri, own)
+            self._resources.setdefault(root.uri, [root])
+        # Most documents are one resource, which takes no walk through all places to know.
+        telling = names.intersection(("$schema", "$dynamicAnchor", dialect.identifier))
+        if (
+            "$dynamicAnchor" in schema
+            or "$recursiveAnchor" in schema
+            or any(_has_text(schema, name) for name in telling)
+        ):
+            self._index(root)
+        for resource in (root, *root.embedded.values()):
+            ignored = resource.dialect.ignored
+            if ignored and not (ignored.isdisjoint(names) and ignored.isdisjoint(schema)):
+                resource.ignored = ignored
+            resource.special = bool(root.embedded or resource.ignored)
+        return root
+
+    def _index(self, root: Resource) -> None:
+        """Finds the identifiers inside of a document."""
+        if root.pointer in self._indexed:
+            return
+        self._indexed.add(root.pointer)
+        found: dict[str, list[Resource]] = {root.uri: [root]}
+        for resource in identifiers(root, self._declared):
+            found.setdefault(resource.uri, []).append(resource)
+        for uri, resources in found.items():
+            if self._resources.setdefault(uri, resources)[0] is root:
+                self._resources[uri] = resources
+        candidates: dict[str, int] = {}
+        for resource in (root, *root.embedded.values()):
+            for name in resource.dynamic:
+                candidates[name] = candidates.get(name, 0) + 1
+        if candidates:
+            # A name that only one resource can ever have leads there on every way.
+            alone = root.pointer == "" and not refers_elsewhere(root, self._resources)
+            for resource in (root, *root.embedded.values()):
+                resource.binds = tuple(n for n in resource.dynamic if not alone or candidates[n] > 1)
+
+    def _declared(self, schema: Any, pointer: str) -> Dialect | None:
+        """The dialect that a schema declares, if it does."""
+        uri = schema.get("$schema") if isinstance(schema, dict) else None
+        if not isinstance(uri, str):
+            return None
+        if uri not in self._dialects:
+            self._dialects[uri] = declared_dialect(
+                uri, partial(registered, self._registry), f"{pointer}/$schema"
             )
-        return self._by_pointer(unquote(fragment), found, place) if "/" in fragment else found
+        return self._dialects[uri]
 
 
-def _resource_id(schema: dict[str, Any]) -> str | None:
-    identifier = schema.get("$id")
-    return identifier if isinstance(identifier, str) and not identifier.startswith("#") else None
+def _by_pointer(resource: Resource, fragment: str, place: str) -> Node:
+    # The resource changes where the path leads into another one (2020-12 core, section 9.2.1).
+    value, pointer = resource.value, resource.pointer
+    for part in fragment.split("/")[1:]:
+        key = part
+        if "~" in part:
+            key = _unescape(part)
+            part = escape(key)
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and _is_index(key) and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            raise GrammarError(
+                f"nothing at {fragment!r}: {key!r} is missing in {pointer or '#'}", place=place
+            )
+        pointer = f"{pointer}/{part}"
+        if resource.embedded:
+            resource = resource.embedded.get(pointer, resource)
+    return node_in(resource, pointer, value, ())
 
 
-def _identified(root: Node) -> Iterator[tuple[str, Node]]:
-    # Every object that carries an identifier, wherever it stands.
-    work: list[tuple[Node, str]] = [(root, "")]
-    yield "", root
+def _unescape(part: str) -> str:
+    return part.replace("~1", "/").replace("~0", "~")
+
+
+def _has_text(schema: Any, name: str) -> bool:
+    # Members of such names are strings where they are keywords, schemas where they name properties.
+    work = [schema]
     while work:
-        node, uri = work.pop()
-        if isinstance(node.value, dict):
-            for keyword in ("$id", "id"):
-                identifier = node.value.get(keyword)
-                if isinstance(identifier, str):
-                    if identifier.startswith("#"):
-                        yield f"{uri}{identifier}", node
-                    else:
-                        uri = urldefrag(urljoin(uri, identifier))[0]
-                        yield uri, node
-            anchor = node.value.get("$anchor")
-            if isinstance(anchor, str):
-                yield f"{uri}#{anchor}", node
-            work.extend((node.at(key), uri) for key in node.value)
-        elif isinstance(node.value, list):
-            work.extend((node.at(i), uri) for i in range(len(node.value)))
+        value = work.pop()
+        kind = type(value)
+        if kind is str or kind is bool:
+            continue
+        if isinstance(value, dict):
+            if name in value and type(value[name]) is str and value is not schema:
+                return True
+            work += value.values()
+        elif isinstance(value, list):
+            work += value
+    return False
+
+
+def _is_index(key: str) -> bool:
+    # RFC 6901, section 4
+    return key.isascii() and key.isdecimal() and (key == "0" or key[0] != "0") and len(key) < 10
+
+
+def _ambiguous(name: str, pointers: list[str], place: str) -> GrammarError:
+    places = " and ".join(pointer or "#" for pointer in sorted(pointers)[:2])
+    return GrammarError(f"{name!r} is ambiguous: it identifies {places}; rename one", place=place)
 
 
 def read_json(text: str | bytes) -> Any:
@@ -155,11 +313,16 @@ def _refuse_constant(name: str) -> Any:
     raise GrammarError(f"malformed JSON: {name} is not a JSON value")
 
 
-def check_size(schema: Any, limits: Limits) -> None:
-    """Raises ``LimitError`` for a schema with too many values or levels, ``GrammarError`` for a
-    value that JSON does not have."""
+def check_size(schema: Any, limits: Limits, before: int = 0) -> tuple[int, set[str]]:
+    """The number of values, ``before`` other ones included, and all member names below the top.
+
+    Raises ``LimitError`` for too many values or levels, ``GrammarError`` for a value that JSON does
+    not have.
+    """
     level = [schema]
-    count = depth = 0
+    count = before
+    depth = 0
+    names: set[str] = set()
     while level:
         # Two JSON levels make one schema level ({"properties": {"a": ...}}).
         if depth > 2 * limits.max_depth:
@@ -170,9 +333,8 @@ def check_size(schema: Any, limits: Limits) -> None:
             if kind is str or kind is bool or kind is int or value is None:
                 pass
             elif isinstance(value, dict):
-                for key in value:
-                    if not isinstance(key, str):
-                        raise GrammarError(f"a member name must be a string, not {key!r}")
+                if depth:
+                    names.update(value)
                 below.extend(value.values())
             elif isinstance(value, list):
                 below.extend(value)
@@ -185,6 +347,11 @@ def check_size(schema: Any, limits: Limits) -> None:
             raise LimitError("max_schema_values", count, limits.max_schema_values)
         level = below
         depth += 1
+    for known in (names, schema) if isinstance(schema, dict) else (names,):
+        for name in known:
+            if not isinstance(name, str):
+                raise GrammarError(f"a member name must be a string, not {name!r}")
+    return count, names
 
 
 def json_type(value: Any) -> str:

@@ -11,52 +11,19 @@ from decimal import Decimal
 from typing import Any
 
 from maskwright.errors import GrammarError, Refusal
+from maskwright.frontends.json_schema.dialects import HOLDERS, MAPS
 from maskwright.frontends.json_schema.document import Document, Node, json_type
 from maskwright.frontends.json_schema.formats import KNOWN_UNENFORCED
 from maskwright.frontends.json_schema.options import SchemaOptions
 
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
-_NOT_YET = "this version does not enforce it"
 REFUSED: dict[str, str] = dict.fromkeys(
-    (
-        "not",
-        "oneOf",
-        "if",
-        "dependencies",
-        "dependentRequired",
-        "dependentSchemas",
-        "propertyNames",
-        "patternProperties",
-        "unevaluatedProperties",
-        "unevaluatedItems",
-        "minProperties",
-        "maxProperties",
-        "contains",
-        "uniqueItems",
-        "multipleOf",
-        "$dynamicRef",
-        "$recursiveRef",
-        "extends",
-        "disallow",
-        "divisibleBy",
-    ),
-    _NOT_YET,
+    ("extends", "disallow", "divisibleBy"), "it is draft 3, and this version does not enforce it"
 )
-"""Assertions of some draft that cannot be enforced yet.  Anything in no table is an annotation."""
+"""Assertions of some draft that are not enforced.  Anything in no table is an annotation."""
 
-_HARMLESS: dict[str, Callable[[Any], bool]] = {
-    "uniqueItems": lambda value: value is False,
-    "minProperties": lambda value: value == 0,
-    "unevaluatedProperties": lambda value: value is True or value == {},
-    "unevaluatedItems": lambda value: value is True or value == {},
-    "propertyNames": lambda value: value is True or value == {},
-    "patternProperties": lambda value: value == {},
-    "dependencies": lambda value: value == {},
-    "dependentRequired": lambda value: value == {},
-    "dependentSchemas": lambda value: value == {},
-    "disallow": lambda value: value == [],
-}
+_HARMLESS: dict[str, Callable[[Any], bool]] = {"disallow": lambda value: value == []}
 """Values with which a refused keyword demands nothing."""
 
 
@@ -81,97 +48,167 @@ def _is_type(value: Any) -> bool:
     return isinstance(value, str) and value in (*TYPES, "any")
 
 
-def _all_schemas(value: Any) -> bool:
-    return isinstance(value, dict) and all(_is_schema(v) for v in value.values())
-
-
 def _schema_list(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(_is_schema(v) for v in value)
 
 
+def _is_string(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_boolean(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_positive(value: Any) -> bool:
+    return _is_number(value) and value > 0
+
+
+def _strings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(v, str) for v in value)
+
+
+def _is_dependency(value: Any) -> bool:
+    # draft 3 allows a single name
+    return _is_schema(value) or _strings(value) or isinstance(value, str)
+
+
+def _members(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, dict) and all(map(check, value.values()))
+
+
+_SCHEMA = (_is_schema, "a schema")
+_SCHEMAS = (_members(_is_schema), "an object of schemas")
+_SCHEMA_LIST = (_schema_list, "a non-empty list of schemas")
+_COUNT = (_is_count, "a non-negative integer")
+_NUMBER = (_is_number, "a number")
+_POSITIVE = (_is_positive, "a number greater than 0")
+_STRING = (_is_string, "a string")
+_EXCLUSIVE = (lambda v: isinstance(v, bool) or _is_number(v), "a number (or, in draft 4, a boolean)")
+
 # keyword: (check, what its value must be)
 CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "$ref": _STRING,
+    "$dynamicRef": _STRING,
+    "$recursiveRef": _STRING,
     "type": (_is_type, f"one of {', '.join(TYPES)}, or a non-empty list of these"),
-    "properties": (_all_schemas, "an object of schemas"),
+    "enum": (lambda v: isinstance(v, list), "a list of values"),
+    "allOf": _SCHEMA_LIST,
+    "anyOf": _SCHEMA_LIST,
+    "oneOf": _SCHEMA_LIST,
+    "not": _SCHEMA,
+    "if": _SCHEMA,
+    "then": _SCHEMA,
+    "else": _SCHEMA,
+    "properties": _SCHEMAS,
+    "patternProperties": _SCHEMAS,
+    "additionalProperties": _SCHEMA,
+    "unevaluatedProperties": _SCHEMA,
+    "propertyNames": _SCHEMA,
     "required": (
         # draft 3 has a boolean here, which says something about the parent and nothing here
-        lambda v: isinstance(v, bool) or (isinstance(v, list) and all(isinstance(x, str) for x in v)),
+        lambda v: isinstance(v, bool) or _strings(v),
         "a list of member names",
     ),
-    "additionalProperties": (_is_schema, "a schema"),
+    "minProperties": _COUNT,
+    "maxProperties": _COUNT,
+    "dependencies": (_members(_is_dependency), "an object of schemas or lists of member names"),
+    "dependentRequired": (_members(_strings), "an object of lists of member names"),
+    "dependentSchemas": _SCHEMAS,
     "items": (lambda v: _is_schema(v) or (isinstance(v, list) and all(map(_is_schema, v))), "a schema"),
-    "prefixItems": (_schema_list, "a non-empty list of schemas"),
-    "additionalItems": (_is_schema, "a schema"),
-    "enum": (lambda v: isinstance(v, list), "a list of values"),
-    "anyOf": (_schema_list, "a non-empty list of schemas"),
-    "allOf": (_schema_list, "a non-empty list of schemas"),
-    "$ref": (lambda v: isinstance(v, str), "a string"),
-    "minLength": (_is_count, "a non-negative integer"),
-    "maxLength": (_is_count, "a non-negative integer"),
-    "minItems": (_is_count, "a non-negative integer"),
-    "maxItems": (_is_count, "a non-negative integer"),
-    "minimum": (_is_number, "a number"),
-    "maximum": (_is_number, "a number"),
-    "exclusiveMinimum": (
-        lambda v: isinstance(v, bool) or _is_number(v),
-        "a number (or, in draft 4, a boolean)",
-    ),
-    "exclusiveMaximum": (
-        lambda v: isinstance(v, bool) or _is_number(v),
-        "a number (or, in draft 4, a boolean)",
-    ),
-    "pattern": (lambda v: isinstance(v, str), "a string"),
-    "format": (lambda v: isinstance(v, str), "a string"),
+    "prefixItems": _SCHEMA_LIST,
+    "additionalItems": _SCHEMA,
+    "unevaluatedItems": _SCHEMA,
+    "contains": _SCHEMA,
+    "minContains": _COUNT,
+    "maxContains": _COUNT,
+    "minItems": _COUNT,
+    "maxItems": _COUNT,
+    "uniqueItems": (_is_boolean, "true or false"),
+    "minLength": _COUNT,
+    "maxLength": _COUNT,
+    "pattern": _STRING,
+    "format": _STRING,
+    "minimum": _NUMBER,
+    "maximum": _NUMBER,
+    "exclusiveMinimum": _EXCLUSIVE,
+    "exclusiveMaximum": _EXCLUSIVE,
+    "multipleOf": _POSITIVE,
+    "divisibleBy": _POSITIVE,
 }
 
 
 def survey(document: Document, options: SchemaOptions) -> list[Refusal]:
     """All refusals among the subschemas reachable from the root.
 
-    Raises ``GrammarError`` for a value that its keyword does not have, or an unresolvable ``$ref``.
+    Raises ``GrammarError`` for a value that its keyword does not have, or an unresolvable reference.
     """
     refusals: list[Refusal] = []
+    seen: set[str] = set()
     for node in reachable(document):
-        if not isinstance(node.value, dict) or ("$ref" in node.value and document.ref_hides_siblings):
+        schema = node.value
+        if isinstance(schema, bool) or _TELLING.isdisjoint(schema):
             continue
-        for keyword in node.value:
-            refusal = _refusal(node, keyword, options)
-            if refusal is not None:
-                refusals.append(refusal)
+        # One place may be reached in several dynamic scopes.
+        if is_hidden(node) or node.pointer in seen:
+            continue
+        seen.add(node.pointer)
+        for keyword in schema:
+            if keyword in _TELLING:
+                refusal = _refusal(node, keyword, options)
+                if refusal is not None:
+                    refusals.append(refusal)
     return refusals
+
+
+_TELLING = frozenset([*REFUSED, "format"])
+
+
+def is_hidden(node: Node) -> bool:
+    """Whether all keywords but ``$ref`` are ignored."""
+    return "$ref" in node.value and node.base.dialect.ref_hides_siblings
 
 
 def reachable(document: Document) -> Iterator[Node]:
     """Every subschema that the root leads to, once, its keyword values checked; errors as ``survey``."""
-    seen: set[str] = set()
+    seen: set[object] = set()
     work = [document.root]
     while work:
         node = work.pop()
-        if node.pointer in seen:
+        place = (node.pointer, node.scope) if node.scope else node.pointer
+        if place in seen:
             continue
-        seen.add(node.pointer)
-        if not isinstance(node.value, (dict, bool)):
+        seen.add(place)
+        schema = node.value
+        if isinstance(schema, dict):
+            below: list[Node] = []
+            for keyword in ("$ref",) if "$ref" in schema and is_hidden(node) else schema:
+                known = CHECKS.get(keyword)
+                if known is None:
+                    continue
+                if not known[0](schema[keyword]):
+                    raise _malformed(node, keyword)
+                if keyword in SUBSCHEMAS:
+                    below += held(node, keyword)
+                elif keyword in _REFERENCES and keyword in node.base.dialect.references:
+                    below.append(document.resolve(node, keyword))
+            if below:
+                below.reverse()
+                work += below
+        elif not isinstance(schema, bool):
             raise GrammarError(
-                f"a schema is an object or a boolean, not {json_type(node.value)}", place=node.pointer or "#"
+                f"a schema is an object or a boolean, not {json_type(schema)}", place=node.pointer or "#"
             )
-        if isinstance(node.value, dict):
-            hidden = "$ref" in node.value and document.ref_hides_siblings
-            for keyword in ("$ref",) if hidden else node.value:
-                if keyword in CHECKS:
-                    _check(node, keyword)
-            if "$ref" in node.value:
-                work.append(document.resolve(node))
-            if not hidden:
-                work.extend(reversed(subschemas(node)))
         yield node
 
 
-def _check(node: Node, keyword: str) -> None:
-    check, expected = CHECKS[keyword]
-    value = node.value[keyword]
-    if not check(value):
-        shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:57] + "..."
-        raise GrammarError(f"{keyword} must be {expected}, not {shown}", place=f"{node.pointer}/{keyword}")
+def _malformed(node: Node, keyword: str) -> GrammarError:
+    shown = repr(node.value[keyword])
+    if len(shown) > 60:
+        shown = shown[:57] + "..."
+    return GrammarError(
+        f"{keyword} must be {CHECKS[keyword][1]}, not {shown}", place=f"{node.pointer}/{keyword}"
+    )
 
 
 def _refusal(node: Node, keyword: str, options: SchemaOptions) -> Refusal | None:
@@ -186,20 +223,22 @@ def _refusal(node: Node, keyword: str, options: SchemaOptions) -> Refusal | None
     return None
 
 
-def subschemas(node: Node) -> list[Node]:
-    """The subschemas directly below, by the keywords that are enforced."""
+_REFERENCES = frozenset(["$ref", "$dynamicRef", "$recursiveRef"])
+SUBSCHEMAS = HOLDERS - {"$defs", "definitions", "contentSchema", "disallow", "extends"}
+"""Keywords whose subschemas have a say in what is valid."""
+
+
+def held(node: Node, keyword: str) -> list[Node]:
+    """The subschemas that a keyword applies."""
     schema = node.value
-    found: list[Node] = []
-    if "properties" in schema:
-        found.extend(node.at("properties", name) for name in schema["properties"])
-    for keyword in ("anyOf", "allOf", "prefixItems"):
-        if keyword in schema:
-            found.extend(node.at(keyword, i) for i in range(len(schema[keyword])))
-    if isinstance(schema.get("items"), list):
-        found.extend(node.at("items", i) for i in range(len(schema["items"])))
-    elif "items" in schema:
-        found.append(node.at("items"))
-    for keyword in ("additionalProperties", "additionalItems"):
-        if keyword in schema:
-            found.append(node.at(keyword))
-    return found
+    value = schema[keyword]
+    if isinstance(value, list):
+        return [node.at(keyword, i) for i in range(len(value))]
+    if keyword in MAPS:
+        # A member of `dependencies` may be a list of names.
+        return [node.at(keyword, name) for name, v in value.items() if isinstance(v, (dict, bool))]
+    if keyword == "additionalItems" and not isinstance(schema.get("items"), list):
+        return []
+    if (keyword == "then" or keyword == "else") and "if" not in schema:
+        return []
+    return [node.at(keyword)]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from maskwright.errors import GrammarError
+from maskwright.frontends.json_schema.dialects import DIALECTS
+from maskwright.frontends.json_schema.references import Registry
 
 _CHOICES = {
-    "property_order": ("schema",),
+    "property_order": ("schema", "any"),
     "whitespace": ("flexible", "compact"),
     "formats": ("assert", "annotate"),
+    "dialect": ("auto", *DIALECTS),
 }
 
 
@@ -20,6 +23,8 @@ class SchemaOptions:
     property_order: str = "schema"
     whitespace: str = "flexible"
     formats: str = "assert"
+    dialect: str = "auto"
+    registry: Registry | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
+from maskwright.errors import GrammarError, LimitError, Refusal, UnsatisfiableError, UnsupportedSchemaError
 from maskwright.frontends.json_schema.document import Document
 from maskwright.frontends.json_schema.emit import Emitter
 from maskwright.frontends.json_schema.formats import PATTERNS
@@ -38,10 +38,6 @@ _ANNOTATIONS = frozenset(
         "contentEncoding",
         "contentMediaType",
         "contentSchema",
-        "then",
-        "else",
-        "minContains",
-        "maxContains",
         "const",
         "discriminator",
         "xml",
@@ -64,17 +60,15 @@ def check_json_schema(
     options = options or SchemaOptions()
     findings: list[Finding] = []
     try:
-        document = Document(schema, limits)
+        document = Document(schema, limits, options.dialect, options.registry)
         for refusal in survey(document, options):
-            findings.append(
-                Finding(
-                    "error", "unsupported", refusal.pointer or "#", f"{refusal.keyword}: {refusal.reason}"
-                )
-            )
+            findings.append(_refused(refusal))
         findings.extend(_notes(document, options))
         if all(finding.severity != "error" for finding in findings):
-            emitter = Emitter(Normalizer(document, options, limits), options.whitespace, limits)
+            emitter = Emitter(Normalizer(document, options, limits), options, limits)
             prune(emitter.emit((document.root,)))
+    except UnsupportedSchemaError as error:
+        findings.extend(_refused(refusal) for refusal in error.refusals)
     except UnsatisfiableError as error:
         findings.append(Finding("error", "unsatisfiable", error.place or "#", error.message))
     except LimitError as error:
@@ -84,13 +78,23 @@ def check_json_schema(
     return Report(findings)
 
 
+def _refused(refusal: Refusal) -> Finding:
+    return Finding("error", "unsupported", refusal.pointer or "#", f"{refusal.keyword}: {refusal.reason}")
+
+
 def _notes(document: Document, options: SchemaOptions) -> list[Finding]:
     notes = []
     for node in reachable(document):
         if not isinstance(node.value, dict):
             continue
+        for keyword in document.ignored_keywords(node):
+            message = f"{keyword!r} is no keyword of {node.base.dialect.name}; it is ignored"
+            notes.append(Finding("note", "unknown-keyword", node.pointer or "#", message))
         for keyword, value in node.value.items():
-            if keyword not in CHECKS and keyword not in REFUSED and keyword not in _ANNOTATIONS:
+            known = keyword in CHECKS or keyword in REFUSED or keyword in _ANNOTATIONS
+            if keyword in ("$dynamicRef", "$recursiveRef"):
+                known = keyword in node.base.dialect.references
+            if not known:
                 notes.append(
                     Finding(
                         "note",
