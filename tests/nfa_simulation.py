@@ -18,7 +18,7 @@ def nfa_alive(nfa: Nfa, text: str) -> bool:
 
 
 def _run(nfa: Nfa, text: str) -> set[tuple[int, int]]:
-    items = _close(nfa, {(nfa.start, 0)})
+    items = close(nfa, {(nfa.start, 0)})
     for c in text:
         counts: dict[int, list[int]] = {}
         for state, count in items:
@@ -29,11 +29,12 @@ def _run(nfa: Nfa, text: str) -> set[tuple[int, int]]:
             if any(low <= ord(c) <= high for low, high in nfa.sets[label])
             for count in counts.get(source, ())
         }
-        items = _close(nfa, moved)
+        items = close(nfa, moved)
     return items
 
 
-def _close(nfa: Nfa, items: set[tuple[int, int]]) -> set[tuple[int, int]]:
+def close(nfa: Nfa, items: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    """The items with all that they lead to without a character."""
     leaving: dict[int, list[tuple[int, int, int]]] = {}
     for source, target, op, loop in nfa.epsilons:
         leaving.setdefault(source, []).append((target, op, loop))

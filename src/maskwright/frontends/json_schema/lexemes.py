@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from maskwright.frontends.json_schema.multiples import ANY_INTEGER
+from maskwright.frontends.json_schema.number_texts import ANY_MAGNITUDE, MINUS
 from maskwright.grammar import Lexeme, Term
 from maskwright.regular import ANY_CHAR, EPSILON, Lit, Regular, alt, cat, one_of, repeat
 
 MAX_BLANKS = 8
 MAX_INDENT = 64
-MAX_INTEGER_DIGITS = 40
-MAX_FRACTION_DIGITS = 40
-MAX_EXPONENT_DIGITS = 3
 
-
-DIGIT = one_of("0123456789")
-NONZERO = one_of("123456789")
 _BLANK = one_of(" \t")
 _BREAK = one_of("\r\n")
 
@@ -26,14 +22,9 @@ _FLEXIBLE = cat(
     repeat(cat(repeat(_BREAK, 1, 2), repeat(_BLANK, 0, MAX_INDENT)), 0, 1),
 )
 
-FRACTION = cat(Lit("."), repeat(DIGIT, 1, MAX_FRACTION_DIGITS))
-EXPONENT = cat(one_of("eE"), repeat(one_of("+-"), 0, 1), repeat(DIGIT, 1, MAX_EXPONENT_DIGITS))
-MINUS = Lit("-")
-NATURAL = alt(Lit("0"), cat(NONZERO, repeat(DIGIT, 0, MAX_INTEGER_DIGITS - 1)))
-
 STRING = Lexeme("string", repeat(ANY_CHAR, 0, None), "quoted")
-INTEGER = Lexeme("integer", cat(repeat(MINUS, 0, 1), NATURAL))
-NUMBER = Lexeme("number", cat(repeat(MINUS, 0, 1), NATURAL, repeat(FRACTION, 0, 1), repeat(EXPONENT, 0, 1)))
+INTEGER = Lexeme("integer", cat(repeat(MINUS, 0, 1), ANY_INTEGER))
+NUMBER = Lexeme("number", cat(repeat(MINUS, 0, 1), ANY_MAGNITUDE))
 TRUE = Lexeme("true", Lit("true"))
 FALSE = Lexeme("false", Lit("false"))
 BOOLEAN = Lexeme("boolean", alt(Lit("true"), Lit("false")))

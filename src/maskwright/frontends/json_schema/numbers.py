@@ -1,231 +1,309 @@
-"""Numbers within bounds, as regular languages over their decimal digits.
+"""Sets of numbers -> the regular language of their texts.
 
-Bounds are exact: integers, ``Decimal``, or floats read as the decimal that Python prints.
-Bounded numbers are written without an exponent, except that a lower bound of zero or less
-alone leaves the non-negative numbers unrestricted.
+A set is given by bounds, divisors and single numbers; everything is exact.  Its texts are signs
+before magnitudes: ``number_texts`` writes those between bounds, ``multiples`` those of divisors.
+
+Every text denotes a number of the set.  Plain decimals are complete up to the digits that texts
+may have.  With constraints, exponents are written in scientific form only, and only where the
+constraints leave numbers that some printer writes with an exponent (``has_scientific``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from functools import lru_cache
+from itertools import pairwise
+from typing import TypeAlias
 
-from maskwright.errors import LimitError
-from maskwright.frontends.json_schema.lexemes import (
+from maskwright.dfa import difference, intersect
+from maskwright.frontends.json_schema.bounds import (
+    Bound,
+    exact,
+    integer_bounds,
+    tighter_high,
+    tighter_low,
+    within,
+)
+from maskwright.frontends.json_schema.multiples import (
+    ANY_INTEGER,
+    LARGE_SCIENTIFIC,
+    POSITIVE_INTEGER,
+    common_multiple,
+    is_multiple,
+    lowest,
+    plain_multiples,
+    scientific_integers,
+    scientific_is_exact,
+    scientific_multiples,
+)
+from maskwright.frontends.json_schema.number_texts import (
+    ANY_MAGNITUDE,
     DIGIT,
     EXPONENT,
-    FRACTION,
+    GREATEST_PLAIN,
     MAX_FRACTION_DIGITS,
     MAX_INTEGER_DIGITS,
     MINUS,
-    NATURAL,
     NONZERO,
+    SCIENTIFIC_DIGITS,
+    ZERO_WITH_EXPONENT,
+    ZEROS,
+    decimals,
+    has_scientific,
+    naturals,
+    scientific,
+    value_magnitudes,
 )
-from maskwright.regular import EPSILON, NOTHING, Lit, Regular, alt, cat, chars, repeat
+from maskwright.limits import Limits
+from maskwright.regular import NOTHING, Lit, Machine, Regular, alt, cat, repeat
 
-_ZERO = Lit("0")
+__all__ = [
+    "Bound",
+    "exact",
+    "integer_bounds",
+    "is_multiple",
+    "number_regular",
+    "plain_integers",
+    "tighter_high",
+    "tighter_low",
+    "value_texts",
+    "values_texts",
+    "within",
+]
 
+_Interval: TypeAlias = tuple[Bound, Bound | None]
+"""Magnitudes: from a bound that is not negative to another, or without end."""
 
-@dataclass(frozen=True, slots=True)
-class Bound:
-    value: Decimal
-    exclusive: bool = False
-
-
-def exact(value: int | float | Decimal) -> Decimal:
-    """The decimal that a JSON number denotes; a float stands for the text that Python prints."""
-    return Decimal(float.__repr__(value)) if isinstance(value, float) else Decimal(value)
-
-
-def tighter_low(a: Bound | None, b: Bound | None) -> Bound | None:
-    if a is None or b is None:
-        return b if a is None else a
-    if a.value == b.value:
-        return Bound(a.value, a.exclusive or b.exclusive)
-    return max(a, b, key=lambda bound: bound.value)
-
-
-def tighter_high(a: Bound | None, b: Bound | None) -> Bound | None:
-    if a is None or b is None:
-        return b if a is None else a
-    if a.value == b.value:
-        return Bound(a.value, a.exclusive or b.exclusive)
-    return min(a, b, key=lambda bound: bound.value)
+_ZERO = Decimal(0)
+_ONE = Decimal(1)
+_EXPONENTS = (-999, 999)
+_LAST_DECADE = Bound(Decimal("1e308"))
+_NO_END_ZEROS = cat(
+    NONZERO, repeat(cat(Lit("."), repeat(DIGIT, 0, SCIENTIFIC_DIGITS - 1), NONZERO), 0, 1), EXPONENT
+)
 
 
-def within(value: Decimal, low: Bound | None, high: Bound | None) -> bool:
-    if low is not None and (value < low.value or (low.exclusive and value == low.value)):
-        return False
-    return not (high is not None and (value > high.value or (high.exclusive and value == high.value)))
+@lru_cache(maxsize=1024)
+def number_regular(
+    low: Bound | None,
+    high: Bound | None,
+    integral: bool | None,
+    multiples: tuple[Decimal, ...],
+    non_multiples: tuple[Decimal, ...],
+    excluded: tuple[Decimal, ...],
+    limits: Limits,
+) -> Regular:
+    """The texts of the numbers in a set; NOTHING when there are none.
 
+    The set is the numbers within the bounds that are integers (or are not; None: either),
+    multiples of all of ``multiples``, of none of ``non_multiples`` (all above zero), and not ``excluded``.
 
-def integer_bounds(low: Bound | None, high: Bound | None) -> tuple[int | None, int | None]:
-    """The least and greatest integer within the bounds."""
-    least = greatest = None
-    if low is not None:
-        least = _integral(low.value, ROUND_CEILING)
-        if low.exclusive and least == low.value:
-            least += 1
-    if high is not None:
-        greatest = _integral(high.value, ROUND_FLOOR)
-        if high.exclusive and greatest == high.value:
-            greatest -= 1
-    return least, greatest
+    With divisors, texts in scientific form have at most 17 digits; they are left out for divisors
+    with too many remainders (``MAX_SCIENTIFIC_REMAINDERS``), and for numbers that must not be multiples
+    of one with more than ``EXACT_REMAINDERS``, unless they are below it.
 
-
-def _integral(value: Decimal, rounding: str) -> int:
-    if value.adjusted() > 10 * MAX_INTEGER_DIGITS:
-        raise LimitError("digits of a numeric bound", value.adjusted(), 10 * MAX_INTEGER_DIGITS)
-    with localcontext() as context:
-        context.prec = 11 * MAX_INTEGER_DIGITS + len(value.as_tuple().digits)
-        return int(value.to_integral_value(rounding=rounding))
-
-
-# --- integers -------------------------------------------------------------------------------
-
-
-def integer_language(least: int | None, greatest: int | None) -> Regular:
-    """Integers in least..greatest (None: unbounded), in decimal; NOTHING when there are none."""
-    if least is not None and greatest is not None and least > greatest:
-        return NOTHING
-    parts = [_naturals(max(least or 0, 0), greatest)] if greatest is None or greatest >= 0 else []
-    if least is None or least <= 0:
-        below = None if least is None else -least
-        parts.append(cat(MINUS, _naturals(0 if greatest is None or greatest >= 0 else -greatest, below)))
-    return alt(*parts)
-
-
-def _naturals(low: int, high: int | None) -> Regular:
-    """low..high without leading zeros."""
-    if high is None:
-        if low == 0:
-            return NATURAL
-        digits = len(str(low))
-        longer = cat(NONZERO, repeat(DIGIT, digits, max(digits, MAX_INTEGER_DIGITS - 1)))
-        return alt(_same_length(str(low), "9" * digits), longer)
-    if low > high:
-        return NOTHING
-    parts = []
-    start = low
-    while start <= high:
-        stop = min(high, 10 ** len(str(start)) - 1)
-        parts.append(_same_length(str(start), str(stop)))
-        start = stop + 1
-    return alt(*parts)
-
-
-def _same_length(low: str, high: str) -> Regular:
-    """Digit strings between two of equal length."""
-    if low == high:
-        return Lit(low)
-    common = 0
-    while low[common] == high[common]:
-        common += 1
-    prefix, low, high = low[:common], low[common:], high[common:]
-    rest = len(low) - 1
-    if rest == 0:
-        return cat(Lit(prefix), _digits(low, high))
-    first, last = int(low[0]), int(high[0])
-    parts = []
-    if low[1:].strip("0"):
-        parts.append(cat(Lit(low[0]), _same_length(low[1:], "9" * rest)))
-        first += 1
-    if high[1:].strip("9"):
-        parts.append(cat(Lit(high[0]), _same_length("0" * rest, high[1:])))
-        last -= 1
-    if first <= last:
-        parts.append(cat(_digits(str(first), str(last)), repeat(DIGIT, rest, rest)))
-    return cat(Lit(prefix), alt(*parts))
-
-
-def _digits(low: str, high: str) -> Regular:
-    return chars((ord(low), ord(high)))
-
-
-# --- decimals -------------------------------------------------------------------------------
-
-
-def number_language(low: Bound | None, high: Bound | None) -> Regular:
-    """Numbers within the bounds (None: unbounded); NOTHING when there are none."""
-    parts = []
-    if high is None or high.value >= 0:
-        if high is None and (low is None or low.value < 0 or (low.value == 0 and not low.exclusive)):
-            parts.append(cat(NATURAL, repeat(FRACTION, 0, 1), repeat(EXPONENT, 0, 1)))
-        else:
-            parts.append(_decimals(low if low is not None and low.value >= 0 else Bound(Decimal(0)), high))
-    if low is None or low.value <= 0:
-        if low is None and (high is None or high.value > 0 or (high.value == 0 and not high.exclusive)):
-            parts.append(cat(MINUS, NATURAL, repeat(FRACTION, 0, 1), repeat(EXPONENT, 0, 1)))
-        else:
-            nearest = (
-                Bound(-high.value, high.exclusive)
-                if high is not None and high.value <= 0
-                else Bound(Decimal(0))
-            )
-            farthest = None if low is None else Bound(-low.value, low.exclusive)
-            parts.append(cat(MINUS, _decimals(nearest, farthest)))
-    return alt(*(p for p in parts if p != NOTHING))
-
-
-def _split(value: Decimal) -> tuple[int, str]:
-    """The integer part of a non-negative decimal, and its fraction's digits without end zeros."""
-    if value.adjusted() > 10 * MAX_INTEGER_DIGITS or value.as_tuple().exponent < -10 * MAX_FRACTION_DIGITS:  # type: ignore[operator]
-        raise LimitError("digits of a numeric bound", abs(value.adjusted()), 10 * MAX_INTEGER_DIGITS)
-    whole, _, fraction = format(value, "f").partition(".")
-    return int(whole), fraction.rstrip("0")
-
-
-def _decimals(low: Bound, high: Bound | None) -> Regular:
-    """Decimals between non-negative bounds: whole part, then perhaps a fraction."""
-    low_whole, low_fraction = _split(low.value)
-    if high is None:
-        return alt(
-            cat(_naturals(low_whole + 1, None), repeat(FRACTION, 0, 1)),
-            _with_fraction(low_whole, low_fraction, low.exclusive, None, False),
-        )
-    high_whole, high_fraction = _split(high.value)
-    if low_whole == high_whole:
-        return _with_fraction(low_whole, low_fraction, low.exclusive, high_fraction, high.exclusive)
-    if low_whole > high_whole:
-        return NOTHING
-    return alt(
-        _with_fraction(low_whole, low_fraction, low.exclusive, None, False),
-        cat(_naturals(low_whole + 1, high_whole - 1), repeat(FRACTION, 0, 1)),
-        _with_fraction(high_whole, "", False, high_fraction, high.exclusive),
-    )
-
-
-def _with_fraction(whole: int, low: str, low_open: bool, high: str | None, high_open: bool) -> Regular:
-    empty, digits = _fraction(None if low == "" and not low_open else low, low_open, high, high_open)
-    parts = ([EPSILON] if empty else []) + ([] if digits == NOTHING else [cat(Lit("."), digits)])
-    return cat(Lit(str(whole)), alt(*parts))
-
-
-def _fraction(low: str | None, low_open: bool, high: str | None, high_open: bool) -> tuple[bool, Regular]:
-    """Fractions between two, given by their digits without end zeros (None: no bound).
-
-    Returns whether no digits at all are within, and the non-empty digit strings that are.
+    Raises ``LimitError`` for divisors with more than ``MAX_REMAINDERS`` remainders, for bounds and divisors
+    beyond ``MAX_BOUND_EXPONENT``, and above ``limits.max_regex_states`` states.
     """
-    if high == "":
-        # Only zeros are left, and only if zero is allowed.
-        if high_open or low is not None:
-            return False, NOTHING
-        return True, repeat(_ZERO, 1, MAX_FRACTION_DIGITS)
-    if high is None and low is None:
-        return True, repeat(DIGIT, 1, MAX_FRACTION_DIGITS)
-    if high is None and low == "":
-        zeros = repeat(_ZERO, 0, MAX_FRACTION_DIGITS)
-        return False, cat(zeros, NONZERO, repeat(DIGIT, 0, MAX_FRACTION_DIGITS))
-    first = int(low[0]) if low else 0
-    last = int(high[0]) if high else 9
+    divisor = _ONE if integral else None
+    if multiples:
+        divisor = common_multiple((*multiples, _ONE) if integral else multiples)
+    others = (*non_multiples, _ONE) if integral is False else non_multiples
+    if divisor is not None:
+        if any(is_multiple(divisor, other) for other in others):
+            return NOTHING
+        others = tuple(common_multiple((divisor, other)) for other in others)
+        excluded = tuple(value for value in excluded if is_multiple(value, divisor))
+
+    def magnitudes(intervals: Sequence[_Interval]) -> Regular:
+        if not others and divisor is None:
+            return alt(*(_any(*interval) for interval in intervals))
+        if not others and divisor == 1:
+            return alt(*(_integers(*interval) for interval in intervals))
+        return _with_divisors(intervals, divisor, others, limits)
+
+    pieces = _pieces(low, high, excluded)
+    positive = _not_negative(pieces)
+    negative = _not_negative([(_negated(b), _negated(a)) for a, b in pieces])
+    if positive == negative:
+        return cat(repeat(MINUS, 0, 1), magnitudes(positive))
+    return alt(magnitudes(positive), cat(MINUS, magnitudes(negative)))
+
+
+def plain_integers(least: int | None, greatest: int | None) -> Regular:
+    """The integers within bounds (None: none), without fraction and exponent; NOTHING when there are none."""
     parts: list[Regular] = []
-    for digit in range(first, last + 1):
-        lower = low[1:] if low and digit == first else ("" if low == "" and digit == 0 else None)
-        if lower == "" and not low_open:
-            lower = None
-        upper = high[1:] if high is not None and digit == last else None
-        empty, rest = _fraction(lower, low_open, upper, high_open)
-        tail = alt(*([EPSILON] if empty else []), *([] if rest == NOTHING else [rest]))
-        if tail != NOTHING:
-            parts.append(cat(Lit(str(digit)), tail))
-    return low is None, alt(*parts)
+    if greatest is None or greatest >= 0:
+        parts.append(naturals(max(least or 0, 0), greatest))
+    if least is None or least <= 0:
+        nearest = 0 if greatest is None or greatest >= 0 else -greatest
+        parts.append(cat(MINUS, naturals(nearest, None if least is None else -least)))
+    return alt(*(part for part in parts if part != NOTHING))
+
+
+def value_texts(value: Decimal) -> Regular:
+    """All spellings of a number: plain with any end zeros, and in scientific form.
+
+    A number without exponent or point (as Python integers are) that no double holds is only spelled
+    so: readers would round its other spellings to another number.
+    """
+    return values_texts((value,))
+
+
+def values_texts(values: tuple[Decimal, ...]) -> Regular:
+    """``value_texts`` of some numbers.  Raises ``LimitError`` for an exponent of more than three digits."""
+    # Equal decimals may have different exponents.
+    return _values_texts(tuple(map(str, values)))
+
+
+@lru_cache(maxsize=1024)
+def _values_texts(written: tuple[str, ...]) -> Regular:
+    values = tuple(map(Decimal, written))
+    positive = tuple(value for value in values if value >= 0)
+    negative = tuple(value.copy_abs() for value in values if value <= 0)
+    return alt(value_magnitudes(positive), cat(MINUS, value_magnitudes(negative)))
+
+
+def _pieces(
+    low: Bound | None, high: Bound | None, excluded: tuple[Decimal, ...]
+) -> list[tuple[Bound | None, Bound | None]]:
+    """The intervals that single numbers leave of one."""
+    cuts = [Bound(value, True) for value in sorted(set(excluded)) if within(value, low, high)]
+    return [
+        (a, b)
+        for a, b in pairwise([low, *cuts, high])
+        if a is None
+        or b is None
+        or a.value < b.value
+        or (a.value == b.value and not a.exclusive and not b.exclusive)
+    ]
+
+
+def _not_negative(pieces: Sequence[tuple[Bound | None, Bound | None]]) -> list[_Interval]:
+    return [
+        (Bound(_ZERO) if low is None or low.value < 0 else low, high)
+        for low, high in pieces
+        if high is None or high.value > 0 or (high.value == 0 and not high.exclusive)
+    ]
+
+
+def _negated(bound: Bound | None) -> Bound | None:
+    return None if bound is None else Bound(bound.value.copy_negate(), bound.exclusive)
+
+
+def _has_zero(low: Bound) -> bool:
+    return low.value == 0 and not low.exclusive
+
+
+def _any(low: Bound, high: Bound | None) -> Regular:
+    if high is None and _has_zero(low):
+        return ANY_MAGNITUDE
+    found = [decimals(low, high)]
+    if has_scientific(low, high):
+        found.append(scientific(low, high))
+        if _has_zero(low):
+            found.append(ZERO_WITH_EXPONENT)
+    return alt(*found)
+
+
+def _integers(low: Bound, high: Bound | None) -> Regular:
+    least, greatest = integer_bounds(low, high)
+    assert least is not None
+    if greatest is None and least <= 1:
+        return POSITIVE_INTEGER if least else ANY_INTEGER
+    if greatest is not None and greatest < least:
+        return NOTHING
+    longest = max(MAX_INTEGER_DIGITS, len(str(least)))
+    plain_end = None if greatest is None or greatest >= 10**longest else greatest
+    found = [cat(naturals(least, plain_end), repeat(ZEROS, 0, 1))]
+    if has_scientific(Bound(_ONE), high):
+        large = int(GREATEST_PLAIN)
+        whole = greatest is None and least <= large
+        found.append(LARGE_SCIENTIFIC if whole else scientific_integers(max(least, large), greatest))
+        if least == 0:
+            found.append(ZERO_WITH_EXPONENT)
+    return alt(*found)
+
+
+def _with_divisors(
+    intervals: Sequence[_Interval], divisor: Decimal | None, others: tuple[Decimal, ...], limits: Limits
+) -> Regular:
+    """Magnitudes that are multiples of ``divisor`` (None: any) and of none of ``others``."""
+    if others:
+        # Zero is a multiple of everything.
+        intervals = [(low, high) for low, high in intervals if high is None or high.value > 0]
+    if not intervals:
+        return NOTHING
+    found = [_plain_with_divisors(intervals, divisor, others, limits)]
+    for low, high in intervals:
+        least = low if divisor is None else tighter_low(low, Bound(divisor))
+        assert least is not None
+        if not has_scientific(least, high):
+            continue
+        if others:
+            found.append(_scientific_non_multiples(low, high, divisor, others, limits))
+        else:
+            assert divisor is not None
+            found.append(_scientific_multiples(low, high, divisor, limits))
+            if _has_zero(low):
+                found.append(ZERO_WITH_EXPONENT)
+    return alt(*found)
+
+
+def _plain_with_divisors(
+    intervals: Sequence[_Interval], divisor: Decimal | None, others: tuple[Decimal, ...], limits: Limits
+) -> Regular:
+    if not others and all(high is not None and high.value == 0 for _, high in intervals):
+        return cat(Lit("0"), repeat(ZEROS, 0, 1))
+    if not others and len(intervals) == 1 and _has_zero(intervals[0][0]) and intervals[0][1] is None:
+        assert divisor is not None
+        return plain_multiples(divisor, True, limits)
+    used = others if divisor is None else (divisor, *others)
+    precision = max(MAX_FRACTION_DIGITS, *(-lowest(d)[1] for d in used))
+    # Without bounds on the digits the products are small: the result gets a bound on its length.
+    language = alt(*(decimals(*_clipped(low, high), precision, bounded=False) for low, high in intervals))
+    if divisor is not None:
+        language = intersect([language, plain_multiples(divisor, False, limits)], limits)
+    for other in others:
+        language = difference(language, plain_multiples(other, False, limits), limits)
+    if isinstance(language, Machine):
+        whole = max(MAX_INTEGER_DIGITS, *(low.value.adjusted() + 2 for low, _ in intervals))
+        language = replace(language, length=(0, whole + 1 + precision))
+    return language
+
+
+def _clipped(low: Bound, high: Bound | None) -> _Interval:
+    # A bound of many digits has many states, for texts that are too long to be written.
+    end = Bound(Decimal(f"1e{max(MAX_INTEGER_DIGITS, low.value.adjusted() + 2)}"), True)
+    return low, end if high is not None and high.value > end.value else high
+
+
+def _scientific_multiples(low: Bound, high: Bound | None, divisor: Decimal, limits: Limits) -> Regular:
+    if low.value > divisor or high is not None or divisor > _LAST_DECADE.value:
+        return intersect([_seventeen_digits(low, high), scientific_multiples(divisor, *_EXPONENTS)], limits)
+    last = scientific_multiples(divisor, 308, 308)
+    if last != NOTHING:
+        last = intersect([_seventeen_digits(_LAST_DECADE, None), last], limits)
+    return alt(scientific_multiples(divisor, -323, 307), last)
+
+
+def _scientific_non_multiples(
+    low: Bound, high: Bound | None, divisor: Decimal | None, others: tuple[Decimal, ...], limits: Limits
+) -> Regular:
+    exactly = all(map(scientific_is_exact, others))
+    if not exactly:
+        high = tighter_high(high, Bound(min(others), True))
+    language = _seventeen_digits(low, high)
+    if divisor is not None:
+        language = intersect([language, scientific_multiples(divisor, *_EXPONENTS)], limits)
+    if exactly and language != NOTHING:
+        language = intersect([language, _NO_END_ZEROS], limits)
+        for other in others:
+            language = difference(language, scientific_multiples(other, *_EXPONENTS), limits)
+    return language
+
+
+def _seventeen_digits(low: Bound, high: Bound | None) -> Regular:
+    return scientific(low, high, lambda exponent: SCIENTIFIC_DIGITS)

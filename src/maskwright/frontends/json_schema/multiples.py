@@ -1,0 +1,276 @@
+"""The texts of the multiples of a number, as automata over remainders.
+
+A divisor is ``k`` times a power of ten, ``k`` not divisible by ten.  A digit leads from remainder
+``r`` to ``10 r + digit`` modulo ``k``; the power of ten says how many digits behind the point
+count, or how many zeros must end the digits before it.  Magnitudes only, as in ``number_texts``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from decimal import Decimal
+from functools import lru_cache
+from math import gcd, lcm
+
+from maskwright._subsets import reduce
+from maskwright.errors import LimitError
+from maskwright.frontends.json_schema.bounds import Bound, parts
+from maskwright.frontends.json_schema.number_texts import (
+    DIGIT,
+    EXPONENT_MARK,
+    GREATEST_PLAIN,
+    MAX_FRACTION_DIGITS,
+    MAX_INTEGER_DIGITS,
+    NATURAL,
+    NONZERO,
+    SCIENTIFIC_DIGITS,
+    ZERO,
+    ZEROS,
+    exponents,
+    positive_bounds,
+    scientific,
+)
+from maskwright.limits import Limits
+from maskwright.regular import NOTHING, Lit, Machine, Regular, alt, cat, chars, repeat
+
+MAX_REMAINDERS = 5_000
+"""Largest divisor, powers of ten left aside, of which multiples are told apart."""
+EXACT_REMAINDERS = 32
+"""Up to this divisor, scientific form has every multiple of so many digits."""
+MAX_SCIENTIFIC_REMAINDERS = 16
+"""Up to this divisor, factors 2 and 5 left aside, multiples are also written in scientific form."""
+_POINT = 10
+
+
+def is_multiple(value: Decimal, divisor: Decimal) -> bool:
+    """Whether the value is an integer times the divisor (above zero), exactly, at any size."""
+    _, digits, exponent = value.as_tuple()
+    _, divisor_digits, divisor_exponent = divisor.as_tuple()
+    assert isinstance(exponent, int) and isinstance(divisor_exponent, int), "numbers"
+    if not value:
+        return True
+    coefficient, k = (int("".join(map(str, d))) for d in (digits, divisor_digits))
+    shift = exponent - divisor_exponent
+    if shift >= 0:
+        return coefficient * pow(10, shift, k) % k == 0
+    return -shift <= len(digits) and coefficient % (k * 10**-shift) == 0
+
+
+def common_multiple(divisors: tuple[Decimal, ...]) -> Decimal:
+    """The number whose multiples are the multiples of all the divisors."""
+    found = [parts(divisor) for divisor in divisors]
+    least = min(exponent for _, exponent in found)
+    k = lcm(*(coefficient * 10 ** (exponent - least) for coefficient, exponent in found))
+    return Decimal((0, tuple(map(int, str(k))), least))
+
+
+def lowest(divisor: Decimal) -> tuple[int, int]:
+    """The divisor as ``k`` times a power of ten, ``k`` not divisible by ten."""
+    k, exponent = parts(divisor)
+    digits = str(k).rstrip("0")
+    return int(digits), exponent + len(str(k)) - len(digits)
+
+
+# --- plain decimals -------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def plain_multiples(divisor: Decimal, bounded: bool, limits: Limits) -> Regular:
+    """The plain texts of the multiples; unless ``bounded``, with any number of digits.
+
+    Raises ``LimitError`` for more than ``MAX_REMAINDERS`` remainders.
+    """
+    k, power = lowest(divisor)
+    if k > MAX_REMAINDERS:
+        raise LimitError("remainders of a multipleOf", k, MAX_REMAINDERS)
+    zeros = cat(Lit("."), repeat(ZERO, 1, MAX_FRACTION_DIGITS if bounded else None))
+    if power >= 0:
+        longest = MAX_INTEGER_DIGITS - power if bounded else None
+        whole: Regular = Lit("0")
+        if longest is None or longest > 0:
+            whole = alt(whole, cat(_positive(k, longest, limits), repeat(ZERO, power, power)))
+        return cat(whole, repeat(zeros, 0, 1))
+    if k == 1:
+        natural = NATURAL if bounded else alt(Lit("0"), cat(NONZERO, repeat(DIGIT, 0, None)))
+        rest = max(MAX_FRACTION_DIGITS + power, 0) if bounded else None
+        return cat(natural, repeat(cat(Lit("."), repeat(DIGIT, 1, -power), repeat(ZERO, 0, rest)), 0, 1))
+    return _decimal(k, -power, bounded, limits)
+
+
+def _positive(k: int, longest: int | None, limits: Limits) -> Regular:
+    if k == 1:
+        return cat(NONZERO, repeat(DIGIT, 0, None if longest is None else longest - 1))
+    rows = [{d: 1 + d % k for d in range(1, 10)}]
+    rows += [{d: 1 + (10 * r + d) % k for d in range(10)} for r in range(k)]
+    return _machine(rows, [False, True] + [False] * (k - 1), longest, limits)
+
+
+def _decimal(k: int, places: int, bounded: bool, limits: Limits) -> Regular:
+    """Multiples of k / 10**places; the states are the remainders behind each number of digits."""
+    count = 3 + (places + 2) * k
+    if count > limits.max_regex_states:
+        raise LimitError("max_regex_states", count, limits.max_regex_states)
+    start, zero, point, digits = 0, 1, 2, [2 + (i + 1) * k for i in range(places + 1)]
+    rows: list[dict[int, int]] = [{} for _ in range(count - 1)]
+    accepting = [False] * len(rows)
+    rows[start] = {d: digits[0] + d % k if d else zero for d in range(10)}
+    rows[zero] = {_POINT: point}
+    accepting[zero] = True
+    for r in range(k):
+        after = [(10 * r + d) % k for d in range(10)]
+        rows[point + r] = {d: digits[1] + after[d] for d in range(10)}
+        rows[digits[0] + r] = {d: digits[0] + after[d] for d in range(10)} | {_POINT: point + r}
+        for place in range(places + 1):
+            accepting[digits[place] + r] = r * 10 ** (places - place) % k == 0
+            if 0 < place < places:
+                rows[digits[place] + r] = {d: digits[place + 1] + after[d] for d in range(10)}
+    rows[digits[places]] = {0: digits[places]}
+    longest = MAX_INTEGER_DIGITS + 1 + max(MAX_FRACTION_DIGITS, places)
+    return _machine(rows, accepting, longest if bounded else None, limits)
+
+
+def _machine(
+    rows: list[dict[int, int]], accepting: list[bool], longest: int | None, limits: Limits
+) -> Regular:
+    rows, accepting = reduce(rows, accepting)
+    if len(rows) > limits.max_regex_states:
+        raise LimitError("max_regex_states", len(rows), limits.max_regex_states)
+    edges: list[tuple[int, Regular, int]] = []
+    for source, row in enumerate(rows):
+        together: dict[int, list[tuple[int, int]]] = {}
+        for symbol, target in row.items():
+            code = ord(".") if symbol == _POINT else ord("0") + symbol
+            together.setdefault(target, []).append((code, code))
+        edges.extend((source, chars(*codes), target) for target, codes in together.items())
+    accepts = tuple(i for i, accept in enumerate(accepting) if accept)
+    return Machine(len(rows), 0, tuple(edges), accepts, None if longest is None else (0, longest))
+
+
+# --- scientific form ------------------------------------------------------------------------
+
+
+def scientific_is_exact(divisor: Decimal) -> bool:
+    """Whether ``scientific_multiples`` has every multiple of 17 digits or fewer, without end zeros."""
+    k, _ = lowest(divisor)
+    return k <= EXACT_REMAINDERS and _without_ten(k) <= MAX_SCIENTIFIC_REMAINDERS
+
+
+def _without_ten(k: int) -> int:
+    """``k`` without its factors 2 and 5."""
+    while (shared := gcd(k, 10)) > 1:
+        k //= shared
+    return k
+
+
+@lru_cache(maxsize=256)
+def scientific_multiples(divisor: Decimal, least: int, greatest: int) -> Regular:
+    """Multiples in scientific form, with exponents from ``least`` to ``greatest``.
+
+    With ``f`` fraction digits, at most ``SCIENTIFIC_DIGITS``, and the exponent ``e``, the digits are
+    followed by e - f - power zeros before the remainder is taken: there is a least exponent for
+    each remainder.  A mantissa may end in zeros where the exponent leaves place for them.
+    """
+    k, power = lowest(divisor)
+    odd = _without_ten(k)
+    if odd > MAX_SCIENTIFIC_REMAINDERS:
+        return NOTHING
+    # For each remainder, how many zeros make a multiple of it (None: none do).
+    if k <= EXACT_REMAINDERS:
+        needs = [next((t for t in range(6) if r * 10**t % k == 0), None) for r in range(k)]
+    else:
+        # The factors 2 and 5 are all left to zeros.
+        zeros: int | None = next(t for t in range(10 * k) if 10**t * odd % k == 0)
+        k, needs = odd, [zeros] + [None] * (odd - 1)
+    rows, needs = _merged(k, needs)
+    return _ScientificMultiples(rows, needs, power, least, greatest).machine()
+
+
+def _merged(k: int, needs: list[int | None]) -> tuple[list[list[int]], list[int | None]]:
+    """The remainders modulo ``k`` that nothing tells apart as one: where digits lead, and the needs."""
+    classes = _numbered(needs)
+    while True:
+        rows = [[classes[(10 * r + digit) % k] for digit in range(10)] for r in range(k)]
+        finer = _numbered([(classes[r], *rows[r]) for r in range(k)])
+        if max(finer) == max(classes):
+            break
+        classes = finer
+    members = {c: r for r, c in reversed(list(enumerate(classes)))}
+    return [rows[members[c]] for c in range(len(members))], [needs[members[c]] for c in range(len(members))]
+
+
+def _numbered(keys: Sequence[Hashable]) -> list[int]:
+    numbers: dict[Hashable, int] = {}
+    return [numbers.setdefault(key, len(numbers)) for key in keys]
+
+
+class _ScientificMultiples:
+    """The automaton: states are a class of remainders (0: of zero) and a count of fraction digits."""
+
+    def __init__(
+        self, rows: list[list[int]], needs: list[int | None], power: int, least: int, greatest: int
+    ) -> None:
+        self.rows, self.needs, self.power, self.least, self.greatest = rows, needs, power, least, greatest
+        self.edges: list[tuple[int, Regular, int]] = []
+        self.states: dict[Hashable, int] = {"start": 0, "end": 1}
+        self.pending: list[tuple[int, int]] = []
+
+    def machine(self) -> Regular:
+        self.add_digits(0, 0, 1, 0)
+        for r, places in self.pending:
+            here = self.states[r, places]
+            need = self.needs[r]
+            if need is not None:
+                self.add_exponents(here, max(places + self.power + need, self.least))
+            if places == 0:
+                point = self.state(("point", r))
+                self.edges.append((here, Lit("."), point))
+                self.add_digits(point, r, 0, 1)
+            elif places < SCIENTIFIC_DIGITS:
+                self.add_digits(here, r, 0, places + 1)
+        if all(target != 1 for _, _, target in self.edges):
+            return NOTHING
+        return Machine(len(self.states), 0, tuple(self.edges), (1,))
+
+    def state(self, key: Hashable) -> int:
+        return self.states.setdefault(key, len(self.states))
+
+    def add_digits(self, source: int, r: int, first: int, places: int) -> None:
+        together: dict[int, list[tuple[int, int]]] = {}
+        for digit in range(first, 10):
+            code = ord("0") + digit
+            together.setdefault(self.rows[r][digit], []).append((code, code))
+        for target, codes in together.items():
+            if (target, places) not in self.states:
+                self.pending.append((target, places))
+            self.edges.append((source, chars(*codes), self.state((target, places))))
+
+    def add_exponents(self, source: int, low: int) -> None:
+        # Negative ones, then those up to the next ten, then the others: the later parts are shared.
+        while low <= self.greatest:
+            known = ("exponent", low) in self.states
+            here = self.state(("exponent", low))
+            self.edges.append((source, EXPONENT_MARK, here))
+            after = 0 if low < 0 else low + 10 - low % 10 if low < 20 else self.greatest + 1
+            if not known:
+                self.edges.append((here, exponents(low, min(after - 1, self.greatest)), 1))
+            low = after
+
+
+def scientific_integers(low: int, high: int | None) -> Regular:
+    """Integers in scientific form, above zero; NOTHING when there are none."""
+    bounds = positive_bounds(Bound(Decimal(low)), None if high is None else Bound(Decimal(high)))
+    return scientific(
+        *bounds,
+        lambda exponent: min(exponent, SCIENTIFIC_DIGITS),
+        lambda least, greatest: scientific_multiples(Decimal(1), least, greatest),
+    )
+
+
+_SCIENTIFIC = scientific_integers(1, None)
+_MORE = cat(
+    repeat(ZEROS, 0, 1), repeat(cat(EXPONENT_MARK, repeat(Lit("+"), 0, 1), repeat(DIGIT, 1, 2)), 0, 1)
+)
+POSITIVE_INTEGER = alt(cat(NONZERO, repeat(DIGIT, 0, MAX_INTEGER_DIGITS - 1), _MORE), _SCIENTIFIC)
+ANY_INTEGER = alt(cat(NATURAL, _MORE), _SCIENTIFIC)
+LARGE_SCIENTIFIC = scientific_integers(int(GREATEST_PLAIN), None)
+"""The integers that printers write in scientific form, up to the greatest double."""
