@@ -15,6 +15,7 @@ One extension module, read in data-flow order:
     lexmask.pxi  what a lexer state alone says about every token (context-independent)
     home.pxi     the same from slices, for states that loop on many characters
     parser.pxi   rules: what each place inside a rule waits for
+    record.pxi   the same for records: members by key, counted, with goals
     stacks.pxi   interned stacks and parser states
     masks.pxi    interned matcher states and their masks (context-dependent tokens)
     shortest.pxi shortest completions and forced bytes
@@ -65,6 +66,7 @@ include "keyset.pxi"
 include "lexmask.pxi"
 include "home.pxi"
 include "parser.pxi"
+include "record.pxi"
 include "stacks.pxi"
 include "masks.pxi"
 include "shortest.pxi"

@@ -16,6 +16,7 @@ cdef enum:
     SPAN_DEAD = 0
     SPAN_MIXED = 1
     SPAN_UNIFORM = 2
+    MANY_TEXTS = 1 << 30
 
 cdef struct CodeEdge:
     int32_t set
@@ -36,6 +37,7 @@ cdef cppclass CodeState:
     vector[uint64_t] items         # NFA state << 32 | count
     vector[CodeState*] next        # by class; NULL = not computed
     LexState* text                 # the lexer state between two characters, or NULL
+    int64_t texts                  # accepted from here (code_texts); -1: not counted
 
 cdef cppclass CodeAutomaton:
     int32_t ascii_class[128]
@@ -52,6 +54,7 @@ cdef cppclass CodeAutomaton:
     vector[CodeState*] states
     KeyIds interned
     CodeState* start
+    vector[int64_t] class_points   # code points by class; empty: not counted
 
 
 cdef CodeState CODE_DEAD_STATE
@@ -204,6 +207,7 @@ cdef CodeState* code_intern(CodeAutomaton* codes, vector[uint64_t]& items) noexc
     state.id = <int32_t>codes.states.size()
     state.tag = NO_TAG
     state.text = NULL
+    state.texts = -1
     for i in range(items.size()):
         tag = codes.accept[<int32_t>(items[i] >> 32)]
         if tag != NO_TAG and (state.tag == NO_TAG or tag < state.tag):
@@ -316,3 +320,67 @@ cdef int32_t code_span(CodeAutomaton* codes, CodeState* state, int32_t low, int3
     if not some:
         return SPAN_DEAD
     return SPAN_UNIFORM if all_same else SPAN_MIXED
+
+
+# --- how many texts are left ----------------------------------------------------------------
+
+cdef void codes_count_points(CodeAutomaton* codes) noexcept nogil:
+    cdef int32_t code, high
+    cdef size_t i
+    codes.class_points.resize(<size_t>codes.classes, 0)
+    for code in range(128):
+        if codes.ascii_class[code] != NO_CLASS:
+            codes.class_points[codes.ascii_class[code]] += 1
+    for i in range(codes.range_low.size()):
+        if codes.range_class[i] != NO_CLASS:
+            high = codes.range_low[i + 1] if i + 1 < codes.range_low.size() else LAST_CODE_POINT + 1
+            codes.class_points[codes.range_class[i]] += high - codes.range_low[i]
+
+
+cdef int64_t code_texts(CodeAutomaton* codes, CodeState* start) noexcept nogil:
+    # How many texts are accepted from a state, at most MANY_TEXTS: a loop means infinitely many, because
+    # every state can be completed.
+    cdef vector[CodeState*] path
+    cdef vector[int32_t] classes
+    cdef vector[int64_t] totals
+    cdef unordered_map[int64_t, char] open_ones
+    cdef CodeState* state
+    cdef CodeState* target
+    cdef int64_t total
+    cdef int32_t cls
+    if start.texts >= 0:
+        return start.texts
+    if codes.class_points.empty():
+        codes_count_points(codes)
+    path.push_back(start)
+    classes.push_back(0)
+    total = start.tag != NO_TAG
+    totals.push_back(total)
+    open_ones[<int64_t>start] = 1
+    while not path.empty():
+        state = path.back()
+        cls = classes.back()
+        total = totals.back()
+        if cls == codes.classes or total >= MANY_TEXTS:
+            state.texts = total if total < MANY_TEXTS else MANY_TEXTS
+            open_ones.erase(<int64_t>state)
+            path.pop_back()
+            classes.pop_back()
+            totals.pop_back()
+            continue
+        target = code_next(codes, state, cls)
+        if target == CODE_DEAD:
+            classes[classes.size() - 1] = cls + 1
+        elif target.texts >= 0:
+            classes[classes.size() - 1] = cls + 1
+            total += codes.class_points[cls] * target.texts
+            totals[totals.size() - 1] = total if total < MANY_TEXTS else MANY_TEXTS
+        elif open_ones.count(<int64_t>target):
+            totals[totals.size() - 1] = MANY_TEXTS
+        else:
+            path.push_back(target)
+            classes.push_back(0)
+            total = target.tag != NO_TAG
+            totals.push_back(total)
+            open_ones[<int64_t>target] = 1
+    return start.texts

@@ -69,23 +69,44 @@ cdef class CompiledCore:
         if self.start == NO_STATE:
             raise UnsatisfiableError("the grammar matches nothing")
 
-    def add_record(self, int32_t keys, list values, list key_bytes, list required, int32_t other_value,
-                   int32_t open_, int32_t close_empty, int32_t colon, int32_t comma, int32_t close):
+    def add_record(self, list keys, list values, list absent, list key_bytes, list required, int32_t least,
+                   int32_t most, uint32_t goals, bint ordered, bint unique, bint bare,
+                   int32_t open_, int32_t close_empty, int32_t colon,
+                   int32_t comma, int32_t close):
         cdef RecordDef record
-        cdef int32_t i, next_required = <int32_t>len(values)
+        cdef RecordValue value
+        cdef vector[RecordValue] values_of
+        cdef int32_t i, next_required, total = 0
         record.keys = keys
-        record.count = <int32_t>len(values)
-        for i in values:
-            record.values.push_back(i)
-        for i in key_bytes:
-            record.key_bytes.push_back(i)
+        record.count = <int32_t>len(key_bytes)
+        for ways in values:
+            values_of.clear()
+            for value.rule, value.goals in ways:
+                values_of.push_back(value)
+            record.values.push_back(values_of)
+        record.absent = absent
+        record.key_bytes = key_bytes
         record.next_required.resize(record.count + 1)
+        record.required_from.resize(record.count + 1)
+        next_required = record.count
         for i in range(record.count, -1, -1):
             if i < record.count and required[i]:
                 next_required = i
+                total += 1
             record.next_required[i] = next_required
-        record.other_value = other_value
-        record.other_key_bytes = -1
+            record.required_from[i] = total
+        record.least = least
+        record.most = most
+        record.goals = goals
+        record.simple = least == 0 and most < 0 and goals == 0
+        record.ordered = ordered
+        record.bare = bare
+        record.used = NULL
+        if unique and len(values) > len(key_bytes):
+            record.used = new UsedKeys()
+            record.used.sets.resize(1)
+            for i in keys:
+                self.core.program.automata[i].used = record.used
         record.open = open_
         record.close_empty = close_empty
         record.colon = colon

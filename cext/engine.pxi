@@ -43,6 +43,8 @@ cdef class TokenIndex:
         self.index = new Index()
         with nogil:
             index_build(self.index, &self.trie, (self.starts.size() + 30) // 32)
+        self.index.token_data = self.data.data()
+        self.index.token_starts = self.starts.data()
         return 0
 
     cdef int build_trie(self, list tokens) except -1:
@@ -201,6 +203,7 @@ cdef class Engine:
         handle.automaton.uid = self.next_uid
         handle.automaton.index = self.owner.index
         handle.automaton.base = NULL
+        handle.automaton.used = NULL
         handle.automaton.codes = NULL
         handle.automaton.counted = NULL
         handle.automaton.start = LEX_DEAD
@@ -254,8 +257,10 @@ cdef class Engine:
         self.remember(key, handle)
         return handle
 
-    def add_keyset(self, list names, list tags, int32_t other_tag, AutomatonHandle base):
-        """A set of quoted keys: canonical spellings (bytes, without quotes) and their tags."""
+    def add_keyset(self, list names, list tags, int32_t other_tag, AutomatonHandle base, int32_t kinds=1):
+        """A set of quoted keys: canonical spellings (bytes, without quotes) and their tags.
+
+        Other keys are those of ``base``; to its ``kinds`` tags ``other_tag`` is added."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_KEYSET)
         cdef Automaton* a = handle.automaton
         cdef string name
@@ -264,12 +269,13 @@ cdef class Engine:
             a.names.push_back(name)
             a.tags.push_back(tag)
         a.other_tag = other_tag
+        a.kinds = kinds
         if base is not None:
             a.base = base.automaton
             handle.base = base
         with nogil:
             self.owner.index.lock.lock()
-            a.start = key_start(a, 0, <int32_t>0x7FFFFFFF, a.base != NULL)
+            a.start = key_start(a, 0, <int32_t>0x7FFFFFFF, a.base != NULL, NULL, 0, False)
             self.owner.index.lock.unlock()
         return handle
 

@@ -5,11 +5,14 @@
 # spells, so that "\u0061" is the key a.  With other keys allowed, every name is still tracked:
 # a name whose tag is not allowed must not pass as another key.
 
-cdef cbool key_any_allowed(const Automaton* keys, int32_t first, int32_t last,
-                           int32_t low, int32_t high) noexcept nogil:
+cdef inline cbool key_allows(const Automaton* keys, const KeyPosition* at, int32_t tag) noexcept nogil:
+    return at.low <= tag <= at.high and (at.filter == 0 or keys.filters[at.filter][tag] != 0)
+
+
+cdef cbool key_any_allowed(const Automaton* keys, const KeyPosition* at) noexcept nogil:
     cdef int32_t i
-    for i in range(first, last):
-        if low <= keys.tags[i] <= high:
+    for i in range(at.first, at.last):
+        if key_allows(keys, at, keys.tags[i]):
             return True
     return False
 
@@ -18,18 +21,74 @@ cdef cbool key_needs_escape(const Automaton* keys, const KeyPosition* at) noexce
     # Whether an allowed name goes on with a character that has to be escaped.
     cdef int32_t i
     for i in range(at.first, at.last):
-        if (at.low <= keys.tags[i] <= at.high and keys.names[i].size() > <size_t>at.depth
+        if (key_allows(keys, at, keys.tags[i]) and keys.names[i].size() > <size_t>at.depth
                 and <uint8_t>keys.names[i][at.depth] == BACKSLASH):
             return True
     return False
 
 
+# --- keys that must not come again
+
+cdef int32_t used_key(UsedKeys* used, const string& spelled) noexcept nogil:
+    # The number of a key in its canonical spelling.
+    cdef int32_t id = used.key_ids.find(spelled)
+    if id < 0:
+        id = <int32_t>used.keys.size()
+        used.keys.push_back(spelled)
+        used.key_ids.insert(spelled, id)
+    return id
+
+
+cdef int32_t used_with(UsedKeys* used, int32_t before, int32_t key) noexcept nogil:
+    # The set with one more key.
+    cdef vector[int32_t] members
+    cdef string name
+    cdef int32_t id
+    cdef size_t i = 0
+    members = used.sets[before]
+    while i < members.size() and used.keys[members[i]].compare(used.keys[key]) < 0:
+        i += 1
+    if i < members.size() and members[i] == key:
+        return before
+    members.insert(members.begin() + i, key)
+    name.assign(<const char*>members.data(), members.size() * sizeof(int32_t))
+    id = used.set_ids.find(name)
+    if id < 0:
+        id = <int32_t>used.sets.size()
+        used.sets.push_back(members)
+        used.set_ids.insert(name, id)
+    return id
+
+
+cdef inline const string* used_name(const Automaton* keys, const KeyPosition* at, int32_t position) noexcept nogil:
+    return &keys.used.keys[keys.used.sets[at.used][position]]
+
+
+cdef void key_narrow_used(const Automaton* keys, KeyPosition* at, uint8_t byte) noexcept nogil:
+    # See key_narrow; sets are small.
+    cdef const string* name
+    cdef size_t depth = <size_t>at.depth
+    while at.used_first < at.used_last:
+        name = used_name(keys, at, at.used_first)
+        if name.size() > depth and <uint8_t>name[0][depth] == byte:
+            break
+        at.used_first += 1
+    while at.used_first < at.used_last:
+        name = used_name(keys, at, at.used_last - 1)
+        if name.size() > depth and <uint8_t>name[0][depth] == byte:
+            break
+        at.used_last -= 1
+
+
 cdef cbool key_inside_character(const Automaton* keys, const KeyPosition* at) noexcept nogil:
     # Whether a UTF-8 sequence is under way; the longest of the agreeing names tells for all.
     cdef const string* name
-    if at.first == at.last:
+    if at.first < at.last:
+        name = &keys.names[at.last - 1]
+    elif at.used_first < at.used_last:
+        name = used_name(keys, at, at.used_last - 1)
+    else:
         return False
-    name = &keys.names[at.last - 1]
     return name.size() > <size_t>at.depth and (<uint8_t>name[0][at.depth] & 0xC0) == 0x80
 
 
@@ -37,6 +96,8 @@ cdef void key_narrow(const Automaton* keys, KeyPosition* at, uint8_t byte) noexc
     # Among names [first, last) that agree up to depth: those with `byte` next.
     cdef int32_t low = at.first, high = at.last, middle
     cdef size_t depth = <size_t>at.depth
+    if at.used_first < at.used_last:
+        key_narrow_used(keys, at, byte)
     # A name that ends here sorts first.
     while low < high:
         middle = (low + high) // 2
@@ -60,6 +121,7 @@ cdef const uint64_t* key_ahead(LexState* state) noexcept nogil:
     # Of a state in the body, outside an escape: the bytes behind which a name is still followed.
     cdef const Automaton* keys = state.automaton
     cdef KeyPosition at
+    cdef const string* name
     cdef int32_t i = state.key.first
     cdef uint8_t byte
     if not state.has_ahead:
@@ -77,6 +139,9 @@ cdef const uint64_t* key_ahead(LexState* state) noexcept nogil:
             at.first = i
             key_narrow(keys, &at, byte)
             i = at.last
+        for i in range(state.key.used_first, state.key.used_last):
+            name = used_name(keys, &state.key, i)
+            bits_set(state.ahead, <uint8_t>name[0][state.key.depth] if name.size() > <size_t>state.key.depth else QUOTE)
         state.has_ahead = True
     return state.ahead
 
@@ -210,8 +275,14 @@ cdef string key_escape_rest(int32_t c, int32_t escape) noexcept nogil:
 cdef cbool key_escape_alive(const Automaton* keys, const KeyPosition* at) noexcept nogil:
     # Whether some allowed name can still be spelled (other: any name, allowed or not).
     cdef int32_t i
+    cdef const string* name
+    for i in range(at.used_first, at.used_last):
+        name = used_name(keys, at, i)
+        if name.size() > <size_t>at.depth:
+            if key_escape_fits(key_code_point(name[0], at.depth), at.escape, at.value):
+                return True
     for i in range(at.first, at.last):
-        if at.other == 0 and not at.low <= keys.tags[i] <= at.high:
+        if at.other == 0 and not key_allows(keys, at, keys.tags[i]):
             continue
         if keys.names[i].size() > <size_t>at.depth:
             if key_escape_fits(key_code_point(keys.names[i], at.depth), at.escape, at.value):
@@ -289,18 +360,80 @@ cdef LexState* key_intern(Automaton* keys, KeyPosition* at, LexState* base) noex
     return state
 
 
-cdef LexState* key_start(Automaton* keys, int32_t low, int32_t high, cbool other) noexcept nogil:
-    # The start for tags low..high (and other keys); LEX_DEAD when nothing is allowed.
+cdef int32_t key_filter(Automaton* keys, const vector[char]* allowed, int32_t low, int32_t high) noexcept nogil:
+    cdef vector[char] filter
+    cdef string name
+    cdef cbool all_of_them = True
+    cdef int32_t tag, id
+    if allowed == NULL:
+        return 0
+    filter.resize(allowed.size(), 0)
+    for tag in range(<int32_t>allowed.size()):
+        if low <= tag <= high:
+            filter[tag] = allowed[0][tag]
+            all_of_them = all_of_them and filter[tag] != 0
+    if all_of_them:
+        return 0
+    name.assign(filter.data(), filter.size())
+    id = keys.filter_ids.find(name)
+    if id < 0:
+        if keys.filters.empty():
+            keys.filters.resize(1)
+        id = <int32_t>keys.filters.size()
+        keys.filters.push_back(filter)
+        keys.filter_ids.insert(name, id)
+    return id
+
+
+cdef LexState* key_start(Automaton* keys, int32_t low, int32_t high, cbool other,
+                         const vector[char]* allowed, int32_t used, cbool pending) noexcept nogil:
+    # The start for tags low..high (of these, those `allowed`, if given) and other keys but those in the
+    # set `used`; LEX_DEAD when nothing is allowed.
     cdef KeyPosition at
+    cdef LexState* state
     memset(&at, 0, sizeof(at))
     at.where = KEY_START
     at.last = <int32_t>keys.names.size()
     at.low = low
     at.high = high
-    at.other = other
-    if not other and not key_any_allowed(keys, at.first, at.last, low, high):
+    at.other = other and keys.base.start != LEX_DEAD
+    at.filter = key_filter(keys, allowed, low, high)
+    if at.other == 0 and not key_any_allowed(keys, &at):
         return LEX_DEAD
-    return key_intern(keys, &at, keys.base.start if other else NULL)
+    if at.other:
+        at.pending = pending
+        at.used = used
+        at.used_last = <int32_t>keys.used.sets[used].size() if used > 0 else 0
+    return key_checked(keys, &at, keys.base.start if at.other else NULL)
+
+
+cdef cbool key_completable(LexState* state) noexcept nogil:
+    # Whether some key is left from here, though some other keys are used.
+    cdef int32_t byte
+    if state.key.other == 0 or state.key.used_first == state.key.used_last:
+        return True
+    if code_texts(state.base.automaton.codes, state.base.code) >= MANY_TEXTS:
+        return True
+    if state.alive == 0:
+        state.alive = 2
+        if key_any_allowed(state.automaton, &state.key):
+            state.alive = 1
+        elif state.base.form == FORM_TEXT or state.base.form == FORM_OUTSIDE:
+            if (code_texts(state.base.automaton.codes, state.base.code)
+                    > state.key.used_last - state.key.used_first):
+                state.alive = 1
+        else:
+            for byte in range(256):
+                if key_next(state, <uint8_t>byte) != LEX_DEAD:
+                    state.alive = 1
+                    break
+    return state.alive == 1
+
+
+cdef LexState* key_checked(Automaton* keys, KeyPosition* at, LexState* base) noexcept nogil:
+    # The state at a position, or LEX_DEAD when nothing is left.
+    cdef LexState* state = key_intern(keys, at, base)
+    return state if key_completable(state) else LEX_DEAD
 
 
 cdef LexState* key_on_other(Automaton* keys, KeyPosition* at, LexState* base) noexcept nogil:
@@ -310,18 +443,21 @@ cdef LexState* key_on_other(Automaton* keys, KeyPosition* at, LexState* base) no
     memset(&lost, 0, sizeof(lost))
     lost.where = KEY_OTHER
     lost.other = 1
+    lost.pending = at.pending
     cdef LexState* state = key_intern(keys, &lost, base)
     if base.tag != NO_TAG:
-        state.tag = keys.other_tag
+        state.tag = keys.other_tag + base.tag
     return state
 
 
 cdef LexState* key_close(Automaton* keys, KeyPosition* at, LexState* base) noexcept nogil:
     cdef LexState* state
     cdef int32_t tag
+    if at.used_first < at.used_last and used_name(keys, at, at.used_first).size() == <size_t>at.depth:
+        return LEX_DEAD
     if at.first < at.last and keys.names[at.first].size() == <size_t>at.depth:
         tag = keys.tags[at.first]
-        if not at.low <= tag <= at.high:
+        if not key_allows(keys, at, tag):
             return LEX_DEAD
         memset(at, 0, sizeof(KeyPosition))
         at.where = KEY_CLOSED
@@ -341,14 +477,17 @@ cdef LexState* key_next(LexState* state, uint8_t byte) noexcept nogil:
     if state.base != NULL:
         base = lex_next(state.base, byte)
         if base == LEX_DEAD:
-            return LEX_DEAD
+            # Only names are left.
+            base = NULL
+            at.other = 0
+            at.used = at.used_first = at.used_last = at.pending = 0
     if at.where == KEY_OTHER:
         return key_on_other(keys, &at, base)
     if at.where == KEY_START:
         if byte != QUOTE:
             return LEX_DEAD
         at.where = KEY_BODY
-        return key_intern(keys, &at, base)
+        return key_checked(keys, &at, base)
     if at.escape == 0:
         if byte == QUOTE:
             return key_close(keys, &at, base)
@@ -362,10 +501,42 @@ cdef LexState* key_next(LexState* state, uint8_t byte) noexcept nogil:
         return LEX_DEAD
     if at.escape != 0:
         if key_escape_alive(keys, &at):
-            return key_intern(keys, &at, base)
+            return key_checked(keys, &at, base)
     elif at.other == 1:
-        if at.first < at.last:
-            return key_intern(keys, &at, base)
-    elif key_any_allowed(keys, at.first, at.last, at.low, at.high):
+        if at.first < at.last or at.used_first < at.used_last:
+            return key_checked(keys, &at, base)
+    elif key_any_allowed(keys, &at):
         return key_intern(keys, &at, base)
     return key_on_other(keys, &at, base)
+
+
+cdef string key_text(const string& quoted) noexcept nogil:
+    # The canonical spelling of a whole quoted key.
+    cdef string out
+    cdef size_t i = 1
+    cdef int32_t c
+    while i + 1 < quoted.size():
+        if <uint8_t>quoted[i] != BACKSLASH:
+            out.push_back(quoted[i])
+            i += 1
+            continue
+        if <uint8_t>quoted[i + 1] != 117:
+            out.append(key_spelling(short_escape(<uint8_t>quoted[i + 1])))
+            i += 2
+            continue
+        c = key_unit(quoted, i + 2)
+        i += 6
+        if 0xD800 <= c <= 0xDBFF:
+            c = 0x10000 + ((c - 0xD800) << 10) + (key_unit(quoted, i + 2) - 0xDC00)
+            i += 6
+        out.append(key_spelling(c))
+    return out
+
+
+cdef int32_t key_unit(const string& text, size_t at) noexcept nogil:
+    # Four hexadecimal digits.
+    cdef int32_t value = 0
+    cdef size_t i
+    for i in range(at, at + 4):
+        value = value * 16 + hex_digit(<uint8_t>text[i])
+    return value

@@ -25,6 +25,18 @@ cdef struct KeyPosition:
     int32_t low        # tags in low..high are allowed
     int32_t high
     int32_t other      # 1: other keys are allowed
+    int32_t used       # of other keys, those that must not come again: a set of `UsedKeys`; 0: none
+    int32_t used_first # those that agree so far, by position in the set
+    int32_t used_last
+    int32_t pending    # 1: another key came before, but it is not known which (mask_walk)
+    int32_t filter     # which tags of low..high, an index into the automaton's `filters`; 0: all
+
+cdef cppclass UsedKeys:
+    # Sets of other keys that a record has had, by number; the set 0 is empty.
+    vector[string] keys            # canonical spellings
+    KeyIds key_ids
+    vector[vector[int32_t]] sets   # of keys, sorted by spelling
+    KeyIds set_ids
 
 cdef struct KeyStep:
     LexState* target
@@ -44,6 +56,7 @@ cdef cppclass LexState:
     KeyPosition key
     LexState* base                 # state of the automaton for other keys, or NULL
     vector[KeyStep] steps          # some that lead on
+    char alive                     # with other keys that are used: 0 not known, 1 it can be completed, 2 not
     cbool has_ahead
     uint64_t ahead[4]              # bytes that continue or end a name, or begin an escape (key_ahead)
     # both
@@ -70,8 +83,12 @@ cdef cppclass Automaton:
     KeyIds interned
     vector[string] names           # canonical spelling inside the quotes, sorted
     vector[int32_t] tags           # tag of each sorted name; NO_TAG: may not occur
-    int32_t other_tag
+    int32_t other_tag              # plus the tag of `base`: those of other keys
+    int32_t kinds                  # how many tags `base` has
+    vector[vector[char]] filters   # by tag; the first one is not used
+    KeyIds filter_ids
     Automaton* base
+    UsedKeys* used                 # owned by the record; NULL: other keys may repeat
 
 
 cdef LexState LEX_DEAD_STATE
@@ -114,6 +131,7 @@ cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
     state.base = NULL
     state.has_first = False
     state.has_ahead = False
+    state.alive = 0
     state.mask = NULL
     automaton.states.push_back(state)
     # Limits are checked by the caller once it is done: half-computed results are never kept.

@@ -30,7 +30,7 @@ cdef cppclass LexMask:
     Index* index
     LexMask* base                         # base automaton's mask, or NULL
     Bits* bits                            # inside tokens, when there are many, or NULL
-    vector[int32_t] inside                # and these
+    vector[int32_t] inside                # and these; of a mask with a base, what that does not have
     vector[Crossing] crossing             # sorted by (tag, byte)
     vector[Override] overrides
     unordered_map[int64_t, Trie*] merged  # (tag << 8 | byte) -> residual trie
@@ -152,7 +152,7 @@ cdef void lexmask_walk_names(LexMask* mask, LexState* start) noexcept nogil:
     cdef const Trie* trie = mask.index.trie
     cdef vector[LexState*] path
     cdef uint32_t node = 1, last = trie.nodes[0].end
-    cdef int32_t depth
+    cdef int32_t depth, t
     cdef LexState* parent
     cdef LexState* state
     cdef Override override
@@ -166,6 +166,10 @@ cdef void lexmask_walk_names(LexMask* mask, LexState* start) noexcept nogil:
             continue
         state = lex_next(parent, trie.nodes[node].byte)
         if state != LEX_DEAD and state.key.where in (KEY_START, KEY_BODY):
+            if state.base == NULL:
+                # No other key begins like this.
+                for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
+                    mask.inside.push_back(trie.tokens[t])
             path.push_back(state)
             node += 1
             continue
@@ -173,8 +177,8 @@ cdef void lexmask_walk_names(LexMask* mask, LexState* start) noexcept nogil:
         if state != LEX_DEAD and state.key.where == KEY_CLOSED:
             override.tag = state.tag
             mask.overrides.push_back(override)
-        elif state == LEX_DEAD and trie.nodes[node].byte == QUOTE and parent.key.where == KEY_BODY \
-                and parent.key.escape == 0 and lex_next(parent.base, QUOTE) != LEX_DEAD:
+        elif (state == LEX_DEAD and parent.base != NULL
+                and lex_next(parent.base, trie.nodes[node].byte) != LEX_DEAD):
             override.tag = NO_TAG
             mask.overrides.push_back(override)
         node = trie.nodes[node].end

@@ -14,6 +14,7 @@ cdef enum:
 cdef struct Thread:
     LexState* lex
     int32_t parser
+    int32_t text           # what has been read of a key that must not come again (core_append); else 0
 
 cdef cppclass Mask:
     Bits* bits                     # start from these, when not NULL
@@ -38,6 +39,9 @@ cdef cppclass Core:
     vector[MatcherState*] states
     KeyIds state_ids
     int64_t edges                  # of tokens, from all states
+    vector[int32_t] text_before    # by text: all but its last byte
+    vector[uint8_t] text_byte
+    unordered_map[int64_t, int32_t] text_ids
     vector[vector[Thread]] stack   # scratch of walks, by depth
     int64_t max_states             # limits of one operation
     int64_t max_lexer_states
@@ -104,25 +108,72 @@ cdef Outcome core_leave(Core* core) noexcept nogil:
     return outcome
 
 
+# --- texts of keys --------------------------------------------------------------------------
+
+cdef int32_t core_append(Core* core, int32_t text, uint8_t byte) noexcept nogil:
+    # The number of a text and one more byte; the empty text is 0.
+    cdef int64_t key = (<int64_t>text << 8) | byte
+    cdef int32_t id
+    found = core.text_ids.find(key)
+    if found != core.text_ids.end():
+        return dereference(found).second
+    if core.text_before.empty():
+        core.text_before.push_back(0)
+        core.text_byte.push_back(0)
+    id = <int32_t>core.text_before.size()
+    core.text_before.push_back(text)
+    core.text_byte.push_back(byte)
+    core.text_ids[key] = id
+    return id
+
+
+cdef string core_text(const Core* core, int32_t text) noexcept nogil:
+    cdef string out
+    cdef size_t i
+    cdef char c
+    while text > 0:
+        out.push_back(<char>core.text_byte[text])
+        text = core.text_before[text]
+    for i in range(out.size() // 2):
+        c = out[i]
+        out[i] = out[out.size() - 1 - i]
+        out[out.size() - 1 - i] = c
+    return out
+
+
+cdef inline cbool lex_keeps_text(const LexState* lex) noexcept nogil:
+    return lex.automaton.kind == KIND_KEYSET and lex.automaton.used != NULL and lex.key.other == 1
+
+
+cdef int32_t thread_goto(Core* core, LexState* lex, int32_t parser, int32_t text) noexcept nogil:
+    # The parser state behind a lexeme that `lex` accepts.
+    cdef int32_t key = NO_KEY
+    if lex_keeps_text(lex):
+        key = used_key(lex.automaton.used, key_text(core_text(core, text)))
+    return state_goto(core.program, parser, lex.automaton, lex.tag, key)
+
+
 # --- states ---------------------------------------------------------------------------------
 
 cdef cbool thread_before(const Thread& a, const Thread& b) noexcept nogil:
-    return <uint64_t>a.lex < <uint64_t>b.lex or (a.lex == b.lex and a.parser < b.parser)
+    if a.lex != b.lex:
+        return <uint64_t>a.lex < <uint64_t>b.lex
+    return a.parser < b.parser or (a.parser == b.parser and a.text < b.text)
 
 
-cdef inline int32_t thread_follow(Core* core, LexState* lex, int32_t parser, int32_t joined,
-                                  vector[Thread]& out) noexcept nogil:
+cdef inline int32_t thread_follow(Core* core, LexState* lex, int32_t parser, int32_t text, uint8_t byte,
+                                  int32_t joined, vector[Thread]& out) noexcept nogil:
     # Add a thread that has just read a byte; join what it completes.
     cdef Thread thread
     if lex == LEX_DEAD:
         return joined
+    thread.text = core_append(core, text, byte) if lex_keeps_text(lex) else 0
     if lex.tag == NO_TAG or lex_goes_on(lex):
         thread.lex = lex
         thread.parser = parser
         out.push_back(thread)
     if lex.tag != NO_TAG:
-        return state_union(core.program, joined,
-                           state_goto(core.program, parser, lex.automaton, lex.tag))
+        return state_union(core.program, joined, thread_goto(core, lex, parser, thread.text))
     return joined
 
 
@@ -137,15 +188,17 @@ cdef void threads_step(Core* core, const vector[Thread]& threads, uint8_t byte,
     for i in range(threads.size()):
         parser = threads[i].parser
         if threads[i].lex != NULL:
-            joined = thread_follow(core, lex_next(threads[i].lex, byte), parser, joined, out)
+            joined = thread_follow(core, lex_next(threads[i].lex, byte), parser, threads[i].text, byte,
+                                   joined, out)
             continue
         state = core.program.states[parser]
         if bits_has(state.first, byte):
             for j in range(state.starts.size()):
-                joined = thread_follow(core, lex_next(state.starts[j], byte), parser, joined, out)
+                joined = thread_follow(core, lex_next(state.starts[j], byte), parser, 0, byte, joined, out)
     if joined != NO_STATE:
         thread.lex = NULL
         thread.parser = joined
+        thread.text = 0
         out.push_back(thread)
 
 
@@ -158,13 +211,15 @@ cdef int32_t matcher_intern(Core* core, vector[Thread]& threads) noexcept nogil:
         return NO_STATE
     sort(threads.begin(), threads.end(), &thread_before)
     for i in range(threads.size()):
-        if j == 0 or threads[i].lex != threads[j - 1].lex or threads[i].parser != threads[j - 1].parser:
+        if (j == 0 or threads[i].lex != threads[j - 1].lex or threads[i].parser != threads[j - 1].parser
+                or threads[i].text != threads[j - 1].text):
             threads[j] = threads[i]
             j += 1
     threads.resize(j)
     for i in range(threads.size()):
         key.append(<const char*>&threads[i].lex, sizeof(LexState*))
         key.append(<const char*>&threads[i].parser, sizeof(int32_t))
+        key.append(<const char*>&threads[i].text, sizeof(int32_t))
     known = core.state_ids.find(key)
     if known >= 0:
         return known
@@ -183,6 +238,7 @@ cdef int32_t matcher_start(Core* core) noexcept nogil:
     cdef vector[Thread] threads
     cdef Thread thread
     thread.lex = NULL
+    thread.text = 0
     thread.parser = state_start(core.program)
     if thread.parser == NO_STATE:
         return NO_STATE
@@ -238,9 +294,41 @@ cdef int64_t matcher_read(Core* core, int32_t id, const uint8_t* data, int64_t l
 
 # --- masks ----------------------------------------------------------------------------------
 
-cdef void mask_walk(Core* core, const ResidualView& view, int32_t parser,
+cdef cbool threads_pending(const vector[Thread]& threads) noexcept nogil:
+    # Whether some thread is in a key that may have come before, in this very token.
+    cdef size_t i
+    for i in range(threads.size()):
+        if (threads[i].lex != NULL and threads[i].lex.automaton.kind == KIND_KEYSET
+                and threads[i].lex.key.pending):
+            return True
+    return False
+
+
+cdef void mask_check(Core* core, const vector[Thread]& threads, const ResidualView& view, uint32_t node,
+                     vector[int32_t]& added) noexcept nogil:
+    # Add the tokens at a node and below that the whole state allows, each on its own.
+    cdef const Trie* trie = view.trie
+    cdef vector[Thread] before, after
+    cdef const uint8_t* data
+    cdef int32_t t, token
+    cdef int64_t i, length
+    for t in range(trie.nodes[node].token, trie.nodes[trie.nodes[node].end].token):
+        token = trie.tokens[t]
+        data = core.index.token_data + core.index.token_starts[token]
+        length = core.index.token_starts[token + 1] - core.index.token_starts[token]
+        before = threads
+        for i in range(length):
+            threads_step(core, before, data[i], after)
+            before.swap(after)
+            if before.empty():
+                break
+        if not before.empty():
+            added.push_back(token)
+
+
+cdef void mask_walk(Core* core, const vector[Thread]& threads, const ResidualView& view, int32_t parser,
                     vector[int32_t]& added) noexcept nogil:
-    # Add the tokens of the residuals that `parser` accepts.
+    # Add the tokens of the residuals that `parser` accepts; `threads` are those of the whole state.
     cdef const Trie* trie = view.trie
     cdef uint32_t node = view.first
     cdef size_t depth
@@ -248,6 +336,7 @@ cdef void mask_walk(Core* core, const ResidualView& view, int32_t parser,
     cdef Thread thread
     thread.lex = NULL
     thread.parser = parser
+    thread.text = 0
     core.stack[0].clear()
     core.stack[0].push_back(thread)
     while node < view.last:
@@ -258,16 +347,22 @@ cdef void mask_walk(Core* core, const ResidualView& view, int32_t parser,
         if core.stack[depth].empty():
             node = trie.nodes[node].end
             continue
+        if threads_pending(core.stack[depth]):
+            mask_check(core, threads, view, node, added)
+            node = trie.nodes[node].end
+            continue
         for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
             added.push_back(trie.tokens[t])
         node += 1
 
 
-cdef void mask_add_crossing(Core* core, LexMask* mask, LexState* lex, int32_t parser,
-                            vector[int32_t]& added) noexcept nogil:
+cdef void mask_add_crossing(Core* core, const vector[Thread]& threads, LexMask* mask, LexState* lex,
+                            int32_t parser, vector[int32_t]& added) noexcept nogil:
     # `mask` is lex's own or that of its base automaton.
     cdef size_t i = 0, j, count = mask.crossing.size()
     cdef int32_t after = NO_STATE, tag, known = NO_TAG
+    # Many keys end in this group: which one it was matters only if the token goes on to the next one.
+    cdef int32_t key = ANY_KEY if lex_keeps_text(lex) else NO_KEY
     while i < count:
         j = i + 1
         while (j < count and mask.crossing[j].tag == mask.crossing[i].tag
@@ -275,15 +370,15 @@ cdef void mask_add_crossing(Core* core, LexMask* mask, LexState* lex, int32_t pa
             j += 1
         if mask.crossing[i].tag != known:
             known = mask.crossing[i].tag
-            tag = known if lex.base == NULL else lex.automaton.other_tag
-            after = state_goto(core.program, parser, lex.automaton, tag)
+            tag = known if lex.base == NULL else lex.automaton.other_tag + known
+            after = state_goto(core.program, parser, lex.automaton, tag, key)
         if after != NO_STATE and bits_has(core.program.states[after].first, mask.crossing[i].byte):
-            mask_walk(core, lexmask_residual(mask, i, j), after, added)
+            mask_walk(core, threads, lexmask_residual(mask, i, j), after, added)
         i = j
 
 
-cdef void mask_add_overrides(Core* core, Mask* mask, LexMask* names, LexState* lex,
-                             int32_t parser) noexcept nogil:
+cdef void mask_add_overrides(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* names,
+                             LexState* lex, int32_t parser) noexcept nogil:
     # Tokens that complete a name are decided by what follows that member.
     cdef ResidualView view
     cdef Override override
@@ -298,11 +393,11 @@ cdef void mask_add_overrides(Core* core, Mask* mask, LexMask* names, LexState* l
             mask.removed.push_back(trie.tokens[t])
         if override.tag == NO_TAG:
             continue
-        after = state_goto(core.program, parser, lex.automaton, override.tag)
+        after = state_goto(core.program, parser, lex.automaton, override.tag, NO_KEY)
         if after != NO_STATE:
             for t in range(trie.nodes[override.node].token, trie.nodes[view.first].token):
                 mask.added.push_back(trie.tokens[t])
-            mask_walk(core, view, after, mask.added)
+            mask_walk(core, threads, view, after, mask.added)
 
 
 cdef void mask_free(Core* core, Mask* mask) noexcept nogil:
@@ -351,42 +446,50 @@ cdef void mask_join_bits(Core* core, Mask* mask, Bits* bits) noexcept nogil:
         mask.bits.words[i] |= bits.words[i]
 
 
-cdef void mask_add_thread(Core* core, Mask* mask, LexState* lex, int32_t parser) noexcept nogil:
+cdef void mask_add_thread(Core* core, const vector[Thread]& threads, Mask* mask, LexState* lex,
+                          int32_t parser) noexcept nogil:
     # Add what one thread allows; its lexer state lists no overrides.
     cdef LexMask* own = lexmask_get(lex, core.index)
     cdef LexMask* base
     if own == NULL:
         return
     base = own if own.base == NULL else own.base
+    mask_join_bits(core, mask, own.bits)
     mask_join_bits(core, mask, base.bits)
-    mask.added.insert(mask.added.end(), base.inside.begin(), base.inside.end())
-    mask_add_crossing(core, base, lex, parser, mask.added)
+    mask.added.insert(mask.added.end(), own.inside.begin(), own.inside.end())
+    if base != own:
+        mask.added.insert(mask.added.end(), base.inside.begin(), base.inside.end())
+    mask_add_crossing(core, threads, base, lex, parser, mask.added)
 
 
-cdef void mask_set_overridden(Core* core, Mask* mask, LexState* lex, int32_t parser) noexcept nogil:
+cdef void mask_set_overridden(Core* core, const vector[Thread]& threads, Mask* mask, LexState* lex,
+                              int32_t parser) noexcept nogil:
     # What one thread with overrides allows, into an empty mask: the base's tokens but those that
     # complete a name, then these as their member decides.
     cdef LexMask* own = lexmask_get(lex, core.index)
     mask.base = own.base.inside
+    mask.base.insert(mask.base.end(), own.inside.begin(), own.inside.end())
+    mask_join_bits(core, mask, own.bits)
     mask_join_bits(core, mask, own.base.bits)
-    mask_add_crossing(core, own.base, lex, parser, mask.base)
-    mask_add_overrides(core, mask, own, lex, parser)
+    mask_add_crossing(core, threads, own.base, lex, parser, mask.base)
+    mask_add_overrides(core, threads, mask, own, lex, parser)
 
 
-cdef void mask_join_thread(Core* core, Mask* mask, LexState* lex, int32_t parser, cbool alone) noexcept nogil:
+cdef void mask_join_thread(Core* core, const vector[Thread]& threads, Mask* mask, LexState* lex,
+                           int32_t parser, cbool alone) noexcept nogil:
     # One thread among others: removals must not touch what the others allow.
     cdef LexMask* own = lexmask_get(lex, core.index)
     cdef Mask part
     if own == NULL:
         return
     if own.overrides.empty():
-        mask_add_thread(core, mask, lex, parser)
+        mask_add_thread(core, threads, mask, lex, parser)
     elif alone:
-        mask_set_overridden(core, mask, lex, parser)
+        mask_set_overridden(core, threads, mask, lex, parser)
     else:
         part.bits = NULL
         part.own = False
-        mask_set_overridden(core, &part, lex, parser)
+        mask_set_overridden(core, threads, &part, lex, parser)
         mask_flatten(core, &part)
         mask_join_bits(core, mask, part.bits)
         bits_release(core.index, part.bits)
@@ -407,12 +510,12 @@ cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
     mask.own = False
     for i in range(state.threads.size()):
         if state.threads[i].lex != NULL:
-            mask_join_thread(core, mask, state.threads[i].lex, state.threads[i].parser,
+            mask_join_thread(core, state.threads, mask, state.threads[i].lex, state.threads[i].parser,
                              state.threads.size() == 1)
         else:
             parser = core.program.states[state.threads[i].parser]
             for j in range(parser.starts.size()):
-                mask_join_thread(core, mask, parser.starts[j], state.threads[i].parser,
+                mask_join_thread(core, state.threads, mask, parser.starts[j], state.threads[i].parser,
                                  state.threads.size() == 1 and parser.starts.size() == 1)
     if state.accepting:
         for t in core.eos:

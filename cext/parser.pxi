@@ -18,6 +18,8 @@ cdef enum:
     RECORD_DONE = 6
     ACCEPT = -1            # return address of the start rule: the text is complete
     NO_STATE = -1
+    NO_KEY = -1            # the lexeme is no other key, or keys may repeat
+    ANY_KEY = -2           # it is, but not known
 
 cdef struct Call:
     int32_t rule
@@ -46,14 +48,40 @@ cdef struct RepeatedDef:
     int32_t low
     int32_t high           # -1: unbounded
 
+cdef struct RecordValue:
+    int32_t rule
+    uint32_t goals         # that such a value reaches
+
+cdef struct RecordRegister:
+    int32_t position       # the next member; between a key and its value, that member
+    int32_t members        # so far, as far as it matters
+    uint32_t missing       # goals
+    int32_t used           # set of other keys that came before
+    int32_t pending        # 1: and one that is not known
+    int32_t taken          # in any order: set of members that came before
+
 cdef cppclass RecordDef:
-    int32_t keys           # automaton
-    int32_t count          # members that may occur; the key tag of others
-    vector[int32_t] values         # rule by member
+    # Members are numbered in their order; other members follow, a number for each kind.
+    vector[int32_t] keys           # automaton, by set of other kinds that are allowed
+    int32_t count                  # members that may occur
+    vector[vector[RecordValue]] values     # by member
+    vector[uint32_t] absent        # by member: goals that are reached without it
     vector[int32_t] next_required  # first required member at or after i (count: none)
+    vector[int32_t] required_from  # how many are required from i on
     vector[int32_t] key_bytes      # by member: its quoted key
-    int32_t other_key_bytes        # shortest other key; -1: not known yet
-    int32_t other_value    # rule, or -1
+    vector[int32_t] other_key_bytes    # shortest key of each other kind; empty: not known yet
+    int32_t least                  # members
+    int32_t most                   # -1: any number
+    uint32_t goals
+    cbool simple                   # nothing is counted: a register is a position as long as no key is used
+    cbool ordered                  # members come in their order; others behind them
+    cbool bare                     # keys only: a list of different strings
+    UsedKeys* used                 # NULL: other keys may repeat
+    vector[vector[char]] taken     # sets of members, by number; the first one is empty
+    KeyIds taken_ids
+    vector[RecordRegister] registers
+    KeyIds register_ids
+    unordered_map[int32_t, char] alive     # by register
     int32_t open
     int32_t close_empty
     int32_t colon
@@ -80,6 +108,7 @@ cdef cppclass ParserState:
     vector[LexState*] starts
     uint64_t first[4]
     unordered_map[int64_t, int32_t] moves   # (automaton uid << 32 | tag) -> parser state or NO_STATE
+    KeyIds keyed_moves     # the same for keys that must not come again, with the key
 
 cdef cppclass Program:
     # the grammar, as given
@@ -109,6 +138,9 @@ cdef void parse_free(Program* program) noexcept nogil:
         del program.nodes[i]
     for i in range(program.states.size()):
         del program.states[i]
+    for i in range(program.records.size()):
+        if program.records[i].used != NULL:
+            del program.records[i].used
     del program
 
 
@@ -140,53 +172,15 @@ cdef int32_t parse_local(Program* program, int32_t kind, int32_t index, int32_t 
 
 
 cdef int32_t parse_rule_start(Program* program, int32_t rule) noexcept nogil:
-    return parse_local(program, program.rules[rule].kind, program.rules[rule].index, 0, 0)
+    cdef int32_t place = 0
+    if program.rules[rule].kind == LOCAL_RECORD:
+        place = record_start(&program.records[program.rules[rule].index])
+    return parse_local(program, program.rules[rule].kind, program.rules[rule].index, 0, place)
 
 
 cdef void parse_add_term(Program* program, Local* local, int32_t automaton) noexcept nogil:
     if program.automata[automaton].start != LEX_DEAD:
         local.terms.push_back(program.automata[automaton].start)
-
-
-cdef void parse_add_key(Program* program, Local* local, const RecordDef& record) noexcept nogil:
-    # Any declared member from here up to the next required one; others once none is required.
-    cdef int32_t required = record.next_required[local.count]
-    cdef LexState* start = key_start(program.automata[record.keys], local.count, required,
-                                     required == record.count and record.other_value >= 0)
-    if start != LEX_DEAD:
-        local.terms.push_back(start)
-
-
-cdef cbool parse_more_members(const RecordDef& record, int32_t start) noexcept nogil:
-    return start < record.count or record.other_value >= 0
-
-
-cdef void parse_expand_record(Program* program, Local* local) noexcept nogil:
-    cdef RecordDef* record = &program.records[local.index]
-    cdef Call call
-    cdef int32_t i = local.count
-    if local.phase == RECORD_OPEN:
-        parse_add_term(program, local, record.open)
-    elif local.phase == RECORD_FIRST_KEY:
-        parse_add_key(program, local, record[0])
-        if record.next_required[0] == record.count:
-            parse_add_term(program, local, record.close_empty)
-    elif local.phase == RECORD_COLON:
-        parse_add_term(program, local, record.colon)
-    elif local.phase == RECORD_VALUE:
-        call.rule = record.other_value if i == record.count else record.values[i]
-        call.back = parse_local(program, LOCAL_RECORD, local.index, RECORD_AFTER,
-                                i if i == record.count else i + 1)
-        local.calls.push_back(call)
-    elif local.phase == RECORD_NEXT_KEY:
-        parse_add_key(program, local, record[0])
-    elif local.phase == RECORD_AFTER:
-        if parse_more_members(record[0], i):
-            parse_add_term(program, local, record.comma)
-        if record.next_required[i] == record.count:
-            parse_add_term(program, local, record.close)
-    else:
-        local.final = True
 
 
 cdef void parse_expand_repeated(Program* program, Local* local) noexcept nogil:
@@ -226,39 +220,12 @@ cdef Local* parse_expand(Program* program, int32_t id) noexcept nogil:
         elif local.kind == LOCAL_REPEATED:
             parse_expand_repeated(program, local)
         else:
-            parse_expand_record(program, local)
+            record_expand(program, local)
         local.pure_final = local.final and local.terms.empty() and local.calls.empty()
     return local
 
 
-cdef int32_t parse_record_phase_after(Program* program, const Local* local, const Automaton* automaton,
-                                      int32_t tag, int32_t* count) noexcept nogil:
-    # The phase behind a lexeme, or NO_STATE when the record does not wait for it.
-    cdef RecordDef* record = &program.records[local.index]
-    cdef int32_t required = record.next_required[local.count]
-    count[0] = local.count
-    if local.phase == RECORD_OPEN:
-        return RECORD_FIRST_KEY if automaton == program.automata[record.open] else NO_STATE
-    if local.phase == RECORD_COLON:
-        return RECORD_VALUE if automaton == program.automata[record.colon] else NO_STATE
-    if local.phase == RECORD_AFTER:
-        if automaton == program.automata[record.close] and required == record.count:
-            return RECORD_DONE
-        if automaton == program.automata[record.comma] and parse_more_members(record[0], local.count):
-            return RECORD_NEXT_KEY
-        return NO_STATE
-    if automaton == program.automata[record.keys]:
-        count[0] = tag
-        if tag == record.count:
-            return RECORD_COLON if required == record.count and record.other_value >= 0 else NO_STATE
-        return RECORD_COLON if local.count <= tag <= required else NO_STATE
-    if (local.phase == RECORD_FIRST_KEY and required == record.count
-            and automaton == program.automata[record.close_empty]):
-        return RECORD_DONE
-    return NO_STATE
-
-
-cdef void parse_advance(Program* program, int32_t id, const Automaton* automaton, int32_t tag,
+cdef void parse_advance(Program* program, int32_t id, const Automaton* automaton, int32_t tag, int32_t key,
                         vector[int32_t]& out) noexcept nogil:
     # The local states behind a lexeme.
     cdef Local* local = program.locals[id]
@@ -270,6 +237,6 @@ cdef void parse_advance(Program* program, int32_t id, const Automaton* automaton
                 out.push_back(parse_local(program, LOCAL_PLAIN,
                                           program.plain_terms[local.index][i].target, 0, 0))
     elif local.kind == LOCAL_RECORD:
-        phase = parse_record_phase_after(program, local, automaton, tag, &count)
+        phase = record_phase_after(program, local, automaton, tag, key, &count)
         if phase != NO_STATE:
             out.push_back(parse_local(program, LOCAL_RECORD, local.index, phase, count))

@@ -7,6 +7,7 @@
 cdef enum:
     UNREACHED = 1000000000
     FORCED_LIMIT = 65536           # bytes reported by one call
+    COMPLETION_LIMIT = 1 << 24
 
 cdef cppclass Costs:
     vector[int32_t] rules
@@ -71,70 +72,106 @@ cdef inline int32_t cost_add(int64_t a, int64_t b) noexcept nogil:
     return <int32_t>(a + b) if a + b < UNREACHED else UNREACHED
 
 
-cdef int32_t cost_record_from(Program* program, Costs* costs, int32_t index, int32_t position,
-                              int32_t members) noexcept nogil:
-    # What required members from `position` on and the closing cost; `members` came before.
+cdef int32_t cost_colon(Program* program, Costs* costs, const RecordDef* record) noexcept nogil:
+    return 0 if record.bare else cost_lexeme(costs, program.automata[record.colon].start)
+
+
+cdef int32_t cost_record_from(Program* program, Costs* costs, int32_t index, RecordRegister place,
+                              cbool first) noexcept nogil:
+    # What the members still needed and the close cost; `first`: none came before.
     cdef RecordDef* record = &program.records[index]
-    cdef int32_t i, total = 0, comma = cost_lexeme(costs, program.automata[record.comma].start)
-    cdef int32_t colon = cost_lexeme(costs, program.automata[record.colon].start)
-    i = record.next_required[position]
-    while i < record.count:
-        if members > 0:
-            total = cost_add(total, comma)
-        total = cost_add(total, record.key_bytes[i] + colon)
-        total = cost_add(total, costs.rules[record.values[i]])
-        members += 1
-        i = record.next_required[i + 1]
-    if members > 0:
-        return cost_add(total, cost_lexeme(costs, program.automata[record.close].start))
-    return cost_add(total, cost_lexeme(costs, program.automata[record.close_empty].start))
+    cdef RecordWeights weights
+    cdef int32_t i, total = 0
+    weights.comma = cost_lexeme(costs, program.automata[record.comma].start)
+    weights.colon = cost_colon(program, costs, record)
+    if record.simple and record.ordered:
+        i = record.next_required[place.position]
+        while i < record.count:
+            if not first:
+                total = cost_add(total, weights.comma)
+            total = cost_add(total, record.key_bytes[i] + weights.colon)
+            total = cost_add(total, cost_value(costs, record, i))
+            first = False
+            i = record.next_required[i + 1]
+    else:
+        if first and record_complete(record, place):
+            return cost_lexeme(costs, program.automata[record.close_empty].start)
+        if record_has_others(record):
+            cost_other_key(program, record, 0)
+        total = record_search(record, place, costs, &weights, first)
+        first = False
+    if first:
+        return cost_add(total, cost_lexeme(costs, program.automata[record.close_empty].start))
+    return cost_add(total, cost_lexeme(costs, program.automata[record.close].start))
 
 
-cdef int32_t cost_other_key(Program* program, RecordDef* record) noexcept nogil:
+cdef int32_t cost_value(const Costs* costs, const RecordDef* record, int32_t member) noexcept nogil:
+    cdef int32_t best = UNREACHED
+    cdef size_t i
+    for i in range(record.values[member].size()):
+        if costs.rules[record.values[member][i].rule] < best:
+            best = costs.rules[record.values[member][i].rule]
+    return best
+
+
+cdef int32_t cost_other_key(Program* program, RecordDef* record, int32_t kind) noexcept nogil:
     cdef vector[uint8_t] path
     cdef cbool found = False
-    if record.other_key_bytes < 0:
-        lex_shortest(program.automata[record.keys].start, record.count, path, &found)
-        if not found:
-            return UNREACHED
-        record.other_key_bytes = <int32_t>path.size()
-    return record.other_key_bytes
+    cdef int32_t i, cost
+    if record.other_key_bytes.empty():
+        for i in range(record.count, <int32_t>record.values.size()):
+            path.clear()
+            lex_shortest(program.automata[record.keys.back()].start, i, path, &found)
+            cost = <int32_t>path.size() if found else UNREACHED
+            record.other_key_bytes.push_back(cost)
+    return record.other_key_bytes[kind]
+
+
+cdef int32_t cost_record_member(Program* program, Costs* costs, int32_t index, RecordRegister place) noexcept nogil:
+    # The value of the member at `position`, and everything behind it.
+    cdef RecordDef* record = &program.records[index]
+    cdef RecordRegister after
+    cdef int32_t best = UNREACHED, cost
+    cdef size_t i
+    for i in range(record.values[place.position].size()):
+        after = place
+        if record_take(record, &after, record.values[place.position][i]):
+            cost = cost_add(costs.rules[record.values[place.position][i].rule],
+                            cost_record_from(program, costs, index, after, False))
+            if cost < best:
+                best = cost
+    return best
 
 
 cdef int32_t cost_record_local(Program* program, Costs* costs, Local* local) noexcept nogil:
     # A record from any of its phases to its end.
     cdef RecordDef* record = &program.records[local.index]
-    cdef int32_t i = local.count, best, key, rest
-    cdef int32_t after = i if i == record.count else i + 1
+    cdef RecordRegister place = record_register(record, local.count)
+    cdef RecordRegister at
+    cdef int32_t best = UNREACHED, key, rest, colon
     if local.phase == RECORD_OPEN:
         return cost_add(cost_lexeme(costs, program.automata[record.open].start),
-                        cost_record_from(program, costs, local.index, 0, 0))
+                        cost_record_from(program, costs, local.index, place, True))
     if local.phase == RECORD_AFTER:
-        return cost_record_from(program, costs, local.index, i, 1)
+        return cost_record_from(program, costs, local.index, place, False)
     if local.phase == RECORD_DONE:
         return 0
+    colon = cost_colon(program, costs, record)
     if local.phase in (RECORD_COLON, RECORD_VALUE):
-        rest = costs.rules[record.other_value if i == record.count else record.values[i]]
-        rest = cost_add(rest, cost_record_from(program, costs, local.index, after, 1))
-        if local.phase == RECORD_COLON:
-            rest = cost_add(rest, cost_lexeme(costs, program.automata[record.colon].start))
-        return rest
+        rest = cost_record_member(program, costs, local.index, place)
+        return cost_add(rest, colon) if local.phase == RECORD_COLON else rest
     # A key is due, or the end: the cheapest of what is allowed here.
-    best = UNREACHED
-    if local.phase == RECORD_FIRST_KEY and record.next_required[0] == record.count:
+    if local.phase == RECORD_FIRST_KEY and record_complete(record, place):
         best = cost_lexeme(costs, program.automata[record.close_empty].start)
-    for key in range(i, record.count):
-        rest = cost_add(record.key_bytes[key] + cost_lexeme(costs, program.automata[record.colon].start),
-                        costs.rules[record.values[key]])
-        rest = cost_add(rest, cost_record_from(program, costs, local.index, key + 1, 1))
-        if rest < best:
-            best = rest
-        if key == record.next_required[i]:
-            break
-    if record.next_required[i] == record.count and record.other_value >= 0:
-        rest = cost_add(cost_add(cost_other_key(program, record), cost_lexeme(costs, program.automata[record.colon].start)),
-                        costs.rules[record.other_value])
-        rest = cost_add(rest, cost_lexeme(costs, program.automata[record.close].start))
+    for key in range(place.position, <int32_t>record.values.size()):
+        if not record_key_alive(record, place, key):
+            continue
+        at = place
+        if record.ordered:
+            record_skip(record, &at, key if key < record.count else record.count)
+        at.position = key
+        rest = cost_add(record.key_bytes[key] if key < record.count else cost_other_key(program, record, key - record.count), colon)
+        rest = cost_add(rest, cost_record_member(program, costs, local.index, at))
         if rest < best:
             best = rest
     return best
@@ -261,12 +298,17 @@ cdef int32_t cost_parser(Program* program, Costs* costs, int32_t id) noexcept no
     return best
 
 
-cdef void shortest_try(Core* core, Costs* costs, LexState* lex, int32_t parser, int32_t tag,
+cdef void shortest_try(Core* core, Costs* costs, LexState* lex, int32_t parser, int32_t text, int32_t tag,
                        vector[uint8_t]& path, int32_t* best, int32_t* best_after,
                        vector[uint8_t]& best_path) noexcept nogil:
     # Keep `path`, which matches `lex` with `tag`, when it leads to a cheaper completion.
-    cdef int32_t after = state_goto(core.program, parser, lex.automaton, tag)
-    cdef int32_t cost
+    cdef int32_t after, cost, key = NO_KEY
+    cdef string quoted
+    if lex_keeps_text(lex) and tag >= lex.automaton.other_tag:
+        quoted = core_text(core, text)
+        quoted.append(<const char*>path.data(), path.size())
+        key = used_key(lex.automaton.used, key_text(quoted))
+    after = state_goto(core.program, parser, lex.automaton, tag, key)
     if after == NO_STATE:
         return
     cost = cost_add(<int64_t>path.size(), cost_parser(core.program, costs, after))
@@ -276,7 +318,7 @@ cdef void shortest_try(Core* core, Costs* costs, LexState* lex, int32_t parser, 
         best_path = path
 
 
-cdef void shortest_try_lexeme(Core* core, Costs* costs, LexState* lex, int32_t parser,
+cdef void shortest_try_lexeme(Core* core, Costs* costs, LexState* lex, int32_t parser, int32_t text,
                               int32_t* best, int32_t* best_after,
                               vector[uint8_t]& best_path) noexcept nogil:
     cdef vector[uint8_t] path
@@ -286,18 +328,18 @@ cdef void shortest_try_lexeme(Core* core, Costs* costs, LexState* lex, int32_t p
     if keys.kind == KIND_TEXT:
         lex_shortest(lex, NO_TAG, path, &found)
         if found:
-            shortest_try(core, costs, lex, parser, 0, path, best, best_after, best_path)
+            shortest_try(core, costs, lex, parser, text, 0, path, best, best_after, best_path)
         return
     if lex.key.where in (KEY_START, KEY_BODY):
         for i in range(lex.key.first, lex.key.last):
-            if lex.key.low <= keys.tags[i] <= lex.key.high and key_rest(lex, i, path):
-                shortest_try(core, costs, lex, parser, keys.tags[i], path, best, best_after, best_path)
+            if key_allows(keys, &lex.key, keys.tags[i]) and key_rest(lex, i, path):
+                shortest_try(core, costs, lex, parser, text, keys.tags[i], path, best, best_after, best_path)
     if lex.key.other == 1:
-        path.clear()
-        found = False
-        lex_shortest(lex, keys.other_tag, path, &found)
-        if found:
-            shortest_try(core, costs, lex, parser, keys.other_tag, path, best, best_after, best_path)
+        for i in range(keys.other_tag, keys.other_tag + keys.kinds):
+            path.clear()
+            lex_shortest(lex, i, path, &found)
+            if found:
+                shortest_try(core, costs, lex, parser, text, i, path, best, best_after, best_path)
 
 
 cdef cbool key_rest(LexState* lex, int32_t index, vector[uint8_t]& path) noexcept nogil:
@@ -329,7 +371,7 @@ cdef cbool shortest_bytes(Core* core, Costs* costs, int32_t id, vector[uint8_t]&
     # Append the shortest completion; False when there is none (the engine never lets that happen).
     cdef Thread thread
     cdef vector[uint8_t] path
-    cdef int32_t best = UNREACHED, after = NO_STATE, previous
+    cdef int32_t best = UNREACHED, after = NO_STATE
     cdef size_t j
     cdef ParserState* state
     if core.states[id].accepting:
@@ -341,22 +383,22 @@ cdef cbool shortest_bytes(Core* core, Costs* costs, int32_t id, vector[uint8_t]&
             return False
     for thread in core.states[id].threads:
         if thread.lex != NULL:
-            shortest_try_lexeme(core, costs, thread.lex, thread.parser, &best, &after, path)
+            shortest_try_lexeme(core, costs, thread.lex, thread.parser, thread.text, &best, &after, path)
             continue
         state = core.program.states[thread.parser]
         for j in range(state.starts.size()):
-            shortest_try_lexeme(core, costs, state.starts[j], thread.parser, &best, &after, path)
-    previous = UNREACHED
-    while after != NO_STATE and best < previous:
+            shortest_try_lexeme(core, costs, state.starts[j], thread.parser, 0, &best, &after, path)
+    while after != NO_STATE and out.size() < COMPLETION_LIMIT:
         out.insert(out.end(), path.begin(), path.end())
         state = core.program.states[after]
         if state.complete:
             return True
-        previous = best
         best = UNREACHED
         thread.parser = after
+        after = NO_STATE
+        path.clear()
         for j in range(state.starts.size()):
-            shortest_try_lexeme(core, costs, state.starts[j], thread.parser, &best, &after, path)
+            shortest_try_lexeme(core, costs, state.starts[j], thread.parser, 0, &best, &after, path)
     return False
 
 

@@ -349,28 +349,40 @@ cdef int32_t state_start(Program* program) noexcept nogil:
     return state_from_kernel(program, kernel)
 
 
-cdef int32_t state_goto(Program* program, int32_t id, const Automaton* automaton,
-                        int32_t tag) noexcept nogil:
-    # The parser state behind a lexeme, or NO_STATE.
+cdef int32_t state_goto(Program* program, int32_t id, const Automaton* automaton, int32_t tag,
+                        int32_t key) noexcept nogil:
+    # The parser state behind a lexeme, or NO_STATE.  `key`: which other key it was, if that matters.
     cdef ParserState* state = program.states[id]
     cdef int64_t move = (<int64_t>automaton.uid << 32) | <uint32_t>tag
+    cdef string keyed
     cdef vector[Item] kernel
     cdef vector[int32_t] locals
     cdef Item item
     cdef size_t i, j
     cdef int32_t target
-    found = state.moves.find(move)
-    if found != state.moves.end():
-        return dereference(found).second
+    if key == NO_KEY:
+        found = state.moves.find(move)
+        if found != state.moves.end():
+            return dereference(found).second
+    else:
+        keyed.assign(<const char*>&move, sizeof(move))
+        keyed.append(<const char*>&key, sizeof(key))
+        target = state.keyed_moves.find(keyed)
+        if target >= 0:
+            # Kept one higher: NO_STATE is -1.
+            return target - 1
     for i in range(state.items.size()):
         locals.clear()
-        parse_advance(program, state.items[i].local, automaton, tag, locals)
+        parse_advance(program, state.items[i].local, automaton, tag, key, locals)
         for j in range(locals.size()):
             item.local = locals[j]
             item.node = state.items[i].node
             kernel.push_back(item)
     target = state_from_kernel(program, kernel) if not kernel.empty() else NO_STATE
-    state.moves[move] = target
+    if key == NO_KEY:
+        state.moves[move] = target
+    else:
+        state.keyed_moves.insert(keyed, target + 1)
     return target
 
 

@@ -8,7 +8,6 @@ engine except the classes that describe grammars.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
 
 from reference_lexemes import INFINITY, Language, lexeme_language, name_language, other_language
 
@@ -105,29 +104,44 @@ class Oracle:
             self.add(symbol)
 
     def expand_record(self, left: int, body: Record) -> None:
+        """One symbol for each place, number of members, and set of goals that are missing."""
         opening, colon, comma, close = map(self.expression, (body.open, body.colon, body.comma, body.close))
-        others = self.symbol()
-        self.add(others)
-        other: list[object] = []
-        if body.other_key is not None and body.other_value is not None:
-            names = tuple(m.name for m in body.members)
-            other = [self.language(other_language, body.other_key, names), colon, body.other_value]
-            self.add(others, comma, *other, others)
-        choices = [(True,) if m.required else (True, False) for m in body.members]
-        for chosen in product(*choices):
-            members = [m for m, taken in zip(body.members, chosen, strict=True) if taken]
-            if any(m.value is None for m in members):
-                continue
-            right = [opening]
-            for i, m in enumerate(members):
-                right += [comma] if i else []
-                right += [self.language(name_language, m.name), colon, m.value]
-            if members:
-                self.add(left, *right, others, close)
+        names = tuple(m.name for m in body.members)
+        symbols: dict = {}
+        work: list = []
+
+        def symbol(*place: object) -> int:
+            if place not in symbols:
+                symbols[place] = self.symbol()
+                work.append(place)
+            return symbols[place]
+
+        self.add(left, opening, symbol(0, 0, (1 << body.goals) - 1))
+        while work:
+            i, count, missing = place = work.pop()
+            here = symbols[place]
+            taken: list = []
+            if i < len(names):
+                member = body.members[i]
+                if not member.required:
+                    self.add(here, symbol(i + 1, count, missing & ~member.absent))
+                key = self.language(name_language, member.name)
+                taken = [(key, value, i + 1) for value in member.values]
             else:
-                self.add(left, opening, self.expression(body.close_empty))
-                if other:
-                    self.add(left, opening, *other, others, close)
+                if missing == 0 and body.min <= count:
+                    self.add(here, close if count else self.expression(body.close_empty))
+                for other in body.others:
+                    key = self.language(other_language, other.keys, names)
+                    taken += [(key, value, i) for value in other.values]
+            for key, (rule, goals), after in taken:
+                if body.max is None:
+                    more = min(count + 1, max(body.min, 1))
+                elif count < body.max:
+                    more = count + 1
+                else:
+                    continue
+                before = [comma] if count else []
+                self.add(here, *before, key, colon, rule, symbol(after, more, missing & ~goals))
 
     # --- properties of symbols
 

@@ -14,7 +14,7 @@ from toys import ANY_STRING, FEW_CHARS_STRING, SHORT_STRING, grammar, record, te
 
 from maskwright._core import Matcher
 from maskwright.errors import UnsatisfiableError
-from maskwright.grammar import EMPTY, FAIL, Choice, Grammar, Keyset, Lexeme, Member, Ref, Repeated, Seq, Term
+from maskwright.grammar import EMPTY, FAIL, Choice, Grammar, Keyset, Lexeme, Ref, Repeated, Seq, Term
 from maskwright.regular import ANY_CHAR, Lit, Regular, alt, one_of, repeat
 from maskwright.vocabulary import Vocabulary
 
@@ -217,7 +217,7 @@ NASTY = {
         Choice((Seq((a, Ref(1))), Seq((a, b, Ref(2))), Seq((a, FAIL)))), Seq((c, Ref(1))), Choice((d, Ref(1)))
     ),
     "unproductive members": grammar(
-        record([Member("a", 1), Member("b", 2), Member("c", 3, required=True)], ANY_STRING, 1),
+        record([toys.member("a", 1), toys.member("b", 2), toys.member("c", 3, required=True)], ANY_STRING, 1),
         Seq((a, Ref(1))),
         b,
         Repeated(1, 1, 0, 5),
@@ -230,27 +230,38 @@ NASTY = {
         Term(Keyset(("\u00e9", "e\u0301", "\u20ac", "\U0001f600", "\U0001f601", "\uffff", "\u00e9\u20ac")))
     ),
     "names and others": grammar(Seq((Term(Keyset(('"', "a", "\u00e9", "ab"), ANY_STRING)), a))),
-    "a forbidden key": grammar(record([Member("a", None), Member("ab", 1)], ANY_STRING, 1), term("1")),
-    "a forbidden key of few": grammar(record([Member("a", None)], FEW_CHARS_STRING, 1), term("1")),
-    "others but for an escape": grammar(record([Member("xy", 1)], XY_OR_XN, 1), term("1")),
+    "a forbidden key": grammar(
+        record([toys.member("a", None), toys.member("ab", 1)], ANY_STRING, 1), term("1")
+    ),
+    "a forbidden key of few": grammar(record([toys.member("a", None)], FEW_CHARS_STRING, 1), term("1")),
+    "others but for an escape": grammar(record([toys.member("xy", 1)], XY_OR_XN, 1), term("1")),
     "values of unlike length": grammar(
-        record([Member("\x01", 1), Member("\x02", 2), Member("\\", 1)]), term("1234567"), term("1")
+        record([toys.member("\x01", 1), toys.member("\x02", 2), toys.member("\\", 1)]),
+        term("1234567"),
+        term("1"),
     ),
     "required and optional": grammar(
-        record([Member("a", 1), Member("b", 1, required=True), Member("", 1), Member("c", 1, required=True)]),
+        record(
+            [
+                toys.member("a", 1),
+                toys.member("b", 1, required=True),
+                toys.member("", 1),
+                toys.member("c", 1, required=True),
+            ]
+        ),
         Choice((term("1"), Ref(0))),
     ),
     "key or any text": grammar(
         Choice((Ref(1), Ref(2))),
         Seq((term("{"), term(repeat(ANY_CHAR, 1, None), "any text"))),
-        record([Member("a", None), Member("aa", 3)], SHORT_STRING, 3),
+        record([toys.member("a", None), toys.member("aa", 3)], SHORT_STRING, 3),
         term("1"),
     ),
     "records side by side": grammar(
         Choice((Ref(1), Ref(2), Ref(3))),
-        record([Member("a", 4), Member("b", 4, required=True)], ANY_STRING, 4),
-        record([Member("b", 4), Member("a", None)], SHORT_STRING, 4),
-        record([Member("b", 4), Member("a", 0, required=True)]),
+        record([toys.member("a", 4), toys.member("b", 4, required=True)], ANY_STRING, 4),
+        record([toys.member("b", 4), toys.member("a", None)], SHORT_STRING, 4),
+        record([toys.member("b", 4), toys.member("a", 0, required=True)]),
         term(repeat(toys.DIGIT, 1, None), "[0-9]+"),
     ),
 }
@@ -321,7 +332,7 @@ def test_an_empty_language_is_refused() -> None:
     with pytest.raises(UnsatisfiableError):
         toys.compile_ir(grammar(Seq((a, Ref(0)))), BYTES)
     with pytest.raises(UnsatisfiableError):
-        toys.compile_ir(grammar(record([Member("a", None, required=True)])), BYTES)
+        toys.compile_ir(grammar(record([toys.member("a", None, required=True)])), BYTES)
 
 
 def test_equal_states_have_equal_numbers() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from maskwright.grammar import (
     Keyset,
     Lexeme,
     Member,
+    OtherMembers,
     Record,
     Ref,
     Repeated,
@@ -116,6 +118,11 @@ def term(content: str | Regular, name: str = "") -> Term:
 ANY_STRING = Lexeme("string", repeat(ANY_CHAR, 0, None), "quoted")
 SHORT_STRING = Lexeme("string{,2}", repeat(ANY_CHAR, 0, 2), "quoted")
 FEW_CHARS = chars((10, 10), (34, 34), (97, 98), (0x1F600, 0x1F600))
+NOT_A = chars((0, 0x60), (0x62, 0xD7FF), (0xE000, 0x10FFFF))
+TWO_KINDS = (
+    Lexeme("a...", cat(Lit("a"), repeat(ANY_CHAR, 0, None)), "quoted"),
+    Lexeme("no a...", alt(EPSILON, cat(NOT_A, repeat(ANY_CHAR, 0, None))), "quoted"),
+)
 FEW_CHARS_STRING = Lexeme("few characters", repeat(FEW_CHARS, 0, None), "quoted")
 
 A, AB, DIGIT = Lit("a"), one_of("ab"), one_of("0123456789")
@@ -147,19 +154,25 @@ def grammar(*bodies: Body) -> Grammar:
     return Grammar(list(bodies), [f"rule {i}" for i in range(len(bodies))], 0)
 
 
+def member(name: str, rule: int | None, required: bool = False) -> Member:
+    """A member that is written in one way, or may not occur."""
+    return Member(name, () if rule is None else ((rule, 0),), required)
+
+
 def record(
-    members: Iterable[Member], other_key: Lexeme | None = None, other_value: int | None = None
+    members: Iterable[Member], other_key: Lexeme | None = None, other_value: int | None = None, **counted: Any
 ) -> Record:
-    return Record(
-        tuple(members),
-        other_key,
-        other_value,
-        open=term("{"),
-        close_empty=term("}"),
-        colon=term(":"),
-        comma=term(","),
-        close=term(cat(repeat(Lit(" "), 0, 1), Lit("}")), " ?}"),
+    others = (
+        () if other_key is None or other_value is None else (OtherMembers(other_key, ((other_value, 0),)),)
     )
+    marks = {
+        "open": term("{"),
+        "close_empty": term("}"),
+        "colon": term(":"),
+        "comma": term(","),
+        "close": term(cat(repeat(Lit(" "), 0, 1), Lit("}")), " ?}"),
+    }
+    return replace(Record(tuple(members), others, **marks), **counted)
 
 
 # --- random grammars
@@ -192,12 +205,27 @@ def keysets(draw: Any) -> Keyset:
 
 @st.composite
 def records(draw: Any, rules: int) -> Record:
-    values = st.none() | st.integers(0, rules - 1) | st.integers(0, rules - 1)
+    """Members, others of one or two kinds, and now and then counts and goals."""
     names, other = _names_and_other(draw)
-    members = [Member(name, draw(values), draw(st.integers(0, 3)) == 0) for name in names]
+    goals = draw(st.sampled_from((0, 0, 0, 1, 2)))
+    counted = goals or draw(st.integers(0, 3)) == 0
+    bits = st.integers(0, (1 << goals) - 1) if goals else st.just(0)
+    values = st.lists(st.tuples(st.integers(0, rules - 1), bits), max_size=2 if goals else 1).map(tuple)
+    members = [Member(name, draw(values), draw(st.integers(0, 3)) == 0, draw(bits)) for name in names]
     if draw(st.integers(0, 9)) == 0:
         members = []
-    return record(members, other, None if other is None else draw(st.integers(0, rules - 1)))
+    made = replace(record(members), goals=goals)
+    some = st.lists(st.tuples(st.integers(0, rules - 1), bits), min_size=1, max_size=2 if goals else 1).map(
+        tuple
+    )
+    if other is not None:
+        made = replace(made, others=(OtherMembers(other, draw(some)),))
+        if other is ANY_STRING and draw(st.booleans()):
+            made = replace(made, others=tuple(OtherMembers(keys, draw(some)) for keys in TWO_KINDS))
+    if counted:
+        low = draw(st.integers(0, 3))
+        made = replace(made, min=low, max=draw(st.none() | st.integers(low, low + 3)))
+    return made
 
 
 @st.composite

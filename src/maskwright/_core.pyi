@@ -38,6 +38,7 @@ class Engine:
         tags: list[int],
         other_tag: int,
         base: AutomatonHandle | None,
+        kinds: int = 1,
     ) -> AutomatonHandle: ...
     def segment(self, data: bytes) -> list[int]: ...
 

@@ -96,32 +96,56 @@ class Repeated:
     max: int | None
 
 
+Values: TypeAlias = tuple[tuple[int, int], ...]
+"""Ways to write a value: the rule, and the goals of its record that it reaches (a bit set)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a record: its key, the rule of its value (None: may not occur)."""
+    """A member of a record: its key, and the ways to write its value (none: it may not occur)."""
 
     name: str
-    value: int | None
+    values: Values
     required: bool = False
+    absent: int = 0
+    """The goals that are reached when it is left out (a bit set)."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherMembers:
+    """Members whose keys, quoted strings, are in a language, and the ways to write their values."""
+
+    keys: Lexeme
+    values: Values
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """``open (member (comma member)*)? close``, a member being ``key colon value``.
 
-    Declared members come in the order given, each at most once, required ones always; then any
-    number of others (keys that are not the name of any declared member), when ``other_value``
-    is the rule of their values; for ``other_key``, see ``Keyset.other``.  ``close_empty`` closes a record with no members.
+    Declared members come in the order given, each at most once, required ones always; then other
+    ones (keys that are not the name of any declared member).  Not ``ordered``, all may come in any
+    order.  With ``unique``, no other key comes twice, however it is spelled.  A ``bare`` record has keys only,
+    without colons and values: with ``unique``, a list of different strings.  In all, there are ``min`` to ``max``
+    members, and each of the ``goals`` (bits, from the lowest) is reached by a member's value or by
+    leaving one out.  ``close_empty`` closes a record with no members.
+
+    The languages of ``others`` are disjoint; for their keys see ``Keyset.other``.
     """
 
     members: tuple[Member, ...]
-    other_key: Lexeme | None
-    other_value: int | None
+    others: tuple[OtherMembers, ...]
     open: Term
     close_empty: Term
     colon: Term
     comma: Term
     close: Term
+    min: int = 0
+    max: int | None = None
+    goals: int = 0
+    ordered: bool = True
+    unique: bool = False
+    bare: bool = False
 
 
 Body: TypeAlias = Expr | Repeated | Record

@@ -18,6 +18,7 @@ from maskwright.limits import Limits
 
 PLAIN, REPEATED, RECORD = 0, 1, 2
 NO_TAG = -1
+_MAX_COUNTED_KINDS = 6
 
 
 @dataclass(slots=True)
@@ -88,7 +89,8 @@ class _Lowering:
                 handle = lexeme_automaton(self.engine, lexeme, self.limits)
             else:
                 names = list(lexeme.names)
-                handle = self.keyset(names, list(range(len(names))), len(names), lexeme.other)
+                others = () if lexeme.other is None else (lexeme.other,)
+                handle = self.keyset(names, list(range(len(names))), len(names), others)
             found = self.automaton_index[key] = self.add_automaton(handle)
         return found
 
@@ -97,29 +99,47 @@ class _Lowering:
         return len(self.automata) - 1
 
     def keyset(
-        self, names: list[str], tags: list[int], other_tag: int, other: Lexeme | None
+        self, names: list[str], tags: list[int], other_tag: int, others: tuple[Lexeme | None, ...]
     ) -> AutomatonHandle:
-        base = lexeme_automaton(self.engine, other, self.limits) if other is not None else None
+        base = tagged_automaton(self.engine, others, self.limits) if others else None
         spelled = [canonical_spelling(name) for name in names]
-        return self.engine.add_keyset(spelled, tags, other_tag, base)
+        return self.engine.add_keyset(spelled, tags, other_tag, base, max(len(others), 1))
 
     def record(self, body: Record) -> tuple[object, ...]:
-        allowed = [m for m in body.members if m.value is not None]
+        allowed = [m for m in body.members if m.values]
         tags = {m.name: i for i, m in enumerate(allowed)}
         names = [m.name for m in body.members]
-        has_other = body.other_value is not None and body.other_key is not None
-        keys = self.keyset(
-            names,
-            [tags.get(name, NO_TAG) for name in names],
-            len(allowed),
-            body.other_key if has_other else None,
-        )
+        name_tags = [tags.get(name, NO_TAG) for name in names]
+        goals = (1 << body.goals) - 1
+        for member in body.members:
+            if not member.values:
+                goals &= ~member.absent
+        counted = goals or body.min > 0 or body.max is not None
+        # Where something is counted, not every kind of other members may be allowed.
+        everything = (1 << len(body.others)) - 1
+        if counted and len(body.others) > _MAX_COUNTED_KINDS:
+            raise LimitError(
+                "kinds of undeclared members that are counted", len(body.others), _MAX_COUNTED_KINDS
+            )
+        sets = range(everything + 1) if counted else (everything,)
+        keys = []
+        for chosen in sets:
+            others = tuple(other.keys if chosen >> i & 1 else None for i, other in enumerate(body.others))
+            keys.append(
+                self.add_automaton(self.keyset(names, name_tags, len(allowed), others if chosen else ()))
+            )
         return (
-            self.add_automaton(keys),
-            [m.value for m in allowed],
+            keys,
+            [list(values) for values in [*(m.values for m in allowed), *(o.values for o in body.others)]],
+            [m.absent for m in allowed],
             [len(canonical_spelling(m.name)) + 2 for m in allowed],
             [m.required for m in allowed],
-            body.other_value if has_other else -1,
+            body.min,
+            -1 if body.max is None else body.max,
+            goals,
+            body.ordered,
+            body.unique,
+            body.bare,
             self.automaton(body.open.lexeme),
             self.automaton(body.close_empty.lexeme),
             self.automaton(body.colon.lexeme),
@@ -155,11 +175,19 @@ def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
 
 def lexeme_automaton(engine: Engine, lexeme: Lexeme, limits: Limits) -> AutomatonHandle:
     """The engine's automaton for a lexeme, built when its content is new to the engine."""
-    handle = engine.get_automaton(lexeme.key)
+    return tagged_automaton(engine, (lexeme,), limits)
+
+
+def tagged_automaton(engine: Engine, lexemes: tuple[Lexeme | None, ...], limits: Limits) -> AutomatonHandle:
+    """The automaton of several lexemes of one spelling; it accepts with the index as tag."""
+    keys = [None if lexeme is None else lexeme.key for lexeme in lexemes]
+    key = keys[0] if len(keys) == 1 else ("tagged", *keys)
+    handle = engine.get_automaton(key)
     if handle is None:
-        nfa = build_nfa([(lexeme.regular, 0)], limits)
+        parts = [(lexeme.regular, tag) for tag, lexeme in enumerate(lexemes) if lexeme is not None]
+        nfa = build_nfa(parts, limits)
         handle = engine.add_automaton(
-            lexeme.key,
+            key,
             nfa.n_states,
             nfa.start,
             nfa.sets,
@@ -167,7 +195,7 @@ def lexeme_automaton(engine: Engine, lexeme: Lexeme, limits: Limits) -> Automato
             nfa.epsilons,
             nfa.loops,
             nfa.accepts,
-            lexeme.spelling == "quoted",
+            any(lexeme is not None and lexeme.spelling == "quoted" for lexeme in lexemes),
         )
     return handle
 

@@ -6,6 +6,8 @@ and items are dropped; a grammar whose start rule is unproductive is unsatisfiab
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from maskwright.errors import UnsatisfiableError
 from maskwright.grammar import (
     EMPTY,
@@ -15,12 +17,12 @@ from maskwright.grammar import (
     Expr,
     Grammar,
     Keyset,
-    Member,
     Record,
     Ref,
     Repeated,
     Seq,
     Term,
+    Values,
 )
 from maskwright.regular import is_nothing
 
@@ -64,7 +66,7 @@ def _body_is_productive(body: Body | None, good: list[bool]) -> bool:
             return True
         return good[body.first] and (body.min == 1 or good[body.rest])
     if isinstance(body, Record):
-        return all(m.value is not None and good[m.value] for m in body.members if m.required)
+        return is_completable(_prune_record(body, good))
     return body is not None and _expr_is_productive(body, good)
 
 
@@ -96,21 +98,58 @@ def _prune_body(body: Body | None, good: list[bool]) -> Body:
             return EMPTY if body.min == 0 else FAIL
         return Repeated(body.first, body.rest if good[body.rest] else body.first, body.min, most)
     if isinstance(body, Record):
-        members = tuple(
-            m if m.value is None or good[m.value] else Member(m.name, None, m.required) for m in body.members
-        )
-        other = body.other_value if body.other_value is not None and good[body.other_value] else None
-        return Record(
-            members,
-            body.other_key,
-            other,
-            body.open,
-            body.close_empty,
-            body.colon,
-            body.comma,
-            body.close,
-        )
+        return _prune_record(body, good)
     return FAIL if body is None else _prune_expr(body, good)
+
+
+def _prune_record(body: Record, good: list[bool]) -> Record:
+    members = tuple(replace(m, values=_prune_values(m.values, good)) for m in body.members)
+    others = tuple(
+        replace(o, values=values) for o in body.others if (values := _prune_values(o.values, good))
+    )
+    return replace(body, members=members, others=others)
+
+
+def _prune_values(values: Values, good: list[bool]) -> Values:
+    return values if all(good[rule] for rule, _ in values) else tuple(v for v in values if good[v[0]])
+
+
+def is_completable(record: Record) -> bool:
+    """Whether the counts, goals and required members of a record can be met at once."""
+    members = record.members
+    if any(m.required and not m.values for m in members):
+        return False
+    if record.goals == 0 and record.max is None and record.min <= len(members):
+        # The usual case: nothing is counted.
+        usable = sum(1 for m in members if m.values)
+        return bool(record.others) or usable >= record.min
+    # Each goal set, with the least and the greatest number of members by which it is reached.
+    everything = (1 << record.goals) - 1
+    reached: dict[int, set[int]] = {0: {0}}
+    bound = record.max if record.max is not None else max(record.min, record.goals)
+    for member in members:
+        after: dict[int, set[int]] = {}
+        for goals, counts in reached.items():
+            if not member.required:
+                after.setdefault(goals | member.absent, set()).update(counts)
+            if member.values:
+                for bits in {bits for _, bits in member.values}:
+                    after.setdefault(goals | bits, set()).update(min(c + 1, bound + 1) for c in counts)
+        reached = after
+    for _ in range(record.goals + 1 if record.others else 0):
+        for goals, counts in list(reached.items()):
+            for other in record.others:
+                for bits in {bits for _, bits in other.values}:
+                    reached.setdefault(goals | bits, set()).update(
+                        min(c + 1, bound + 1) for c in list(counts)
+                    )
+    counts = {c for goals, counts in reached.items() if goals == everything for c in counts}
+    least = min(counts, default=None)
+    if least is None or (record.max is not None and least > record.max):
+        return False
+    if record.others:
+        return True
+    return any(record.min <= c and (record.max is None or c <= record.max) for c in counts)
 
 
 def _prune_expr(expr: Expr, good: list[bool]) -> Expr:
