@@ -28,10 +28,10 @@ def byte_vocabulary() -> mw.Vocabulary:
     return mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
 
 
-def judge(case: dict[str, Any], vocabulary: mw.Vocabulary) -> tuple[str, str]:
+def judge(case: dict[str, Any], vocabulary: mw.Vocabulary, property_order: str = "schema") -> tuple[str, str]:
     """The outcome of one case and a word about it."""
     try:
-        compiled = mw.compile_json_schema(case["schema"], vocabulary)
+        compiled = mw.compile_json_schema(case["schema"], vocabulary, property_order=property_order)
     except mw.MaskwrightError as error:
         return type(error).__name__, str(error)
     outcome, detail = "pass", ""
@@ -57,6 +57,7 @@ def judge(case: dict[str, Any], vocabulary: mw.Vocabulary) -> tuple[str, str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    parser.add_argument("--property-order", default="schema", choices=("schema", "any"))
     parser.add_argument("--cases", type=int, default=None, help="stop after this many")
     parser.add_argument("--show", type=int, default=0, help="list this many cases of each outcome but pass")
     args = parser.parse_args()
@@ -70,7 +71,7 @@ def main() -> int:
                 break
             case = json.loads(line)
             before = time.perf_counter()
-            outcome, detail = judge(case, vocabulary)
+            outcome, detail = judge(case, vocabulary, args.property_order)
             slowest = max(slowest, (time.perf_counter() - before, case["id"]))
             outcomes[outcome] += 1
             if outcome != "pass" and outcomes[outcome] <= args.show:

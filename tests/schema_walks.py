@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import toys
 import maskwright as mw
 from maskwright._core import Engine
 from maskwright.frontends.json_schema import to_grammar
-from maskwright.grammar import Grammar
+from maskwright.grammar import Grammar, Record
+from maskwright.limits import DEFAULT_LIMITS, Limits
 
 SCHEMAS: dict[str, Any] = {
     "strings": {
@@ -54,8 +56,14 @@ def vocabulary(seed: int = 1, size: int = 600, home_least: int = 0) -> mw.Vocabu
 
 
 def source(name: str) -> Grammar:
-    """What a schema means, for the oracle."""
-    return to_grammar(SCHEMAS[name])
+    """What a schema means, for the oracle: a context-free grammar, in which keys may repeat."""
+    made = to_grammar(SCHEMAS[name])
+    made.rules = [replace(body, unique=False) if isinstance(body, Record) else body for body in made.rules]
+    return made
+
+
+def compiled(name: str, vocabulary: mw.Vocabulary, limits: Limits = DEFAULT_LIMITS) -> mw.CompiledGrammar:
+    return mw.compile_grammar(source(name), vocabulary, limits)
 
 
 def ids(row: np.ndarray) -> list[int]:

@@ -12,7 +12,7 @@ import toys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import Oracle
-from schema_walks import SCHEMAS, choose, ids, source, vocabulary, walk
+from schema_walks import SCHEMAS, choose, compiled, ids, source, vocabulary, walk
 
 import maskwright as mw
 from maskwright._core import Engine, Matcher
@@ -63,11 +63,7 @@ def test_masks_equal_the_oracles(budget: int) -> None:
     shared = vocabulary()
     shared.mask_budget = budget
     rng = random.Random(1)  # the same texts for all budgets: the oracle is slow
-    live = [
-        Sequence(name, mw.compile_json_schema(SCHEMAS[name], shared).matcher())
-        for name in SCHEMAS
-        for _ in range(2)
-    ]
+    live = [Sequence(name, compiled(name, shared).matcher()) for name in SCHEMAS for _ in range(2)]
 
     def check_bytes() -> None:
         assert 0 <= shared.mask_bytes <= budget
@@ -103,7 +99,7 @@ def test_views_and_batches_equal_the_oracles(budget: int) -> None:
     shared = vocabulary()
     shared.mask_budget = budget
     rng = random.Random(1)  # the same texts for all budgets: the oracle is slow
-    live = [Sequence(name, mw.compile_json_schema(SCHEMAS[name], shared).matcher()) for name in SCHEMAS]
+    live = [Sequence(name, compiled(name, shared).matcher()) for name in SCHEMAS]
     mask = mw.allocate_token_bitmask(len(live), shared.size)
     for _ in range(25):
         mw.fill_next_token_bitmasks([s.matcher for s in live], mask)
@@ -182,7 +178,7 @@ def test_what_is_used_all_the_time_outlives_what_was_used_once() -> None:
 
 def test_lowering_the_budget_drops_at_once() -> None:
     shared = vocabulary()
-    walks = [walk(mw.compile_json_schema(SCHEMAS[name], shared), 1, steps=60) for name in SCHEMAS]
+    walks = [walk(compiled(name, shared), 1, steps=60) for name in SCHEMAS]
     before = [[next(w) for w in walks] for _ in range(30)]
     used = shared.mask_bytes
     assert used > 64 << 10
@@ -192,7 +188,7 @@ def test_lowering_the_budget_drops_at_once() -> None:
     assert shared.mask_bytes == 0
     after = [[next(w) for w in walks] for _ in range(30)]
     again = vocabulary()
-    walks = [walk(mw.compile_json_schema(SCHEMAS[name], again), 1, steps=60) for name in SCHEMAS]
+    walks = [walk(compiled(name, again), 1, steps=60) for name in SCHEMAS]
     assert before + after == [[next(w) for w in walks] for _ in range(60)]
 
 
@@ -240,7 +236,7 @@ def test_bytes_are_counted_alike_every_time() -> None:
     counted = set()
     for _ in range(4):
         for name in SCHEMAS:
-            for _ in walk(mw.compile_json_schema(SCHEMAS[name], shared), 5):
+            for _ in walk(compiled(name, shared), 5):
                 pass
         counted.add(shared.mask_bytes)
         shared.mask_budget = 0
@@ -255,14 +251,14 @@ def test_nothing_is_left_of_forgotten_grammars() -> None:
     fresh = vocabulary()
     for seed in range(4):
         for name in SCHEMAS:
-            compiled = mw.compile_json_schema(SCHEMAS[name], shared)
-            results = list(walk(compiled, seed))
-            assert results == list(walk(mw.compile_json_schema(SCHEMAS[name], fresh), seed))
+            grammar = compiled(name, shared)
+            results = list(walk(grammar, seed))
+            assert results == list(walk(compiled(name, fresh), seed))
             # What the grammar alone holds goes with it, what its lexemes hold may stay.
             before = shared.mask_bytes
-            edges = compiled.statistics["token_edges"]
+            edges = grammar.statistics["token_edges"]
             shared._compiled._kept.clear()
-            del compiled
+            del grammar
             assert 0 <= shared.mask_bytes < before - 8 * edges
         shared.mask_budget = 0
         assert shared.mask_bytes == 0
@@ -274,7 +270,7 @@ def test_grammars_are_deleted_while_nothing_is_kept() -> None:
     shared.mask_budget = 0
     held = []
     for name in (*SCHEMAS, *SCHEMAS):
-        matcher = mw.compile_json_schema(SCHEMAS[name], shared).matcher()
+        matcher = compiled(name, shared).matcher()
         shared._compiled._kept.clear()
         held.append(Sequence(name, matcher))
         del matcher

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from decimal import Decimal
 from pathlib import Path
 
 import jsonschema
@@ -29,6 +30,17 @@ def accepts(compiled: mw.CompiledGrammar, text: str) -> bool:
     return matcher.accept_tokens(data) == len(data) and matcher.is_accepting
 
 
+def read(text: str) -> object:
+    """The value of a JSON text; integers are exact and integers in every draft, however they are written."""
+
+    def number(written: str) -> int | float:
+        value = Decimal(written)
+        whole = value.adjusted() < 400 and value == int(value)
+        return int(value) if whole else float(value)
+
+    return json.loads(text, parse_float=number)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_corpus(case, vocabulary):
     compiled = mw.compile_json_schema(case["schema"], vocabulary)
@@ -40,7 +52,7 @@ def test_corpus(case, vocabulary):
 @pytest.mark.parametrize("case", CASES)
 def test_corpus_agrees_with_an_independent_validator(case):
     for text in case["accept"]:
-        jsonschema.validate(json.loads(text), case["schema"])
+        jsonschema.validate(read(text), case["schema"])
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -66,7 +78,7 @@ def test_random_walks_end_in_valid_text(case, vocabulary):
             assert matcher.accept_tokens(completion) == len(completion)
             assert matcher.is_accepting
             text += bytes(completion)
-        jsonschema.validate(json.loads(text.decode()), case["schema"])
+        jsonschema.validate(read(text.decode()), case["schema"])
 
 
 def test_schema_text_and_dict_compile_alike(vocabulary):
@@ -103,14 +115,18 @@ def test_white_space_is_bounded(vocabulary):
 class TestErrors:
     def test_every_refusal_is_listed_with_its_pointer(self, vocabulary):
         schema = {
-            "properties": {"a": {"not": {}}, "b": {"items": {"uniqueItems": True}}},
-            "oneOf": [{}, {}],
-            "uniqueItems": False,
+            "properties": {"a": {"extends": {}}, "b": {"items": {"disallow": "string"}}},
+            "divisibleBy": 2,
+            "disallow": [],
         }
         with pytest.raises(mw.UnsupportedSchemaError) as caught:
             mw.compile_json_schema(schema, vocabulary)
         refused = {(r.pointer, r.keyword) for r in caught.value.refusals}
-        assert refused == {("", "oneOf"), ("/properties/a", "not"), ("/properties/b/items", "uniqueItems")}
+        assert refused == {
+            ("", "divisibleBy"),
+            ("/properties/a", "extends"),
+            ("/properties/b/items", "disallow"),
+        }
 
     @pytest.mark.parametrize(
         ("schema", "place", "words"),
@@ -199,7 +215,12 @@ class TestReport:
 
     def test_findings_have_codes_and_places(self):
         report = mw.check_json_schema(
-            {"properties": {"a": {"not": {}}, "b": {"type": "string", "format": "starship", "requierd": []}}}
+            {
+                "properties": {
+                    "a": {"extends": {}},
+                    "b": {"type": "string", "format": "starship", "requierd": []},
+                }
+            }
         )
         assert not report.ok
         found = {(f.severity, f.code, f.place) for f in report.findings}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import toys
 from reference import Oracle
-from schema_walks import SCHEMAS, choose, ids, source, vocabulary
+from schema_walks import SCHEMAS, choose, compiled, ids, source, vocabulary
 from toys import grammar, term
 
 import maskwright as mw
@@ -89,7 +89,7 @@ def check_walk(matcher: Matcher, name: str, seed: int, steps: int = 8) -> None:
 )
 def test_a_late_operation_changes_nothing(name: str, text: bytes, more: bytes) -> None:
     shared = slow_vocabulary()
-    late = mw.compile_json_schema(SCHEMAS[name], shared, limits=SHORT).matcher()
+    late = compiled(name, shared, limits=SHORT).matcher()
     assert late.accept_tokens([SAME.tokens.index(bytes([byte])) for byte in text]) == len(text)
     row = new_row()
     before = place(late)
@@ -104,11 +104,11 @@ def test_a_late_operation_changes_nothing(name: str, text: bytes, more: bytes) -
     # Nothing is kept of what is unfinished but for what was finished on the way.
     assert used <= shared.mask_bytes < used + 100_000
     # It is of no consequence: neither for others, nor for the same grammar.
-    ample = mw.compile_json_schema(SCHEMAS[name], shared).matcher()
+    ample = compiled(name, shared).matcher()
     assert ample.accept_tokens(late.accepted_tokens) == len(text)
     check_walk(ample, name, 1)
     for other in SCHEMAS:
-        check_walk(mw.compile_json_schema(SCHEMAS[other], shared).matcher(), other, 1)
+        check_walk(compiled(other, shared).matcher(), other, 1)
     # What others have computed is found in time.
     assert late.accept_token(SAME.tokens.index(b"a"))
     shared.mask_budget = 0
@@ -159,14 +159,14 @@ def test_no_limit_and_a_long_one() -> None:
     for seconds in (0, 0.0, 60, 1e9):
         shared = slow_vocabulary()
         limits = Limits(max_seconds=seconds)
-        check_walk(mw.compile_json_schema(SCHEMAS["strings"], shared, limits=limits).matcher(), "strings", 1)
+        check_walk(compiled("strings", shared, limits).matcher(), "strings", 1)
 
 
 def test_a_late_row_of_a_batch() -> None:
     shared = slow_vocabulary()
     late = mw.compile_json_schema(SCHEMAS["strings"], shared, limits=SHORT).matcher()
     assert late.accept_bytes(b'{"a":"')
-    ample = [mw.compile_json_schema(SCHEMAS[name], shared).matcher() for name in SCHEMAS]
+    ample = [compiled(name, shared).matcher() for name in SCHEMAS]
     matchers = [*ample[:3], late, *ample[3:]]
     before = [place(m) for m in matchers]
     mask = np.repeat(new_row(), len(matchers), axis=0)
@@ -185,10 +185,7 @@ def test_late_and_ample_matchers_take_turns() -> None:
         shared = slow_vocabulary()
         shared.mask_budget = budget
         pairs = {
-            name: [
-                mw.compile_json_schema(SCHEMAS[name], shared, limits=limits).matcher()
-                for limits in (Limits(), SHORT)
-            ]
+            name: [compiled(name, shared, limits).matcher() for limits in (Limits(), SHORT)]
             for name in SCHEMAS
         }
         rng = random.Random(0)

@@ -127,6 +127,28 @@ def _least_length(machine: Machine, edges: list[tuple[int, int]]) -> int | None:
     return None
 
 
+def finite_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> list[str] | None:
+    """All texts in order, when there are at most ``most``; else None."""
+    dfa = minimal_dfa(node, limits)
+    found: list[str] = []
+    work = [(0, "")] if dfa.rows else []
+    while work:
+        state, text = work.pop()
+        # In a trimmed automaton, a text longer than the number of states has met a loop.
+        if len(text) > len(dfa.rows):
+            return None
+        if dfa.accepting[state]:
+            found.append(text)
+        for minterm, target in dfa.rows[state].items():
+            for low, high in dfa.alphabet.minterms[minterm]:
+                if high - low >= most or len(work) > most:
+                    return None
+                work.extend((target, text + chr(code)) for code in range(low, high + 1))
+        if len(found) + len(work) > most:
+            return None
+    return sorted(found)
+
+
 def with_length(node: Regular, low: int, high: int | None, limits: Limits = DEFAULT_LIMITS) -> Regular:
     """The texts of ``low`` to ``high`` code points (None: unbounded).
 

@@ -1,9 +1,9 @@
 """JSON Schema -> grammar, in five steps.
 
-``document``   read the schema, resolve references
+``document``   read the schema, resolve references (``dialects``, ``nodes``, ``references``)
 ``keywords``   survey: malformed values, and everything that must be refused
-``normalize``  the algebra: unions of typed groups (``groups``)
-``emit``       groups -> rules; ``strings`` and ``numbers`` -> lexemes (``lexemes``)
+``normalize``  the algebra: unions of typed groups (``groups``, ``typed``, ``unevaluated``, ``hollow``)
+``emit``       groups -> rules (``objects``, ``arrays``) and lexemes (``strings``, ``numbers``)
 ``report``     the same steps, as a report of all findings
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from maskwright.errors import UnsupportedSchemaError
-from maskwright.frontends.json_schema.document import Document
+from maskwright.frontends.json_schema.document import Document, Registry
 from maskwright.frontends.json_schema.emit import Emitter
 from maskwright.frontends.json_schema.keywords import survey
 from maskwright.frontends.json_schema.normalize import Normalizer
@@ -20,7 +20,7 @@ from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.grammar import Grammar
 from maskwright.limits import DEFAULT_LIMITS, Limits
 
-__all__ = ["SchemaOptions", "to_grammar"]
+__all__ = ["Registry", "SchemaOptions", "to_grammar"]
 
 
 def to_grammar(
@@ -34,8 +34,8 @@ def to_grammar(
     refusals), ``UnsatisfiableError``, ``LimitError``.
     """
     options = options or SchemaOptions()
-    document = Document(schema, limits)
+    document = Document(schema, limits, options.dialect, options.registry)
     refusals = survey(document, options)
     if refusals:
         raise UnsupportedSchemaError(refusals)
-    return Emitter(Normalizer(document, options, limits), options.whitespace, limits).emit((document.root,))
+    return Emitter(Normalizer(document, options, limits), options, limits).emit((document.root,))

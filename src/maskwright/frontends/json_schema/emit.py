@@ -6,16 +6,17 @@ keeps deep schemas from deep recursion.
 
 from __future__ import annotations
 
-from decimal import Decimal
+from functools import lru_cache
 
-from maskwright.errors import UnsatisfiableError
+from maskwright.dfa import difference, intersect
+from maskwright.errors import Refusal, UnsatisfiableError, UnsupportedSchemaError
+from maskwright.frontends.json_schema.arrays import ArrayRules
+from maskwright.frontends.json_schema.bounds import integer_bounds
 from maskwright.frontends.json_schema.groups import (
-    ANYTHING,
     ArrayGroup,
     BooleanGroup,
     Conjunction,
     Group,
-    NullGroup,
     NumberGroup,
     ObjectGroup,
     StringGroup,
@@ -27,42 +28,39 @@ from maskwright.frontends.json_schema.lexemes import (
     NULL,
     NUMBER,
     PUNCTUATION,
-    STRING,
     TRUE,
 )
 from maskwright.frontends.json_schema.normalize import Normalizer
-from maskwright.frontends.json_schema.numbers import integer_bounds, integer_language, number_language
-from maskwright.frontends.json_schema.strings import is_text, string_term
+from maskwright.frontends.json_schema.numbers import number_regular, plain_integers, values_texts
+from maskwright.frontends.json_schema.objects import ObjectRules
+from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.frontends.json_schema.strings import string_term
 from maskwright.grammar import (
     FAIL,
     Choice,
     Expr,
     Grammar,
     Lexeme,
-    Member,
-    Record,
-    Ref,
-    Repeated,
-    Seq,
     Term,
 )
 from maskwright.limits import Limits
-from maskwright.regular import NOTHING, Lit, alt
-
-_EXACT_IN_DOUBLES = 2**53
+from maskwright.regular import NOTHING
 
 
 class Emitter:
     """Builds the grammar of one document."""
 
-    def __init__(self, normalizer: Normalizer, whitespace: str, limits: Limits) -> None:
+    def __init__(self, normalizer: Normalizer, options: SchemaOptions, limits: Limits) -> None:
         self.normalizer = normalizer
-        self.marks = PUNCTUATION[whitespace]
+        self.options = options
+        self.marks = PUNCTUATION[options.whitespace]
         self.limits = limits
         self.grammar = Grammar()
+        self.arrays = ArrayRules(self)
+        self.objects = ObjectRules(self)
         self._rules: dict[Conjunction, int] = {}
-        self._separated: dict[Conjunction, int] = {}
         self._pending: list[Conjunction] = []
+        self._refusals: list[Refusal] = []
 
     def emit(self, root: Conjunction) -> Grammar:
         """The grammar of a conjunction.  Raises ``UnsatisfiableError`` when it is contradictory."""
@@ -73,7 +71,14 @@ class Emitter:
             self.grammar.rules[self._rules[conjunction]] = Choice(tuple(self.group(g) for g in groups))
             if not groups and conjunction == root:
                 raise self.unsatisfiable(root[0].pointer if root else "")
+        if self._refusals:
+            raise UnsupportedSchemaError(self._refusals)
         return self.grammar
+
+    def refuse(self, refusal: Refusal) -> Expr:
+        """Note what cannot be enforced; ``emit`` raises once everything has been looked at."""
+        self._refusals.append(refusal)
+        return FAIL
 
     def unsatisfiable(self, pointer: str) -> UnsatisfiableError:
         for place, message in self.normalizer.clashes:
@@ -89,119 +94,52 @@ class Emitter:
         return found
 
     def group(self, group: Group) -> Expr:
-        if isinstance(group, NullGroup):
-            return Term(NULL)
+        """The values of a group."""
+        if isinstance(group, StringGroup):
+            return string_term(group, self.limits)
+        if isinstance(group, ObjectGroup):
+            return self.objects.object(group)
+        if isinstance(group, NumberGroup):
+            return _number(group, self.limits)
+        if isinstance(group, ArrayGroup):
+            return self.arrays.array(group)
         if isinstance(group, BooleanGroup):
             return Term(BOOLEAN if len(group.values) == 2 else TRUE if group.values[0] else FALSE)
-        if isinstance(group, NumberGroup):
-            return _number(group)
-        if isinstance(group, StringGroup):
-            return Term(STRING) if group == ANYTHING[3] else string_term(group, self.limits)
-        if isinstance(group, ArrayGroup):
-            return self.array(group)
-        return self.object(group)
-
-    # --- arrays
-
-    def array(self, group: ArrayGroup) -> Expr:
-        low, high = group.min_items, group.max_items
-        marks = self.marks
-        filled: Expr = FAIL
-        if high != 0:
-            if group.prefix:
-                first = self.rule(group.prefix[0])
-                filled = Seq((marks.open_array, Ref(first), self.items_after(group, 1)))
-            else:
-                items = self.grammar.add(
-                    "items", Repeated(self.rule(group.rest), self.separated(group.rest), max(low, 1), high)
-                )
-                filled = Seq((marks.open_array, Ref(items), marks.close_array))
-        empty = Seq((marks.open_array, marks.close_empty_array)) if low == 0 else FAIL
-        return Choice((filled, empty))
-
-    def items_after(self, group: ArrayGroup, count: int) -> Expr:
-        """What may follow the first ``count`` items: built from the end of the prefix."""
-        low, high = group.min_items, group.max_items
-        limit = len(group.prefix) if high is None else min(len(group.prefix), high)
-        behind: Expr = self.items_behind_prefix(group, limit)
-        for index in range(limit - 1, count - 1, -1):
-            more: Expr = Seq((Ref(self.separated(group.prefix[index])), behind))
-            if low <= index:
-                more = Choice((more, self.marks.close_array))
-            behind = Ref(self.grammar.add("items", more))
-        return behind
-
-    def items_behind_prefix(self, group: ArrayGroup, count: int) -> Expr:
-        low, high = max(group.min_items - count, 0), group.max_items
-        if high is not None and high <= count:
-            return self.marks.close_array if low == 0 else FAIL
-        more = self.separated(group.rest)
-        rest = self.grammar.add("items", Repeated(more, more, low, None if high is None else high - count))
-        return Seq((Ref(rest), self.marks.close_array))
-
-    def separated(self, conjunction: Conjunction) -> int:
-        """The rule of an item behind a comma."""
-        found = self._separated.get(conjunction)
-        if found is None:
-            value = self.rule(conjunction)
-            found = self.grammar.add(
-                "comma " + self.grammar.names[value], Seq((self.marks.comma, Ref(value)))
-            )
-            self._separated[conjunction] = found
-        return found
-
-    # --- objects
-
-    def object(self, group: ObjectGroup) -> Expr:
-        declared = dict(group.properties)
-        for name in group.required:
-            declared.setdefault(name, group.additional)
-        required = frozenset(group.required)
-        members = tuple(
-            Member(name, self.rule(value) if is_text(name) else None, name in required)
-            for name, value in declared.items()
-        )
-        marks = self.marks
-        record = Record(
-            tuple(m for m in members if m.required or is_text(m.name)),
-            STRING,
-            self.rule(group.additional),
-            marks.open_object,
-            marks.close_empty_object,
-            marks.colon,
-            marks.comma,
-            marks.close_object,
-        )
-        return Ref(self.grammar.add("object", record))
+        return Term(NULL)
 
 
-def _number(group: NumberGroup) -> Expr:
-    if group.values is not None:
-        texts = dict.fromkeys(text for value in group.values for text in _number_texts(value))
-        return Term(Lexeme(("numbers", *texts), alt(*(Lit(text) for text in texts))))
-    if group.low is None and group.high is None:
-        return Term(INTEGER if group.integer else NUMBER)
-    if group.integer:
-        least, greatest = integer_bounds(group.low, group.high)
-        language = integer_language(least, greatest)
+_ANY_NUMBER, _ANY_INTEGER = NumberGroup(), NumberGroup(integral=True)
+
+
+def _number(group: NumberGroup, limits: Limits) -> Expr:
+    if group == _ANY_NUMBER:
+        return Term(NUMBER)
+    if group == _ANY_INTEGER:
+        return Term(INTEGER)
+    return _number_term(group, limits)
+
+
+@lru_cache(maxsize=1024)
+def _number_term(group: NumberGroup, limits: Limits) -> Expr:
+    divided = group.multiples or group.non_multiples or group.excluded
+    if group.plain and group.values is None and not divided:
+        language = plain_integers(*integer_bounds(group.low, group.high))
     else:
-        language = number_language(group.low, group.high)
-    if language == NOTHING:
-        return FAIL
-    return Term(Lexeme(("number", group.integer, group.low, group.high), language))
-
-
-def _number_texts(value: Decimal) -> list[str]:
-    # The plain decimal, also with ".0" when it is an integer that readers will not round; and the
-    # scientific form where it differs.
-    texts = []
-    if abs(value.adjusted()) < 40:
-        plain = format(value, "f")
-        if "." in plain:
-            plain = plain.rstrip("0").rstrip(".")
-        texts.append(plain)
-        if "." not in plain and abs(value) <= _EXACT_IN_DOUBLES:
-            texts.append(plain + ".0")
-    if abs(value.adjusted()) > 6:
-        texts.append(str(value).lower())
-    return texts
+        if group.values is not None:
+            language = values_texts(group.values)
+        else:
+            language = number_regular(
+                group.low,
+                group.high,
+                group.integral,
+                group.multiples,
+                group.non_multiples,
+                group.excluded,
+                limits,
+            )
+        if group.plain is not None:
+            plain = plain_integers(None, None)
+            language = (
+                intersect((language, plain), limits) if group.plain else difference(language, plain, limits)
+            )
+    return FAIL if language == NOTHING else Term(Lexeme(("number", group), language))

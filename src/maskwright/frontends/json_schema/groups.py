@@ -7,12 +7,11 @@ items) stay references: a ``Conjunction`` of places in the document, looked at w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TypeAlias
 
-from maskwright.frontends.json_schema.document import Node
-from maskwright.frontends.json_schema.numbers import (
+from maskwright.frontends.json_schema.bounds import (
     Bound,
     exact,
     integer_bounds,
@@ -20,9 +19,35 @@ from maskwright.frontends.json_schema.numbers import (
     tighter_low,
     within,
 )
+from maskwright.frontends.json_schema.document import Node
+from maskwright.frontends.json_schema.multiples import is_multiple
 
-Conjunction: TypeAlias = tuple[Node, ...]
-"""All of these subschemas must hold; the empty one allows anything."""
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """At least one of these conjunctions holds."""
+
+    pointer: str
+    alternatives: tuple[Conjunction, ...]
+
+    def negation(self) -> Neither:
+        return Neither(self.pointer, self.alternatives)
+
+
+@dataclass(frozen=True, slots=True)
+class Neither:
+    """None of these conjunctions holds."""
+
+    pointer: str
+    alternatives: tuple[Conjunction, ...]
+
+    def negation(self) -> Either:
+        return Either(self.pointer, self.alternatives)
+
+
+Literal: TypeAlias = Node | Either | Neither
+Conjunction: TypeAlias = tuple[Literal, ...]
+"""All of these must hold; the empty one allows anything."""
 
 
 class Clash(Exception):
@@ -41,10 +66,27 @@ class BooleanGroup:
 
 @dataclass(frozen=True, slots=True)
 class NumberGroup:
-    integer: bool = False
+    """``integral``: True, only integers; False, only others; None, both.  ``plain``: the same for texts
+    without fraction and exponent."""
+
+    integral: bool | None = None
     low: Bound | None = None
     high: Bound | None = None
+    multiples: tuple[Decimal, ...] = ()
+    non_multiples: tuple[Decimal, ...] = ()
     values: tuple[Decimal, ...] | None = None
+    excluded: tuple[Decimal, ...] = ()
+    plain: bool | None = None
+
+    def allows(self, value: Decimal) -> bool:
+        """Whether a number satisfies everything but ``values``."""
+        return (
+            within(value, self.low, self.high)
+            and (self.integral is None or (value == value.to_integral_value()) == self.integral)
+            and all(is_multiple(value, m) for m in self.multiples)
+            and not any(is_multiple(value, m) for m in self.non_multiples)
+            and value not in self.excluded
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +96,19 @@ class StringGroup:
     min_length: int = 0
     max_length: int | None = None
     values: tuple[str, ...] | None = None
+    not_patterns: tuple[str, ...] = ()
+    not_formats: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Contained:
+    """``low`` to ``high`` of the items from index ``start`` on satisfy ``items``."""
+
+    items: Conjunction
+    low: int = 1
+    high: int | None = None
+    start: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +117,67 @@ class ArrayGroup:
     rest: Conjunction = ()
     min_items: int = 0
     max_items: int | None = None
+    contained: tuple[Contained, ...] = ()
+    unique: str | None = None
+    """Where it is demanded that no two items are equal."""
 
     def item(self, index: int) -> Conjunction:
         return self.prefix[index] if index < len(self.prefix) else self.rest
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectGroup:
-    """Declared members in order; ``additional`` holds for the value of every other member."""
+class Keys:
+    """Member names: those listed, those in which a pattern is found, those that satisfy ``schemas`` as
+    strings; with ``outside``, all others."""
 
-    properties: tuple[tuple[str, Conjunction], ...] = ()
-    additional: Conjunction = ()
+    names: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    schemas: Conjunction | None = None
+    outside: bool = False
+
+    def complement(self) -> Keys:
+        return replace(self, outside=not self.outside)
+
+
+EVERY_KEY = Keys(outside=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    """There is a member with one of these keys and a value that satisfies ``value``."""
+
+    keys: Keys
+    value: Conjunction = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """There is no member of this name."""
+
+    name: str
+
+
+def atom_names(atom: Some | Absent) -> tuple[str, ...]:
+    """The names listed in an atom."""
+    return (atom.name,) if isinstance(atom, Absent) else atom.keys.names
+
+
+Clause: TypeAlias = tuple[Some | Absent, ...]
+"""One of these holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectGroup:
+    """``rules``: every member with one of the keys has a value that satisfies the conjunction.
+
+    Names listed in rules, required or in clauses are *declared*, in this order.
+    """
+
+    rules: tuple[tuple[Keys, Conjunction], ...] = ()
     required: tuple[str, ...] = ()
+    min_members: int = 0
+    max_members: int | None = None
+    clauses: tuple[Clause, ...] = ()
 
 
 Group: TypeAlias = NullGroup | BooleanGroup | NumberGroup | StringGroup | ArrayGroup | ObjectGroup
@@ -89,7 +193,7 @@ ANYTHING: tuple[Group, ...] = (
 
 
 def conjoin(a: Conjunction, b: Conjunction) -> Conjunction:
-    return a + tuple(node for node in b if node not in a)
+    return tuple(dict.fromkeys((*a, *b))) if a and b else a or b
 
 
 def meet(a: Group, b: Group) -> Group | None:
@@ -112,18 +216,35 @@ def meet(a: Group, b: Group) -> Group | None:
     return None
 
 
+def _joined(a: tuple, b: tuple) -> tuple:  # type: ignore[type-arg]
+    return tuple(dict.fromkeys((*a, *b))) if a and b else a or b
+
+
 def _meet_numbers(a: NumberGroup, b: NumberGroup) -> NumberGroup:
+    if a.integral is not None and b.integral is not None and a.integral != b.integral:
+        raise Clash("an integer here, no integer there")
+    if a.plain is not None and b.plain is not None and a.plain != b.plain:
+        raise Clash("a number without fraction here, with one there")
     values = a.values
     if a.values is not None and b.values is not None:
         values = tuple(v for v in a.values if v in b.values)
     elif b.values is not None:
         values = b.values
-    met = NumberGroup(a.integer or b.integer, tighter_low(a.low, b.low), tighter_high(a.high, b.high), values)
+    met = NumberGroup(
+        b.integral if a.integral is None else a.integral,
+        tighter_low(a.low, b.low),
+        tighter_high(a.high, b.high),
+        _joined(a.multiples, b.multiples),
+        _joined(a.non_multiples, b.non_multiples),
+        values,
+        _joined(a.excluded, b.excluded),
+        b.plain if a.plain is None else a.plain,
+    )
     if values is not None:
-        kept = tuple(v for v in values if within(v, met.low, met.high) and not (met.integer and v % 1))
+        kept = tuple(v for v in values if met.allows(v))
         if not kept:
             raise Clash("none of the listed numbers is within the other constraints")
-        return NumberGroup(values=kept)
+        return NumberGroup(values=kept, plain=met.plain)
     check_number(met)
     return met
 
@@ -131,7 +252,7 @@ def _meet_numbers(a: NumberGroup, b: NumberGroup) -> NumberGroup:
 def check_number(group: NumberGroup) -> None:
     """Raises ``Clash`` when the bounds leave no number."""
     low, high = group.low, group.high
-    if group.integer:
+    if group.integral:
         least, greatest = integer_bounds(low, high)
         if least is not None and greatest is not None and least > greatest:
             raise Clash(f"no integer is within the bounds {_bound_text(low)} and {_bound_text(high)}")
@@ -152,13 +273,29 @@ def _meet_strings(a: StringGroup, b: StringGroup) -> StringGroup:
             raise Clash("the listed strings have none in common")
     elif b.values is not None:
         values = b.values
+    excluded = _joined(a.excluded, b.excluded)
+    if values is not None and excluded:
+        values = tuple(v for v in values if v not in excluded)
+        if not values:
+            raise Clash("all of the listed strings are excluded")
+        excluded = ()
     met = StringGroup(
-        a.patterns + tuple(p for p in b.patterns if p not in a.patterns),
-        a.formats + tuple(f for f in b.formats if f not in a.formats),
+        _joined(a.patterns, b.patterns),
+        _joined(a.formats, b.formats),
         max(a.min_length, b.min_length),
         _least(a.max_length, b.max_length),
         values,
+        _joined(a.not_patterns, b.not_patterns),
+        _joined(a.not_formats, b.not_formats),
+        excluded,
     )
+    for kind, positive, negative in (
+        ("pattern", met.patterns, met.not_patterns),
+        ("format", met.formats, met.not_formats),
+    ):
+        for name in negative:
+            if name in positive:
+                raise Clash(f"the {kind} {name!r} is both demanded and excluded")
     check_length(met)
     return met
 
@@ -181,6 +318,8 @@ def _meet_arrays(a: ArrayGroup, b: ArrayGroup) -> ArrayGroup:
         conjoin(a.rest, b.rest),
         max(a.min_items, b.min_items),
         _least(a.max_items, b.max_items),
+        _joined(a.contained, b.contained),
+        a.unique if a.unique is not None else b.unique,
     )
     check_items(met)
     return met
@@ -189,16 +328,28 @@ def _meet_arrays(a: ArrayGroup, b: ArrayGroup) -> ArrayGroup:
 def check_items(group: ArrayGroup) -> None:
     if group.max_items is not None and group.min_items > group.max_items:
         raise Clash(f"minItems {group.min_items} exceeds maxItems {group.max_items}")
+    for contained in group.contained:
+        if contained.high is not None and contained.low > contained.high:
+            raise Clash(f"minContains {contained.low} exceeds maxContains {contained.high}")
 
 
 def _meet_objects(a: ObjectGroup, b: ObjectGroup) -> ObjectGroup:
-    of_a, of_b = dict(a.properties), dict(b.properties)
-    names = [*of_a, *(name for name in of_b if name not in of_a)]
-    properties = tuple(
-        (name, conjoin(of_a.get(name, a.additional), of_b.get(name, b.additional))) for name in names
+    met = ObjectGroup(
+        _joined(a.rules, b.rules),
+        _joined(a.required, b.required),
+        max(a.min_members, b.min_members),
+        _least(a.max_members, b.max_members),
+        _joined(a.clauses, b.clauses),
     )
-    required = a.required + tuple(name for name in b.required if name not in a.required)
-    return ObjectGroup(properties, conjoin(a.additional, b.additional), required)
+    check_members(met)
+    return met
+
+
+def check_members(group: ObjectGroup) -> None:
+    if group.max_members is not None and max(group.min_members, len(group.required)) > group.max_members:
+        if group.min_members > group.max_members:
+            raise Clash(f"minProperties {group.min_members} exceeds maxProperties {group.max_members}")
+        raise Clash(f"{len(group.required)} required members exceed maxProperties {group.max_members}")
 
 
 def value_group(node: Node) -> Group:
@@ -214,10 +365,17 @@ def value_group(node: Node) -> Group:
         items = tuple((_value_node(node, i),) for i in range(len(value)))
         return ArrayGroup(items, (), len(items), len(items))
     if isinstance(value, dict):
-        members = tuple((name, (_value_node(node, name),)) for name in value)
-        nothing = Node(node.pointer + "/(other members)", False)
-        return ObjectGroup(members, (nothing,), tuple(value))
+        names = tuple(value)
+        rules = [(Keys((name,)), (_value_node(node, name),)) for name in names]
+        rules.append((Keys(names, outside=True), (nothing(node.pointer + "/(other members)"),)))
+        return ObjectGroup(tuple(rules), names)
     return NumberGroup(values=(exact(value),))
+
+
+def nothing(pointer: str) -> Node:
+    """The schema false, demanded at a place."""
+    # Nodes are equal by their pointers: this one is no place of the document.
+    return Node(pointer + " (nothing)", False)
 
 
 def _value_node(node: Node, key: str | int) -> Node:

@@ -2,39 +2,44 @@
 
 ``groups`` of a conjunction of subschemas is the list of groups whose union is exactly the values
 that satisfy all of them.  Subschemas of members and items are not looked into, so recursion in
-a schema is no recursion here; ``$ref``, ``allOf`` and ``anyOf`` are followed on the spot.
+a schema is no recursion here; references and applicators in place are followed on the spot.
+Every literal has a complement (``_expand_not``), so ``not``, ``oneOf`` and ``if`` need nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from decimal import Decimal
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.document import Document, Node
-from maskwright.frontends.json_schema.formats import PATTERNS
 from maskwright.frontends.json_schema.groups import (
     ANYTHING,
-    ArrayGroup,
-    BooleanGroup,
     Clash,
     Conjunction,
+    Either,
     Group,
-    NullGroup,
-    NumberGroup,
+    Keys,
+    Literal,
+    Neither,
     ObjectGroup,
-    StringGroup,
-    check_items,
-    check_length,
-    check_number,
+    atom_names,
     meet,
+    nothing,
     value_group,
 )
-from maskwright.frontends.json_schema.keywords import TYPES
-from maskwright.frontends.json_schema.numbers import Bound, exact, tighter_high, tighter_low
+from maskwright.frontends.json_schema.hollow import Hollow
+from maskwright.frontends.json_schema.keywords import is_hidden
 from maskwright.frontends.json_schema.options import SchemaOptions
-from maskwright.frontends.json_schema.strings import pattern_language
+from maskwright.frontends.json_schema.typed import TypedKeywords, complement, value_groups
+from maskwright.frontends.json_schema.unevaluated import Unevaluated
 from maskwright.limits import Limits
+
+_IN_PLACE = frozenset(
+    (
+        "allOf", "anyOf", "oneOf", "not", "if", "dependencies", "dependentSchemas",
+    )
+)  # fmt: skip
 
 
 class Normalizer:
@@ -46,17 +51,26 @@ class Normalizer:
         self.limits = limits
         self.clashes: list[tuple[str, str]] = []
         """(pointer, message) of every contradiction met."""
-        self._known: dict[Node, tuple[Group, ...]] = {}
-        self._open: list[Node] = []
+        self.typed = TypedKeywords(options, limits)
+        self.hollow = Hollow(self, limits)
+        self._unevaluated = Unevaluated(self)
+        self._known: dict[Literal, tuple[Group, ...]] = {}
+        self._open: list[Literal] = []
 
     def groups(self, conjunction: Conjunction) -> tuple[Group, ...]:
         """The groups whose union satisfies all of these; empty when nothing does."""
         groups = ANYTHING
-        for node in conjunction:
-            groups = self._meet_all(groups, self._expand(node), node.pointer)
+        if len(conjunction) > 1:
+            for literal in conjunction:
+                if literal.negation() in conjunction:
+                    self.clashes.append((literal.pointer, "both a schema and its opposite are demanded"))
+                    return ()
+        for literal in conjunction:
+            groups = self.meet_all(groups, self.expand(literal), literal.pointer)
         return groups
 
-    def _meet_all(self, a: Sequence[Group], b: Sequence[Group], pointer: str) -> tuple[Group, ...]:
+    def meet_all(self, a: Sequence[Group], b: Sequence[Group], pointer: str) -> tuple[Group, ...]:
+        """What both unions allow."""
         if a is ANYTHING:
             return tuple(b)
         if b is ANYTHING:
@@ -72,183 +86,274 @@ class Normalizer:
                     continue
                 if both is not None:
                     met[both] = None
-            if len(met) > self.limits.max_schema_branches:
-                raise LimitError(
-                    "max_schema_branches", len(met), self.limits.max_schema_branches, place=pointer or "#"
-                )
+            self.check_branches(len(met), pointer)
         if not met and a and b:
             kinds = [" or ".join(sorted({type(g).__name__[:-5].lower() for g in side})) for side in (a, b)]
             reasons.append(f"{kinds[0]} here, {kinds[1]} there")
         self.clashes.extend((pointer, reason) for reason in reasons)
         return tuple(met)
 
-    def _expand(self, node: Node) -> tuple[Group, ...]:
-        known = self._known.get(node)
+    def check_branches(self, count: int, pointer: str) -> None:
+        limit = self.limits.max_schema_branches
+        if count > limit:
+            raise LimitError("max_schema_branches", count, limit, place=pointer or "#")
+
+    # --- one literal
+
+    def expand(self, literal: Literal) -> tuple[Group, ...]:
+        """The groups of one literal."""
+        known = self._known.get(literal)
         if known is not None:
             return known
-        if node in self._open:
+        if literal in self._open:
             raise GrammarError(
                 "this subschema refers to itself without a member or item in between",
-                place=node.pointer or "#",
+                place=literal.pointer or "#",
             )
         if len(self._open) >= self.limits.max_depth:
-            raise LimitError("max_depth", len(self._open) + 1, self.limits.max_depth, place=node.pointer)
-        self._open.append(node)
+            raise LimitError("max_depth", len(self._open) + 1, self.limits.max_depth, place=literal.pointer)
+        self._open.append(literal)
         try:
-            groups = self._expand_new(node)
+            if isinstance(literal, Either):
+                groups = union(self.groups(c) for c in literal.alternatives)
+            elif isinstance(literal, Neither):
+                groups = ANYTHING
+                for conjunction in literal.alternatives:
+                    opposite = union(self.expand(part.negation()) for part in conjunction)
+                    groups = self.meet_all(groups, opposite, literal.pointer)
+            elif literal.negated:
+                groups = self._expand_not(literal.negation())
+            else:
+                groups = self._expand_node(literal)
         finally:
             self._open.pop()
-        self._known[node] = groups
+        self._known[literal] = groups
         return groups
 
-    def _expand_new(self, node: Node) -> tuple[Group, ...]:
-        schema, pointer = node.value, node.pointer
+    def _expand_node(self, node: Node) -> tuple[Group, ...]:
+        schema = node.value
         if node.is_value:
             return (value_group(node),)
         if schema is True:
             return ANYTHING
         if schema is False:
-            self.clashes.append((pointer, "the schema false allows nothing"))
+            self.clashes.append((node.pointer, "the schema false allows nothing"))
             return ()
+        if ("unevaluatedProperties" in schema or "unevaluatedItems" in schema) and self._unevaluated.concerns(
+            node
+        ):
+            return self._unevaluated.groups(node)
         groups: tuple[Group, ...] = ANYTHING
-        if "$ref" in schema:
-            groups = self._expand(self.document.resolve(node))
-            if self.document.ref_hides_siblings:
-                return groups
-        groups = self._meet_all(groups, self._typed(node), pointer)
-        for keyword in ("const", "enum"):
+        for keyword in node.base.dialect.references:
             if keyword in schema:
-                values = (
-                    [node.at(keyword)]
-                    if keyword == "const"
-                    else [node.at(keyword, i) for i in range(len(schema[keyword]))]
-                )
-                groups = self._meet_all(groups, _value_groups(values), f"{pointer}/{keyword}")
-        for i in range(len(schema.get("allOf", ()))):
-            branch = node.at("allOf", i)
-            groups = self._meet_all(groups, self._expand(branch), branch.pointer)
+                target = self.expand(self.document.resolve(node, keyword))
+                groups = self.meet_all(groups, target, f"{node.pointer}/{keyword}")
+        if is_hidden(node):
+            return groups
+        groups = self.meet_all(groups, self.own(node), node.pointer)
+        if _IN_PLACE.isdisjoint(schema):
+            return groups
+        for branch in subschemas(node, "allOf"):
+            groups = self.meet_all(groups, self.expand(branch), branch.pointer)
         if "anyOf" in schema:
-            union: dict[Group, None] = {}
-            for i in range(len(schema["anyOf"])):
-                union.update(dict.fromkeys(self._expand(node.at("anyOf", i))))
-            groups = self._meet_all(groups, tuple(union), f"{pointer}/anyOf")
+            alternatives = union(self.expand(branch) for branch in subschemas(node, "anyOf"))
+            groups = self.meet_all(groups, alternatives, f"{node.pointer}/anyOf")
+        if "not" in schema:
+            branch = node.at("not").negation()
+            groups = self.meet_all(groups, self.expand(branch), branch.pointer)
+        if "if" in schema:
+            groups = self.meet_all(groups, self._conditional(node), f"{node.pointer}/if")
+        for name, branch in dependent_schemas(node):
+            with_member = self.meet_all((ObjectGroup(required=(name,)),), self.expand(branch), branch.pointer)
+            groups = self.meet_all(groups, (*without(name, branch.pointer), *with_member), branch.pointer)
+        if "oneOf" in schema:
+            groups = self._exactly_one(groups, subschemas(node, "oneOf"), f"{node.pointer}/oneOf")
+        if "oneOf" in schema or "if" in schema:
+            groups = in_order(groups, self._names(node, set()))
         return groups
 
-    def _typed(self, node: Node) -> tuple[Group, ...]:
-        # `type` together with the constraints that speak about one type each.
+    def _names(self, node: Node, seen: set[Node]) -> dict[str, None]:
+        """Member names in the order in which the schema, with its branches in place, mentions them."""
+        names: dict[str, None] = {}
+        if not isinstance(node.value, dict) or node.is_value or node in seen:
+            return names
+        seen.add(node)
         schema = node.value
-        types = schema.get("type", TYPES)
-        types = (types,) if isinstance(types, str) else tuple(types)
-        if "any" in types:
-            types = TYPES
-        if "number" in types:
-            types = tuple(t for t in types if t != "integer")
-        groups: list[Group] = []
-        for name in dict.fromkeys(types):
-            try:
-                groups.append(self._group(node, name))
-            except Clash as clash:
-                self.clashes.append((node.pointer, str(clash)))
-        return ANYTHING if tuple(groups) == ANYTHING else tuple(groups)
+        branches: list[Node] = []
+        for keyword in node.base.dialect.references:
+            if keyword in schema:
+                branches.append(self.document.resolve(node, keyword))
+        names.update(dict.fromkeys(schema.get("properties", ())))
+        for keyword in ("allOf", "if", "then", "else", "anyOf", "oneOf"):
+            if keyword in schema:
+                branches += (
+                    [node.at(keyword)]
+                    if isinstance(schema[keyword], (dict, bool))
+                    else subschemas(node, keyword)
+                )
+        for branch in branches:
+            names.update(self._names(branch, seen))
+        return names
 
-    def _group(self, node: Node, name: str) -> Group:
-        if name == "null":
-            return NullGroup()
-        if name == "boolean":
-            return BooleanGroup()
-        if name in ("integer", "number"):
-            return _number_group(node, name == "integer")
-        if name == "string":
-            return self._string_group(node)
-        return _array_group(node) if name == "array" else _object_group(node)
+    def own(self, node: Node) -> tuple[Group, ...]:
+        """What a schema says itself about each type, and by ``const`` and ``enum``."""
+        groups = self.typed.groups(node, self.clashes)
+        if "const" not in node.value and "enum" not in node.value:
+            return groups
+        for keyword in ("const", "enum"):
+            if keyword in node.value:
+                groups = self.meet_all(
+                    groups, value_groups(_values(node, keyword)), f"{node.pointer}/{keyword}"
+                )
+        return groups
 
-    def _string_group(self, node: Node) -> StringGroup:
+    def _conditional(self, node: Node) -> tuple[Group, ...]:
         schema = node.value
-        name = schema.get("format")
-        asserted = self.options.formats == "assert" and name in PATTERNS
-        if "pattern" in schema:
-            try:
-                pattern_language(schema["pattern"], self.limits)
-            except GrammarError as error:
-                message = f"in the regular expression at {error.place}: {error.message}"
-                raise GrammarError(message, place=f"{node.pointer}/pattern") from None
-        group = StringGroup(
-            (schema["pattern"],) if "pattern" in schema else (),
-            (name,) if asserted else (),
-            int(schema.get("minLength", 0)),
-            int(schema["maxLength"]) if "maxLength" in schema else None,
-        )
-        check_length(group)
-        return group
+        condition = node.at("if")
+        if "then" not in schema and "else" not in schema:
+            return ANYTHING
+        then: tuple[Group, ...] = self.expand(condition)
+        otherwise: tuple[Group, ...] = self.expand(condition.negation())
+        if "then" in schema:
+            then = self.meet_all(then, self.expand(node.at("then")), f"{node.pointer}/then")
+        if "else" in schema:
+            otherwise = self.meet_all(otherwise, self.expand(node.at("else")), f"{node.pointer}/else")
+        return union((then, otherwise))
+
+    def _exactly_one(self, groups: Sequence[Group], branches: list[Node], pointer: str) -> tuple[Group, ...]:
+        # Each branch, without what another one allows as well.
+        expanded = [self.meet_all(groups, self.expand(branch), branch.pointer) for branch in branches]
+        found: dict[Group, None] = {}
+        for i, own in enumerate(expanded):
+            kept = [group for group in own if not self.hollow.group(group)]
+            for j, branch in enumerate(branches):
+                if j == i or not kept:
+                    continue
+                shared = [g for g in kept if any(self.overlap(g, h) for h in expanded[j])]
+                if shared:
+                    alone = [g for g in kept if g not in shared]
+                    cut = self.meet_all(tuple(shared), self.expand(branch.negation()), branch.pointer)
+                    kept = alone + [g for g in cut if not self.hollow.group(g)]
+            found.update(dict.fromkeys(kept))
+            self.check_branches(len(found), pointer)
+        return tuple(found)
+
+    def overlap(self, a: Group, b: Group) -> bool:
+        """Whether two groups have something in common, as far as is easily seen."""
+        try:
+            both = meet(a, b)
+        except Clash:
+            return False
+        return both is not None and not self.hollow.group(both)
+
+    # --- complements
+
+    def _expand_not(self, node: Node) -> tuple[Group, ...]:
+        """What the (positive) node does not allow: it violates one of its keywords."""
+        schema, pointer = node.value, node.pointer
+        if node.is_value:
+            group = value_group(node)
+            same_type = complement(group, pointer)
+            return union((tuple(g for g in ANYTHING if type(g) is not type(group)), same_type))
+        if schema is True:
+            self.clashes.append((pointer, "the opposite of the schema true allows nothing"))
+            return ()
+        if schema is False:
+            return ANYTHING
+        if self._unevaluated.concerns(node):
+            return self._unevaluated.violations(node)
+        parts: list[Sequence[Group]] = []
+        for keyword in node.base.dialect.references:
+            if keyword in schema:
+                parts.append(self.expand(self.document.resolve(node, keyword).negation()))
+        if is_hidden(node):
+            return union(parts)
+        parts.append(self.own_violations(node))
+        parts.extend(self.expand(branch.negation()) for branch in subschemas(node, "allOf"))
+        if "anyOf" in schema:
+            parts.append(self.expand(Neither(pointer, tuple((b,) for b in subschemas(node, "anyOf")))))
+        if "not" in schema:
+            parts.append(self.expand(node.at("not")))
+        if "if" in schema:
+            condition = node.at("if")
+            if "then" in schema:
+                wrong = self.expand(node.at("then").negation())
+                parts.append(self.meet_all(self.expand(condition), wrong, pointer))
+            if "else" in schema:
+                wrong = self.expand(node.at("else").negation())
+                parts.append(self.meet_all(self.expand(condition.negation()), wrong, pointer))
+        for name, branch in dependent_schemas(node):
+            wrong = self.expand(branch.negation())
+            parts.append(self.meet_all((ObjectGroup(required=(name,)),), wrong, branch.pointer))
+        if "oneOf" in schema:
+            branches = subschemas(node, "oneOf")
+            parts.append(self.expand(Neither(pointer, tuple((b,) for b in branches))))
+            for i, first in enumerate(branches):
+                for second in branches[:i]:
+                    parts.append(self.meet_all(self.expand(first), self.expand(second), pointer))
+        groups = union(parts)
+        self.check_branches(len(groups), pointer)
+        return groups
+
+    def own_violations(self, node: Node) -> tuple[Group, ...]:
+        """What ``own`` does not allow."""
+        parts: list[Sequence[Group]] = [self.typed.violations(node)]
+        for keyword in ("const", "enum"):
+            if keyword in node.value:
+                groups = ANYTHING
+                for group in value_groups(_values(node, keyword)):
+                    others = tuple(g for g in ANYTHING if type(g) is not type(group))
+                    opposite = (*others, *complement(group, node.pointer))
+                    groups = self.meet_all(groups, opposite, node.pointer)
+                parts.append(groups)
+        return union(parts)
 
 
-def _number_group(node: Node, integer: bool) -> NumberGroup:
+def union(parts: Iterable[Sequence[Group]]) -> tuple[Group, ...]:
+    """All groups, each once, without those that a full type includes."""
+    found = dict.fromkeys(group for part in parts for group in part)
+    full = {type(group) for group in ANYTHING if group in found}
+    if full:
+        found = {g: None for g in found if type(g) not in full or g in ANYTHING}
+    groups = tuple(found)
+    return ANYTHING if len(groups) == len(ANYTHING) and set(groups) == set(ANYTHING) else groups
+
+
+def in_order(groups: Sequence[Group], names: dict[str, None]) -> tuple[Group, ...]:
+    """The same groups; objects with clauses have their declared members in the order of ``names``."""
+    found: list[Group] = []
+    for group in groups:
+        if isinstance(group, ObjectGroup) and group.clauses:
+            mentioned = {name for clause in group.clauses for atom in clause for name in atom_names(atom)}
+            mentioned.update(name for keys, _ in group.rules for name in keys.names)
+            mentioned.update(group.required)
+            order = tuple(name for name in names if name in mentioned)
+            group = replace(group, rules=((Keys(order), ()), *group.rules))
+        found.append(group)
+    return tuple(found)
+
+
+def without(name: str, pointer: str) -> tuple[Group, ...]:
+    """All values but objects with a member of this name."""
+    return (*ANYTHING[:-1], ObjectGroup(((Keys((name,)), (nothing(pointer),)),)))
+
+
+def subschemas(node: Node, keyword: str) -> list[Node]:
+    """The branches that a list-valued keyword has, if it is there."""
+    return [node.at(keyword, i) for i in range(len(node.value.get(keyword, ())))]
+
+
+def dependent_schemas(node: Node) -> list[tuple[str, Node]]:
+    """Member names, and what must hold when they are present."""
     schema = node.value
-    low = Bound(exact(schema["minimum"])) if "minimum" in schema else None
-    high = Bound(exact(schema["maximum"])) if "maximum" in schema else None
-    if "exclusiveMinimum" in schema:
-        limit = schema["exclusiveMinimum"]
-        if limit is True and low is not None:
-            low = Bound(low.value, True)
-        elif not isinstance(limit, bool):
-            low = tighter_low(low, Bound(exact(limit), True))
-    if "exclusiveMaximum" in schema:
-        limit = schema["exclusiveMaximum"]
-        if limit is True and high is not None:
-            high = Bound(high.value, True)
-        elif not isinstance(limit, bool):
-            high = tighter_high(high, Bound(exact(limit), True))
-    group = NumberGroup(integer, low, high)
-    check_number(group)
-    return group
+    found = [(name, node.at("dependentSchemas", name)) for name in schema.get("dependentSchemas", ())]
+    for name, value in schema.get("dependencies", {}).items():
+        if isinstance(value, (dict, bool)):
+            found.append((name, node.at("dependencies", name)))
+    return found
 
 
-def _array_group(node: Node) -> ArrayGroup:
-    schema = node.value
-    keyword = "prefixItems" if "prefixItems" in schema else "items"
-    prefix: tuple[Conjunction, ...] = ()
-    rest: Conjunction = ()
-    if isinstance(schema.get(keyword), list):
-        prefix = tuple((node.at(keyword, i),) for i in range(len(schema[keyword])))
-        # Before 2020-12, the list stands in `items` and the rest in `additionalItems`.
-        keyword = "items" if keyword == "prefixItems" else "additionalItems"
-    if keyword in schema and not isinstance(schema[keyword], list):
-        rest = (node.at(keyword),)
-    group = ArrayGroup(
-        prefix,
-        rest,
-        int(schema.get("minItems", 0)),
-        int(schema["maxItems"]) if "maxItems" in schema else None,
-    )
-    check_items(group)
-    return group
-
-
-def _object_group(node: Node) -> ObjectGroup:
-    schema = node.value
-    required = schema.get("required", ())
-    return ObjectGroup(
-        tuple((name, (node.at("properties", name),)) for name in schema.get("properties", {})),
-        (node.at("additionalProperties"),) if "additionalProperties" in schema else (),
-        tuple(dict.fromkeys(required)) if not isinstance(required, bool) else (),
-    )
-
-
-def _value_groups(values: list[Node]) -> tuple[Group, ...]:
-    # Scalars of one type share a group: an enum of 10 000 strings is one set of keys.
-    strings: dict[str, None] = {}
-    numbers: list[Decimal] = []
-    groups: dict[Group, None] = {}
-    for node in values:
-        group = value_group(node)
-        if isinstance(group, StringGroup) and group.values is not None:
-            strings.update(dict.fromkeys(group.values))
-        elif isinstance(group, NumberGroup) and group.values is not None:
-            numbers.extend(v for v in group.values if v not in numbers)
-        else:
-            groups[group] = None
-    if strings:
-        groups[StringGroup(values=tuple(strings))] = None
-    if numbers:
-        groups[NumberGroup(values=tuple(numbers))] = None
-    return tuple(groups)
+def _values(node: Node, keyword: str) -> list[Node]:
+    if keyword == "const":
+        return [node.at(keyword)]
+    return [node.at(keyword, i) for i in range(len(node.value[keyword]))]

@@ -1,16 +1,19 @@
-"""String groups -> lexemes: pattern, format and length as one regular language."""
+"""String groups -> lexemes: patterns, formats, lengths and exclusions as one regular language."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from maskwright.dfa import intersect, matches, with_length
+from maskwright.dfa import complement, difference, intersect, is_empty, matches, with_length
 from maskwright.frontends.json_schema.formats import PATTERNS
 from maskwright.frontends.json_schema.groups import StringGroup
+from maskwright.frontends.json_schema.lexemes import STRING
 from maskwright.grammar import FAIL, Choice, Keyset, Lexeme, Term
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex, search_language
-from maskwright.regular import ANY_CHAR, Regular, is_nothing, repeat
+from maskwright.regular import ANY_CHAR, Lit, Regular, alt, is_nothing, repeat
+
+_ANY_STRING = StringGroup()
 
 
 def string_term(group: StringGroup, limits: Limits) -> Term | Choice:
@@ -19,23 +22,44 @@ def string_term(group: StringGroup, limits: Limits) -> Term | Choice:
     Raises as ``pattern_language``.
     """
     if group.values is not None:
-        languages = [pattern_language(p, limits) for p in group.patterns]
-        languages += [_format(name) for name in group.formats]
-        kept = tuple(v for v in group.values if _fits(v, group, languages))
+        kept = tuple(v for v in group.values if string_allows(group, v, limits))
         return Term(Keyset(kept)) if kept else FAIL
-    lexeme = _lexeme(group, limits)
-    return FAIL if lexeme is None else Term(lexeme)
+    if group == _ANY_STRING:
+        return Term(STRING)
+    language = string_language(group, limits)
+    if is_nothing(language):
+        return FAIL
+    return Term(Lexeme(("string", group), language, "quoted"))
 
 
 @lru_cache(maxsize=1024)
-def _lexeme(group: StringGroup, limits: Limits) -> Lexeme | None:
+def string_language(group: StringGroup, limits: Limits) -> Regular:
+    """The texts of a group; NOTHING when there are none."""
     languages = [pattern_language(p, limits) for p in group.patterns]
     languages += [_format(name) for name in group.formats]
-    language = _language(languages, group, limits)
-    if is_nothing(language):
-        return None
-    key = ("string", group.patterns, group.formats, group.min_length, group.max_length)
-    return Lexeme(key, language, "quoted")
+    languages += [complement(pattern_language(p, limits), limits) for p in group.not_patterns]
+    languages += [complement(_format(name), limits) for name in group.not_formats]
+    if group.values is not None:
+        languages.append(alt(*(Lit(v) for v in group.values if is_text(v))))
+    excluded = [v for v in group.excluded if is_text(v)]
+    if not languages and not excluded:
+        return repeat(ANY_CHAR, group.min_length, group.max_length)
+    language = languages[0] if len(languages) == 1 else intersect(languages, limits)
+    if group.min_length > 0 or group.max_length is not None:
+        language = with_length(language, group.min_length, group.max_length, limits)
+    if excluded:
+        language = difference(language, alt(*(Lit(v) for v in excluded)), limits)
+    return language
+
+
+def string_language_is_empty(group: StringGroup, limits: Limits) -> bool:
+    """Whether no text is in the group."""
+    if group.values is not None:
+        return not any(string_allows(group, v, limits) for v in group.values)
+    parts = len(group.patterns) + len(group.formats) + len(group.not_patterns) + len(group.not_formats)
+    if parts == 0:
+        return False
+    return is_empty(string_language(group, limits))
 
 
 @lru_cache(maxsize=256)
@@ -49,13 +73,10 @@ def pattern_language(pattern: str, limits: Limits) -> Regular:
     return search_language(pattern, "ecma", limits)
 
 
-def _language(languages: list[Regular], group: StringGroup, limits: Limits) -> Regular:
-    if not languages:
-        return repeat(ANY_CHAR, group.min_length, group.max_length)
-    language = languages[0] if len(languages) == 1 else intersect(languages, limits)
-    if group.min_length > 0 or group.max_length is not None:
-        language = with_length(language, group.min_length, group.max_length, limits)
-    return language
+@lru_cache(maxsize=65536)
+def pattern_found(pattern: str, text: str, limits: Limits) -> bool:
+    """Whether a ``pattern`` is found in a text."""
+    return matches(pattern_language(pattern, limits), text, limits)
 
 
 def is_text(value: str) -> bool:
@@ -69,11 +90,18 @@ def is_text(value: str) -> bool:
     return True
 
 
-def _fits(value: str, group: StringGroup, languages: list[Regular]) -> bool:
+def string_allows(group: StringGroup, value: str, limits: Limits) -> bool:
+    """Whether a text is in the group (``values`` aside)."""
     if (
         not is_text(value)
         or len(value) < group.min_length
         or (group.max_length is not None and len(value) > group.max_length)
+        or value in group.excluded
     ):
         return False
-    return all(matches(language, value) for language in languages)
+    return (
+        all(pattern_found(p, value, limits) for p in group.patterns)
+        and not any(pattern_found(p, value, limits) for p in group.not_patterns)
+        and all(matches(_format(name), value, limits) for name in group.formats)
+        and not any(matches(_format(name), value, limits) for name in group.not_formats)
+    )

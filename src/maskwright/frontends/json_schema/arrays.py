@@ -1,0 +1,260 @@
+"""Array groups -> rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from maskwright.dfa import finite_texts
+from maskwright.errors import LimitError, Refusal
+from maskwright.frontends.json_schema.groups import (
+    ArrayGroup,
+    BooleanGroup,
+    Conjunction,
+    Contained,
+    Group,
+    NullGroup,
+    NumberGroup,
+    StringGroup,
+)
+from maskwright.frontends.json_schema.lexemes import STRING
+from maskwright.frontends.json_schema.strings import string_language
+from maskwright.frontends.json_schema.typed import negation
+from maskwright.grammar import EMPTY, FAIL, Choice, Expr, Lexeme, OtherMembers, Record, Ref, Repeated, Seq
+from maskwright.regular import alt
+
+if TYPE_CHECKING:
+    from maskwright.frontends.json_schema.emit import Emitter
+
+_MAX_UNIQUE_VALUES = 10
+_MAX_COUNTED_STRINGS = 1000
+
+
+class ArrayRules:
+    """Builds the rules of arrays."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        self.emitter = emitter
+        self.grammar = emitter.grammar
+        self.marks = emitter.marks
+        self._separated: dict[Conjunction, int] = {}
+
+    def array(self, group: ArrayGroup) -> Expr:
+        """The arrays of a group."""
+        unique = group.unique is not None and (group.max_items is None or group.max_items > 1)
+        if unique and not group.contained and not group.prefix:
+            strings = self._different_strings(group)
+            if strings is not None:
+                return strings
+        if unique or group.contained:
+            counted = CountedItems(self, group, unique)
+            if unique and counted.values is None:
+                reason = f"the items may have more than {_MAX_UNIQUE_VALUES} different values"
+                return self.emitter.refuse(Refusal(group.unique or "", "uniqueItems", reason))
+            return counted.array()
+        low, high = group.min_items, group.max_items
+        marks = self.marks
+        filled: Expr = FAIL
+        if high != 0:
+            if group.prefix:
+                first = self.emitter.rule(group.prefix[0])
+                filled = Seq((marks.open_array, Ref(first), self._items_after(group, 1)))
+            else:
+                rest = self.emitter.rule(group.rest)
+                items = self.grammar.add(
+                    "items", Repeated(rest, self.separated(group.rest), max(low, 1), high)
+                )
+                filled = Seq((marks.open_array, Ref(items), marks.close_array))
+        empty = Seq((marks.open_array, marks.close_empty_array)) if low == 0 else FAIL
+        return Choice((filled, empty))
+
+    def _different_strings(self, group: ArrayGroup) -> Expr | None:
+        """Arrays of strings that are all different: a record of keys only.  None for other items."""
+        limits = self.emitter.limits
+        groups = self.emitter.normalizer.groups(group.rest)
+        strings = [g for g in groups if isinstance(g, StringGroup)]
+        if not groups or len(strings) < len(groups):
+            return None
+        language = alt(*(string_language(g, limits) for g in strings))
+        low, high = group.min_items, group.max_items
+        few = finite_texts(language, _MAX_COUNTED_STRINGS, limits)
+        if few is not None:
+            high = len(few) if high is None else min(high, len(few))
+            if low > high:
+                return FAIL
+        marks = self.marks
+        way = ((self.grammar.add("no value", EMPTY), 0),)
+        lexeme = STRING if language == STRING.regular else Lexeme(("keys", language), language, "quoted")
+        record = Record(
+            (),
+            (OtherMembers(lexeme, way),),
+            marks.open_array,
+            marks.close_empty_array,
+            marks.colon,
+            marks.comma,
+            marks.close_array,
+            low,
+            high,
+            unique=True,
+            bare=True,
+        )
+        return Ref(self.grammar.add("different strings", record))
+
+    def _items_after(self, group: ArrayGroup, count: int) -> Expr:
+        """What may follow the first ``count`` items: built from the end of the prefix."""
+        low, high = group.min_items, group.max_items
+        limit = len(group.prefix) if high is None else min(len(group.prefix), high)
+        behind: Expr = self._items_behind_prefix(group, limit)
+        for index in range(limit - 1, count - 1, -1):
+            more: Expr = Seq((Ref(self.separated(group.prefix[index])), behind))
+            if low <= index:
+                more = Choice((more, self.marks.close_array))
+            behind = Ref(self.grammar.add("items", more))
+        return behind
+
+    def _items_behind_prefix(self, group: ArrayGroup, count: int) -> Expr:
+        low, high = max(group.min_items - count, 0), group.max_items
+        if high is not None and high <= count:
+            return self.marks.close_array if low == 0 else FAIL
+        more = self.separated(group.rest)
+        rest = self.grammar.add("items", Repeated(more, more, low, None if high is None else high - count))
+        return Seq((Ref(rest), self.marks.close_array))
+
+    def separated(self, conjunction: Conjunction) -> int:
+        """The rule of an item behind a comma."""
+        found = self._separated.get(conjunction)
+        if found is None:
+            value = self.emitter.rule(conjunction)
+            name = "comma " + self.grammar.names[value]
+            found = self.grammar.add(name, Seq((self.marks.comma, Ref(value))))
+            self._separated[conjunction] = found
+        return found
+
+
+class CountedItems:
+    """Arrays with ``contains`` or ``uniqueItems``: one rule for each number of items, of matches, and set
+    of values used, as far as they matter."""
+
+    def __init__(self, rules: ArrayRules, group: ArrayGroup, unique: bool) -> None:
+        self.rules = rules
+        self.group = group
+        self.hollow = rules.emitter.normalizer.hollow
+        self.limits = rules.emitter.limits
+        self.contained = tuple(c for c in group.contained if c.low > 0 or c.high is not None)
+        # From this index on, all items are alike.
+        self.alike = max([len(group.prefix), group.min_items, *(c.start for c in self.contained)])
+        if group.max_items is not None:
+            self.alike = max(self.alike, group.max_items)
+        self.values: list[Conjunction] | None = self._values() if unique else None
+        self._known: dict[tuple[int, tuple[int, ...], int], int] = {}
+        self._work: list[tuple[int, tuple[int, ...], int]] = []
+        self._ways: dict[int, list[tuple[Conjunction, tuple[bool, ...], int]]] = {}
+
+    def array(self) -> Expr:
+        marks, grammar = self.rules.marks, self.rules.grammar
+        start = (0, (0,) * len(self.contained), 0)
+        choices: list[Expr] = []
+        for item, after in self._next(start):
+            choices.append(
+                Seq((marks.open_array, Ref(self.rules.emitter.rule(item)), Ref(self._rule(after))))
+            )
+        if self._complete(start):
+            choices.append(Seq((marks.open_array, marks.close_empty_array)))
+        while self._work:
+            state = self._work.pop()
+            more: list[Expr] = [
+                Seq((Ref(self.rules.separated(item)), Ref(self._rule(after))))
+                for item, after in self._next(state)
+            ]
+            if self._complete(state):
+                more.append(marks.close_array)
+            grammar.rules[self._known[state]] = Choice(tuple(more))
+        return Choice(tuple(choices))
+
+    def _rule(self, state: tuple[int, tuple[int, ...], int]) -> int:
+        found = self._known.get(state)
+        if found is None:
+            found = self._known[state] = self.rules.grammar.reserve("counted items")
+            self._work.append(state)
+            if len(self._known) > self.limits.max_rules:
+                raise LimitError("max_rules", len(self._known), self.limits.max_rules)
+        return found
+
+    def _complete(self, state: tuple[int, tuple[int, ...], int]) -> bool:
+        count, matches, _ = state
+        return count >= self.group.min_items and all(
+            n >= c.low for n, c in zip(matches, self.contained, strict=True)
+        )
+
+    def _next(self, state: tuple[int, tuple[int, ...], int]) -> list[tuple[Conjunction, tuple]]:  # type: ignore[type-arg]
+        """The items that may come next, and the state behind each."""
+        count, matches, used = state
+        if self.group.max_items is not None and count >= self.group.max_items:
+            return []
+        found = []
+        for item, holds, bit in self._items(count):
+            if used & bit:
+                continue
+            after = []
+            for n, c, yes in zip(matches, self.contained, holds, strict=True):
+                n += yes
+                if c.high is not None and n > c.high:
+                    break
+                after.append(n if c.high is not None else min(n, c.low))
+            else:
+                found.append((item, (min(count + 1, self.alike), tuple(after), used | bit)))
+        return found
+
+    def _items(self, index: int) -> list[tuple[Conjunction, tuple[bool, ...], int]]:
+        """The ways to write an item: its schema, which constraints it matches, and which value it is."""
+        index = min(index, self.alike)
+        if index not in self._ways:
+            base = self.group.item(index)
+            if self.values is None:
+                ways: list[tuple[Conjunction, tuple[bool, ...], int]] = [(base, (), 0)]
+            else:
+                ways = [((*base, *value), (), 1 << i) for i, value in enumerate(self.values)]
+            for contained in self.contained:
+                ways = self._split(ways, contained, contained.start <= index)
+            self._ways[index] = [way for way in ways if not self.hollow.conjunction(way[0])]
+        return self._ways[index]
+
+    def _split(
+        self, ways: list[tuple[Conjunction, tuple[bool, ...], int]], contained: Contained, counts: bool
+    ) -> list[tuple[Conjunction, tuple[bool, ...], int]]:
+        if not counts:
+            return [(item, (*holds, False), bit) for item, holds, bit in ways]
+        opposite = negation(contained.items, "")
+        return [
+            ((*item, *more), (*holds, yes), bit)
+            for item, holds, bit in ways
+            for more, yes in ((contained.items, True), (opposite, False))
+        ]
+
+    def _values(self) -> list[Conjunction] | None:
+        """The values that items can have, each as a conjunction; None when they are many."""
+        places = {self.group.item(i) for i in range(len(self.group.prefix) + 1)}
+        groups = dict.fromkeys(g for place in places for g in self.rules.emitter.normalizer.groups(place))
+        if not _all_finite(groups):
+            return None
+        values = [value for group in groups for value in _single_values(group)]
+        return values if len(values) <= _MAX_UNIQUE_VALUES else None
+
+
+def _all_finite(groups: dict[Group, None]) -> bool:
+    return all(
+        isinstance(g, (NullGroup, BooleanGroup))
+        or (isinstance(g, (NumberGroup, StringGroup)) and g.values is not None)
+        for g in groups
+    )
+
+
+def _single_values(group: Group) -> list[Conjunction]:
+    from maskwright.frontends.json_schema.document import Node
+
+    if isinstance(group, NullGroup):
+        found: tuple = (None,)  # type: ignore[type-arg]
+    elif isinstance(group, (BooleanGroup, NumberGroup, StringGroup)):
+        found = group.values or ()
+    else:
+        found = ()
+    return [(Node(f"(the value {value!r})", value, is_value=True),) for value in found]

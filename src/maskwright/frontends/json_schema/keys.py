@@ -1,0 +1,95 @@
+"""Which member names a set of keys holds, and what an object group says about a name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from maskwright.frontends.json_schema.document import Node
+from maskwright.frontends.json_schema.groups import (
+    Conjunction,
+    Keys,
+    ObjectGroup,
+    StringGroup,
+    atom_names,
+    conjoin,
+)
+from maskwright.frontends.json_schema.strings import pattern_found, string_allows
+
+if TYPE_CHECKING:
+    from maskwright.frontends.json_schema.normalize import Normalizer
+
+
+class KeyMap:
+    """The rules of an object group, by name."""
+
+    def __init__(self, group: ObjectGroup, normalizer: Normalizer) -> None:
+        self.group = group
+        self.normalizer = normalizer
+        self._by_name: dict[str, Conjunction] = {}
+        self.general: list[tuple[Keys, Conjunction]] = []
+        """The rules that are not about listed names."""
+        declared: dict[str, None] = {}
+        for keys, value in group.rules:
+            if keys.outside or keys.patterns or keys.schemas is not None:
+                self.general.append((keys, value))
+            else:
+                for name in keys.names:
+                    self._by_name[name] = conjoin(self._by_name.get(name, ()), value)
+            if keys.names:
+                declared.update(dict.fromkeys(keys.names))
+        declared.update(dict.fromkeys(group.required))
+        for clause in group.clauses:
+            for atom in clause:
+                declared.update(dict.fromkeys(atom_names(atom)))
+        self.declared = list(declared)
+        """Names listed in rules, required or in clauses, in this order."""
+
+    def value(self, name: str) -> Conjunction:
+        """What the value of a member of this name must satisfy."""
+        value = self._by_name.get(name, ())
+        for keys, conjunction in self.general:
+            if self.holds(keys, name):
+                value = conjoin(value, conjunction)
+        return value
+
+    def holds(self, keys: Keys, name: str) -> bool:
+        """Whether a name is one of the keys."""
+        inside = (
+            name in keys.names
+            or any(pattern_found(pattern, name, self.normalizer.limits) for pattern in keys.patterns)
+            or (keys.schemas is not None and self.satisfies(keys.schemas, name))
+        )
+        return inside != keys.outside
+
+    def satisfies(self, schemas: Conjunction, name: str) -> bool:
+        """Whether a name, as a string, satisfies all of these."""
+        limits = self.normalizer.limits
+        return any(
+            string_allows(group, name, limits) and (group.values is None or name in group.values)
+            for group in string_groups(self.normalizer, schemas)
+        )
+
+    def candidates(self, keys: Keys) -> tuple[list[str], bool]:
+        """The declared names among ``keys``, and whether other ones may be among them and occur."""
+        if not keys.outside and not keys.patterns and keys.schemas is None:
+            return list(keys.names), False
+        names = [name for name in self.declared if self.holds(keys, name)]
+        # Other names are excluded when a rule forbids all of them.
+        closed = any(
+            rule.outside and not rule.patterns and rule.schemas is None and is_false(value)
+            for rule, value in self.general
+        )
+        return names, not closed
+
+
+def string_groups(normalizer: Normalizer, schemas: Conjunction) -> list[StringGroup]:
+    """The string groups among those of a conjunction."""
+    return [group for group in normalizer.groups(schemas) if isinstance(group, StringGroup)]
+
+
+def is_false(value: Conjunction) -> bool:
+    """Whether one of these is the schema false."""
+    return any(
+        isinstance(literal, Node) and not literal.is_value and literal.value is literal.negated
+        for literal in value
+    )

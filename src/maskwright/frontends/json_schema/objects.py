@@ -1,0 +1,277 @@
+"""Object groups -> records."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
+
+from maskwright.dfa import complement, difference, finite_texts, intersect, is_empty, matches
+from maskwright.errors import LimitError
+from maskwright.frontends.json_schema.groups import (
+    Absent,
+    Clause,
+    Conjunction,
+    Keys,
+    ObjectGroup,
+    StringGroup,
+    conjoin,
+    nothing,
+)
+from maskwright.frontends.json_schema.keys import KeyMap, is_false, string_groups
+from maskwright.frontends.json_schema.lexemes import STRING
+from maskwright.frontends.json_schema.strings import is_text, pattern_language, string_language
+from maskwright.frontends.json_schema.typed import negation
+from maskwright.grammar import Expr, Lexeme, Member, OtherMembers, Record, Ref, Values
+from maskwright.limits import Limits
+from maskwright.regular import ANY_CHAR, Lit, Regular, alt, repeat
+
+if TYPE_CHECKING:
+    from maskwright.frontends.json_schema.emit import Emitter
+
+_MAX_GOALS = 16
+_MAX_WAYS = 64
+_MAX_NAMES = 256
+_ANY_TEXT = repeat(ANY_CHAR, 0, None)
+
+Atom: TypeAlias = str | Conjunction
+"""What tells keys apart: a pattern, or a conjunction that they satisfy as strings."""
+
+
+class ObjectRules:
+    """Builds the records of objects."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        self.emitter = emitter
+        self.normalizer = emitter.normalizer
+        self.hollow = emitter.normalizer.hollow
+
+    def object(self, group: ObjectGroup) -> Expr:
+        """The objects of a group."""
+        if group.clauses:
+            group = self.settle(group)
+        keys = KeyMap(group, self.normalizer)
+        if len(group.clauses) > _MAX_GOALS:
+            raise LimitError("alternatives to meet at once in one object", len(group.clauses), _MAX_GOALS)
+        required = frozenset(group.required)
+        members = [self._member(keys, name, name in required) for name in keys.declared]
+        others: list[OtherMembers] = []
+        for kind in self._kinds(keys) if keys.general or group.clauses else _ONE_KIND:
+            value = kind.value(group)
+            if is_false(value):
+                continue
+            language = kind.without(keys.declared, self.emitter.limits)
+            ways = self._ways(value, [self._wanted(clause, kind.holds) for clause in group.clauses])
+            names = kind.names(language, self.emitter.limits)
+            if names is not None:
+                members.extend(Member(name, ways) for name in names)
+            else:
+                others.append(OtherMembers(kind.lexeme(language), ways))
+        marks = self.emitter.marks
+        record = Record(
+            tuple(m for m in members if m.required or is_text(m.name)),
+            tuple(others),
+            marks.open_object,
+            marks.close_empty_object,
+            marks.colon,
+            marks.comma,
+            marks.close_object,
+            group.min_members,
+            group.max_members,
+            len(group.clauses),
+            self.emitter.options.property_order == "schema",
+            True,
+        )
+        return Ref(self.emitter.grammar.add("object", record))
+
+    # --- members
+
+    def _member(self, keys: KeyMap, name: str, required: bool) -> Member:
+        value = keys.value(name)
+        if not keys.group.clauses:
+            return Member(name, ((self.emitter.rule(value), 0),) if is_text(name) else (), required)
+        absent = 0
+        for bit, clause in enumerate(keys.group.clauses):
+            if Absent(name) in clause:
+                absent |= 1 << bit
+        wanted = [self._wanted(clause, lambda k: keys.holds(k, name)) for clause in keys.group.clauses]
+        return Member(name, self._ways(value, wanted) if is_text(name) else (), required, absent)
+
+    def _wanted(self, clause: Clause, holds) -> list[Conjunction]:  # type: ignore[no-untyped-def]
+        """What a value must satisfy, in one of these ways, to reach a clause's goal."""
+        return [atom.value for atom in clause if not isinstance(atom, Absent) and holds(atom.keys)]
+
+    def _ways(self, value: Conjunction, wanted: list[list[Conjunction]]) -> Values:
+        """The value's rules, split by what it reaches."""
+        ways: list[tuple[Conjunction, int]] = [(value, 0)]
+        by_condition: dict[Conjunction, int] = {}
+        for bit, conditions in enumerate(wanted):
+            for condition in conditions:
+                by_condition[condition] = by_condition.get(condition, 0) | 1 << bit
+        for condition, bits in by_condition.items():
+            if not condition:
+                ways = [(way, goals | bits) for way, goals in ways]
+                continue
+            opposite = negation(condition, condition[0].pointer)
+            split = [
+                (conjoin(way, more), goals | extra)
+                for way, goals in ways
+                for more, extra in ((condition, bits), (opposite, 0))
+            ]
+            ways = [way for way in split if not self.hollow.conjunction(way[0])]
+            if len(ways) > _MAX_WAYS:
+                raise LimitError("ways to write one member's value", len(ways), _MAX_WAYS)
+        return tuple((self.emitter.rule(way), goals) for way, goals in ways)
+
+    # --- clauses
+
+    def settle(self, group: ObjectGroup) -> ObjectGroup:
+        """The same group with fewer clauses: those that always hold, or have one atom left, are no choice."""
+        changed = True
+        while changed:
+            changed = False
+            keys = KeyMap(group, self.normalizer)
+            for clause in group.clauses:
+                if self._holds_always(keys, clause):
+                    rest = tuple(c for c in group.clauses if c != clause)
+                    group, changed = replace(group, clauses=rest), True
+                    break
+                atoms = self.hollow.open_atoms(keys, clause)
+                one = atoms[0] if len(atoms) == 1 else None
+                if isinstance(one, Absent):
+                    group = self._with_rule(group, clause, Keys((one.name,)), (nothing("(absent)"),), ())
+                    changed = True
+                    break
+                if one is not None:
+                    names, others = keys.candidates(one.keys)
+                    names = [name for name in names if not is_false(keys.value(name))]
+                    if not others and len(names) == 1:
+                        group = self._with_rule(group, clause, Keys((names[0],)), one.value, (names[0],))
+                        changed = True
+                        break
+                if atoms != clause and atoms:
+                    rest = tuple(atoms if c == clause else c for c in group.clauses)
+                    group, changed = replace(group, clauses=tuple(dict.fromkeys(rest))), True
+                    break
+        return group
+
+    def _with_rule(
+        self, group: ObjectGroup, clause: Clause, keys: Keys, value: Conjunction, required: tuple[str, ...]
+    ) -> ObjectGroup:
+        return replace(
+            group,
+            rules=(*group.rules, (keys, value)),
+            required=tuple(dict.fromkeys((*group.required, *required))),
+            clauses=tuple(c for c in group.clauses if c != clause),
+        )
+
+    def _holds_always(self, keys: KeyMap, clause: Clause) -> bool:
+        required = frozenset(keys.group.required)
+        for atom in clause:
+            if isinstance(atom, Absent):
+                if is_false(keys.value(atom.name)):
+                    return True
+                continue
+            for name in keys.candidates(atom.keys)[0]:
+                if name in required and (
+                    not atom.value
+                    or self.hollow.conjunction(conjoin(keys.value(name), negation(atom.value, "")))
+                ):
+                    return True
+        return False
+
+    # --- members that are not declared
+
+    def _kinds(self, keys: KeyMap) -> list[Kind]:
+        """The undeclared keys, told apart by all patterns and schemas for keys."""
+        atoms: dict[Atom, None] = {}
+        for rule, _ in keys.general:
+            atoms.update(dict.fromkeys(_atoms(rule)))
+        for clause in keys.group.clauses:
+            for atom in clause:
+                if not isinstance(atom, Absent):
+                    atoms.update(dict.fromkeys(_atoms(atom.keys)))
+        kinds = [Kind(_ANY_TEXT, ())]
+        for each in atoms:
+            language = self._language(each)
+            split: list[Kind] = []
+            for kind in kinds:
+                inside, outside = _divide(kind.language, language, self.emitter.limits)
+                split.append(Kind(inside, (*kind.signs, (each, True))))
+                split.append(Kind(outside, (*kind.signs, (each, False))))
+            kinds = [kind for kind in split if not is_empty(kind.language)]
+        return kinds
+
+    def _language(self, atom: Atom) -> Regular:
+        limits = self.emitter.limits
+        if isinstance(atom, str):
+            return pattern_language(atom, limits)
+        groups = string_groups(self.normalizer, atom)
+        if StringGroup() in groups:
+            return _ANY_TEXT
+        return alt(*(string_language(group, limits) for group in groups))
+
+
+class Kind:
+    """Undeclared keys that the same rules are about."""
+
+    def __init__(self, language: Regular, signs: tuple[tuple[Atom, bool], ...]) -> None:
+        self.language = language
+        self.signs = signs
+
+    def holds(self, keys: Keys) -> bool:
+        """Whether these keys are among ``keys``."""
+        signs = dict(self.signs)
+        inside = any(signs[pattern] for pattern in keys.patterns) or (
+            keys.schemas is not None and signs[keys.schemas]
+        )
+        return inside != keys.outside
+
+    def value(self, group: ObjectGroup) -> Conjunction:
+        """What the values of such members must satisfy."""
+        value: Conjunction = ()
+        for keys, conjunction in group.rules:
+            if (keys.outside or keys.patterns or keys.schemas is not None) and self.holds(keys):
+                value = conjoin(value, conjunction)
+        return value
+
+    def without(self, names: list[str], limits: Limits) -> Regular:
+        """The keys that are none of these names."""
+        if not self.signs or self.language == _ANY_TEXT:
+            # Any prefix goes on to infinitely many keys: leaving names out costs nothing.
+            return self.language
+        inside = tuple(n for n in names if is_text(n) and matches(self.language, n, limits))
+        return _without(self.language, inside, limits) if inside else self.language
+
+    def names(self, language: Regular, limits: Limits) -> list[str] | None:
+        """The keys one by one, when they are few."""
+        return None if not self.signs else _finite_texts(language, limits)
+
+    def lexeme(self, language: Regular) -> Lexeme:
+        return STRING if language == _ANY_TEXT else Lexeme(("keys", language), language, "quoted")
+
+
+_ONE_KIND = [Kind(_ANY_TEXT, ())]
+
+
+@lru_cache(maxsize=512)
+def _divide(language: Regular, by: Regular, limits: Limits) -> tuple[Regular, Regular]:
+    if by == _ANY_TEXT:
+        return language, alt()
+    if language == _ANY_TEXT:
+        return by, complement(by, limits)
+    return intersect((language, by), limits), difference(language, by, limits)
+
+
+@lru_cache(maxsize=512)
+def _without(language: Regular, names: tuple[str, ...], limits: Limits) -> Regular:
+    return difference(language, alt(*(Lit(name) for name in names)), limits)
+
+
+@lru_cache(maxsize=512)
+def _finite_texts(language: Regular, limits: Limits) -> list[str] | None:
+    return finite_texts(language, _MAX_NAMES, limits)
+
+
+def _atoms(keys: Keys) -> list[Atom]:
+    return [*keys.patterns, *([] if keys.schemas is None else [keys.schemas])]

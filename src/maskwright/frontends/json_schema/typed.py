@@ -1,0 +1,381 @@
+"""The constraints of one subschema on each JSON type, as groups, and what violates them.
+
+``typed_groups`` reads ``type`` and the keywords about one type each; ``violations`` is the complement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+from maskwright.errors import GrammarError, Refusal, UnsupportedSchemaError
+from maskwright.frontends.json_schema.bounds import Bound, exact, tighter_high, tighter_low
+from maskwright.frontends.json_schema.document import Node
+from maskwright.frontends.json_schema.formats import PATTERNS
+from maskwright.frontends.json_schema.groups import (
+    ANYTHING,
+    Absent,
+    ArrayGroup,
+    BooleanGroup,
+    Clash,
+    Clause,
+    Conjunction,
+    Contained,
+    Group,
+    Keys,
+    Neither,
+    NullGroup,
+    NumberGroup,
+    ObjectGroup,
+    Some,
+    StringGroup,
+    check_items,
+    check_length,
+    check_members,
+    check_number,
+    nothing,
+    value_group,
+)
+from maskwright.frontends.json_schema.keywords import TYPES
+from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.frontends.json_schema.strings import pattern_language
+from maskwright.limits import Limits
+
+_BY_NAME: dict[str, Group] = {
+    "null": ANYTHING[0],
+    "boolean": ANYTHING[1],
+    "number": ANYTHING[2],
+    "string": ANYTHING[3],
+    "array": ANYTHING[4],
+    "object": ANYTHING[5],
+    "integer": NumberGroup(integral=True),
+}
+_NUMBERS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
+_ABOUT: dict[str, frozenset[str]] = {
+    "null": frozenset(),
+    "boolean": frozenset(),
+    "number": _NUMBERS,
+    "integer": _NUMBERS,
+    "string": frozenset(("pattern", "format", "minLength", "maxLength")),
+    "array": frozenset(
+        ("items", "prefixItems", "additionalItems", "minItems", "maxItems", "contains", "uniqueItems")
+    ),
+    "object": frozenset(
+        (
+            "properties", "patternProperties", "additionalProperties", "propertyNames", "required", "minProperties",
+            "maxProperties", "dependentRequired", "dependencies",
+        )
+    ),
+}  # fmt: skip
+"""Which keywords say something about values of a type."""
+
+
+_SIMPLE: dict[str | None, tuple[str, ...]] = {name: (name,) for name in TYPES}
+_SIMPLE[None] = tuple(name for name in TYPES if name != "integer")
+
+
+def type_names(node: Node) -> tuple[str, ...]:
+    """The types allowed, each once; "integer" only where "number" is not."""
+    types = node.value.get("type")
+    known = _SIMPLE.get(types) if types is None or type(types) is str else None
+    if known is not None and not node.base.dialect.nullable:
+        return known
+    types = TYPES if types is None else (types,) if isinstance(types, str) else tuple(types)
+    if "any" in types:
+        types = TYPES
+    if node.base.dialect.nullable and node.value.get("nullable") is True and "type" in node.value:
+        types = (*types, "null")
+    if "number" in types:
+        types = tuple(t for t in types if t != "integer")
+    return tuple(dict.fromkeys(types))
+
+
+class TypedKeywords:
+    """Reads the keywords about one type each."""
+
+    def __init__(self, options: SchemaOptions, limits: Limits) -> None:
+        self.options = options
+        self.limits = limits
+
+    def groups(self, node: Node, clashes: list[tuple[str, str]]) -> tuple[Group, ...]:
+        """``type`` and all that is said about each type; contradictions are noted in ``clashes``."""
+        groups: list[Group] = []
+        for name in type_names(node):
+            try:
+                groups.append(self._group(node, name))
+            except Clash as clash:
+                clashes.append((node.pointer, str(clash)))
+        found = tuple(groups)
+        return ANYTHING if len(found) == len(ANYTHING) and found == ANYTHING else found
+
+    def _group(self, node: Node, name: str) -> Group:
+        schema = node.value
+        if name == "integer" and node.base.dialect.plain_integers:
+            return replace(_number_group(node, True), plain=True)
+        if _ABOUT[name].isdisjoint(schema):
+            return _BY_NAME[name]
+        if name == "string":
+            return self._string_group(node)
+        if name == "object":
+            return object_group(node)
+        if name == "array":
+            return array_group(node)
+        return _number_group(node, name == "integer")
+
+    def _string_group(self, node: Node) -> StringGroup:
+        schema = node.value
+        name = schema.get("format")
+        asserted = self.options.formats == "assert" and name in PATTERNS
+        if "pattern" in schema:
+            self._check_pattern(schema["pattern"], f"{node.pointer}/pattern")
+        group = StringGroup(
+            (schema["pattern"],) if "pattern" in schema else (),
+            (name,) if asserted else (),
+            int(schema.get("minLength", 0)),
+            int(schema["maxLength"]) if "maxLength" in schema else None,
+        )
+        check_length(group)
+        return group
+
+    def _check_pattern(self, pattern: str, place: str) -> None:
+        try:
+            pattern_language(pattern, self.limits)
+        except GrammarError as error:
+            message = f"in the regular expression at {error.place}: {error.message}"
+            raise GrammarError(message, place=place) from None
+
+    # --- the complement
+
+    def violations(self, node: Node) -> tuple[Group, ...]:
+        """What ``groups`` does not allow."""
+        names = type_names(node)
+        violating: list[Group] = []
+        for name, everything in list(_BY_NAME.items())[:-1]:
+            if name == "number" and "integer" in names:
+                violating.append(NumberGroup(integral=False))
+                if node.base.dialect.plain_integers:
+                    violating.append(NumberGroup(integral=True, plain=False))
+                name = "integer"
+            if name not in names:
+                violating.append(everything)
+                continue
+            if name in ("null", "boolean"):
+                continue
+            try:
+                group = self._group(node, name)
+            except Clash:
+                violating.append(NumberGroup(integral=True) if name == "integer" else everything)
+                continue
+            violating.extend(complement(group, node.pointer))
+        return tuple(violating)
+
+
+def complement(group: Group, pointer: str) -> list[Group]:
+    """The values of the group's type that are not in it."""
+    if isinstance(group, NullGroup):
+        return []
+    if isinstance(group, BooleanGroup):
+        rest = tuple(v for v in (False, True) if v not in group.values)
+        return [BooleanGroup(rest)] if rest else []
+    if isinstance(group, NumberGroup):
+        return _number_complement(group)
+    if isinstance(group, StringGroup):
+        return _string_complement(group)
+    if isinstance(group, ArrayGroup):
+        return _array_complement(group, pointer)
+    return _object_complement(group, pointer)
+
+
+def negation(conjunction: Conjunction, pointer: str) -> Conjunction:
+    """A conjunction that holds when this one does not."""
+    if len(conjunction) == 1:
+        return (conjunction[0].negation(),)
+    return (Neither(pointer, (conjunction,)),)
+
+
+def _number_complement(group: NumberGroup) -> list[Group]:
+    # Of numbers; what ``integral`` demands is the caller's business.
+    if group.values is not None:
+        return [NumberGroup(excluded=group.values)]
+    found: list[Group] = []
+    if group.low is not None:
+        found.append(NumberGroup(high=Bound(group.low.value, not group.low.exclusive)))
+    if group.high is not None:
+        found.append(NumberGroup(low=Bound(group.high.value, not group.high.exclusive)))
+    found.extend(NumberGroup(non_multiples=(m,)) for m in group.multiples)
+    found.extend(NumberGroup(multiples=(m,)) for m in group.non_multiples)
+    if group.excluded:
+        found.append(NumberGroup(values=group.excluded))
+    return found
+
+
+def _string_complement(group: StringGroup) -> list[Group]:
+    if group.values is not None:
+        return [StringGroup(excluded=group.values)]
+    found: list[Group] = [StringGroup(not_patterns=(p,)) for p in group.patterns]
+    found.extend(StringGroup(not_formats=(f,)) for f in group.formats)
+    found.extend(StringGroup(patterns=(p,)) for p in group.not_patterns)
+    found.extend(StringGroup(formats=(f,)) for f in group.not_formats)
+    if group.min_length > 0:
+        found.append(StringGroup(max_length=group.min_length - 1))
+    if group.max_length is not None:
+        found.append(StringGroup(min_length=group.max_length + 1))
+    if group.excluded:
+        found.append(StringGroup(values=group.excluded))
+    return found
+
+
+def _array_complement(group: ArrayGroup, pointer: str) -> list[Group]:
+    if group.unique is not None:
+        reason = "arrays with equal items are no context-free language, so its negation cannot be enforced"
+        raise UnsupportedSchemaError([Refusal(pointer, "uniqueItems", reason)])
+    found: list[Group] = []
+    for i, item in enumerate(group.prefix):
+        if item:
+            found.append(ArrayGroup((*((),) * i, negation(item, pointer)), (), i + 1))
+    if group.rest:
+        found.append(
+            ArrayGroup(contained=(Contained(negation(group.rest, pointer), start=len(group.prefix)),))
+        )
+    if group.min_items > 0:
+        found.append(ArrayGroup(max_items=group.min_items - 1))
+    if group.max_items is not None:
+        found.append(ArrayGroup(min_items=group.max_items + 1))
+    for contained in group.contained:
+        if contained.low > 0:
+            found.append(fewer(contained, pointer))
+        if contained.high is not None:
+            more = Contained(contained.items, contained.high + 1, None, contained.start)
+            found.append(ArrayGroup(contained=(more,)))
+    return found
+
+
+def fewer(contained: Contained, pointer: str) -> ArrayGroup:
+    """Arrays in which fewer than ``contained.low`` items match."""
+    if contained.low == 1:
+        return ArrayGroup(((),) * contained.start, negation(contained.items, pointer))
+    return ArrayGroup(contained=(Contained(contained.items, 0, contained.low - 1, contained.start),))
+
+
+def _object_complement(group: ObjectGroup, pointer: str) -> list[Group]:
+    clause: list[Some | Absent] = [Absent(name) for name in group.required]
+    clause.extend(Some(keys, negation(value, pointer)) for keys, value in group.rules if value)
+    found: list[Group] = [ObjectGroup(clauses=(tuple(clause),))] if clause else []
+    if group.min_members > 0:
+        found.append(ObjectGroup(max_members=group.min_members - 1))
+    if group.max_members is not None:
+        found.append(ObjectGroup(min_members=group.max_members + 1))
+    for atoms in group.clauses:
+        # None of the atoms holds.
+        rules = tuple((a.keys, negation(a.value, pointer)) for a in atoms if isinstance(a, Some))
+        found.append(ObjectGroup(rules, tuple(a.name for a in atoms if isinstance(a, Absent))))
+    return found
+
+
+def _number_group(node: Node, integer: bool) -> NumberGroup:
+    schema = node.value
+    low = Bound(exact(schema["minimum"])) if "minimum" in schema else None
+    high = Bound(exact(schema["maximum"])) if "maximum" in schema else None
+    if "exclusiveMinimum" in schema:
+        limit = schema["exclusiveMinimum"]
+        if limit is True and low is not None:
+            low = Bound(low.value, True)
+        elif not isinstance(limit, bool):
+            low = tighter_low(low, Bound(exact(limit), True))
+    if "exclusiveMaximum" in schema:
+        limit = schema["exclusiveMaximum"]
+        if limit is True and high is not None:
+            high = Bound(high.value, True)
+        elif not isinstance(limit, bool):
+            high = tighter_high(high, Bound(exact(limit), True))
+    multiples: tuple[Decimal, ...] = ()
+    if "multipleOf" in schema:
+        multiples = (exact(schema["multipleOf"]),)
+    group = NumberGroup(True if integer else None, low, high, multiples)
+    check_number(group)
+    return group
+
+
+def array_group(node: Node) -> ArrayGroup:
+    schema = node.value
+    keyword = "prefixItems" if "prefixItems" in schema else "items"
+    prefix: tuple[Conjunction, ...] = ()
+    rest: Conjunction = ()
+    if isinstance(schema.get(keyword), list):
+        prefix = tuple((node.at(keyword, i),) for i in range(len(schema[keyword])))
+        # Before 2020-12, the list stands in `items` and the rest in `additionalItems`.
+        keyword = "items" if keyword == "prefixItems" else "additionalItems"
+    if keyword in schema and not isinstance(schema[keyword], list):
+        rest = (node.at(keyword),)
+    contained: tuple[Contained, ...] = ()
+    if "contains" in schema:
+        low = int(schema.get("minContains", 1))
+        high = int(schema["maxContains"]) if "maxContains" in schema else None
+        if low > 0 or high is not None:
+            contained = (Contained((node.at("contains"),), low, high),)
+    group = ArrayGroup(
+        prefix,
+        rest,
+        int(schema.get("minItems", 0)),
+        int(schema["maxItems"]) if "maxItems" in schema else None,
+        contained,
+        node.pointer if schema.get("uniqueItems") is True else None,
+    )
+    check_items(group)
+    return group
+
+
+def object_group(node: Node) -> ObjectGroup:
+    schema = node.value
+    names = tuple(schema.get("properties", ()))
+    patterns = tuple(schema.get("patternProperties", ()))
+    rules = [(Keys((name,)), (node.at("properties", name),)) for name in names]
+    rules.extend((Keys(patterns=(p,)), (node.at("patternProperties", p),)) for p in patterns)
+    additional = schema.get("additionalProperties", True)
+    if additional is not True and additional != {}:
+        rules.append((Keys(names, patterns, outside=True), (node.at("additionalProperties"),)))
+    if schema.get("propertyNames", True) is not True:
+        unnamed = Keys(schemas=(node.at("propertyNames"),), outside=True)
+        rules.append((unnamed, (nothing(node.pointer + "/propertyNames"),)))
+    required = schema.get("required", ())
+    clauses: list[Clause] = []
+    for name, others in _dependent_required(schema):
+        clauses.extend((Absent(name), Some(Keys((other,)))) for other in others)
+    group = ObjectGroup(
+        tuple(rules),
+        tuple(dict.fromkeys(required)) if not isinstance(required, bool) else (),
+        int(schema.get("minProperties", 0)),
+        int(schema["maxProperties"]) if "maxProperties" in schema else None,
+        tuple(clauses),
+    )
+    check_members(group)
+    return group
+
+
+def _dependent_required(schema: dict) -> list[tuple[str, list[str]]]:  # type: ignore[type-arg]
+    found = list(schema.get("dependentRequired", {}).items())
+    for name, value in schema.get("dependencies", {}).items():
+        if isinstance(value, (list, str)):
+            found.append((name, [value] if isinstance(value, str) else value))
+    return found
+
+
+def value_groups(values: list[Node]) -> tuple[Group, ...]:
+    """The groups of exactly these values; scalars of one type share one."""
+    # An enum of 10 000 strings is one set of keys.
+    strings: dict[str, None] = {}
+    numbers: dict[Decimal, None] = {}
+    groups: dict[Group, None] = {}
+    for node in values:
+        group = value_group(node)
+        if isinstance(group, StringGroup) and group.values is not None:
+            strings.update(dict.fromkeys(group.values))
+        elif isinstance(group, NumberGroup) and group.values is not None:
+            numbers.update(dict.fromkeys(group.values))
+        else:
+            groups[group] = None
+    if strings:
+        groups[StringGroup(values=tuple(strings))] = None
+    if numbers:
+        groups[NumberGroup(values=tuple(numbers))] = None
+    return tuple(groups)

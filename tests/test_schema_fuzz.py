@@ -1,0 +1,175 @@
+"""Random schemas: the engine and the ``jsonschema`` package agree on every instance."""
+
+from __future__ import annotations
+
+import json
+import random
+from decimal import Decimal
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from schema_strategies import documents, serialisations, values
+
+import maskwright as mw
+from maskwright.limits import Limits
+
+BYTES = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
+# What is too large is refused; that is no disagreement, but it should be soon.
+LIMITS = Limits(max_schema_branches=300, max_regex_states=20_000, max_rules=20_000, max_seconds=5)
+
+
+def compiled_or_none(schema: Any, order: str = "schema") -> mw.CompiledGrammar | str:
+    try:
+        return mw.compile_json_schema(schema, BYTES, limits=LIMITS, property_order=order)
+    except mw.UnsatisfiableError:
+        return "unsatisfiable"
+    except (mw.UnsupportedSchemaError, mw.LimitError):
+        return "refused"
+    except mw.GrammarError as error:
+        assert "refers to itself" in str(error)
+        return "refused"
+
+
+def accepts(compiled: mw.CompiledGrammar, text: str) -> bool:
+    matcher = compiled.matcher()
+    return matcher.accept_bytes(text.encode()) and matcher.is_accepting
+
+
+def walk(compiled: mw.CompiledGrammar, rng: random.Random, steps: int) -> bytes:
+    """Random bytes through the masks, then the shortest way out."""
+    matcher = compiled.matcher()
+    mask = np.zeros(9, dtype=np.int32)
+    out = bytearray()
+    for _ in range(steps):
+        matcher.fill_next_token_bitmask(mask)
+        allowed = [i for i in range(257) if mask[i // 32] >> (i % 32) & 1]
+        assert allowed, f"stuck behind {bytes(out)!r}"
+        # White space and escapes would take all the steps.
+        token = rng.choice([i for i in allowed if i < 128 and i not in b" \t\r\n\\"] or allowed)
+        if token == 256:
+            return bytes(out)
+        assert matcher.accept_token(token)
+        out.append(token)
+    return bytes(out) + matcher.shortest_completion_bytes()
+
+
+def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; no key may come twice."""
+    assert len(dict(pairs)) == len(pairs), f"a key comes twice among {[key for key, _ in pairs]}"
+    return dict(pairs)
+
+
+def number(text: str) -> int | float:
+    """Exact where it is an integer; what only becomes one by rounding is not judged."""
+    value = Decimal(text)
+    if value.adjusted() > 300 or (float(text).is_integer() and value != value.to_integral_value()):
+        raise OverflowError
+    return int(value) if value == value.to_integral_value() else float(text)
+
+
+@given(documents(), st.lists(values, min_size=1, max_size=12), st.integers(0, 2**32))
+@settings(max_examples=400)
+def test_the_engine_agrees_with_jsonschema(schema: dict[str, Any], instances: list[Any], seed: int) -> None:
+    compiled = compiled_or_none(schema)
+    if compiled == "refused":
+        return
+    validator = jsonschema.Draft202012Validator(schema)
+    for instance in instances:
+        valid = validator.is_valid(instance)
+        if compiled == "unsatisfiable":
+            assert not valid, (schema, instance)
+        else:
+            read = [text for text in serialisations(instance, 500) if accepts(compiled, text)]
+            assert bool(read) == valid, (schema, instance, valid)
+    if compiled != "unsatisfiable":
+        rng = random.Random(seed)
+        for _ in range(3):
+            text = walk(compiled, rng, rng.randrange(40))
+            try:
+                valid = validator.is_valid(json.loads(text, object_pairs_hook=members, parse_float=number))
+            except OverflowError:
+                # jsonschema computes with doubles.
+                continue
+            assert valid, (schema, text)
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"not": {"type": "string"}}, [1, None, {}, []], ["a"]),
+        (
+            {"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+            [{"a": 1}, {"b": 1}, {"b": 1, "c": 2}],
+            [{"a": 1, "b": 1}, {}, {"c": 1}],
+        ),
+        (
+            {"oneOf": [{"properties": {"a": {"type": "string"}}}, {"properties": {"b": {"type": "string"}}}]},
+            [{"a": "x", "b": 1}, {"a": 1, "b": "x"}, {"b": 1}, {"a": 1}],
+            [{}, {"a": "x"}, {"a": "x", "b": "y"}, {"a": 1, "b": 2}],
+        ),
+        (
+            {
+                "patternProperties": {"^S_": {"type": "string"}, "^I_": {"type": "integer"}},
+                "additionalProperties": False,
+            },
+            [{}, {"S_1": "x"}, {"I_0": 4}, {"S_2": "x", "I_1": 3}],
+            [{"S_1": 3}, {"k": 1}, {"I_2": "x"}],
+        ),
+        (
+            {"properties": {"a": {}, "b": {}, "c": {}}, "additionalProperties": False, "minProperties": 2},
+            [{"a": 1, "b": 2}, {"b": 1, "c": 1}],
+            [{"a": 1}, {"c": 1}],
+        ),
+        (
+            {"minProperties": 2, "maxProperties": 3},
+            [{"a": 1, "b": 2}],
+            [{}, {"a": 1}, dict.fromkeys("abcd", 0)],
+        ),
+        (
+            {
+                "if": {"properties": {"k": {"const": "x"}}, "required": ["k"]},
+                "then": {"required": ["a"]},
+                "else": {"required": ["b"]},
+            },
+            [{"k": "x", "a": 1}, {"k": "y", "b": 1}, {"b": 2}],
+            [{"k": "x"}, {"k": "x", "b": 1}, {"a": 1}],
+        ),
+        (
+            {"dependencies": {"a": ["b"], "c": {"required": ["d"]}}},
+            [{}, {"b": 1}, {"a": 1, "b": 1}, {"c": 1, "d": 2}],
+            [{"a": 1}, {"c": 1}],
+        ),
+        (
+            {"contains": {"type": "string"}, "maxContains": 2},
+            [["a"], [1, "a", 2], ["a", "b"]],
+            [[], [1], ["a", "b", "c"]],
+        ),
+        ({"items": {"enum": [1, 2, 3]}, "uniqueItems": True}, [[], [1], [3, 1, 2]], [[1, 1], [1, 2, 1]]),
+        (
+            {
+                "anyOf": [
+                    {"properties": {"a": {"const": 1}}, "required": ["a"]},
+                    {"properties": {"b": True}},
+                ],
+                "unevaluatedProperties": False,
+            },
+            [{}, {"b": 1}, {"a": 1}, {"a": 1, "b": 2}],
+            [{"c": 1}, {"a": 2}],
+        ),
+        (
+            {"not": {"enum": ["a", None, [1], {"x": 1}]}},
+            ["b", 2, [2], [], [1, 1], {}, {"x": 2}, {"x": 1, "y": 1}],
+            ["a", None, [1], {"x": 1}],
+        ),
+    ],
+)
+def test_keywords_that_need_complements(schema: dict[str, Any], good: list[Any], bad: list[Any]) -> None:
+    compiled = mw.compile_json_schema(schema, BYTES)
+    for instance in good:
+        assert any(accepts(compiled, text) for text in serialisations(instance)), instance
+    for instance in bad:
+        assert not any(accepts(compiled, text) for text in serialisations(instance)), instance
