@@ -38,4 +38,8 @@ def to_grammar(
     refusals = survey(document, options)
     if refusals:
         raise UnsupportedSchemaError(refusals)
-    return Emitter(Normalizer(document, options, limits), options, limits).emit((document.root,))
+    emitter = Emitter(Normalizer(document, options, limits), options, limits)
+    try:
+        return emitter.emit((document.root,))
+    finally:
+        emitter.release()

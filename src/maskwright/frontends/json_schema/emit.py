@@ -75,6 +75,11 @@ class Emitter:
             raise UnsupportedSchemaError(self._refusals)
         return self.grammar
 
+    def release(self) -> None:
+        """Let go of what refers back, so that nothing waits for the garbage collector."""
+        self.normalizer.release()
+        del self.arrays, self.objects
+
     def refuse(self, refusal: Refusal) -> Expr:
         """Note what cannot be enforced; ``emit`` raises once everything has been looked at."""
         self._refusals.append(refusal)

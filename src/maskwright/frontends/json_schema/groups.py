@@ -179,6 +179,10 @@ class ObjectGroup:
     max_members: int | None = None
     clauses: tuple[Clause, ...] = ()
 
+    def __hash__(self) -> int:
+        # Rules may be thousands; groups with as many rules and equal requirements are few.
+        return hash((len(self.rules), self.required, self.min_members, self.max_members, len(self.clauses)))
+
 
 Group: TypeAlias = NullGroup | BooleanGroup | NumberGroup | StringGroup | ArrayGroup | ObjectGroup
 
@@ -198,22 +202,22 @@ def conjoin(a: Conjunction, b: Conjunction) -> Conjunction:
 
 def meet(a: Group, b: Group) -> Group | None:
     """What both groups allow; None when their types differ.  Raises ``Clash`` when it is nothing."""
-    if isinstance(a, NullGroup) and isinstance(b, NullGroup):
-        return a
+    if type(a) is not type(b):
+        return None
+    if isinstance(a, ObjectGroup):
+        return _meet_objects(a, b)  # type: ignore[arg-type]
+    if isinstance(a, StringGroup):
+        return _meet_strings(a, b)  # type: ignore[arg-type]
+    if isinstance(a, NumberGroup):
+        return _meet_numbers(a, b)  # type: ignore[arg-type]
+    if isinstance(a, ArrayGroup):
+        return _meet_arrays(a, b)  # type: ignore[arg-type]
     if isinstance(a, BooleanGroup) and isinstance(b, BooleanGroup):
         values = tuple(v for v in a.values if v in b.values)
         if not values:
             raise Clash("one value is true, the other false")
         return BooleanGroup(values)
-    if isinstance(a, NumberGroup) and isinstance(b, NumberGroup):
-        return _meet_numbers(a, b)
-    if isinstance(a, StringGroup) and isinstance(b, StringGroup):
-        return _meet_strings(a, b)
-    if isinstance(a, ArrayGroup) and isinstance(b, ArrayGroup):
-        return _meet_arrays(a, b)
-    if isinstance(a, ObjectGroup) and isinstance(b, ObjectGroup):
-        return _meet_objects(a, b)
-    return None
+    return a
 
 
 def _joined(a: tuple, b: tuple) -> tuple:  # type: ignore[type-arg]
@@ -312,6 +316,10 @@ def _least(a: int | None, b: int | None) -> int | None:
 
 
 def _meet_arrays(a: ArrayGroup, b: ArrayGroup) -> ArrayGroup:
+    if a is ANYTHING[4]:
+        return b
+    if b is ANYTHING[4]:
+        return a
     longest = max(len(a.prefix), len(b.prefix))
     met = ArrayGroup(
         tuple(conjoin(a.item(i), b.item(i)) for i in range(longest)),
@@ -334,8 +342,14 @@ def check_items(group: ArrayGroup) -> None:
 
 
 def _meet_objects(a: ObjectGroup, b: ObjectGroup) -> ObjectGroup:
+    if a is ANYTHING[5]:
+        return b
+    if b is ANYTHING[5]:
+        return a
+    # Equal rules are the same object: groups are expanded once for each place.
+    known = set(map(id, a.rules))
     met = ObjectGroup(
-        _joined(a.rules, b.rules),
+        a.rules + tuple(rule for rule in b.rules if id(rule) not in known),
         _joined(a.required, b.required),
         max(a.min_members, b.min_members),
         _least(a.max_members, b.max_members),

@@ -75,7 +75,7 @@ class Normalizer:
             return tuple(b)
         if b is ANYTHING:
             return tuple(a)
-        met: dict[Group, None] = {}
+        met: list[Group] = []
         reasons: list[str] = []
         for left in a:
             for right in b:
@@ -85,18 +85,23 @@ class Normalizer:
                     reasons.append(str(clash))
                     continue
                 if both is not None:
-                    met[both] = None
+                    met.append(both)
             self.check_branches(len(met), pointer)
         if not met and a and b:
             kinds = [" or ".join(sorted({type(g).__name__[:-5].lower() for g in side})) for side in (a, b)]
             reasons.append(f"{kinds[0]} here, {kinds[1]} there")
-        self.clashes.extend((pointer, reason) for reason in reasons)
-        return tuple(met)
+        if reasons:
+            self.clashes.extend((pointer, reason) for reason in reasons)
+        return tuple(met) if len(met) < 2 or len(a) == 1 or len(b) == 1 else tuple(dict.fromkeys(met))
 
     def check_branches(self, count: int, pointer: str) -> None:
         limit = self.limits.max_schema_branches
         if count > limit:
             raise LimitError("max_schema_branches", count, limit, place=pointer or "#")
+
+    def release(self) -> None:
+        """Let go of what refers back, so that nothing waits for the garbage collector."""
+        del self.hollow, self._unevaluated
 
     # --- one literal
 
