@@ -66,6 +66,9 @@ def _body_is_productive(body: Body | None, good: list[bool]) -> bool:
             return True
         return good[body.first] and (body.min == 1 or good[body.rest])
     if isinstance(body, Record):
+        if body.goals == 0 and body.min == 0 and body.max is None:
+            # The usual case: nothing is counted.
+            return all(any(good[rule] for rule, _ in m.values) for m in body.members if m.required)
         return is_completable(_prune_record(body, good))
     return body is not None and _expr_is_productive(body, good)
 
@@ -119,10 +122,6 @@ def is_completable(record: Record) -> bool:
     members = record.members
     if any(m.required and not m.values for m in members):
         return False
-    if record.goals == 0 and record.max is None and record.min <= len(members):
-        # The usual case: nothing is counted.
-        usable = sum(1 for m in members if m.values)
-        return bool(record.others) or usable >= record.min
     # Each goal set, with the least and the greatest number of members by which it is reached.
     everything = (1 << record.goals) - 1
     reached: dict[int, set[int]] = {0: {0}}
