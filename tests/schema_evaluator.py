@@ -11,11 +11,25 @@ import re
 from fractions import Fraction
 from typing import Any
 
+import maskwright as mw
 from maskwright.errors import GrammarError
 from maskwright.frontends.json_schema import SchemaOptions
 from maskwright.frontends.json_schema.document import Document, Node
 from maskwright.frontends.json_schema.keywords import survey
 from maskwright.limits import DEFAULT_LIMITS
+
+DRAFT_4 = "http://json-schema.org/draft-04/schema#"
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+V2019 = "https://json-schema.org/draft/2019-09/schema"
+V2020 = "https://json-schema.org/draft/2020-12/schema"
+INTEGER, STRING = {"type": "integer"}, {"type": "string"}
+BYTES = mw.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [None], eos_ids=[256])
+
+
+def accepts(compiled: mw.CompiledGrammar, value: Any) -> bool:
+    """Whether a grammar accepts a value as ``json.dumps`` writes it."""
+    matcher = compiled.matcher()
+    return matcher.accept_bytes(json.dumps(value).encode()) and matcher.is_accepting
 
 
 def is_valid(document: Document, data: Any) -> bool:

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
-from schema_evaluator import document, error, target
+from schema_evaluator import BYTES, DRAFT_4, DRAFT_7, STRING, V2019, V2020, accepts, document, error, target
 
 import maskwright as mw
 from maskwright.frontends.json_schema import SchemaOptions
 from maskwright.frontends.json_schema.dialects import DIALECTS
 from maskwright.frontends.json_schema.keywords import CHECKS, HOLDERS, survey
 
-DRAFT_4 = "http://json-schema.org/draft-04/schema#"
-DRAFT_7 = "http://json-schema.org/draft-07/schema#"
-V2019 = "https://json-schema.org/draft/2019-09/schema"
-V2020 = "https://json-schema.org/draft/2020-12/schema"
-STRING = {"type": "string"}
-
 
 @pytest.fixture(scope="module")
 def vocabulary() -> mw.Vocabulary:
-    return mw.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [None], eos_ids=[256])
-
-
-def accepts(compiled: mw.CompiledGrammar, value: Any) -> bool:
-    matcher = compiled.matcher()
-    return matcher.accept_bytes(json.dumps(value).encode()) and matcher.is_accepting
+    return BYTES
 
 
 class TestDialects:

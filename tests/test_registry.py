@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any
 
 import pytest
-from schema_evaluator import document, error, is_valid, target
+from schema_evaluator import (
+    BYTES,
+    DRAFT_4,
+    DRAFT_7,
+    INTEGER,
+    STRING,
+    V2019,
+    V2020,
+    accepts,
+    document,
+    error,
+    is_valid,
+    target,
+)
 
 import maskwright as mw
 from maskwright.frontends.json_schema import SchemaOptions
@@ -15,21 +27,10 @@ from maskwright.frontends.json_schema.document import Document
 from maskwright.frontends.json_schema.keywords import reachable, survey
 from maskwright.limits import Limits
 
-DRAFT_4 = "http://json-schema.org/draft-04/schema#"
-DRAFT_7 = "http://json-schema.org/draft-07/schema#"
-V2019 = "https://json-schema.org/draft/2019-09/schema"
-V2020 = "https://json-schema.org/draft/2020-12/schema"
-INTEGER, STRING = {"type": "integer"}, {"type": "string"}
-
 
 @pytest.fixture(scope="module")
 def vocabulary() -> mw.Vocabulary:
-    return mw.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [None], eos_ids=[256])
-
-
-def accepts(compiled: mw.CompiledGrammar, value: Any) -> bool:
-    matcher = compiled.matcher()
-    return matcher.accept_bytes(json.dumps(value).encode()) and matcher.is_accepting
+    return BYTES
 
 
 class TestRegistry:
