@@ -54,7 +54,6 @@ class Hollow:
         try:
             result = all(self.group(group) for group in self.normalizer.groups(conjunction))
         except (LimitError, GrammarError):
-            # Whoever needs these groups will meet the error again.
             result = False
         finally:
             self._depth -= 1
@@ -65,6 +64,13 @@ class Hollow:
 
     def group(self, group: Group) -> bool:
         """Whether a group is seen to be empty."""
+        try:
+            return self._group(group)
+        except (LimitError, GrammarError):
+            # Whoever needs what is below will meet the error again.
+            return False
+
+    def _group(self, group: Group) -> bool:
         if isinstance(group, StringGroup):
             return self._string(group)
         if isinstance(group, ArrayGroup):

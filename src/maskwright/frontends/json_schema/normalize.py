@@ -42,6 +42,10 @@ _IN_PLACE = frozenset(
 )  # fmt: skip
 
 
+# Above this many groups, those that are seen to be empty are looked for: conditions multiply.
+_MANY = 16
+
+
 class Normalizer:
     """Normalises the subschemas of one document; remembers why branches were dropped."""
 
@@ -87,6 +91,8 @@ class Normalizer:
                 if both is not None:
                     met.append(both)
             self.check_branches(len(met), pointer)
+        if len(met) > _MANY:
+            met = [group for group in met if not self.hollow.group(group)]
         if not met and a and b:
             kinds = [" or ".join(sorted({type(g).__name__[:-5].lower() for g in side})) for side in (a, b)]
             reasons.append(f"{kinds[0]} here, {kinds[1]} there")
