@@ -18,7 +18,7 @@ import pytest
 import toys
 
 import maskwright as mw
-from maskwright import compile_cache
+from maskwright import compile_cache, compiler
 from maskwright._core import CompiledCore
 from maskwright.compile_cache import content_key, no_collection
 
@@ -355,3 +355,19 @@ def test_the_last_to_leave_turns_collection_on() -> None:
     assert not gc.isenabled()
     second.__exit__(None, None, None)
     assert gc.isenabled()
+
+
+def test_a_grammar_that_has_grown_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    vocabulary = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
+    first = mw.compile_json_schema({"type": "object"}, vocabulary)
+    matcher = first.matcher()
+    for i in range(40):
+        assert matcher.accept_bytes(f'{"," if i else "{"}"key {i}":{i}'.encode())
+        matcher.accept_bytes(b" ")
+    assert mw.compile_json_schema({"type": "object"}, vocabulary) is first
+    monkeypatch.setattr(compiler, "_OVERGROWN", 50)
+    assert first.statistics["matcher_states"] > 50
+    second = mw.compile_json_schema({"type": "object"}, vocabulary)
+    assert second is not first
+    assert mw.compile_json_schema({"type": "object"}, vocabulary) is second
+    assert matcher.accept_bytes(b"}")

@@ -5,7 +5,6 @@ import ipaddress
 import json
 import random
 import re
-import sys
 import unicodedata
 import uuid
 from datetime import date, datetime, time
@@ -17,10 +16,10 @@ import idna
 import pytest
 from jsonschema import Draft202012Validator
 
+import maskwright as mw
 from maskwright.determinize import minimal_dfa
 from maskwright.frontends.json_schema.formats import (
-    KNOWN_UNENFORCED,
-    NUMBER_BOUNDS,
+    INTEGER_BOUNDS,
     OPENAPI_PATTERNS,
     PATTERNS,
 )
@@ -292,9 +291,8 @@ def test_official_suite(name):
 
 
 def test_known_formats_are_disjoint():
-    assert not KNOWN_UNENFORCED & PATTERNS.keys()
     assert not OPENAPI_PATTERNS.keys() & PATTERNS.keys()
-    assert not NUMBER_BOUNDS.keys() & ALL_PATTERNS.keys()
+    assert not INTEGER_BOUNDS.keys() & ALL_PATTERNS.keys()
 
 
 @pytest.mark.parametrize("name", ALL_PATTERNS)
@@ -304,12 +302,23 @@ def test_automata_are_small(name):
     assert len(dfa.rows) <= 1500
 
 
-def test_number_bounds():
-    least, greatest = zip(*NUMBER_BOUNDS.values(), strict=True)
-    assert greatest[:2] == (2147483647, 9223372036854775807)
-    assert least[:2] == (-2147483648, -9223372036854775808)
-    assert greatest[2:] == (float.fromhex("0x1.fffffep+127"), sys.float_info.max)
-    assert least[2:] == tuple(-bound for bound in greatest[2:])
+@pytest.mark.parametrize(
+    ("schema", "dialect", "good", "bad"),
+    [
+        ({"format": "int32"}, "auto", ["2147483647", "-2147483648", '"x"', "1.0"], ["2147483648", "0.5"]),
+        ({"type": "integer", "format": "int64"}, "auto", ["9223372036854775807"], ["9223372036854775808"]),
+        ({"type": "number", "format": "int32", "maximum": 5}, "auto", ["5"], ["6", "4.5"]),
+        ({"not": {"format": "int32"}}, "auto", ["2147483648", "0.5"], ["7", '"x"']),
+        ({"type": "string", "format": "byte"}, "openapi-3.1", ['"AA=="'], ['"A"']),
+        ({"type": "string", "format": "byte"}, "auto", ['"AA=="', '"A"'], []),
+    ],
+)
+def test_formats_of_openapi(schema, dialect, good, bad):
+    vocabulary = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
+    compiled = mw.compile_json_schema(schema, vocabulary, dialect=dialect)
+    for text in good + bad:
+        matcher = compiled.matcher()
+        assert (matcher.accept_bytes(text.encode()) and matcher.is_accepting) == (text in good), text
 
 
 @pytest.mark.parametrize("name", ALL_PATTERNS)

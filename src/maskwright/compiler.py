@@ -20,6 +20,10 @@ from maskwright.lowering import lower
 from maskwright.passes.prune import prune
 from maskwright.vocabulary import Vocabulary
 
+# States of a grammar are never dropped.  One with so many of them, because its texts have ever new keys,
+# is left to the matchers that it has, and compiled anew for others.
+_OVERGROWN = 200_000
+
 
 @dataclass(frozen=True)
 class JsonSchema:
@@ -96,14 +100,13 @@ def compile_json_schema(
     undeclared ones; ``"any"``: all members in any order, at the price of more states.  whitespace:
     ``"flexible"`` (bounded runs between tokens, so that both compact and indented text fits) or
     ``"compact"`` (none).  formats: ``"assert"`` enforces known formats, ``"annotate"`` ignores all.
-    dialect: ``"auto"`` reads ``$schema`` (2020-12 where it says
-    nothing); ``"draft3"`` to ``"draft7"``, ``"2019-09"``, ``"2020-12"``, ``"openapi-3.0"`` and ``"openapi-3.1"``
-    overrule it.  registry: the schemas that references to other documents stand for, as a mapping from
+    dialect: ``"auto"`` reads ``$schema`` (2020-12 where it says nothing); ``"draft3"`` to ``"draft7"``,
+    ``"2019-09"``, ``"2020-12"``, ``"openapi-3.0"`` and ``"openapi-3.1"`` overrule it.  registry: the schemas that references to other documents stand for, as a mapping from
     URIs or a function of the URI that returns None for what it does not have; nothing is ever
     fetched, and the metaschemas of json-schema.org need the package jsonschema-specifications.
 
-    Compiling a schema with equal content again returns the same grammar, but with a registry that
-    is no dict everything is compiled anew.
+    Compiling a schema with equal content again returns the same grammar, unless that has grown very
+    large; with a registry that is no dict everything is compiled anew.
     Raises ``GrammarError`` (malformed JSON or schema, with its place), ``UnsupportedSchemaError``
     (all keywords that cannot be enforced), ``UnsatisfiableError``, ``LimitError``.
     """
@@ -119,7 +122,7 @@ def compile_json_schema(
         else:
             key = (*key, hashlib.blake2b(elsewhere).digest())
     compiled: CompiledGrammar | None = vocabulary._compiled.get(key) if content is not None else None
-    if compiled is None:
+    if compiled is None or compiled.statistics["matcher_states"] > _OVERGROWN:
         with no_collection():
             grammar = json_schema_frontend.to_grammar(schema, options, limits)
             compiled = compile_grammar(grammar, vocabulary, limits)

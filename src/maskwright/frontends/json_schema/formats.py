@@ -264,24 +264,15 @@ PATTERNS: dict[str, str] = {
     "ip-address": _IPV4,
 }
 
-# OpenAPI 3.0.3 section 4.4.  Kept apart: JSON Schema does not know these names, and instances that its
-# validators call valid break them (of MaskBench, certificates that are no Base64).
+# OpenAPI 3.0.3 section 4.4, enforced in its dialects only: JSON Schema does not know these names, and
+# instances that its validators call valid break them (of MaskBench, certificates that are no Base64).
 OPENAPI_PATTERNS: dict[str, str] = {
     "byte": _BASE64,
 }
 
-# IEEE 754 table 3.5: the largest finite values.
-_LARGEST_FLOAT = Decimal((2**24 - 1) * 2**104)
-_LARGEST_DOUBLE = Decimal((2**53 - 1) * 2**971)
-
-# OpenAPI 3.0.3 section 4.4: the least and the greatest number; those named int are integers.  The
-# other formats of that section, binary and password, say nothing about the value.
-NUMBER_BOUNDS: dict[str, tuple[Decimal, Decimal]] = {
+# OpenAPI 3.0.3 section 4.4: the least and the greatest integer.  The other formats of that section
+# (float, double, binary, password) say nothing about the value that a text could break.
+INTEGER_BOUNDS: dict[str, tuple[Decimal, Decimal]] = {
     "int32": (Decimal(-(2**31)), Decimal(2**31 - 1)),
     "int64": (Decimal(-(2**63)), Decimal(2**63 - 1)),
-    "float": (-_LARGEST_FLOAT, _LARGEST_FLOAT),
-    "double": (-_LARGEST_DOUBLE, _LARGEST_DOUBLE),
 }
-
-# Formats of the specification that cannot be enforced: none is left.
-KNOWN_UNENFORCED: frozenset[str] = frozenset()

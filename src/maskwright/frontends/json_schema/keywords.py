@@ -13,7 +13,6 @@ from typing import Any
 from maskwright.errors import GrammarError, Refusal
 from maskwright.frontends.json_schema.dialects import HOLDERS, MAPS
 from maskwright.frontends.json_schema.document import Document, Node, json_type
-from maskwright.frontends.json_schema.formats import KNOWN_UNENFORCED
 from maskwright.frontends.json_schema.options import SchemaOptions
 
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
@@ -161,7 +160,7 @@ def survey(document: Document, options: SchemaOptions) -> list[Refusal]:
     return refusals
 
 
-_TELLING = frozenset([*REFUSED, "format"])
+_TELLING = frozenset(REFUSED)
 
 
 def is_hidden(node: Node) -> bool:
@@ -217,9 +216,6 @@ def _refusal(node: Node, keyword: str, options: SchemaOptions) -> Refusal | None
         harmless = _HARMLESS.get(keyword)
         if harmless is None or not harmless(value):
             return Refusal(node.pointer, keyword, REFUSED[keyword])
-    if keyword == "format" and options.formats == "assert" and value in KNOWN_UNENFORCED:
-        reason = f"the format {value!r} cannot be enforced; formats='annotate' ignores formats"
-        return Refusal(node.pointer, keyword, reason)
     return None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from maskwright.errors import GrammarError, LimitError, Refusal, UnsatisfiableError, UnsupportedSchemaError
 from maskwright.frontends.json_schema.document import Document
 from maskwright.frontends.json_schema.emit import Emitter
-from maskwright.frontends.json_schema.formats import PATTERNS
+from maskwright.frontends.json_schema.formats import INTEGER_BOUNDS, PATTERNS
 from maskwright.frontends.json_schema.keywords import CHECKS, REFUSED, reachable, survey
 from maskwright.frontends.json_schema.normalize import Normalizer
 from maskwright.frontends.json_schema.options import SchemaOptions
@@ -103,7 +103,7 @@ def _notes(document: Document, options: SchemaOptions) -> list[Finding]:
                         f"{keyword!r} is no keyword; it is ignored",
                     )
                 )
-            if keyword == "format" and (options.formats == "annotate" or value not in PATTERNS):
+            if keyword == "format" and (options.formats == "annotate" or value not in PATTERNS | INTEGER_BOUNDS):
                 notes.append(
                     Finding(
                         "note", "format-annotation", node.pointer or "#", f"format {value!r} is not enforced"

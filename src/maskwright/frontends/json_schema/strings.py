@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from maskwright.dfa import complement, difference, intersect, is_empty, matches, with_length
-from maskwright.frontends.json_schema.formats import PATTERNS
+from maskwright.frontends.json_schema.formats import OPENAPI_PATTERNS, PATTERNS
 from maskwright.frontends.json_schema.groups import StringGroup
 from maskwright.frontends.json_schema.lexemes import STRING
 from maskwright.grammar import FAIL, Choice, Keyset, Lexeme, Term
@@ -64,7 +64,7 @@ def string_language_is_empty(group: StringGroup, limits: Limits) -> bool:
 
 @lru_cache(maxsize=256)
 def _format(name: str) -> Regular:
-    return parse_regex(PATTERNS[name], "ecma", DEFAULT_LIMITS)
+    return parse_regex((PATTERNS | OPENAPI_PATTERNS)[name], "ecma", DEFAULT_LIMITS)
 
 
 @lru_cache(maxsize=1024)

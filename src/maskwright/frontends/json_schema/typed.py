@@ -11,7 +11,7 @@ from decimal import Decimal
 from maskwright.errors import GrammarError, Refusal, UnsupportedSchemaError
 from maskwright.frontends.json_schema.bounds import Bound, exact, tighter_high, tighter_low
 from maskwright.frontends.json_schema.document import Node
-from maskwright.frontends.json_schema.formats import PATTERNS
+from maskwright.frontends.json_schema.formats import INTEGER_BOUNDS, OPENAPI_PATTERNS, PATTERNS
 from maskwright.frontends.json_schema.groups import (
     ANYTHING,
     Absent,
@@ -110,6 +110,12 @@ class TypedKeywords:
 
     def _group(self, node: Node, name: str) -> Group:
         schema = node.value
+        if name in ("integer", "number") and self.options.formats == "assert":
+            bounds = (
+                INTEGER_BOUNDS.get(schema.get("format")) if isinstance(schema.get("format"), str) else None
+            )
+            if bounds is not None:
+                return _whole_number_group(node, bounds)
         if name == "integer" and node.base.dialect.plain_integers:
             return replace(_number_group(node, True), plain=True)
         if _ABOUT[name].isdisjoint(schema):
@@ -125,7 +131,10 @@ class TypedKeywords:
     def _string_group(self, node: Node) -> StringGroup:
         schema = node.value
         name = schema.get("format")
-        asserted = self.options.formats == "assert" and name in PATTERNS
+        known = name in PATTERNS or (
+            name in OPENAPI_PATTERNS and node.base.dialect.name.startswith("openapi")
+        )
+        asserted = self.options.formats == "assert" and known
         if "pattern" in schema:
             self._check_pattern(schema["pattern"], f"{node.pointer}/pattern")
         group = StringGroup(
@@ -166,6 +175,8 @@ class TypedKeywords:
             except Clash:
                 violating.append(NumberGroup(integral=True) if name == "integer" else everything)
                 continue
+            if isinstance(group, NumberGroup) and group.integral and name == "number":
+                violating.append(NumberGroup(integral=False))
             violating.extend(complement(group, node.pointer))
         return tuple(violating)
 
@@ -292,6 +303,19 @@ def _number_group(node: Node, integer: bool) -> NumberGroup:
     if "multipleOf" in schema:
         multiples = (exact(schema["multipleOf"]),)
     group = NumberGroup(True if integer else None, low, high, multiples)
+    check_number(group)
+    return group
+
+
+def _whole_number_group(node: Node, bounds: tuple[Decimal, Decimal]) -> NumberGroup:
+    """Numbers whose format bounds them to integers of so many bits."""
+    group = _number_group(node, True)
+    group = replace(
+        group,
+        low=tighter_low(group.low, Bound(bounds[0])),
+        high=tighter_high(group.high, Bound(bounds[1])),
+        plain=True if node.base.dialect.plain_integers else None,
+    )
     check_number(group)
     return group
 
