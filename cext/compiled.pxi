@@ -7,6 +7,7 @@ cdef class CompiledCore:
 
     cdef Core* core
     cdef readonly Engine engine
+    cdef TokenIndex owner          # the collector may clear the engine first
     cdef list handles
     cdef Costs costs
     cdef int32_t start
@@ -34,6 +35,7 @@ cdef class CompiledCore:
         for eos in engine.eos_ids:
             self.core.eos.push_back(eos)
         self.engine = engine
+        self.owner = engine.owner
         self.handles = automata
         for handle in automata:
             program.automata.push_back(handle.automaton)
