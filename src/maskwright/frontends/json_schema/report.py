@@ -78,6 +78,9 @@ def check_json_schema(
     return Report(findings)
 
 
+_ENFORCED_FORMATS = PATTERNS.keys() | INTEGER_BOUNDS.keys()
+
+
 def _refused(refusal: Refusal) -> Finding:
     return Finding("error", "unsupported", refusal.pointer or "#", f"{refusal.keyword}: {refusal.reason}")
 
@@ -103,7 +106,7 @@ def _notes(document: Document, options: SchemaOptions) -> list[Finding]:
                         f"{keyword!r} is no keyword; it is ignored",
                     )
                 )
-            if keyword == "format" and (options.formats == "annotate" or value not in PATTERNS | INTEGER_BOUNDS):
+            if keyword == "format" and (options.formats == "annotate" or value not in _ENFORCED_FORMATS):
                 notes.append(
                     Finding(
                         "note", "format-annotation", node.pointer or "#", f"format {value!r} is not enforced"
