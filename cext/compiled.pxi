@@ -71,7 +71,7 @@ cdef class CompiledCore:
         if self.start == NO_STATE:
             raise UnsatisfiableError("the grammar matches nothing")
 
-    def add_record(self, list keys, list values, list absent, list key_bytes, list required, int32_t least,
+    def add_record(self, list keys, list sorts, list values, list absent, list key_bytes, list required, int32_t least,
                    int32_t most, uint32_t goals, bint ordered, bint unique, bint bare,
                    int32_t open_, int32_t close_empty, int32_t colon,
                    int32_t comma, int32_t close):
@@ -80,6 +80,7 @@ cdef class CompiledCore:
         cdef vector[RecordValue] values_of
         cdef int32_t i, next_required, total = 0
         record.keys = keys
+        record.sorts = sorts
         record.count = <int32_t>len(key_bytes)
         for ways in values:
             values_of.clear()
@@ -108,7 +109,8 @@ cdef class CompiledCore:
             record.used = new UsedKeys()
             record.used.sets.resize(1)
             for i in keys:
-                self.core.program.automata[i].used = record.used
+                if i >= 0:
+                    self.core.program.automata[i].used = record.used
         record.open = open_
         record.close_empty = close_empty
         record.colon = colon

@@ -62,7 +62,8 @@ cdef struct RecordRegister:
 
 cdef cppclass RecordDef:
     # Members are numbered in their order; other members follow, a number for each kind.
-    vector[int32_t] keys           # automaton, by set of other kinds that are allowed
+    vector[int32_t] keys           # automaton, by set of sorts of other members that are allowed
+    vector[int32_t] sorts          # by other kind: those that may reach the same goals are of one sort
     int32_t count                  # members that may occur
     vector[vector[RecordValue]] values     # by member
     vector[uint32_t] absent        # by member: goals that are reached without it

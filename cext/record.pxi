@@ -162,7 +162,7 @@ cdef LexState* record_key_start(Program* program, RecordDef* record, RecordRegis
     cdef int32_t kinds = <int32_t>record.values.size() - record.count
     cdef cbool others = last == record.count and kinds > 0
     cdef vector[char] allowed
-    cdef size_t set_of_kinds = 0
+    cdef size_t allowed_sorts = 0
     cdef int32_t i
     if record.simple and place.taken == 0:
         return key_start(program.automata[record.keys.back()], place.position, last, others, NULL,
@@ -175,10 +175,10 @@ cdef LexState* record_key_start(Program* program, RecordDef* record, RecordRegis
                          place.used, place.pending)
     for i in range(kinds if others else 0):
         if record_key_alive(record, place, record.count + i):
-            set_of_kinds |= <size_t>1 << i
-    if set_of_kinds == 0:
+            allowed_sorts |= <size_t>1 << record.sorts[i]
+    if allowed_sorts == 0:
         return key_start(program.automata[record.keys.back()], place.position, last, False, &allowed, 0, False)
-    return key_start(program.automata[record.keys[set_of_kinds]], place.position, last, True, &allowed,
+    return key_start(program.automata[record.keys[allowed_sorts]], place.position, last, True, &allowed,
                      place.used, place.pending)
 
 

@@ -64,18 +64,6 @@ def test_spellings():
     assert official_suite.spellings("\ud800") == [b'"\\ud800"']
 
 
-def test_orders():
-    written = [
-        official_suite.write(value) for value in official_suite.orders({"a": {"b": 1, "c": 2}, "d": 3})
-    ]
-    assert written == [
-        '{"a":{"b":1,"c":2},"d":3}',
-        '{"a":{"c":2,"b":1},"d":3}',
-        '{"d":3,"a":{"b":1,"c":2}}',
-        '{"d":3,"a":{"c":2,"b":1}}',
-    ]
-
-
 def test_ratchet_file(tmp_path):
     path = tmp_path / "passing.txt"
     results = [

@@ -18,7 +18,7 @@ from maskwright.limits import Limits
 
 PLAIN, REPEATED, RECORD = 0, 1, 2
 NO_TAG = -1
-_MAX_COUNTED_KINDS = 6
+_MAX_SORTS = 6
 
 
 @dataclass(slots=True)
@@ -114,22 +114,25 @@ class _Lowering:
         for member in body.members:
             if not member.values:
                 goals &= ~member.absent
-        counted = goals or body.min > 0 or body.max is not None
-        # Where something is counted, not every kind of other members may be allowed.
-        everything = (1 << len(body.others)) - 1
-        if counted and len(body.others) > _MAX_COUNTED_KINDS:
-            raise LimitError(
-                "kinds of undeclared members that are counted", len(body.others), _MAX_COUNTED_KINDS
+        # Whether a kind of other members may come depends on the goals that it may reach, and on nothing else.
+        by_goals: dict[frozenset[int], int] = {}
+        sorts = [
+            by_goals.setdefault(frozenset(reached & goals for _, reached in other.values), len(by_goals))
+            for other in body.others
+        ]
+        if len(by_goals) > _MAX_SORTS:
+            raise LimitError("sorts of undeclared members in one object", len(by_goals), _MAX_SORTS)
+        # By set of sorts; the empty set needs none of its own.
+        keys = [-1] if body.others else [self.add_automaton(self.keyset(names, name_tags, len(allowed), ()))]
+        for chosen in range(1, 1 << len(by_goals)):
+            others = tuple(
+                other.keys if chosen >> sort & 1 else None
+                for other, sort in zip(body.others, sorts, strict=True)
             )
-        sets = range(everything + 1) if counted else (everything,)
-        keys = []
-        for chosen in sets:
-            others = tuple(other.keys if chosen >> i & 1 else None for i, other in enumerate(body.others))
-            keys.append(
-                self.add_automaton(self.keyset(names, name_tags, len(allowed), others if chosen else ()))
-            )
+            keys.append(self.add_automaton(self.keyset(names, name_tags, len(allowed), others)))
         return (
             keys,
+            sorts,
             [list(values) for values in [*(m.values for m in allowed), *(o.values for o in body.others)]],
             [m.absent for m in allowed],
             [len(canonical_spelling(m.name)) + 2 for m in allowed],

@@ -33,7 +33,7 @@ from maskwright.frontends.json_schema.number_texts import (
 from maskwright.limits import Limits
 from maskwright.regular import NOTHING, Lit, Machine, Regular, alt, cat, chars, repeat
 
-MAX_REMAINDERS = 5_000
+MAX_REMAINDERS = 16_384
 """Largest divisor, powers of ten left aside, of which multiples are told apart."""
 EXACT_REMAINDERS = 32
 """Up to this divisor, scientific form has every multiple of so many digits."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from maskwright.frontends.json_schema.emit import Emitter
 
 _MAX_GOALS = 16
-_MAX_WAYS = 64
+_MAX_WAYS = 256
 _MAX_NAMES = 256
 _ANY_TEXT = repeat(ANY_CHAR, 0, None)
 
