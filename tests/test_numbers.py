@@ -521,7 +521,7 @@ class TestDivisors:
         matches = matcher(divided(divisor).regular())
         assert matches(format(value, "f")) == is_plain(format(value, "f"))
 
-    @pytest.mark.parametrize("divisor", ["0.123456789", "99991", "5001"])
+    @pytest.mark.parametrize("divisor", ["0.123456789", "99991", "16385"])
     def test_too_many_remainders_are_a_limit(self, divisor):
         with pytest.raises(LimitError, match="remainders of a multipleOf"):
             divided(divisor).regular()
