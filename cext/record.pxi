@@ -61,6 +61,17 @@ cdef int32_t record_taken_with(RecordDef* record, int32_t before, int32_t member
     return id
 
 
+cdef cbool record_count(const RecordDef* record, RecordRegister* place, const RecordValue& value) noexcept nogil:
+    # Note one more member and the goals that its value reaches; False when there are too many.
+    place.missing &= ~value.goals
+    if record.most >= 0:
+        place.members += 1
+        return place.members <= record.most
+    if place.members < record.least:
+        place.members += 1
+    return True
+
+
 cdef cbool record_take(RecordDef* record, RecordRegister* place, const RecordValue& value) noexcept nogil:
     # Move behind the member at `position`, written as `value`; False when there are too many.
     if record.ordered:
@@ -69,13 +80,7 @@ cdef cbool record_take(RecordDef* record, RecordRegister* place, const RecordVal
         if place.position < record.count:
             place.taken = record_taken_with(record, place.taken, place.position)
         place.position = 0
-    place.missing &= ~value.goals
-    if record.most >= 0:
-        place.members += 1
-        return place.members <= record.most
-    if place.members < record.least:
-        place.members += 1
-    return True
+    return record_count(record, place, value)
 
 
 cdef void record_skip(const RecordDef* record, RecordRegister* place, int32_t to) noexcept nogil:
@@ -274,17 +279,6 @@ cdef struct RecordWeights:
     int32_t colon
 
 
-cdef cbool record_search_take(const RecordDef* record, RecordRegister* place, const RecordValue& value) noexcept nogil:
-    # Only counts and goals: every member comes once.
-    place.missing &= ~value.goals
-    if record.most >= 0:
-        place.members += 1
-        return place.members <= record.most
-    if place.members < record.least:
-        place.members += 1
-    return True
-
-
 cdef uint64_t record_search_key(const RecordRegister& place, cbool first) noexcept nogil:
     return (<uint64_t>place.missing << 32) | (<uint64_t>place.members << 1) | first
 
@@ -322,7 +316,7 @@ cdef int32_t record_search(RecordDef* record, RecordRegister place, const Costs*
                 record_search_add(&after, next, is_first, entry.second)
             for value in record.values[i]:
                 next = at
-                if record_search_take(record, &next, value):
+                if record_count(record, &next, value):
                     cost = entry.second
                     if costs != NULL:
                         cost = cost_add(cost, costs.rules[value.rule])
@@ -347,7 +341,7 @@ cdef int32_t record_search(RecordDef* record, RecordRegister place, const Costs*
             for kind in range(record.count, <int32_t>record.values.size()):
                 for value in record.values[kind]:
                     next = at
-                    if not record_search_take(record, &next, value):
+                    if not record_count(record, &next, value):
                         continue
                     if next.missing == at.missing and next.members == at.members:
                         continue

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from maskwright.dfa import finite_texts
 from maskwright.errors import LimitError, Refusal
+from maskwright.frontends.json_schema.document import Node
 from maskwright.frontends.json_schema.groups import (
     ArrayGroup,
     BooleanGroup,
@@ -249,8 +250,6 @@ def _all_finite(groups: dict[Group, None]) -> bool:
 
 
 def _single_values(group: Group) -> list[Conjunction]:
-    from maskwright.frontends.json_schema.document import Node
-
     if isinstance(group, NullGroup):
         found: tuple = (None,)  # type: ignore[type-arg]
     elif isinstance(group, (BooleanGroup, NumberGroup, StringGroup)):

@@ -29,7 +29,7 @@ from maskwright.frontends.json_schema.groups import (
     value_group,
 )
 from maskwright.frontends.json_schema.hollow import Hollow
-from maskwright.frontends.json_schema.keywords import is_hidden
+from maskwright.frontends.json_schema.keywords import held, is_hidden
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.json_schema.typed import TypedKeywords, complement, value_groups
 from maskwright.frontends.json_schema.unevaluated import Unevaluated
@@ -164,10 +164,10 @@ class Normalizer:
         groups = self.meet_all(groups, self.own(node), node.pointer)
         if _IN_PLACE.isdisjoint(schema):
             return groups
-        for branch in subschemas(node, "allOf"):
+        for branch in held(node, "allOf") if "allOf" in schema else ():
             groups = self.meet_all(groups, self.expand(branch), branch.pointer)
         if "anyOf" in schema:
-            alternatives = union(self.expand(branch) for branch in subschemas(node, "anyOf"))
+            alternatives = union(self.expand(branch) for branch in held(node, "anyOf"))
             groups = self.meet_all(groups, alternatives, f"{node.pointer}/anyOf")
         if "not" in schema:
             branch = node.at("not").negation()
@@ -178,7 +178,7 @@ class Normalizer:
             with_member = self.meet_all((ObjectGroup(required=(name,)),), self.expand(branch), branch.pointer)
             groups = self.meet_all(groups, (*without(name, branch.pointer), *with_member), branch.pointer)
         if "oneOf" in schema:
-            groups = self._exactly_one(groups, subschemas(node, "oneOf"), f"{node.pointer}/oneOf")
+            groups = self._exactly_one(groups, held(node, "oneOf"), f"{node.pointer}/oneOf")
         if "oneOf" in schema or "if" in schema:
             groups = in_order(groups, self._names(node, set()))
         return groups
@@ -197,11 +197,7 @@ class Normalizer:
         names.update(dict.fromkeys(schema.get("properties", ())))
         for keyword in ("allOf", "if", "then", "else", "anyOf", "oneOf"):
             if keyword in schema:
-                branches += (
-                    [node.at(keyword)]
-                    if isinstance(schema[keyword], (dict, bool))
-                    else subschemas(node, keyword)
-                )
+                branches += held(node, keyword)
         for branch in branches:
             names.update(self._names(branch, seen))
         return names
@@ -280,9 +276,10 @@ class Normalizer:
         if is_hidden(node):
             return union(parts)
         parts.append(self.own_violations(node))
-        parts.extend(self.expand(branch.negation()) for branch in subschemas(node, "allOf"))
+        if "allOf" in schema:
+            parts.extend(self.expand(branch.negation()) for branch in held(node, "allOf"))
         if "anyOf" in schema:
-            parts.append(self.expand(Neither(pointer, tuple((b,) for b in subschemas(node, "anyOf")))))
+            parts.append(self.expand(Neither(pointer, tuple((b,) for b in held(node, "anyOf")))))
         if "not" in schema:
             parts.append(self.expand(node.at("not")))
         if "if" in schema:
@@ -297,7 +294,7 @@ class Normalizer:
             wrong = self.expand(branch.negation())
             parts.append(self.meet_all((ObjectGroup(required=(name,)),), wrong, branch.pointer))
         if "oneOf" in schema:
-            branches = subschemas(node, "oneOf")
+            branches = held(node, "oneOf")
             parts.append(self.expand(Neither(pointer, tuple((b,) for b in branches))))
             for i, first in enumerate(branches):
                 for second in branches[:i]:
@@ -347,11 +344,6 @@ def in_order(groups: Sequence[Group], names: dict[str, None]) -> tuple[Group, ..
 def without(name: str, pointer: str) -> tuple[Group, ...]:
     """All values but objects with a member of this name."""
     return (*ANYTHING[:-1], ObjectGroup(((Keys((name,)), (nothing(pointer),)),)))
-
-
-def subschemas(node: Node, keyword: str) -> list[Node]:
-    """The branches that a list-valued keyword has, if it is there."""
-    return [node.at(keyword, i) for i in range(len(node.value.get(keyword, ())))]
 
 
 def dependent_schemas(node: Node) -> list[tuple[str, Node]]:

@@ -26,7 +26,7 @@ from maskwright.frontends.json_schema.groups import (
     ObjectGroup,
     Some,
 )
-from maskwright.frontends.json_schema.keywords import is_hidden
+from maskwright.frontends.json_schema.keywords import held, is_hidden
 from maskwright.frontends.json_schema.typed import array_group, negation
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Unevaluated:
     # --- the ways in which the other keywords hold
 
     def _below(self, node: Node) -> list[Variant]:
-        from maskwright.frontends.json_schema.normalize import dependent_schemas, subschemas, without
+        from maskwright.frontends.json_schema.normalize import dependent_schemas, without
 
         normalizer, schema, pointer = self.normalizer, node.value, node.pointer
         found: list[Variant] = [(normalizer.own(node), self._own(node))]
@@ -160,12 +160,12 @@ class Unevaluated:
                 found = self._both(found, self.variants(target), pointer)
         if is_hidden(node):
             return found
-        for branch in subschemas(node, "allOf"):
+        for branch in held(node, "allOf") if "allOf" in schema else ():
             found = self._both(found, self.variants(branch), branch.pointer)
         if "anyOf" in schema:
-            found = self._both(found, self._some_of(subschemas(node, "anyOf"), pointer), pointer)
+            found = self._both(found, self._some_of(held(node, "anyOf"), pointer), pointer)
         if "oneOf" in schema:
-            found = self._both(found, self._one_of(subschemas(node, "oneOf"), pointer), pointer)
+            found = self._both(found, self._one_of(held(node, "oneOf"), pointer), pointer)
         if "not" in schema:
             found = self._both(found, [(normalizer.expand(node.at("not").negation()), NONE)], pointer)
         if "if" in schema:
