@@ -10,9 +10,10 @@ from typing import Any
 from maskwright._core import CompiledCore, Matcher
 from maskwright.compile_cache import content_key, is_plain, no_collection
 from maskwright.engine_cache import engine_for
-from maskwright.errors import GrammarError
+from maskwright.errors import GrammarError, UnsatisfiableError
 from maskwright.frontends import json_schema as json_schema_frontend
 from maskwright.frontends.json_schema import Registry, SchemaOptions
+from maskwright.frontends.json_schema.clashes import explained
 from maskwright.frontends.python_types import python_type_to_schema
 from maskwright.grammar import Grammar
 from maskwright.limits import DEFAULT_LIMITS, Limits
@@ -124,8 +125,11 @@ def compile_json_schema(
     compiled: CompiledGrammar | None = vocabulary._compiled.get(key) if content is not None else None
     if compiled is None or compiled.statistics["matcher_states"] > _OVERGROWN:
         with no_collection():
-            grammar = json_schema_frontend.to_grammar(schema, options, limits)
-            compiled = compile_grammar(grammar, vocabulary, limits)
+            try:
+                grammar = json_schema_frontend.to_grammar(schema, options, limits)
+                compiled = compile_grammar(grammar, vocabulary, limits)
+            except UnsatisfiableError as error:
+                raise explained(error, schema, options, limits) from None
         if content is not None and is_plain(schema):
             vocabulary._compiled.put(key, compiled)
     return compiled

@@ -42,12 +42,27 @@ class UnsupportedSchemaError(MaskwrightError):
         super().__init__(f"{len(self.refusals)} keyword(s) cannot be enforced:\n{lines}")
 
 
-class UnsatisfiableError(MaskwrightError):
-    """No output can satisfy the constraints; ``place`` says where they clash."""
+class Constraint(NamedTuple):
+    """One keyword of one subschema; ``text`` shows what of its value matters, as in ``minimum 5``."""
 
-    def __init__(self, message: str, *, place: str | None = None) -> None:
+    pointer: str
+    keyword: str
+    text: str
+
+
+class UnsatisfiableError(MaskwrightError):
+    """No output can satisfy the constraints; ``place`` says where they clash.
+
+    ``constraints`` are those that exclude each other: leaving out any of them would remove the clash.
+    Empty when they were not looked for, or are too many.
+    """
+
+    def __init__(
+        self, message: str, *, place: str | None = None, constraints: tuple[Constraint, ...] = ()
+    ) -> None:
         self.message = message
         self.place = place
+        self.constraints = constraints
         super().__init__(f"{place}: {message}" if place is not None else message)
 
 

@@ -5,26 +5,50 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from maskwright.errors import Constraint
+
 Severity = Literal["error", "warning", "note"]
+Status = Literal["enforced", "annotation", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding: ``code`` is a short stable name, ``place`` a JSON pointer or ``line:column``."""
+    """One finding: ``code`` is a short stable name, ``place`` a JSON pointer or ``line:column``.
+
+    ``constraints`` are what excludes each other, where that is the finding.
+    """
 
     severity: Severity
     code: str
     place: str
     message: str
+    constraints: tuple[Constraint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordUse:
+    """What becomes of one keyword of one subschema (``pointer``, "#" for the root); ``reason`` says why
+    it is not enforced, where its name does not."""
+
+    pointer: str
+    keyword: str
+    status: Status
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All findings about one source."""
+    """All findings about one source; what each keyword is; and ``hints``, which are no problems."""
 
     findings: list[Finding] = field(default_factory=list)
+    keywords: list[KeywordUse] = field(default_factory=list)
+    hints: list[Finding] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
-        """Whether the source compiles: no finding is an error."""
+        """Whether no finding is an error.  Without a profile: whether the source compiles."""
         return all(finding.severity != "error" for finding in self.findings)
+
+    def count(self, status: Status) -> int:
+        """How many keywords have a status."""
+        return sum(use.status == status for use in self.keywords)

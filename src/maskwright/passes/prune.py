@@ -32,7 +32,7 @@ def prune(grammar: Grammar) -> Grammar:
 
     Raises ``UnsatisfiableError`` when the language is empty.
     """
-    good = _productive_rules(grammar)
+    good = productive_rules(grammar)
     if not good[grammar.start]:
         name = grammar.names[grammar.start]
         raise UnsatisfiableError(
@@ -46,7 +46,8 @@ def prune(grammar: Grammar) -> Grammar:
     return Grammar(rules, grammar.names, grammar.start)
 
 
-def _productive_rules(grammar: Grammar) -> list[bool]:
+def productive_rules(grammar: Grammar) -> list[bool]:
+    """For each rule, whether it derives some finite text."""
     # Rules that refer to later ones settle fastest from the back.
     good = [False] * len(grammar.rules)
     changed = True

@@ -51,7 +51,7 @@ _BY_NAME: dict[str, Group] = {
     "integer": NumberGroup(integral=True),
 }
 _NUMBERS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
-_ABOUT: dict[str, frozenset[str]] = {
+ABOUT: dict[str, frozenset[str]] = {
     "null": frozenset(),
     "boolean": frozenset(),
     "number": _NUMBERS,
@@ -118,7 +118,7 @@ class TypedKeywords:
                 return _whole_number_group(node, bounds)
         if name == "integer" and node.base.dialect.plain_integers:
             return replace(_number_group(node, True), plain=True)
-        if _ABOUT[name].isdisjoint(schema):
+        if ABOUT[name].isdisjoint(schema):
             return _BY_NAME[name]
         if name == "string":
             return self._string_group(node)

@@ -1,0 +1,400 @@
+"""Which constraints of an unsatisfiable schema exclude each other.
+
+A *part* is one keyword of one subschema, or one entry of a keyword that has many (a member of
+``properties``, a name in ``required``).  Schemas are taken apart through ``allOf`` and references, and
+only where a part's absence never makes a schema stricter.  A smallest set of parts that nothing
+satisfies is then found by QuickXplain (Junker, "QUICKXPLAIN: preferred explanations and relaxations
+for over-constrained problems", AAAI 2004); the compiler itself decides what nothing satisfies.  Where
+one of these parts is a subschema that is empty by itself, the clash is explained inside of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from maskwright.errors import Constraint, GrammarError, LimitError, UnsatisfiableError, UnsupportedSchemaError
+from maskwright.frontends.json_schema.document import Document, Node
+from maskwright.frontends.json_schema.emit import Emitter
+from maskwright.frontends.json_schema.keywords import CHECKS, held, is_hidden
+from maskwright.frontends.json_schema.nodes import escape
+from maskwright.frontends.json_schema.normalize import Normalizer
+from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.limits import Limits
+from maskwright.passes.prune import prune
+
+_MAX_TRIALS = 300
+"""Grammars built to explain one clash; most need about ten."""
+_MAX_LEVELS = 20
+_MAX_SHOWN = 60
+
+_MEMBERS = frozenset(("properties", "patternProperties"))
+_DEPENDENT = frozenset(("dependencies", "dependentRequired", "dependentSchemas"))
+_SUBSCHEMA = frozenset(
+    (
+        "additionalItems", "additionalProperties", "items", "propertyNames", "unevaluatedItems",
+        "unevaluatedProperties",
+    )
+)  # fmt: skip
+"""Keywords that demand nothing when their value is true."""
+_UNEVALUATED = ("unevaluatedItems", "unevaluatedProperties")
+_EVALUATING = frozenset(
+    (
+        "$dynamicRef", "$recursiveRef", "$ref", "allOf", "anyOf", "contains", "dependencies", "dependentSchemas", "else",
+        "if", "not", "oneOf", "then",
+    )
+)  # fmt: skip
+"""Without these, ``unevaluated...`` would be about more members and items."""
+_LOOKED_INTO = _SUBSCHEMA | _MEMBERS | {"prefixItems", "contains"}
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """``constraints`` exclude each other.  With ``inner``, they demand values of subschemas that nothing
+    satisfies, for these reasons; ``endless``, they demand a value inside of itself."""
+
+    constraints: tuple[Constraint, ...]
+    inner: tuple[Clash, ...] = ()
+    endless: bool = False
+
+    @property
+    def core(self) -> Clash:
+        """The clash at the bottom."""
+        return self.inner[0].core if self.inner else self
+
+    @property
+    def place(self) -> str:
+        """The pointer of the first constraint at the bottom that is more than a type."""
+        constraints = self.core.constraints
+        telling = [c for c in constraints if c.keyword != "type"] or constraints
+        return telling[0].pointer
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, place: str | None = None) -> str:
+        """One sentence; the place given is taken as read."""
+        if not self.inner:
+            return _sentence(self, place)
+        what = self.core.text(place)
+        demands = [c for c in self.constraints if c.keyword != "type" and c.keyword not in _LOOKED_INTO]
+        return f"{what}; demanded by {_listed(demands, place)}" if demands else what
+
+
+def _sentence(clash: Clash, place: str | None) -> str:
+    types = [c for c in clash.constraints if c.keyword == "type"]
+    telling: list[Constraint] = [c for c in clash.constraints if c.keyword != "type"]
+    if len(telling) < 2:
+        telling, types = list(clash.constraints), []
+    what = _listed(telling, place)
+    given = f" ({_listed(types, telling[0].pointer)})" if types else ""
+    if clash.endless:
+        return f"{what} demand{'s' if len(telling) == 1 else ''} a value that contains itself without end{given}"
+    if len(telling) == 1:
+        return f"{what} allows nothing{given}"
+    return f"{what} exclude each other{given}"
+
+
+def _listed(constraints: list[Constraint], place: str | None) -> str:
+    shown = []
+    for constraint in constraints:
+        shown.append(
+            constraint.text if constraint.pointer == place else f"{constraint.pointer}: {constraint.text}"
+        )
+        place = constraint.pointer
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    piece: int
+    keyword: str | None
+    """None: the whole subschema, which is no schema object."""
+    key: str | int | None = None
+
+
+class _TooManyTrials(Exception):
+    pass
+
+
+class Explainer:
+    """Explains clashes of one document."""
+
+    def __init__(self, document: Document, options: SchemaOptions, limits: Limits) -> None:
+        self.document = document
+        self.options = options
+        self.limits = limits
+        self._trials = 0
+
+    def explain(self, conjunction: tuple[Node, ...]) -> Clash | None:
+        """Why nothing satisfies all of these; None when something does, or too much would have to be tried."""
+        self._trials = _MAX_TRIALS
+        try:
+            return self._explain(conjunction, frozenset())
+        except _TooManyTrials:
+            return None
+
+    def is_empty(self, conjunction: tuple[Node, ...]) -> bool:
+        """Whether nothing satisfies all of these; False where the compiler cannot tell."""
+        if self._trials == 0:
+            raise _TooManyTrials
+        self._trials -= 1
+        emitter = Emitter(Normalizer(self.document, self.options, self.limits), self.options, self.limits)
+        try:
+            prune(emitter.emit(conjunction))
+        except UnsatisfiableError:
+            return True
+        except (UnsupportedSchemaError, LimitError, GrammarError):
+            return False
+        finally:
+            emitter.release()
+        return False
+
+    def _explain(self, conjunction: tuple[Node, ...], around: frozenset[str]) -> Clash | None:
+        for opaque in (False, True):
+            pieces = _Pieces(self.document, conjunction, opaque)
+            if not self.is_empty(pieces.reduced(pieces.parts)):
+                continue
+            kept = self._smallest(pieces) or pieces.parts
+            constraints = tuple(pieces.constraints(kept))
+            return Clash(
+                constraints, *self._inside(pieces.subschemas(kept), around | pieces.pointers(kept))
+            )
+        return None
+
+    def _inside(
+        self, subschemas: list[tuple[Any, Node]], around: frozenset[str]
+    ) -> tuple[tuple[Clash, ...], bool]:
+        """Why the subschemas among the constraints are empty, if they are; and whether they are endless."""
+        candidates = [(node,) for _, node in subschemas]
+        if len(candidates) > 1 and len({about for about, _ in subschemas if about is not None}) < 2:
+            candidates.append(tuple(node for _, node in subschemas))
+        found: list[Clash] = []
+        for conjunction in candidates:
+            if (found and len(conjunction) > 1) or not self.is_empty(conjunction):
+                continue
+            inside = _Pieces(self.document, conjunction, True)
+            if len(around) > _MAX_LEVELS or any(piece.pointer in around for piece in inside.nodes):
+                return (), True
+            clash = self._explain(conjunction, around)
+            if clash is not None:
+                found.append(clash)
+        return tuple(found), False
+
+    def _smallest(self, pieces: _Pieces) -> list[_Part]:
+        def empty(parts: list[_Part]) -> bool:
+            return self.is_empty(pieces.reduced(parts))
+
+        def search(background: list[_Part], grown: bool, parts: list[_Part]) -> list[_Part]:
+            if grown and empty(background):
+                return []
+            if len(parts) == 1:
+                return parts
+            half = len(parts) // 2
+            first, second = parts[:half], parts[half:]
+            of_second = search(background + first, True, second)
+            of_first = search(background + of_second, bool(of_second), first)
+            return of_first + of_second
+
+        return [] if not pieces.parts or empty([]) else search([], False, pieces.parts)
+
+
+class _Pieces:
+    """Subschemas that must all hold, taken apart.
+
+    With ``opaque``, a schema object with ``unevaluated...`` is kept whole where its keywords say what
+    is evaluated; without, these keywords are left out.
+    """
+
+    def __init__(self, document: Document, conjunction: tuple[Node, ...], opaque: bool) -> None:
+        self.document = document
+        self.opaque = opaque
+        self.nodes: list[Node] = []
+        self.parts: list[_Part] = []
+        seen: set[Node] = set()
+        work = list(reversed(conjunction))
+        while work:
+            node = work.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            below = self._take(node)
+            below.reverse()
+            work += below
+
+    def _take(self, node: Node) -> list[Node]:
+        """Adds a subschema; returns those which it applies in place."""
+        index = len(self.nodes)
+        if node.is_value or node.negated or not isinstance(node.value, dict):
+            self.nodes.append(node)
+            if node.value is not True or node.negated or node.is_value:
+                self.parts.append(_Part(index, None))
+            return []
+        schema = node.value
+        if is_hidden(node):
+            schema = {"$ref": schema["$ref"]}
+        whole = self.opaque and any(schema.get(k, True) is not True for k in _UNEVALUATED)
+        below: list[Node] = []
+        if not whole:
+            schema = {k: v for k, v in schema.items() if self.opaque or k not in _UNEVALUATED}
+            for keyword in node.base.dialect.references:
+                if schema.pop(keyword, None) is not None:
+                    below.append(self.document.resolve(node, keyword))
+            for keyword in ("allOf", "anyOf", "oneOf"):
+                if keyword in schema and (keyword == "allOf" or len(schema[keyword]) == 1):
+                    below += held(node, keyword)
+                    del schema[keyword]
+        self.nodes.append(_with(node, schema))
+        for keyword, key in _taken_apart(schema):
+            if not (whole and keyword in _EVALUATING):
+                self.parts.append(_Part(index, keyword, key))
+        return below
+
+    def pointers(self, parts: list[_Part]) -> frozenset[str]:
+        return frozenset(self.nodes[part.piece].pointer for part in parts)
+
+    def reduced(self, parts: list[_Part]) -> tuple[Node, ...]:
+        """The conjunction of these parts, and of what is never taken away."""
+        kept: dict[int, set[tuple[str | None, str | int | None]]] = {}
+        for part in parts:
+            kept.setdefault(part.piece, set()).add((part.keyword, part.key))
+        own: dict[int, list[_Part]] = {}
+        for part in self.parts:
+            own.setdefault(part.piece, []).append(part)
+        found = []
+        for index, node in enumerate(self.nodes):
+            some = kept.get(index, set())
+            lost = [(p.keyword, p.key) for p in own.get(index, ()) if (p.keyword, p.key) not in some]
+            if (None, None) in lost:
+                continue
+            found.append(_with(node, _without(node.value, lost)) if lost else node)
+        return tuple(found)
+
+    def constraints(self, parts: list[_Part]) -> Iterator[Constraint]:
+        names: dict[int, list[str]] = {}
+        for part in parts:
+            if part.keyword == "required":
+                names.setdefault(part.piece, []).append(str(part.key))
+        for part in parts:
+            node = self.nodes[part.piece]
+            pointer = node.pointer or "#"
+            if part.keyword is None:
+                yield _whole(node)
+            elif part.keyword == "required":
+                shown = names.pop(part.piece, None)
+                if shown:
+                    yield Constraint(pointer, "required", f"required {_shown(shown)}")
+            else:
+                yield Constraint(pointer, part.keyword, _text(part, node.value[part.keyword]))
+
+    def subschemas(self, parts: list[_Part]) -> list[tuple[Any, Node]]:
+        """The subschemas of members and items among some parts, with what they are about: None for
+        whatever others are about."""
+        found: list[tuple[Any, Node]] = []
+        for part in parts:
+            node = self.nodes[part.piece]
+            if part.keyword not in _LOOKED_INTO:
+                continue
+            path = (part.keyword,) if part.key is None else (part.keyword, part.key)
+            child = node.at(*path)
+            if isinstance(child.value, dict):
+                about = part.key if part.keyword in ("properties", "prefixItems", "items") else None
+                found.append((about, child))
+        return found
+
+
+def _with(node: Node, value: Any) -> Node:
+    return Node(node.pointer, value, node.base, node.is_value, node.negated, node.scope)
+
+
+def _taken_apart(schema: dict[str, Any]) -> Iterator[tuple[str, str | int | None]]:
+    """The parts of a schema object, as keywords with keys."""
+    for keyword, value in schema.items():
+        if keyword not in CHECKS and keyword != "const":
+            continue
+        if keyword in _MEMBERS:
+            yield from ((keyword, name) for name, member in value.items() if member is not True)
+        elif keyword in _DEPENDENT:
+            yield from ((keyword, name) for name in value)
+        elif keyword == "prefixItems" or (keyword == "items" and isinstance(value, list)):
+            yield from ((keyword, i) for i, item in enumerate(value) if item is not True)
+        elif keyword == "required":
+            yield from ((keyword, name) for name in value) if isinstance(value, list) else ()
+        elif keyword == "minContains":
+            # One is what is demanded without it.
+            if value > 1:
+                yield keyword, None
+        elif keyword != "if":
+            yield keyword, None
+
+
+def _without(schema: Any, lost: list[tuple[str | None, str | int | None]]) -> Any:
+    found = dict(schema)
+    for keyword in {keyword for keyword, _ in lost if keyword is not None}:
+        keys = {key for lost_keyword, key in lost if lost_keyword == keyword}
+        value = found[keyword]
+        if keyword in _MEMBERS:
+            found[keyword] = {name: True if name in keys else member for name, member in value.items()}
+        elif keyword in _DEPENDENT:
+            found[keyword] = {name: demand for name, demand in value.items() if name not in keys}
+        elif keyword == "required":
+            found[keyword] = [name for name in value if name not in keys]
+        elif None not in keys:
+            found[keyword] = [True if i in keys else item for i, item in enumerate(value)]
+        elif keyword in _SUBSCHEMA:
+            found[keyword] = True
+        else:
+            del found[keyword]
+    return found
+
+
+def _whole(node: Node) -> Constraint:
+    pointer, _, note = node.pointer.partition(" (")
+    if note or not node.is_value:
+        # A schema false, or one that the front-end made of the keyword which the pointer ends with.
+        parent, _, keyword = pointer.rpartition("/")
+        if note:
+            return Constraint(parent or "#", keyword or "false", keyword or "false")
+        return Constraint(pointer or "#", "false", "false")
+    return Constraint(pointer or "#", "enum" if "/enum/" in pointer else "const", _shown(node.value))
+
+
+def _text(part: _Part, value: Any) -> str:
+    keyword = str(part.keyword)
+    if part.key is not None:
+        entry = value[part.key]
+        shown = f"{keyword}/{escape(str(part.key))}"
+        return f"{shown} false" if entry is False else shown
+    if isinstance(value, dict) and keyword != "const":
+        return keyword
+    if isinstance(value, list) and keyword in ("anyOf", "oneOf"):
+        return keyword
+    return f"{keyword} {_shown(value)}"
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=_plain)
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() and abs(value) < 10**15 else float(value)
+    return str(value)
+
+
+def explained(
+    error: UnsatisfiableError, schema: Any, options: SchemaOptions, limits: Limits
+) -> UnsatisfiableError:
+    """The error of a schema that nothing satisfies, with the constraints that exclude each other."""
+    document = Document(schema, limits, options.dialect, options.registry)
+    clash = Explainer(document, options, limits).explain((document.root,))
+    return error if clash is None else as_error(clash)
+
+
+def as_error(clash: Clash) -> UnsatisfiableError:
+    message = f"nothing satisfies this schema: {clash.text(clash.place)}"
+    return UnsatisfiableError(message, place=clash.place, constraints=clash.core.constraints)
