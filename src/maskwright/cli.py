@@ -12,9 +12,10 @@ from typing import Any
 
 from maskwright import __version__
 from maskwright.errors import MaskwrightError
-from maskwright.report import Finding
+from maskwright.report import Finding, Report
 
 GOOD, FINDINGS, USAGE = 0, 1, 2
+PROFILES = ("openai-strict",)
 _OTHER_KINDS = (".lark", ".gbnf", ".ebnf", ".g4")
 
 
@@ -60,13 +61,24 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"maskwright {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    check = commands.add_parser("check", help="report every problem of a schema, or of texts against it")
+    check = commands.add_parser(
+        "check", help="report what a schema enforces and every problem of it, or of texts against it"
+    )
     check.add_argument("schema", nargs="+", metavar="SCHEMA", help="JSON Schema files")
     check.add_argument(
         "--instance", action="extend", nargs="+", default=[], metavar="FILE", help="texts to check against it"
     )
     check.add_argument(
         "--output-format", "--format", choices=("text", "json", "sarif", "github"), default="text"
+    )
+    check.add_argument(
+        "--profile", choices=PROFILES, help="also report what that service's documented subset does not have"
+    )
+    check.add_argument(
+        "--verbose",
+        action="store_true",
+        help="also list hints, and for each subschema which keywords are enforced, annotations, or refused "
+        "(JSON output always has both)",
     )
     _schema_options(check)
     check.set_defaults(run=run_check)
@@ -109,17 +121,19 @@ def run_check(args: argparse.Namespace) -> int:
         raise UsageError("standard input ('-') can be read only once")
     instances = [(path, read_source(path)) for path in args.instance]
     findings: list[tuple[str, Finding]] = []
+    reports: list[tuple[str, Report]] = []
     for path in args.schema:
         if path.endswith(_OTHER_KINDS):
             raise UsageError(f"{path}: this version checks JSON Schemas only")
         text = read_source(path)
         report = check_schema(text, args)
+        reports.append((path, report))
         findings.extend((path, finding) for finding in report.findings)
-        if report.ok and instances:
+        if report.compiles and instances:
             compiled = compile_for_bytes(text, args)
             for instance, data in instances:
                 findings.extend((instance, finding) for finding in check_instance(compiled, data))
-    print(render(findings, args), end="")
+    print(render(findings, reports, args), end="")
     return FINDINGS if any(finding.severity == "error" for _, finding in findings) else GOOD
 
 

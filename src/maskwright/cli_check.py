@@ -6,7 +6,9 @@ import argparse
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from maskwright import __version__
@@ -15,12 +17,13 @@ from maskwright.errors import GrammarError
 from maskwright.frontends.json_schema import SchemaOptions
 from maskwright.frontends.json_schema.document import read_json
 from maskwright.frontends.json_schema.report import check_json_schema
-from maskwright.report import Finding, Report
+from maskwright.report import Finding, KeywordUse, Report
 from maskwright.vocabulary import Vocabulary
 
 _BOLD, _RED, _BLUE, _RESET = "\033[1m", "\033[31m", "\033[34m", "\033[0m"
 
 Located = tuple[str, Finding]
+Reports = Sequence[tuple[str, Report]]
 
 
 def check_schema(text: str, args: argparse.Namespace) -> Report:
@@ -30,7 +33,8 @@ def check_schema(text: str, args: argparse.Namespace) -> Report:
     except GrammarError as error:
         snippet = _caret(text, error.place) if error.place is not None else ""
         return Report([Finding("error", "malformed", error.place or "#", error.message + snippet)])
-    return check_json_schema(text, SchemaOptions(whitespace=args.whitespace, formats=args.formats))
+    options = SchemaOptions(whitespace=args.whitespace, formats=args.formats)
+    return check_json_schema(text, options, profile=args.profile)
 
 
 def _caret(text: str, place: str) -> str:
@@ -75,40 +79,94 @@ def check_instance(compiled: CompiledGrammar, text: str) -> list[Finding]:
 # --- output ---------------------------------------------------------------------------------
 
 
-def render(findings: Sequence[Located], args: argparse.Namespace) -> str:
-    """The findings in the format that the arguments ask for."""
-    formats: dict[str, Callable[[Sequence[Located]], str]] = {
+def render(findings: Sequence[Located], reports: Reports, args: argparse.Namespace) -> str:
+    """The findings, and what the reports on schemas say besides, in the format that the arguments ask for.
+
+    Hints and the list of keywords are shown when the output is verbose, and always in JSON.
+    """
+    formats: dict[str, Callable[[Sequence[Located], Reports, bool], str]] = {
         "text": _text,
         "json": _json,
         "sarif": _sarif,
         "github": _github,
     }
-    return formats[args.output_format](findings)
+    return formats[args.output_format](findings, reports, args.verbose)
 
 
-def _text(findings: Sequence[Located]) -> str:
+def _hints(reports: Reports) -> list[Located]:
+    return [(path, hint) for path, report in reports for hint in report.hints]
+
+
+def _text(findings: Sequence[Located], reports: Reports, verbose: bool) -> str:
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    lines = []
-    for path, finding in findings:
-        head = f"{path}:{finding.place}:"
-        severity = finding.severity
-        if colour:
-            head = f"{_BOLD}{head}{_RESET}"
-            severity_text = f"{_RED if severity == 'error' else _BLUE}{severity}{_RESET}"
-        else:
-            severity_text = severity
-        lines.append(f"{head} {severity_text}: {finding.message} [{finding.code}]\n")
-    errors = sum(finding.severity == "error" for _, finding in findings)
-    lines.append(f"{errors} error(s), {len(findings) - errors} note(s)\n" if findings else "all good\n")
+    lines = [_line(path, finding, finding.severity, colour) for path, finding in findings]
+    if verbose:
+        lines += [_line(path, hint, "hint", colour) for path, hint in _hints(reports)]
+        lines += [_keywords(path, report) for path, report in reports]
+    lines.append(_summary(findings, reports, verbose))
     return "".join(lines)
 
 
-def _json(findings: Sequence[Located]) -> str:
-    items = [
-        {"file": path, "severity": f.severity, "code": f.code, "place": f.place, "message": f.message}
-        for path, f in findings
-    ]
-    return json.dumps({"version": 1, "findings": items}, indent=2, ensure_ascii=False) + "\n"
+def _line(path: str, finding: Finding, kind: str, colour: bool) -> str:
+    head = f"{path}:{finding.place}:"
+    if colour:
+        head = f"{_BOLD}{head}{_RESET}"
+        kind = f"{_RED if kind == 'error' else _BLUE}{kind}{_RESET}"
+    return f"{head} {kind}: {finding.message} [{finding.code}]\n"
+
+
+def _keywords(path: str, report: Report) -> str:
+    """One line a subschema: what is enforced, then what is not."""
+    by_place: dict[str, list[KeywordUse]] = {}
+    for use in report.keywords:
+        by_place.setdefault(use.pointer, []).append(use)
+    lines = []
+    for place, uses in by_place.items():
+        parts = []
+        for status in ("enforced", "annotation", "refused"):
+            names = [u.keyword + (f" ({u.reason})" if u.reason else "") for u in uses if u.status == status]
+            if names:
+                parts.append(f"{status}: {', '.join(names)}")
+        lines.append(f"{path}:{place}: {'; '.join(parts)}\n")
+    return "".join(lines)
+
+
+def _summary(findings: Sequence[Located], reports: Reports, verbose: bool) -> str:
+    found = []
+    for severity in ("error", "warning", "note"):
+        count = sum(finding.severity == severity for _, finding in findings)
+        if count:
+            found.append(_counted(count, severity))
+    text = ", ".join(found) if found else "all good"
+    statuses = Counter(use.status for _, report in reports for use in report.keywords)
+    if statuses:
+        used = [_counted(statuses["annotation"], "annotation")] if statuses["annotation"] else []
+        used += [f"{statuses['refused']} refused"] if statuses["refused"] else []
+        text += f"; keywords: {', '.join([str(statuses['enforced']) + ' enforced', *used])}"
+    hints = len(_hints(reports))
+    if hints:
+        text += f"; {_counted(hints, 'hint')}" + ("" if verbose else " (--verbose shows them)")
+    return text + "\n"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _json(findings: Sequence[Located], reports: Reports, verbose: bool) -> str:
+    data = {
+        "version": 1,
+        "findings": [_as_dict(path, finding) for path, finding in findings],
+        "hints": [_as_dict(path, hint) for path, hint in _hints(reports)],
+        "keywords": [{"file": path, **asdict(use)} for path, report in reports for use in report.keywords],
+    }
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def _as_dict(path: str, finding: Finding) -> dict[str, Any]:
+    shown: dict[str, Any] = {"file": path, **asdict(finding)}
+    shown["constraints"] = [constraint._asdict() for constraint in finding.constraints]
+    return shown
 
 
 def _position(place: str) -> tuple[int, int] | None:
@@ -116,49 +174,71 @@ def _position(place: str) -> tuple[int, int] | None:
     return (int(line), int(column)) if line.isdecimal() and column.isdecimal() else None
 
 
-def _sarif(findings: Sequence[Located]) -> str:
-    # SARIF 2.1.0, sections 3.14 (run) and 3.27 (result).
-    results = []
-    for path, finding in findings:
-        physical: dict[str, Any] = {"artifactLocation": {"uri": path if path != "-" else "stdin"}}
-        location: dict[str, Any] = {"physicalLocation": physical}
-        position = _position(finding.place)
-        if position is not None:
-            physical["region"] = {"startLine": position[0], "startColumn": position[1]}
-        else:
-            location["logicalLocations"] = [{"fullyQualifiedName": finding.place}]
-        results.append(
-            {
-                "ruleId": finding.code,
-                "level": finding.severity,
-                "message": {"text": finding.message},
-                "locations": [location],
-            }
-        )
-    rules = [{"id": code} for code in sorted({finding.code for _, finding in findings})]
-    run = {
+def _sarif(findings: Sequence[Located], reports: Reports, verbose: bool) -> str:
+    # SARIF 2.1.0, sections 3.14 (run), 3.27 (result) and 3.8 (property bags).
+    shown = [*findings, *(_hints(reports) if verbose else ())]
+    results = [_result(path, finding) for path, finding in shown]
+    rules = [{"id": code} for code in sorted({finding.code for _, finding in shown})]
+    run: dict[str, Any] = {
         "tool": {"driver": {"name": "maskwright", "version": __version__, "rules": rules}},
         "columnKind": "unicodeCodePoints",
         "results": results,
     }
-    return (
-        json.dumps(
-            {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]},
-            indent=2,
-            ensure_ascii=False,
-        )
-        + "\n"
-    )
+    if verbose:
+        uses = [{"file": path, **asdict(use)} for path, report in reports for use in report.keywords]
+        run["properties"] = {"keywords": uses}
+    log = {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [run],
+    }
+    return json.dumps(log, indent=2, ensure_ascii=False) + "\n"
 
 
-def _github(findings: Sequence[Located]) -> str:
-    # Workflow commands: percent, carriage return and newline are escaped.
-    lines = []
-    for path, finding in findings:
-        level = "notice" if finding.severity == "note" else finding.severity
-        position = _position(finding.place)
-        where = f",line={position[0]},col={position[1]}" if position is not None else ""
-        message = finding.message if position is not None else f"{finding.place}: {finding.message}"
-        message = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-        lines.append(f"::{level} file={path}{where},title={finding.code}::{message}\n")
+def _result(path: str, finding: Finding) -> dict[str, Any]:
+    physical: dict[str, Any] = {"artifactLocation": {"uri": path if path != "-" else "stdin"}}
+    location: dict[str, Any] = {"physicalLocation": physical}
+    position = _position(finding.place)
+    if position is not None:
+        physical["region"] = {"startLine": position[0], "startColumn": position[1]}
+    else:
+        location["logicalLocations"] = [{"fullyQualifiedName": finding.place}]
+    result: dict[str, Any] = {
+        "ruleId": finding.code,
+        "level": finding.severity,
+        "message": {"text": finding.message},
+        "locations": [location],
+    }
+    if finding.constraints:
+        result["relatedLocations"] = [
+            {
+                "id": i,
+                "physicalLocation": physical,
+                "logicalLocations": [{"fullyQualifiedName": constraint.pointer}],
+                "message": {"text": constraint.text},
+            }
+            for i, constraint in enumerate(finding.constraints)
+        ]
+    return result
+
+
+def _github(findings: Sequence[Located], reports: Reports, verbose: bool) -> str:
+    lines = [
+        _command(path, finding.severity, finding.code, finding.place, finding.message)
+        for path, finding in (*findings, *(_hints(reports) if verbose else ()))
+    ]
+    for path, report in reports if verbose else ():
+        for line in _keywords(path, report).splitlines():
+            place, _, uses = line.removeprefix(f"{path}:").partition(": ")
+            lines.append(_command(path, "note", "keywords", place, uses))
     return "".join(lines)
+
+
+def _command(path: str, severity: str, title: str, place: str, message: str) -> str:
+    # Workflow commands: percent, carriage return and newline are escaped.
+    level = "notice" if severity == "note" else severity
+    position = _position(place)
+    where = f",line={position[0]},col={position[1]}" if position is not None else ""
+    shown = message if position is not None else f"{place}: {message}"
+    shown = shown.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return f"::{level} file={path}{where},title={title}::{shown}\n"

@@ -44,11 +44,15 @@ class Report:
     keywords: list[KeywordUse] = field(default_factory=list)
     hints: list[Finding] = field(default_factory=list)
 
+    profile: str | None = None
+    """The profile that was asked for; findings with its name as code say nothing about compiling."""
+
+    @property
+    def compiles(self) -> bool:
+        """Whether the source compiles."""
+        return all(f.severity != "error" or f.code == self.profile for f in self.findings)
+
     @property
     def ok(self) -> bool:
-        """Whether no finding is an error.  Without a profile: whether the source compiles."""
+        """Whether no finding is an error: the source compiles and is within the profile, if one was asked for."""
         return all(finding.severity != "error" for finding in self.findings)
-
-    def count(self, status: Status) -> int:
-        """How many keywords have a status."""
-        return sum(use.status == status for use in self.keywords)

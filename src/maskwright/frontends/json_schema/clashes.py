@@ -77,11 +77,16 @@ class Clash:
 
     def text(self, place: str | None = None) -> str:
         """One sentence; the place given is taken as read."""
-        if not self.inner:
-            return _sentence(self, place)
-        what = self.core.text(place)
-        demands = [c for c in self.constraints if c.keyword != "type" and c.keyword not in _LOOKED_INTO]
+        demands = self._demands()
+        what = _sentence(self.core, place)
         return f"{what}; demanded by {_listed(demands, place)}" if demands else what
+
+    def _demands(self) -> list[Constraint]:
+        """What the clash at the bottom cannot be avoided for, from the inside out."""
+        if not self.inner:
+            return []
+        own = [c for c in self.constraints if c.keyword != "type" and c.keyword not in _LOOKED_INTO]
+        return self.inner[0]._demands() + own
 
 
 def _sentence(clash: Clash, place: str | None) -> str:
@@ -92,7 +97,9 @@ def _sentence(clash: Clash, place: str | None) -> str:
     what = _listed(telling, place)
     given = f" ({_listed(types, telling[0].pointer)})" if types else ""
     if clash.endless:
-        return f"{what} demand{'s' if len(telling) == 1 else ''} a value that contains itself without end{given}"
+        return (
+            f"{what} demand{'s' if len(telling) == 1 else ''} a value that contains itself without end{given}"
+        )
     if len(telling) == 1:
         return f"{what} allows nothing{given}"
     return f"{what} exclude each other{given}"
@@ -160,16 +167,14 @@ class Explainer:
                 continue
             kept = self._smallest(pieces) or pieces.parts
             constraints = tuple(pieces.constraints(kept))
-            return Clash(
-                constraints, *self._inside(pieces.subschemas(kept), around | pieces.pointers(kept))
-            )
+            return Clash(constraints, *self._inside(pieces.subschemas(kept), around | pieces.pointers(kept)))
         return None
 
     def _inside(
         self, subschemas: list[tuple[Any, Node]], around: frozenset[str]
     ) -> tuple[tuple[Clash, ...], bool]:
         """Why the subschemas among the constraints are empty, if they are; and whether they are endless."""
-        candidates = [(node,) for _, node in subschemas]
+        candidates: list[tuple[Node, ...]] = [(node,) for _, node in subschemas]
         if len(candidates) > 1 and len({about for about, _ in subschemas if about is not None}) < 2:
             candidates.append(tuple(node for _, node in subschemas))
         found: list[Clash] = []
@@ -352,14 +357,18 @@ def _without(schema: Any, lost: list[tuple[str | None, str | int | None]]) -> An
 
 
 def _whole(node: Node) -> Constraint:
-    pointer, _, note = node.pointer.partition(" (")
-    if note or not node.is_value:
-        # A schema false, or one that the front-end made of the keyword which the pointer ends with.
-        parent, _, keyword = pointer.rpartition("/")
-        if note:
-            return Constraint(parent or "#", keyword or "false", keyword or "false")
-        return Constraint(pointer or "#", "false", "false")
-    return Constraint(pointer or "#", "enum" if "/enum/" in pointer else "const", _shown(node.value))
+    """A subschema that is no schema object: a value, or false, or what the front-end put in its place."""
+    pointer, _, made = node.pointer.partition(" (")
+    parent, _, last = pointer.rpartition("/")
+    if node.is_value:
+        if last.isdecimal():
+            parent, _, last = parent.rpartition("/")
+        return Constraint(parent or "#", last, f"value {_shown(node.value)}")
+    if made:
+        return Constraint(parent or "#", last, last)
+    if last in _SUBSCHEMA:
+        return Constraint(parent or "#", last, f"{last} false")
+    return Constraint(pointer or "#", "false", "false")
 
 
 def _text(part: _Part, value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from maskwright.frontends.json_schema.dialects import DEFAULT, Dialect
+from maskwright.frontends.json_schema.dialects import DEFAULT, HOLDERS, MAPS, Dialect
 
 RECURSIVE = "/"
 """What ``$recursiveAnchor: true`` stands under among dynamic anchors: a name that none can have."""
@@ -148,3 +148,25 @@ def entered(scope: Scope, resource: Resource) -> Scope:
 def escape(key: str) -> str:
     """A reference token of a JSON pointer (RFC 6901, section 3)."""
     return key.replace("~", "~0").replace("/", "~1")
+
+
+def path_of(schema: Any, pointer: str) -> list[tuple[str, str | int | None]]:
+    """The keywords by which a place of the main document is reached, each with its key or index; []
+    when the pointer leads elsewhere, or through what is no keyword."""
+    if not pointer.startswith("/"):
+        return []
+    steps: list[tuple[str, str | int | None]] = []
+    parts = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+    i, value = 0, schema
+    while i < len(parts):
+        keyword = parts[i]
+        if not isinstance(value, dict) or keyword not in HOLDERS or keyword not in value:
+            return []
+        value, key = value[keyword], None
+        i += 1
+        if i < len(parts) and (isinstance(value, list) or keyword in MAPS):
+            key = int(parts[i]) if isinstance(value, list) else parts[i]
+            value = value[key]
+            i += 1
+        steps.append((keyword, key))
+    return steps

@@ -4,112 +4,88 @@ from __future__ import annotations
 
 from typing import Any
 
-from maskwright.errors import GrammarError, LimitError, Refusal, UnsatisfiableError, UnsupportedSchemaError
-from maskwright.frontends.json_schema.document import Document
-from maskwright.frontends.json_schema.emit import Emitter
-from maskwright.frontends.json_schema.formats import INTEGER_BOUNDS, PATTERNS
-from maskwright.frontends.json_schema.keywords import CHECKS, REFUSED, reachable, survey
-from maskwright.frontends.json_schema.normalize import Normalizer
+from maskwright.errors import GrammarError, LimitError, Refusal
+from maskwright.frontends.json_schema import hints as practical
+from maskwright.frontends.json_schema.dead import DeadParts
+from maskwright.frontends.json_schema.document import Document, Node
+from maskwright.frontends.json_schema.inventory import about_other_types, remarks, uses
+from maskwright.frontends.json_schema.keywords import reachable, survey
 from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.frontends.json_schema.profiles import outside_profile, profile_named
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.passes.prune import prune
 from maskwright.report import Finding, Report
-
-_ANNOTATIONS = frozenset(
-    [
-        "$schema",
-        "$id",
-        "id",
-        "$comment",
-        "$anchor",
-        "$dynamicAnchor",
-        "$recursiveAnchor",
-        "$vocabulary",
-        "$defs",
-        "definitions",
-        "title",
-        "description",
-        "default",
-        "deprecated",
-        "readOnly",
-        "writeOnly",
-        "examples",
-        "example",
-        "contentEncoding",
-        "contentMediaType",
-        "contentSchema",
-        "const",
-        "discriminator",
-        "xml",
-        "externalDocs",
-        "nullable",
-    ]
-)
 
 
 def check_json_schema(
     schema: dict[str, Any] | bool | str | bytes,
     options: SchemaOptions | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    *,
+    profile: str | None = None,
 ) -> Report:
-    """Every problem of a schema with its place.
+    """What becomes of every keyword of a schema, every problem with its place, and hints.
 
     Errors are what stops ``compile_json_schema``: codes ``malformed``, ``unsupported``,
-    ``unsatisfiable``, ``limit``.  Notes point out keywords and formats that are mere annotations.
+    ``unsatisfiable`` (with the constraints that exclude each other), ``limit``.  Warnings are about
+    parts that can never be used while the whole can: ``unsatisfiable``, ``excluded`` (by what is around).  Notes point out
+    what demands nothing: ``unknown-keyword``, ``format-annotation``, ``ignored-keyword``,
+    ``other-type``.
+
+    profile: ``"openai-strict"`` also tells what OpenAI's strict structured outputs would not take, under
+    the profile's name as code.  It does not change what is compiled.
+    Raises ``GrammarError`` for an unknown option or profile only.
     """
     options = options or SchemaOptions()
-    findings: list[Finding] = []
+    wanted = profile_named(profile) if profile is not None else None
+    report = Report(profile=profile)
     try:
         document = Document(schema, limits, options.dialect, options.registry)
-        for refusal in survey(document, options):
-            findings.append(_refused(refusal))
-        findings.extend(_notes(document, options))
-        if all(finding.severity != "error" for finding in findings):
-            emitter = Emitter(Normalizer(document, options, limits), options, limits)
-            prune(emitter.emit((document.root,)))
-    except UnsupportedSchemaError as error:
-        findings.extend(_refused(refusal) for refusal in error.refusals)
-    except UnsatisfiableError as error:
-        findings.append(Finding("error", "unsatisfiable", error.place or "#", error.message))
+        refusals = survey(document, options)
+        nodes = list(reachable(document))
+        if not refusals:
+            refusals = _compile(document, nodes, options, limits, report)
+        report.findings[:0] = [_refused(refusal) for refusal in refusals]
+        _each(document, nodes, options, refusals, report)
+        report.hints.extend(practical.hints(document, nodes, options, limits))
+        if wanted is not None:
+            report.findings.extend(outside_profile(wanted, document, nodes))
     except LimitError as error:
-        findings.append(Finding("error", "limit", error.place or "#", str(error)))
+        report.findings.append(_limit(error))
     except GrammarError as error:
-        findings.append(Finding("error", "malformed", error.place or "#", error.message))
-    return Report(findings)
+        report.findings.append(Finding("error", "malformed", error.place or "#", error.message))
+    return report
 
 
-_ENFORCED_FORMATS = PATTERNS.keys() | INTEGER_BOUNDS.keys()
+def _compile(
+    document: Document, nodes: list[Node], options: SchemaOptions, limits: Limits, report: Report
+) -> list[Refusal]:
+    dead = DeadParts(document, nodes, options, limits)
+    findings = dead.findings()
+    if dead.refusals or dead.limit is not None:
+        # Compiling stops before emptiness matters.
+        findings = [finding for finding in findings if finding.severity != "error"]
+    if dead.limit is not None:
+        report.findings.append(_limit(dead.limit))
+    report.findings.extend(findings)
+    return list(dict.fromkeys(dead.refusals))
+
+
+def _each(
+    document: Document, nodes: list[Node], options: SchemaOptions, refusals: list[Refusal], report: Report
+) -> None:
+    # One place may be reached in several dynamic scopes.
+    for node in {node.pointer: node for node in nodes}.values():
+        if not isinstance(node.value, dict):
+            continue
+        for use in uses(document, node, options, refusals):
+            report.keywords.append(use)
+            report.findings.extend(remarks(use, node))
+        report.findings.extend(about_other_types(node))
+
+
+def _limit(error: LimitError) -> Finding:
+    return Finding("error", "limit", error.place or "#", str(error))
 
 
 def _refused(refusal: Refusal) -> Finding:
     return Finding("error", "unsupported", refusal.pointer or "#", f"{refusal.keyword}: {refusal.reason}")
-
-
-def _notes(document: Document, options: SchemaOptions) -> list[Finding]:
-    notes = []
-    for node in reachable(document):
-        if not isinstance(node.value, dict):
-            continue
-        for keyword in document.ignored_keywords(node):
-            message = f"{keyword!r} is no keyword of {node.base.dialect.name}; it is ignored"
-            notes.append(Finding("note", "unknown-keyword", node.pointer or "#", message))
-        for keyword, value in node.value.items():
-            known = keyword in CHECKS or keyword in REFUSED or keyword in _ANNOTATIONS
-            if keyword in ("$dynamicRef", "$recursiveRef"):
-                known = keyword in node.base.dialect.references
-            if not known:
-                notes.append(
-                    Finding(
-                        "note",
-                        "unknown-keyword",
-                        node.pointer or "#",
-                        f"{keyword!r} is no keyword; it is ignored",
-                    )
-                )
-            if keyword == "format" and (options.formats == "annotate" or value not in _ENFORCED_FORMATS):
-                notes.append(
-                    Finding(
-                        "note", "format-annotation", node.pointer or "#", f"format {value!r} is not enforced"
-                    )
-                )
-    return notes

@@ -1,0 +1,328 @@
+"""Which subschemas nothing satisfies, and what follows for the rest of the schema.
+
+Every subschema is compiled as if it were a schema of its own, and the one grammar of all of them says
+which are empty.  Beyond that, a member or item is dead when every conjunction in which the compiler
+met it is empty; a branch when its own schema object excludes it, or when another branch includes it
+(``oneOf``); and a value of ``enum`` when its schema object excludes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from maskwright.errors import (
+    GrammarError,
+    LimitError,
+    Refusal,
+    UnsupportedSchemaError,
+)
+from maskwright.frontends.json_schema.clashes import Clash, Explainer
+from maskwright.frontends.json_schema.document import Document, Node
+from maskwright.frontends.json_schema.emit import Emitter
+from maskwright.frontends.json_schema.groups import Conjunction, Either, Literal
+from maskwright.frontends.json_schema.inventory import ENFORCED
+from maskwright.frontends.json_schema.keywords import held, is_hidden
+from maskwright.frontends.json_schema.nodes import path_of
+from maskwright.frontends.json_schema.normalize import Normalizer
+from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.grammar import EMPTY, Body, Choice, Expr, Record, Ref, Repeated, Seq
+from maskwright.limits import Limits
+from maskwright.passes.prune import productive_rules
+from maskwright.report import Finding
+
+_MAX_EXPLAINED = 50
+_MAX_BRANCHES = 12
+_MAX_VALUES = 100
+_MAX_EFFECTS = 3
+
+
+class DeadParts:
+    """Finds what is dead in one document."""
+
+    def __init__(self, document: Document, nodes: list[Node], options: SchemaOptions, limits: Limits) -> None:
+        self.document = document
+        self.nodes = nodes
+        self.options = options
+        self.limits = limits
+        self.refusals: list[Refusal] = []
+        """What the compiler refuses."""
+        self.limit: LimitError | None = None
+        """The first limit that the compiler runs into."""
+        self._explainer = Explainer(document, options, limits)
+        self._explanations = _MAX_EXPLAINED
+        self._found: dict[object, tuple[Clash, list[str]]] = {}
+
+    def findings(self) -> list[Finding]:
+        """What nothing satisfies.  Raises ``GrammarError`` for what only compiling finds malformed."""
+        survey = _Survey(Normalizer(self.document, self.options, self.limits), self.options, self.limits)
+        try:
+            return list(self._findings(survey))
+        finally:
+            survey.release()
+
+    def _findings(self, survey: _Survey) -> Iterator[Finding]:
+        survey.grammar.start = survey.rule((self.document.root,))
+        survey.add((self.document.root,))
+        for error in survey.errors:
+            if isinstance(error, GrammarError):
+                raise error
+            if isinstance(error, UnsupportedSchemaError):
+                self.refusals += error.refusals
+            elif self.limit is None:
+                self.limit = error
+        self.refusals += survey.refusals
+        for node in self.nodes:
+            survey.add((node,))
+        empty = survey.empty()
+        dead = [node for node in self.nodes if (node,) in empty and not _is_plainly_false(node)]
+        alone = set(dead)
+        # Reasons lie at the bottom.
+        for node in sorted(dead, key=lambda node: -node.pointer.count("/")):
+            if node != self.document.root:
+                self._explain((node,), node.pointer)
+        root = self.document.root
+        if (root,) in empty:
+            yield self._of_the_root(root)
+        for clash, pointers in self._found.values():
+            yield self._warning(clash, pointers)
+        if (root,) in empty:
+            return
+        in_use = survey.in_use()
+        for pointer, conjunction in _dead_together(in_use, empty, alone).items():
+            if _is_condition(path_of(self.document.root.value, pointer)):
+                continue
+            yield from self._excluded(
+                conjunction, pointer, effect(self.document, pointer) or "this is never used"
+            )
+        for node in self.nodes:
+            if node not in alone and isinstance(node.value, dict) and not is_hidden(node):
+                yield from self._in_context(node, alone)
+
+    def _explain(self, conjunction: tuple[Node, ...], pointer: str) -> None:
+        if self._explanations == 0:
+            return
+        self._explanations -= 1
+        clash = self._explainer.explain(conjunction)
+        if clash is not None:
+            self._found.setdefault(frozenset(clash.core.constraints), (clash.core, []))[1].append(pointer)
+
+    def _of_the_root(self, root: Node) -> Finding:
+        clash = self._explainer.explain((root,))
+        if clash is None:
+            return Finding("error", "unsatisfiable", "#", "nothing satisfies this schema")
+        self._found.pop(frozenset(clash.core.constraints), None)
+        message = f"nothing satisfies this schema: {clash.text(clash.place)}"
+        return Finding("error", "unsatisfiable", clash.place, message, clash.core.constraints)
+
+    def _warning(self, clash: Clash, pointers: list[str]) -> Finding:
+        outermost = [p for p in pointers if not any(p.startswith(f"{q}/") for q in pointers)]
+        effects = [f"{text} ({p})" for p in outermost if (text := effect(self.document, p))]
+        shown = effects[:_MAX_EFFECTS]
+        if len(effects) > len(shown):
+            shown.append(f"{len(effects) - len(shown)} more")
+        message = "nothing satisfies this: " + clash.text(clash.place)
+        if shown:
+            message += f"; so {', '.join(shown)}"
+        return Finding("warning", "unsatisfiable", clash.place, message, clash.constraints)
+
+    # --- branches and values that their own schema object excludes
+
+    def _in_context(self, node: Node, alone: set[Node]) -> Iterator[Finding]:
+        schema = node.value
+        for keyword in ("anyOf", "oneOf"):
+            if 1 < len(schema.get(keyword, ())) <= _MAX_BRANCHES:
+                branches = held(node, keyword)
+                around = _lacking(node, keyword)
+                look = _Look(self, around)
+                for i, branch in enumerate(branches):
+                    if branch in alone or _is_plainly_false(branch):
+                        continue
+                    if around.value and look.is_empty((around, branch)):
+                        yield from self._excluded(
+                            (around, branch), branch.pointer, "this branch is never taken"
+                        )
+                    elif keyword == "oneOf":
+                        yield from _included(look, branches, i)
+        if "enum" in schema and len(schema) > 1 and 1 < len(schema["enum"]) <= _MAX_VALUES:
+            around = _lacking(node, "enum")
+            look = _Look(self, around)
+            for i in range(len(schema["enum"])):
+                value = node.at("enum", i)
+                if look.is_empty((around, value)):
+                    yield from self._excluded((around, value), value.pointer, "this value is never allowed")
+
+    def _excluded(self, conjunction: tuple[Node, ...], pointer: str, what: str) -> Iterator[Finding]:
+        clash = None
+        if self._explanations:
+            self._explanations -= 1
+            clash = self._explainer.explain(conjunction)
+        if clash is None:
+            yield Finding("warning", "excluded", pointer, what)
+        else:
+            why = clash.text(pointer)
+            if len(clash.constraints) == 1:
+                why = f"{clash.constraints[0].pointer}: {clash.constraints[0].text} forbids it"
+            yield Finding("warning", "excluded", pointer, f"{what}: {why}", clash.core.constraints)
+
+
+class _Survey(Emitter):
+    """Emits the rules of many conjunctions; what it cannot tell counts as satisfiable."""
+
+    def __init__(self, normalizer: Normalizer, options: SchemaOptions, limits: Limits) -> None:
+        super().__init__(normalizer, options, limits)
+        self.refusals: list[Refusal] = []
+        self.errors: list[GrammarError | LimitError | UnsupportedSchemaError] = []
+
+    def refuse(self, refusal: Refusal) -> Expr:
+        self.refusals.append(refusal)
+        return EMPTY
+
+    def add(self, conjunction: Conjunction) -> None:
+        """Emits a conjunction and all that it leads to."""
+        self.rule(conjunction)
+        while self._pending:
+            next_one = self._pending.pop()
+            body: Expr = EMPTY
+            try:
+                body = Choice(tuple(self.group(g) for g in self.normalizer.groups(next_one)))
+            except (GrammarError, LimitError, UnsupportedSchemaError) as error:
+                self.errors.append(error)
+            self.grammar.rules[self._rules[next_one]] = body
+
+    def in_use(self) -> list[Conjunction]:
+        """Those that the root leads to, without those behind ones that nothing satisfies."""
+        good = productive_rules(self.grammar)
+        given_up = {rule for rule in self._rules.values() if not good[rule]}
+        seen = {self.grammar.start}
+        work = [self.grammar.start]
+        while work:
+            rule = work.pop()
+            below = _rules_of(self.grammar.rules[rule]) - seen if rule not in given_up else ()
+            seen.update(below)
+            work += below
+        return [conjunction for conjunction, rule in self._rules.items() if rule in seen]
+
+    def empty(self) -> set[Conjunction]:
+        """Those that nothing satisfies."""
+        good = productive_rules(self.grammar)
+        return {conjunction for conjunction, rule in self._rules.items() if not good[rule]}
+
+
+class _Look:
+    """Quick looks at conjunctions in which one schema object lacks a keyword."""
+
+    def __init__(self, dead: DeadParts, around: Node) -> None:
+        self.normalizer = Normalizer(dead.document, dead.options, dead.limits)
+        self.around = around
+
+    def is_empty(self, conjunction: Conjunction) -> bool:
+        """Whether a conjunction is seen to be empty."""
+        try:
+            return self.normalizer.hollow.conjunction(conjunction)
+        except UnsupportedSchemaError:
+            return False
+
+
+def _is_plainly_false(node: Node) -> bool:
+    """Whether a schema was written to allow nothing; draft 4 has no booleans."""
+    schema = node.value
+    if not isinstance(schema, dict):
+        return schema is False
+    return schema.get("not") in ({}, True) and ENFORCED & schema.keys() == {"not"}
+
+
+def _is_condition(steps: list[tuple[str, str | int | None]]) -> bool:
+    """Whether a place is inside of a condition, which demands nothing."""
+    return any(keyword in ("if", "not") for keyword, _ in steps)
+
+
+def _lacking(node: Node, keyword: str) -> Node:
+    # What is unevaluated depends on all other keywords.
+    lacking = (keyword, "unevaluatedItems", "unevaluatedProperties")
+    value = {k: v for k, v in node.value.items() if k not in lacking}
+    return Node(node.pointer, value, node.base, scope=node.scope)
+
+
+def _included(look: _Look, branches: list[Node], i: int) -> Iterator[Finding]:
+    for j, other in enumerate(branches):
+        if j != i and look.is_empty((look.around, branches[i], other.negation())):
+            message = f"this branch is never taken: whatever satisfies it satisfies {other.pointer} as well"
+            yield Finding("warning", "excluded", branches[i].pointer, message)
+            return
+
+
+def _rules_of(body: Body | None) -> set[int]:
+    """The rules that a body refers to."""
+    if isinstance(body, Ref):
+        return {body.rule}
+    if isinstance(body, (Seq, Choice)):
+        return set().union(*map(_rules_of, body.items))
+    if isinstance(body, Repeated):
+        return {body.first, body.rest}
+    if isinstance(body, Record):
+        values = [part.values for part in body.members] + [part.values for part in body.others]
+        return {rule for ways in values for rule, _ in ways}
+    return set()
+
+
+def _dead_together(
+    in_use: list[Conjunction], empty: set[Conjunction], alone: set[Node]
+) -> dict[str, tuple[Node, ...]]:
+    """Places that are dead wherever they were met, but not alone; and a conjunction that shows why."""
+    alive = {node for conjunction in in_use if conjunction not in empty for node in _positive(conjunction)}
+    found: dict[str, tuple[Node, ...]] = {}
+    for conjunction in in_use:
+        if conjunction not in empty or len(conjunction) < 2:
+            continue
+        nodes = tuple(literal for literal in conjunction if isinstance(literal, Node))
+        if len(nodes) < len(conjunction) or any(n.negated or n.is_value or n in alone for n in nodes):
+            continue
+        dead = next((n for n in nodes if n not in alive and not _is_plainly_false(n)), None)
+        if dead is not None and (dead.pointer not in found or all(n.base.value is not True for n in nodes)):
+            found[dead.pointer] = nodes
+    return found
+
+
+def _positive(literals: tuple[Literal, ...]) -> Iterator[Node]:
+    for literal in literals:
+        if isinstance(literal, Either):
+            for alternative in literal.alternatives:
+                yield from _positive(alternative)
+        elif isinstance(literal, Node) and not literal.negated:
+            yield literal
+
+
+def effect(document: Document, pointer: str) -> str:
+    """What it means for the schema around that nothing satisfies a subschema; "" where nothing is known."""
+    steps = path_of(document.root.value, pointer)
+    if not steps or _is_condition(steps[:-1]):
+        return ""
+    keyword, key = steps[-1]
+    template = _EFFECTS.get(keyword)
+    if template is None:
+        return ""
+    shown: Any = repr(key) if isinstance(key, str) else key
+    return template.format(shown)
+
+
+_EFFECTS = {
+    "additionalItems": "there are no further items",
+    "additionalProperties": "no other member can appear",
+    "anyOf": "branch {} is never taken",
+    "contains": "no item counts",
+    "dependencies": "the member {} can never appear",
+    "dependentSchemas": "the member {} can never appear",
+    "else": "the condition always holds",
+    "if": "the condition never holds",
+    "items": "there are no such items",
+    "not": "it excludes nothing",
+    "oneOf": "branch {} is never taken",
+    "patternProperties": "no member can have a name like {}",
+    "prefixItems": "there is no item {}",
+    "properties": "the member {} can never appear",
+    "propertyNames": "no member can appear",
+    "then": "the condition never holds",
+    "unevaluatedItems": "there are no further items",
+    "unevaluatedProperties": "no other member can appear",
+}
