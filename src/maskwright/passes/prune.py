@@ -6,6 +6,7 @@ and items are dropped; a grammar whose start rule is unproductive is unsatisfiab
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from maskwright.errors import UnsatisfiableError
@@ -46,14 +47,17 @@ def prune(grammar: Grammar) -> Grammar:
     return Grammar(rules, grammar.names, grammar.start)
 
 
-def productive_rules(grammar: Grammar) -> list[bool]:
-    """For each rule, whether it derives some finite text."""
+def productive_rules(grammar: Grammar, known: Sequence[bool] = ()) -> list[bool]:
+    """For each rule, whether it derives some finite text.
+
+    ``known`` has the answers for the first rules, when these refer to no later ones.
+    """
     # Rules that refer to later ones settle fastest from the back.
-    good = [False] * len(grammar.rules)
+    good = [*known, *[False] * (len(grammar.rules) - len(known))]
     changed = True
     while changed:
         changed = False
-        for i in range(len(grammar.rules) - 1, -1, -1):
+        for i in range(len(grammar.rules) - 1, len(known) - 1, -1):
             if not good[i] and _body_is_productive(grammar.rules[i], good):
                 good[i] = changed = True
     return good

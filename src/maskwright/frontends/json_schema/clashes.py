@@ -14,22 +14,20 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
-from maskwright.errors import Constraint, GrammarError, LimitError, UnsatisfiableError, UnsupportedSchemaError
+from maskwright.errors import Constraint, UnsatisfiableError
 from maskwright.frontends.json_schema.document import Document, Node
-from maskwright.frontends.json_schema.emit import Emitter
 from maskwright.frontends.json_schema.keywords import CHECKS, held, is_hidden
 from maskwright.frontends.json_schema.nodes import escape
-from maskwright.frontends.json_schema.normalize import Normalizer
 from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.frontends.json_schema.surveyor import Surveyor
 from maskwright.limits import Limits
-from maskwright.passes.prune import prune
 
-_MAX_TRIALS = 300
-"""Grammars built to explain one clash; most need about ten."""
-_MAX_LEVELS = 20
+_MAX_TRIALS = 3000
+"""Reduced schemas that are tried to explain one clash; most need about ten."""
 _MAX_SHOWN = 60
+_MAX_DEMANDS = 3
 
 _MEMBERS = frozenset(("properties", "patternProperties"))
 _DEPENDENT = frozenset(("dependencies", "dependentRequired", "dependentSchemas"))
@@ -54,16 +52,21 @@ _LOOKED_INTO = _SUBSCHEMA | _MEMBERS | {"prefixItems", "contains"}
 @dataclass(frozen=True, slots=True)
 class Clash:
     """``constraints`` exclude each other.  With ``inner``, they demand values of subschemas that nothing
-    satisfies, for these reasons; ``endless``, they demand a value inside of itself."""
+    satisfies, for these reasons; with ``loop``, a value inside of itself, over these places."""
 
     constraints: tuple[Constraint, ...]
     inner: tuple[Clash, ...] = ()
-    endless: bool = False
+    loop: frozenset[str] = frozenset()
 
     @property
     def core(self) -> Clash:
         """The clash at the bottom."""
         return self.inner[0].core if self.inner else self
+
+    @property
+    def identity(self) -> object:
+        """Equal for clashes that are the same but for the place from which they were come upon."""
+        return self.loop or frozenset(self.constraints)
 
     @property
     def place(self) -> str:
@@ -79,7 +82,11 @@ class Clash:
         """One sentence; the place given is taken as read."""
         demands = self._demands()
         what = _sentence(self.core, place)
-        return f"{what}; demanded by {_listed(demands, place)}" if demands else what
+        if not demands:
+            return what
+        shown = _listed(demands[:_MAX_DEMANDS], place)
+        more = len(demands) - _MAX_DEMANDS
+        return f"{what}; demanded by {shown}" + (f", and so on {more} levels up" if more > 0 else "")
 
     def _demands(self) -> list[Constraint]:
         """What the clash at the bottom cannot be avoided for, from the inside out."""
@@ -96,7 +103,7 @@ def _sentence(clash: Clash, place: str | None) -> str:
         telling, types = list(clash.constraints), []
     what = _listed(telling, place)
     given = f" ({_listed(types, telling[0].pointer)})" if types else ""
-    if clash.endless:
+    if clash.loop:
         return (
             f"{what} demand{'s' if len(telling) == 1 else ''} a value that contains itself without end{given}"
         )
@@ -123,6 +130,11 @@ class _Part:
     key: str | int | None = None
 
 
+_Subschemas: TypeAlias = list[tuple[Any, Node]]
+_Level: TypeAlias = tuple[tuple[Constraint, ...], _Subschemas, list[str]]
+"""The constraints that exclude each other, the subschemas among them, and where they are."""
+
+
 class _TooManyTrials(Exception):
     pass
 
@@ -130,17 +142,16 @@ class _TooManyTrials(Exception):
 class Explainer:
     """Explains clashes of one document."""
 
-    def __init__(self, document: Document, options: SchemaOptions, limits: Limits) -> None:
-        self.document = document
-        self.options = options
-        self.limits = limits
+    def __init__(self, surveyor: Surveyor) -> None:
+        self.surveyor = surveyor
         self._trials = 0
+        self._known: dict[tuple[Node, ...], _Level | None] = {}
 
     def explain(self, conjunction: tuple[Node, ...]) -> Clash | None:
         """Why nothing satisfies all of these; None when something does, or too much would have to be tried."""
         self._trials = _MAX_TRIALS
         try:
-            return self._explain(conjunction, frozenset())
+            return self._explain(conjunction, ())
         except _TooManyTrials:
             return None
 
@@ -149,31 +160,31 @@ class Explainer:
         if self._trials == 0:
             raise _TooManyTrials
         self._trials -= 1
-        emitter = Emitter(Normalizer(self.document, self.options, self.limits), self.options, self.limits)
-        try:
-            prune(emitter.emit(conjunction))
-        except UnsatisfiableError:
-            return True
-        except (UnsupportedSchemaError, LimitError, GrammarError):
-            return False
-        finally:
-            emitter.release()
-        return False
+        return self.surveyor.is_empty(conjunction)
 
-    def _explain(self, conjunction: tuple[Node, ...], around: frozenset[str]) -> Clash | None:
+    def _explain(self, conjunction: tuple[Node, ...], around: tuple[str, ...]) -> Clash | None:
+        """``around``: the places from which this was come upon, with the outermost first."""
+        if conjunction not in self._known:
+            self._known[conjunction] = self._one_level(conjunction)
+        known = self._known[conjunction]
+        if known is None:
+            return None
+        constraints, subschemas, pointers = known
+        return Clash(constraints, *self._inside(subschemas, (*around, *pointers)))
+
+    def _one_level(self, conjunction: tuple[Node, ...]) -> _Level | None:
         for opaque in (False, True):
-            pieces = _Pieces(self.document, conjunction, opaque)
-            if not self.is_empty(pieces.reduced(pieces.parts)):
-                continue
-            kept = self._smallest(pieces) or pieces.parts
-            constraints = tuple(pieces.constraints(kept))
-            return Clash(constraints, *self._inside(pieces.subschemas(kept), around | pieces.pointers(kept)))
+            pieces = _Pieces(self.surveyor.document, conjunction, opaque)
+            if self.is_empty(pieces.reduced(pieces.parts)):
+                kept = self._smallest(pieces) or pieces.parts
+                return tuple(pieces.constraints(kept)), pieces.subschemas(kept), pieces.pointers(kept)
         return None
 
     def _inside(
-        self, subschemas: list[tuple[Any, Node]], around: frozenset[str]
-    ) -> tuple[tuple[Clash, ...], bool]:
-        """Why the subschemas among the constraints are empty, if they are; and whether they are endless."""
+        self, subschemas: _Subschemas, around: tuple[str, ...]
+    ) -> tuple[tuple[Clash, ...], frozenset[str]]:
+        """Why the subschemas among the constraints are empty, if they are; or over which places they
+        lead back to where they are."""
         candidates: list[tuple[Node, ...]] = [(node,) for _, node in subschemas]
         if len(candidates) > 1 and len({about for about, _ in subschemas if about is not None}) < 2:
             candidates.append(tuple(node for _, node in subschemas))
@@ -181,13 +192,13 @@ class Explainer:
         for conjunction in candidates:
             if (found and len(conjunction) > 1) or not self.is_empty(conjunction):
                 continue
-            inside = _Pieces(self.document, conjunction, True)
-            if len(around) > _MAX_LEVELS or any(piece.pointer in around for piece in inside.nodes):
-                return (), True
+            for node in _Pieces(self.surveyor.document, conjunction, True).nodes:
+                if node.pointer in around:
+                    return (), frozenset(p or "#" for p in around[around.index(node.pointer) :])
             clash = self._explain(conjunction, around)
             if clash is not None:
                 found.append(clash)
-        return tuple(found), False
+        return tuple(found), frozenset()
 
     def _smallest(self, pieces: _Pieces) -> list[_Part]:
         def empty(parts: list[_Part]) -> bool:
@@ -252,14 +263,14 @@ class _Pieces:
                 if keyword in schema and (keyword == "allOf" or len(schema[keyword]) == 1):
                     below += held(node, keyword)
                     del schema[keyword]
-        self.nodes.append(_with(node, schema))
+        self.nodes.append(node if schema == node.value else _Reduced(node, schema))
         for keyword, key in _taken_apart(schema):
             if not (whole and keyword in _EVALUATING):
                 self.parts.append(_Part(index, keyword, key))
         return below
 
-    def pointers(self, parts: list[_Part]) -> frozenset[str]:
-        return frozenset(self.nodes[part.piece].pointer for part in parts)
+    def pointers(self, parts: list[_Part]) -> list[str]:
+        return list(dict.fromkeys(self.nodes[part.piece].pointer for part in parts))
 
     def reduced(self, parts: list[_Part]) -> tuple[Node, ...]:
         """The conjunction of these parts, and of what is never taken away."""
@@ -275,7 +286,7 @@ class _Pieces:
             lost = [(p.keyword, p.key) for p in own.get(index, ()) if (p.keyword, p.key) not in some]
             if (None, None) in lost:
                 continue
-            found.append(_with(node, _without(node.value, lost)) if lost else node)
+            found.append(_Reduced(node, _without(node.value, lost)) if lost else node)
         return tuple(found)
 
     def constraints(self, parts: list[_Part]) -> Iterator[Constraint]:
@@ -295,7 +306,7 @@ class _Pieces:
             else:
                 yield Constraint(pointer, part.keyword, _text(part, node.value[part.keyword]))
 
-    def subschemas(self, parts: list[_Part]) -> list[tuple[Any, Node]]:
+    def subschemas(self, parts: list[_Part]) -> _Subschemas:
         """The subschemas of members and items among some parts, with what they are about: None for
         whatever others are about."""
         found: list[tuple[Any, Node]] = []
@@ -311,8 +322,21 @@ class _Pieces:
         return found
 
 
-def _with(node: Node, value: Any) -> Node:
-    return Node(node.pointer, value, node.base, node.is_value, node.negated, node.scope)
+class _Reduced(Node):
+    """A subschema without some of its parts: equal to no other, though at the same place."""
+
+    __slots__ = ()
+
+    def __init__(self, node: Node, value: dict[str, Any]) -> None:
+        super().__init__(node.pointer, value, node.base, False, False, node.scope)
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def at(self, *path: str | int) -> Node:
+        found = super().at(*path)
+        # True may stand for a subschema that was taken away.
+        return Node(found.pointer + " (anything)", True) if found.value is True else found
 
 
 def _taken_apart(schema: dict[str, Any]) -> Iterator[tuple[str, str | int | None]]:
@@ -399,11 +423,12 @@ def explained(
     error: UnsatisfiableError, schema: Any, options: SchemaOptions, limits: Limits
 ) -> UnsatisfiableError:
     """The error of a schema that nothing satisfies, with the constraints that exclude each other."""
-    document = Document(schema, limits, options.dialect, options.registry)
-    clash = Explainer(document, options, limits).explain((document.root,))
-    return error if clash is None else as_error(clash)
-
-
-def as_error(clash: Clash) -> UnsatisfiableError:
+    surveyor = Surveyor(Document(schema, limits, options.dialect, options.registry), options, limits)
+    try:
+        clash = Explainer(surveyor).explain((surveyor.document.root,))
+    finally:
+        surveyor.release()
+    if clash is None:
+        return error
     message = f"nothing satisfies this schema: {clash.text(clash.place)}"
     return UnsatisfiableError(message, place=clash.place, constraints=clash.core.constraints)

@@ -19,16 +19,14 @@ from maskwright.errors import (
 )
 from maskwright.frontends.json_schema.clashes import Clash, Explainer
 from maskwright.frontends.json_schema.document import Document, Node
-from maskwright.frontends.json_schema.emit import Emitter
 from maskwright.frontends.json_schema.groups import Conjunction, Either, Literal
 from maskwright.frontends.json_schema.inventory import ENFORCED
 from maskwright.frontends.json_schema.keywords import held, is_hidden
 from maskwright.frontends.json_schema.nodes import path_of
 from maskwright.frontends.json_schema.normalize import Normalizer
 from maskwright.frontends.json_schema.options import SchemaOptions
-from maskwright.grammar import EMPTY, Body, Choice, Expr, Record, Ref, Repeated, Seq
+from maskwright.frontends.json_schema.surveyor import Surveyor
 from maskwright.limits import Limits
-from maskwright.passes.prune import productive_rules
 from maskwright.report import Finding
 
 _MAX_EXPLAINED = 50
@@ -49,69 +47,82 @@ class DeadParts:
         """What the compiler refuses."""
         self.limit: LimitError | None = None
         """The first limit that the compiler runs into."""
-        self._explainer = Explainer(document, options, limits)
+        self._surveyor = Surveyor(document, options, limits)
+        self._explainer = Explainer(self._surveyor)
         self._explanations = _MAX_EXPLAINED
         self._found: dict[object, tuple[Clash, list[str]]] = {}
 
     def findings(self) -> list[Finding]:
         """What nothing satisfies.  Raises ``GrammarError`` for what only compiling finds malformed."""
-        survey = _Survey(Normalizer(self.document, self.options, self.limits), self.options, self.limits)
         try:
-            return list(self._findings(survey))
+            return list(self._findings())
         finally:
-            survey.release()
+            self._surveyor.release()
 
-    def _findings(self, survey: _Survey) -> Iterator[Finding]:
-        survey.grammar.start = survey.rule((self.document.root,))
-        survey.add((self.document.root,))
-        for error in survey.errors:
+    def _findings(self) -> Iterator[Finding]:
+        root, surveyor = self.document.root, self._surveyor
+        root_is_empty = surveyor.is_empty((root,))
+        for error in surveyor.errors:
             if isinstance(error, GrammarError):
                 raise error
             if isinstance(error, UnsupportedSchemaError):
                 self.refusals += error.refusals
             elif self.limit is None:
                 self.limit = error
-        self.refusals += survey.refusals
-        for node in self.nodes:
-            survey.add((node,))
-        empty = survey.empty()
-        dead = [node for node in self.nodes if (node,) in empty and not _is_plainly_false(node)]
-        alone = set(dead)
+        self.refusals += surveyor.refusals
+        in_use = surveyor.in_use()
+        dead = [n for n in self.nodes if surveyor.is_empty((n,)) and not _is_plainly_false(n)]
         # Reasons lie at the bottom.
         for node in sorted(dead, key=lambda node: -node.pointer.count("/")):
-            if node != self.document.root:
-                self._explain((node,), node.pointer)
-        root = self.document.root
-        if (root,) in empty:
+            if node != root:
+                self._explain(node)
+        if root_is_empty:
             yield self._of_the_root(root)
         for clash, pointers in self._found.values():
             yield self._warning(clash, pointers)
-        if (root,) in empty:
+        if root_is_empty:
             return
-        in_use = survey.in_use()
-        for pointer, conjunction in _dead_together(in_use, empty, alone).items():
-            if _is_condition(path_of(self.document.root.value, pointer)):
-                continue
-            yield from self._excluded(
-                conjunction, pointer, effect(self.document, pointer) or "this is never used"
-            )
+        alone = set(dead)
+        for pointer, conjunction in self._dead_together(in_use, alone).items():
+            if not _is_condition(path_of(root.value, pointer)):
+                what = effect(self.document, pointer) or "this is never used"
+                yield from self._excluded(conjunction, pointer, what)
         for node in self.nodes:
             if node not in alone and isinstance(node.value, dict) and not is_hidden(node):
                 yield from self._in_context(node, alone)
 
-    def _explain(self, conjunction: tuple[Node, ...], pointer: str) -> None:
+    def _dead_together(self, in_use: list[Conjunction], alone: set[Node]) -> dict[str, tuple[Node, ...]]:
+        """Places that are dead wherever they were met, but not alone; and a conjunction that shows why."""
+        empty = {conjunction for conjunction in in_use if self._surveyor.is_empty(conjunction)}
+        alive = {
+            node for conjunction in in_use if conjunction not in empty for node in _positive(conjunction)
+        }
+        found: dict[str, tuple[Node, ...]] = {}
+        for conjunction in in_use:
+            if conjunction not in empty or len(conjunction) < 2:
+                continue
+            nodes = tuple(literal for literal in conjunction if isinstance(literal, Node))
+            if len(nodes) < len(conjunction) or any(n.negated or n.is_value or n in alone for n in nodes):
+                continue
+            dead = next((n for n in nodes if n not in alive and not _is_plainly_false(n)), None)
+            # Rather one whose parts are all places of the schema.
+            if dead is not None and (dead.pointer not in found or not any(" (" in n.pointer for n in nodes)):
+                found[dead.pointer] = nodes
+        return found
+
+    def _explain(self, node: Node) -> None:
         if self._explanations == 0:
             return
         self._explanations -= 1
-        clash = self._explainer.explain(conjunction)
+        clash = self._explainer.explain((node,))
         if clash is not None:
-            self._found.setdefault(frozenset(clash.core.constraints), (clash.core, []))[1].append(pointer)
+            self._found.setdefault(clash.core.identity, (clash.core, []))[1].append(node.pointer)
 
     def _of_the_root(self, root: Node) -> Finding:
         clash = self._explainer.explain((root,))
         if clash is None:
             return Finding("error", "unsatisfiable", "#", "nothing satisfies this schema")
-        self._found.pop(frozenset(clash.core.constraints), None)
+        self._found.pop(clash.core.identity, None)
         message = f"nothing satisfies this schema: {clash.text(clash.place)}"
         return Finding("error", "unsatisfiable", clash.place, message, clash.core.constraints)
 
@@ -166,49 +177,6 @@ class DeadParts:
             yield Finding("warning", "excluded", pointer, f"{what}: {why}", clash.core.constraints)
 
 
-class _Survey(Emitter):
-    """Emits the rules of many conjunctions; what it cannot tell counts as satisfiable."""
-
-    def __init__(self, normalizer: Normalizer, options: SchemaOptions, limits: Limits) -> None:
-        super().__init__(normalizer, options, limits)
-        self.refusals: list[Refusal] = []
-        self.errors: list[GrammarError | LimitError | UnsupportedSchemaError] = []
-
-    def refuse(self, refusal: Refusal) -> Expr:
-        self.refusals.append(refusal)
-        return EMPTY
-
-    def add(self, conjunction: Conjunction) -> None:
-        """Emits a conjunction and all that it leads to."""
-        self.rule(conjunction)
-        while self._pending:
-            next_one = self._pending.pop()
-            body: Expr = EMPTY
-            try:
-                body = Choice(tuple(self.group(g) for g in self.normalizer.groups(next_one)))
-            except (GrammarError, LimitError, UnsupportedSchemaError) as error:
-                self.errors.append(error)
-            self.grammar.rules[self._rules[next_one]] = body
-
-    def in_use(self) -> list[Conjunction]:
-        """Those that the root leads to, without those behind ones that nothing satisfies."""
-        good = productive_rules(self.grammar)
-        given_up = {rule for rule in self._rules.values() if not good[rule]}
-        seen = {self.grammar.start}
-        work = [self.grammar.start]
-        while work:
-            rule = work.pop()
-            below = _rules_of(self.grammar.rules[rule]) - seen if rule not in given_up else ()
-            seen.update(below)
-            work += below
-        return [conjunction for conjunction, rule in self._rules.items() if rule in seen]
-
-    def empty(self) -> set[Conjunction]:
-        """Those that nothing satisfies."""
-        good = productive_rules(self.grammar)
-        return {conjunction for conjunction, rule in self._rules.items() if not good[rule]}
-
-
 class _Look:
     """Quick looks at conjunctions in which one schema object lacks a keyword."""
 
@@ -250,38 +218,6 @@ def _included(look: _Look, branches: list[Node], i: int) -> Iterator[Finding]:
             message = f"this branch is never taken: whatever satisfies it satisfies {other.pointer} as well"
             yield Finding("warning", "excluded", branches[i].pointer, message)
             return
-
-
-def _rules_of(body: Body | None) -> set[int]:
-    """The rules that a body refers to."""
-    if isinstance(body, Ref):
-        return {body.rule}
-    if isinstance(body, (Seq, Choice)):
-        return set().union(*map(_rules_of, body.items))
-    if isinstance(body, Repeated):
-        return {body.first, body.rest}
-    if isinstance(body, Record):
-        values = [part.values for part in body.members] + [part.values for part in body.others]
-        return {rule for ways in values for rule, _ in ways}
-    return set()
-
-
-def _dead_together(
-    in_use: list[Conjunction], empty: set[Conjunction], alone: set[Node]
-) -> dict[str, tuple[Node, ...]]:
-    """Places that are dead wherever they were met, but not alone; and a conjunction that shows why."""
-    alive = {node for conjunction in in_use if conjunction not in empty for node in _positive(conjunction)}
-    found: dict[str, tuple[Node, ...]] = {}
-    for conjunction in in_use:
-        if conjunction not in empty or len(conjunction) < 2:
-            continue
-        nodes = tuple(literal for literal in conjunction if isinstance(literal, Node))
-        if len(nodes) < len(conjunction) or any(n.negated or n.is_value or n in alone for n in nodes):
-            continue
-        dead = next((n for n in nodes if n not in alive and not _is_plainly_false(n)), None)
-        if dead is not None and (dead.pointer not in found or all(n.base.value is not True for n in nodes)):
-            found[dead.pointer] = nodes
-    return found
 
 
 def _positive(literals: tuple[Literal, ...]) -> Iterator[Node]:

@@ -1,0 +1,76 @@
+"""One grammar of many conjunctions, which says of each whether anything satisfies it."""
+
+from __future__ import annotations
+
+from maskwright.errors import GrammarError, LimitError, Refusal, UnsupportedSchemaError
+from maskwright.frontends.json_schema.document import Document
+from maskwright.frontends.json_schema.emit import Emitter
+from maskwright.frontends.json_schema.groups import Conjunction
+from maskwright.frontends.json_schema.normalize import Normalizer
+from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.grammar import EMPTY, Body, Choice, Expr, Record, Ref, Repeated, Seq
+from maskwright.limits import Limits
+from maskwright.passes.prune import productive_rules
+
+
+class Surveyor(Emitter):
+    """Emits the rules of any conjunctions; where the compiler would give up, one counts as satisfiable."""
+
+    def __init__(self, document: Document, options: SchemaOptions, limits: Limits) -> None:
+        super().__init__(Normalizer(document, options, limits), options, limits)
+        self.document = document
+        self.refusals: list[Refusal] = []
+        """What would not be enforced."""
+        self.errors: list[GrammarError | LimitError | UnsupportedSchemaError] = []
+        """What would end compiling."""
+        self._good: list[bool] = []
+
+    def refuse(self, refusal: Refusal) -> Expr:
+        self.refusals.append(refusal)
+        return EMPTY
+
+    def is_empty(self, conjunction: Conjunction) -> bool:
+        """Whether nothing satisfies a conjunction."""
+        self.add(conjunction)
+        return not self._good[self._rules[conjunction]]
+
+    def add(self, conjunction: Conjunction) -> None:
+        """Emits a conjunction and all that it leads to."""
+        self.rule(conjunction)
+        while self._pending:
+            next_one = self._pending.pop()
+            body: Expr = EMPTY
+            try:
+                body = Choice(tuple(self.group(g) for g in self.normalizer.groups(next_one)))
+            except (GrammarError, LimitError, UnsupportedSchemaError) as error:
+                self.errors.append(error)
+            self.grammar.rules[self._rules[next_one]] = body
+        if len(self._good) < len(self.grammar.rules):
+            self._good = productive_rules(self.grammar, self._good)
+
+    def in_use(self) -> list[Conjunction]:
+        """Those that the root of the document leads to, without those behind ones that nothing satisfies."""
+        given_up = {rule for rule in self._rules.values() if not self._good[rule]}
+        start = self.rule((self.document.root,))
+        seen = {start}
+        work = [start]
+        while work:
+            rule = work.pop()
+            below = _rules_of(self.grammar.rules[rule]) - seen if rule not in given_up else ()
+            seen.update(below)
+            work += below
+        return [conjunction for conjunction, rule in self._rules.items() if rule in seen]
+
+
+def _rules_of(body: Body | None) -> set[int]:
+    """The rules that a body refers to."""
+    if isinstance(body, Ref):
+        return {body.rule}
+    if isinstance(body, (Seq, Choice)):
+        return set().union(*map(_rules_of, body.items))
+    if isinstance(body, Repeated):
+        return {body.first, body.rest}
+    if isinstance(body, Record):
+        values = [part.values for part in body.members] + [part.values for part in body.others]
+        return {rule for ways in values for rule, _ in ways}
+    return set()
