@@ -29,7 +29,76 @@ def write(tmp_path, name, text):
 
 def test_a_good_schema(schema, capsys):
     assert main(["check", schema]) == 0
-    assert capsys.readouterr().out == "all good\n"
+    summary = "all good; keywords: 4 enforced; 1 hint"
+    assert capsys.readouterr().out == f"{summary} (--verbose shows them)\n"
+    assert main(["check", schema, "--verbose"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{schema}:#: hint: members that are not declared may follow; additionalProperties: false forbids them "
+        "[open-object]",
+        f"{schema}:#: enforced: type, properties, required",
+        f"{schema}:/properties/a: enforced: type",
+        summary,
+    ]
+
+
+DEAD = {
+    "type": "object",
+    "properties": {"a": {"type": "integer", "minimum": 5, "maximum": 3, "title": "t"}},
+    "additionalProperties": False,
+}
+
+
+def test_what_can_never_be_used_is_a_warning(tmp_path, capsys):
+    path = write(tmp_path, "s.json", json.dumps(DEAD))
+    assert main(["check", path]) == 0
+    out = capsys.readouterr().out
+    assert f"{path}:/properties/a: warning: nothing satisfies this: minimum 5 and maximum 3 exclude" in out
+    assert out.endswith("\n1 warning; keywords: 6 enforced, 1 annotation\n")
+
+
+def test_profiles(tmp_path, capsys):
+    path = write(tmp_path, "s.json", json.dumps(DEAD))
+    instance = write(tmp_path, "i.json", "[]")
+    assert main(["check", path, "--profile", "openai-strict", "--instance", instance]) == 1
+    out = capsys.readouterr().out
+    assert "#: error: every property must be required: list 'a'" in out
+    assert "leaves the schema" in out
+    with pytest.raises(SystemExit):
+        main(["check", path, "--profile", "none"])
+
+
+def test_machine_readable_formats_carry_the_whole_report(tmp_path, capsys):
+    path = write(tmp_path, "s.json", json.dumps({"properties": {"a": DEAD["properties"]["a"]}}))
+
+    def run(*arguments):
+        assert main(["check", path, *arguments]) == 0
+        return capsys.readouterr().out
+
+    data = json.loads(run("--format", "json"))
+    (finding,) = data["findings"]
+    assert {"pointer": "/properties/a", "keyword": "minimum", "text": "minimum 5"} in finding["constraints"]
+    assert [hint["code"] for hint in data["hints"]] == ["missing-type"]
+    assert {
+        "file": path,
+        "pointer": "/properties/a",
+        "keyword": "title",
+        "status": "annotation",
+        "reason": "",
+    } in data["keywords"]
+    (run_,) = json.loads(run("--format", "sarif"))["runs"]
+    (result,) = run_["results"]
+    assert {"minimum 5", "maximum 3"} < {each["message"]["text"] for each in result["relatedLocations"]}
+    (run_,) = json.loads(run("--format", "sarif", "--verbose"))["runs"]
+    assert [each["ruleId"] for each in run_["results"]] == ["unsatisfiable", "missing-type"]
+    assert run_["properties"]["keywords"] == data["keywords"]
+    assert run("--format", "github").count("\n") == 1
+    lines = run("--format", "github", "--verbose").splitlines()
+    assert [line.partition("::/")[0].partition("::#")[0] for line in lines] == [
+        f"::warning file={path},title=unsatisfiable",
+        f"::notice file={path},title=missing-type",
+        f"::notice file={path},title=keywords",
+        f"::notice file={path},title=keywords",
+    ]
 
 
 def test_standard_input(monkeypatch, capsys):
@@ -152,4 +221,7 @@ def test_version_in_a_process_of_its_own():
 def test_check_loads_no_model_library():
     code = "import sys; from maskwright.cli import main; main(['check', '-']); print('torch' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], input=GOOD, capture_output=True, text=True, check=True)
-    assert out.stdout.splitlines() == ["all good", "False"]
+    assert out.stdout.splitlines() == [
+        "all good; keywords: 4 enforced; 1 hint (--verbose shows them)",
+        "False",
+    ]

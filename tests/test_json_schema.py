@@ -157,9 +157,9 @@ class TestErrors:
         ("schema", "words"),
         [
             (False, "false"),
-            ({"type": "string", "minLength": 3, "maxLength": 2}, "minLength 3 exceeds maxLength 2"),
+            ({"type": "string", "minLength": 3, "maxLength": 2}, "minLength 3 and maxLength 2"),
             ({"type": "integer", "allOf": [{"type": "string"}]}, "string"),
-            ({"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 2}, "no integer"),
+            ({"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 2}, "exclusiveMaximum 2"),
             ({"enum": []}, ""),
             ({"type": "array", "minItems": 1, "items": False}, ""),
             (

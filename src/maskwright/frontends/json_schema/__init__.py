@@ -4,7 +4,8 @@
 ``keywords``   survey: malformed values, and everything that must be refused
 ``normalize``  the algebra: unions of typed groups (``groups``, ``typed``, ``unevaluated``, ``hollow``)
 ``emit``       groups -> rules (``objects``, ``arrays``) and lexemes (``strings``, ``numbers``)
-``report``     the same steps, as a report of all findings
+``report``     what becomes of each keyword, and all findings (``inventory``, ``dead``, ``hints``, ``profiles``);
+               why nothing satisfies a schema (``clashes``, ``surveyor``)
 """
 
 from __future__ import annotations

@@ -70,10 +70,8 @@ class Clash:
 
     @property
     def place(self) -> str:
-        """The pointer of the first constraint at the bottom that is more than a type."""
-        constraints = self.core.constraints
-        telling = [c for c in constraints if c.keyword != "type"] or constraints
-        return telling[0].pointer
+        """The pointer of what is named first."""
+        return _shown_first(self.core)[0].pointer
 
     def __str__(self) -> str:
         return self.text()
@@ -96,11 +94,15 @@ class Clash:
         return self.inner[0]._demands() + own
 
 
+def _shown_first(clash: Clash) -> list[Constraint]:
+    """The constraints, without types where others clash by themselves for values of these types."""
+    telling = [c for c in clash.constraints if c.keyword != "type"]
+    return telling if len(telling) > 1 else list(clash.constraints)
+
+
 def _sentence(clash: Clash, place: str | None) -> str:
-    types = [c for c in clash.constraints if c.keyword == "type"]
-    telling: list[Constraint] = [c for c in clash.constraints if c.keyword != "type"]
-    if len(telling) < 2:
-        telling, types = list(clash.constraints), []
+    telling = _shown_first(clash)
+    types = [c for c in clash.constraints if c not in telling]
     what = _listed(telling, place)
     given = f" ({_listed(types, telling[0].pointer)})" if types else ""
     if clash.loop:

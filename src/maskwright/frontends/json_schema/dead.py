@@ -215,7 +215,7 @@ def _lacking(node: Node, keyword: str) -> Node:
 def _included(look: _Look, branches: list[Node], i: int) -> Iterator[Finding]:
     for j, other in enumerate(branches):
         if j != i and look.is_empty((look.around, branches[i], other.negation())):
-            message = f"this branch is never taken: whatever satisfies it satisfies {other.pointer} as well"
+            message = f"this branch is never taken: whatever satisfies it satisfies {other.pointer} as well, and is refused"
             yield Finding("warning", "excluded", branches[i].pointer, message)
             return
 

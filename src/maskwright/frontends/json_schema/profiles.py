@@ -8,6 +8,7 @@ from typing import Any
 
 from maskwright.errors import GrammarError
 from maskwright.frontends.json_schema.document import Document, Node
+from maskwright.frontends.json_schema.keywords import SUBSCHEMAS, held
 from maskwright.report import Finding, Severity
 
 
@@ -88,7 +89,7 @@ def outside_profile(profile: Profile, document: Document, nodes: list[Node]) -> 
     for node in nodes:
         schema = node.value
         if isinstance(schema, bool):
-            if not node.pointer.endswith("/additionalProperties"):
+            if node.pointer and not node.pointer.endswith("/additionalProperties"):
                 note(node.pointer, "a boolean schema is not documented as supported", "warning")
             continue
         for keyword in schema:
@@ -152,18 +153,19 @@ def _about_size(profile: Profile, document: Document, nodes: list[Node]) -> Iter
     text = sum(len(t) for t in (*names, *definitions, *values, *consts) if isinstance(t, str))
     for count, most, what in (
         (len(names), profile.max_properties, "properties"),
-        (_object_levels(document), profile.max_object_levels, "levels of objects"),
+        (_object_levels(document, profile.max_object_levels), profile.max_object_levels, "levels of objects"),
         (len(values), profile.max_enum_values, "enum values"),
         (text, profile.max_text, "characters in names, enum and const"),
     ):
         if count > most:
-            yield f"{count} {what}; at most {most} are allowed"
+            yield f"more than {most} {what}"
 
 
-def _object_levels(document: Document) -> int:
-    """How many objects are inside each other at most, also through references but those to what is around."""
-    from maskwright.frontends.json_schema.keywords import SUBSCHEMAS, held
+def _object_levels(document: Document, most: int) -> int:
+    """How many objects are inside each other at most, also through references but those to what is around.
 
+    Not followed further than one more than ``most``.
+    """
     deepest = 0
     best: dict[str, int] = {}
     work: list[tuple[Node, int, frozenset[str]]] = [(document.root, 0, frozenset())]
@@ -176,6 +178,8 @@ def _object_levels(document: Document) -> int:
             continue
         best[node.pointer] = level
         deepest = max(deepest, level)
+        if level > most:
+            break
         around |= {node.pointer}
         for keyword in node.value:
             if keyword in SUBSCHEMAS:
