@@ -114,6 +114,18 @@ def test_github_escapes(write, capsys):
     assert "100%25" in line
 
 
+@pytest.mark.parametrize("form", ["text", "json", "sarif", "github"])
+def test_names_that_are_no_text(form, write):
+    schema = write("s.json", '{"properties": {"\\ud800": {"odd": 1}}}')
+    run = subprocess.run(
+        [sys.executable, "-m", "maskwright", "check", schema, "--verbose", "--format", form],
+        capture_output=True,
+        check=True,
+    )
+    assert rb"/properties/\ud800" in run.stdout
+    assert not run.stderr
+
+
 def test_mask_lists_bytes(write, capsys):
     schema = write("s.json", INTEGER)
     assert main(["mask", "--schema", schema, "--limit", "2"]) == 0

@@ -130,6 +130,7 @@ _COMPANIONS: dict[str, dict[str, Any]] = {
     "minContains": {"contains": {}},
     "maxContains": {"contains": {}},
     "additionalItems": {"items": [{}], "$schema": V2019},
+    "uniqueItems": {"items": {"type": "string"}},
 }
 CLASH = {"type": "integer", "minimum": 5, "maximum": 3}
 
@@ -258,6 +259,16 @@ def _put_false(schema: Any, place: str) -> bool:
     else:
         return False
     return True
+
+
+def test_branches_beyond_a_limit_are_left_alone(monkeypatch):
+    schema = {
+        "allOf": [{"anyOf": [{"properties": {f"p{i}": {"const": v}}} for v in range(2)]} for i in range(10)],
+        "oneOf": [{"type": "null"}, {"type": "object"}],
+    }
+    monkeypatch.setattr("maskwright.frontends.json_schema.hollow.Hollow.conjunction", None)
+    report = mw.check_json_schema(schema, limits=Limits(max_schema_branches=10))
+    assert [f.code for f in report.findings if f.severity == "error"] == ["limit"]
 
 
 class TestHints:

@@ -133,7 +133,8 @@ def run_check(args: argparse.Namespace) -> int:
             compiled = compile_for_bytes(text, args)
             for instance, data in instances:
                 findings.extend((instance, finding) for finding in check_instance(compiled, data))
-    print(render(findings, reports, args), end="")
+    # Names in a schema may have lone surrogates, which no output can.
+    print(render(findings, reports, args).encode("utf-8", "backslashreplace").decode(), end="")
     return FINDINGS if any(finding.severity == "error" for _, finding in findings) else GOOD
 
 

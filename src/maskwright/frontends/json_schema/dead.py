@@ -47,6 +47,8 @@ class DeadParts:
         """What the compiler refuses."""
         self.limit: LimitError | None = None
         """The first limit that the compiler runs into."""
+        self.is_large = False
+        """Whether some subschema is beyond a limit, so that its branches are better left alone."""
         self._surveyor = Surveyor(document, options, limits)
         self._explainer = Explainer(self._surveyor)
         self._explanations = _MAX_EXPLAINED
@@ -80,7 +82,8 @@ class DeadParts:
             yield self._of_the_root(root)
         for clash, pointers in self._found.values():
             yield self._warning(clash, pointers)
-        if root_is_empty:
+        self.is_large = any(isinstance(error, LimitError) for error in surveyor.errors)
+        if root_is_empty or self.is_large:
             return
         alone = set(dead)
         for pointer, conjunction in self._dead_together(in_use, alone).items():

@@ -40,8 +40,10 @@ _CLOSES = ("additionalProperties", "unevaluatedProperties")
 _MAX_BRANCHES = 12
 
 
-def hints(document: Document, nodes: list[Node], options: SchemaOptions, limits: Limits) -> list[Finding]:
-    """All hints about the subschemas that count."""
+def hints(
+    document: Document, nodes: list[Node], options: SchemaOptions, limits: Limits, is_large: bool
+) -> list[Finding]:
+    """All hints about the subschemas that count; branches are not compared when the schema ``is_large``."""
     found: list[Finding] = []
     for node in nodes:
         if not isinstance(node.value, dict) or is_hidden(node):
@@ -51,7 +53,7 @@ def hints(document: Document, nodes: list[Node], options: SchemaOptions, limits:
         in_place = bool(steps) and steps[-1][0] in _IN_PLACE
         for code, message in _of(node, in_place):
             found.append(Finding("note", code, place, message))
-        if 1 < len(node.value.get("oneOf", ())) <= _MAX_BRANCHES:
+        if not is_large and 1 < len(node.value.get("oneOf", ())) <= _MAX_BRANCHES:
             found.extend(_one_of(document, node, options, limits))
     found.extend(_unused(document, {node.pointer for node in nodes}))
     return found

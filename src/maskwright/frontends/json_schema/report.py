@@ -42,11 +42,14 @@ def check_json_schema(
         document = Document(schema, limits, options.dialect, options.registry)
         refusals = survey(document, options)
         nodes = list(reachable(document))
+        is_large = False
         if not refusals:
-            refusals = _compile(document, nodes, options, limits, report)
+            dead = DeadParts(document, nodes, options, limits)
+            refusals = _compile(dead, report)
+            is_large = dead.is_large
         report.findings[:0] = [_refused(refusal) for refusal in refusals]
         _each(document, nodes, options, refusals, report)
-        report.hints.extend(practical.hints(document, nodes, options, limits))
+        report.hints.extend(practical.hints(document, nodes, options, limits, is_large))
         if wanted is not None:
             report.findings.extend(outside_profile(wanted, document, nodes))
     except LimitError as error:
@@ -56,10 +59,7 @@ def check_json_schema(
     return report
 
 
-def _compile(
-    document: Document, nodes: list[Node], options: SchemaOptions, limits: Limits, report: Report
-) -> list[Refusal]:
-    dead = DeadParts(document, nodes, options, limits)
+def _compile(dead: DeadParts, report: Report) -> list[Refusal]:
     findings = dead.findings()
     if dead.refusals or dead.limit is not None:
         # Compiling stops before emptiness matters.
