@@ -87,9 +87,35 @@ class TestDialects:
             (
                 "unknown-keyword",
                 "/items/allOf/0",
-                "'dependentRequired' is no keyword of draft7; it is ignored",
+                f"'{keyword}' is no keyword of draft7; it is ignored",
             )
+            for keyword in newer
         ]
+
+    @pytest.mark.parametrize(
+        ("schema", "bad", "since"),
+        [
+            ({"const": 1}, 2, "draft6"),
+            ({"contains": STRING}, [], "draft6"),
+            ({"propertyNames": {"maxLength": 1}}, {"ab": 1}, "draft6"),
+            ({"if": STRING, "then": False}, "a", "draft7"),
+            ({"if": STRING, "else": False}, 1, "draft7"),
+            ({"contains": STRING, "minContains": 2}, ["a"], "2019-09"),
+            ({"contains": STRING, "maxContains": 1}, ["a", "a"], "2019-09"),
+            ({"dependentRequired": {"a": ["b"]}}, {"a": 1}, "2019-09"),
+            ({"dependentSchemas": {"a": False}}, {"a": 1}, "2019-09"),
+            ({"unevaluatedProperties": False}, {"a": 1}, "2019-09"),
+            ({"unevaluatedItems": False}, [1], "2019-09"),
+            ({"prefixItems": [STRING]}, [1], "2020-12"),
+        ],
+    )
+    def test_keywords_mean_nothing_before_their_dialect(self, vocabulary, schema, bad, since):
+        dialects = ["draft4", "draft6", "draft7", "2019-09", "2020-12"]
+        for i, dialect in enumerate(dialects):
+            compiled = mw.compile_json_schema(schema, vocabulary, dialect=dialect)
+            assert accepts(compiled, bad) is (i < dialects.index(since)), dialect
+        # Schemas that do not say which dialect they speak have them all.
+        assert not accepts(mw.compile_json_schema(schema, vocabulary), bad)
 
     def test_values_and_members_keep_names_of_ignored_keywords(self, vocabulary):
         value = {"prefixItems": 1, "a": {"prefixItems": {}}}

@@ -62,8 +62,8 @@ class Dialect:
     nullable: bool = False
     """``nullable: true`` adds null to ``type`` (OpenAPI 3.0, Schema Object)."""
     ignored: frozenset[str] = frozenset()
-    """Assertions of other dialects that mean nothing here.  Few: schemas that declare an old dialect
-    and use newer keywords are common, and mostly mean them."""
+    """Assertions of later dialects, which mean nothing here: unknown keywords are ignored (core,
+    section 4.3.1, in draft 7 as in 2020-12)."""
 
     @property
     def dynamic(self) -> bool:
@@ -76,7 +76,22 @@ class Dialect:
         return "$recursiveRef" in self.references
 
 
-_SPLIT_DEPENDENCIES = frozenset(["dependentRequired", "dependentSchemas"])
+_NEW_IN_2020_12 = frozenset(["prefixItems"])
+_NEW_IN_2019_09 = frozenset(
+    [
+        "dependentRequired",
+        "dependentSchemas",
+        "maxContains",
+        "minContains",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    ]
+)
+_NEW_IN_DRAFT_7 = frozenset(["else", "if", "then"])
+_NEW_IN_DRAFT_6 = frozenset(["const", "contains", "propertyNames"])
+_NEWER_THAN_DRAFT_7 = _NEW_IN_2019_09 | _NEW_IN_2020_12
+_NEWER_THAN_DRAFT_6 = _NEWER_THAN_DRAFT_7 | _NEW_IN_DRAFT_7
+
 _DRAFT_4 = Dialect(
     "draft4",
     identifier="id",
@@ -84,9 +99,9 @@ _DRAFT_4 = Dialect(
     list_items=True,
     boolean_exclusive=True,
     plain_integers=True,
-    ignored=_SPLIT_DEPENDENCIES,
+    ignored=_NEWER_THAN_DRAFT_6 | _NEW_IN_DRAFT_6,
 )
-_DRAFT_6 = Dialect("draft6", ref_hides_siblings=True, list_items=True, ignored=_SPLIT_DEPENDENCIES)
+_DRAFT_6 = Dialect("draft6", ref_hides_siblings=True, list_items=True, ignored=_NEWER_THAN_DRAFT_6)
 _2020_12 = Dialect("2020-12", references=("$ref", "$dynamicRef"), anchors=True, contains_evaluates=True)
 DEFAULT = _2020_12
 
@@ -96,13 +111,13 @@ DIALECTS = {
         replace(_DRAFT_4, name="draft3"),
         _DRAFT_4,
         _DRAFT_6,
-        replace(_DRAFT_6, name="draft7"),
+        replace(_DRAFT_6, name="draft7", ignored=_NEWER_THAN_DRAFT_7),
         Dialect(
             "2019-09",
             references=("$ref", "$recursiveRef"),
             anchors=True,
             list_items=True,
-            ignored=frozenset(["prefixItems"]),
+            ignored=_NEW_IN_2020_12,
         ),
         _2020_12,
         Dialect(
