@@ -521,10 +521,41 @@ class TestDivisors:
         matches = matcher(divided(divisor).regular())
         assert matches(format(value, "f")) == is_plain(format(value, "f"))
 
-    @pytest.mark.parametrize("divisor", ["0.123456789", "99991", "16385"])
-    def test_too_many_remainders_are_a_limit(self, divisor):
-        with pytest.raises(LimitError, match="remainders of a multipleOf"):
-            divided(divisor).regular()
+    @pytest.mark.parametrize(
+        "numbers",
+        [
+            divided("0.123456789"),
+            divided("99991", low=bound("-1e6"), high=bound("1e6", True)),
+            divided("16385", low=bound(10**9 + 1)),
+            divided("16385", integral=True, high=bound(-(10**6))),
+            divided("77", "101", "3", low=bound(-300), high=bound(0, True)),
+            divided("77", "101", "3", low=bound(-46662), high=bound(46662)),
+            Numbers(multiples=(Decimal(99991),), non_multiples=(Decimal(3),)),
+            Numbers(non_multiples=(Decimal(99991),)),
+            Numbers(bound(199982), non_multiples=(Decimal(99991), Decimal(2)), integral=True),
+            Numbers(bound(99991), bound(99991), non_multiples=(Decimal(99991),)),
+        ],
+    )
+    def test_large_divisors(self, numbers):
+        divisors = [int(d) if d == int(d) else d for d in (*numbers.multiples, *numbers.non_multiples)]
+        near = [d * f + e for d in divisors for f in (-13, -2, -1, 0, 1, 2, 3, 999) for e in (0, 1, -2)]
+        near += [b.value + e for b in (numbers.low, numbers.high) if b is not None for e in (0, 1, -1, 9)]
+        near += [f * 16385 for f in (61032, 61035, -62, -61)] + [23331, -23331, 199983, 199985]
+        matches = matcher(numbers.regular())
+        bounded = numbers.low is not None and numbers.high is not None
+        written = [value for value in map(Decimal, near) if matches(format(value, "f"))]
+        assert all(value in numbers for value in written)
+        assert written or bounded
+        # Where so few are in the set, nothing is left out.
+        assert not bounded or all(v in written for v in map(Decimal, near) if v in numbers)
+
+    def test_large_divisors_have_their_first_multiples(self):
+        matches = matcher(divided("99991").regular())
+        assert all(matches(str(99991 * f)) and matches(f"-{99991 * f}.0") for f in (0, 1, 2, 500, 1000))
+        assert not any(matches(text) for text in ("1", "99990", "99991.5", "-99992", "9999.1"))
+        matches = matcher(Numbers(non_multiples=(Decimal(99991),)).regular())
+        assert all(map(matches, ("1", "-99990.999", "0.5", "-1e-3", "25")))
+        assert not any(map(matches, ("0", "0.0", "99991", "-99991", "0e0")))
 
     def test_bounds_beyond_all_doubles_are_a_limit(self):
         for numbers in (Numbers(bound("1e1000")), Numbers(bound("1e-1000")), divided("1e1000")):

@@ -34,7 +34,7 @@ from maskwright.limits import Limits
 from maskwright.regular import NOTHING, Lit, Machine, Regular, alt, cat, chars, repeat
 
 MAX_REMAINDERS = 16_384
-"""Largest divisor, powers of ten left aside, of which multiples are told apart."""
+"""Largest divisor, powers of ten left aside, of which multiples are told apart by an automaton."""
 EXACT_REMAINDERS = 32
 """Up to this divisor, scientific form has every multiple of so many digits."""
 MAX_SCIENTIFIC_REMAINDERS = 16
@@ -76,13 +76,8 @@ def lowest(divisor: Decimal) -> tuple[int, int]:
 
 @lru_cache(maxsize=256)
 def plain_multiples(divisor: Decimal, bounded: bool, limits: Limits) -> Regular:
-    """The plain texts of the multiples; unless ``bounded``, with any number of digits.
-
-    Raises ``LimitError`` for more than ``MAX_REMAINDERS`` remainders.
-    """
+    """The plain texts of the multiples; unless ``bounded``, with any number of digits."""
     k, power = lowest(divisor)
-    if k > MAX_REMAINDERS:
-        raise LimitError("remainders of a multipleOf", k, MAX_REMAINDERS)
     zeros = cat(Lit("."), repeat(ZERO, 1, MAX_FRACTION_DIGITS if bounded else None))
     if power >= 0:
         longest = MAX_INTEGER_DIGITS - power if bounded else None

@@ -26,6 +26,11 @@ from maskwright.frontends.json_schema.bounds import (
     tighter_low,
     within,
 )
+from maskwright.frontends.json_schema.large_divisors import (
+    is_large,
+    least_multiples,
+    up_to_the_next_multiple,
+)
 from maskwright.frontends.json_schema.multiples import (
     ANY_INTEGER,
     LARGE_SCIENTIFIC,
@@ -104,8 +109,10 @@ def number_regular(
     with too many remainders (``MAX_SCIENTIFIC_REMAINDERS``), and for numbers that must not be multiples
     of one with more than ``EXACT_REMAINDERS``, unless they are below it.
 
-    Raises ``LimitError`` for divisors with more than ``MAX_REMAINDERS`` remainders, for bounds and divisors
-    beyond ``MAX_BOUND_EXPONENT``, and above ``limits.max_regex_states`` states.
+    Of divisors with more than ``MAX_REMAINDERS`` remainders, see ``large_divisors``.
+
+    Raises ``LimitError`` for bounds and divisors beyond ``MAX_BOUND_EXPONENT``, and above
+    ``limits.max_regex_states`` states.
     """
     divisor = _ONE if integral else None
     if multiples:
@@ -117,7 +124,16 @@ def number_regular(
         others = tuple(common_multiple((divisor, other)) for other in others)
         excluded = tuple(value for value in excluded if is_multiple(value, divisor))
 
+    large = [other for other in others if is_large(other)]
+    others = tuple(other for other in others if other not in large)
+
     def magnitudes(intervals: Sequence[_Interval]) -> Regular:
+        for other in large:
+            intervals = [up_to_the_next_multiple(*interval, other) for interval in intervals]
+        intervals = [interval for interval in intervals if _is_interval(*interval)]
+        if divisor is not None and is_large(divisor):
+            values = least_multiples(intervals, divisor, others)
+            return value_magnitudes(values) if values else NOTHING
         if not others and divisor is None:
             return alt(*(_any(*interval) for interval in intervals))
         if not others and divisor == 1:
@@ -171,14 +187,14 @@ def _pieces(
 ) -> list[tuple[Bound | None, Bound | None]]:
     """The intervals that single numbers leave of one."""
     cuts = [Bound(value, True) for value in sorted(set(excluded)) if within(value, low, high)]
-    return [
-        (a, b)
-        for a, b in pairwise([low, *cuts, high])
-        if a is None
-        or b is None
-        or a.value < b.value
-        or (a.value == b.value and not a.exclusive and not b.exclusive)
-    ]
+    return [(a, b) for a, b in pairwise([low, *cuts, high]) if a is None or _is_interval(a, b)]
+
+
+def _is_interval(low: Bound, high: Bound | None) -> bool:
+    """Whether there is a number between the bounds."""
+    if high is None or low.value < high.value:
+        return True
+    return low.value == high.value and not low.exclusive and not high.exclusive
 
 
 def _not_negative(pieces: Sequence[tuple[Bound | None, Bound | None]]) -> list[_Interval]:
