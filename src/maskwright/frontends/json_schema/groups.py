@@ -7,6 +7,7 @@ items) stay references: a ``Conjunction`` of places in the document, looked at w
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TypeAlias
@@ -395,3 +396,27 @@ def nothing(pointer: str) -> Node:
 def _value_node(node: Node, key: str | int) -> Node:
     child = node.at(key)
     return Node(child.pointer, child.value, child.base, is_value=True)
+
+
+def listed_together(groups: Iterable[Group]) -> tuple[Group, ...]:
+    """The same union; all listed strings are one group, and all listed numbers."""
+    # An enum of 10 000 strings is one set of keys.
+    strings: dict[str, None] = {}
+    numbers: dict[Decimal, None] = {}
+    found: dict[Group, None] = {}
+    for group in groups:
+        if (
+            isinstance(group, StringGroup)
+            and group.values is not None
+            and group == StringGroup(values=group.values)
+        ):
+            strings.update(dict.fromkeys(group.values))
+        elif isinstance(group, NumberGroup) and group.values is not None and group.plain is None:
+            numbers.update(dict.fromkeys(group.values))
+        else:
+            found[group] = None
+    if strings:
+        found[StringGroup(values=tuple(strings))] = None
+    if numbers:
+        found[NumberGroup(values=tuple(numbers))] = None
+    return tuple(found)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from maskwright.errors import GrammarError, LimitError
+from maskwright.frontends.json_schema.clauses import settle
 from maskwright.frontends.json_schema.document import Document, Node
 from maskwright.frontends.json_schema.groups import (
     ANYTHING,
@@ -24,6 +25,7 @@ from maskwright.frontends.json_schema.groups import (
     Neither,
     ObjectGroup,
     atom_names,
+    listed_together,
     meet,
     nothing,
     value_group,
@@ -42,7 +44,7 @@ _IN_PLACE = frozenset(
 )  # fmt: skip
 
 
-# Above this many groups, those that are seen to be empty are looked for: conditions multiply.
+# Above this many groups, empty ones and idle clauses are looked for: conditions multiply.
 _MANY = 16
 
 
@@ -92,13 +94,22 @@ class Normalizer:
                     met.append(both)
             self.check_branches(len(met), pointer)
         if len(met) > _MANY:
-            met = [group for group in met if not self.hollow.group(group)]
+            met = [self._settled(group) for group in met if not self.hollow.group(group)]
         if not met and a and b:
             kinds = [" or ".join(sorted({type(g).__name__[:-5].lower() for g in side})) for side in (a, b)]
             reasons.append(f"{kinds[0]} here, {kinds[1]} there")
         if reasons:
             self.clashes.extend((pointer, reason) for reason in reasons)
         return tuple(met) if len(met) < 2 or len(a) == 1 or len(b) == 1 else tuple(dict.fromkeys(met))
+
+    def _settled(self, group: Group) -> Group:
+        if not isinstance(group, ObjectGroup) or not group.clauses:
+            return group
+        try:
+            return settle(group, self)
+        except (LimitError, GrammarError):
+            # Whoever needs what is below will meet the error again.
+            return group
 
     def check_branches(self, count: int, pointer: str) -> None:
         limit = self.limits.max_schema_branches
@@ -318,9 +329,11 @@ class Normalizer:
 
 
 def union(parts: Iterable[Sequence[Group]]) -> tuple[Group, ...]:
-    """All groups, each once, without those that a full type includes."""
+    """All groups, each once, without those that a full type includes; listed values are one group."""
     found = dict.fromkeys(group for part in parts for group in part)
     full = {type(group) for group in ANYTHING if group in found}
+    if len(found) > _MANY:
+        found = dict.fromkeys(listed_together(found))
     if full:
         found = {g: None for g in found if type(g) not in full or g in ANYTHING}
     groups = tuple(found)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from maskwright.dfa import complement, difference, finite_texts, intersect, is_empty, matches
+from maskwright.dfa import complement, difference, finite_texts, intersect, is_empty, matcher
 from maskwright.errors import LimitError
+from maskwright.frontends.json_schema.clauses import settle
 from maskwright.frontends.json_schema.groups import (
     Absent,
     Clause,
@@ -16,7 +16,6 @@ from maskwright.frontends.json_schema.groups import (
     ObjectGroup,
     StringGroup,
     conjoin,
-    nothing,
 )
 from maskwright.frontends.json_schema.keys import KeyMap, is_false, string_groups
 from maskwright.frontends.json_schema.lexemes import STRING
@@ -49,7 +48,7 @@ class ObjectRules:
     def object(self, group: ObjectGroup) -> Expr:
         """The objects of a group."""
         if group.clauses:
-            group = self.settle(group)
+            group = settle(group, self.normalizer)
         keys = KeyMap(group, self.normalizer)
         if len(group.clauses) > _MAX_GOALS:
             raise LimitError("alternatives to meet at once in one object", len(group.clauses), _MAX_GOALS)
@@ -123,63 +122,6 @@ class ObjectRules:
                 raise LimitError("ways to write one member's value", len(ways), _MAX_WAYS)
         return tuple((self.emitter.rule(way), goals) for way, goals in ways)
 
-    # --- clauses
-
-    def settle(self, group: ObjectGroup) -> ObjectGroup:
-        """The same group with fewer clauses: those that always hold, or have one atom left, are no choice."""
-        changed = True
-        while changed:
-            changed = False
-            keys = KeyMap(group, self.normalizer)
-            for clause in group.clauses:
-                if self._holds_always(keys, clause):
-                    rest = tuple(c for c in group.clauses if c != clause)
-                    group, changed = replace(group, clauses=rest), True
-                    break
-                atoms = self.hollow.open_atoms(keys, clause)
-                one = atoms[0] if len(atoms) == 1 else None
-                if isinstance(one, Absent):
-                    group = self._with_rule(group, clause, Keys((one.name,)), (nothing("(absent)"),), ())
-                    changed = True
-                    break
-                if one is not None:
-                    names, others = keys.candidates(one.keys)
-                    names = [name for name in names if not is_false(keys.value(name))]
-                    if not others and len(names) == 1:
-                        group = self._with_rule(group, clause, Keys((names[0],)), one.value, (names[0],))
-                        changed = True
-                        break
-                if atoms != clause and atoms:
-                    rest = tuple(atoms if c == clause else c for c in group.clauses)
-                    group, changed = replace(group, clauses=tuple(dict.fromkeys(rest))), True
-                    break
-        return group
-
-    def _with_rule(
-        self, group: ObjectGroup, clause: Clause, keys: Keys, value: Conjunction, required: tuple[str, ...]
-    ) -> ObjectGroup:
-        return replace(
-            group,
-            rules=(*group.rules, (keys, value)),
-            required=tuple(dict.fromkeys((*group.required, *required))),
-            clauses=tuple(c for c in group.clauses if c != clause),
-        )
-
-    def _holds_always(self, keys: KeyMap, clause: Clause) -> bool:
-        required = frozenset(keys.group.required)
-        for atom in clause:
-            if isinstance(atom, Absent):
-                if is_false(keys.value(atom.name)):
-                    return True
-                continue
-            for name in keys.candidates(atom.keys)[0]:
-                if name in required and (
-                    not atom.value
-                    or self.hollow.conjunction(conjoin(keys.value(name), negation(atom.value, "")))
-                ):
-                    return True
-        return False
-
     # --- members that are not declared
 
     def _kinds(self, keys: KeyMap) -> list[Kind]:
@@ -240,7 +182,8 @@ class Kind:
         if not self.signs or self.language == _ANY_TEXT:
             # Any prefix goes on to infinitely many keys: leaving names out costs nothing.
             return self.language
-        inside = tuple(n for n in names if is_text(n) and matches(self.language, n, limits))
+        inside_language = matcher(self.language, limits)
+        inside = tuple(n for n in names if is_text(n) and inside_language(n))
         return _without(self.language, inside, limits) if inside else self.language
 
     def names(self, language: Regular, limits: Limits) -> list[str] | None:

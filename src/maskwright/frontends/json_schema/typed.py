@@ -33,6 +33,7 @@ from maskwright.frontends.json_schema.groups import (
     check_length,
     check_members,
     check_number,
+    listed_together,
     nothing,
     value_group,
 )
@@ -386,20 +387,4 @@ def _dependent_required(schema: dict) -> list[tuple[str, list[str]]]:  # type: i
 
 def value_groups(values: list[Node]) -> tuple[Group, ...]:
     """The groups of exactly these values; scalars of one type share one."""
-    # An enum of 10 000 strings is one set of keys.
-    strings: dict[str, None] = {}
-    numbers: dict[Decimal, None] = {}
-    groups: dict[Group, None] = {}
-    for node in values:
-        group = value_group(node)
-        if isinstance(group, StringGroup) and group.values is not None:
-            strings.update(dict.fromkeys(group.values))
-        elif isinstance(group, NumberGroup) and group.values is not None:
-            numbers.update(dict.fromkeys(group.values))
-        else:
-            groups[group] = None
-    if strings:
-        groups[StringGroup(values=tuple(strings))] = None
-    if numbers:
-        groups[NumberGroup(values=tuple(numbers))] = None
-    return tuple(groups)
+    return listed_together(value_group(node) for node in values)

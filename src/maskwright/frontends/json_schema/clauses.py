@@ -1,0 +1,141 @@
+"""Clauses of object groups that are no choice: unit propagation.
+
+Conditions and exclusive alternatives leave many clauses, of which most hold in one branch for one
+reason: a member that is required there has another value (a discriminator).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from maskwright.frontends.json_schema.document import Node
+from maskwright.frontends.json_schema.groups import (
+    Absent,
+    Clause,
+    Conjunction,
+    Either,
+    Keys,
+    Literal,
+    Neither,
+    ObjectGroup,
+    conjoin,
+    nothing,
+)
+from maskwright.frontends.json_schema.keys import KeyMap, is_false
+from maskwright.frontends.json_schema.typed import negation
+
+if TYPE_CHECKING:
+    from maskwright.frontends.json_schema.normalize import Normalizer
+
+
+def settle(group: ObjectGroup, normalizer: Normalizer) -> ObjectGroup:
+    """The same group with fewer clauses.
+
+    Those that always hold are left out; those about one member say what its value must satisfy and
+    whether it is required; atoms that cannot hold are left out of the others.
+    """
+    hollow = normalizer.hollow
+    while True:
+        keys = KeyMap(group, normalizer)
+        rules: list[tuple[Keys, Conjunction]] = []
+        required: dict[str, None] = dict.fromkeys(group.required)
+        kept: list[Clause] = []
+        for clause in group.clauses:
+            if _holds_always(keys, clause, required):
+                continue
+            # Without any open atom the clause stays, as a goal that nothing reaches.
+            atoms = hollow.open_atoms(keys, clause) or clause
+            about = _about_one_member(keys, atoms)
+            if about is None:
+                kept.append(atoms)
+                continue
+            name, value, optional = about
+            if not optional:
+                required[name] = None
+            if not _implied(keys, name, value):
+                rules.append((Keys((name,)), value))
+        settled = len(required) == len(group.required) and not rules
+        group = replace(
+            group,
+            rules=(*group.rules, *dict.fromkeys(rules)),
+            required=tuple(required),
+            clauses=tuple(dict.fromkeys(kept)),
+        )
+        if settled or not kept:
+            return replace(group, rules=_telling(group, normalizer))
+
+
+def _telling(group: ObjectGroup, normalizer: Normalizer) -> tuple[tuple[Keys, Conjunction], ...]:
+    """The rules, without those that say nothing new: opposites of what a value cannot be anyway."""
+    wanted: dict[str, list[Literal]] = {}
+    for keys, value in group.rules:
+        if _is_one(keys):
+            wanted.setdefault(keys.names[0], []).extend(v for v in value if not _is_opposite(v))
+    declared: set[str] = set()
+    found: dict[tuple[Keys, Conjunction], None] = {}
+    for keys, value in group.rules:
+        new = not declared.issuperset(keys.names)
+        if not new and not value:
+            continue
+        if not new and len(value) == 1 and _is_one(keys) and _is_opposite(value[0]):
+            shut_out = value[0].negation()
+            if any(normalizer.hollow.conjunction((v, shut_out)) for v in wanted[keys.names[0]]):
+                continue
+        declared.update(keys.names)
+        found[keys, value] = None
+    return tuple(found)
+
+
+def _is_one(keys: Keys) -> bool:
+    return len(keys.names) == 1 and not keys.outside and not keys.patterns and keys.schemas is None
+
+
+def _is_opposite(literal: Literal) -> bool:
+    return literal.negated if isinstance(literal, Node) else isinstance(literal, Neither)
+
+
+def _about_one_member(keys: KeyMap, clause: Clause) -> tuple[str, Conjunction, bool] | None:
+    """The member that all atoms of a clause are about, what its value must satisfy, whether it may be absent."""
+    found: str | None = None
+    values: list[Conjunction] = []
+    for atom in clause:
+        if isinstance(atom, Absent):
+            name = atom.name
+        else:
+            names, others = keys.candidates(atom.keys)
+            names = [name for name in names if not is_false(keys.value(name))]
+            if others or len(names) != 1:
+                return None
+            name = names[0]
+            values.append(atom.value)
+        if found is not None and name != found:
+            return None
+        found = name
+    if found is None:
+        return None
+    if not values:
+        return found, (nothing("(absent)"),), True
+    value = values[0]
+    if len(values) > 1:
+        value = () if () in values else (Either(value[0].pointer, tuple(values)),)
+    return found, value, len(values) < len(clause)
+
+
+def _holds_always(keys: KeyMap, clause: Clause, required: dict[str, None]) -> bool:
+    for atom in clause:
+        if isinstance(atom, Absent):
+            if is_false(keys.value(atom.name)):
+                return True
+        elif any(
+            name in required and _implied(keys, name, atom.value) for name in keys.candidates(atom.keys)[0]
+        ):
+            return True
+    return False
+
+
+def _implied(keys: KeyMap, name: str, value: Conjunction) -> bool:
+    """Whether a member of this name is seen to satisfy more than ``value`` anyway."""
+    if not value:
+        return True
+    return keys.normalizer.hollow.conjunction(conjoin(keys.value(name), negation(value, "")))
