@@ -141,7 +141,8 @@ class TestErrors:
             ({"required": "a"}, "/required", "list of member names"),
             ({"$ref": "#/$defs/missing"}, "/$ref", "missing"),
             ({"$ref": "http://example.com/x.json"}, "/$ref", "never fetched"),
-            ({"$ref": "#"}, "#", "refers to itself"),
+            ({"not": {"$ref": "#"}}, "#", "refers to itself"),
+            ({"$ref": "#", "unevaluatedItems": False}, "#", "refers to itself"),
             ({"type": "string", "pattern": "("}, "/pattern", "in the regular expression at 1:"),
             ({"enum": [float("nan")]}, None, "not a JSON value"),
         ],
@@ -157,6 +158,7 @@ class TestErrors:
         ("schema", "words"),
         [
             (False, "false"),
+            ({"$ref": "#"}, "refers to itself without a member"),
             ({"type": "string", "minLength": 3, "maxLength": 2}, "minLength 3 and maxLength 2"),
             ({"type": "integer", "allOf": [{"type": "string"}]}, "string"),
             ({"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 2}, "exclusiveMaximum 2"),
@@ -237,3 +239,47 @@ class TestReport:
     def test_errors(self, schema, code):
         (finding,) = mw.check_json_schema(schema).findings
         assert (finding.severity, finding.code) == ("error", code)
+
+
+SELF_REFERRING = {
+    "root": {"anyOf": [{"type": "string"}, {"allOf": [{"$ref": "#/$defs/t"}, {"maximum": 5}]}]},
+    "t": {
+        "oneOf": [{"type": "integer"}, {"type": "array", "items": {"$ref": "#/$defs/t"}}],
+        "anyOf": [{}, {"$ref": "#/$defs/root"}],
+    },
+    "u": {"anyOf": [{"const": 1}, {"$ref": "#/$defs/w"}]},
+    "v": {"anyOf": [{"const": 2}, {"$ref": "#/$defs/u"}]},
+    "w": {"anyOf": [{"const": 3}, {"$ref": "#/$defs/v"}]},
+    "x": {"allOf": [{"type": "object"}, {"$ref": "#/$defs/x"}]},
+    "y": {
+        "properties": {
+            "a": {"$ref": "#/$defs/y"},
+            "b": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/x"}]},
+        }
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("root", "good", "bad"),
+    [
+        ("root", ["a", 5, [7, [8]]], [6, None, [None]]),
+        ("t", [6, [7, []]], ["a", None, ["a"]]),
+        *((name, [1, 2, 3], [0, 4, None]) for name in "uvw"),
+        ("y", [{}, {"a": {"a": {"b": None}}}, {"b": None}], [{"b": {}}, {"a": {"b": 1}}]),
+    ],
+)
+def test_a_subschema_contributes_nothing_to_itself(root, good, bad, vocabulary):
+    # Each of these is what a validator says that gets to an end, and stops at the first branch that holds.
+    compiled = mw.compile_json_schema({"$ref": f"#/$defs/{root}", "$defs": SELF_REFERRING}, vocabulary)
+    for value in good:
+        assert accepts(compiled, json.dumps(value)), value
+    for value in bad:
+        assert not accepts(compiled, json.dumps(value)), value
+
+
+def test_mutual_references_without_end_are_refused_soon(vocabulary):
+    names = [f"s{i}" for i in range(40)]
+    everything = {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in names]}
+    with pytest.raises(mw.GrammarError, match="refers to itself"):
+        mw.compile_json_schema({"$ref": "#/$defs/s0", "$defs": dict.fromkeys(names, everything)}, vocabulary)

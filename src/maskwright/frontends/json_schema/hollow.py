@@ -52,7 +52,7 @@ class Hollow:
         self._depth += 1
         mark = len(self.normalizer.clashes)
         try:
-            result = all(self.group(group) for group in self.normalizer.groups(conjunction))
+            result = all(self.group(group) for group in self.normalizer.inside(conjunction))
         except (LimitError, GrammarError):
             result = False
         finally:

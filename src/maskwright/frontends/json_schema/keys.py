@@ -84,7 +84,7 @@ class KeyMap:
 
 def string_groups(normalizer: Normalizer, schemas: Conjunction) -> list[StringGroup]:
     """The string groups among those of a conjunction."""
-    return [group for group in normalizer.groups(schemas) if isinstance(group, StringGroup)]
+    return [group for group in normalizer.inside(schemas) if isinstance(group, StringGroup)]
 
 
 def is_false(value: Conjunction) -> bool:

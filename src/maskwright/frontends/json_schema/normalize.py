@@ -34,7 +34,7 @@ from maskwright.frontends.json_schema.hollow import Hollow
 from maskwright.frontends.json_schema.keywords import held, is_hidden
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.json_schema.typed import TypedKeywords, complement, value_groups
-from maskwright.frontends.json_schema.unevaluated import Unevaluated
+from maskwright.frontends.json_schema.unevaluated import SELF_REFERENCE, Unevaluated
 from maskwright.limits import Limits
 
 _IN_PLACE = frozenset(
@@ -46,6 +46,11 @@ _IN_PLACE = frozenset(
 
 # Above this many groups, empty ones and idle clauses are looked for: conditions multiply.
 _MANY = 16
+
+
+# What lies on such a way is expanded anew each time it is come to.
+_MAX_SELF_REFERENCES = 1000
+_NOTHING_OPEN = 1 << 30
 
 
 class Normalizer:
@@ -62,6 +67,11 @@ class Normalizer:
         self._unevaluated = Unevaluated(self)
         self._known: dict[Literal, tuple[Group, ...]] = {}
         self._open: list[Literal] = []
+        self._lowest = _NOTHING_OPEN
+        """The outermost open literal that what is being expanded refers to."""
+        self._self_references = 0
+        self._outside = 0
+        """So many of the open literals are further out than a member or an item."""
 
     def groups(self, conjunction: Conjunction) -> tuple[Group, ...]:
         """The groups whose union satisfies all of these; empty when nothing does."""
@@ -116,6 +126,15 @@ class Normalizer:
         if count > limit:
             raise LimitError("max_schema_branches", count, limit, place=pointer or "#")
 
+    def inside(self, conjunction: Conjunction) -> tuple[Group, ...]:
+        """``groups``, for a member or an item of what is being expanded."""
+        outside, self._outside = self._outside, len(self._open)
+        lowest, self._lowest = self._lowest, _NOTHING_OPEN
+        try:
+            return self.groups(conjunction)
+        finally:
+            self._outside, self._lowest = outside, lowest
+
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
         del self.hollow, self._unevaluated
@@ -128,10 +147,7 @@ class Normalizer:
         if known is not None:
             return known
         if literal in self._open:
-            raise GrammarError(
-                "this subschema refers to itself without a member or item in between",
-                place=literal.pointer or "#",
-            )
+            return self._self_reference(literal)
         if len(self._open) >= self.limits.max_depth:
             raise LimitError("max_depth", len(self._open) + 1, self.limits.max_depth, place=literal.pointer)
         self._open.append(literal)
@@ -149,8 +165,33 @@ class Normalizer:
                 groups = self._expand_node(literal)
         finally:
             self._open.pop()
-        self._known[literal] = groups
+        if self._lowest >= len(self._open):
+            # Otherwise something further out is still to be known.
+            self._known[literal] = groups
+            self._lowest = _NOTHING_OPEN
         return groups
+
+    def _self_reference(self, literal: Literal) -> tuple[Group, ...]:
+        """What a subschema that is being expanded contributes to itself: nothing.
+
+        No value owes its validity to itself alone, and this is what validators find that get to an
+        end.  Unions and intersections distribute, so once is enough; a subschema that refers to its
+        opposite has no meaning.
+        """
+        start = self._open.index(literal)
+        self._self_references += 1
+        if (
+            start < self._outside
+            or any(
+                isinstance(part, Neither) or (isinstance(part, Node) and part.negated)
+                for part in self._open[start:]
+            )
+            or self._self_references > _MAX_SELF_REFERENCES
+        ):
+            raise GrammarError(SELF_REFERENCE, place=literal.pointer or "#")
+        self._lowest = min(self._lowest, start)
+        self.clashes.append((literal.pointer, SELF_REFERENCE))
+        return ()
 
     def _expand_node(self, node: Node) -> tuple[Group, ...]:
         schema = node.value

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
+from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.document import Node
 from maskwright.frontends.json_schema.groups import (
     ANYTHING,
@@ -32,6 +33,7 @@ from maskwright.frontends.json_schema.typed import array_group, negation
 if TYPE_CHECKING:
     from maskwright.frontends.json_schema.normalize import Normalizer
 
+SELF_REFERENCE = "this subschema refers to itself without a member or item in between"
 _KEYWORDS = ("unevaluatedProperties", "unevaluatedItems")
 
 
@@ -67,6 +69,7 @@ class Unevaluated:
 
     def __init__(self, normalizer: Normalizer) -> None:
         self.normalizer = normalizer
+        self._open: list[Node] = []
 
     def concerns(self, node: Node) -> bool:
         """Whether a schema object has one of the keywords, and it demands something."""
@@ -97,7 +100,16 @@ class Unevaluated:
         """The ways in which a schema can hold, with what each evaluates."""
         if node.is_value or node.negated or not isinstance(node.value, dict):
             return [(self.normalizer.expand(node), NONE)]
-        found = self._below(node)
+        limit = self.normalizer.limits.max_depth
+        if node in self._open:
+            raise GrammarError(SELF_REFERENCE, place=node.pointer or "#")
+        if len(self._open) >= limit:
+            raise LimitError("max_depth", len(self._open) + 1, limit, place=node.pointer)
+        self._open.append(node)
+        try:
+            found = self._below(node)
+        finally:
+            self._open.pop()
         schema = node.value
         if "unevaluatedProperties" in schema:
             found = [
