@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from decimal import Decimal
@@ -283,3 +284,39 @@ def test_mutual_references_without_end_are_refused_soon(vocabulary):
     everything = {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in names]}
     with pytest.raises(mw.GrammarError, match="refers to itself"):
         mw.compile_json_schema({"$ref": "#/$defs/s0", "$defs": dict.fromkeys(names, everything)}, vocabulary)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_members_that_reach_several_goals(most, vocabulary):
+    # Eight kinds of members, told apart by three letters; each letter must be in some name.
+    schema = {
+        "allOf": [{"not": {"patternProperties": {letter: False}}} for letter in "cdf"],
+        "patternProperties": {"^.{1,3}$": False, "x": {"type": "null"}},
+        "maxProperties": most,
+        "type": "object",
+    }
+    compiled = mw.compile_json_schema(schema, vocabulary)
+    validator = jsonschema.Draft202012Validator(schema)
+    names = ["cdf.", "cd..", "df..", "c...", "f..x", "....", "fcdx"]
+    for chosen in itertools.product([*names, None], repeat=3):
+        value = {name: None for name in chosen if name is not None}
+        assert accepts(compiled, json.dumps(value)) is validator.is_valid(value), value
+
+
+def test_exclusive_alternatives_with_one_member_each_are_no_goals(vocabulary):
+    names = [f"k{i}" for i in range(40)]
+    branches = [{"properties": {name: {"required": ["path"]}}, "required": [name]} for name in names]
+    schema = {
+        "type": "object",
+        "properties": dict.fromkeys(names, True),
+        "additionalProperties": False,
+        "oneOf": branches,
+    }
+    compiled = mw.compile_json_schema(schema, vocabulary)
+    assert accepts(compiled, '{"k7": {"path": 1}}')
+    assert accepts(compiled, '{"k7": {"path": 1}, "k9": {}}')
+    assert accepts(compiled, '{"k1": {}, "k7": {"path": 1}, "k9": {}}')
+    assert not accepts(compiled, '{"k7": {"path": 1}, "k9": {"path": 1}}')
+    assert not accepts(compiled, '{"k7": {}}')
+    # An object without a path is what only a string would be, and strings satisfy `required`.
+    assert not accepts(compiled, '{"k7": {"path": 1}, "k9": ""}')

@@ -18,7 +18,8 @@ from maskwright.limits import Limits
 
 PLAIN, REPEATED, RECORD = 0, 1, 2
 NO_TAG = -1
-_MAX_SORTS = 6
+_MAX_SORTS = 16
+_MAX_KEY_SETS = 64
 
 
 @dataclass(slots=True)
@@ -120,16 +121,17 @@ class _Lowering:
             by_goals.setdefault(frozenset(reached & goals for _, reached in other.values), len(by_goals))
             for other in body.others
         ]
-        if len(by_goals) > _MAX_SORTS:
-            raise LimitError("sorts of undeclared members in one object", len(by_goals), _MAX_SORTS)
-        # By set of sorts; the empty set needs none of its own.
-        keys = [-1] if body.others else [self.add_automaton(self.keyset(names, name_tags, len(allowed), ()))]
-        for chosen in range(1, 1 << len(by_goals)):
+        # By set of sorts; the empty set needs none of its own, and not all can occur.
+        together = _allowed_together(list(by_goals))
+        keys = [-1] * (1 << len(by_goals))
+        if not body.others:
+            keys[0] = self.add_automaton(self.keyset(names, name_tags, len(allowed), ()))
+        for chosen in together:
             others = tuple(
                 other.keys if chosen >> sort & 1 else None
                 for other, sort in zip(body.others, sorts, strict=True)
             )
-            keys.append(self.add_automaton(self.keyset(names, name_tags, len(allowed), others)))
+            keys[chosen] = self.add_automaton(self.keyset(names, name_tags, len(allowed), others))
         return (
             keys,
             sorts,
@@ -201,6 +203,33 @@ def tagged_automaton(engine: Engine, lexemes: tuple[Lexeme | None, ...], limits:
             any(lexeme is not None and lexeme.spelling == "quoted" for lexeme in lexemes),
         )
     return handle
+
+
+def _allowed_together(sorts: list[frozenset[int]]) -> list[int]:
+    """The sets of sorts of other members, as bits, that may be allowed at one place.
+
+    A sort is the sets of goals that a member of it may reach.  Where it is allowed, so is every sort
+    that may reach all of that and more.
+    """
+    if len(sorts) > _MAX_SORTS:
+        raise LimitError("sorts of undeclared members in one object", len(sorts), _MAX_SORTS)
+    better = [
+        sum(1 << j for j, other in enumerate(sorts) if j != i and _reaches_more(other, sort))
+        for i, sort in enumerate(sorts)
+    ]
+    found = [0]
+    for i in sorted(range(len(sorts)), key=lambda i: better[i].bit_count()):
+        found += [chosen | 1 << i for chosen in found if chosen & better[i] == better[i]]
+        if len(found) > _MAX_KEY_SETS:
+            raise LimitError("sets of undeclared members in one object", len(found), _MAX_KEY_SETS)
+    return found[1:]
+
+
+def _reaches_more(other: frozenset[int], sort: frozenset[int]) -> bool:
+    """Whether ``other`` reaches at least the goals of ``sort``, in each of its ways, and the two differ."""
+    return all(any(goals | more == more for more in other) for goals in sort) and not all(
+        any(goals | more == more for more in sort) for goals in other
+    )
 
 
 def canonical_spelling(name: str) -> bytes:
