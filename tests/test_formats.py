@@ -18,16 +18,19 @@ from jsonschema import Draft202012Validator
 
 import maskwright as mw
 from maskwright.determinize import minimal_dfa
+from maskwright.dfa import complement, difference, is_empty, matches
 from maskwright.frontends.json_schema.formats import (
     INTEGER_BOUNDS,
+    OLDER_PATTERNS,
     OPENAPI_PATTERNS,
     PATTERNS,
+    WIDER,
 )
 from maskwright.limits import DEFAULT_LIMITS
 from maskwright.regex import parse_regex
 
 SUITE = Path(__file__).parents[2] / "shared/data/json-schema-test-suite/tests/draft2020-12/optional/format"
-ALL_PATTERNS = PATTERNS | OPENAPI_PATTERNS
+ALL_PATTERNS = PATTERNS | OPENAPI_PATTERNS | OLDER_PATTERNS
 COMPILED = {name: re.compile(pattern) for name, pattern in ALL_PATTERNS.items()}
 
 # Whether an A-label is valid is known only after decoding its Punycode.
@@ -261,8 +264,29 @@ REJECTED = {
     ],
     "byte": ["A", "AA", "AAA", "AB==", "AAB=", "A===", "AA==AA==", "AA-_", "AA==\n", " AAA"],
 }
-for older, name in (("host-name", "hostname"), ("ip-address", "ipv4")):
-    ACCEPTED[older], REJECTED[older] = ACCEPTED[name], REJECTED[name]
+ACCEPTED["ip-address"], REJECTED["ip-address"] = ACCEPTED["ipv4"], REJECTED["ipv4"]
+for older in ("host-name", "hostname of RFC 1034"):
+    ACCEPTED[older] = [
+        "example.com",
+        "a",
+        "ab--cd.example",
+        "xn--4gbwdl.xn--wgbh1c",
+        LABEL_63,
+        f"a.{LABEL_63}.b",
+    ]
+    REJECTED[older] = [
+        "",
+        "-a",
+        "a-",
+        "a..b",
+        "a.",
+        ".a",
+        "a_b",
+        f"a{LABEL_63}",
+        "\u00e9",
+        f"{LABEL_63}.-.b",
+        "a b",
+    ]
 
 
 @pytest.mark.parametrize("name", ALL_PATTERNS)
@@ -288,6 +312,28 @@ def test_official_suite(name):
     wrong = [text for text, valid in cases.items() if bool(COMPILED[name].fullmatch(text)) != valid]
     assert sorted(wrong) == sorted(outside)
     assert all(cases[text] for text in outside), "only valid strings may be left out"
+
+
+@pytest.mark.parametrize("name", sorted(WIDER))
+def test_what_lacks_a_format_is_outside_of_a_superset(name):
+    wider, own = (parse_regex(text[name], "ecma", DEFAULT_LIMITS) for text in (WIDER, ALL_PATTERNS))
+    assert is_empty(difference(own, wider))
+    assert not is_empty(complement(wider))
+    if name in PATTERNS and name != "host-name" and SUITE.is_dir():
+        groups = json.loads((SUITE / f"{name}.json").read_text(encoding="utf-8"))
+        valid = [case["data"] for group in groups for case in group["tests"] if case["valid"]]
+        assert [text for text in valid if isinstance(text, str) and not matches(wider, text)] == []
+
+
+def test_older_host_names():
+    vocabulary = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
+    for dialect in ("draft3", "draft4", "draft6", "draft7", "2020-12"):
+        compiled = mw.compile_json_schema({"format": "hostname"}, vocabulary, dialect=dialect)
+        matcher = compiled.matcher()
+        assert matcher.accept_bytes(b'"ab--cd.example"') is (dialect in ("draft3", "draft4", "draft6"))
+    # A name of ours is none of a schema's.
+    compiled = mw.compile_json_schema({"format": "hostname of RFC 1034"}, vocabulary)
+    assert compiled.matcher().accept_bytes(b'"-"')
 
 
 def test_known_formats_are_disjoint():

@@ -61,6 +61,10 @@ class Dialect:
     """An integer is written without fraction and exponent (draft-04 core, section 3.5)."""
     nullable: bool = False
     """``nullable: true`` adds null to ``type`` (OpenAPI 3.0, Schema Object)."""
+    punycode: bool = True
+    """Host names may be internationalised (draft-07 validation, section 7.3.3)."""
+    asserts_formats: bool = False
+    """``format`` is an assertion, whatever the options say (2020-12 validation, section 7.2.2)."""
     ignored: frozenset[str] = frozenset()
     """Assertions of later dialects, which mean nothing here: unknown keywords are ignored (core,
     section 4.3.1, in draft 7 as in 2020-12)."""
@@ -99,9 +103,12 @@ _DRAFT_4 = Dialect(
     list_items=True,
     boolean_exclusive=True,
     plain_integers=True,
+    punycode=False,
     ignored=_NEWER_THAN_DRAFT_6 | _NEW_IN_DRAFT_6,
 )
-_DRAFT_6 = Dialect("draft6", ref_hides_siblings=True, list_items=True, ignored=_NEWER_THAN_DRAFT_6)
+_DRAFT_6 = Dialect(
+    "draft6", ref_hides_siblings=True, list_items=True, punycode=False, ignored=_NEWER_THAN_DRAFT_6
+)
 _2020_12 = Dialect("2020-12", references=("$ref", "$dynamicRef"), anchors=True, contains_evaluates=True)
 DEFAULT = _2020_12
 
@@ -111,7 +118,7 @@ DIALECTS = {
         replace(_DRAFT_4, name="draft3"),
         _DRAFT_4,
         _DRAFT_6,
-        replace(_DRAFT_6, name="draft7", ignored=_NEWER_THAN_DRAFT_7),
+        replace(_DRAFT_6, name="draft7", punycode=True, ignored=_NEWER_THAN_DRAFT_7),
         Dialect(
             "2019-09",
             references=("$ref", "$recursiveRef"),
@@ -209,4 +216,8 @@ def _with_vocabularies(dialect: Dialect, vocabularies: Any, metaschemas: list[st
                 place=place,
             )
     left_out = [keywords for name, keywords in known.items() if start + name not in vocabularies]
-    return replace(dialect, ignored=dialect.ignored.union(*left_out))
+    return replace(
+        dialect,
+        ignored=dialect.ignored.union(*left_out),
+        asserts_formats=start + "format-assertion" in vocabularies,
+    )

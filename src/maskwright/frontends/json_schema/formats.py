@@ -105,6 +105,14 @@ def _long_labels(most: int) -> str:
     return rf"(?:{long}\.){{0,{most - 2}}}(?:{long}\.{_label(61)}|{long})"
 
 
+# Up to draft 6, a host name is that of RFC 1034 section 3.1 alone: Punycode means nothing (draft-04
+# validation, section 7.3.3; draft-07 validation, section 7.3.3, adds RFC 5891).
+_LABEL_1034 = rf"{_ALNUM}(?:{_ALNUM_OR_HYPHEN}{{0,61}}{_ALNUM})?"
+_HOSTNAME_1034 = _any_of(
+    rf"(?:{_LABEL_1034}\.){{0,2}}{_LABEL_1034}",
+    rf"(?:{_ALNUM}(?:{_ALNUM_OR_HYPHEN}{{0,18}}{_ALNUM})?\.){{0,11}}{_ALNUM}(?:{_ALNUM_OR_HYPHEN}{{0,18}}{_ALNUM})?",
+)
+
 # RFC 1034 section 3.1: 253 octets in all.  A total over labels would multiply label lengths by
 # positions, so a name is one of three shapes, none of which can exceed the total: few labels of
 # any length, some long labels before medium ones, or many short labels.
@@ -260,8 +268,35 @@ PATTERNS: dict[str, str] = {
     "relative-json-pointer": _RELATIVE_JSON_POINTER,
     "regex": _regex(3, looks_ahead=True),
     # Draft 3, section 5.23.
-    "host-name": _HOSTNAME,
+    "host-name": _HOSTNAME_1034,
     "ip-address": _IPV4,
+}
+
+HOSTNAME_1034 = "hostname of RFC 1034"
+OLDER_PATTERNS: dict[str, str] = {HOSTNAME_1034: _HOSTNAME_1034}
+"""What formats were in older drafts, under names that no draft has."""
+
+# Where a pattern is a subset of its format, a superset: what must *not* have the format is outside of it.
+_MAYBE_TIME = rf"{_HOUR}:[0-5][0-9]:(?:[0-5][0-9]|60){_FRACTION}{_OFFSET}"
+_MAYBE_DATE = f"(?:{_DATE}|0000-[01][0-9]-[0-3][0-9])"
+_MAYBE_HOSTNAME = "[0-9A-Za-z.-]*"
+_MAYBE_EMAIL = "[^@]+(?:@[^@]*)+"
+_MAYBE_REFERENCE = r"""[^\x00- <>"{}|\\^`\x7f]*"""
+WIDER: dict[str, str] = {
+    "date": _MAYBE_DATE,
+    "time": _MAYBE_TIME,
+    "date-time": f"{_MAYBE_DATE}[Tt]{_MAYBE_TIME}",
+    "email": _MAYBE_EMAIL,
+    "idn-email": _MAYBE_EMAIL,
+    "hostname": _MAYBE_HOSTNAME,
+    HOSTNAME_1034: _MAYBE_HOSTNAME,
+    "host-name": _MAYBE_HOSTNAME,
+    "idn-hostname": r"[0-9A-Za-z.\x80-\uffff\u{10000}-\u{10ffff}-]*",
+    "uri-template": r"(?:[^{}]|\{[^{}]*\})*",
+    "iri": f"[A-Za-z][0-9A-Za-z+.-]*:{_MAYBE_REFERENCE}",
+    "iri-reference": _MAYBE_REFERENCE,
+    "relative-json-pointer": rf"[0-9]+(?:[+-][0-9]+)?(?:#|{_JSON_POINTER})",
+    "regex": r"(?:[^*+?)][^]*)?",
 }
 
 # OpenAPI 3.0.3 section 4.4, enforced in its dialects only: JSON Schema does not know these names, and

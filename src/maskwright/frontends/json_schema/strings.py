@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from maskwright.dfa import complement, difference, intersect, is_empty, matches, with_length
-from maskwright.frontends.json_schema.formats import OPENAPI_PATTERNS, PATTERNS
+from maskwright.frontends.json_schema.formats import OLDER_PATTERNS, OPENAPI_PATTERNS, PATTERNS, WIDER
 from maskwright.frontends.json_schema.groups import StringGroup
 from maskwright.frontends.json_schema.lexemes import STRING
 from maskwright.grammar import FAIL, Choice, Keyset, Lexeme, Term
@@ -38,7 +38,7 @@ def string_language(group: StringGroup, limits: Limits) -> Regular:
     languages = [pattern_language(p, limits) for p in group.patterns]
     languages += [_format(name) for name in group.formats]
     languages += [complement(pattern_language(p, limits), limits) for p in group.not_patterns]
-    languages += [complement(_format(name), limits) for name in group.not_formats]
+    languages += [complement(_wider(name), limits) for name in group.not_formats]
     if group.values is not None:
         languages.append(alt(*(Lit(v) for v in group.values if is_text(v))))
     excluded = [v for v in group.excluded if is_text(v)]
@@ -64,7 +64,13 @@ def string_language_is_empty(group: StringGroup, limits: Limits) -> bool:
 
 @lru_cache(maxsize=256)
 def _format(name: str) -> Regular:
-    return parse_regex((PATTERNS | OPENAPI_PATTERNS)[name], "ecma", DEFAULT_LIMITS)
+    return parse_regex((PATTERNS | OPENAPI_PATTERNS | OLDER_PATTERNS)[name], "ecma", DEFAULT_LIMITS)
+
+
+@lru_cache(maxsize=256)
+def _wider(name: str) -> Regular:
+    """The format's language or a superset of it."""
+    return parse_regex(WIDER[name], "ecma", DEFAULT_LIMITS) if name in WIDER else _format(name)
 
 
 @lru_cache(maxsize=1024)
@@ -103,5 +109,5 @@ def string_allows(group: StringGroup, value: str, limits: Limits) -> bool:
         all(pattern_found(p, value, limits) for p in group.patterns)
         and not any(pattern_found(p, value, limits) for p in group.not_patterns)
         and all(matches(_format(name), value, limits) for name in group.formats)
-        and not any(matches(_format(name), value, limits) for name in group.not_formats)
+        and not any(matches(_wider(name), value, limits) for name in group.not_formats)
     )

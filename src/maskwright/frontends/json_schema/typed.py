@@ -11,7 +11,7 @@ from decimal import Decimal
 from maskwright.errors import GrammarError, Refusal, UnsupportedSchemaError
 from maskwright.frontends.json_schema.bounds import Bound, exact, tighter_high, tighter_low
 from maskwright.frontends.json_schema.document import Node
-from maskwright.frontends.json_schema.formats import INTEGER_BOUNDS, OPENAPI_PATTERNS, PATTERNS
+from maskwright.frontends.json_schema.formats import HOSTNAME_1034, INTEGER_BOUNDS, OPENAPI_PATTERNS, PATTERNS
 from maskwright.frontends.json_schema.groups import (
     ANYTHING,
     Absent,
@@ -135,7 +135,9 @@ class TypedKeywords:
         known = name in PATTERNS or (
             name in OPENAPI_PATTERNS and node.base.dialect.name.startswith("openapi")
         )
-        asserted = self.options.formats == "assert" and known
+        asserted = known and (self.options.formats == "assert" or node.base.dialect.asserts_formats)
+        if name == "hostname" and not node.base.dialect.punycode:
+            name = HOSTNAME_1034
         if "pattern" in schema:
             self._check_pattern(schema["pattern"], f"{node.pointer}/pattern")
         group = StringGroup(
