@@ -1,7 +1,8 @@
 """Which tests of the official JSON Schema test suite pass, in five drafts?
 
-A schema is compiled once for each draft.  An instance is written in several ways (``spellings``): a
-test passes when a valid instance is accepted in all of them, and an invalid one in none.  Required
+A schema is compiled once for each draft.  An instance is written in several ways (``spellings``, members in
+both orders, ``equal_numbers``): a test passes when a valid instance is accepted in all of them, and
+an invalid one in none.  Required
 tests and ``optional`` ones treat formats as annotations; those of ``optional/format`` assert them.
 
     python bench/official_suite.py --show required --draft draft7
@@ -64,6 +65,25 @@ def _raw(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
+def _as_given(number: int | Decimal) -> str:
+    return str(number)
+
+
+def _with_fraction(number: int | Decimal) -> str:
+    text = str(number)
+    return text if "E" in text else f"{text}0" if "." in text else f"{text}.0"
+
+
+def _with_exponent(number: int | Decimal) -> str:
+    text = str(number)
+    return text if "E" in text else f"{text}e0"
+
+
+def _in_tenths(number: int | Decimal) -> str:
+    text = str(number)
+    return text if "E" in text or "." in text else f"{text}0e-1"
+
+
 def write(
     value: Any,
     string: Callable[[str], str] = _raw,
@@ -71,15 +91,16 @@ def write(
     colon: str = ":",
     indent: int = 0,
     depth: int = 1,
+    number: Callable[[int | Decimal], str] = _as_given,
 ) -> str:
     """JSON text.  Numbers are integers and ``Decimal``: ``1e400`` and ``1.0`` are kept as written."""
     if not isinstance(value, (dict, list)):
         if isinstance(value, str):
             return string(value)
-        return str(value) if isinstance(value, Decimal) else json.dumps(value)
+        return json.dumps(value) if value is None or isinstance(value, bool) else number(value)
 
     def inside(child: Any) -> str:
-        return write(child, string, comma, colon, indent, depth + 1)
+        return write(child, string, comma, colon, indent, depth + 1, number)
 
     if isinstance(value, dict):
         marks = "{}"
@@ -103,13 +124,22 @@ def spellings(value: Any) -> list[bytes]:
 
     A lone surrogate leaves the escaped ones.
     """
-    texts = (
+    return _encoded(
         write(value),
         write(value, json.dumps, ", ", ": "),
         write(value, _raw, ",", ": ", indent=2),
         write(value, json.dumps),
         write(value, _escaped),
     )
+
+
+def equal_numbers(value: Any, valid: bool) -> list[bytes]:
+    """With ``.0`` behind integers.  Exponents are no obligation: only what is invalid must stay so with them."""
+    forms = (_with_fraction,) if valid else (_with_fraction, _with_exponent, _in_tenths)
+    return _encoded(*(write(value, number=form) for form in forms))
+
+
+def _encoded(*texts: str) -> list[bytes]:
     encoded = []
     for text in dict.fromkeys(texts):
         try:
@@ -158,13 +188,15 @@ class Suite:
             write(schema), self.vocabulary, property_order="any", registry=self.remotes, **options
         )
 
-    def judge(self, compiled: mw.CompiledGrammar, data: Any, valid: bool) -> tuple[str, str]:
+    def judge(
+        self, compiled: mw.CompiledGrammar, data: Any, valid: bool, draft: str = "draft2020-12"
+    ) -> tuple[str, str]:
         """The outcome for one instance, and a text that shows it."""
-        written = spellings(data)
-        for text in spellings(reversed_members(data))[:1]:
-            if text not in written:
-                written.append(text)
-        wrong = next((text for text in written if accepts(compiled, text) != valid), None)
+        written = [*spellings(data), *spellings(reversed_members(data))]
+        if draft != "draft4":
+            # In draft 4, what is written with a fraction is no integer.
+            written += equal_numbers(data, valid)
+        wrong = next((text for text in dict.fromkeys(written) if accepts(compiled, text) != valid), None)
         if wrong is None:
             return "pass", ""
         shown = wrong.decode()[:200]
@@ -189,7 +221,7 @@ class Suite:
                 result, why = outcome, detail
                 if compiled is not None:
                     try:
-                        result, why = self.judge(compiled, test["data"], test["valid"])
+                        result, why = self.judge(compiled, test["data"], test["valid"], draft)
                     except mw.MaskwrightError as error:
                         result, why = "error", f"{type(error).__name__}: {error}"
                 elif outcome == "nothing":
