@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from functools import lru_cache
 
-from maskwright.dfa import complement, difference, intersect, is_empty, matches, with_length
+from maskwright.dfa import complement, difference, intersect, is_empty, matcher, with_length
 from maskwright.frontends.json_schema.formats import OLDER_PATTERNS, OPENAPI_PATTERNS, PATTERNS, WIDER
 from maskwright.frontends.json_schema.groups import StringGroup
 from maskwright.frontends.json_schema.lexemes import STRING
@@ -63,14 +65,14 @@ def string_language_is_empty(group: StringGroup, limits: Limits) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _format(name: str) -> Regular:
-    return parse_regex((PATTERNS | OPENAPI_PATTERNS | OLDER_PATTERNS)[name], "ecma", DEFAULT_LIMITS)
+def _format(name: str, limits: Limits = DEFAULT_LIMITS) -> Regular:
+    return parse_regex((PATTERNS | OPENAPI_PATTERNS | OLDER_PATTERNS)[name], "ecma", limits)
 
 
 @lru_cache(maxsize=256)
-def _wider(name: str) -> Regular:
+def _wider(name: str, limits: Limits = DEFAULT_LIMITS) -> Regular:
     """The format's language or a superset of it."""
-    return parse_regex(WIDER[name], "ecma", DEFAULT_LIMITS) if name in WIDER else _format(name)
+    return parse_regex(WIDER[name], "ecma", limits) if name in WIDER else _format(name)
 
 
 @lru_cache(maxsize=1024)
@@ -82,7 +84,29 @@ def pattern_language(pattern: str, limits: Limits) -> Regular:
 @lru_cache(maxsize=65536)
 def pattern_found(pattern: str, text: str, limits: Limits) -> bool:
     """Whether a ``pattern`` is found in a text."""
-    return matches(pattern_language(pattern, limits), text, limits)
+    return _reader(pattern_language, pattern, limits)(text)
+
+
+class _Readers(threading.local):
+    """Matchers by language, name and limits.  Each thread has its own: they determinise while they read."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[object, str, Limits], Callable[[str], bool]] = {}
+
+
+_readers = _Readers()
+_MAX_READERS = 256
+
+
+def _reader(language: Callable[[str, Limits], Regular], name: str, limits: Limits) -> Callable[[str], bool]:
+    """The ``matcher`` of a pattern or format."""
+    known, key = _readers.known, (language, name, limits)
+    found = known.get(key)
+    if found is None:
+        if len(known) >= _MAX_READERS:
+            known.clear()
+        found = known[key] = matcher(language(name, limits), limits)
+    return found
 
 
 def is_text(value: str) -> bool:
@@ -108,6 +132,6 @@ def string_allows(group: StringGroup, value: str, limits: Limits) -> bool:
     return (
         all(pattern_found(p, value, limits) for p in group.patterns)
         and not any(pattern_found(p, value, limits) for p in group.not_patterns)
-        and all(matches(_format(name), value, limits) for name in group.formats)
-        and not any(matches(_wider(name), value, limits) for name in group.not_formats)
+        and all(_reader(_format, name, DEFAULT_LIMITS)(value) for name in group.formats)
+        and not any(_reader(_wider, name, DEFAULT_LIMITS)(value) for name in group.not_formats)
     )
