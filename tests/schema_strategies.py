@@ -86,6 +86,87 @@ def documents(draw: Any) -> dict[str, Any]:
     return {**schema, "$defs": {"x": draw(_leaves)}}
 
 
+member_schemas = st.sampled_from(
+    (
+        True,
+        False,
+        {"const": 1},
+        {"const": "a"},
+        {"enum": [1, "a", None]},
+        {"const": [1]},
+        {"enum": [{"a": 1}, {"b": "a"}, [1, "a"]]},
+        {"type": "string"},
+        {"type": "integer"},
+        {"not": {"const": 1}},
+        {"not": {"not": {"type": ["integer", "null"]}}},
+        {"type": "object", "required": ["a"]},
+        {"contains": {"const": 1}, "maxContains": 1},
+        {"contains": {"type": "integer"}, "minContains": 0, "maxContains": 1, "minItems": 1},
+        {"$ref": "#/$defs/x"},
+        {"$ref": "#/$defs/x", "maxProperties": 1},
+    )
+)
+_required = st.lists(names, min_size=1, max_size=2, unique=True)
+_about_members = {
+    "properties": st.dictionaries(names, member_schemas, min_size=1, max_size=3),
+    "required": _required,
+    "patternProperties": st.dictionaries(st.sampled_from(PATTERNS), member_schemas, min_size=1, max_size=2),
+    "additionalProperties": member_schemas,
+    "propertyNames": st.sampled_from(
+        ({"pattern": "^a"}, {"maxLength": 1}, {"enum": ["a", "c"]}, {"not": {"const": "b"}})
+    ),
+    "minProperties": small,
+    "maxProperties": small,
+    "dependentRequired": st.dictionaries(names, _required, min_size=1, max_size=2),
+}
+
+
+def _some(keywords: dict[str, st.SearchStrategy[Any]], most: int) -> st.SearchStrategy[dict[str, Any]]:
+    return st.lists(st.sampled_from(sorted(keywords)), min_size=1, max_size=most, unique=True).flatmap(
+        lambda chosen: st.fixed_dictionaries({keyword: keywords[keyword] for keyword in chosen})
+    )
+
+
+_branches = _some(_about_members, 2)
+_nested = (
+    _branches
+    | st.fixed_dictionaries({"not": _branches})
+    | st.fixed_dictionaries({"$ref": st.just("#/$defs/x")})
+)
+_conditions = st.fixed_dictionaries({"if": _nested}, optional={"then": _nested, "else": _nested})
+_several = st.lists(_nested, min_size=2, max_size=4)
+_deciding = {
+    **_about_members,
+    "allOf": st.lists(_conditions, min_size=1, max_size=4),
+    "anyOf": _several,
+    "oneOf": _several,
+    "not": _nested | st.fixed_dictionaries({"allOf": _several}) | st.fixed_dictionaries({"oneOf": _several}),
+    "if": _nested,
+    "then": _nested,
+    "else": _nested,
+    "dependentSchemas": st.dictionaries(names, _nested, min_size=1, max_size=2),
+    "unevaluatedProperties": member_schemas,
+    "$ref": st.just("#/$defs/x"),
+}
+
+
+@st.composite
+def conditional_documents(draw: Any) -> dict[str, Any]:
+    """Schemas of objects whose branches and conditions are about the same few members."""
+    schema = draw(_some(_deciding, 4))
+    if draw(st.booleans()):
+        schema = {"type": "object", **schema}
+    # The definition must not refer to itself.
+    inner = draw(_some({k: v for k, v in _about_members.items() if k in ("required", "maxProperties")}, 2))
+    return {**schema, "$defs": {"x": {**inner, "propertyNames": {"not": {"const": "b"}}}}}
+
+
+member_values = st.sampled_from(
+    (1, 2, "a", "b", None, [1], [1, 1], [1, "a"], [], {}, {"a": 1}, {"b": "a"}, {"a": 1, "c": 2})
+)
+objects = st.dictionaries(names, member_values, max_size=4)
+
+
 def serialisations(value: Any, most: int = 24) -> list[str]:
     """The JSON texts of a value with the members of its objects in several orders."""
     return [json.dumps(v, ensure_ascii=False) for v in itertools.islice(_orders(value), most)]
