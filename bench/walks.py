@@ -5,6 +5,7 @@ shortest completion after ``--steps`` tokens.  Every text is parsed and validate
 (with format checks).  Also prints what a mask and an accept cost on the way.
 
     python bench/walks.py --data ../shared/data/maskbench-dev.jsonl.gz --schemas 300
+    python bench/walks.py --suite ../shared/data/json-schema-test-suite
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from typing import Any
 
 import jsonschema
 import numpy as np
+import official_suite
+import referencing
+import referencing.jsonschema
 from jsonschema import validators
 
 import maskwright as mw
@@ -101,15 +105,21 @@ def walk(compiled: mw.CompiledGrammar, rng: random.Random, steps: int, totals: T
 
 
 def check_schema(
-    schema: Any, vocabulary: mw.Vocabulary, name: str, args: argparse.Namespace, totals: Totals
+    schema: Any,
+    vocabulary: mw.Vocabulary,
+    name: str,
+    args: argparse.Namespace,
+    totals: Totals,
+    options: dict[str, Any] | None = None,
+    validator: Any = None,
 ) -> None:
     try:
-        compiled = mw.compile_json_schema(schema, vocabulary)
+        compiled = mw.compile_json_schema(schema, vocabulary, **(options or {}))
     except mw.MaskwrightError as error:
         totals.refused[type(error).__name__] += 1
         return
     totals.schemas += 1
-    validator = validator_for(schema)
+    validator = validator or validator_for(schema)
     for number in range(args.walks):
         rng = random.Random(f"{args.seed} {name} {number}")
         totals.walks += 1
@@ -138,6 +148,37 @@ def schemas(path: Path) -> Iterator[tuple[str, Any]]:
             yield file.stem, json.loads(file.read_text())["schema"]
 
 
+_DIALECTS = {
+    "draft4": (jsonschema.Draft4Validator, referencing.jsonschema.DRAFT4),
+    "draft6": (jsonschema.Draft6Validator, referencing.jsonschema.DRAFT6),
+    "draft7": (jsonschema.Draft7Validator, referencing.jsonschema.DRAFT7),
+    "draft2019-09": (jsonschema.Draft201909Validator, referencing.jsonschema.DRAFT201909),
+    "draft2020-12": (jsonschema.Draft202012Validator, referencing.jsonschema.DRAFT202012),
+}
+
+
+def suite_schemas(data: Path) -> Iterator[tuple[str, Any, dict[str, Any], Any]]:
+    """Name, schema, options and validator of the schemas of the official suite's required tests."""
+    suite = official_suite.Suite(data)
+    for draft, (kind, specification) in _DIALECTS.items():
+        others = _DIALECTS.keys() - {draft} | {"v1"}
+        registry = referencing.Registry().with_resources(
+            (uri, referencing.Resource.from_contents(contents, default_specification=specification))
+            for uri, contents in suite.remotes.items()
+            if isinstance(contents, dict) and others.isdisjoint(uri.split("/"))
+        )
+        for section, path in suite.files(draft):
+            for group in json.loads(path.read_text(encoding="utf-8")) if section == "required" else ():
+                schema = group["schema"]
+                options: dict[str, Any] = {"formats": "annotate", "registry": suite.remotes}
+                if not (isinstance(schema, dict) and "$schema" in schema):
+                    options["dialect"] = official_suite.DRAFTS[draft]
+                chosen = validators.validator_for(schema, default=kind)
+                extended = validators.extend(chosen, {"pattern": _pattern})
+                name = f"{draft}/{path.stem}: {group['description']}"
+                yield name, schema, options, extended(schema, registry=registry)
+
+
 def percentile(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(share * len(values)))] * 1e6
 
@@ -157,6 +198,7 @@ def report(totals: Totals, seconds: float) -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="MaskBench cases, .jsonl.gz")
+    parser.add_argument("--suite", type=Path, help="walk the schemas of the official suite in this folder")
     parser.add_argument("--schemas", type=int, default=300, help="compiled schemas to walk")
     parser.add_argument("--every", type=int, default=1, help="take every n-th case")
     parser.add_argument("--walks", type=int, default=3, help="walks a schema")
@@ -166,7 +208,10 @@ def main(arguments: list[str] | None = None) -> int:
     vocabulary = tekken_vocabulary()
     totals = Totals()
     started = time.perf_counter()
-    for index, (name, schema) in enumerate(schemas(args.data)):
+    if args.suite:
+        for name, schema, options, validator in suite_schemas(args.suite):
+            check_schema(schema, vocabulary, name, args, totals, options, validator)
+    for index, (name, schema) in enumerate(() if args.suite else schemas(args.data)):
         if totals.schemas >= args.schemas:
             break
         if index % args.every == 0:
