@@ -249,3 +249,20 @@ class TestKeywords:
     )
     def test_what_has_no_say_is_not_followed(self, schema):
         survey(document(schema), SchemaOptions())
+
+
+def test_a_metaschema_may_make_formats_assertions(vocabulary):
+    start = "https://json-schema.org/draft/2020-12/vocab/"
+    registry = {
+        "http://example.com/meta": {
+            "$schema": V2020,
+            "$vocabulary": {start + "core": True, start + "format-assertion": False},
+        }
+    }
+    for uri, asserted in (("http://example.com/meta", True), (V2020, False)):
+        schema = {"$schema": uri, "format": "ipv4"}
+        compiled = mw.compile_json_schema(schema, vocabulary, formats="annotate", registry=registry)
+        assert accepts(compiled, "x") is not asserted
+        options = SchemaOptions(formats="annotate", registry=registry)
+        (use,) = [u for u in mw.check_json_schema(schema, options).keywords if u.keyword == "format"]
+        assert use.status == ("enforced" if asserted else "annotation")

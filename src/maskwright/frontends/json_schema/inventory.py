@@ -85,7 +85,7 @@ def _not_enforced(node: Node, keyword: str, options: SchemaOptions) -> str | Non
 
 
 def _format_not_enforced(value: Any, node: Node, options: SchemaOptions) -> str | None:
-    if options.formats == "annotate":
+    if options.formats == "annotate" and not (node.base.dialect.asserts_formats and value in PATTERNS):
         return 'formats="annotate"'
     of_openapi = value in OPENAPI_PATTERNS and node.base.dialect.name.startswith("openapi")
     if value in PATTERNS or of_openapi or value in INTEGER_BOUNDS:
