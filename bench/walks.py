@@ -41,6 +41,7 @@ class Totals:
     schemas: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     walks: int = 0
+    unjudged: int = 0
     tokens: int = 0
     problems: list[str] = field(default_factory=list)
     mask_seconds: list[float] = field(default_factory=list)
@@ -130,6 +131,10 @@ def check_schema(
         try:
             instance = json.loads(text)
             error = next(iter(validator.iter_errors(instance)), None)
+        except re.error:
+            # The validator does not read this pattern (`\p{...}`).
+            totals.unjudged += 1
+            continue
         except ValueError as caught:
             error = caught
         if error is not None:
@@ -185,7 +190,10 @@ def percentile(values: list[float], share: float) -> float:
 
 def report(totals: Totals, seconds: float) -> None:
     print(f"{totals.schemas} schemas compiled, {sum(totals.refused.values())} refused {dict(totals.refused)}")
-    print(f"{totals.walks} walks, {totals.tokens} tokens, {seconds:.1f} s, {len(totals.problems)} problems")
+    print(
+        f"{totals.walks} walks, {totals.tokens} tokens, {seconds:.1f} s, {len(totals.problems)} problems, "
+        f"{totals.unjudged} texts not judged"
+    )
     for name, values in (("mask", totals.mask_seconds), ("accept", totals.accept_seconds)):
         figures = ", ".join(
             f"p{100 * share:g} {percentile(values, share):.1f}" for share in (0.5, 0.99, 0.999)
