@@ -12,9 +12,12 @@ import toys
 
 import maskwright as mw
 from maskwright._core import Engine
+from maskwright.engine_cache import engine_for
 from maskwright.frontends.json_schema import to_grammar
 from maskwright.grammar import Grammar, Record
 from maskwright.limits import DEFAULT_LIMITS, Limits
+from maskwright.lowering import lower
+from maskwright.passes.prune import prune
 
 SCHEMAS: dict[str, Any] = {
     "strings": {
@@ -63,7 +66,15 @@ def source(name: str) -> Grammar:
 
 
 def compiled(name: str, vocabulary: mw.Vocabulary, limits: Limits = DEFAULT_LIMITS) -> mw.CompiledGrammar:
-    return mw.compile_grammar(source(name), vocabulary, limits)
+    return hurried(source(name), vocabulary, limits)
+
+
+def hurried(
+    source: Grammar | dict[str, Any], vocabulary: mw.Vocabulary, limits: Limits
+) -> mw.CompiledGrammar:
+    """A grammar or a schema, compiled without haste: the limits are for what the engine does later."""
+    grammar = to_grammar(source) if isinstance(source, dict) else source
+    return mw.CompiledGrammar(lower(prune(grammar), engine_for(vocabulary), limits), vocabulary)
 
 
 def ids(row: np.ndarray) -> list[int]:

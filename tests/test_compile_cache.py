@@ -61,11 +61,11 @@ def test_equal_content_is_the_same_grammar(vocabulary: mw.Vocabulary) -> None:
 def test_parts_that_are_one_object(vocabulary: mw.Vocabulary) -> None:
     part = {"type": "integer"}
     shared = {"type": "array", "prefixItems": [part, part]}
-    assert content_key(shared) == content_key(copy.deepcopy(json.loads(json.dumps(shared))))
+    assert content_key(shared, 999) == content_key(copy.deepcopy(json.loads(json.dumps(shared))), 999)
     first = mw.compile_json_schema(shared, vocabulary)
     assert mw.compile_json_schema(json.loads(json.dumps(shared)), vocabulary) is first
     name = "".join(["ty", "pe"])  # not interned
-    assert content_key({name: "integer"}) == content_key(part)
+    assert content_key({name: "integer"}, 999) == content_key(part, 999)
 
 
 def test_texts(vocabulary: mw.Vocabulary) -> None:
@@ -116,7 +116,7 @@ def test_other_content_is_another_grammar(one: Any, other: Any, vocabulary: mw.V
 
 
 def test_numbers_that_are_equal_in_python() -> None:
-    keys = [content_key({"const": value}) for value in (1, 1.0, True, "1", 0, 0.0, -0.0, False, None)]
+    keys = [content_key({"const": value}, 999) for value in (1, 1.0, True, "1", 0, 0.0, -0.0, False, None)]
     assert None not in keys
     assert len(set(keys)) == len(keys)
 
@@ -160,7 +160,7 @@ def test_content_that_is_no_plain_json(vocabulary: mw.Vocabulary) -> None:
     for source in (ordered, {"const": Text("a")}):
         first, second = (mw.compile_json_schema(source, vocabulary) for _ in range(2))
         assert toys.allowed(first.matcher()) == toys.allowed(second.matcher())
-    assert content_key(ordered) is None
+    assert content_key(ordered, 999) is None
     assert len(vocabulary._compiled._kept) == 0
 
 
@@ -371,3 +371,15 @@ def test_a_grammar_that_has_grown_is_compiled_anew(monkeypatch: pytest.MonkeyPat
     assert second is not first
     assert mw.compile_json_schema({"type": "object"}, vocabulary) is second
     assert matcher.accept_bytes(b"}")
+
+
+def test_few_objects_that_are_very_many_values_have_no_key() -> None:
+    doubled: list[Any] = []
+    for _ in range(60):
+        doubled = [doubled, doubled]
+    endless: dict[str, Any] = {}
+    endless["a"] = [endless, endless]
+    for source in (doubled, {"const": doubled}, endless):
+        assert content_key(source, 100_000) is None
+    assert content_key([1, [2, 3]], 3) is None
+    assert content_key([1, [2, 3]], 4) is not None

@@ -36,18 +36,28 @@ EDGES = (
 ALLOWED = {
     "maskwright.errors": (),
     "maskwright.limits": (),
+    "maskwright.deadline": ("errors",),
     "maskwright.regular": ("errors",),
-    "maskwright.determinize": ("_subsets", "automata", "errors", "limits", "regular"),
+    "maskwright.determinize": ("_subsets", "automata", "deadline", "errors", "limits", "regular"),
     "maskwright.dfa": ("_subsets", "determinize", "errors", "limits", "regular"),
     "maskwright.grammar": ("errors", "regular"),
     "maskwright.report": ("errors",),
-    "maskwright.automata": ("errors", "limits", "regular"),
-    "maskwright.regex": ("automata", "determinize", "dfa", "errors", "limits", "regex", "regular"),
-    "maskwright.passes": ("errors", "grammar", "limits", "passes", "regular"),
+    "maskwright.automata": ("deadline", "errors", "limits", "regular"),
+    "maskwright.regex": (
+        "automata",
+        "deadline",
+        "determinize",
+        "dfa",
+        "errors",
+        "limits",
+        "regex",
+        "regular",
+    ),
+    "maskwright.passes": ("deadline", "errors", "grammar", "limits", "passes", "regular"),
     "maskwright.vocabulary": ("compile_cache", "errors", "tokenizers"),
     "maskwright.compile_cache": (),
     "maskwright.tokenizers": ("errors", "tokenizers"),
-    "maskwright.lowering": ("_core", "automata", "errors", "grammar", "limits", "regular"),
+    "maskwright.lowering": ("_core", "automata", "deadline", "errors", "grammar", "limits", "regular"),
 }
 FORBIDDEN = {
     "maskwright.frontends": (

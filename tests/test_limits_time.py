@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import toys
 from reference import Oracle
-from schema_walks import SCHEMAS, choose, compiled, ids, source, vocabulary
+from schema_walks import SCHEMAS, choose, compiled, hurried, ids, source, vocabulary
 from toys import grammar, term
 
 import maskwright as mw
@@ -119,7 +119,7 @@ def test_a_late_token_is_not_remembered_as_refused() -> None:
     long = b"a" * 40
     tokens = [*(bytes([b]) for b in range(256)), long, b'"' + long + b"1" + long, None]
     shared = mw.Vocabulary.from_bytes(tokens, eos_ids=258)
-    late = mw.compile_json_schema({"type": "string"}, shared, limits=SHORT).matcher()
+    late = hurried({"type": "string"}, shared, SHORT).matcher()
     assert late.accept_token(34)
     before = place(late)
     for _ in range(3):
@@ -144,7 +144,7 @@ def test_a_late_token_is_not_remembered_as_refused() -> None:
 def test_a_late_completion() -> None:
     shared = vocabulary()
     schema = {"type": "string", "minLength": 3000}
-    late = mw.compile_json_schema(schema, shared, limits=SHORT).matcher()
+    late = hurried(schema, shared, SHORT).matcher()
     before = place(late)
     for _ in range(2):
         with pytest.raises(LimitError, match="max_seconds"):
@@ -164,7 +164,7 @@ def test_no_limit_and_a_long_one() -> None:
 
 def test_a_late_row_of_a_batch() -> None:
     shared = slow_vocabulary()
-    late = mw.compile_json_schema(SCHEMAS["strings"], shared, limits=SHORT).matcher()
+    late = hurried(SCHEMAS["strings"], shared, SHORT).matcher()
     assert late.accept_bytes(b'{"a":"')
     ample = [compiled(name, shared).matcher() for name in SCHEMAS]
     matchers = [*ample[:3], late, *ample[3:]]

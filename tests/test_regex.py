@@ -223,10 +223,8 @@ def test_python_shorthands_and_case_variants_agree_with_re() -> None:
         ("(?", "1:1", "unknown kind"),
         ("(?<1>a)", "1:4", "identifier"),
         ("(?x:a)", "1:3", "flag"),
-        ("a{99999999999}", "1:2", "digits"),
         ("(?=(?<=a)b)", "1:4", "look-behind"),
         ("(?<=a$)", "1:1", "look-behind"),
-        ("(?=" * 12 + "a" + ")" * 12, "1:31", "nest"),
     ],
 )
 def test_errors_say_where_and_what(pattern: str, place: str, message: str) -> None:
@@ -255,6 +253,22 @@ def test_any_text_parses_or_is_refused(pattern: str) -> None:
         except (GrammarError, LimitError):
             continue
         build_nfa([(language, 0)], DEFAULT_LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "place", "limit"),
+    [
+        ("a{99999999999}", "1:2", "max_count"),
+        ("a{1,1" + "0" * 9999 + "}", "1:2", "max_count"),
+        ("(?=" * 12 + "a" + ")" * 12, "1:31", "max_nested_looks"),
+    ],
+)
+def test_limits_say_where(pattern: str, place: str, limit: str) -> None:
+    with pytest.raises(LimitError) as caught:
+        search_language(pattern)
+    assert (caught.value.place, caught.value.limit) == (place, limit)
+    assert parse_regex("a{0000000000000000000002}") == parse_regex("a{2}")
+    assert search_language("(?=" * 12 + "a" + ")" * 12, limits=Limits(max_nested_looks=12))
 
 
 def test_depth_limit_and_no_recursion_below_it() -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from maskwright.errors import UnsatisfiableError as UnsatisfiableError
     from maskwright.errors import UnsupportedSchemaError as UnsupportedSchemaError
     from maskwright.errors import VocabularyError as VocabularyError
+    from maskwright.frontends.json_schema.options import SchemaOptions as SchemaOptions
     from maskwright.frontends.json_schema.report import check_json_schema as check_json_schema
     from maskwright.generator import Generator as Generator
     from maskwright.limits import Limits as Limits
@@ -54,6 +55,7 @@ _HOMES = {
         "UnsupportedSchemaError",
         "VocabularyError",
     ],
+    "frontends.json_schema.options": ["SchemaOptions"],
     "frontends.json_schema.report": ["check_json_schema"],
     "generator": ["Generator"],
     "limits": ["Limits"],

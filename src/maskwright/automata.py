@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from maskwright.deadline import check_time
 from maskwright.errors import LimitError
-from maskwright.limits import Limits
+from maskwright.limits import MAX_COUNT, Limits
 from maskwright.regular import (
     ANY_CHAR,
     NOTHING,
@@ -42,7 +43,6 @@ PLAIN, ENTER, LEAVE = 0, 1, 2
 _SMALL_COPIES = 8
 _SMALL_STATES = 64
 # The engine counts in 32 bits.
-_MAX_COUNT = 2**31 - 1
 # How deep a body is rewritten so that it does not match the empty string; deeper ones unroll.
 _STRIP_DEPTH = 40
 
@@ -72,7 +72,7 @@ def build_nfa(alternatives: Sequence[tuple[Regular, int]], limits: Limits) -> Nf
 
     States are those on some path from the start to an accepting state; with no text at all
     there is the start only.  A maximum above 2**31 - 1 is taken as unbounded.  Raises
-    ``LimitError`` above ``limits.max_regex_states`` states, or for a minimum above 2**31 - 1.
+    ``LimitError`` above ``limits.max_regex_states`` states, or for a minimum above ``limits.max_count``.
     """
     builder = _SetThompson(limits)
     start = builder.new_state()
@@ -130,6 +130,7 @@ class Thompson:
 
     def place(self, root: Regular, source: int, target: int) -> None:
         """Lead from ``source`` to ``target`` by the texts of ``root``."""
+        check_time()
         self._roots.append(root)
         self._measure(root)
         measure = self._measured[id(root)]
@@ -170,9 +171,9 @@ class Thompson:
         self.epsilons.append((source, target, PLAIN, 0))
 
     def _counted(self, op: int, source: int, target: int, low: int, high: int | None) -> None:
-        if low > _MAX_COUNT:
-            raise LimitError("max_regex_states", low, self.limits.max_regex_states)
-        bounds = (low, -1 if high is None or high > _MAX_COUNT else high)
+        if low > self.limits.max_count:
+            raise LimitError("max_count", low, self.limits.max_count)
+        bounds = (low, -1 if high is None or high > MAX_COUNT else high)
         loop = self._loop_index.setdefault(bounds, len(self.loops))
         if loop == len(self.loops):
             self.loops.append(bounds)

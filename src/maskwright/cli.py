@@ -8,11 +8,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 from maskwright import __version__
 from maskwright.errors import MaskwrightError
 from maskwright.report import Finding, Report
+
+if TYPE_CHECKING:
+    from maskwright.frontends.json_schema.options import SchemaOptions
 
 GOOD, FINDINGS, USAGE = 0, 1, 2
 PROFILES = ("openai-strict",)
@@ -107,8 +111,46 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _schema_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--whitespace", choices=("flexible", "compact"), default="flexible")
-    parser.add_argument("--formats", choices=("assert", "annotate"), default="assert")
+    # The names are those of SchemaOptions, which has the defaults and checks the values.
+    group = parser.add_argument_group("options of JSON Schema (see docs/json-schema.md)")
+
+    def option(name: str, **settings: Any) -> None:
+        group.add_argument(name, default=argparse.SUPPRESS, **settings)
+
+    option("--property-order", choices=("schema", "any"), help="order of members (default: schema)")
+    option(
+        "--whitespace",
+        type=_whitespace,
+        metavar="flexible|compact|N",
+        help="between tokens; N: an indentation of N blanks (default: flexible)",
+    )
+    option("--max-whitespace", type=int, metavar="N", help="blanks behind a line break (default: 64)")
+    option(
+        "--max-number-digits", type=int, metavar="N", help="digits before and behind a point (default: 40)"
+    )
+    option(
+        "--no-additional-properties",
+        dest="additional_properties",
+        action="store_false",
+        help="only members that the schema mentions, where it does not say otherwise",
+    )
+    option("--formats", choices=("assert", "annotate"), help="enforce formats, or not (default: assert)")
+    option("--dialect", metavar="NAME", help="draft4, 2020-12, openapi-3.0, ... (default: what $schema says)")
+
+
+def _whitespace(text: str) -> str | int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else text
+
+
+def schema_options(args: argparse.Namespace) -> SchemaOptions:
+    """The options given on the command line.  Raises ``UsageError`` for values that they do not have."""
+    from maskwright.frontends.json_schema.options import SchemaOptions
+
+    names = [option.name for option in fields(SchemaOptions)]
+    try:
+        return SchemaOptions(**{name: getattr(args, name) for name in names if hasattr(args, name)})
+    except MaskwrightError as error:
+        raise UsageError(str(error)) from None
 
 
 # --- check ----------------------------------------------------------------------------------
@@ -122,15 +164,16 @@ def run_check(args: argparse.Namespace) -> int:
     instances = [(path, read_source(path)) for path in args.instance]
     findings: list[tuple[str, Finding]] = []
     reports: list[tuple[str, Report]] = []
+    options = schema_options(args)
     for path in args.schema:
         if path.endswith(_OTHER_KINDS):
             raise UsageError(f"{path}: this version checks JSON Schemas only")
         text = read_source(path)
-        report = check_schema(text, args)
+        report = check_schema(text, options, args.profile)
         reports.append((path, report))
         findings.extend((path, finding) for finding in report.findings)
         if report.compiles and instances:
-            compiled = compile_for_bytes(text, args)
+            compiled = compile_for_bytes(text, options)
             for instance, data in instances:
                 findings.extend((instance, finding) for finding in check_instance(compiled, data))
     # Names in a schema may have lone surrogates, which no output can.
@@ -178,7 +221,7 @@ def run_generate(args: argparse.Namespace) -> int:
 def run_mask(args: argparse.Namespace) -> int:
     from maskwright.cli_check import compile_for_bytes
 
-    compiled = compile_for_bytes(read_source(args.schema), args)
+    compiled = compile_for_bytes(read_source(args.schema), schema_options(args))
     matcher = compiled.matcher()
     prefix = args.prefix.encode("utf-8", "surrogateescape")  # as it came from the shell
     read = matcher.longest_prefix(prefix)

@@ -26,15 +26,14 @@ Located = tuple[str, Finding]
 Reports = Sequence[tuple[str, Report]]
 
 
-def check_schema(text: str, args: argparse.Namespace) -> Report:
+def check_schema(text: str, options: SchemaOptions, profile: str | None) -> Report:
     """All findings about a schema; a caret shows where malformed JSON breaks off."""
     try:
         read_json(text)
     except GrammarError as error:
         snippet = _caret(text, error.place) if error.place is not None else ""
         return Report([Finding("error", "malformed", error.place or "#", error.message + snippet)])
-    options = SchemaOptions(whitespace=args.whitespace, formats=args.formats)
-    return check_json_schema(text, options, profile=args.profile)
+    return check_json_schema(text, options, profile=profile)
 
 
 def _caret(text: str, place: str) -> str:
@@ -46,10 +45,10 @@ def _caret(text: str, place: str) -> str:
     return f"\n  {shown[start : start + 100]}\n  {' ' * (int(column) - 1 - start)}^"
 
 
-def compile_for_bytes(text: str, args: argparse.Namespace) -> CompiledGrammar:
+def compile_for_bytes(text: str, options: SchemaOptions) -> CompiledGrammar:
     """The schema's language over single bytes."""
     vocabulary = Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
-    return compile_json_schema(text, vocabulary, whitespace=args.whitespace, formats=args.formats)
+    return compile_json_schema(text, vocabulary, **asdict(options))
 
 
 def check_instance(compiled: CompiledGrammar, text: str) -> list[Finding]:

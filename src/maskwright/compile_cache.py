@@ -39,11 +39,25 @@ class CompileCache:
                 self._kept.popitem(last=False)
 
 
-def content_key(source: Any) -> bytes | None:
-    """The content of JSON-like data, order of members included; None when it is something else.
+def content_key(source: Any, most: int) -> bytes | None:
+    """The content of JSON-like data, order of members included; None when it is something else, or has more than
+    ``most`` values.
 
-    Version 2 of the format: later ones depend on which objects are shared.
+    Version 2 of the format: later ones depend on which objects are shared.  It writes shared ones each time, so
+    that few objects may be exponentially many values, or endless ones.
     """
+    level, count = [source], 0
+    while level:
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                below += value.values()
+            elif isinstance(value, (list, tuple)):
+                below += value
+        count += len(below)
+        if count > most:
+            return None
+        level = below
     try:
         return marshal.dumps(source, 2)
     except ValueError:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from maskwright._subsets import SubsetAutomaton, combine
 from maskwright.automata import Thompson
+from maskwright.deadline import check_time
 from maskwright.errors import LimitError
 from maskwright.limits import Limits
 from maskwright.regular import (
@@ -124,6 +125,7 @@ def subset_automaton(node: Regular, alphabet: Alphabet, limits: Limits) -> Subse
 
 
 def check_states(given: int, limits: Limits) -> None:
+    check_time()
     if given > limits.max_regex_states:
         raise LimitError("max_regex_states", given, limits.max_regex_states)
 
@@ -169,6 +171,7 @@ def product(
 ) -> Dfa:
     """The minimal automaton of a boolean combination; no text is in it unless each node that is
     ``needed`` accepts it, or a longer one."""
+    check_time()
     alphabet = Alphabet(leaf_sets(*nodes))
     automata = [subset_automaton(node, alphabet, limits) for node in nodes]
     return Dfa(alphabet, *combine(automata, list(needed), accept, limits.max_regex_states))

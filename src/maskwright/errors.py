@@ -6,6 +6,8 @@ A token that the grammar does not allow is not an error: ``accept_token`` answer
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 
@@ -67,22 +69,42 @@ class UnsatisfiableError(MaskwrightError):
 
 
 class LimitError(MaskwrightError):
-    """A named limit (see ``maskwright.Limits``) was reached."""
+    """A named limit was reached: a field of ``maskwright.Limits``, or what ``message`` says."""
 
-    def __init__(self, limit: str, given: float, allowed: float, *, place: str | None = None) -> None:
+    def __init__(
+        self,
+        limit: str,
+        given: float,
+        allowed: float,
+        *,
+        place: str | None = None,
+        message: str | None = None,
+    ) -> None:
         self.limit = limit
         self.given = given
         self.allowed = allowed
         self.place = place
         where = f"{place}: " if place is not None else ""
-        super().__init__(
-            f"{where}{limit} is {_plain(allowed)}, {_plain(given)} needed; "
+        message = message or (
+            f"{limit} is {_plain(allowed)}, {_plain(given)} needed; "
             f"simplify the source or raise it with Limits({limit}=...)"
         )
+        super().__init__(where + message)
+
+    def at(self, place: str) -> LimitError:
+        """The same error with its place, if it has none."""
+        if self.place is not None:
+            return self
+        return LimitError(self.limit, self.given, self.allowed, place=place)
 
 
 def _plain(value: float) -> str:
-    return str(value) if isinstance(value, int) else f"{value:g}"
+    if not isinstance(value, int) or abs(value) >= 10**15:
+        try:
+            return f"{value:g}"
+        except OverflowError:
+            return "over 1e308"
+    return str(value)
 
 
 class VocabularyError(MaskwrightError):
@@ -91,3 +113,13 @@ class VocabularyError(MaskwrightError):
 
 class BitmaskError(MaskwrightError):
     """A bitmask or logits array of the wrong type, shape, layout or row."""
+
+
+@contextmanager
+def no_recursion() -> Iterator[None]:
+    """What reads a source by recursion: Python's limit on that is an error of the source."""
+    try:
+        yield
+    except RecursionError:
+        message = "the source is nested too deeply for Python: simplify it, or raise sys.setrecursionlimit"
+        raise GrammarError(message) from None

@@ -310,9 +310,8 @@ def _data_type(output_type: Any) -> Any:
 
 
 def _too_short(what: str, needed: int, allowed: int) -> LimitError:
-    error = LimitError("max_new_tokens", needed, allowed)
-    error.args = (f"{what} is {allowed}, but the shortest output takes {needed} tokens, EOS included",)
-    return error
+    message = f"{what} is {allowed}, but the shortest output takes {needed} tokens, EOS included"
+    return LimitError("max_new_tokens", needed, allowed, message=message)
 
 
 def _choose(torch: Any, logits: Any, temperature: float | None, random: Any) -> list[int]:

@@ -2,21 +2,61 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+MAX_COUNT = 2**31 - 1
+"""The engine counts in 32 bits, with a sign."""
+# The greatest value of a limit, where something else ends there.
+_CAPS = {
+    "max_object_goals": (32, "the engine keeps the goals of an object as 32 bits"),
+    "max_key_sorts": (16, "there is a table of all their sets"),
+    "max_count": (MAX_COUNT, "the engine counts in 32 bits"),
+    "max_constant_digits": (4_000, "Python writes no longer integers"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on the work that one source may cause; reaching one raises ``LimitError``."""
+    """Bounds on the work that one source may cause; reaching one raises ``LimitError``.
+
+    Raises ``ValueError`` for a value that is no number, is below 1 (``max_seconds``: below 0), or above what
+    the engine can do; the message says which.
+    """
 
     max_depth: int = 200
-    """Nesting of the source: schema objects inside each other, groups in a regex (levels)."""
+    """Nesting of the source: schema objects inside each other, groups in a regex (levels).  Schemas nested much
+    deeper than the default also need a higher ``sys.setrecursionlimit``."""
     max_schema_values: int = 500_000
     """JSON values in one schema (count)."""
     max_schema_branches: int = 5_000
     """Alternatives of one subschema once anyOf and allOf are multiplied out (count)."""
+    max_object_goals: int = 16
+    """Alternatives that one object must meet at once, such as those of ``not``, ``oneOf`` and ``anyOf`` over its
+    members (count; 32 at most).  Work may double with each."""
+    max_member_ways: int = 256
+    """Ways to write the value of one member or item, by the alternatives that it meets (count)."""
+    max_key_sorts: int = 16
+    """Sorts of undeclared members that meet different alternatives of one object (count; 16 at most)."""
+    max_key_sets: int = 64
+    """Sets of these sorts that may be allowed together (count).  Each has an automaton of its own."""
+    max_unique_values: int = 10
+    """Different values of the items of a ``uniqueItems`` array that are no strings (count).  Rules double with
+    each."""
+    max_multiple_remainders: int = 16_384
+    """Largest ``multipleOf``, as an integer without zeros at its end, of which all multiples can be written: so many
+    remainders are told apart (count).  Of larger ones, the least multiples are written."""
+    max_constant_digits: int = 1_000
+    """Digits of a number in the schema, before the point or behind it, written without exponent (count; 4000
+    at most)."""
+    max_count: int = 1_000_000_000
+    """Items, members, characters or repetitions that can be demanded (count; 2**31 - 1 at most)."""
+    max_indented_depth: int = 32
+    """Arrays and objects inside each other in output with an indentation (levels).  Each level has rules of
+    its own; deeper values are not written."""
     max_regex_states: int = 100_000
     """NFA states of one terminal, or DFA states of an intersection (count)."""
+    max_nested_looks: int = 10
+    """Look-arounds inside each other in a regex (levels)."""
     max_rules: int = 500_000
     """Rules of one grammar (count)."""
     max_lexer_states: int = 500_000
@@ -24,7 +64,30 @@ class Limits:
     max_parser_states: int = 5_000_000
     """Interned parser states of one compiled grammar (count)."""
     max_seconds: float = 30.0
-    """Time of one engine operation (a mask, a token, a completion); 0 is no limit (seconds)."""
+    """Time to compile one source, and of one engine operation (a mask, a token, a completion); 0 is no
+    limit (seconds)."""
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        values = []
+        for name in LIMIT_NAMES:
+            value = getattr(self, name)
+            values.append(value)
+            if name == "max_seconds":
+                if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+                    raise ValueError(f"max_seconds={value!r} is no number from 0 on")
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name}={value!r} is no integer above 0")
+            most, reason = _CAPS.get(name, (2**62, "counters end there"))
+            if value > most:
+                raise ValueError(f"{name}={value} is above {most}: {reason}")
+        # Limits are part of the keys of many caches.
+        object.__setattr__(self, "_hash", hash(tuple(values)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
+LIMIT_NAMES = tuple(name for name in Limits.__dataclass_fields__ if not name.startswith("_"))
 DEFAULT_LIMITS = Limits()

@@ -12,14 +12,13 @@ from json.encoder import encode_basestring
 
 from maskwright._core import AutomatonHandle, CompiledCore, Engine
 from maskwright.automata import build_nfa
+from maskwright.deadline import check_time
 from maskwright.errors import LimitError
 from maskwright.grammar import Body, Choice, Expr, Grammar, Keyset, Lexeme, Record, Ref, Repeated, Seq, Term
-from maskwright.limits import Limits
+from maskwright.limits import MAX_COUNT, Limits
 
 PLAIN, REPEATED, RECORD = 0, 1, 2
 NO_TAG = -1
-_MAX_SORTS = 16
-_MAX_KEY_SETS = 64
 
 
 @dataclass(slots=True)
@@ -47,9 +46,10 @@ class _Lowering:
         self.records: list[tuple[object, ...]] = []
 
     def rule(self, index: int, body: Body) -> tuple[int, int, bool]:
+        check_time()
         nullable = self.nullable[index]
         if isinstance(body, Repeated):
-            self.repeated.append((body.first, body.rest, body.min, -1 if body.max is None else body.max))
+            self.repeated.append((body.first, body.rest, body.min, _most(body.max)))
             return REPEATED, len(self.repeated) - 1, nullable
         if isinstance(body, Record):
             self.records.append(self.record(body))
@@ -122,11 +122,12 @@ class _Lowering:
             for other in body.others
         ]
         # By set of sorts; the empty set needs none of its own, and not all can occur.
-        together = _allowed_together(list(by_goals))
+        together = _allowed_together(list(by_goals), self.limits)
         keys = [-1] * (1 << len(by_goals))
         if not body.others:
             keys[0] = self.add_automaton(self.keyset(names, name_tags, len(allowed), ()))
         for chosen in together:
+            check_time()
             others = tuple(
                 other.keys if chosen >> sort & 1 else None
                 for other, sort in zip(body.others, sorts, strict=True)
@@ -140,7 +141,7 @@ class _Lowering:
             [len(canonical_spelling(m.name)) + 2 for m in allowed],
             [m.required for m in allowed],
             body.min,
-            -1 if body.max is None else body.max,
+            _most(body.max),
             goals,
             body.ordered,
             body.unique,
@@ -161,7 +162,14 @@ def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
     if len(grammar.rules) > limits.max_rules:
         raise LimitError("max_rules", len(grammar.rules), limits.max_rules)
     lowering = _Lowering(grammar, engine, limits)
-    rules = [lowering.rule(i, body) for i, body in enumerate(grammar.rules) if body is not None]
+    rules = []
+    for i, body in enumerate(grammar.rules):
+        if body is not None:
+            try:
+                rules.append(lowering.rule(i, body))
+            except LimitError as error:
+                name = grammar.names[i]
+                raise (error.at(name) if name.startswith(("#", "/")) else error) from None
     return CompiledCore(
         engine,
         lowering.automata,
@@ -205,14 +213,14 @@ def tagged_automaton(engine: Engine, lexemes: tuple[Lexeme | None, ...], limits:
     return handle
 
 
-def _allowed_together(sorts: list[frozenset[int]]) -> list[int]:
+def _allowed_together(sorts: list[frozenset[int]], limits: Limits) -> list[int]:
     """The sets of sorts of other members, as bits, that may be allowed at one place.
 
     A sort is the sets of goals that a member of it may reach.  Where it is allowed, so is every sort
     that may reach all of that and more.
     """
-    if len(sorts) > _MAX_SORTS:
-        raise LimitError("sorts of undeclared members in one object", len(sorts), _MAX_SORTS)
+    if len(sorts) > limits.max_key_sorts:
+        raise LimitError("max_key_sorts", len(sorts), limits.max_key_sorts)
     better = [
         sum(1 << j for j, other in enumerate(sorts) if j != i and _reaches_more(other, sort))
         for i, sort in enumerate(sorts)
@@ -220,8 +228,8 @@ def _allowed_together(sorts: list[frozenset[int]]) -> list[int]:
     found = [0]
     for i in sorted(range(len(sorts)), key=lambda i: better[i].bit_count()):
         found += [chosen | 1 << i for chosen in found if chosen & better[i] == better[i]]
-        if len(found) > _MAX_KEY_SETS:
-            raise LimitError("sets of undeclared members in one object", len(found), _MAX_KEY_SETS)
+        if len(found) > limits.max_key_sets:
+            raise LimitError("max_key_sets", len(found), limits.max_key_sets)
     return found[1:]
 
 
@@ -230,6 +238,11 @@ def _reaches_more(other: frozenset[int], sort: frozenset[int]) -> bool:
     return all(any(goals | more == more for more in other) for goals in sort) and not all(
         any(goals | more == more for more in sort) for goals in other
     )
+
+
+def _most(bound: int | None) -> int:
+    """A bound as the engine has it; what it cannot count to is none."""
+    return -1 if bound is None or bound > MAX_COUNT else bound
 
 
 def canonical_spelling(name: str) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from maskwright.deadline import check_time
 from maskwright.errors import UnsatisfiableError
 from maskwright.grammar import (
     EMPTY,
@@ -47,6 +48,11 @@ def prune(grammar: Grammar) -> Grammar:
     return Grammar(rules, grammar.names, grammar.start)
 
 
+def is_satisfiable(grammar: Grammar) -> bool:
+    """Whether the language has a text."""
+    return productive_rules(grammar)[grammar.start]
+
+
 def productive_rules(grammar: Grammar, known: Sequence[bool] = ()) -> list[bool]:
     """For each rule, whether it derives some finite text.
 
@@ -57,6 +63,7 @@ def productive_rules(grammar: Grammar, known: Sequence[bool] = ()) -> list[bool]
     changed = True
     while changed:
         changed = False
+        check_time()
         for i in range(len(grammar.rules) - 1, len(known) - 1, -1):
             if not good[i] and _body_is_productive(grammar.rules[i], good):
                 good[i] = changed = True
@@ -132,6 +139,7 @@ def is_completable(record: Record) -> bool:
     reached: dict[int, set[int]] = {0: {0}}
     bound = record.max if record.max is not None else max(record.min, record.goals)
     for member in members:
+        check_time()
         after: dict[int, set[int]] = {}
         for goals, counts in reached.items():
             if not member.required:
@@ -142,6 +150,7 @@ def is_completable(record: Record) -> bool:
         reached = after
     for _ in range(record.goals + 1 if record.others else 0):
         for goals, counts in list(reached.items()):
+            check_time()
             for other in record.others:
                 for bits in {bits for _, bits in other.values}:
                     reached.setdefault(goals | bits, set()).update(

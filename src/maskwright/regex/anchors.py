@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import NamedTuple
 
+from maskwright.deadline import check_time
 from maskwright.dfa import length_bounds
 from maskwright.regex.syntax import ASSERTIONS, TextEnd, TextStart
 from maskwright.regular import ANY_CHAR, EPSILON, Alt, Cat, Regular, Repeat, alt, cat, char, children, repeat
@@ -36,6 +37,7 @@ def anchored_language(tree: Regular, order: list[Regular], *, search: bool) -> R
     """
     asserting: set[int] = set()
     for node in order:
+        check_time()
         if isinstance(node, ASSERTIONS) or any(id(child) in asserting for child in children(node)):
             asserting.add(id(node))
     try:

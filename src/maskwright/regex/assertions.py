@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from maskwright.automata import Thompson
+from maskwright.deadline import check_time_again
 from maskwright.determinize import (
     Alphabet,
     check_states,
@@ -44,7 +45,6 @@ from maskwright.regular import (
 # What stands before a position: nothing, a word character, another character.
 _START, _AFTER_WORD, _AFTER_OTHER = 0, 1, 2
 
-_MAX_NESTED_LOOKS = 10
 # The deterministic automaton is kept when it is no larger than this times the other one.
 _DETERMINISTIC_GROWTH = 4
 # Transitions that may be computed for each state allowed.
@@ -59,8 +59,8 @@ def resolve(tree: Regular, limits: Limits, *, search: bool, before: int = _START
     With ``search``, the texts in which a match of the tree occurs; else those that it matches.
     ``before`` says what stands before the text, ``depth`` how many look-arounds enclose it.
     Raises ``GrammarError`` for look-arounds that are not supported (look-behind inside
-    look-ahead, anything but ``^`` inside look-behind, ten levels), and ``LimitError`` above
-    ``limits.max_regex_states`` states.
+    look-ahead, anything but ``^`` inside look-behind), and ``LimitError`` above
+    ``limits.max_regex_states`` states or ``limits.max_nested_looks`` levels.
     """
     order = postorder(tree)
     plain = not any(isinstance(node, ASSERTIONS) for node in order)
@@ -191,9 +191,9 @@ class _Resolver:
         return resolve(cat(EVERY_TEXT, look.body), self.limits, search=False, depth=self.depth + 1)
 
     def _check_nesting(self, look: Look) -> None:
-        if self.depth >= _MAX_NESTED_LOOKS:
-            message = f"look-arounds nest more than {_MAX_NESTED_LOOKS} levels deep"
-            raise GrammarError(message, place=look.place)
+        most = self.limits.max_nested_looks
+        if self.depth >= most:
+            raise LimitError("max_nested_looks", self.depth + 1, most, place=look.place)
 
     def language(self) -> Regular:
         nowhere: _Obligations = frozenset()
@@ -220,7 +220,8 @@ class _Resolver:
         growth = min(self.limits.max_regex_states, _DETERMINISTIC_GROWTH * len(order))
         try:
             return minimal_dfa(machine, replace(self.limits, max_regex_states=growth)).to_regular()
-        except LimitError:
+        except LimitError as error:
+            check_time_again(error)
             return machine
 
     def _close(self, thread: _Thread) -> set[_Thread]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from maskwright.deadline import check_time
 from maskwright.errors import GrammarError, LimitError
 from maskwright.limits import Limits
 from maskwright.regex import unicode_sets
@@ -30,8 +31,6 @@ from maskwright.regular import (
 )
 
 Dialect: TypeAlias = Literal["ecma", "python"]
-
-_MAX_BOUND_DIGITS = 9
 
 
 @dataclass(slots=True)
@@ -78,6 +77,7 @@ class Parser(EscapeReader):
         groups = [_Group(0, self._leading_flags() if self.python else frozenset())]
         self.flags = groups[0].flags
         while self.at < len(pattern):
+            check_time()
             c = pattern[self.at]
             group = groups[-1]
             self.flags = group.flags
@@ -228,11 +228,16 @@ class Parser(EscapeReader):
         if close < 0 or not valid:
             self.at += 1
             return None
-        if max(len(low), len(high)) > _MAX_BOUND_DIGITS:
-            raise self.error(f"a bound has more than {_MAX_BOUND_DIGITS} digits: lower it")
+        least, most = self._bound(low or "0"), self._bound(high) if high else None
         self.at = close + 1
-        least = int(low or 0)
-        return least, (int(high) if high else None) if comma else least
+        return least, most if comma else least
+
+    def _bound(self, digits: str) -> int:
+        # Python converts thousands of digits only; so many say enough.
+        bound = int(digits.lstrip("0")[:18] or "0")
+        if bound > self.limits.max_count:
+            raise LimitError("max_count", bound, self.limits.max_count, place=self.place(self.at))
+        return bound
 
     def _leading_flags(self) -> frozenset[str]:
         flags: set[str] = set()

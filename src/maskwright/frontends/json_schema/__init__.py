@@ -3,7 +3,7 @@
 ``document``   read the schema, resolve references (``dialects``, ``nodes``, ``references``)
 ``keywords``   survey: malformed values, and everything that must be refused
 ``normalize``  the algebra: unions of typed groups (``groups``, ``typed``, ``unevaluated``, ``hollow``)
-``emit``       groups -> rules (``objects``, ``arrays``) and lexemes (``strings``, ``numbers``)
+``emit``       groups -> rules (``objects``, ``arrays``) and lexemes (``strings``, ``numbers``); ``indentation``
 ``report``     what becomes of each keyword, and all findings (``inventory``, ``dead``, ``hints``, ``profiles``);
                why nothing satisfies a schema (``clashes``, ``surveyor``)
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from maskwright.deadline import deadline
 from maskwright.errors import UnsupportedSchemaError
 from maskwright.frontends.json_schema.document import Document, Registry
 from maskwright.frontends.json_schema.emit import Emitter
@@ -35,12 +36,13 @@ def to_grammar(
     refusals), ``UnsatisfiableError``, ``LimitError``.
     """
     options = options or SchemaOptions()
-    document = Document(schema, limits, options.dialect, options.registry)
-    refusals = survey(document, options)
-    if refusals:
-        raise UnsupportedSchemaError(refusals)
-    emitter = Emitter(Normalizer(document, options, limits), options, limits)
-    try:
-        return emitter.emit((document.root,))
-    finally:
-        emitter.release()
+    with deadline(limits.max_seconds):
+        document = Document(schema, limits, options.dialect, options.registry)
+        refusals = survey(document, options)
+        if refusals:
+            raise UnsupportedSchemaError(refusals)
+        emitter = Emitter(Normalizer(document, options, limits), options, limits)
+        try:
+            return emitter.emit((document.root,))
+        finally:
+            emitter.release()

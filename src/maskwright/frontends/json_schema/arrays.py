@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from maskwright.deadline import check_time
 from maskwright.dfa import finite_texts
 from maskwright.errors import LimitError, Refusal
 from maskwright.frontends.json_schema.document import Node
@@ -26,8 +27,7 @@ from maskwright.regular import alt
 if TYPE_CHECKING:
     from maskwright.frontends.json_schema.emit import Emitter
 
-_MAX_UNIQUE_VALUES = 10
-_MAX_COUNTED_STRINGS = 1000
+_COUNTED_STRINGS = 1000
 
 
 class ArrayRules:
@@ -49,7 +49,10 @@ class ArrayRules:
         if unique or group.contained:
             counted = CountedItems(self, group, unique)
             if unique and counted.values is None:
-                reason = f"the items may have more than {_MAX_UNIQUE_VALUES} different values"
+                most = self.emitter.limits.max_unique_values
+                reason = (
+                    f"the items may have more than {most} different values (Limits(max_unique_values=...))"
+                )
                 return self.emitter.refuse(Refusal(group.unique or "", "uniqueItems", reason))
             return counted.array()
         low, high = group.min_items, group.max_items
@@ -77,7 +80,7 @@ class ArrayRules:
             return None
         language = alt(*(string_language(g, limits) for g in strings))
         low, high = group.min_items, group.max_items
-        few = finite_texts(language, _MAX_COUNTED_STRINGS, limits)
+        few = finite_texts(language, _COUNTED_STRINGS, limits)
         if few is not None:
             high = len(few) if high is None else min(high, len(few))
             if low > high:
@@ -161,6 +164,7 @@ class CountedItems:
         if self._complete(start):
             choices.append(Seq((marks.open_array, marks.close_empty_array)))
         while self._work:
+            check_time()
             state = self._work.pop()
             more: list[Expr] = [
                 Seq((Ref(self.rules.separated(item)), Ref(self._rule(after))))
@@ -214,9 +218,13 @@ class CountedItems:
                 ways: list[tuple[Conjunction, tuple[bool, ...], int]] = [(base, (), 0)]
             else:
                 ways = [((*base, *value), (), 1 << i) for i, value in enumerate(self.values)]
+            ways = [way for way in ways if not self.hollow.conjunction(way[0])]
             for contained in self.contained:
-                ways = self._split(ways, contained, contained.start <= index)
-            self._ways[index] = [way for way in ways if not self.hollow.conjunction(way[0])]
+                split = self._split(ways, contained, contained.start <= index)
+                ways = [way for way in split if not self.hollow.conjunction(way[0])]
+                if len(ways) > self.limits.max_member_ways:
+                    raise LimitError("max_member_ways", len(ways), self.limits.max_member_ways)
+            self._ways[index] = ways
         return self._ways[index]
 
     def _split(
@@ -238,7 +246,7 @@ class CountedItems:
         if not _all_finite(groups):
             return None
         values = [value for group in groups for value in _single_values(group)]
-        return values if len(values) <= _MAX_UNIQUE_VALUES else None
+        return values if len(values) <= self.limits.max_unique_values else None
 
 
 def _all_finite(groups: dict[Group, None]) -> bool:

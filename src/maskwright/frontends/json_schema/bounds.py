@@ -9,9 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from maskwright.errors import LimitError
-
-MAX_BOUND_EXPONENT = 400
 """Largest power of ten, up or down, in a bound or divisor: beyond those of doubles."""
 
 
@@ -61,10 +58,7 @@ def integer_bounds(low: Bound | None, high: Bound | None) -> tuple[int | None, i
 
 
 def scaled(value: Decimal, digits: int) -> tuple[int, bool]:
-    """The floor of the value times 10 to the power of ``digits``, and whether it is exact.
-
-    Raises ``LimitError`` for exponents above ``MAX_BOUND_EXPONENT``.
-    """
+    """The floor of the value times 10 to the power of ``digits``, and whether it is exact."""
     coefficient, exponent = parts(value)
     exponent += digits
     if exponent >= 0:
@@ -74,11 +68,23 @@ def scaled(value: Decimal, digits: int) -> tuple[int, bool]:
 
 
 def parts(value: Decimal) -> tuple[int, int]:
-    """The value as coefficient times a power of ten.  Raises as ``scaled``."""
+    """The value as coefficient times a power of ten."""
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int), "a number"
-    farthest = max(abs(exponent), abs(value.adjusted())) if value else 0
-    if farthest > MAX_BOUND_EXPONENT + len(digits):
-        raise LimitError("exponent of a numeric bound", farthest, MAX_BOUND_EXPONENT)
     coefficient = int("".join(map(str, digits)))
     return (-coefficient if sign else coefficient), (exponent if value else 0)
+
+
+def written_digits(value: int | float | Decimal) -> int:
+    """How many digits a JSON number has before its point, or behind it if these are more, written plainly.
+
+    For integers of many digits a lower bound, and at least as many as they have but one.
+    """
+    if isinstance(value, int):
+        return 1 if -10 < value < 10 else int(value.bit_length() * 0.30102) + 1
+    number = exact(value)
+    if not number:
+        return 1
+    exponent = number.as_tuple().exponent
+    assert isinstance(exponent, int), "a number"
+    return max(number.adjusted() + 1, -exponent, 1)

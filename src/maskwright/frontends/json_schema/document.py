@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import partial
+from math import isfinite
+from operator import is_
 from typing import Any
 from urllib.parse import unquote
 
+from maskwright.deadline import check_time
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.dialects import DEFAULT, DIALECTS, Dialect, declared_dialect
 from maskwright.frontends.json_schema.nodes import RECURSIVE, Node, Resource, entered, escape, node_in
@@ -45,7 +49,7 @@ class Document:
             schema = read_json(schema)
         if not isinstance(schema, (dict, bool)):
             raise GrammarError(f"a schema is an object or a boolean, not {json_type(schema)}", place="#")
-        self._limits = limits
+        self.limits = limits
         self._registry = registry
         self._values = 0
         self._resources: dict[str, list[Resource]] = {}
@@ -143,7 +147,7 @@ class Document:
         if self._shadow is None:
             other = "$id" if self._main.dialect.identifier == "id" else "id"
             dialect = replace(self._main.dialect, identifier=other, references=("$ref",), anchors=False)
-            self._shadow = Document(self._main.value, self._limits, dialect)
+            self._shadow = Document(self._main.value, self.limits, dialect)
         base, pointer = self._shadow._main, node.pointer
         while pointer:
             if pointer in base.embedded:
@@ -187,7 +191,7 @@ class Document:
             raise GrammarError(f"what the registry has for {uri!r}: {error}", place=place) from None
 
     def _add(self, schema: Any, uri: str, pointer: str, dialect: Dialect) -> Resource:
-        self._values, names = check_size(schema, self._limits, self._values)
+        self._values, names = check_size(schema, self.limits, self._values)
         root = Resource(uri, pointer, schema, dialect)
         self._resources[uri] = [root]
         if not isinstance(schema, dict):
@@ -307,6 +311,13 @@ def read_json(text: str | bytes) -> Any:
         raise GrammarError(f"the schema is not UTF-8 text: {error.reason} at byte {error.start}") from None
     except RecursionError:
         raise GrammarError("the JSON text is nested too deeply to be read") from None
+    except (ValueError, InvalidOperation) as error:
+        if isinstance(error, GrammarError):
+            raise
+        # Python reads integers of 4300 digits, and exponents of 18.
+        raise GrammarError(
+            "the JSON text has a number with more digits than can be read: shorten it"
+        ) from None
 
 
 def _refuse_constant(name: str) -> Any:
@@ -324,9 +335,10 @@ def check_size(schema: Any, limits: Limits, before: int = 0) -> tuple[int, set[s
     depth = 0
     names: set[str] = set()
     while level:
+        check_time()
         # Two JSON levels make one schema level ({"properties": {"a": ...}}).
         if depth > 2 * limits.max_depth:
-            raise LimitError("max_depth", depth // 2, limits.max_depth)
+            raise LimitError("max_depth", (depth + 1) // 2, limits.max_depth)
         below: list[Any] = []
         for value in level:
             kind = type(value)
@@ -338,10 +350,9 @@ def check_size(schema: Any, limits: Limits, before: int = 0) -> tuple[int, set[s
                 below.extend(value.values())
             elif isinstance(value, list):
                 below.extend(value)
-            elif not isinstance(value, (str, bool, int, float, Decimal)):
-                raise GrammarError(f"{type(value).__name__} {value!r} is not a JSON value")
-            elif isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-                raise GrammarError(f"{value!r} is not a JSON value")
+            elif not _is_scalar(value):
+                message = f"{type(value).__name__} {shown(value)} is not a JSON value"
+                raise GrammarError(message, place=_place(schema, partial(is_, value)))
         count += len(level)
         if count > limits.max_schema_values:
             raise LimitError("max_schema_values", count, limits.max_schema_values)
@@ -350,8 +361,43 @@ def check_size(schema: Any, limits: Limits, before: int = 0) -> tuple[int, set[s
     for known in (names, schema) if isinstance(schema, dict) else (names,):
         for name in known:
             if not isinstance(name, str):
-                raise GrammarError(f"a member name must be a string, not {name!r}")
+                message = f"a member name must be a string, not {shown(name)}"
+                raise GrammarError(message, place=_place(schema, partial(_has_name, name=name)))
     return count, names
+
+
+def _is_scalar(value: Any) -> bool:
+    if isinstance(value, (float, Decimal)):
+        return value.is_finite() if isinstance(value, Decimal) else isfinite(value)
+    return isinstance(value, (str, bool, int))
+
+
+def _has_name(value: Any, name: object) -> bool:
+    return isinstance(value, dict) and name in value
+
+
+def _place(schema: Any, is_wanted: Callable[[Any], bool]) -> str:
+    """The pointer of the first such value, level by level; there is one."""
+    level = [("", schema)]
+    while True:
+        below: list[tuple[str, Any]] = []
+        for pointer, value in level:
+            if is_wanted(value):
+                return pointer or "#"
+            if isinstance(value, dict):
+                below.extend((f"{pointer}/{escape(n)}", v) for n, v in value.items() if isinstance(n, str))
+            elif isinstance(value, list):
+                below.extend((f"{pointer}/{i}", v) for i, v in enumerate(value))
+        level = below
+
+
+def shown(value: Any) -> str:
+    """A value for a message, shortened."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        return "a number of very many digits" if isinstance(value, int) else f"a long {type(value).__name__}"
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def json_type(value: Any) -> str:

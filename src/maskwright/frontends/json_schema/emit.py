@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from maskwright.deadline import check_time
 from maskwright.dfa import difference, intersect
-from maskwright.errors import Refusal, UnsatisfiableError, UnsupportedSchemaError
+from maskwright.errors import LimitError, Refusal, UnsatisfiableError, UnsupportedSchemaError, no_recursion
 from maskwright.frontends.json_schema.arrays import ArrayRules
 from maskwright.frontends.json_schema.bounds import integer_bounds
 from maskwright.frontends.json_schema.groups import (
@@ -21,14 +22,14 @@ from maskwright.frontends.json_schema.groups import (
     ObjectGroup,
     StringGroup,
 )
+from maskwright.frontends.json_schema.indentation import indented
 from maskwright.frontends.json_schema.lexemes import (
     BOOLEAN,
     FALSE,
-    INTEGER,
     NULL,
-    NUMBER,
-    PUNCTUATION,
     TRUE,
+    number_lexeme,
+    punctuation,
 )
 from maskwright.frontends.json_schema.normalize import Normalizer
 from maskwright.frontends.json_schema.numbers import number_regular, plain_integers, values_texts
@@ -53,7 +54,7 @@ class Emitter:
     def __init__(self, normalizer: Normalizer, options: SchemaOptions, limits: Limits) -> None:
         self.normalizer = normalizer
         self.options = options
-        self.marks = PUNCTUATION[options.whitespace]
+        self.marks = punctuation(options)
         self.limits = limits
         self.grammar = Grammar()
         self.arrays = ArrayRules(self)
@@ -62,17 +63,25 @@ class Emitter:
         self._pending: list[Conjunction] = []
         self._refusals: list[Refusal] = []
 
+    @no_recursion()
     def emit(self, root: Conjunction) -> Grammar:
         """The grammar of a conjunction.  Raises ``UnsatisfiableError`` when it is contradictory."""
         self.grammar.start = self.rule(root)
         while self._pending:
+            check_time()
             conjunction = self._pending.pop()
-            groups = self.normalizer.groups(conjunction)
-            self.grammar.rules[self._rules[conjunction]] = Choice(tuple(self.group(g) for g in groups))
+            try:
+                groups = self.normalizer.groups(conjunction)
+                body = Choice(tuple(self.group(g) for g in groups))
+            except LimitError as error:
+                raise error.at(conjunction[0].pointer or "#" if conjunction else "#") from None
+            self.grammar.rules[self._rules[conjunction]] = body
             if not groups and conjunction == root:
                 raise self.unsatisfiable(root[0].pointer if root else "")
         if self._refusals:
             raise UnsupportedSchemaError(self._refusals)
+        if isinstance(self.options.whitespace, int):
+            return indented(self.grammar, self.marks, self.options.whitespace, self.limits)
         return self.grammar
 
     def release(self) -> None:
@@ -105,7 +114,7 @@ class Emitter:
         if isinstance(group, ObjectGroup):
             return self.objects.object(group)
         if isinstance(group, NumberGroup):
-            return _number(group, self.limits)
+            return _number(group, self.limits, self.options.max_number_digits)
         if isinstance(group, ArrayGroup):
             return self.arrays.array(group)
         if isinstance(group, BooleanGroup):
@@ -116,22 +125,20 @@ class Emitter:
 _ANY_NUMBER, _ANY_INTEGER = NumberGroup(), NumberGroup(integral=True)
 
 
-def _number(group: NumberGroup, limits: Limits) -> Expr:
-    if group == _ANY_NUMBER:
-        return Term(NUMBER)
-    if group == _ANY_INTEGER:
-        return Term(INTEGER)
-    return _number_term(group, limits)
+def _number(group: NumberGroup, limits: Limits, digits: int) -> Expr:
+    if group in (_ANY_NUMBER, _ANY_INTEGER):
+        return Term(number_lexeme(digits, group == _ANY_INTEGER))
+    return _number_term(group, limits, digits)
 
 
 @lru_cache(maxsize=1024)
-def _number_term(group: NumberGroup, limits: Limits) -> Expr:
+def _number_term(group: NumberGroup, limits: Limits, digits: int) -> Expr:
     divided = group.multiples or group.non_multiples or group.excluded
     if group.plain and group.values is None and not divided:
-        language = plain_integers(*integer_bounds(group.low, group.high))
+        language = plain_integers(*integer_bounds(group.low, group.high), digits)
     else:
         if group.values is not None:
-            language = values_texts(group.values)
+            language = values_texts(group.values, digits)
         else:
             language = number_regular(
                 group.low,
@@ -141,10 +148,15 @@ def _number_term(group: NumberGroup, limits: Limits) -> Expr:
                 group.non_multiples,
                 group.excluded,
                 limits,
+                digits,
             )
         if group.plain is not None:
-            plain = plain_integers(None, None)
+            plain = plain_integers(None, None, None)
             language = (
                 intersect((language, plain), limits) if group.plain else difference(language, plain, limits)
             )
-    return FAIL if language == NOTHING else Term(Lexeme(("number", group), language))
+    return (
+        FAIL
+        if language == NOTHING
+        else Term(Lexeme(("number", group, digits, limits.max_multiple_remainders), language))
+    )

@@ -181,8 +181,10 @@ class ObjectGroup:
     clauses: tuple[Clause, ...] = ()
 
     def __hash__(self) -> int:
-        # Rules may be thousands; groups with as many rules and equal requirements are few.
-        return hash((len(self.rules), self.required, self.min_members, self.max_members, len(self.clauses)))
+        # Rules may be thousands; groups with as many, the same first and last values and equal requirements are few.
+        rules = self.rules
+        ends = (rules[0][1], rules[-1][1]) if rules else ()
+        return hash((len(rules), ends, self.required, self.min_members, self.max_members, len(self.clauses)))
 
 
 Group: TypeAlias = NullGroup | BooleanGroup | NumberGroup | StringGroup | ArrayGroup | ObjectGroup

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from maskwright.deadline import check_time_again
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.groups import (
     Absent,
@@ -53,7 +54,10 @@ class Hollow:
         mark = len(self.normalizer.clashes)
         try:
             result = all(self.group(group) for group in self.normalizer.inside(conjunction))
-        except (LimitError, GrammarError):
+        except LimitError as error:
+            check_time_again(error)
+            result = False
+        except GrammarError:
             result = False
         finally:
             self._depth -= 1
@@ -66,7 +70,10 @@ class Hollow:
         """Whether a group is seen to be empty."""
         try:
             return self._group(group)
-        except (LimitError, GrammarError):
+        except LimitError as error:
+            check_time_again(error)
+            return False
+        except GrammarError:
             # Whoever needs what is below will meet the error again.
             return False
 

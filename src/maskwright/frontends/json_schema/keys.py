@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from maskwright.deadline import check_time
 from maskwright.frontends.json_schema.document import Node
 from maskwright.frontends.json_schema.groups import (
     Conjunction,
@@ -54,6 +55,7 @@ class KeyMap:
 
     def holds(self, keys: Keys, name: str) -> bool:
         """Whether a name is one of the keys."""
+        check_time()
         inside = (
             name in keys.names
             or any(pattern_found(pattern, name, self.normalizer.limits) for pattern in keys.patterns)

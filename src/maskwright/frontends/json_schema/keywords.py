@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
-from maskwright.errors import GrammarError, Refusal
+from maskwright.errors import GrammarError, LimitError, Refusal
+from maskwright.frontends.json_schema.bounds import written_digits
 from maskwright.frontends.json_schema.dialects import HOLDERS, MAPS
-from maskwright.frontends.json_schema.document import Document, Node, json_type
+from maskwright.frontends.json_schema.document import Document, Node, json_type, shown
 from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.limits import Limits
 
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
@@ -29,7 +31,8 @@ _HARMLESS: dict[str, Callable[[Any], bool]] = {"disallow": lambda value: value =
 def _is_count(value: Any) -> bool:
     return not isinstance(value, bool) and (
         (isinstance(value, int) and value >= 0)
-        or (isinstance(value, (float, Decimal)) and value >= 0 and value % 1 == 0)
+        or (isinstance(value, float) and value >= 0 and value.is_integer())
+        or (isinstance(value, Decimal) and value >= 0 and value == value.to_integral_value())
     )
 
 
@@ -182,11 +185,20 @@ def reachable(document: Document) -> Iterator[Node]:
         if isinstance(schema, dict):
             below: list[Node] = []
             for keyword in ("$ref",) if "$ref" in schema and is_hidden(node) else schema:
+                if keyword in _WITH_NUMBERS:
+                    _check_digits(node, keyword, document.limits)
                 known = CHECKS.get(keyword)
                 if known is None:
                     continue
                 if not known[0](schema[keyword]):
                     raise _malformed(node, keyword)
+                if keyword in _DEMANDED and schema[keyword] > document.limits.max_count:
+                    raise LimitError(
+                        "max_count",
+                        schema[keyword],
+                        document.limits.max_count,
+                        place=f"{node.pointer}/{keyword}",
+                    )
                 if keyword in SUBSCHEMAS:
                     below += held(node, keyword)
                 elif keyword in _REFERENCES and keyword in node.base.dialect.references:
@@ -201,13 +213,33 @@ def reachable(document: Document) -> Iterator[Node]:
         yield node
 
 
+_DEMANDED = frozenset(["minLength", "minItems", "minProperties", "minContains", "maxContains"])
+"""Counts that must be reached, or are counted up to; greater ones in other keywords are never reached."""
+_WITH_NUMBERS = frozenset(
+    [keyword for keyword, check in CHECKS.items() if check in (_COUNT, _NUMBER, _POSITIVE, _EXCLUSIVE)]
+    + ["enum", "const"]
+)
+
+
+def _check_digits(node: Node, keyword: str, limits: Limits) -> None:
+    """Raises ``LimitError`` for numbers of very many digits: what is exact takes its time with these."""
+    work = [node.value[keyword]]
+    while work:
+        value = work.pop()
+        if isinstance(value, list):
+            work += value
+        elif isinstance(value, dict):
+            work += value.values()
+        elif isinstance(value, (int, float, Decimal)):
+            digits = written_digits(value)
+            if digits > limits.max_constant_digits:
+                most = limits.max_constant_digits
+                raise LimitError("max_constant_digits", digits, most, place=f"{node.pointer}/{keyword}")
+
+
 def _malformed(node: Node, keyword: str) -> GrammarError:
-    shown = repr(node.value[keyword])
-    if len(shown) > 60:
-        shown = shown[:57] + "..."
-    return GrammarError(
-        f"{keyword} must be {CHECKS[keyword][1]}, not {shown}", place=f"{node.pointer}/{keyword}"
-    )
+    message = f"{keyword} must be {CHECKS[keyword][1]}, not {shown(node.value[keyword])}"
+    return GrammarError(message, place=f"{node.pointer}/{keyword}")
 
 
 def _refusal(node: Node, keyword: str, options: SchemaOptions) -> Refusal | None:

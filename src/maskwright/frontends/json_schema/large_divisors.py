@@ -10,22 +10,23 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from maskwright.frontends.json_schema.bounds import (
-    MAX_BOUND_EXPONENT,
     Bound,
     parts,
     tighter_high,
     tighter_low,
     within,
 )
-from maskwright.frontends.json_schema.multiples import MAX_REMAINDERS, is_multiple, lowest
+from maskwright.frontends.json_schema.multiples import is_multiple, lowest
+from maskwright.limits import Limits
 
+_GREATEST_EXPONENT = 400
 MAX_LISTED = 1_000
 """So many multiples of a large divisor are written, the least ones."""
 
 
-def is_large(divisor: Decimal) -> bool:
+def is_large(divisor: Decimal, limits: Limits) -> bool:
     """Whether no automaton is made for the multiples."""
-    return lowest(divisor)[0] > MAX_REMAINDERS
+    return lowest(divisor)[0] > limits.max_multiple_remainders
 
 
 def least_multiples(
@@ -37,7 +38,7 @@ def least_multiples(
         least = _floor_factor(low.value, divisor)
         for factor in range(least, least + MAX_LISTED + 1):
             value = _times(divisor, factor)
-            if not within(value, None, high) or value.adjusted() > MAX_BOUND_EXPONENT:
+            if not within(value, None, high) or value.adjusted() > _GREATEST_EXPONENT:
                 break
             if within(value, low, None) and not any(is_multiple(value, other) for other in others):
                 found.append(value)

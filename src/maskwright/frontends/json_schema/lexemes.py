@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
-from maskwright.frontends.json_schema.multiples import ANY_INTEGER
-from maskwright.frontends.json_schema.number_texts import ANY_MAGNITUDE, MINUS
+from maskwright.frontends.json_schema.multiples import any_integer
+from maskwright.frontends.json_schema.number_texts import MINUS, any_magnitude
+from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.grammar import Lexeme, Term
 from maskwright.regular import ANY_CHAR, EPSILON, Lit, Regular, alt, cat, one_of, repeat
-
-MAX_BLANKS = 8
-MAX_INDENT = 64
 
 _BLANK = one_of(" \t")
 _BREAK = one_of("\r\n")
 
-# A few blanks, then perhaps a line break and an indentation: bounded, so that a model cannot
-# write white space for ever.
-_FLEXIBLE = cat(
-    repeat(_BLANK, 0, MAX_BLANKS),
-    repeat(cat(repeat(_BREAK, 1, 2), repeat(_BLANK, 0, MAX_INDENT)), 0, 1),
-)
+_BLANKS_IN_A_LINE = 8
 
 STRING = Lexeme("string", repeat(ANY_CHAR, 0, None), "quoted")
-INTEGER = Lexeme("integer", cat(repeat(MINUS, 0, 1), ANY_INTEGER))
-NUMBER = Lexeme("number", cat(repeat(MINUS, 0, 1), ANY_MAGNITUDE))
 TRUE = Lexeme("true", Lit("true"))
 FALSE = Lexeme("false", Lit("false"))
 BOOLEAN = Lexeme("boolean", alt(Lit("true"), Lit("false")))
 NULL = Lexeme("null", Lit("null"))
+
+
+@lru_cache(maxsize=64)
+def number_lexeme(digits: int, integer: bool) -> Lexeme:
+    """Any number, or any integer, of so many digits before the point and behind it."""
+    language = any_integer(digits, zero=True) if integer else any_magnitude(digits)
+    return Lexeme(("integer" if integer else "number", digits), cat(repeat(MINUS, 0, 1), language))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,4 +62,22 @@ def _punctuation(name: str, space: Regular) -> Punctuation:
     )
 
 
-PUNCTUATION = {"flexible": _punctuation("flexible", _FLEXIBLE), "compact": _punctuation("compact", EPSILON)}
+def flexible(most: int) -> Regular:
+    """White space as people write it: a few blanks, then perhaps line breaks and an indentation of at most so
+    many blanks.  Bounded, so that a model cannot write white space for ever."""
+    return cat(
+        repeat(_BLANK, 0, min(most, _BLANKS_IN_A_LINE)),
+        repeat(cat(repeat(_BREAK, 1, 2), repeat(_BLANK, 0, most)), 0, 1),
+    )
+
+
+@lru_cache(maxsize=64)
+def _spaced(most: int | None) -> Punctuation:
+    return (
+        _punctuation("compact", EPSILON) if most is None else _punctuation(f"flexible {most}", flexible(most))
+    )
+
+
+def punctuation(options: SchemaOptions) -> Punctuation:
+    """The marks of a way to write white space; an indentation begins as "compact" (see ``indentation``)."""
+    return _spaced(options.max_whitespace if options.whitespace == "flexible" else None)

@@ -14,27 +14,23 @@ from math import gcd, lcm
 
 from maskwright._subsets import reduce
 from maskwright.errors import LimitError
-from maskwright.frontends.json_schema.bounds import Bound, parts
+from maskwright.frontends.json_schema.bounds import Bound, parts, written_digits
 from maskwright.frontends.json_schema.number_texts import (
     DIGIT,
     EXPONENT_MARK,
     GREATEST_PLAIN,
-    MAX_FRACTION_DIGITS,
-    MAX_INTEGER_DIGITS,
-    NATURAL,
     NONZERO,
     SCIENTIFIC_DIGITS,
     ZERO,
-    ZEROS,
     exponents,
+    natural,
     positive_bounds,
     scientific,
+    zeros,
 )
 from maskwright.limits import Limits
 from maskwright.regular import NOTHING, Lit, Machine, Regular, alt, cat, chars, repeat
 
-MAX_REMAINDERS = 16_384
-"""Largest divisor, powers of ten left aside, of which multiples are told apart by an automaton."""
 EXACT_REMAINDERS = 32
 """Up to this divisor, scientific form has every multiple of so many digits."""
 MAX_SCIENTIFIC_REMAINDERS = 16
@@ -56,11 +52,17 @@ def is_multiple(value: Decimal, divisor: Decimal) -> bool:
     return -shift <= len(digits) and coefficient % (k * 10**-shift) == 0
 
 
-def common_multiple(divisors: tuple[Decimal, ...]) -> Decimal:
-    """The number whose multiples are the multiples of all the divisors."""
+def common_multiple(divisors: tuple[Decimal, ...], limits: Limits) -> Decimal:
+    """The number whose multiples are the multiples of all the divisors.
+
+    Raises ``LimitError`` for one of more than ``limits.max_constant_digits`` digits.
+    """
     found = [parts(divisor) for divisor in divisors]
     least = min(exponent for _, exponent in found)
     k = lcm(*(coefficient * 10 ** (exponent - least) for coefficient, exponent in found))
+    digits = written_digits(k)
+    if digits > limits.max_constant_digits:
+        raise LimitError("max_constant_digits", digits, limits.max_constant_digits)
     return Decimal((0, tuple(map(int, str(k))), least))
 
 
@@ -75,21 +77,21 @@ def lowest(divisor: Decimal) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=256)
-def plain_multiples(divisor: Decimal, bounded: bool, limits: Limits) -> Regular:
-    """The plain texts of the multiples; unless ``bounded``, with any number of digits."""
+def plain_multiples(divisor: Decimal, digits: int | None, limits: Limits) -> Regular:
+    """The plain texts of the multiples; ``digits`` None: with any number of digits."""
     k, power = lowest(divisor)
-    zeros = cat(Lit("."), repeat(ZERO, 1, MAX_FRACTION_DIGITS if bounded else None))
     if power >= 0:
-        longest = MAX_INTEGER_DIGITS - power if bounded else None
+        longest = None if digits is None else digits - power
         whole: Regular = Lit("0")
         if longest is None or longest > 0:
             whole = alt(whole, cat(_positive(k, longest, limits), repeat(ZERO, power, power)))
-        return cat(whole, repeat(zeros, 0, 1))
+        return cat(whole, repeat(zeros(digits), 0, 1))
     if k == 1:
-        natural = NATURAL if bounded else alt(Lit("0"), cat(NONZERO, repeat(DIGIT, 0, None)))
-        rest = max(MAX_FRACTION_DIGITS + power, 0) if bounded else None
-        return cat(natural, repeat(cat(Lit("."), repeat(DIGIT, 1, -power), repeat(ZERO, 0, rest)), 0, 1))
-    return _decimal(k, -power, bounded, limits)
+        rest = None if digits is None else max(digits + power, 0)
+        return cat(
+            natural(digits), repeat(cat(Lit("."), repeat(DIGIT, 1, -power), repeat(ZERO, 0, rest)), 0, 1)
+        )
+    return _decimal(k, -power, digits, limits)
 
 
 def _positive(k: int, longest: int | None, limits: Limits) -> Regular:
@@ -100,7 +102,7 @@ def _positive(k: int, longest: int | None, limits: Limits) -> Regular:
     return _machine(rows, [False, True] + [False] * (k - 1), longest, limits)
 
 
-def _decimal(k: int, places: int, bounded: bool, limits: Limits) -> Regular:
+def _decimal(k: int, places: int, most: int | None, limits: Limits) -> Regular:
     """Multiples of k / 10**places; the states are the remainders behind each number of digits."""
     count = 3 + (places + 2) * k
     if count > limits.max_regex_states:
@@ -120,8 +122,7 @@ def _decimal(k: int, places: int, bounded: bool, limits: Limits) -> Regular:
             if 0 < place < places:
                 rows[digits[place] + r] = {d: digits[place + 1] + after[d] for d in range(10)}
     rows[digits[places]] = {0: digits[places]}
-    longest = MAX_INTEGER_DIGITS + 1 + max(MAX_FRACTION_DIGITS, places)
-    return _machine(rows, accepting, longest if bounded else None, limits)
+    return _machine(rows, accepting, None if most is None else most + 1 + max(most, places), limits)
 
 
 def _machine(
@@ -158,10 +159,10 @@ def _without_ten(k: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def scientific_multiples(divisor: Decimal, least: int, greatest: int) -> Regular:
+def scientific_multiples(divisor: Decimal, least: int, greatest: int, digits: int) -> Regular:
     """Multiples in scientific form, with exponents from ``least`` to ``greatest``.
 
-    With ``f`` fraction digits, at most ``SCIENTIFIC_DIGITS``, and the exponent ``e``, the digits are
+    With ``f`` fraction digits, at most ``SCIENTIFIC_DIGITS`` and ``digits``, and the exponent ``e``, the digits are
     followed by e - f - power zeros before the remainder is taken: there is a least exponent for
     each remainder.  A mantissa may end in zeros where the exponent leaves place for them.
     """
@@ -174,10 +175,11 @@ def scientific_multiples(divisor: Decimal, least: int, greatest: int) -> Regular
         needs = [next((t for t in range(6) if r * 10**t % k == 0), None) for r in range(k)]
     else:
         # The factors 2 and 5 are all left to zeros.
-        zeros: int | None = next(t for t in range(10 * k) if 10**t * odd % k == 0)
-        k, needs = odd, [zeros] + [None] * (odd - 1)
+        zero: int | None = next(t for t in range(10 * k) if 10**t * odd % k == 0)
+        k, needs = odd, [zero] + [None] * (odd - 1)
     rows, needs = _merged(k, needs)
-    return _ScientificMultiples(rows, needs, power, least, greatest).machine()
+    most = min(SCIENTIFIC_DIGITS, digits)
+    return _ScientificMultiples(rows, needs, power, least, greatest, most).machine()
 
 
 def _merged(k: int, needs: list[int | None]) -> tuple[list[list[int]], list[int | None]]:
@@ -202,9 +204,10 @@ class _ScientificMultiples:
     """The automaton: states are a class of remainders (0: of zero) and a count of fraction digits."""
 
     def __init__(
-        self, rows: list[list[int]], needs: list[int | None], power: int, least: int, greatest: int
+        self, rows: list[list[int]], needs: list[int | None], power: int, least: int, greatest: int, most: int
     ) -> None:
         self.rows, self.needs, self.power, self.least, self.greatest = rows, needs, power, least, greatest
+        self.most = most
         self.edges: list[tuple[int, Regular, int]] = []
         self.states: dict[Hashable, int] = {"start": 0, "end": 1}
         self.pending: list[tuple[int, int]] = []
@@ -220,7 +223,7 @@ class _ScientificMultiples:
                 point = self.state(("point", r))
                 self.edges.append((here, Lit("."), point))
                 self.add_digits(point, r, 0, 1)
-            elif places < SCIENTIFIC_DIGITS:
+            elif places < self.most:
                 self.add_digits(here, r, 0, places + 1)
         if all(target != 1 for _, _, target in self.edges):
             return NOTHING
@@ -251,21 +254,26 @@ class _ScientificMultiples:
             low = after
 
 
-def scientific_integers(low: int, high: int | None) -> Regular:
+@lru_cache(maxsize=256)
+def scientific_integers(low: int, high: int | None, digits: int) -> Regular:
     """Integers in scientific form, above zero; NOTHING when there are none."""
     bounds = positive_bounds(Bound(Decimal(low)), None if high is None else Bound(Decimal(high)))
     return scientific(
         *bounds,
-        lambda exponent: min(exponent, SCIENTIFIC_DIGITS),
-        lambda least, greatest: scientific_multiples(Decimal(1), least, greatest),
+        lambda exponent: min(exponent, SCIENTIFIC_DIGITS, digits),
+        lambda least, greatest: scientific_multiples(Decimal(1), least, greatest, digits),
     )
 
 
-_SCIENTIFIC = scientific_integers(1, None)
-_MORE = cat(
-    repeat(ZEROS, 0, 1), repeat(cat(EXPONENT_MARK, repeat(Lit("+"), 0, 1), repeat(DIGIT, 1, 2)), 0, 1)
-)
-POSITIVE_INTEGER = alt(cat(NONZERO, repeat(DIGIT, 0, MAX_INTEGER_DIGITS - 1), _MORE), _SCIENTIFIC)
-ANY_INTEGER = alt(cat(NATURAL, _MORE), _SCIENTIFIC)
-LARGE_SCIENTIFIC = scientific_integers(int(GREATEST_PLAIN), None)
-"""The integers that printers write in scientific form, up to the greatest double."""
+@lru_cache(maxsize=64)
+def any_integer(digits: int, zero: bool) -> Regular:
+    """The integers that are not negative, or above zero."""
+    exponent = cat(EXPONENT_MARK, repeat(Lit("+"), 0, 1), repeat(DIGIT, 1, 2))
+    more = cat(repeat(zeros(digits), 0, 1), repeat(exponent, 0, 1))
+    whole = natural(digits) if zero else cat(NONZERO, repeat(DIGIT, 0, digits - 1))
+    return alt(cat(whole, more), scientific_integers(1, None, digits))
+
+
+def large_scientific(digits: int) -> Regular:
+    """The integers that printers write in scientific form, up to the greatest double."""
+    return scientific_integers(int(GREATEST_PLAIN), None, digits)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from maskwright.deadline import check_time
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.clauses import settle
 from maskwright.frontends.json_schema.document import Document, Node
@@ -94,6 +95,7 @@ class Normalizer:
         met: list[Group] = []
         reasons: list[str] = []
         for left in a:
+            check_time()
             for right in b:
                 try:
                     both = meet(left, right)
@@ -146,6 +148,7 @@ class Normalizer:
         known = self._known.get(literal)
         if known is not None:
             return known
+        check_time()
         if literal in self._open:
             return self._self_reference(literal)
         if len(self._open) >= self.limits.max_depth:
@@ -153,11 +156,11 @@ class Normalizer:
         self._open.append(literal)
         try:
             if isinstance(literal, Either):
-                groups = union(self.groups(c) for c in literal.alternatives)
+                groups = union([self.groups(c) for c in literal.alternatives])
             elif isinstance(literal, Neither):
                 groups = ANYTHING
                 for conjunction in literal.alternatives:
-                    opposite = union(self.expand(part.negation()) for part in conjunction)
+                    opposite = union([self.expand(part.negation()) for part in conjunction])
                     groups = self.meet_all(groups, opposite, literal.pointer)
             elif literal.negated:
                 groups = self._expand_not(literal.negation())
@@ -219,7 +222,8 @@ class Normalizer:
         for branch in held(node, "allOf") if "allOf" in schema else ():
             groups = self.meet_all(groups, self.expand(branch), branch.pointer)
         if "anyOf" in schema:
-            alternatives = union(self.expand(branch) for branch in held(node, "anyOf"))
+            # Lists, not generators: there is a Python frame less for each level.
+            alternatives = union([self.expand(branch) for branch in held(node, "anyOf")])
             groups = self.meet_all(groups, alternatives, f"{node.pointer}/anyOf")
         if "not" in schema:
             branch = node.at("not").negation()

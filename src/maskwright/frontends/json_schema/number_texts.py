@@ -2,21 +2,22 @@
 
 Everything here is about magnitudes: texts without a sign, bounds that are not negative.
 A magnitude is written as a plain decimal, or in scientific form: one digit before the point
-(not 0, but for zero itself) and an exponent.  ``MAX_INTEGER_DIGITS``, ``MAX_FRACTION_DIGITS`` and
-``MAX_EXPONENT_DIGITS`` bound the texts, so that a model cannot write digits for ever.
+(not 0, but for zero itself) and an exponent.  ``digits`` bounds the digits before the point and those behind
+it, ``MAX_EXPONENT_DIGITS`` those of the exponent, so that a model cannot write digits for ever.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from functools import lru_cache
 
-from maskwright.errors import LimitError
-from maskwright.frontends.json_schema.bounds import MAX_BOUND_EXPONENT, Bound, scaled
+from maskwright.deadline import check_time
+from maskwright.frontends.json_schema.bounds import Bound, scaled
 from maskwright.regular import EPSILON, NOTHING, Lit, Machine, Regular, alt, cat, chars, one_of, repeat
 
-MAX_INTEGER_DIGITS = 40
-MAX_FRACTION_DIGITS = 40
+NUMBER_DIGITS = 40
+"""Enough for integers of 128 bits, and for any number that a double prints as without exponent."""
 MAX_EXPONENT_DIGITS = 3
 SCIENTIFIC_DIGITS = 16
 """Fraction digits of an integer in scientific form: a double needs 16 (IEEE 754, binary64)."""
@@ -28,17 +29,13 @@ MINUS = Lit("-")
 EXPONENT_MARK = one_of("eE")
 _PLUS = repeat(Lit("+"), 0, 1)
 
-NATURAL = alt(Lit("0"), cat(NONZERO, repeat(DIGIT, 0, MAX_INTEGER_DIGITS - 1)))
-FRACTION = cat(Lit("."), repeat(DIGIT, 1, MAX_FRACTION_DIGITS))
 EXPONENT = cat(EXPONENT_MARK, repeat(one_of("+-"), 0, 1), repeat(DIGIT, 1, MAX_EXPONENT_DIGITS))
-ZEROS = cat(Lit("."), repeat(ZERO, 1, MAX_FRACTION_DIGITS))
-ANY_MAGNITUDE = cat(NATURAL, repeat(FRACTION, 0, 1), repeat(EXPONENT, 0, 1))
-ZERO_WITH_EXPONENT = cat(Lit("0"), repeat(ZEROS, 0, 1), EXPONENT)
 
 LEAST_DOUBLE = Decimal("5e-324")
 GREATEST_DOUBLE = Decimal("1.7976931348623157e308")
 _FEW_DIGITS = 3
 _GREATEST_EXPONENT = 10**MAX_EXPONENT_DIGITS - 1
+_LONGEST_PLAIN = 400
 _LEAST_SCIENTIFIC = Decimal("1e-4")
 GREATEST_PLAIN = Decimal("1e15")
 
@@ -54,14 +51,37 @@ def has_scientific(low: Bound, high: Bound | None) -> bool:
     return high.value != 0 and low.value < _LEAST_SCIENTIFIC
 
 
+@lru_cache(maxsize=64)
+def natural(digits: int | None) -> Regular:
+    """A whole number of up to so many digits (None: of any size)."""
+    return alt(Lit("0"), cat(NONZERO, repeat(DIGIT, 0, None if digits is None else digits - 1)))
+
+
+@lru_cache(maxsize=64)
+def zeros(digits: int | None) -> Regular:
+    """A point and zeros."""
+    return cat(Lit("."), repeat(ZERO, 1, digits))
+
+
+@lru_cache(maxsize=64)
+def any_magnitude(digits: int) -> Regular:
+    fraction = cat(Lit("."), repeat(DIGIT, 1, digits))
+    return cat(natural(digits), repeat(fraction, 0, 1), repeat(EXPONENT, 0, 1))
+
+
+@lru_cache(maxsize=64)
+def zero_with_exponent(digits: int) -> Regular:
+    return cat(Lit("0"), repeat(zeros(digits), 0, 1), EXPONENT)
+
+
 # --- whole numbers --------------------------------------------------------------------------
 
 
-def naturals(low: int, high: int | None, bounded: bool = True) -> Regular:
-    """low..high without leading zeros (high None: of any size, or as long as texts may be)."""
+def naturals(low: int, high: int | None, digits: int | None) -> Regular:
+    """low..high without leading zeros (high None: of so many digits, or of any size)."""
     first = str(low)
     if high is None:
-        longest = max(MAX_INTEGER_DIGITS, len(first)) if bounded else None
+        longest = None if digits is None else max(digits, len(first))
         last = "9" * len(first)
     else:
         if low > high:
@@ -146,20 +166,17 @@ def _digits(low: int, high: int) -> Regular:
 # --- plain decimals -------------------------------------------------------------------------
 
 
-def decimals(
-    low: Bound, high: Bound | None, precision: int = MAX_FRACTION_DIGITS, bounded: bool = True
-) -> Regular:
+def decimals(low: Bound, high: Bound | None, precision: int, digits: int | None) -> Regular:
     """Plain decimals between bounds, told apart up to ``precision`` fraction digits.
 
-    Unless ``bounded``, any number of digits may be written; texts with more fraction digits
+    With ``digits`` None, any number of digits may be written; texts with more fraction digits
     than ``precision`` may then be missing.
     """
     low_whole, low_fraction, low_open = _split(low, precision, up=True)
-    most = precision if bounded else None
+    most = None if digits is None else precision
     if high is not None:
         high_whole, high_fraction, high_open = _split(high, precision, up=False)
-        longest = max(MAX_INTEGER_DIGITS, len(str(low_whole)))
-        if bounded and high_whole >= 10**longest:
+        if digits is not None and high_whole >= 10 ** max(digits, len(str(low_whole))):
             high = None
         elif low_whole == high_whole:
             return _with_fraction(low_whole, low_fraction, low_open, high_fraction, high_open, most)
@@ -169,7 +186,7 @@ def decimals(
     if low_fraction or low_open:
         found.append(_with_fraction(low_whole, low_fraction, low_open, None, False, most))
         low_whole += 1
-    whole = naturals(low_whole, None if high is None else high_whole - 1, bounded)
+    whole = naturals(low_whole, None if high is None else high_whole - 1, digits)
     found.append(cat(whole, repeat(cat(Lit("."), _repeat(DIGIT, 1, most)), 0, 1)))
     if high is not None:
         found.append(_with_fraction(high_whole, "", False, high_fraction, high_open, most))
@@ -292,14 +309,14 @@ def _exponent_digits(low: int, high: int) -> Regular:
     if low <= 9:
         found.append(cat(repeat(ZERO, 0, 1), _digits(low, min(high, 9))))
     if high >= 10:
-        found.append(naturals(max(low, 10), high))
+        found.append(naturals(max(low, 10), high, None))
     return alt(*found)
 
 
 def scientific(
     low: Bound,
     high: Bound | None,
-    most: Callable[[int], int] = lambda exponent: MAX_FRACTION_DIGITS,
+    most: Callable[[int], int],
     decades: Callable[[int, int], Regular] | None = None,
 ) -> Regular:
     """Magnitudes above zero between bounds, in scientific form; NOTHING when there are none.
@@ -314,15 +331,15 @@ def scientific(
     first, last = low.value.adjusted(), high.value.adjusted()
     low_digits, high_digits = (Bound(_significand(b.value), b.exclusive) for b in (low, high))
     if first == last:
-        return _times_power(decimals(low_digits, high_digits, most(first)), first, first)
+        return _times_power(decimals(low_digits, high_digits, most(first), 1), first, first)
     found = []
     if low_digits.value != 1 or low.exclusive:
-        found.append(_times_power(decimals(low_digits, _TEN, most(first)), first, first))
+        found.append(_times_power(decimals(low_digits, _TEN, most(first), 1), first, first))
         first += 1
     if first < last:
-        whole = decades or (lambda a, b: _times_power(decimals(_ONE, _TEN, most(a)), a, b))
+        whole = decades or (lambda a, b: _times_power(decimals(_ONE, _TEN, most(a), 1), a, b))
         found.append(whole(first, last - 1))
-    found.append(_times_power(decimals(_ONE, high_digits, most(last)), last, last))
+    found.append(_times_power(decimals(_ONE, high_digits, most(last), 1), last, last))
     return alt(*found)
 
 
@@ -353,42 +370,41 @@ def _times_power(mantissas: Regular, low: int, high: int) -> Regular:
 # --- single values --------------------------------------------------------------------------
 
 
-def value_magnitudes(values: tuple[Decimal, ...]) -> Regular:
+def value_magnitudes(values: tuple[Decimal, ...], digits: int) -> Regular:
     """All spellings of some magnitudes: plain with any end zeros, and in scientific form."""
     integers: list[Regular] = []
     exact_integers: list[Regular] = []
     fractions: dict[int, list[Regular]] = {}
     found: list[Regular] = []
     for value in values:
+        check_time()
         exponent = value.adjusted()
         if value == 0:
             integers.append(Lit("0"))
-            found.append(ZERO_WITH_EXPONENT)
+            found.append(zero_with_exponent(digits))
             continue
-        if abs(exponent) > _GREATEST_EXPONENT:
-            raise LimitError("exponent of a number", abs(exponent), _GREATEST_EXPONENT)
         if value.as_tuple().exponent == 0 and not _is_double(int(value)):
             exact_integers.append(Lit(str(int(value))))
             continue
-        digits = "".join(map(str, value.as_tuple().digits)).rstrip("0")
-        if exponent - len(digits) + 1 >= -MAX_BOUND_EXPONENT and exponent <= MAX_BOUND_EXPONENT:
+        significant = "".join(map(str, value.as_tuple().digits)).rstrip("0")
+        if exponent - len(significant) + 1 >= -_LONGEST_PLAIN and exponent <= _LONGEST_PLAIN:
             whole, _, fraction = format(value, "f").partition(".")
             fraction = fraction.rstrip("0")
             if fraction:
-                zeros = max(MAX_FRACTION_DIGITS - len(fraction), 0)
-                fractions.setdefault(zeros, []).append(Lit(f"{whole}.{fraction}"))
+                more = max(digits - len(fraction), 0)
+                fractions.setdefault(more, []).append(Lit(f"{whole}.{fraction}"))
             else:
                 integers.append(Lit(whole))
         if not -5 < exponent < 7:
-            end = repeat(ZERO, 0, max(MAX_FRACTION_DIGITS + 1 - len(digits), 0))
-            if len(digits) == 1:
-                mantissa = cat(Lit(digits), repeat(ZEROS, 0, 1))
+            end = repeat(ZERO, 0, max(digits + 1 - len(significant), 0))
+            if len(significant) == 1:
+                mantissa = cat(Lit(significant), repeat(zeros(digits), 0, 1))
             else:
-                mantissa = cat(Lit(f"{digits[0]}.{digits[1:]}"), end)
+                mantissa = cat(Lit(f"{significant[0]}.{significant[1:]}"), end)
             found.append(_times_power(mantissa, exponent, exponent))
     if integers:
-        found.append(cat(alt(*integers), repeat(ZEROS, 0, 1)))
-    found.extend(cat(alt(*texts), repeat(ZERO, 0, zeros)) for zeros, texts in fractions.items())
+        found.append(cat(alt(*integers), repeat(zeros(digits), 0, 1)))
+    found.extend(cat(alt(*texts), repeat(ZERO, 0, more)) for more, texts in fractions.items())
     return alt(*found, *exact_integers)
 
 

@@ -32,11 +32,10 @@ from maskwright.frontends.json_schema.large_divisors import (
     up_to_the_next_multiple,
 )
 from maskwright.frontends.json_schema.multiples import (
-    ANY_INTEGER,
-    LARGE_SCIENTIFIC,
-    POSITIVE_INTEGER,
+    any_integer,
     common_multiple,
     is_multiple,
+    large_scientific,
     lowest,
     plain_multiples,
     scientific_integers,
@@ -44,22 +43,21 @@ from maskwright.frontends.json_schema.multiples import (
     scientific_multiples,
 )
 from maskwright.frontends.json_schema.number_texts import (
-    ANY_MAGNITUDE,
     DIGIT,
     EXPONENT,
     GREATEST_PLAIN,
-    MAX_FRACTION_DIGITS,
-    MAX_INTEGER_DIGITS,
     MINUS,
     NONZERO,
+    NUMBER_DIGITS,
     SCIENTIFIC_DIGITS,
-    ZERO_WITH_EXPONENT,
-    ZEROS,
+    any_magnitude,
     decimals,
     has_scientific,
     naturals,
     scientific,
     value_magnitudes,
+    zero_with_exponent,
+    zeros,
 )
 from maskwright.limits import Limits
 from maskwright.regular import NOTHING, Lit, Machine, Regular, alt, cat, repeat
@@ -99,46 +97,48 @@ def number_regular(
     non_multiples: tuple[Decimal, ...],
     excluded: tuple[Decimal, ...],
     limits: Limits,
+    digits: int = NUMBER_DIGITS,
 ) -> Regular:
     """The texts of the numbers in a set; NOTHING when there are none.
 
     The set is the numbers within the bounds that are integers (or are not; None: either),
     multiples of all of ``multiples``, of none of ``non_multiples`` (all above zero), and not ``excluded``.
+    There are at most ``digits`` digits before the point, and behind it; more where the constraints have more.
 
     With divisors, texts in scientific form have at most 17 digits; they are left out for divisors
     with too many remainders (``MAX_SCIENTIFIC_REMAINDERS``), and for numbers that must not be multiples
     of one with more than ``EXACT_REMAINDERS``, unless they are below it.
 
-    Of divisors with more than ``MAX_REMAINDERS`` remainders, see ``large_divisors``.
+    Of divisors with more than ``limits.max_multiple_remainders`` remainders, see ``large_divisors``.
 
-    Raises ``LimitError`` for bounds and divisors beyond ``MAX_BOUND_EXPONENT``, and above
+    Raises ``LimitError`` for common multiples of more than ``limits.max_constant_digits`` digits, and above
     ``limits.max_regex_states`` states.
     """
     divisor = _ONE if integral else None
     if multiples:
-        divisor = common_multiple((*multiples, _ONE) if integral else multiples)
+        divisor = common_multiple((*multiples, _ONE) if integral else multiples, limits)
     others = (*non_multiples, _ONE) if integral is False else non_multiples
     if divisor is not None:
         if any(is_multiple(divisor, other) for other in others):
             return NOTHING
-        others = tuple(common_multiple((divisor, other)) for other in others)
+        others = tuple(common_multiple((divisor, other), limits) for other in others)
         excluded = tuple(value for value in excluded if is_multiple(value, divisor))
 
-    large = [other for other in others if is_large(other)]
+    large = [other for other in others if is_large(other, limits)]
     others = tuple(other for other in others if other not in large)
 
     def magnitudes(intervals: Sequence[_Interval]) -> Regular:
         for other in large:
             intervals = [up_to_the_next_multiple(*interval, other) for interval in intervals]
         intervals = [interval for interval in intervals if _is_interval(*interval)]
-        if divisor is not None and is_large(divisor):
+        if divisor is not None and is_large(divisor, limits):
             values = least_multiples(intervals, divisor, others)
-            return value_magnitudes(values) if values else NOTHING
+            return value_magnitudes(values, digits) if values else NOTHING
         if not others and divisor is None:
-            return alt(*(_any(*interval) for interval in intervals))
+            return alt(*(_any(*interval, digits) for interval in intervals))
         if not others and divisor == 1:
-            return alt(*(_integers(*interval) for interval in intervals))
-        return _with_divisors(intervals, divisor, others, limits)
+            return alt(*(_integers(*interval, digits) for interval in intervals))
+        return _with_divisors(intervals, divisor, others, limits, digits)
 
     pieces = _pieces(low, high, excluded)
     positive = _not_negative(pieces)
@@ -148,14 +148,17 @@ def number_regular(
     return alt(magnitudes(positive), cat(MINUS, magnitudes(negative)))
 
 
-def plain_integers(least: int | None, greatest: int | None) -> Regular:
-    """The integers within bounds (None: none), without fraction and exponent; NOTHING when there are none."""
+def plain_integers(least: int | None, greatest: int | None, digits: int | None = NUMBER_DIGITS) -> Regular:
+    """The integers within bounds (None: none), without fraction and exponent; NOTHING when there are none.
+
+    Without a bound they have ``digits`` digits, or any number of them.
+    """
     parts: list[Regular] = []
     if greatest is None or greatest >= 0:
-        parts.append(naturals(max(least or 0, 0), greatest))
+        parts.append(naturals(max(least or 0, 0), greatest, digits))
     if least is None or least <= 0:
         nearest = 0 if greatest is None or greatest >= 0 else -greatest
-        parts.append(cat(MINUS, naturals(nearest, None if least is None else -least)))
+        parts.append(cat(MINUS, naturals(nearest, None if least is None else -least, digits)))
     return alt(*(part for part in parts if part != NOTHING))
 
 
@@ -168,18 +171,18 @@ def value_texts(value: Decimal) -> Regular:
     return values_texts((value,))
 
 
-def values_texts(values: tuple[Decimal, ...]) -> Regular:
-    """``value_texts`` of some numbers.  Raises ``LimitError`` for an exponent of more than three digits."""
+def values_texts(values: tuple[Decimal, ...], digits: int = NUMBER_DIGITS) -> Regular:
+    """``value_texts`` of some numbers, with up to ``digits`` digits behind the point."""
     # Equal decimals may have different exponents.
-    return _values_texts(tuple(map(str, values)))
+    return _values_texts(tuple(map(str, values)), digits)
 
 
 @lru_cache(maxsize=1024)
-def _values_texts(written: tuple[str, ...]) -> Regular:
+def _values_texts(written: tuple[str, ...], digits: int) -> Regular:
     values = tuple(map(Decimal, written))
     positive = tuple(value for value in values if value >= 0)
     negative = tuple(value.copy_abs() for value in values if value <= 0)
-    return alt(value_magnitudes(positive), cat(MINUS, value_magnitudes(negative)))
+    return alt(value_magnitudes(positive, digits), cat(MINUS, value_magnitudes(negative, digits)))
 
 
 def _pieces(
@@ -213,38 +216,44 @@ def _has_zero(low: Bound) -> bool:
     return low.value == 0 and not low.exclusive
 
 
-def _any(low: Bound, high: Bound | None) -> Regular:
+def _any(low: Bound, high: Bound | None, digits: int) -> Regular:
     if high is None and _has_zero(low):
-        return ANY_MAGNITUDE
-    found = [decimals(low, high)]
+        return any_magnitude(digits)
+    found = [decimals(low, high, digits, digits)]
     if has_scientific(low, high):
-        found.append(scientific(low, high))
+        found.append(scientific(low, high, lambda exponent: digits))
         if _has_zero(low):
-            found.append(ZERO_WITH_EXPONENT)
+            found.append(zero_with_exponent(digits))
     return alt(*found)
 
 
-def _integers(low: Bound, high: Bound | None) -> Regular:
+def _integers(low: Bound, high: Bound | None, digits: int) -> Regular:
     least, greatest = integer_bounds(low, high)
     assert least is not None
     if greatest is None and least <= 1:
-        return POSITIVE_INTEGER if least else ANY_INTEGER
+        return any_integer(digits, zero=least <= 0)
     if greatest is not None and greatest < least:
         return NOTHING
-    longest = max(MAX_INTEGER_DIGITS, len(str(least)))
+    longest = max(digits, len(str(least)))
     plain_end = None if greatest is None or greatest >= 10**longest else greatest
-    found = [cat(naturals(least, plain_end), repeat(ZEROS, 0, 1))]
+    found = [cat(naturals(least, plain_end, digits), repeat(zeros(digits), 0, 1))]
     if has_scientific(Bound(_ONE), high):
         large = int(GREATEST_PLAIN)
         whole = greatest is None and least <= large
-        found.append(LARGE_SCIENTIFIC if whole else scientific_integers(max(least, large), greatest))
+        found.append(
+            large_scientific(digits) if whole else scientific_integers(max(least, large), greatest, digits)
+        )
         if least == 0:
-            found.append(ZERO_WITH_EXPONENT)
+            found.append(zero_with_exponent(digits))
     return alt(*found)
 
 
 def _with_divisors(
-    intervals: Sequence[_Interval], divisor: Decimal | None, others: tuple[Decimal, ...], limits: Limits
+    intervals: Sequence[_Interval],
+    divisor: Decimal | None,
+    others: tuple[Decimal, ...],
+    limits: Limits,
+    digits: int,
 ) -> Regular:
     """Magnitudes that are multiples of ``divisor`` (None: any) and of none of ``others``."""
     if others:
@@ -252,74 +261,87 @@ def _with_divisors(
         intervals = [(low, high) for low, high in intervals if high is None or high.value > 0]
     if not intervals:
         return NOTHING
-    found = [_plain_with_divisors(intervals, divisor, others, limits)]
+    found = [_plain_with_divisors(intervals, divisor, others, limits, digits)]
     for low, high in intervals:
         least = low if divisor is None else tighter_low(low, Bound(divisor))
         assert least is not None
         if not has_scientific(least, high):
             continue
         if others:
-            found.append(_scientific_non_multiples(low, high, divisor, others, limits))
+            found.append(_scientific_non_multiples(low, high, divisor, others, limits, digits))
         else:
             assert divisor is not None
-            found.append(_scientific_multiples(low, high, divisor, limits))
+            found.append(_scientific_multiples(low, high, divisor, limits, digits))
             if _has_zero(low):
-                found.append(ZERO_WITH_EXPONENT)
+                found.append(zero_with_exponent(digits))
     return alt(*found)
 
 
 def _plain_with_divisors(
-    intervals: Sequence[_Interval], divisor: Decimal | None, others: tuple[Decimal, ...], limits: Limits
+    intervals: Sequence[_Interval],
+    divisor: Decimal | None,
+    others: tuple[Decimal, ...],
+    limits: Limits,
+    digits: int,
 ) -> Regular:
     if not others and all(high is not None and high.value == 0 for _, high in intervals):
-        return cat(Lit("0"), repeat(ZEROS, 0, 1))
+        return cat(Lit("0"), repeat(zeros(digits), 0, 1))
     if not others and len(intervals) == 1 and _has_zero(intervals[0][0]) and intervals[0][1] is None:
         assert divisor is not None
-        return plain_multiples(divisor, True, limits)
+        return plain_multiples(divisor, digits, limits)
     used = others if divisor is None else (divisor, *others)
-    precision = max(MAX_FRACTION_DIGITS, *(-lowest(d)[1] for d in used))
+    precision = max(digits, *(-lowest(d)[1] for d in used))
     # Without bounds on the digits the products are small: the result gets a bound on its length.
-    language = alt(*(decimals(*_clipped(low, high), precision, bounded=False) for low, high in intervals))
+    language = alt(*(decimals(*_clipped(low, high, digits), precision, None) for low, high in intervals))
     if divisor is not None:
-        language = intersect([language, plain_multiples(divisor, False, limits)], limits)
+        language = intersect([language, plain_multiples(divisor, None, limits)], limits)
     for other in others:
-        language = difference(language, plain_multiples(other, False, limits), limits)
+        language = difference(language, plain_multiples(other, None, limits), limits)
     if isinstance(language, Machine):
-        whole = max(MAX_INTEGER_DIGITS, *(low.value.adjusted() + 2 for low, _ in intervals))
+        whole = max(digits, *(low.value.adjusted() + 2 for low, _ in intervals))
         language = replace(language, length=(0, whole + 1 + precision))
     return language
 
 
-def _clipped(low: Bound, high: Bound | None) -> _Interval:
+def _clipped(low: Bound, high: Bound | None, digits: int) -> _Interval:
     # A bound of many digits has many states, for texts that are too long to be written.
-    end = Bound(Decimal(f"1e{max(MAX_INTEGER_DIGITS, low.value.adjusted() + 2)}"), True)
+    end = Bound(Decimal(f"1e{max(digits, low.value.adjusted() + 2)}"), True)
     return low, end if high is not None and high.value > end.value else high
 
 
-def _scientific_multiples(low: Bound, high: Bound | None, divisor: Decimal, limits: Limits) -> Regular:
+def _scientific_multiples(
+    low: Bound, high: Bound | None, divisor: Decimal, limits: Limits, digits: int
+) -> Regular:
     if low.value > divisor or high is not None or divisor > _LAST_DECADE.value:
-        return intersect([_seventeen_digits(low, high), scientific_multiples(divisor, *_EXPONENTS)], limits)
-    last = scientific_multiples(divisor, 308, 308)
+        parts = [_seventeen_digits(low, high, digits), scientific_multiples(divisor, *_EXPONENTS, digits)]
+        return intersect(parts, limits)
+    last = scientific_multiples(divisor, 308, 308, digits)
     if last != NOTHING:
-        last = intersect([_seventeen_digits(_LAST_DECADE, None), last], limits)
-    return alt(scientific_multiples(divisor, -323, 307), last)
+        last = intersect([_seventeen_digits(_LAST_DECADE, None, digits), last], limits)
+    return alt(scientific_multiples(divisor, -323, 307, digits), last)
 
 
 def _scientific_non_multiples(
-    low: Bound, high: Bound | None, divisor: Decimal | None, others: tuple[Decimal, ...], limits: Limits
+    low: Bound,
+    high: Bound | None,
+    divisor: Decimal | None,
+    others: tuple[Decimal, ...],
+    limits: Limits,
+    digits: int,
 ) -> Regular:
     exactly = all(map(scientific_is_exact, others))
     if not exactly:
         high = tighter_high(high, Bound(min(others), True))
-    language = _seventeen_digits(low, high)
+    language = _seventeen_digits(low, high, digits)
     if divisor is not None:
-        language = intersect([language, scientific_multiples(divisor, *_EXPONENTS)], limits)
+        language = intersect([language, scientific_multiples(divisor, *_EXPONENTS, digits)], limits)
     if exactly and language != NOTHING:
         language = intersect([language, _NO_END_ZEROS], limits)
         for other in others:
-            language = difference(language, scientific_multiples(other, *_EXPONENTS), limits)
+            language = difference(language, scientific_multiples(other, *_EXPONENTS, digits), limits)
     return language
 
 
-def _seventeen_digits(low: Bound, high: Bound | None) -> Regular:
-    return scientific(low, high, lambda exponent: SCIENTIFIC_DIGITS)
+def _seventeen_digits(low: Bound, high: Bound | None, digits: int) -> Regular:
+    most = min(SCIENTIFIC_DIGITS, digits)
+    return scientific(low, high, lambda exponent: most)

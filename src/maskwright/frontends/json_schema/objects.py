@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,6 +17,7 @@ from maskwright.frontends.json_schema.groups import (
     ObjectGroup,
     StringGroup,
     conjoin,
+    nothing,
 )
 from maskwright.frontends.json_schema.keys import KeyMap, is_false, string_groups
 from maskwright.frontends.json_schema.lexemes import STRING
@@ -28,9 +30,7 @@ from maskwright.regular import ANY_CHAR, Lit, Regular, alt, repeat
 if TYPE_CHECKING:
     from maskwright.frontends.json_schema.emit import Emitter
 
-_MAX_GOALS = 16
-_MAX_WAYS = 256
-_MAX_NAMES = 256
+_FEW_NAMES = 256
 _ANY_TEXT = repeat(ANY_CHAR, 0, None)
 
 Atom: TypeAlias = str | Conjunction
@@ -47,11 +47,14 @@ class ObjectRules:
 
     def object(self, group: ObjectGroup) -> Expr:
         """The objects of a group."""
+        if not self.emitter.options.additional_properties:
+            group = closed(group)
         if group.clauses:
             group = settle(group, self.normalizer)
         keys = KeyMap(group, self.normalizer)
-        if len(group.clauses) > _MAX_GOALS:
-            raise LimitError("alternatives to meet at once in one object", len(group.clauses), _MAX_GOALS)
+        most = self.emitter.limits.max_object_goals
+        if len(group.clauses) > most:
+            raise LimitError("max_object_goals", len(group.clauses), most)
         required = frozenset(group.required)
         members = [self._member(keys, name, name in required) for name in keys.declared]
         others: list[OtherMembers] = []
@@ -118,8 +121,8 @@ class ObjectRules:
                 for more, extra in ((condition, bits), (opposite, 0))
             ]
             ways = [way for way in split if not self.hollow.conjunction(way[0])]
-            if len(ways) > _MAX_WAYS:
-                raise LimitError("ways to write one member's value", len(ways), _MAX_WAYS)
+            if len(ways) > self.emitter.limits.max_member_ways:
+                raise LimitError("max_member_ways", len(ways), self.emitter.limits.max_member_ways)
         return tuple((self.emitter.rule(way), goals) for way, goals in ways)
 
     # --- members that are not declared
@@ -152,6 +155,18 @@ class ObjectRules:
         if StringGroup() in groups:
             return _ANY_TEXT
         return alt(*(string_language(group, limits) for group in groups))
+
+
+def closed(group: ObjectGroup) -> ObjectGroup:
+    """A group without members that it does not mention, unless it says something about these."""
+    if any(keys.outside and keys.schemas is None for keys, _ in group.rules):
+        return group
+    names = dict.fromkeys((*(name for keys, _ in group.rules for name in keys.names), *group.required))
+    patterns = dict.fromkeys(pattern for keys, _ in group.rules for pattern in keys.patterns)
+    if not names and not patterns:
+        return group
+    others = Keys(tuple(names), tuple(patterns), outside=True)
+    return replace(group, rules=(*group.rules, (others, (nothing("(a member that is not mentioned)"),))))
 
 
 class Kind:
@@ -213,7 +228,7 @@ def _without(language: Regular, names: tuple[str, ...], limits: Limits) -> Regul
 
 @lru_cache(maxsize=512)
 def _finite_texts(language: Regular, limits: Limits) -> list[str] | None:
-    return finite_texts(language, _MAX_NAMES, limits)
+    return finite_texts(language, _FEW_NAMES, limits)
 
 
 def _atoms(keys: Keys) -> list[Atom]:

@@ -1,33 +1,75 @@
-"""What a caller can choose about JSON output."""
+"""What a caller can choose about JSON output: the one list of options."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from maskwright.errors import GrammarError
 from maskwright.frontends.json_schema.dialects import DIALECTS
 from maskwright.frontends.json_schema.references import Registry
 
-_CHOICES = {
+MOST_WHITESPACE = 256
+MOST_INDENTATION = 64
+MOST_DIGITS = 1000
+_CHOICES: dict[str, tuple[object, ...]] = {
     "property_order": ("schema", "any"),
-    "whitespace": ("flexible", "compact"),
     "formats": ("assert", "annotate"),
     "dialect": ("auto", *DIALECTS),
 }
+_RANGES = {"max_whitespace": (1, MOST_WHITESPACE), "max_number_digits": (1, MOST_DIGITS)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaOptions:
-    """See ``maskwright.compile_json_schema``.  Raises ``GrammarError`` for an unknown choice."""
+    """The options of ``compile_json_schema``, ``JsonSchema`` and ``check_json_schema``.
 
-    property_order: str = "schema"
-    whitespace: str = "flexible"
-    formats: str = "assert"
+    Raises ``GrammarError`` for a value that an option does not have.
+    """
+
+    property_order: Literal["schema", "any"] = "schema"
+    """"schema": declared members in the order of the schema, then others, because models write best what they were
+    shown; "any": all members in any order, at the price of more states."""
+    whitespace: Literal["flexible", "compact"] | int = "flexible"
+    """"flexible": bounded white space between tokens, so that a model may write compact or indented JSON as it
+    likes; "compact": none, for the fewest tokens; a number n: exactly that of ``json.dumps(value, indent=n)``, with
+    values nested up to ``Limits.max_indented_depth``."""
+    max_whitespace: int = 64
+    """With "flexible", the blanks behind a line break (1 to 256; within a line, 8 at most).  More serve nobody,
+    and a model that goes on writing blanks has to stop."""
+    max_number_digits: int = 40
+    """The digits of a number before its point, and those behind it (1 to 1000); where the schema itself has more,
+    as many; with ``multipleOf``, in all twice as many.  40 hold integers of 128 bits, and a model that goes on writing digits has to stop."""
+    additional_properties: bool = True
+    """Whether objects may have members that the schema does not mention, where it says nothing about them.  True, as
+    the specification has it; False is what callers of tools usually want.  An object of which no member is declared
+    may have any, and ``additionalProperties`` or ``unevaluatedProperties`` always decides."""
+    formats: Literal["assert", "annotate"] = "assert"
+    """"assert": known formats are enforced, because output that breaks one is of no use; "annotate": none, as the
+    specification has it by default."""
     dialect: str = "auto"
+    """"auto": what ``$schema`` says, or 2020-12; "draft3" to "draft7", "2019-09", "2020-12", "openapi-3.0" and
+    "openapi-3.1" overrule it."""
     registry: Registry | None = field(default=None, hash=False)
+    """The schemas that references to other documents stand for: a mapping from URIs, or a function of the URI that
+    returns None for what it does not have.  Nothing is ever fetched."""
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
             given = getattr(self, name)
-            if given not in choices:
+            if not isinstance(given, str) or given not in choices:
                 raise GrammarError(f"{name}={given!r} is not one of {', '.join(map(repr, choices))}")
+        for name, (low, high) in _RANGES.items():
+            given = getattr(self, name)
+            if not _is_within(given, low, high):
+                raise GrammarError(f"{name}={given!r} is no integer from {low} to {high}")
+        space = self.whitespace
+        if space != "flexible" and space != "compact" and not _is_within(space, 0, MOST_INDENTATION):
+            choices_text = f"'flexible', 'compact', or an indentation from 0 to {MOST_INDENTATION}"
+            raise GrammarError(f"whitespace={space!r} is not {choices_text}")
+        if not isinstance(self.additional_properties, bool):
+            raise GrammarError(f"additional_properties={self.additional_properties!r} is not True or False")
+
+
+def _is_within(value: object, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from maskwright.deadline import deadline
 from maskwright.errors import GrammarError, LimitError, Refusal
 from maskwright.frontends.json_schema import hints as practical
 from maskwright.frontends.json_schema.dead import DeadParts
 from maskwright.frontends.json_schema.document import Document, Node
+from maskwright.frontends.json_schema.emit import Emitter
 from maskwright.frontends.json_schema.inventory import about_other_types, remarks, uses
 from maskwright.frontends.json_schema.keywords import reachable, survey
+from maskwright.frontends.json_schema.normalize import Normalizer
 from maskwright.frontends.json_schema.options import SchemaOptions
-from maskwright.frontends.json_schema.profiles import outside_profile, profile_named
+from maskwright.frontends.json_schema.profiles import Profile, outside_profile, profile_named
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.report import Finding, Report
 
@@ -35,9 +38,20 @@ def check_json_schema(
     the profile's name as code.  It does not change what is compiled.
     Raises ``GrammarError`` for an unknown option or profile only.
     """
-    options = options or SchemaOptions()
     wanted = profile_named(profile) if profile is not None else None
     report = Report(profile=profile)
+    with deadline(limits.max_seconds):
+        _fill(report, schema, options or SchemaOptions(), limits, wanted)
+    return report
+
+
+def _fill(
+    report: Report,
+    schema: dict[str, Any] | bool | str | bytes,
+    options: SchemaOptions,
+    limits: Limits,
+    wanted: Profile | None,
+) -> None:
     try:
         document = Document(schema, limits, options.dialect, options.registry)
         refusals = survey(document, options)
@@ -50,13 +64,15 @@ def check_json_schema(
         report.findings[:0] = [_refused(refusal) for refusal in refusals]
         _each(document, nodes, options, refusals, report)
         report.hints.extend(practical.hints(document, nodes, options, limits, is_large))
+        if isinstance(options.whitespace, int) and report.compiles:
+            # How deep values must be nested is seen on the grammar only.
+            Emitter(Normalizer(document, options, limits), options, limits).emit((document.root,))
         if wanted is not None:
             report.findings.extend(outside_profile(wanted, document, nodes))
     except LimitError as error:
         report.findings.append(_limit(error))
     except GrammarError as error:
         report.findings.append(Finding("error", "malformed", error.place or "#", error.message))
-    return report
 
 
 def _compile(dead: DeadParts, report: Report) -> list[Refusal]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from maskwright.errors import GrammarError, LimitError, Refusal, UnsupportedSchemaError
+from maskwright.deadline import check_time_again
+from maskwright.errors import GrammarError, LimitError, Refusal, UnsupportedSchemaError, no_recursion
 from maskwright.frontends.json_schema.document import Document
 from maskwright.frontends.json_schema.emit import Emitter
 from maskwright.frontends.json_schema.groups import Conjunction
@@ -34,6 +35,7 @@ class Surveyor(Emitter):
         self.add(conjunction)
         return not self._good[self._rules[conjunction]]
 
+    @no_recursion()
     def add(self, conjunction: Conjunction) -> None:
         """Emits a conjunction and all that it leads to."""
         self.rule(conjunction)
@@ -42,7 +44,10 @@ class Surveyor(Emitter):
             body: Expr = EMPTY
             try:
                 body = Choice(tuple(self.group(g) for g in self.normalizer.groups(next_one)))
-            except (GrammarError, LimitError, UnsupportedSchemaError) as error:
+            except LimitError as error:
+                check_time_again(error)
+                self.errors.append(error.at(next_one[0].pointer or "#" if next_one else "#"))
+            except (GrammarError, UnsupportedSchemaError) as error:
                 self.errors.append(error)
             self.grammar.rules[self._rules[next_one]] = body
         if len(self._good) < len(self.grammar.rules):

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
-from maskwright.errors import GrammarError, Refusal, UnsupportedSchemaError
+from maskwright.errors import GrammarError, LimitError, Refusal, UnsupportedSchemaError
 from maskwright.frontends.json_schema.bounds import Bound, exact, tighter_high, tighter_low
 from maskwright.frontends.json_schema.document import Node
 from maskwright.frontends.json_schema.formats import HOSTNAME_1034, INTEGER_BOUNDS, OPENAPI_PATTERNS, PATTERNS
 from maskwright.frontends.json_schema.groups import (
     ANYTHING,
+    EVERY_KEY,
     Absent,
     ArrayGroup,
     BooleanGroup,
@@ -38,6 +40,7 @@ from maskwright.frontends.json_schema.groups import (
     value_group,
 )
 from maskwright.frontends.json_schema.keywords import TYPES
+from maskwright.frontends.json_schema.nodes import escape
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.json_schema.strings import pattern_language
 from maskwright.limits import Limits
@@ -119,11 +122,16 @@ class TypedKeywords:
                 return _whole_number_group(node, bounds)
         if name == "integer" and node.base.dialect.plain_integers:
             return replace(_number_group(node, True), plain=True)
+        if name == "object" and not self.options.additional_properties and _says_open(schema):
+            group = object_group(node)
+            return replace(group, rules=(*group.rules, (EVERY_KEY, ())))
         if ABOUT[name].isdisjoint(schema):
             return _BY_NAME[name]
         if name == "string":
             return self._string_group(node)
         if name == "object":
+            for pattern in schema.get("patternProperties", ()):
+                self._check_pattern(pattern, f"{node.pointer}/patternProperties/{escape(pattern)}")
             return object_group(node)
         if name == "array":
             return array_group(node)
@@ -155,6 +163,8 @@ class TypedKeywords:
         except GrammarError as error:
             message = f"in the regular expression at {error.place}: {error.message}"
             raise GrammarError(message, place=place) from None
+        except LimitError as error:
+            raise LimitError(error.limit, error.given, error.allowed, place=place) from None
 
     # --- the complement
 
@@ -350,6 +360,14 @@ def array_group(node: Node) -> ArrayGroup:
     )
     check_items(group)
     return group
+
+
+def _says_open(schema: dict[str, Any]) -> bool:
+    """Whether other members are allowed expressly."""
+    return any(
+        keyword in schema and schema[keyword] in (True, {})
+        for keyword in ("additionalProperties", "unevaluatedProperties")
+    )
 
 
 def object_group(node: Node) -> ObjectGroup:
