@@ -38,7 +38,7 @@ ALLOWED = {
     "maskwright.limits": (),
     "maskwright.regular": ("errors",),
     "maskwright.determinize": ("_subsets", "automata", "errors", "limits", "regular"),
-    "maskwright.dfa": ("_subsets", "determinize", "errors", "limits", "regular"),
+    "maskwright.dfa": ("_subsets", "automata", "determinize", "errors", "limits", "regular"),
     "maskwright.grammar": ("errors", "regular"),
     "maskwright.report": ("errors",),
     "maskwright.automata": ("errors", "limits", "regular"),
