@@ -3,39 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any
 
 from maskwright._core import CompiledCore, Matcher
 from maskwright.compile_cache import content_key, is_plain, no_collection
 from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError
+from maskwright.frontends import gbnf as gbnf_frontend
 from maskwright.frontends import json_schema as json_schema_frontend
+from maskwright.frontends import regex as regex_frontend
 from maskwright.frontends.json_schema import Registry, SchemaOptions
 from maskwright.frontends.python_types import python_type_to_schema
+from maskwright.frontends.regex import Flavour
 from maskwright.grammar import Grammar
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.lowering import lower
 from maskwright.passes.prune import prune
+from maskwright.sources import GBNF, JsonSchema, Regex
 from maskwright.vocabulary import Vocabulary
 
 # States of a grammar are never dropped.  One with so many of them, because its texts have ever new keys,
 # is left to the matchers that it has, and compiled anew for others.
 _OVERGROWN = 200_000
-
-
-@dataclass(frozen=True)
-class JsonSchema:
-    """A JSON Schema as a source for ``compile``: a dict, a bool, or JSON text; options as in
-    ``compile_json_schema``."""
-
-    schema: dict[str, Any] | bool | str
-    property_order: str = "schema"
-    whitespace: str = "flexible"
-    formats: str = "assert"
-    dialect: str = "auto"
-    registry: Registry | None = None
 
 
 class CompiledGrammar:
@@ -59,10 +50,10 @@ class CompiledGrammar:
 
 
 def compile(source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS) -> CompiledGrammar:
-    """Compile any supported source: ``JsonSchema``, or a Python type (pydantic model, dataclass,
-    TypedDict, Literal, Enum, int, list[...]; needs pydantic).
+    """Compile any supported source: ``JsonSchema``, ``Regex``, ``GBNF``, or a Python type (pydantic model, dataclass, TypedDict,
+    Literal, Enum, int, list[...]; needs pydantic).
 
-    Raises the errors of ``compile_json_schema``; ``GrammarError`` for a source of another kind.
+    Raises the errors of the ``compile_...`` function of its kind; ``GrammarError`` for a source of another kind.
     """
     if isinstance(source, JsonSchema):
         return compile_json_schema(
@@ -75,6 +66,12 @@ def compile(source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIM
             registry=source.registry,
             limits=limits,
         )
+    if isinstance(source, Regex):
+        return compile_regex(
+            source.pattern, vocabulary, flavour=source.flavour, flags=source.flags, limits=limits
+        )
+    if isinstance(source, GBNF):
+        return compile_gbnf(source.text, vocabulary, root=source.root, limits=limits)
     if isinstance(source, (dict, str, bytes)):
         raise GrammarError(
             f"a {type(source).__name__} does not say what language it is written in; "
@@ -121,12 +118,64 @@ def compile_json_schema(
             content = None
         else:
             key = (*key, hashlib.blake2b(elsewhere).digest())
-    compiled: CompiledGrammar | None = vocabulary._compiled.get(key) if content is not None else None
+    keep = content is not None and is_plain(schema)
+    return _compile_once(
+        key if content is not None else None,
+        lambda: json_schema_frontend.to_grammar(schema, options, limits),
+        vocabulary,
+        limits,
+        keep=keep,
+    )
+
+
+def compile_regex(
+    pattern: str,
+    vocabulary: Vocabulary,
+    *,
+    flavour: Flavour = "python",
+    flags: str | int = "",
+    limits: Limits = DEFAULT_LIMITS,
+) -> CompiledGrammar:
+    """Compile a regular expression to the language of the texts that it matches as a whole (``re.fullmatch``).
+
+    flavour: ``"python"`` is the syntax of ``re``, with ``(?<name>...)`` and ``\\p{...}`` of the package ``regex``;
+    ``"ecma"`` is ECMA-262 in Unicode mode.  flags: letters of ``aimsux`` (ECMA: ``imsu``), or ``re`` flags.
+    Lazy quantifiers have the language of greedy ones.  What is not regular or would change the
+    language by the order of trials (back-references, recursion, conditionals, atomic groups, possessive
+    quantifiers) is refused.
+    Raises ``GrammarError`` (with line:column and a snippet), ``UnsatisfiableError``, ``LimitError``.
+    """
+    key = ("regex", pattern, flavour, str(flags), limits)
+    return _compile_once(
+        key, lambda: regex_frontend.to_grammar(pattern, flavour, flags, limits), vocabulary, limits
+    )
+
+
+def compile_gbnf(
+    text: str, vocabulary: Vocabulary, *, root: str = "root", limits: Limits = DEFAULT_LIMITS
+) -> CompiledGrammar:
+    """Compile a grammar in GBNF (llama.cpp) or the EBNF of XGrammar; see ``docs/grammars.md``.
+
+    Raises ``GrammarError`` (with line:column and a snippet), ``UnsatisfiableError``, ``LimitError``.
+    """
+    key = ("gbnf", text, root, limits)
+    return _compile_once(key, lambda: gbnf_frontend.to_grammar(text, root, limits), vocabulary, limits)
+
+
+def _compile_once(
+    key: Hashable | None,
+    make: Callable[[], Grammar],
+    vocabulary: Vocabulary,
+    limits: Limits,
+    *,
+    keep: bool = True,
+) -> CompiledGrammar:
+    """The grammar compiled under ``key`` before, or a new one, which is kept under it (None: it is not)."""
+    compiled: CompiledGrammar | None = vocabulary._compiled.get(key) if key is not None else None
     if compiled is None or compiled.statistics["matcher_states"] > _OVERGROWN:
         with no_collection():
-            grammar = json_schema_frontend.to_grammar(schema, options, limits)
-            compiled = compile_grammar(grammar, vocabulary, limits)
-        if content is not None and is_plain(schema):
+            compiled = compile_grammar(make(), vocabulary, limits)
+        if key is not None and keep:
             vocabulary._compiled.put(key, compiled)
     return compiled
 
