@@ -41,7 +41,7 @@ cdef class CompiledCore:
             program.automata.push_back(handle.automaton)
         for entries in plain_terms:
             terms.clear()
-            for term.automaton, term.target in entries:
+            for term.automaton, term.target, term.tag in entries:
                 terms.push_back(term)
             program.plain_terms.push_back(terms)
         for entries in plain_calls:

@@ -28,6 +28,7 @@ cdef struct Call:
 cdef struct PlainTerm:
     int32_t automaton
     int32_t target         # plain state
+    int32_t tag            # that the automaton must accept with; NO_TAG: any
 
 cdef struct Return:
     int32_t local
@@ -234,6 +235,8 @@ cdef void parse_advance(Program* program, int32_t id, const Automaton* automaton
     cdef int32_t phase, count
     if local.kind == LOCAL_PLAIN:
         for i in range(program.plain_terms[local.index].size()):
+            if program.plain_terms[local.index][i].tag not in (NO_TAG, tag):
+                continue
             if program.automata[program.plain_terms[local.index][i].automaton] == automaton:
                 out.push_back(parse_local(program, LOCAL_PLAIN,
                                           program.plain_terms[local.index][i].target, 0, 0))

@@ -26,7 +26,9 @@ from maskwright.grammar import (
     Ref,
     Repeated,
     Seq,
+    Switch,
     Term,
+    Words,
 )
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.lowering import lower
@@ -181,14 +183,55 @@ def record(
 def _expression(draw: Any, rules: int, depth: int) -> Expr:
     kind = draw(st.integers(0, 11))
     if depth == 0 or kind < 4:
-        which = draw(st.integers(0, 9))
+        which = draw(st.integers(0, 11))
         if which == 0:
             return Term(draw(keysets()))
+        if which > 9:
+            return _switch(draw, rules, max(depth - 1, 0))
         return draw(st.sampled_from(TERMS)) if which < 5 else Ref(draw(st.integers(0, rules - 1)))
     items = tuple(_expression(draw, rules, depth - 1) for _ in range(draw(st.integers(2, 3))))
     if kind == 4:
         return Choice((*items, EMPTY))
     return Seq(items) if kind < 9 else Choice(items)
+
+
+WORDS = (
+    b"a",
+    b"ab",
+    b"abc",
+    b"b",
+    b"ba",
+    b"12",
+    b"1",
+    b"\xc3\xa9",
+    b"\xc3",
+    b"\xe2\x82\xac",
+    b"aaaaaaaaaa",
+    b"()",
+)
+KINDS = (
+    term("a"),
+    term("ba"),
+    term(cat(Lit("b"), repeat(Lit("b"), 1, None)), "bb+"),
+    term(cat(Lit("ab"), repeat(AB, 2, 30)), "ab[ab]{2,30}"),
+    term(repeat(DIGIT, 1, None), "[0-9]+"),
+)
+"""Lexemes with disjoint languages."""
+
+
+def _switch(draw: Any, rules: int, depth: int) -> Expr:
+    kind = draw(st.integers(0, 2))
+    if kind == 0:
+        words = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=6))
+        return Term(Words(words))
+    cases = tuple(_expression(draw, rules, depth) for _ in range(draw(st.integers(1, 3))))
+    if kind == 1:
+        chosen = draw(st.lists(st.sampled_from(KINDS), min_size=len(cases), max_size=len(cases), unique=True))
+        return Switch(tuple(one.lexeme for one in chosen), cases)
+    tags = draw(
+        st.dictionaries(st.sampled_from(WORDS), st.integers(0, len(cases) - 1), min_size=1, max_size=6)
+    )
+    return Switch(Words.tagged(tags), cases)
 
 
 def _names_and_other(draw: Any) -> tuple[list[str], Lexeme | None]:

@@ -13,7 +13,21 @@ from json.encoder import encode_basestring
 from maskwright._core import AutomatonHandle, CompiledCore, Engine
 from maskwright.automata import build_nfa
 from maskwright.errors import LimitError
-from maskwright.grammar import Body, Choice, Expr, Grammar, Keyset, Lexeme, Record, Ref, Repeated, Seq, Term
+from maskwright.grammar import (
+    Body,
+    Choice,
+    Expr,
+    Grammar,
+    Keyset,
+    Lexeme,
+    Record,
+    Ref,
+    Repeated,
+    Seq,
+    Switch,
+    Term,
+    Words,
+)
 from maskwright.limits import Limits
 
 PLAIN, REPEATED, RECORD = 0, 1, 2
@@ -23,7 +37,7 @@ _MAX_SORTS = 6
 
 @dataclass(slots=True)
 class _PlainState:
-    terms: list[tuple[int, int]] = field(default_factory=list)  # (automaton, next plain state)
+    terms: list[tuple[int, int, int]] = field(default_factory=list)  # (automaton, next plain state, tag)
     calls: list[tuple[int, int]] = field(default_factory=list)  # (rule, next plain state)
     final: bool = False
 
@@ -64,9 +78,11 @@ class _Lowering:
     def expression(self, expr: Expr, behind: int) -> _PlainState:
         """The moves of ``expr`` followed by plain state ``behind``."""
         if isinstance(expr, Term):
-            return _PlainState(terms=[(self.automaton(expr.lexeme), behind)])
+            return _PlainState(terms=[(self.automaton(expr.lexeme), behind, NO_TAG)])
         if isinstance(expr, Ref):
             return _PlainState(calls=[(expr.rule, behind)])
+        if isinstance(expr, Switch):
+            return self.switch(expr, behind)
         moves = _PlainState()
         if isinstance(expr, Choice):
             for item in expr.items:
@@ -79,14 +95,26 @@ class _Lowering:
             behind = self.state(self.expression(item, behind))
         return self.expression(expr.items[0], behind)
 
+    def switch(self, expr: Switch, behind: int) -> _PlainState:
+        cases = [self.state(self.expression(case, behind)) for case in expr.cases]
+        if isinstance(expr.lexemes, Words):
+            automaton = self.automaton(expr.lexemes)
+            tags = sorted(set(expr.lexemes.tags))
+        else:
+            automaton = self.add_automaton(tagged_automaton(self.engine, expr.lexemes, self.limits))
+            tags = list(range(len(cases)))
+        return _PlainState(terms=[(automaton, cases[tag], tag) for tag in tags])
+
     # --- lexemes
 
-    def automaton(self, lexeme: Lexeme | Keyset) -> int:
-        key = lexeme.key if isinstance(lexeme, Lexeme) else lexeme
+    def automaton(self, lexeme: Lexeme | Keyset | Words) -> int:
+        key = lexeme if isinstance(lexeme, Keyset) else lexeme.key
         found = self.automaton_index.get(key)
         if found is None:
             if isinstance(lexeme, Lexeme):
                 handle = lexeme_automaton(self.engine, lexeme, self.limits)
+            elif isinstance(lexeme, Words):
+                handle = words_automaton(self.engine, lexeme)
             else:
                 names = list(lexeme.names)
                 others = () if lexeme.other is None else (lexeme.other,)
@@ -200,6 +228,15 @@ def tagged_automaton(engine: Engine, lexemes: tuple[Lexeme | None, ...], limits:
             nfa.accepts,
             any(lexeme is not None and lexeme.spelling == "quoted" for lexeme in lexemes),
         )
+    return handle
+
+
+def words_automaton(engine: Engine, words: Words) -> AutomatonHandle:
+    """The engine's automaton for many texts, made when their content is new to the engine."""
+    handle = engine.get_automaton(words.key)
+    if handle is None:
+        starts, tags = words.starts.tobytes(), words.tags.tobytes()
+        handle = engine.add_words(words.key, words.data, starts, tags if any(words.tags) else b"")
     return handle
 
 
