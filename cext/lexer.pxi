@@ -89,7 +89,7 @@ cdef cppclass Automaton:
     vector[vector[char]] filters   # by tag; the first one is not used
     KeyIds filter_ids
     Automaton* base
-    UsedKeys* used                 # owned by the record; NULL: other keys may repeat
+    UsedKeys* used                 # owned by the grammar's tables; NULL: other keys may repeat
     # words; `tags` are those of the texts (empty: all 0)
     vector[uint8_t] word_data      # all texts, sorted, one after another
     vector[int64_t] word_starts

@@ -78,7 +78,7 @@ cdef cppclass RecordDef:
     cbool simple                   # nothing is counted: a register is a position as long as no key is used
     cbool ordered                  # members come in their order; others behind them
     cbool bare                     # keys only: a list of different strings
-    UsedKeys* used                 # NULL: other keys may repeat
+    UsedKeys* used                 # owned by the tables; NULL: other keys may repeat
     vector[vector[char]] taken     # sets of members, by number; the first one is empty
     KeyIds taken_ids
     vector[RecordRegister] registers
@@ -140,9 +140,6 @@ cdef void parse_free(Program* program) noexcept nogil:
         del program.nodes[i]
     for i in range(program.states.size()):
         del program.states[i]
-    for i in range(program.records.size()):
-        if program.records[i].used != NULL:
-            del program.records[i].used
     del program
 
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Hashable
-from dataclasses import replace
 from typing import Any
 
-from maskwright._core import CompiledCore, Matcher
-from maskwright.compile_cache import content_key, is_plain, no_collection
+from maskwright._core import CompiledCore, Matcher, Tables
+from maskwright.compile_cache import no_collection
 from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError
-from maskwright.frontends import gbnf as gbnf_frontend
-from maskwright.frontends import json_schema as json_schema_frontend
-from maskwright.frontends import regex as regex_frontend
 from maskwright.frontends.json_schema import Registry, SchemaOptions
+from maskwright.frontends.parts import gbnf_part, json_schema_part, regex_part
 from maskwright.frontends.python_types import python_type_to_schema
 from maskwright.frontends.regex import Flavour
-from maskwright.grammar import Grammar
+from maskwright.grammar import Grammar, Import
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.lowering import lower
+from maskwright.lowering import link, lower_to_tables
 from maskwright.passes.prune import prune
 from maskwright.sources import GBNF, JsonSchema, Regex
 from maskwright.vocabulary import Vocabulary
@@ -107,25 +102,8 @@ def compile_json_schema(
     Raises ``GrammarError`` (malformed JSON or schema, with its place), ``UnsupportedSchemaError``
     (all keywords that cannot be enforced), ``UnsatisfiableError``, ``LimitError``.
     """
-    options = SchemaOptions(property_order, whitespace, formats, dialect)
-    content = content_key(schema)
-    key: tuple[Hashable, ...] = (content, options, limits)
-    if registry is not None:
-        options = replace(options, registry=registry)
-        # What is not plain data, such as a function, may have something else the next time.
-        elsewhere = content_key(registry) if type(registry) is dict and is_plain(registry) else None
-        if elsewhere is None:
-            content = None
-        else:
-            key = (*key, hashlib.blake2b(elsewhere).digest())
-    keep = content is not None and is_plain(schema)
-    return _compile_once(
-        key if content is not None else None,
-        lambda: json_schema_frontend.to_grammar(schema, options, limits),
-        vocabulary,
-        limits,
-        keep=keep,
-    )
+    options = SchemaOptions(property_order, whitespace, formats, dialect, registry)
+    return _compile(json_schema_part(schema, options, limits), vocabulary, limits)
 
 
 def compile_regex(
@@ -145,10 +123,7 @@ def compile_regex(
     quantifiers) is refused.
     Raises ``GrammarError`` (with line:column and a snippet), ``UnsatisfiableError``, ``LimitError``.
     """
-    key = ("regex", pattern, flavour, str(flags), limits)
-    return _compile_once(
-        key, lambda: regex_frontend.to_grammar(pattern, flavour, flags, limits), vocabulary, limits
-    )
+    return _compile(regex_part(pattern, flavour, flags, limits), vocabulary, limits)
 
 
 def compile_gbnf(
@@ -158,31 +133,39 @@ def compile_gbnf(
 
     Raises ``GrammarError`` (with line:column and a snippet), ``UnsatisfiableError``, ``LimitError``.
     """
-    key = ("gbnf", text, root, limits)
-    return _compile_once(key, lambda: gbnf_frontend.to_grammar(text, root, limits), vocabulary, limits)
-
-
-def _compile_once(
-    key: Hashable | None,
-    make: Callable[[], Grammar],
-    vocabulary: Vocabulary,
-    limits: Limits,
-    *,
-    keep: bool = True,
-) -> CompiledGrammar:
-    """The grammar compiled under ``key`` before, or a new one, which is kept under it (None: it is not)."""
-    compiled: CompiledGrammar | None = vocabulary._compiled.get(key) if key is not None else None
-    if compiled is None or compiled.statistics["matcher_states"] > _OVERGROWN:
-        with no_collection():
-            compiled = compile_grammar(make(), vocabulary, limits)
-        if key is not None and keep:
-            vocabulary._compiled.put(key, compiled)
-    return compiled
+    return _compile(gbnf_part(text, root, limits), vocabulary, limits)
 
 
 def compile_grammar(
     grammar: Grammar, vocabulary: Vocabulary, limits: Limits = DEFAULT_LIMITS
 ) -> CompiledGrammar:
     """Compile the intermediate representation.  Raises ``UnsatisfiableError`` or ``LimitError``."""
-    engine = engine_for(vocabulary)
-    return CompiledGrammar(lower(prune(grammar), engine, limits), vocabulary)
+    with no_collection():
+        return CompiledGrammar(link(_lowered(grammar, vocabulary, limits), limits), vocabulary)
+
+
+def _compile(part: Import, vocabulary: Vocabulary, limits: Limits) -> CompiledGrammar:
+    """The grammar compiled from an equal part before, or a new one."""
+    compiled: CompiledGrammar | None = vocabulary._compiled.get(part.key)
+    if compiled is None or compiled.statistics["matcher_states"] > _OVERGROWN:
+        with no_collection():
+            compiled = CompiledGrammar(link(_tables(part, vocabulary, limits), limits), vocabulary)
+        if part.keep():
+            vocabulary._compiled.put(part.key, compiled)
+    return compiled
+
+
+def _tables(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
+    """The tables of a part, made once."""
+    tables: Tables | None = vocabulary._tables.get(part.key)
+    if tables is None or sum(each.used_keys for each in tables.all_tables()) > _OVERGROWN:
+        tables = _lowered(part.make(), vocabulary, limits)
+        if part.keep():
+            vocabulary._tables.put(part.key, tables)
+    return tables
+
+
+def _lowered(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> Tables:
+    pruned = prune(grammar)
+    imports = {part.key: _tables(part, vocabulary, limits) for part in pruned.imports()}
+    return lower_to_tables(pruned, engine_for(vocabulary), limits, imports)

@@ -4,7 +4,7 @@ Front-ends build a ``Grammar``; the compiler lowers it to flat arrays for the en
 language is plain set semantics: a text is in the language when some derivation spells it.
 
 A rule's body is one of
-- an expression: ``Term``, ``Ref``, ``Seq``, ``Choice``, ``Switch``;
+- an expression: ``Term``, ``Ref``, ``Seq``, ``Choice``, ``Switch``, ``Import``;
 - ``Repeated``: another rule, ``min`` to ``max`` times, counted in a register and not unrolled;
 - ``Record``: members in a fixed order, chosen by key, each key at most once.
 
@@ -138,7 +138,20 @@ class Switch:
     cases: tuple[Expr, ...]
 
 
-Expr: TypeAlias = Term | Ref | Seq | Choice | Switch
+@dataclass(frozen=True, slots=True)
+class Import:
+    """The texts of another grammar, which is made when its tables are not known under ``key`` yet.
+
+    Equal keys must mean equal content.  The grammar must not be unsatisfiable.  ``keep`` says whether its tables may be
+    used again.
+    """
+
+    key: Hashable
+    make: Callable[[], Grammar] = field(compare=False, repr=False)
+    keep: Callable[[], bool] = field(default=lambda: True, compare=False, repr=False)
+
+
+Expr: TypeAlias = Term | Ref | Seq | Choice | Switch | Import
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +241,20 @@ class Grammar:
         index = self.reserve(name)
         self.rules[index] = body
         return index
+
+    def imports(self) -> list[Import]:
+        """The imports of all rules, each key once."""
+        found: dict[Hashable, Import] = {}
+        work: list[Body | None] = list(reversed(self.rules))
+        while work:
+            body = work.pop()
+            if isinstance(body, Import):
+                found.setdefault(body.key, body)
+            elif isinstance(body, (Seq, Choice)):
+                work.extend(reversed(body.items))
+            elif isinstance(body, Switch):
+                work.extend(reversed(body.cases))
+        return list(found.values())
 
 
 EMPTY = Seq(())

@@ -7,10 +7,11 @@ Counted repetitions and records are handed over as definitions with a register.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from json.encoder import encode_basestring
 
-from maskwright._core import AutomatonHandle, CompiledCore, Engine
+from maskwright._core import AutomatonHandle, CompiledCore, Engine, Tables
 from maskwright.automata import build_nfa
 from maskwright.errors import LimitError
 from maskwright.grammar import (
@@ -18,6 +19,7 @@ from maskwright.grammar import (
     Choice,
     Expr,
     Grammar,
+    Import,
     Keyset,
     Lexeme,
     Record,
@@ -48,11 +50,15 @@ class _PlainState:
 
 
 class _Lowering:
-    def __init__(self, grammar: Grammar, engine: Engine, limits: Limits) -> None:
+    def __init__(
+        self, grammar: Grammar, engine: Engine, limits: Limits, imports: dict[Hashable, Tables]
+    ) -> None:
         self.grammar = grammar
         self.engine = engine
         self.limits = limits
-        self.nullable = _nullable_rules(grammar)
+        self.tables = imports
+        self.imports: dict[Hashable, int] = {}
+        self.nullable = _nullable_rules(grammar, imports)
         self.automata: list[AutomatonHandle] = []
         self.automaton_index: dict[object, int] = {}
         self.plain: list[_PlainState] = [_PlainState(final=True)]
@@ -83,6 +89,9 @@ class _Lowering:
             return _PlainState(calls=[(expr.rule, behind)])
         if isinstance(expr, Switch):
             return self.switch(expr, behind)
+        if isinstance(expr, Import):
+            number = self.imports.setdefault(expr.key, len(self.imports))
+            return _PlainState(calls=[(len(self.grammar.rules) + number, behind)])
         moves = _PlainState()
         if isinstance(expr, Choice):
             for item in expr.items:
@@ -180,15 +189,27 @@ class _Lowering:
 
 
 def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
-    """Hand a pruned grammar to the engine.
+    """A pruned grammar without imports on an engine; see ``lower_to_tables``."""
+    return link(lower_to_tables(grammar, engine, limits, {}), limits)
+
+
+def link(tables: Tables, limits: Limits) -> CompiledCore:
+    """Tables, together with those that they import, as one grammar.  Raises ``UnsatisfiableError``."""
+    return CompiledCore(tables, limits.max_parser_states, limits.max_lexer_states, limits.max_seconds)
+
+
+def lower_to_tables(
+    grammar: Grammar, engine: Engine, limits: Limits, imports: dict[Hashable, Tables]
+) -> Tables:
+    """Hand a pruned grammar to the engine; ``imports`` has the tables of each ``Import``, by key.
 
     Raises ``LimitError`` when the grammar or one of its lexemes is too large.
     """
     if len(grammar.rules) > limits.max_rules:
         raise LimitError("max_rules", len(grammar.rules), limits.max_rules)
-    lowering = _Lowering(grammar, engine, limits)
+    lowering = _Lowering(grammar, engine, limits, imports)
     rules = [lowering.rule(i, body) for i, body in enumerate(grammar.rules) if body is not None]
-    return CompiledCore(
+    return Tables(
         engine,
         lowering.automata,
         [state.terms for state in lowering.plain],
@@ -198,9 +219,7 @@ def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
         lowering.repeated,
         lowering.records,
         grammar.start,
-        limits.max_parser_states,
-        limits.max_lexer_states,
-        limits.max_seconds,
+        [imports[key] for key in lowering.imports],
     )
 
 
@@ -245,24 +264,26 @@ def canonical_spelling(name: str) -> bytes:
     return encode_basestring(name)[1:-1].encode()
 
 
-def _nullable_rules(grammar: Grammar) -> list[bool]:
+def _nullable_rules(grammar: Grammar, imports: dict[Hashable, Tables]) -> list[bool]:
     nullable = [False] * len(grammar.rules)
     changed = True
     while changed:
         changed = False
         for i in range(len(grammar.rules) - 1, -1, -1):
-            if not nullable[i] and _is_nullable(grammar.rules[i], nullable):
+            if not nullable[i] and _is_nullable(grammar.rules[i], nullable, imports):
                 nullable[i] = changed = True
     return nullable
 
 
-def _is_nullable(body: Body | None, nullable: list[bool]) -> bool:
+def _is_nullable(body: Body | None, nullable: list[bool], imports: dict[Hashable, Tables]) -> bool:
     if isinstance(body, Ref):
         return nullable[body.rule]
     if isinstance(body, Seq):
-        return all(_is_nullable(item, nullable) for item in body.items)
+        return all(_is_nullable(item, nullable, imports) for item in body.items)
     if isinstance(body, Choice):
-        return any(_is_nullable(item, nullable) for item in body.items)
+        return any(_is_nullable(item, nullable, imports) for item in body.items)
+    if isinstance(body, Import):
+        return imports[body.key].nullable
     if isinstance(body, Repeated):
         return body.min == 0 or (nullable[body.first] and (body.min == 1 or nullable[body.rest]))
     return False

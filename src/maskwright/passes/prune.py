@@ -16,6 +16,7 @@ from maskwright.grammar import (
     Choice,
     Expr,
     Grammar,
+    Import,
     Keyset,
     Record,
     Ref,
@@ -84,6 +85,8 @@ def _expr_is_productive(expr: Expr, good: list[bool]) -> bool:
         return any(_expr_is_productive(item, good) for item in expr.items)
     if isinstance(expr, Switch):
         return bool(_good_cases(expr, good))
+    if isinstance(expr, Import):
+        return True
     return _term_is_productive(expr)
 
 
@@ -176,6 +179,8 @@ def _prune_expr(expr: Expr, good: list[bool]) -> Expr:
         return expr if _term_is_productive(expr) else FAIL
     if isinstance(expr, Switch):
         return _prune_switch(expr, good)
+    if isinstance(expr, Import):
+        return expr
     items = tuple(_prune_expr(item, good) for item in expr.items)
     if isinstance(expr, Seq):
         return FAIL if FAIL in items else Seq(items)
