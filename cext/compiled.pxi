@@ -141,8 +141,9 @@ cdef void link_tables(Program* program, Tables tables, const vector[int32_t]& im
     cdef int32_t repeated = <int32_t>program.repeated.size(), records = <int32_t>program.records.size()
     cdef int32_t first = <int32_t>program.rules.size(), own = <int32_t>tables.rules.size()
     cdef AutomatonHandle handle
+    cdef RuleStart rule
+    cdef RepeatedDef rep
     cdef size_t i, j
-    cdef int32_t* rule
     for handle in tables.handles:
         program.automata.push_back(handle.automaton)
     program.plain_terms.insert(program.plain_terms.end(), tables.plain_terms.begin(), tables.plain_terms.end())
@@ -155,21 +156,17 @@ cdef void link_tables(Program* program, Tables tables, const vector[int32_t]& im
         for j in range(program.plain_calls[i].size()):
             program.plain_calls[i][j].back += plain
             link_rule(&program.plain_calls[i][j].rule, first, own, imports)
-    for i in range(tables.rules.size()):
-        program.rules.push_back(tables.rules[i])
-        if tables.rules[i].kind == LOCAL_PLAIN:
-            program.rules.back().index += plain
-        elif tables.rules[i].kind == LOCAL_REPEATED:
-            program.rules.back().index += repeated
-        else:
-            program.rules.back().index += records
-    for i in range(tables.repeated.size()):
-        program.repeated.push_back(tables.repeated[i])
-        link_rule(&program.repeated.back().first, first, own, imports)
-        link_rule(&program.repeated.back().rest, first, own, imports)
-    for i in range(tables.records.size()):
-        program.records.push_back(tables.records[i])
-        link_record(&program.records.back(), automata, first, own, imports)
+    # Changed before they are copied: what `back()` gives would be changed in vain.
+    for rule in tables.rules:
+        rule.index += plain if rule.kind == LOCAL_PLAIN else repeated if rule.kind == LOCAL_REPEATED else records
+        program.rules.push_back(rule)
+    for rep in tables.repeated:
+        link_rule(&rep.first, first, own, imports)
+        link_rule(&rep.rest, first, own, imports)
+        program.repeated.push_back(rep)
+    program.records.insert(program.records.end(), tables.records.begin(), tables.records.end())
+    for i in range(<size_t>records, program.records.size()):
+        link_record(&program.records[i], automata, first, own, imports)
 
 
 cdef inline void link_rule(int32_t* rule, int32_t first, int32_t own, const vector[int32_t]& imports) noexcept nogil:

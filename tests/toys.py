@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -11,13 +11,14 @@ import numpy as np
 from hypothesis import strategies as st
 from reference import Oracle
 
-from maskwright._core import CompiledCore, Engine, Matcher
+from maskwright._core import CompiledCore, Engine, Matcher, Tables
 from maskwright.grammar import (
     EMPTY,
     Body,
     Choice,
     Expr,
     Grammar,
+    Import,
     Keyset,
     Lexeme,
     Member,
@@ -31,7 +32,7 @@ from maskwright.grammar import (
     Words,
 )
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.lowering import lower
+from maskwright.lowering import link, lower_to_tables
 from maskwright.passes.prune import prune
 from maskwright.regular import ANY_CHAR, EPSILON, Lit, Regular, alt, cat, chars, one_of, repeat
 from maskwright.vocabulary import Vocabulary
@@ -46,7 +47,59 @@ def compile_ir(grammar: Grammar, vocabulary: Vocabulary, limits: Limits = DEFAUL
     """
     if vocabulary.digest not in _engines:
         _engines[vocabulary.digest] = Engine(list(vocabulary.tokens), vocabulary.eos_ids, home_least=0)
-    return lower(prune(grammar), _engines[vocabulary.digest], limits)
+    return link(tables(grammar, _engines[vocabulary.digest], limits), limits)
+
+
+def tables(grammar: Grammar, engine: Engine, limits: Limits = DEFAULT_LIMITS) -> Tables:
+    """A grammar and its parts, lowered."""
+    pruned = prune(grammar)
+    imports = {part.key: tables(part.make(), engine, limits) for part in pruned.imports()}
+    return lower_to_tables(pruned, engine, limits, imports)
+
+
+def flatten(grammar: Grammar) -> Grammar:
+    """The same language without imports: their rules are copied."""
+    flat = Grammar()
+    started: dict[Hashable, int] = {}
+
+    def copy(source: Grammar) -> int:
+        first = len(flat.rules)
+        for name in source.names:
+            flat.reserve(name)
+
+        def rule(index: int) -> int:
+            return first + index
+
+        def expr(node: Expr) -> Expr:
+            if isinstance(node, Ref):
+                return Ref(rule(node.rule))
+            if isinstance(node, (Seq, Choice)):
+                return type(node)(tuple(map(expr, node.items)))
+            if isinstance(node, Switch):
+                return Switch(node.lexemes, tuple(map(expr, node.cases)))
+            if isinstance(node, Import):
+                if node.key not in started:
+                    started[node.key] = copy(node.make())
+                return Ref(started[node.key])
+            return node
+
+        def values(ways: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+            return tuple((rule(index), goals) for index, goals in ways)
+
+        for index, body in enumerate(source.rules):
+            if isinstance(body, Repeated):
+                body = replace(body, first=rule(body.first), rest=rule(body.rest))
+            elif isinstance(body, Record):
+                members = tuple(replace(m, values=values(m.values)) for m in body.members)
+                others = tuple(replace(o, values=values(o.values)) for o in body.others)
+                body = replace(body, members=members, others=others)
+            elif body is not None:
+                body = expr(body)
+            flat.rules[rule(index)] = body
+        return rule(source.start)
+
+    flat.start = copy(grammar)
+    return flat
 
 
 def matcher(grammar: Grammar, vocabulary: Vocabulary) -> Matcher:
