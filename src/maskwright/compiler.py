@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
+
+import numpy as np
 
 from maskwright._core import CompiledCore, Matcher, Tables
 from maskwright.compile_cache import no_collection
 from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError
 from maskwright.frontends.json_schema import Registry, SchemaOptions
-from maskwright.frontends.parts import gbnf_part, json_schema_part, regex_part
+from maskwright.frontends.parts import choice_part, gbnf_part, json_schema_part, regex_part
 from maskwright.frontends.python_types import python_type_to_schema
 from maskwright.frontends.regex import Flavour
 from maskwright.grammar import Grammar, Import
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.lowering import link, lower_to_tables
 from maskwright.passes.prune import prune
-from maskwright.sources import GBNF, JsonSchema, Regex
+from maskwright.sources import GBNF, Choice, JsonSchema, Regex
+from maskwright.trie import CompiledTrie, TokenTrie
 from maskwright.vocabulary import Vocabulary
 
 # States of a grammar are never dropped.  One with so many of them, because its texts have ever new keys,
@@ -44,8 +47,16 @@ class CompiledGrammar:
         return f"CompiledGrammar({self.vocabulary!r})"
 
 
-def compile(source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS) -> CompiledGrammar:
-    """Compile any supported source: ``JsonSchema``, ``Regex``, ``GBNF``, or a Python type (pydantic model, dataclass, TypedDict,
+@overload
+def compile(
+    source: Choice, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS
+) -> CompiledGrammar | CompiledTrie: ...
+@overload
+def compile(source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS) -> CompiledGrammar: ...
+def compile(
+    source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS
+) -> CompiledGrammar | CompiledTrie:
+    """Compile any supported source: ``JsonSchema``, ``Regex``, ``GBNF``, ``Choice``, or a Python type (pydantic model, dataclass, TypedDict,
     Literal, Enum, int, list[...]; needs pydantic).
 
     Raises the errors of the ``compile_...`` function of its kind; ``GrammarError`` for a source of another kind.
@@ -67,6 +78,8 @@ def compile(source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIM
         )
     if isinstance(source, GBNF):
         return compile_gbnf(source.text, vocabulary, root=source.root, limits=limits)
+    if isinstance(source, Choice):
+        return compile_choice(source.options, vocabulary, limits=limits)
     if isinstance(source, (dict, str, bytes)):
         raise GrammarError(
             f"a {type(source).__name__} does not say what language it is written in; "
@@ -134,6 +147,24 @@ def compile_gbnf(
     Raises ``GrammarError`` (with line:column and a snippet), ``UnsatisfiableError``, ``LimitError``.
     """
     return _compile(gbnf_part(text, root, limits), vocabulary, limits)
+
+
+def compile_choice(
+    options: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS
+) -> CompiledGrammar | CompiledTrie:
+    """Compile a choice among texts (a collection of str or bytes), or among sequences of token ids (lists of
+    int, or an integer array [N, L] padded with -1).
+
+    Texts may be spelled in any tokens, token sequences are exactly what they are.  Raises ``GrammarError``,
+    ``UnsatisfiableError`` when there are no options, ``VocabularyError`` for ids outside the vocabulary.
+    """
+    if isinstance(options, (str, bytes)):
+        raise GrammarError("a choice has several options: pass a list")
+    if not isinstance(options, np.ndarray):
+        options = list(options)
+        if all(isinstance(option, (str, bytes)) for option in options):
+            return _compile(choice_part(options, limits), vocabulary, limits)
+    return CompiledTrie(TokenTrie(options, vocabulary.size, vocabulary.eos_ids), vocabulary)
 
 
 def compile_grammar(

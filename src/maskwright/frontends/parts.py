@@ -7,16 +7,16 @@ source finds the tables that were made before.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from maskwright.compile_cache import content_key, is_plain
-from maskwright.errors import GrammarError
+from maskwright.errors import GrammarError, UnsatisfiableError
 from maskwright.frontends import gbnf, json_schema, regex
 from maskwright.frontends.json_schema import SchemaOptions
 from maskwright.frontends.regex import Flavour
-from maskwright.grammar import Import
+from maskwright.grammar import EMPTY, Choice, Grammar, Import, Term, Words
 from maskwright.limits import Limits
 
 
@@ -59,6 +59,33 @@ def gbnf_part(text: str, root: str, limits: Limits) -> Import:
 
 class _Unique:
     """A key that equals no other: for what must not be taken for something made before."""
+
+
+def choice_part(texts: Iterable[str | bytes], limits: Limits) -> Import:
+    """One of some texts."""
+    encoded = []
+    for text in texts:
+        if isinstance(text, str):
+            try:
+                encoded.append(text.encode())
+            except UnicodeEncodeError as error:
+                raise GrammarError(f"the choice {text!r} holds a surrogate, which is no character") from error
+        elif isinstance(text, bytes):
+            encoded.append(text)
+        else:
+            raise GrammarError(f"a choice is a str or bytes, not {type(text).__name__}")
+    if not encoded:
+        raise UnsatisfiableError("there are no choices")
+    words = Words(text for text in encoded if text)
+    empty = not all(encoded)
+
+    def make() -> Grammar:
+        grammar = Grammar()
+        body = Term(words) if len(words) else EMPTY
+        grammar.add("choice", Choice((body, EMPTY)) if empty else body)
+        return grammar
+
+    return Import(("choice", words.key, empty, limits), make)
 
 
 def _check_text(text: object, what: str) -> None:
