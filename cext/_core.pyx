@@ -14,6 +14,7 @@ One extension module, read in data-flow order:
     keyset.pxi   sets of quoted keys, as lexemes
     lexmask.pxi  what a lexer state alone says about every token (context-independent)
     home.pxi     the same from slices, for states that loop on many characters
+    words.pxi    many texts as one lexeme
     parser.pxi   rules: what each place inside a rule waits for
     record.pxi   the same for records: members by key, counted, with goals
     stacks.pxi   interned stacks and parser states
@@ -65,6 +66,7 @@ include "spelling.pxi"
 include "keyset.pxi"
 include "lexmask.pxi"
 include "home.pxi"
+include "words.pxi"
 include "parser.pxi"
 include "record.pxi"
 include "stacks.pxi"

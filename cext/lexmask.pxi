@@ -32,6 +32,7 @@ cdef cppclass LexMask:
     Bits* bits                            # inside tokens, when there are many, or NULL
     vector[int32_t] inside                # and these; of a mask with a base, what that does not have
     vector[Crossing] crossing             # sorted by (tag, byte)
+    int32_t open_tag                      # crossings with this tag are left out (lexmask_open), or NO_TAG
     vector[Override] overrides
     unordered_map[int64_t, Trie*] merged  # (tag << 8 | byte) -> residual trie
     int64_t bytes                         # of all this but the bits
@@ -53,6 +54,7 @@ cdef LexMask* lexmask_new(Index* index) noexcept nogil:
     mask.index = index
     mask.base = NULL
     mask.bits = NULL
+    mask.open_tag = NO_TAG
     mask.bytes = 0
     return mask
 
@@ -221,6 +223,8 @@ cdef LexMask* lexmask_make(LexState* state, Index* index) noexcept nogil:
     if state.automaton.kind == KIND_TEXT:
         if not home_fill(mask, state):
             lexmask_walk(mask, state, 0)
+    elif state.automaton.kind == KIND_WORDS:
+        words_walk(mask, state)
     elif state.base != NULL:
         mask.base = lexmask_get(state.base, index)
         if mask.base == NULL:
@@ -260,6 +264,41 @@ cdef LexMask* lexmask_get(LexState* state, Index* index) noexcept nogil:
     return mask
 
 
+cdef void lexmask_forget_crossing(LexMask* mask, int32_t tag) noexcept nogil:
+    # Leave out the crossings with a tag.
+    cdef size_t i, kept = 0
+    for i in range(mask.crossing.size()):
+        if mask.crossing[i].tag != tag:
+            mask.crossing[kept] = mask.crossing[i]
+            kept += 1
+    mask.crossing.resize(kept)
+    mask.crossing.shrink_to_fit()
+
+
+cdef cbool lexmask_open(LexMask* mask, LexState* state) noexcept nogil:
+    # Add the crossings that were left out, now that something can follow them; False when time is up.
+    cdef LexMask* walked = lexmask_new(mask.index)
+    cdef size_t i, before = mask.crossing.size()
+    cdef int64_t size = 0
+    cdef pair[int64_t, Trie*] entry
+    lexmask_walk(walked, state, 0)
+    if not mask.index.deadline.passed:
+        for i in range(walked.crossing.size()):
+            if walked.crossing[i].tag == mask.open_tag:
+                mask.crossing.push_back(walked.crossing[i])
+        sort(mask.crossing.begin(), mask.crossing.end(), &lexmask_crossing_before)
+        mask.open_tag = NO_TAG
+        for entry in mask.merged:
+            size -= trie_size(entry.second)
+            del entry.second
+        mask.merged.clear()
+        size += (mask.crossing.size() - before) * sizeof(Crossing)
+        mask.bytes += size
+        mask.index.bytes += size
+    lexmask_release(walked)
+    return not mask.index.deadline.passed
+
+
 cdef ResidualView lexmask_residual(LexMask* mask, size_t first, size_t last) noexcept nogil:
     # The residuals of crossings [first, last), which share tag and byte.
     cdef const Trie* trie = mask.index.trie
@@ -284,7 +323,7 @@ cdef ResidualView lexmask_residual(LexMask* mask, size_t first, size_t last) noe
         merged = new Trie()
         trie_merge(trie, merged, group)
         mask.merged[key] = merged
-        size = merged.nodes.size() * sizeof(TrieNode) + merged.tokens.size() * 4
+        size = trie_size(merged)
         mask.bytes += size
         mask.index.bytes += size
     view.trie = merged

@@ -235,8 +235,8 @@ def test_errors_say_where_and_what(pattern: str, place: str, message: str) -> No
 
 @pytest.mark.parametrize(
     ("pattern", "message"),
-    [("(?P=n)", "back-references"), ("a++", "possessive"), ("(?x)a", "flag"), ("a(?i)b", "start"),
-     ("(?(1)a|b)", "conditional"), ("\\p{L}", "unknown escape"), ("\\N{NO SUCH}", "named"),
+    [("(?P=n)", "back-references"), ("a++", "possessive"), ("a(?i)b", "start"),
+     ("(?(1)a|b)", "conditional"), ("\\p{Nope}", "unknown or not"), ("(?P<n>a)(?R)", "recursive"), ("\\N{NO SUCH}", "named"),
      ("(?#", "not closed"), ("[\\d-z]", "escape the '-'"), ("\\U00110000", "code point"), ("\\777", "octal")],
 )  # fmt: skip
 def test_python_errors(pattern: str, message: str) -> None:

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from maskwright.bitmask import apply_token_bitmask_inplace as apply_token_bitmask_inplace
     from maskwright.bitmask import fill_next_token_bitmasks as fill_next_token_bitmasks
     from maskwright.compiler import CompiledGrammar as CompiledGrammar
-    from maskwright.compiler import JsonSchema as JsonSchema
     from maskwright.compiler import compile as compile
+    from maskwright.compiler import compile_choice as compile_choice
+    from maskwright.compiler import compile_gbnf as compile_gbnf
     from maskwright.compiler import compile_grammar as compile_grammar
     from maskwright.compiler import compile_json_schema as compile_json_schema
+    from maskwright.compiler import compile_regex as compile_regex
     from maskwright.errors import BitmaskError as BitmaskError
     from maskwright.errors import GrammarError as GrammarError
     from maskwright.errors import LimitError as LimitError
@@ -37,6 +39,11 @@ if TYPE_CHECKING:
     from maskwright.limits import Limits as Limits
     from maskwright.report import Finding as Finding
     from maskwright.report import Report as Report
+    from maskwright.sources import GBNF as GBNF
+    from maskwright.sources import Choice as Choice
+    from maskwright.sources import JsonSchema as JsonSchema
+    from maskwright.sources import Regex as Regex
+    from maskwright.trie import TokenTrie as TokenTrie
     from maskwright.vocabulary import Vocabulary as Vocabulary
 
 __version__ = "0.1.0"
@@ -44,7 +51,15 @@ __version__ = "0.1.0"
 _HOMES = {
     "_core": ["Matcher", "set_threads"],
     "bitmask": ["allocate_token_bitmask", "apply_token_bitmask_inplace", "fill_next_token_bitmasks"],
-    "compiler": ["CompiledGrammar", "JsonSchema", "compile", "compile_grammar", "compile_json_schema"],
+    "compiler": [
+        "CompiledGrammar",
+        "compile",
+        "compile_choice",
+        "compile_gbnf",
+        "compile_grammar",
+        "compile_json_schema",
+        "compile_regex",
+    ],
     "errors": [
         "BitmaskError",
         "GrammarError",
@@ -60,6 +75,8 @@ _HOMES = {
     "generator": ["Generator"],
     "limits": ["Limits"],
     "report": ["Finding", "Report"],
+    "sources": ["GBNF", "Choice", "JsonSchema", "Regex"],
+    "trie": ["TokenTrie"],
     "vocabulary": ["Vocabulary"],
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

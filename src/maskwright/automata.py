@@ -379,6 +379,26 @@ class Thompson:
         return _Measure(alive, nullable and low == 0, counting, unrolled, not small)
 
 
+class Sizes:
+    """How many states the automata of regular trees have, each node measured once."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._builder = Thompson(limits, counting=True)
+
+    def __call__(self, root: Regular) -> int:
+        # Measures are kept by identity.
+        self._builder._roots.append(root)
+        self._builder._measure(root)
+        return self._builder._measured[id(root)].counting
+
+
+def without_empty_string(root: Regular, limits: Limits) -> Regular | None:
+    """The language without the empty string; None where only an automaton can tell (``dfa.without_empty``)."""
+    builder = Thompson(limits, counting=False)
+    builder._measure(root)
+    return _nonempty(root, builder._measured)
+
+
 def _nonempty(root: Regular, measured: dict[int, _Measure]) -> Regular | None:
     """The language without the empty string; None where the rewriting would be too deep."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from maskwright import __version__
 from maskwright.compiler import CompiledGrammar, compile_json_schema
-from maskwright.errors import GrammarError
+from maskwright.errors import GrammarError, caret_snippet
 from maskwright.frontends.json_schema import SchemaOptions
 from maskwright.frontends.json_schema.document import read_json
 from maskwright.frontends.json_schema.report import check_json_schema
@@ -31,18 +31,9 @@ def check_schema(text: str, options: SchemaOptions, profile: str | None) -> Repo
     try:
         read_json(text)
     except GrammarError as error:
-        snippet = _caret(text, error.place) if error.place is not None else ""
+        snippet = "\n" + caret_snippet(text, error.place) if error.place is not None else ""
         return Report([Finding("error", "malformed", error.place or "#", error.message + snippet)])
     return check_json_schema(text, options, profile=profile)
-
-
-def _caret(text: str, place: str) -> str:
-    line, _, column = place.partition(":")
-    lines = text.split("\n")
-    shown = lines[min(int(line), len(lines)) - 1].rstrip("\r")
-    # Long lines are cut around the place.
-    start = max(0, int(column) - 60)
-    return f"\n  {shown[start : start + 100]}\n  {' ' * (int(column) - 1 - start)}^"
 
 
 def compile_for_bytes(text: str, options: SchemaOptions) -> CompiledGrammar:
@@ -65,7 +56,7 @@ def check_instance(compiled: CompiledGrammar, text: str) -> list[Finding]:
     if read < len(data):
         expected = matcher.shortest_completion_bytes().decode("utf-8", "replace")
         instead = f"it could go on with {expected!r}" if expected else "it could end"
-        message = f"the text leaves the schema here; {instead}" + _caret(text, place)
+        message = f"the text leaves the schema here; {instead}\n" + caret_snippet(text, place)
         return [Finding("error", "not-in-language", place, message)]
     if not matcher.is_accepting:
         completion = matcher.shortest_completion_bytes().decode("utf-8", "replace")

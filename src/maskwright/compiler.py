@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Hashable
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from dataclasses import fields
+from typing import Any, Literal, overload
 
-from maskwright._core import CompiledCore, Matcher
-from maskwright.compile_cache import content_key, is_plain, no_collection
+import numpy as np
+
+from maskwright._core import CompiledCore, Matcher, Tables
+from maskwright.compile_cache import no_collection
 from maskwright.deadline import deadline
 from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
-from maskwright.frontends import json_schema as json_schema_frontend
 from maskwright.frontends.json_schema import Registry, SchemaOptions
 from maskwright.frontends.json_schema.clashes import explained
+from maskwright.frontends.parts import choice_part, gbnf_part, json_schema_part, regex_part
 from maskwright.frontends.python_types import python_type_to_schema
-from maskwright.grammar import Grammar
+from maskwright.frontends.regex import Flavour
+from maskwright.grammar import Grammar, Import
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.lowering import lower
+from maskwright.lowering import link, lower_to_tables
 from maskwright.passes.prune import prune
+from maskwright.sources import GBNF, Choice, JsonSchema, Regex
+from maskwright.trie import CompiledTrie, TokenTrie
 from maskwright.vocabulary import Vocabulary
 
 # States of a grammar are never dropped.  One with so many of them, because its texts have ever new keys,
 # is left to the matchers that it has, and compiled anew for others.
 _OVERGROWN = 200_000
-
-
-@dataclass(frozen=True)
-class JsonSchema(SchemaOptions):
-    """A JSON Schema as a source for ``compile``: a dict, a bool, or JSON text; with its options."""
-
-    schema: dict[str, Any] | bool | str = field(kw_only=False)
 
 
 class CompiledGrammar:
@@ -54,17 +50,33 @@ class CompiledGrammar:
         return f"CompiledGrammar({self.vocabulary!r})"
 
 
-def compile(source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS) -> CompiledGrammar:
-    """Compile any supported source: ``JsonSchema``, or a Python type (pydantic model, dataclass,
-    TypedDict, Literal, Enum, int, list[...]; needs pydantic).
+@overload
+def compile(
+    source: Choice, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS
+) -> CompiledGrammar | CompiledTrie: ...
+@overload
+def compile(source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS) -> CompiledGrammar: ...
+def compile(
+    source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS
+) -> CompiledGrammar | CompiledTrie:
+    """Compile any supported source: ``JsonSchema``, ``Regex``, ``GBNF``, ``Choice``, or a Python type (pydantic model, dataclass, TypedDict,
+    Literal, Enum, int, list[...]; needs pydantic).
 
-    Raises the errors of ``compile_json_schema``; ``GrammarError`` for a source of another kind.
+    Raises the errors of the ``compile_...`` function of its kind; ``GrammarError`` for a source of another kind.
     """
     if isinstance(source, JsonSchema):
         options = SchemaOptions(
             **{option.name: getattr(source, option.name) for option in fields(SchemaOptions)}
         )
         return _compile_json_schema(source.schema, vocabulary, options, limits)
+    if isinstance(source, Regex):
+        return compile_regex(
+            source.pattern, vocabulary, flavour=source.flavour, flags=source.flags, limits=limits
+        )
+    if isinstance(source, GBNF):
+        return compile_gbnf(source.text, vocabulary, root=source.root, limits=limits)
+    if isinstance(source, Choice):
+        return compile_choice(source.options, vocabulary, limits=limits)
     if isinstance(source, (dict, str, bytes)):
         raise GrammarError(
             f"a {type(source).__name__} does not say what language it is written in; "
@@ -123,29 +135,58 @@ def compile_json_schema(
 def _compile_json_schema(
     schema: dict[str, Any] | bool | str, vocabulary: Vocabulary, options: SchemaOptions, limits: Limits
 ) -> CompiledGrammar:
-    content = content_key(schema, limits.max_schema_values)
-    registry = options.registry
-    key: tuple[Hashable, ...] = (content, options, limits)
-    if registry is not None:
-        key = (content, replace(options, registry=None), limits)
-        # What is not plain data, such as a function, may have something else the next time.
-        elsewhere = content_key(registry, limits.max_schema_values) if type(registry) is dict else None
-        if elsewhere is None or not is_plain(registry):
-            content = None
-        else:
-            key = (*key, hashlib.blake2b(elsewhere).digest())
-    compiled: CompiledGrammar | None = vocabulary._compiled.get(key) if content is not None else None
-    if compiled is None or compiled.statistics["matcher_states"] > _OVERGROWN:
-        with no_collection():
-            try:
-                with deadline(limits.max_seconds):
-                    grammar = json_schema_frontend.to_grammar(schema, options, limits)
-                    compiled = compile_grammar(grammar, vocabulary, limits)
-            except UnsatisfiableError as error:
-                raise _explained(error, schema, options, limits) from None
-        if content is not None and is_plain(schema):
-            vocabulary._compiled.put(key, compiled)
-    return compiled
+    try:
+        return _compile(json_schema_part(schema, options, limits), vocabulary, limits)
+    except UnsatisfiableError as error:
+        raise _explained(error, schema, options, limits) from None
+
+
+def compile_regex(
+    pattern: str,
+    vocabulary: Vocabulary,
+    *,
+    flavour: Flavour = "python",
+    flags: str | int = "",
+    limits: Limits = DEFAULT_LIMITS,
+) -> CompiledGrammar:
+    """Compile a regular expression to the language of the texts that it matches as a whole (``re.fullmatch``).
+
+    flavour: ``"python"`` is the syntax of ``re``, with ``(?<name>...)`` and ``\\p{...}`` of the package ``regex``;
+    ``"ecma"`` is ECMA-262 in Unicode mode.  flags: letters of ``aimsux`` (ECMA: ``imsu``), or ``re`` flags.
+    Lazy quantifiers have the language of greedy ones.  What is not regular or would change the
+    language by the order of trials (back-references, recursion, conditionals, atomic groups, possessive
+    quantifiers) is refused.
+    Raises ``GrammarError`` (with line:column and a snippet), ``UnsatisfiableError``, ``LimitError``.
+    """
+    return _compile(regex_part(pattern, flavour, flags, limits), vocabulary, limits)
+
+
+def compile_gbnf(
+    text: str, vocabulary: Vocabulary, *, root: str = "root", limits: Limits = DEFAULT_LIMITS
+) -> CompiledGrammar:
+    """Compile a grammar in GBNF (llama.cpp) or the EBNF of XGrammar; see ``docs/grammars.md``.
+
+    Raises ``GrammarError`` (with line:column and a snippet), ``UnsatisfiableError``, ``LimitError``.
+    """
+    return _compile(gbnf_part(text, root, limits), vocabulary, limits)
+
+
+def compile_choice(
+    options: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS
+) -> CompiledGrammar | CompiledTrie:
+    """Compile a choice among texts (a collection of str or bytes), or among sequences of token ids (lists of
+    int, or an integer array [N, L] padded with -1).
+
+    Texts may be spelled in any tokens, token sequences are exactly what they are.  Raises ``GrammarError``,
+    ``UnsatisfiableError`` when there are no options, ``VocabularyError`` for ids outside the vocabulary.
+    """
+    if isinstance(options, (str, bytes)):
+        raise GrammarError("a choice has several options: pass a list")
+    if not isinstance(options, np.ndarray):
+        options = list(options)
+        if all(isinstance(option, (str, bytes)) for option in options):
+            return _compile(choice_part(options, limits), vocabulary, limits)
+    return CompiledTrie(TokenTrie(options, vocabulary.size, vocabulary.eos_ids), vocabulary)
 
 
 def _explained(
@@ -163,6 +204,32 @@ def compile_grammar(
     grammar: Grammar, vocabulary: Vocabulary, limits: Limits = DEFAULT_LIMITS
 ) -> CompiledGrammar:
     """Compile the intermediate representation.  Raises ``UnsatisfiableError`` or ``LimitError``."""
-    engine = engine_for(vocabulary)
-    with deadline(limits.max_seconds):
-        return CompiledGrammar(lower(prune(grammar), engine, limits), vocabulary)
+    with no_collection(), deadline(limits.max_seconds):
+        return CompiledGrammar(link(_lowered(grammar, vocabulary, limits), limits), vocabulary)
+
+
+def _compile(part: Import, vocabulary: Vocabulary, limits: Limits) -> CompiledGrammar:
+    """The grammar compiled from an equal part before, or a new one."""
+    compiled: CompiledGrammar | None = vocabulary._compiled.get(part.key)
+    if compiled is None or compiled.statistics["matcher_states"] > _OVERGROWN:
+        with no_collection(), deadline(limits.max_seconds):
+            compiled = CompiledGrammar(link(_tables(part, vocabulary, limits), limits), vocabulary)
+        if part.keep():
+            vocabulary._compiled.put(part.key, compiled)
+    return compiled
+
+
+def _tables(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
+    """The tables of a part, made once."""
+    tables: Tables | None = vocabulary._tables.get(part.key)
+    if tables is None or sum(each.used_keys for each in tables.all_tables()) > _OVERGROWN:
+        tables = _lowered(part.make(), vocabulary, limits)
+        if part.keep():
+            vocabulary._tables.put(part.key, tables)
+    return tables
+
+
+def _lowered(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> Tables:
+    pruned = prune(grammar)
+    imports = {part.key: _tables(part, vocabulary, limits) for part in pruned.imports()}
+    return lower_to_tables(pruned, engine_for(vocabulary), limits, imports)

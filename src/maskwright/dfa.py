@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from maskwright._subsets import reduce
+from maskwright.automata import without_empty_string
 from maskwright.determinize import (
     Alphabet,
     Dfa,
@@ -22,6 +23,7 @@ from maskwright.determinize import (
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regular import (
     ANY_CHAR,
+    EPSILON,
     NOTHING,
     Alt,
     Cat,
@@ -56,6 +58,17 @@ def difference(a: Regular, b: Regular, limits: Limits = DEFAULT_LIMITS) -> Regul
 def complement(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
     """All texts but those of ``node``."""
     return difference(_EVERY_TEXT, node, limits)
+
+
+def without_empty(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
+    """All texts of ``node`` but the empty one; counted repetitions stay counted where they can."""
+    bounds = length_bounds(node)
+    if bounds is None or bounds[1] == 0:
+        return NOTHING
+    if bounds[0] > 0:
+        return node
+    stripped = without_empty_string(node, limits)
+    return difference(node, EPSILON, limits) if stripped is None else stripped
 
 
 def matcher(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Callable[[str], bool]:

@@ -18,13 +18,30 @@ class MaskwrightError(ValueError):
 class GrammarError(MaskwrightError):
     """The source text or schema is not well formed.
 
-    ``place`` is a JSON pointer (schemas) or ``line:column`` (texts), or None.
+    ``place`` is a JSON pointer (schemas) or ``line:column`` (texts), or None.  ``snippet`` is the line
+    of a text with a caret below the place, or None.
     """
 
-    def __init__(self, message: str, *, place: str | None = None) -> None:
+    def __init__(self, message: str, *, place: str | None = None, source: str | None = None) -> None:
         self.message = message
         self.place = place
-        super().__init__(f"{place}: {message}" if place is not None else message)
+        self.snippet = caret_snippet(source, place) if source is not None and place is not None else None
+        described = f"{place}: {message}" if place is not None else message
+        super().__init__(described if self.snippet is None else f"{described}\n{self.snippet}")
+
+
+def line_column(text: str, at: int) -> str:
+    """The place of an index into a text, as ``line:column``, both from 1 (columns are code points)."""
+    return f"{text.count(chr(10), 0, at) + 1}:{at - text.rfind(chr(10), 0, at)}"
+
+
+def caret_snippet(text: str, place: str) -> str:
+    """The line of ``text`` at ``line:column``, and a caret below the column; long lines are cut around it."""
+    line, _, column = place.partition(":")
+    lines = text.split("\n")
+    shown = lines[min(int(line), len(lines)) - 1].rstrip("\r")
+    start = max(0, int(column) - 60)
+    return f"  {shown[start : start + 100]}\n  {' ' * (int(column) - 1 - start)}^"
 
 
 class Refusal(NamedTuple):

@@ -18,13 +18,14 @@ from typing import Any, Literal
 
 from maskwright._core import Matcher
 from maskwright.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace
-from maskwright.compiler import CompiledGrammar, JsonSchema
+from maskwright.compiler import CompiledGrammar
 from maskwright.compiler import compile as compile_source
 from maskwright.errors import LimitError, MaskwrightError, VocabularyError
 from maskwright.frontends.python_types import is_schema, parse_output, python_type_to_schema
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.partial import NOTHING as _NOTHING
 from maskwright.partial import partial_value
+from maskwright.sources import JsonSchema
 from maskwright.vocabulary import Vocabulary
 
 _COMPILED_LIMIT = 64

@@ -7,14 +7,30 @@ Counted repetitions and records are handed over as definitions with a register.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from json.encoder import encode_basestring
 
-from maskwright._core import AutomatonHandle, CompiledCore, Engine
+from maskwright._core import AutomatonHandle, CompiledCore, Engine, Tables
 from maskwright.automata import build_nfa
 from maskwright.deadline import check_time
 from maskwright.errors import LimitError
-from maskwright.grammar import Body, Choice, Expr, Grammar, Keyset, Lexeme, Record, Ref, Repeated, Seq, Term
+from maskwright.grammar import (
+    Body,
+    Choice,
+    Expr,
+    Grammar,
+    Import,
+    Keyset,
+    Lexeme,
+    Record,
+    Ref,
+    Repeated,
+    Seq,
+    Switch,
+    Term,
+    Words,
+)
 from maskwright.limits import MAX_COUNT, Limits
 
 PLAIN, REPEATED, RECORD = 0, 1, 2
@@ -23,7 +39,7 @@ NO_TAG = -1
 
 @dataclass(slots=True)
 class _PlainState:
-    terms: list[tuple[int, int]] = field(default_factory=list)  # (automaton, next plain state)
+    terms: list[tuple[int, int, int]] = field(default_factory=list)  # (automaton, next plain state, tag)
     calls: list[tuple[int, int]] = field(default_factory=list)  # (rule, next plain state)
     final: bool = False
 
@@ -34,11 +50,15 @@ class _PlainState:
 
 
 class _Lowering:
-    def __init__(self, grammar: Grammar, engine: Engine, limits: Limits) -> None:
+    def __init__(
+        self, grammar: Grammar, engine: Engine, limits: Limits, imports: dict[Hashable, Tables]
+    ) -> None:
         self.grammar = grammar
         self.engine = engine
         self.limits = limits
-        self.nullable = _nullable_rules(grammar)
+        self.tables = imports
+        self.imports: dict[Hashable, int] = {}
+        self.nullable = _nullable_rules(grammar, imports)
         self.automata: list[AutomatonHandle] = []
         self.automaton_index: dict[object, int] = {}
         self.plain: list[_PlainState] = [_PlainState(final=True)]
@@ -65,9 +85,14 @@ class _Lowering:
     def expression(self, expr: Expr, behind: int) -> _PlainState:
         """The moves of ``expr`` followed by plain state ``behind``."""
         if isinstance(expr, Term):
-            return _PlainState(terms=[(self.automaton(expr.lexeme), behind)])
+            return _PlainState(terms=[(self.automaton(expr.lexeme), behind, NO_TAG)])
         if isinstance(expr, Ref):
             return _PlainState(calls=[(expr.rule, behind)])
+        if isinstance(expr, Switch):
+            return self.switch(expr, behind)
+        if isinstance(expr, Import):
+            number = self.imports.setdefault(expr.key, len(self.imports))
+            return _PlainState(calls=[(len(self.grammar.rules) + number, behind)])
         moves = _PlainState()
         if isinstance(expr, Choice):
             for item in expr.items:
@@ -80,14 +105,26 @@ class _Lowering:
             behind = self.state(self.expression(item, behind))
         return self.expression(expr.items[0], behind)
 
+    def switch(self, expr: Switch, behind: int) -> _PlainState:
+        cases = [self.state(self.expression(case, behind)) for case in expr.cases]
+        if isinstance(expr.lexemes, Words):
+            automaton = self.automaton(expr.lexemes)
+            tags = sorted(set(expr.lexemes.tags))
+        else:
+            automaton = self.add_automaton(tagged_automaton(self.engine, expr.lexemes, self.limits))
+            tags = list(range(len(cases)))
+        return _PlainState(terms=[(automaton, cases[tag], tag) for tag in tags])
+
     # --- lexemes
 
-    def automaton(self, lexeme: Lexeme | Keyset) -> int:
-        key = lexeme.key if isinstance(lexeme, Lexeme) else lexeme
+    def automaton(self, lexeme: Lexeme | Keyset | Words) -> int:
+        key = lexeme if isinstance(lexeme, Keyset) else lexeme.key
         found = self.automaton_index.get(key)
         if found is None:
             if isinstance(lexeme, Lexeme):
                 handle = lexeme_automaton(self.engine, lexeme, self.limits)
+            elif isinstance(lexeme, Words):
+                handle = words_automaton(self.engine, lexeme)
             else:
                 names = list(lexeme.names)
                 others = () if lexeme.other is None else (lexeme.other,)
@@ -155,13 +192,25 @@ class _Lowering:
 
 
 def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
-    """Hand a pruned grammar to the engine.
+    """A pruned grammar without imports on an engine; see ``lower_to_tables``."""
+    return link(lower_to_tables(grammar, engine, limits, {}), limits)
+
+
+def link(tables: Tables, limits: Limits) -> CompiledCore:
+    """Tables, together with those that they import, as one grammar.  Raises ``UnsatisfiableError``."""
+    return CompiledCore(tables, limits.max_parser_states, limits.max_lexer_states, limits.max_seconds)
+
+
+def lower_to_tables(
+    grammar: Grammar, engine: Engine, limits: Limits, imports: dict[Hashable, Tables]
+) -> Tables:
+    """Hand a pruned grammar to the engine; ``imports`` has the tables of each ``Import``, by key.
 
     Raises ``LimitError`` when the grammar or one of its lexemes is too large.
     """
     if len(grammar.rules) > limits.max_rules:
         raise LimitError("max_rules", len(grammar.rules), limits.max_rules)
-    lowering = _Lowering(grammar, engine, limits)
+    lowering = _Lowering(grammar, engine, limits, imports)
     rules = []
     for i, body in enumerate(grammar.rules):
         if body is not None:
@@ -170,7 +219,7 @@ def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
             except LimitError as error:
                 name = grammar.names[i]
                 raise (error.at(name) if name.startswith(("#", "/")) else error) from None
-    return CompiledCore(
+    return Tables(
         engine,
         lowering.automata,
         [state.terms for state in lowering.plain],
@@ -180,9 +229,7 @@ def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
         lowering.repeated,
         lowering.records,
         grammar.start,
-        limits.max_parser_states,
-        limits.max_lexer_states,
-        limits.max_seconds,
+        [imports[key] for key in lowering.imports],
     )
 
 
@@ -245,29 +292,40 @@ def _most(bound: int | None) -> int:
     return -1 if bound is None or bound > MAX_COUNT else bound
 
 
+def words_automaton(engine: Engine, words: Words) -> AutomatonHandle:
+    """The engine's automaton for many texts, made when their content is new to the engine."""
+    handle = engine.get_automaton(words.key)
+    if handle is None:
+        starts, tags = words.starts.tobytes(), words.tags.tobytes()
+        handle = engine.add_words(words.key, words.data, starts, tags if any(words.tags) else b"")
+    return handle
+
+
 def canonical_spelling(name: str) -> bytes:
     """A key between its quotes: raw UTF-8, escapes only where RFC 8259 requires them."""
     return encode_basestring(name)[1:-1].encode()
 
 
-def _nullable_rules(grammar: Grammar) -> list[bool]:
+def _nullable_rules(grammar: Grammar, imports: dict[Hashable, Tables]) -> list[bool]:
     nullable = [False] * len(grammar.rules)
     changed = True
     while changed:
         changed = False
         for i in range(len(grammar.rules) - 1, -1, -1):
-            if not nullable[i] and _is_nullable(grammar.rules[i], nullable):
+            if not nullable[i] and _is_nullable(grammar.rules[i], nullable, imports):
                 nullable[i] = changed = True
     return nullable
 
 
-def _is_nullable(body: Body | None, nullable: list[bool]) -> bool:
+def _is_nullable(body: Body | None, nullable: list[bool], imports: dict[Hashable, Tables]) -> bool:
     if isinstance(body, Ref):
         return nullable[body.rule]
     if isinstance(body, Seq):
-        return all(_is_nullable(item, nullable) for item in body.items)
+        return all(_is_nullable(item, nullable, imports) for item in body.items)
     if isinstance(body, Choice):
-        return any(_is_nullable(item, nullable) for item in body.items)
+        return any(_is_nullable(item, nullable, imports) for item in body.items)
+    if isinstance(body, Import):
+        return imports[body.key].nullable
     if isinstance(body, Repeated):
         return body.min == 0 or (nullable[body.first] and (body.min == 1 or nullable[body.rest]))
     return False

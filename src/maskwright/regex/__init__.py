@@ -1,12 +1,13 @@
 """Regular-expression patterns as languages of code points.
 
 The ECMA dialect is ECMA-262 in Unicode mode, the one that JSON Schema recommends; the Python
-dialect is that of ``re`` for ``str``.  Results are exact: a text is in the language exactly when
+dialect is that of ``re`` for ``str``, with what the package ``regex`` adds and is regular: ``(?<name>``
+and ``\\p{...}``.  Results are exact: a text is in the language exactly when
 the pattern matches it, whatever the assertions (anchors, word boundaries, look-arounds).
 
 Refused with a ``GrammarError`` that names the construct: back-references, recursion,
 conditionals, atomic groups and possessive quantifiers, Unicode properties other than general
-categories, look-behind inside look-around, and flags other than i, m, s (and a, u in Python).
+categories, look-behind inside look-around, and flags other than i, m, s (and a, u, x in Python).
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from maskwright.regular import Regular
 __all__ = ["Dialect", "parse_regex", "search_language"]
 
 
-def parse_regex(pattern: str, dialect: Dialect = "ecma", limits: Limits = DEFAULT_LIMITS) -> Regular:
-    """The texts that the pattern matches as a whole (``re.fullmatch``).
+def parse_regex(
+    pattern: str, dialect: Dialect = "ecma", limits: Limits = DEFAULT_LIMITS, flags: str = ""
+) -> Regular:
+    """The texts that the pattern matches as a whole (``re.fullmatch``); ``flags`` are letters.
 
     Raises ``GrammarError`` for a pattern that is malformed or not supported, its place being
     line:column, and ``LimitError`` for one that is too deep or too large.
     """
-    return resolve(parse(pattern, dialect, limits), limits, search=False)
+    return resolve(parse(pattern, dialect, limits, flags), limits, search=False)
 
 
 def search_language(pattern: str, dialect: Dialect = "ecma", limits: Limits = DEFAULT_LIMITS) -> Regular:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from maskwright.errors import GrammarError
+from maskwright.errors import GrammarError, line_column
 from maskwright.regex import unicode_sets
 from maskwright.regular import MAX_CODE_POINT, Ranges, complement_ranges
 
@@ -32,11 +32,10 @@ class EscapeReader:
         self.flags: frozenset[str] = frozenset()
 
     def place(self, at: int) -> str:
-        line = self.pattern.count("\n", 0, at) + 1
-        return f"{line}:{at - self.pattern.rfind(chr(10), 0, at)}"
+        return line_column(self.pattern, at)
 
     def error(self, message: str, at: int | None = None) -> GrammarError:
-        return GrammarError(message, place=self.place(self.at if at is None else at))
+        return GrammarError(message, place=self.place(self.at if at is None else at), source=self.pattern)
 
     def case_rules(self) -> str:
         if not self.python:
@@ -80,7 +79,9 @@ class EscapeReader:
             return self._unicode_escape(start)
         if c in "0123456789":
             return self._digits(c, start, in_class)
-        special = self._python_letter(c, start) if self.python else self._ecma_letter(c, start)
+        if c in "pP":
+            return self._property(c, start)
+        special = self._python_letter(c, start) if self.python else self._ecma_letter(c)
         if special is not None:
             return special
         if c.isascii() and c.isalpha():
@@ -88,18 +89,16 @@ class EscapeReader:
             raise self.error(f"unknown escape \\{c}: {hint}", start)
         return ord(c)
 
-    def _ecma_letter(self, c: str, start: int) -> int | Ranges | None:
-        if c in "pP":
-            return self._property(c, start)
+    def _ecma_letter(self, c: str) -> int | None:
         if c == "c":
             letter = self.pattern[self.at : self.at + 1]
             if not (letter.isascii() and letter.isalpha()):
-                raise self.error("\\c must be followed by a letter from A to Z", start)
+                raise self.error("\\c must be followed by a letter from A to Z", self.at - 2)
             self.at += 1
             return ord(letter) % 32
         return None
 
-    def _python_letter(self, c: str, start: int) -> int | Ranges | None:
+    def _python_letter(self, c: str, start: int) -> int | None:
         if c == "a":
             return 0x07
         if c == "U":
@@ -180,6 +179,9 @@ class EscapeReader:
         if not self.pattern.startswith("{", self.at) or close < 0:
             raise self.error(f"\\{c} must be followed by a property in braces, such as \\{c}{{L}}", start)
         expression = self.pattern[self.at + 1 : close]
+        # The package regex negates like this as well.
+        negated = self.python and expression.startswith("^")
+        expression = expression.removeprefix("^") if negated else expression
         ranges = unicode_sets.unicode_property(expression)
         if ranges is None:
             raise self.error(
@@ -188,4 +190,4 @@ class EscapeReader:
                 start,
             )
         self.at = close + 1
-        return complement_ranges(ranges) if c == "P" else ranges
+        return complement_ranges(ranges) if (c == "P") != negated else ranges

@@ -32,6 +32,10 @@ from maskwright.regular import (
 
 Dialect: TypeAlias = Literal["ecma", "python"]
 
+# What the flag x ignores outside of classes.
+_VERBOSE_SPACE = " \t\n\r\v\f"
+_VERBOSE_START = (*_VERBOSE_SPACE, "#")
+
 
 @dataclass(slots=True)
 class _Group:
@@ -63,9 +67,10 @@ class _Group:
 class Parser(EscapeReader):
     """One pattern; ``parse`` may be called once."""
 
-    def __init__(self, pattern: str, dialect: Dialect, limits: Limits) -> None:
+    def __init__(self, pattern: str, dialect: Dialect, limits: Limits, flags: str = "") -> None:
         super().__init__(pattern, dialect)
         self.limits = limits
+        self.outer_flags = self._known_flags(flags)
 
     def parse(self) -> Regular:
         """The tree, with ``Assertion`` leaves.
@@ -74,14 +79,16 @@ class Parser(EscapeReader):
         groups nested deeper than ``limits.max_depth``.
         """
         pattern = self.pattern
-        groups = [_Group(0, self._leading_flags() if self.python else frozenset())]
+        groups = [_Group(0, self._leading_flags() if self.python else self.outer_flags)]
         self.flags = groups[0].flags
         while self.at < len(pattern):
             check_time()
             c = pattern[self.at]
             group = groups[-1]
             self.flags = group.flags
-            if c == "(":
+            if "x" in self.flags and (c == "#" or c in _VERBOSE_SPACE):
+                self._skip_verbose()
+            elif c == "(":
                 self._open(groups)
             elif c == ")":
                 if len(groups) == 1:
@@ -146,7 +153,7 @@ class Parser(EscapeReader):
             self.at += 2
             boundary = WordBoundary(self.shorthand("w"), letter == "B")
             group.push(boundary, quantifiable=False)
-        elif self.python and letter in ("A", "Z"):
+        elif self.python and letter in ("A", "Z", "z"):
             self.at += 2
             group.push(TextStart() if letter == "A" else TextEnd(), quantifiable=False)
         else:
@@ -239,9 +246,20 @@ class Parser(EscapeReader):
             raise LimitError("max_count", bound, self.limits.max_count, place=self.place(self.at))
         return bound
 
+    def _skip_verbose(self) -> None:
+        if self.pattern[self.at] != "#":
+            self.at += 1
+            return
+        end = self.pattern.find("\n", self.at)
+        self.at = len(self.pattern) if end < 0 else end + 1
+
     def _leading_flags(self) -> frozenset[str]:
-        flags: set[str] = set()
-        while self.pattern.startswith("(?", self.at):
+        flags = set(self.outer_flags)
+        while True:
+            while "x" in flags and self.pattern[self.at : self.at + 1] in _VERBOSE_START:
+                self._skip_verbose()
+            if not self.pattern.startswith("(?", self.at):
+                break
             end = self.at + 2
             while end < len(self.pattern) and self.pattern[end].isalpha() and self.pattern[end] != "P":
                 end += 1
@@ -254,9 +272,19 @@ class Parser(EscapeReader):
     def _flag_letters(self, start: int, end: int) -> set[str]:
         letters = self.pattern[start:end]
         for i, letter in enumerate(letters):
-            if letter not in ("aimsu" if self.python else "ims"):
+            if letter not in self._flags_known():
                 raise self.error(f"the flag {letter!r} is not supported: remove it", start + i)
         return set(letters) - {"u"}
+
+    def _known_flags(self, letters: str) -> frozenset[str]:
+        known = self._flags_known() + ("" if self.python else "u")
+        for letter in letters:
+            if letter not in known:
+                raise GrammarError(f"the flag {letter!r} is not supported: use some of {known!r}")
+        return frozenset(letters) - {"u"}
+
+    def _flags_known(self) -> str:
+        return "aimsux" if self.python else "ims"
 
     def _open(self, groups: list[_Group]) -> None:
         pattern, start = self.pattern, self.at
@@ -274,8 +302,8 @@ class Parser(EscapeReader):
         elif pattern.startswith(("(?<=", "(?<!"), start):
             self.at += 4
             group.look = (True, pattern[start + 3] == "!")
-        elif pattern.startswith("(?P<" if self.python else "(?<", start):
-            self.at += 4 if self.python else 3
+        elif pattern.startswith("(?<", start) or (self.python and pattern.startswith("(?P<", start)):
+            self.at += 3 if pattern.startswith("(?<", start) else 4
             self._group_name()
         elif self.python and pattern.startswith("(?#", start):
             close = pattern.find(")", start)
@@ -297,6 +325,8 @@ class Parser(EscapeReader):
     def _other_group(self, group: _Group) -> None:
         """Groups that change flags; anything else is refused."""
         pattern, start = self.pattern, self.at
+        if pattern[start + 2 : start + 3].isdigit():
+            raise self.error("recursive groups are not supported: rewrite the pattern without", start)
         for opening, what in _REFUSED_GROUPS.items():
             if pattern.startswith(opening, start):
                 raise self.error(f"{what} not supported: rewrite the pattern without", start)
@@ -321,11 +351,13 @@ _REFUSED_GROUPS = {
     "(?&": "recursive groups are",
     "(?>": "atomic groups are",
     "(?(": "conditional groups are",
+    "(?R": "recursive groups are",
+    "(?|": "branch resets are",
 }
 
 
-def parse(pattern: str, dialect: Dialect, limits: Limits) -> Regular:
+def parse(pattern: str, dialect: Dialect, limits: Limits, flags: str = "") -> Regular:
     """The tree of a pattern, with ``Assertion`` leaves; see ``Parser.parse``."""
     if dialect not in ("ecma", "python"):
         raise GrammarError(f"unknown dialect {dialect!r}: use 'ecma' or 'python'")
-    return Parser(pattern, dialect, limits).parse()
+    return Parser(pattern, dialect, limits, flags).parse()

@@ -96,6 +96,7 @@ class _Copies:
             return self.term(expr, depth)
         if isinstance(expr, Choice):
             return Choice(tuple(self.expression(item, depth)[0] for item in expr.items)), depth
+        assert isinstance(expr, Seq), "schemas make no other expressions"
         if expr.items == (self.marks.open_array, self.marks.close_empty_array):
             return FAIL if self.is_too_deep(depth) else self.empty_array, depth
         items: list[Expr] = []
@@ -170,7 +171,7 @@ def _without_marks(grammar: Grammar, marks: Punctuation) -> frozenset[int]:
     def flat(expr: Expr) -> bool:
         if isinstance(expr, Term):
             return id(expr) not in known
-        return not isinstance(expr, Ref) and all(flat(item) for item in expr.items)
+        return isinstance(expr, (Seq, Choice)) and all(flat(item) for item in expr.items)
 
     return frozenset(
         i for i, body in enumerate(grammar.rules) if isinstance(body, (Term, Seq, Choice)) and flat(body)

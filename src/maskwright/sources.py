@@ -1,0 +1,40 @@
+"""What ``maskwright.compile`` takes: a text or an object, together with the language that it is written in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.frontends.regex import Flavour
+
+
+@dataclass(frozen=True)
+class JsonSchema(SchemaOptions):
+    """A JSON Schema: a dict, a bool, or JSON text; with the options of ``compile_json_schema``."""
+
+    schema: dict[str, Any] | bool | str = field(kw_only=False)
+
+
+@dataclass(frozen=True)
+class Regex:
+    """A regular expression that the whole output matches; options as in ``compile_regex``."""
+
+    pattern: str
+    flavour: Flavour = "python"
+    flags: str | int = ""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of some texts (str, or bytes), or one of some sequences of token ids; up to millions."""
+
+    options: Any
+
+
+@dataclass(frozen=True)
+class GBNF:
+    """A grammar in GBNF (llama.cpp) or the EBNF of XGrammar; options as in ``compile_gbnf``."""
+
+    text: str
+    root: str = "root"
