@@ -14,11 +14,15 @@ One extension module, read in data-flow order:
     keyset.pxi   sets of quoted keys, as lexemes
     lexmask.pxi  what a lexer state alone says about every token (context-independent)
     home.pxi     the same from slices, for states that loop on many characters
+    lexing.pxi   the lexer of a grammar that has one: terminals, watches, what can be left
+    lexingmask.pxi  what a state of such a lexer says about every token
     parser.pxi   rules: what each place inside a rule waits for
     record.pxi   the same for records: members by key, counted, with goals
     stacks.pxi   interned stacks and parser states
     masks.pxi    interned matcher states and their masks (context-dependent tokens)
-    shortest.pxi shortest completions and forced bytes
+    lexed.pxi    the same of a grammar that has a lexer
+    shortest.pxi costs, shortest completions and forced bytes
+    alive.pxi    the same with a lexer: which threads can be completed
     evict.pxi    keeping cached masks below a number of bytes
     bitmask.pxi  rows of the caller's bitmask
     engine.pxi   the Python class of a vocabulary
@@ -65,11 +69,15 @@ include "spelling.pxi"
 include "keyset.pxi"
 include "lexmask.pxi"
 include "home.pxi"
+include "lexing.pxi"
+include "lexingmask.pxi"
 include "parser.pxi"
 include "record.pxi"
 include "stacks.pxi"
 include "masks.pxi"
+include "lexed.pxi"
 include "shortest.pxi"
+include "alive.pxi"
 include "evict.pxi"
 include "bitmask.pxi"
 include "engine.pxi"

@@ -9,15 +9,16 @@ cdef class CompiledCore:
     cdef readonly Engine engine
     cdef TokenIndex owner          # the collector may clear the engine first
     cdef list handles
+    cdef AutomatonHandle lexer     # or None
     cdef Costs costs
     cdef int32_t start
 
     def __cinit__(self):
         self.core = NULL
 
-    def __init__(self, Engine engine, list automata, list plain_terms, list plain_calls, bytes plain_final,
-                 list rules, list repeated, list records, int32_t start_rule, int64_t max_states,
-                 int64_t max_lexer_states, double max_seconds):
+    def __init__(self, Engine engine, list automata, AutomatonHandle lexer, list plain_terms, list plain_calls,
+                 bytes plain_final, list rules, list repeated, list records, int32_t start_rule,
+                 int64_t max_states, int64_t max_lexer_states, int64_t max_search, double max_seconds):
         cdef Program* program = new Program()
         cdef AutomatonHandle handle
         cdef vector[PlainTerm] terms
@@ -29,6 +30,10 @@ cdef class CompiledCore:
         cdef Outcome outcome
         self.core = new Core()
         self.core.program = program
+        self.core.costs = &self.costs
+        self.costs.settled = False
+        program.index = engine.owner.index
+        program.lexer = NULL
         self.core.index = engine.owner.index
         self.core.edges = 0
         self.core.words = engine.owner.index.words
@@ -36,9 +41,12 @@ cdef class CompiledCore:
             self.core.eos.push_back(eos)
         self.engine = engine
         self.owner = engine.owner
-        self.handles = automata
+        self.handles = [*automata, lexer]
+        self.lexer = lexer
         for handle in automata:
             program.automata.push_back(handle.automaton)
+        if lexer is not None:
+            program.lexer = lexer.automaton
         for entries in plain_terms:
             terms.clear()
             for term.automaton, term.target in entries:
@@ -60,11 +68,14 @@ cdef class CompiledCore:
         program.start_rule = start_rule
         self.core.max_states = max_states
         self.core.max_lexer_states = max_lexer_states
+        self.core.max_search = max_search
         self.core.max_seconds = max_seconds
         self.core.stack.resize(engine.longest + 1)
         with nogil:
             core_enter(self.core)
             self.core.index.cores.push_back(self.core)
+            if program.lexer != NULL:
+                terminals_begin(program)
             self.start = matcher_start(self.core)
             outcome = core_leave(self.core)
         check_outcome(outcome, self.core)
@@ -135,6 +146,16 @@ cdef class CompiledCore:
             index.lock.unlock()
 
     @property
+    def lexer_clash(self):
+        """With a lexer: None when whatever the grammar accepts can be written, else two terminals of which samples
+        in a row are read as something else (the second -1: the first is never read as itself)."""
+        cdef Lexer* lexer
+        if self.lexer is None or self.lexer.automaton.lexer.safe:
+            return None
+        lexer = self.lexer.automaton.lexer
+        return lexer.clash_before, lexer.clash_behind
+
+    @property
     def statistics(self):
         """Counts of interned things, and bytes cached by all grammars on this vocabulary."""
         return {
@@ -146,11 +167,21 @@ cdef class CompiledCore:
         }
 
 
+cdef void terminals_begin(Program* program) noexcept nogil:
+    cdef vector[int32_t] one
+    cdef size_t i
+    for i in range(program.lexer.lexer.first.size()):
+        one.assign(1, <int32_t>i)
+        program.terminal_starts.push_back(lexer_begin(program.lexer, one))
+
+
 cdef int check_outcome(Outcome outcome, const Core* core) except -1:
     if outcome.kind == OUTCOME_PARSER_STATES:
         raise LimitError("max_parser_states", outcome.given, core.max_states)
     if outcome.kind == OUTCOME_LEXER_STATES:
         raise LimitError("max_lexer_states", outcome.given, core.max_lexer_states)
+    if outcome.kind == OUTCOME_SEARCH:
+        raise LimitError("max_search", outcome.given, core.max_search)
     if outcome.kind == OUTCOME_LATE:
         raise LimitError("max_seconds", outcome.given, core.max_seconds)
     return 0

@@ -168,6 +168,7 @@ cdef class Engine:
         self.owner = TokenIndex()
         self.owner.build(tokens, trie_arrays)
         self.owner.index.home_least = home_least
+        self.owner.index.most_bytes = self.longest
         self.owner.index.budget = <int64_t>1 << 62
 
     def dump_trie(self):
@@ -206,6 +207,7 @@ cdef class Engine:
         handle.automaton.used = NULL
         handle.automaton.codes = NULL
         handle.automaton.counted = NULL
+        handle.automaton.lexer = NULL
         handle.automaton.start = LEX_DEAD
         self.next_uid += 1
         with nogil:
@@ -252,6 +254,33 @@ cdef class Engine:
             self.owner.index.lock.lock()
             a.codes.start = code_intern(a.codes, items)
             a.start = text_state(a, a.codes.start, FORM_OUTSIDE if quoted else FORM_TEXT, 0, 0)
+            self.owner.index.lock.unlock()
+        self.automata[key] = handle
+        self.remember(key, handle)
+        return handle
+
+    def add_lexer(self, key, int32_t n_states, list starts, list sets, list edges, list epsilons, list loops,
+                  list accepts, list ignored, list follow):
+        """Register the terminals of a grammar that has a lexer (see ``maskwright.grammar.Lexing``).
+
+        ``starts``: by terminal, the state of the NFA where it begins; the NFA accepts with the
+        terminal as tag.  ``follow``: by terminal, those that may come behind it."""
+        cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
+        cdef Automaton* a = handle.automaton
+        a.codes = new CodeAutomaton()
+        a.spelling = SPELLING_UTF8
+        read_code_points(a.codes, n_states, sets, edges, epsilons, loops, accepts)
+        text_byte_classes(a)
+        a.lexer = new Lexer()
+        a.lexer.first = starts
+        a.lexer.ignored.resize(len(starts), 0)
+        a.lexer.ignored_ones = ignored
+        for i in ignored:
+            a.lexer.ignored[<int32_t>i] = 1
+        a.lexer.follow = follow
+        with nogil:
+            self.owner.index.lock.lock()
+            lexer_prepare(a)
             self.owner.index.lock.unlock()
         self.automata[key] = handle
         self.remember(key, handle)

@@ -53,6 +53,7 @@ cdef cppclass Index:
     Deadline deadline                  # of the operation that holds the lock
     int32_t home_least                 # trie nodes that a home must spare (home.pxi)
     vector[LexState*] path             # scratch of walks (lexmask.pxi)
+    size_t most_bytes                  # of a token
     const uint8_t* token_data          # bytes of all tokens, by id, and where each one starts
     const int64_t* token_starts
 

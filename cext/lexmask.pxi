@@ -11,6 +11,7 @@
 
 cdef struct Crossing:
     int32_t tag        # what the lexeme accepted
+    LexState* watch    # of a lexer: what the residual must not match (lexing.pxi), or NULL
     uint8_t byte       # first byte of the residual
     uint32_t node      # trie node reached by that byte
 
@@ -24,6 +25,20 @@ cdef struct ResidualView:
     uint32_t last
     int32_t depth      # of the parent of `first`
 
+cdef struct Hypothesis:
+    LexState* lex
+    LexState* watch
+
+cdef struct Ended:
+    int32_t tag            # terminal that ends here; it is not ignored
+    LexState* watch        # behind it
+
+cdef cppclass TokenGroup:
+    # Tokens that lead to the same hypotheses, none of which can be completed in every context.
+    vector[Hypothesis] hypotheses
+    vector[Ended] ended
+    vector[int32_t] tokens
+
 cdef cppclass LexMask:
     int32_t holders
     cbool used                            # since the last sweep (evict.pxi)
@@ -33,7 +48,8 @@ cdef cppclass LexMask:
     vector[int32_t] inside                # and these; of a mask with a base, what that does not have
     vector[Crossing] crossing             # sorted by (tag, byte)
     vector[Override] overrides
-    unordered_map[int64_t, Trie*] merged  # (tag << 8 | byte) -> residual trie
+    vector[TokenGroup] groups             # tokens that stay inside if the context allows it (lexing.pxi)
+    unordered_map[int64_t, Trie*] merged  # by the first crossing of a group: residual trie
     int64_t bytes                         # of all this but the bits
 
 cdef cppclass MaskTable:
@@ -83,14 +99,23 @@ cdef cbool lexmask_crossing_before(const Crossing& a, const Crossing& b) noexcep
         return a.tag < b.tag
     if a.byte != b.byte:
         return a.byte < b.byte
+    if a.watch != b.watch:
+        return <uint64_t>a.watch < <uint64_t>b.watch
     return a.node < b.node
+
+
+cdef inline cbool lexmask_same_group(const Crossing& a, const Crossing& b) noexcept nogil:
+    return a.tag == b.tag and a.byte == b.byte and a.watch == b.watch
 
 
 cdef void lexmask_finish(LexMask* mask) noexcept nogil:
     cdef Bits* own
     cdef int32_t t
     cdef Index* index = mask.index
+    cdef size_t i, grouped = 0
     sort(mask.crossing.begin(), mask.crossing.end(), &lexmask_crossing_before)
+    for i in range(mask.groups.size()):
+        grouped += sizeof(TokenGroup) + mask.groups[i].tokens.size() * 4
     if mask.inside.size() > LIST_LIMIT:
         own = bits_new(index)
         if mask.bits != NULL:
@@ -102,7 +127,7 @@ cdef void lexmask_finish(LexMask* mask) noexcept nogil:
         mask.inside.clear()
         mask.inside.shrink_to_fit()
     mask.bytes = (mask.inside.size() * 4 + mask.crossing.size() * sizeof(Crossing)
-                  + mask.overrides.size() * sizeof(Override) + sizeof(LexMask))
+                  + mask.overrides.size() * sizeof(Override) + grouped + sizeof(LexMask))
     index.bytes += mask.bytes
 
 
@@ -137,6 +162,7 @@ cdef void lexmask_walk(LexMask* mask, LexState* start, uint32_t top) noexcept no
             crossing.tag = parent.tag
             crossing.byte = nodes[node].byte
             crossing.node = node
+            crossing.watch = NULL
             mask.crossing.push_back(crossing)
         if state == LEX_DEAD:
             node = nodes[node].end
@@ -261,7 +287,7 @@ cdef LexMask* lexmask_get(LexState* state, Index* index) noexcept nogil:
 
 
 cdef ResidualView lexmask_residual(LexMask* mask, size_t first, size_t last) noexcept nogil:
-    # The residuals of crossings [first, last), which share tag and byte.
+    # The residuals of crossings [first, last), a group.
     cdef const Trie* trie = mask.index.trie
     cdef ResidualView view
     cdef vector[uint32_t] group
@@ -274,7 +300,7 @@ cdef ResidualView lexmask_residual(LexMask* mask, size_t first, size_t last) noe
         view.last = trie.nodes[view.first].end
         view.depth = trie.nodes[view.first].depth - 1
         return view
-    key = (<int64_t>mask.crossing[first].tag << 8) | mask.crossing[first].byte
+    key = <int64_t>first
     found = mask.merged.find(key)
     if found != mask.merged.end():
         merged = dereference(found).second

@@ -26,7 +26,7 @@ cdef struct Call:
     int32_t back           # local state to return to
 
 cdef struct PlainTerm:
-    int32_t automaton
+    int32_t automaton      # negative: -1 - terminal of the lexer
     int32_t target         # plain state
 
 cdef struct Return:
@@ -98,6 +98,7 @@ cdef cppclass Local:
     cbool final
     cbool pure_final       # final, and nothing else
     vector[LexState*] terms         # start states of the lexemes waited for
+    vector[int32_t] terminals       # of the lexer
     vector[Call] calls
 
 cdef cppclass StackNode:
@@ -107,6 +108,7 @@ cdef cppclass ParserState:
     vector[Item] items
     cbool complete         # the start rule may end here
     vector[LexState*] starts
+    LexState* lexer        # start of the lexer for the terminals waited for, or NULL
     uint64_t first[4]
     unordered_map[int64_t, int32_t] moves   # (automaton uid << 32 | tag) -> parser state or NO_STATE
     KeyIds keyed_moves     # the same for keys that must not come again, with the key
@@ -114,6 +116,9 @@ cdef cppclass ParserState:
 cdef cppclass Program:
     # the grammar, as given
     vector[Automaton*] automata
+    Automaton* lexer                         # NULL: the grammar has none
+    vector[LexState*] terminal_starts        # by terminal of the lexer
+    Index* index
     vector[vector[PlainTerm]] plain_terms
     vector[vector[Call]] plain_calls         # Call.back is a plain state here
     vector[uint8_t] plain_final
@@ -203,12 +208,19 @@ cdef void parse_expand_plain(Program* program, Local* local) noexcept nogil:
     cdef size_t i
     cdef Call call
     for i in range(program.plain_terms[local.index].size()):
-        parse_add_term(program, local, program.plain_terms[local.index][i].automaton)
+        if program.plain_terms[local.index][i].automaton < 0:
+            local.terminals.push_back(-1 - program.plain_terms[local.index][i].automaton)
+        else:
+            parse_add_term(program, local, program.plain_terms[local.index][i].automaton)
     for i in range(program.plain_calls[local.index].size()):
         call.rule = program.plain_calls[local.index][i].rule
         call.back = parse_local(program, LOCAL_PLAIN, program.plain_calls[local.index][i].back, 0, 0)
         local.calls.push_back(call)
     local.final = program.plain_final[local.index] != 0
+
+
+cdef inline cbool local_waits(const Local* local) noexcept nogil:
+    return not (local.terms.empty() and local.terminals.empty())
 
 
 cdef Local* parse_expand(Program* program, int32_t id) noexcept nogil:
@@ -222,8 +234,19 @@ cdef Local* parse_expand(Program* program, int32_t id) noexcept nogil:
             parse_expand_repeated(program, local)
         else:
             record_expand(program, local)
-        local.pure_final = local.final and local.terms.empty() and local.calls.empty()
+        local.pure_final = local.final and not local_waits(local) and local.calls.empty()
     return local
+
+
+cdef inline LexState* parse_term_start(const Program* program, int32_t term) noexcept nogil:
+    return program.terminal_starts[-1 - term] if term < 0 else program.automata[term].start
+
+
+cdef inline cbool parse_is_term(const Program* program, int32_t term, const Automaton* automaton,
+                                int32_t tag) noexcept nogil:
+    if term < 0:
+        return automaton == program.lexer and tag == -1 - term
+    return program.automata[term] == automaton
 
 
 cdef void parse_advance(Program* program, int32_t id, const Automaton* automaton, int32_t tag, int32_t key,
@@ -234,7 +257,7 @@ cdef void parse_advance(Program* program, int32_t id, const Automaton* automaton
     cdef int32_t phase, count
     if local.kind == LOCAL_PLAIN:
         for i in range(program.plain_terms[local.index].size()):
-            if program.automata[program.plain_terms[local.index][i].automaton] == automaton:
+            if parse_is_term(program, program.plain_terms[local.index][i].automaton, automaton, tag):
                 out.push_back(parse_local(program, LOCAL_PLAIN,
                                           program.plain_terms[local.index][i].target, 0, 0))
     elif local.kind == LOCAL_RECORD:

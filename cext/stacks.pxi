@@ -130,7 +130,7 @@ cdef void column_close(Program* program, Column* column) noexcept nogil:
         item = column.work.back()
         column.work.pop_back()
         local = parse_expand(program, item.local)
-        if not local.terms.empty():
+        if local_waits(local):
             column.kept.push_back(item)
         if local.final:
             column_return(program, column, item.node)
@@ -273,6 +273,7 @@ cdef void state_finish(ParserState* state, Program* program) noexcept nogil:
     cdef Local* local
     cdef cbool known
     cdef const uint64_t* first
+    cdef vector[int32_t] terminals
     memset(state.first, 0, 32)
     for i in range(state.items.size()):
         local = parse_expand(program, state.items[i].local)
@@ -285,6 +286,16 @@ cdef void state_finish(ParserState* state, Program* program) noexcept nogil:
                 first = lex_first(local.terms[j])
                 for k in range(4):
                     state.first[k] |= first[k]
+        terminals.insert(terminals.end(), local.terminals.begin(), local.terminals.end())
+    state.lexer = NULL
+    if program.lexer != NULL and (state.starts.empty() or not terminals.empty()):
+        state.lexer = lexer_start(program.lexer, terminals)
+        if state.lexer == LEX_DEAD:
+            state.lexer = NULL
+        else:
+            first = lex_first(state.lexer)
+            for k in range(4):
+                state.first[k] |= first[k]
 
 
 cdef int32_t state_intern(Program* program, vector[Item]& items, cbool complete) noexcept nogil:
@@ -360,6 +371,8 @@ cdef int32_t state_goto(Program* program, int32_t id, const Automaton* automaton
     cdef Item item
     cdef size_t i, j
     cdef int32_t target
+    if automaton.lexer != NULL and automaton.lexer.ignored[tag]:
+        return id
     if key == NO_KEY:
         found = state.moves.find(move)
         if found != state.moves.end():

@@ -32,6 +32,19 @@ class Engine:
         accepts: list[tuple[int, int]],
         quoted: bool,
     ) -> AutomatonHandle: ...
+    def add_lexer(
+        self,
+        key: Hashable,
+        n_states: int,
+        starts: list[int],
+        sets: list[tuple[tuple[int, int], ...]],
+        edges: list[tuple[int, int, int]],
+        epsilons: list[tuple[int, int, int, int]],
+        loops: list[tuple[int, int]],
+        accepts: list[tuple[int, int]],
+        ignored: list[int],
+        follow: list[list[int]],
+    ) -> AutomatonHandle: ...
     def add_keyset(
         self,
         names: list[bytes],
@@ -48,6 +61,7 @@ class CompiledCore:
         self,
         engine: Engine,
         automata: list[AutomatonHandle],
+        lexer: AutomatonHandle | None,
         plain_terms: list[list[tuple[int, int]]],
         plain_calls: list[list[tuple[int, int]]],
         plain_final: bytes,
@@ -57,6 +71,7 @@ class CompiledCore:
         start_rule: int,
         max_states: int,
         max_lexer_states: int,
+        max_search: int,
         max_seconds: float,
     ) -> None: ...
     @property

@@ -76,15 +76,32 @@ def build_nfa(alternatives: Sequence[tuple[Regular, int]], limits: Limits) -> Nf
     """
     builder = _SetThompson(limits)
     start = builder.new_state()
+    return _build(builder, [(node, start, tag) for node, tag in alternatives], [start])[0]
+
+
+def build_lexer(terminals: Sequence[Regular], limits: Limits) -> tuple[Nfa, list[int]]:
+    """One automaton of several languages, each with a start of its own; it accepts with the position as tag.
+
+    See ``build_nfa``; the automaton's own start is of no use.
+    """
+    builder = _SetThompson(limits)
+    starts = [builder.new_state() for _ in terminals]
+    parts = [(node, start, tag) for tag, (node, start) in enumerate(zip(terminals, starts, strict=True))]
+    return _build(builder, parts, starts)
+
+
+def _build(
+    builder: _SetThompson, parts: Sequence[tuple[Regular, int, int]], starts: list[int]
+) -> tuple[Nfa, list[int]]:
+    """Place trees at their starts, and trim: (tree, start, tag)."""
     accepts = []
-    for node, tag in alternatives:
+    for node, start, tag in parts:
         accept = builder.new_state()
         builder.place(node, start, accept)
         accepts.append((accept, tag))
-    full = Nfa(
-        builder.n_states, start, list(builder.sets), builder.edges, builder.epsilons, builder.loops, accepts
-    )
-    return _trim(full)
+    sets = list(builder.sets)
+    full = Nfa(builder.n_states, starts[0], sets, builder.edges, builder.epsilons, builder.loops, accepts)
+    return _trim(full, starts)
 
 
 class _Measure(NamedTuple):
@@ -468,8 +485,8 @@ def _scalar_values(ranges: Ranges) -> Ranges:
     return intersect_ranges(ranges, ANY_CHAR.ranges)
 
 
-def _trim(nfa: Nfa) -> Nfa:
-    """Only the states that lie on a path from the start to an accepting state, renumbered."""
+def _trim(nfa: Nfa, starts: list[int]) -> tuple[Nfa, list[int]]:
+    """Only the starts and the states that lie on a path from one to an accepting state, renumbered."""
     after: list[list[int]] = [[] for _ in range(nfa.n_states)]
     before: list[list[int]] = [[] for _ in range(nfa.n_states)]
     for a, _, b in nfa.edges:
@@ -478,17 +495,17 @@ def _trim(nfa: Nfa) -> Nfa:
     for a, b, _, _ in nfa.epsilons:
         after[a].append(b)
         before[b].append(a)
-    forward = _closure([nfa.start], after)
+    forward = _closure(list(starts), after)
     useful = _closure([state for state, _ in nfa.accepts if forward[state]], before)
+    for state in starts:
+        useful[state] = 1
     kept = [state for state in range(nfa.n_states) if forward[state] and useful[state]]
     if len(kept) == nfa.n_states:
-        return nfa
-    if not useful[nfa.start]:
-        return Nfa(1, 0, [], [], [], [], [])
+        return nfa, starts
     new = [-1] * nfa.n_states
     for index, state in enumerate(kept):
         new[state] = index
-    return Nfa(
+    trimmed = Nfa(
         len(kept),
         new[nfa.start],
         nfa.sets,
@@ -497,6 +514,7 @@ def _trim(nfa: Nfa) -> Nfa:
         nfa.loops,
         [(new[state], tag) for state, tag in nfa.accepts if new[state] >= 0],
     )
+    return trimmed, [new[state] for state in starts]
 
 
 def _closure(work: list[int], neighbours: list[list[int]]) -> bytearray:

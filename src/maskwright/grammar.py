@@ -1,7 +1,8 @@
 """The intermediate representation: a context-free grammar over lexemes.
 
 Front-ends build a ``Grammar``; the compiler lowers it to flat arrays for the engine.  The
-language is plain set semantics: a text is in the language when some derivation spells it.
+language is plain set semantics: a text is in the language when some derivation spells it.  With a
+``Lexing``, which terminals a text consists of is decided by maximal munch.
 
 A rule's body is one of
 - an expression: ``Term``, ``Ref``, ``Seq``, ``Choice``;
@@ -151,13 +152,32 @@ class Record:
 Body: TypeAlias = Expr | Repeated | Record
 
 
+@dataclass(frozen=True, slots=True)
+class Lexing:
+    """How a text falls into terminals where a grammar has a lexer: a contextual one, with maximal munch.
+
+    ``terminals`` are the lexemes (spelled "utf8") that this is about, those of higher rank first; lexemes of
+    a grammar that are not among them are matched in every possible way.  Where a terminal begins, let A be the terminals that the
+    grammar accepts there, and the ignored ones.  It is the longest match of any terminal in A, and that of the
+    highest rank in A among those that match as much.  ``ignored`` are positions in ``terminals``: such a
+    terminal may come before any other one and at the end; no rule refers to it.
+    """
+
+    terminals: tuple[Lexeme, ...]
+    ignored: tuple[int, ...] = ()
+
+
 @dataclass(slots=True)
 class Grammar:
-    """Rules by index; ``start`` is the rule that the whole text must match."""
+    """Rules by index; ``start`` is the rule that the whole text must match.
+
+    Without ``lexing``, a text may be split into lexemes in every possible way.
+    """
 
     rules: list[Body | None] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     start: int = 0
+    lexing: Lexing | None = None
 
     def reserve(self, name: str) -> int:
         """Add a rule whose body is set later (recursion) and return its index."""

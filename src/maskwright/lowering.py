@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from json.encoder import encode_basestring
 
 from maskwright._core import AutomatonHandle, CompiledCore, Engine
-from maskwright.automata import build_nfa
+from maskwright.automata import build_lexer, build_nfa
 from maskwright.errors import LimitError
 from maskwright.grammar import Body, Choice, Expr, Grammar, Keyset, Lexeme, Record, Ref, Repeated, Seq, Term
 from maskwright.limits import Limits
+from maskwright.passes.follow import follow_pairs
 
 PLAIN, REPEATED, RECORD = 0, 1, 2
 NO_TAG = -1
@@ -44,6 +45,8 @@ class _Lowering:
         self.plain: list[_PlainState] = [_PlainState(final=True)]
         self.repeated: list[tuple[int, int, int, int]] = []
         self.records: list[tuple[object, ...]] = []
+        lexing = grammar.lexing
+        self.ranks = {} if lexing is None else {t.key: rank for rank, t in enumerate(lexing.terminals)}
 
     def rule(self, index: int, body: Body) -> tuple[int, int, bool]:
         nullable = self.nullable[index]
@@ -64,7 +67,7 @@ class _Lowering:
     def expression(self, expr: Expr, behind: int) -> _PlainState:
         """The moves of ``expr`` followed by plain state ``behind``."""
         if isinstance(expr, Term):
-            return _PlainState(terms=[(self.automaton(expr.lexeme), behind)])
+            return _PlainState(terms=[(self.term(expr.lexeme), behind)])
         if isinstance(expr, Ref):
             return _PlainState(calls=[(expr.rule, behind)])
         moves = _PlainState()
@@ -80,6 +83,34 @@ class _Lowering:
         return self.expression(expr.items[0], behind)
 
     # --- lexemes
+
+    def term(self, lexeme: Lexeme | Keyset) -> int:
+        """An automaton; of a terminal of the lexer, its rank from -1 downwards."""
+        rank = self.ranks.get(lexeme.key) if isinstance(lexeme, Lexeme) else None
+        return self.automaton(lexeme) if rank is None else -1 - rank
+
+    def lexer(self) -> AutomatonHandle | None:
+        lexing = self.grammar.lexing
+        if lexing is None:
+            return None
+        follow = follow_pairs(self.grammar)
+        key = ("lexer", tuple(self.ranks), lexing.ignored, tuple(map(tuple, follow)))
+        handle = self.engine.get_automaton(key)
+        if handle is None:
+            nfa, starts = build_lexer([t.regular for t in lexing.terminals], self.limits)
+            handle = self.engine.add_lexer(
+                key,
+                nfa.n_states,
+                starts,
+                nfa.sets,
+                nfa.edges,
+                nfa.epsilons,
+                nfa.loops,
+                nfa.accepts,
+                list(lexing.ignored),
+                follow,
+            )
+        return handle
 
     def automaton(self, lexeme: Lexeme | Keyset) -> int:
         key = lexeme.key if isinstance(lexeme, Lexeme) else lexeme
@@ -160,9 +191,10 @@ def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
         raise LimitError("max_rules", len(grammar.rules), limits.max_rules)
     lowering = _Lowering(grammar, engine, limits)
     rules = [lowering.rule(i, body) for i, body in enumerate(grammar.rules) if body is not None]
-    return CompiledCore(
+    core = CompiledCore(
         engine,
         lowering.automata,
+        lowering.lexer(),
         [state.terms for state in lowering.plain],
         [state.calls for state in lowering.plain],
         bytes(state.final for state in lowering.plain),
@@ -172,8 +204,10 @@ def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
         grammar.start,
         limits.max_parser_states,
         limits.max_lexer_states,
+        limits.max_search,
         limits.max_seconds,
     )
+    return core
 
 
 def lexeme_automaton(engine: Engine, lexeme: Lexeme, limits: Limits) -> AutomatonHandle:

@@ -43,7 +43,7 @@ def prune(grammar: Grammar) -> Grammar:
     rules: list[Body | None] = [
         _prune_body(body, good) if good[i] else FAIL for i, body in enumerate(grammar.rules)
     ]
-    return Grammar(rules, grammar.names, grammar.start)
+    return replace(grammar, rules=rules)
 
 
 def _productive_rules(grammar: Grammar) -> list[bool]:
