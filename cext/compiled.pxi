@@ -9,7 +9,6 @@ cdef class CompiledCore:
     cdef readonly Engine engine
     cdef TokenIndex owner          # the collector may clear the engine first
     cdef list handles
-    cdef AutomatonHandle lexer     # or None
     cdef Costs costs
     cdef int32_t start
 
@@ -42,7 +41,6 @@ cdef class CompiledCore:
         self.engine = engine
         self.owner = engine.owner
         self.handles = [*automata, lexer]
-        self.lexer = lexer
         for handle in automata:
             program.automata.push_back(handle.automaton)
         if lexer is not None:
@@ -144,16 +142,6 @@ cdef class CompiledCore:
                     break
             core_free(self.core)
             index.lock.unlock()
-
-    @property
-    def lexer_clash(self):
-        """With a lexer: None when whatever the grammar accepts can be written, else two terminals of which samples
-        in a row are read as something else (the second -1: the first is never read as itself)."""
-        cdef Lexer* lexer
-        if self.lexer is None or self.lexer.automaton.lexer.safe:
-            return None
-        lexer = self.lexer.automaton.lexer
-        return lexer.clash_before, lexer.clash_behind
 
     @property
     def statistics(self):

@@ -96,6 +96,14 @@ cdef class AutomatonHandle:
     cdef MaskTableHandle counted
     cdef object __weakref__
 
+    @property
+    def clash(self):
+        """Of a lexer: None when whatever the grammar accepts can be written, else two terminals of which samples in
+        a row are read as something else (the second -1: the first is never read as itself)."""
+        if self.automaton.lexer == NULL or self.automaton.lexer.safe:
+            return None
+        return self.automaton.lexer.clash_before, self.automaton.lexer.clash_behind
+
     def __dealloc__(self):
         cdef Index* index
         cdef size_t i
@@ -264,7 +272,7 @@ cdef class Engine:
         """Register the terminals of a grammar that has a lexer (see ``maskwright.grammar.Lexing``).
 
         ``starts``: by terminal, the state of the NFA where it begins; the NFA accepts with the
-        terminal as tag.  ``follow``: by terminal, those that may come behind it."""
+        terminal as tag, or with their number what is a match of no terminal.  ``follow``: by terminal, those that may come behind it."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
         cdef Automaton* a = handle.automaton
         a.codes = new CodeAutomaton()
@@ -273,7 +281,7 @@ cdef class Engine:
         text_byte_classes(a)
         a.lexer = new Lexer()
         a.lexer.first = starts
-        a.lexer.ignored.resize(len(starts), 0)
+        a.lexer.ignored.resize(len(starts) + 1, 0)
         a.lexer.ignored_ones = ignored
         for i in ignored:
             a.lexer.ignored[<int32_t>i] = 1

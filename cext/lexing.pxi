@@ -20,7 +20,7 @@ cdef enum:
 
 cdef cppclass Lexer:
     vector[int32_t] first          # by terminal: NFA state where it begins
-    vector[char] ignored           # by terminal
+    vector[char] ignored           # by tag; the one behind the terminals stands for a match of none
     vector[int32_t] ignored_ones
     vector[vector[int32_t]] follow # by terminal: those that may come behind it
     vector[char] skips             # by NFA state: of an ignored terminal
@@ -76,6 +76,11 @@ cdef LexState* lexer_start(Automaton* automaton, vector[int32_t]& terminals) noe
         lexer.start_ids.insert(key, known)
         lexer.starts.push_back(lexer_begin(automaton, terminals))
     return lexer.starts[known]
+
+
+cdef inline cbool lexer_matched(const LexState* state) noexcept nogil:
+    # Whether a terminal ends here.
+    return state.tag != NO_TAG and state.tag < <int32_t>state.automaton.lexer.first.size()
 
 
 cdef cbool lexer_skips(const LexState* state) noexcept nogil:
@@ -292,7 +297,7 @@ cdef cbool lexer_closes(LexState* start) noexcept nogil:
     origin.push_back(0)
     while head < queue.size():
         target = queue[head]
-        if target.closes == 1 or (target.tag != NO_TAG and lexer_leaves(target)):
+        if target.closes == 1 or (lexer_matched(target) and lexer_leaves(target)):
             at = head
             while True:
                 queue[at].closes = 1

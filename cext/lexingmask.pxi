@@ -29,7 +29,7 @@ cdef void lexer_step(LexState* start, const LexerPlace& before, uint8_t byte, Le
             continue
         if each.lex.tag == NO_TAG or lex_goes_on(each.lex):
             out.hypotheses.push_back(each)
-        if each.lex.tag == NO_TAG:
+        if not lexer_matched(each.lex):
             continue
         each.watch = watch_join(each.watch, each.lex)
         if each.lex.automaton.lexer.ignored[each.lex.tag]:

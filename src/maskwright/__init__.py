@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from maskwright.compiler import compile_gbnf as compile_gbnf
     from maskwright.compiler import compile_grammar as compile_grammar
     from maskwright.compiler import compile_json_schema as compile_json_schema
+    from maskwright.compiler import compile_lark as compile_lark
     from maskwright.compiler import compile_regex as compile_regex
     from maskwright.errors import BitmaskError as BitmaskError
     from maskwright.errors import GrammarError as GrammarError
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from maskwright.report import Report as Report
     from maskwright.sources import GBNF as GBNF
     from maskwright.sources import JsonSchema as JsonSchema
+    from maskwright.sources import Lark as Lark
     from maskwright.sources import Regex as Regex
     from maskwright.vocabulary import Vocabulary as Vocabulary
 
@@ -53,6 +55,7 @@ _HOMES = {
         "compile_gbnf",
         "compile_grammar",
         "compile_json_schema",
+        "compile_lark",
         "compile_regex",
     ],
     "errors": [
@@ -69,7 +72,7 @@ _HOMES = {
     "generator": ["Generator"],
     "limits": ["Limits"],
     "report": ["Finding", "Report"],
-    "sources": ["GBNF", "JsonSchema", "Regex"],
+    "sources": ["GBNF", "JsonSchema", "Lark", "Regex"],
     "vocabulary": ["Vocabulary"],
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -3,7 +3,10 @@
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-class AutomatonHandle: ...
+class AutomatonHandle:
+    @property
+    def clash(self) -> tuple[int, int] | None: ...
+
 
 class Engine:
     vocab_size: int

@@ -79,14 +79,18 @@ def build_nfa(alternatives: Sequence[tuple[Regular, int]], limits: Limits) -> Nf
     return _build(builder, [(node, start, tag) for node, tag in alternatives], [start])[0]
 
 
-def build_lexer(terminals: Sequence[Regular], limits: Limits) -> tuple[Nfa, list[int]]:
+def build_lexer(
+    terminals: Sequence[Regular], refused: Sequence[tuple[int, Regular]], limits: Limits
+) -> tuple[Nfa, list[int]]:
     """One automaton of several languages, each with a start of its own; it accepts with the position as tag.
 
+    ``refused``: languages that begin where a terminal does; their tag is the number of terminals.
     See ``build_nfa``; the automaton's own start is of no use.
     """
     builder = _SetThompson(limits)
     starts = [builder.new_state() for _ in terminals]
     parts = [(node, start, tag) for tag, (node, start) in enumerate(zip(terminals, starts, strict=True))]
+    parts += [(node, starts[position], len(terminals)) for position, node in refused]
     return _build(builder, parts, starts)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,15 +13,17 @@ from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError
 from maskwright.frontends import gbnf as gbnf_frontend
 from maskwright.frontends import json_schema as json_schema_frontend
+from maskwright.frontends import lark as lark_frontend
 from maskwright.frontends import regex as regex_frontend
 from maskwright.frontends.json_schema import Registry, SchemaOptions
+from maskwright.frontends.lark import LexerKind
 from maskwright.frontends.python_types import python_type_to_schema
 from maskwright.frontends.regex import Flavour
 from maskwright.grammar import Grammar
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.lowering import lower
 from maskwright.passes.prune import prune
-from maskwright.sources import GBNF, JsonSchema, Regex
+from maskwright.sources import GBNF, JsonSchema, Lark, Regex
 from maskwright.vocabulary import Vocabulary
 
 # States of a grammar are never dropped.  One with so many of them, because its texts have ever new keys,
@@ -50,7 +52,7 @@ class CompiledGrammar:
 
 
 def compile(source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS) -> CompiledGrammar:
-    """Compile any supported source: ``JsonSchema``, ``Regex``, ``GBNF``, or a Python type (pydantic model, dataclass, TypedDict,
+    """Compile any supported source: ``JsonSchema``, ``Regex``, ``Lark``, ``GBNF``, or a Python type (pydantic model, dataclass, TypedDict,
     Literal, Enum, int, list[...]; needs pydantic).
 
     Raises the errors of the ``compile_...`` function of its kind; ``GrammarError`` for a source of another kind.
@@ -69,6 +71,15 @@ def compile(source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIM
     if isinstance(source, Regex):
         return compile_regex(
             source.pattern, vocabulary, flavour=source.flavour, flags=source.flags, limits=limits
+        )
+    if isinstance(source, Lark):
+        return compile_lark(
+            source.text,
+            vocabulary,
+            start=source.start,
+            lexer=source.lexer,
+            import_paths=source.import_paths,
+            limits=limits,
         )
     if isinstance(source, GBNF):
         return compile_gbnf(source.text, vocabulary, root=source.root, limits=limits)
@@ -148,6 +159,30 @@ def compile_regex(
     key = ("regex", pattern, flavour, str(flags), limits)
     return _compile_once(
         key, lambda: regex_frontend.to_grammar(pattern, flavour, flags, limits), vocabulary, limits
+    )
+
+
+def compile_lark(
+    text: str,
+    vocabulary: Vocabulary,
+    *,
+    start: str = "start",
+    lexer: LexerKind = "contextual",
+    import_paths: Sequence[str] = (),
+    limits: Limits = DEFAULT_LIMITS,
+) -> CompiledGrammar:
+    """Compile a grammar in Lark's language, read by the package ``lark``; see ``docs/grammars.md``.
+
+    lexer: ``"contextual"``: of the terminals that the grammar accepts at a place, the longest match
+    counts, then priority, strings before patterns, and Lark's order; ``"dynamic"``: terminals match in every possible way.
+    import_paths: folders of grammars that ``%import`` names, besides Lark's own.
+    Raises ``GrammarError`` (with line:column and a snippet), ``UnsatisfiableError`` (among others, when terminals
+    swallow each other so that no text is left), ``LimitError``; ``MaskwrightError`` without the package.
+    """
+    # What a file holds that is imported may have changed.
+    key = ("lark", text, start, lexer, limits) if not import_paths and "%import ." not in text else None
+    return _compile_once(
+        key, lambda: lark_frontend.to_grammar(text, start, lexer, import_paths, limits), vocabulary, limits
     )
 
 

@@ -165,6 +165,11 @@ class Lexing:
 
     terminals: tuple[Lexeme, ...]
     ignored: tuple[int, ...] = ()
+    refused: tuple[tuple[int, Regular], ...] = ()
+    """Texts that count as a match where a terminal (a position) is in A, but as one of no terminal: if they are
+    longest, nothing matches.  This is how a terminal looks ahead."""
+    names: tuple[str, ...] = ()
+    """Of the terminals, for messages."""
 
 
 @dataclass(slots=True)

@@ -12,8 +12,8 @@ from json.encoder import encode_basestring
 
 from maskwright._core import AutomatonHandle, CompiledCore, Engine
 from maskwright.automata import build_lexer, build_nfa
-from maskwright.errors import LimitError
-from maskwright.grammar import Body, Choice, Expr, Grammar, Keyset, Lexeme, Record, Ref, Repeated, Seq, Term
+from maskwright.errors import LimitError, UnsatisfiableError
+from maskwright.grammar import Body, Choice, Expr, Grammar, Keyset, Lexeme, Lexing, Record, Ref, Repeated, Seq, Term
 from maskwright.limits import Limits
 from maskwright.passes.follow import follow_pairs
 
@@ -94,10 +94,10 @@ class _Lowering:
         if lexing is None:
             return None
         follow = follow_pairs(self.grammar)
-        key = ("lexer", tuple(self.ranks), lexing.ignored, tuple(map(tuple, follow)))
+        key = ("lexer", tuple(self.ranks), lexing.ignored, lexing.refused, tuple(map(tuple, follow)))
         handle = self.engine.get_automaton(key)
         if handle is None:
-            nfa, starts = build_lexer([t.regular for t in lexing.terminals], self.limits)
+            nfa, starts = build_lexer([t.regular for t in lexing.terminals], lexing.refused, self.limits)
             handle = self.engine.add_lexer(
                 key,
                 nfa.n_states,
@@ -191,10 +191,11 @@ def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
         raise LimitError("max_rules", len(grammar.rules), limits.max_rules)
     lowering = _Lowering(grammar, engine, limits)
     rules = [lowering.rule(i, body) for i, body in enumerate(grammar.rules) if body is not None]
-    core = CompiledCore(
+    lexer = lowering.lexer()
+    tables = (
         engine,
         lowering.automata,
-        lowering.lexer(),
+        lexer,
         [state.terms for state in lowering.plain],
         [state.calls for state in lowering.plain],
         bytes(state.final for state in lowering.plain),
@@ -207,7 +208,22 @@ def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
         limits.max_search,
         limits.max_seconds,
     )
-    return core
+    try:
+        return CompiledCore(*tables)
+    except UnsatisfiableError:
+        if lexer is None or lexer.clash is None or grammar.lexing is None:
+            raise
+        raise UnsatisfiableError(_clash_message(grammar.lexing, *lexer.clash)) from None
+
+
+def _clash_message(lexing: Lexing, before: int, behind: int) -> str:
+    first, second = (lexing.names[i] if 0 <= i < len(lexing.names) else str(i) for i in (before, behind))
+    if behind < 0:
+        return f"no text is left: wherever terminal {first} matches, another one comes first"
+    return (
+        f"no text is left: {first} directly before {second} is read as something else, because the longest "
+        "match counts; ignore some white space, or separate them"
+    )
 
 
 def lexeme_automaton(engine: Engine, lexeme: Lexeme, limits: Limits) -> AutomatonHandle:

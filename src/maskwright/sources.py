@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from maskwright.frontends.json_schema.references import Registry
+from maskwright.frontends.lark import LexerKind
 from maskwright.frontends.regex import Flavour
 
 
@@ -28,6 +29,16 @@ class Regex:
     pattern: str
     flavour: Flavour = "python"
     flags: str | int = ""
+
+
+@dataclass(frozen=True)
+class Lark:
+    """A grammar in Lark's language; options as in ``compile_lark``."""
+
+    text: str
+    start: str = "start"
+    lexer: LexerKind = "contextual"
+    import_paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
