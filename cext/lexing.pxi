@@ -22,7 +22,8 @@ cdef cppclass Lexer:
     vector[int32_t] first          # by terminal: NFA state where it begins
     vector[char] ignored           # by tag; the one behind the terminals stands for a match of none
     vector[int32_t] ignored_ones
-    vector[vector[int32_t]] follow # by terminal: those that may come behind it
+    vector[vector[int32_t]] follow # by terminal: those that may come behind it; with a gap it is not asked for
+    LexState* every                # before any terminal
     vector[char] skips             # by NFA state: of an ignored terminal
     vector[LexState*] starts       # by set of terminals
     KeyIds start_ids
@@ -208,7 +209,7 @@ cdef void lexer_find_gap(LexState* every, Lexer* lexer) noexcept nogil:
             return
 
 
-cdef void lexer_check(LexState* every, Lexer* lexer) noexcept nogil:
+cdef void lexer_check(Lexer* lexer) noexcept nogil:
     # Set `safe`, or say what clashes.
     cdef size_t i
     cdef int32_t behind
@@ -218,11 +219,10 @@ cdef void lexer_check(LexState* every, Lexer* lexer) noexcept nogil:
             lexer.clash_before = <int32_t>i
             lexer.clash_behind = NO_TAG
             return
-    lexer_find_gap(every, lexer)
     if lexer.gap.empty():
         for i in range(lexer.samples.size()):
             for behind in lexer.follow[i]:
-                if not lexer_pair(every, lexer, lexer.samples[i], lexer.samples[behind]):
+                if not lexer_pair(lexer.every, lexer, lexer.samples[i], lexer.samples[behind]):
                     lexer.clash_before = <int32_t>i
                     lexer.clash_behind = behind
                     return
@@ -262,7 +262,9 @@ cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
         if not lexer_reads_as(every, lexer.samples[i], i):
             if not lexer_find(every, i, SAMPLE_STATES, &lexer.samples[i]):
                 lexer.samples[i].clear()
-    lexer_check(every, lexer)
+    lexer_find_gap(every, lexer)
+    lexer.every = every
+    lexer_check(lexer)
 
 
 # --- where a lexeme can be left ----------------------------------------------------------------

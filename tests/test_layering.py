@@ -47,7 +47,7 @@ ALLOWED = {
     "maskwright.vocabulary": ("compile_cache", "errors", "tokenizers"),
     "maskwright.compile_cache": (),
     "maskwright.tokenizers": ("errors", "tokenizers"),
-    "maskwright.lowering": ("_core", "automata", "errors", "grammar", "limits", "regular"),
+    "maskwright.lowering": ("_core", "automata", "errors", "grammar", "limits", "passes", "regular"),
 }
 FORBIDDEN = {
     "maskwright.frontends": (

@@ -5,6 +5,8 @@ from typing import Any
 
 class AutomatonHandle:
     @property
+    def has_gap(self) -> bool: ...
+    @property
     def clash(self) -> tuple[int, int] | None: ...
 
 
@@ -46,7 +48,7 @@ class Engine:
         loops: list[tuple[int, int]],
         accepts: list[tuple[int, int]],
         ignored: list[int],
-        follow: list[list[int]],
+        follow: list[list[int]] | None,
     ) -> AutomatonHandle: ...
     def add_keyset(
         self,

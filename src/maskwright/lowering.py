@@ -93,8 +93,13 @@ class _Lowering:
         lexing = self.grammar.lexing
         if lexing is None:
             return None
-        follow = follow_pairs(self.grammar)
-        key = ("lexer", tuple(self.ranks), lexing.ignored, lexing.refused, tuple(map(tuple, follow)))
+        handle = self.lexer_for(lexing, None)
+        # What may follow what matters where nothing can be put between.
+        return handle if handle.has_gap else self.lexer_for(lexing, follow_pairs(self.grammar))
+
+    def lexer_for(self, lexing: Lexing, follow: list[list[int]] | None) -> AutomatonHandle:
+        pairs = None if follow is None else tuple(map(tuple, follow))
+        key = ("lexer", tuple(self.ranks), lexing.ignored, lexing.refused, pairs)
         handle = self.engine.get_automaton(key)
         if handle is None:
             nfa, starts = build_lexer([t.regular for t in lexing.terminals], lexing.refused, self.limits)

@@ -123,6 +123,10 @@ def _matched(pattern: str) -> Ranges:
     return tuple((found.start(), found.end() - 1) for found in re.finditer(pattern, every))
 
 
+# Characters that are looked up one by one.
+_FEW = 256
+
+
 @lru_cache(1024)
 def case_variants(ranges: Ranges, dialect: str) -> Ranges:
     """The set and everything that equals a member when case is ignored.
@@ -132,6 +136,11 @@ def case_variants(ranges: Ranges, dialect: str) -> Ranges:
     """
     starts = [low for low, _ in ranges]
     more: list[tuple[int, int]] = list(ranges)
+    if sum(high - low + 1 for low, high in ranges) <= _FEW:
+        classes = _case_classes(dialect)
+        for low, high in ranges:
+            more += [(other, other) for code in range(low, high + 1) for other in classes.get(code, ())]
+        return normalize_ranges(more)
     for code, equal in _case_classes(dialect).items():
         i = bisect_right(starts, code) - 1
         if i >= 0 and code <= ranges[i][1]:
