@@ -62,6 +62,8 @@ cdef void age(Index* index) noexcept nogil:
         if automaton.lexer != NULL:
             for context in automaton.lexer.masks:
                 context.second.used = False
+            for context in automaton.lexer.parts:
+                context.second.used = False
     index.aged = True
 
 

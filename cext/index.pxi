@@ -100,6 +100,14 @@ cdef void bits_subtract(Bits* bits, const Bits* other) noexcept nogil:
         own[i] &= ~removed[i]
 
 
+cdef void bits_unite(Bits* bits, const Bits* other) noexcept nogil:
+    cdef uint32_t* own = bits.words.data()
+    cdef const uint32_t* added = other.words.data()
+    cdef size_t i, count = bits.words.size()
+    for i in range(count):
+        own[i] |= added[i]
+
+
 cdef cbool char_before(const CharNode& a, const CharNode& b) noexcept nogil:
     return a.point < b.point or (a.point == b.point and a.node < b.node)
 

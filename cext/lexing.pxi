@@ -33,19 +33,25 @@ cdef cppclass Lexer:
     int32_t clash_before           # terminals whose samples are not read as such in a row, when not safe
     int32_t clash_behind           # NO_TAG: the sample alone is not
     unordered_map[int64_t, LexMask*] masks     # by lexer state and start (lexer_mask)
+    unordered_map[int64_t, LexMask*] parts     # by lexer state and trie node (lexer_part)
     vector[LexerPlace] path                    # scratch of walks, by depth
 
 
 cdef void lexer_forget_masks(Lexer* lexer, cbool all_of_them) noexcept nogil:
+    lexer_forget(lexer.masks, all_of_them)
+    lexer_forget(lexer.parts, all_of_them)
+
+
+cdef void lexer_forget(unordered_map[int64_t, LexMask*]& masks, cbool all_of_them) noexcept nogil:
     cdef vector[int64_t] gone
     cdef pair[int64_t, LexMask*] entry
     cdef size_t i
-    for entry in lexer.masks:
+    for entry in masks:
         if all_of_them or not entry.second.used:
             gone.push_back(entry.first)
             lexmask_release(entry.second)
     for i in range(gone.size()):
-        lexer.masks.erase(gone[i])
+        masks.erase(gone[i])
 
 
 cdef LexState* lexer_begin(Automaton* automaton, const vector[int32_t]& terminals) noexcept nogil:

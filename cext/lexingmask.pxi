@@ -5,8 +5,14 @@
 # state and the start to which the lexer goes back.  A token leads to several *hypotheses*, one for each way in
 # which it may have been split.
 #
+# Most of a walk is the same for many starts: once the state says nothing of keywords any more, the subtree below
+# gives the same for all of them.  Large ones are kept as *parts*.
+#
 # A residual that makes the terminal before it longer is no crossing at all.  That is most of them, for
 # terminals such as identifiers.
+
+cdef enum:
+    PART_NODES = 64        # trie nodes of a subtree that is worth keeping
 
 cdef cppclass LexerPlace:
     vector[Hypothesis] hypotheses
@@ -52,14 +58,10 @@ cdef cbool lexer_any_sure(const LexerPlace& place) noexcept nogil:
     return False
 
 
-cdef void lexer_add_group(LexMask* mask, unordered_map[string, size_t]& known, const LexerPlace& place,
-                          uint32_t node) noexcept nogil:
-    # The tokens at a node, if the context allows any of the hypotheses.
-    cdef const Trie* trie = mask.index.trie
+cdef size_t lexer_group(LexMask* mask, unordered_map[string, size_t]& known, const LexerPlace& place) noexcept nogil:
+    # The group of tokens that the context allows if it allows any of the hypotheses.
     cdef TokenGroup made
     cdef string key
-    cdef size_t group
-    cdef int32_t t
     cdef size_t i
     key.assign(<const char*>place.hypotheses.data(), place.hypotheses.size() * sizeof(Hypothesis))
     for i in range(place.ended.size()):
@@ -67,41 +69,81 @@ cdef void lexer_add_group(LexMask* mask, unordered_map[string, size_t]& known, c
         key.append(<const char*>&place.ended[i].tag, sizeof(int32_t))
     found = known.find(key)
     if found != known.end():
-        group = dereference(found).second
-    else:
-        group = known[key] = mask.groups.size()
-        made.hypotheses = place.hypotheses
-        made.ended = place.ended
-        mask.groups.push_back(made)
-    for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
-        mask.groups[group].tokens.push_back(trie.tokens[t])
+        return dereference(found).second
+    known[key] = mask.groups.size()
+    made.hypotheses = place.hypotheses
+    made.ended = place.ended
+    mask.groups.push_back(made)
+    return mask.groups.size() - 1
 
 
-cdef void lexer_walk(LexMask* mask, LexState* lex, LexState* start) noexcept nogil:
+cdef void lexer_append(LexMask* mask, const LexMask* part, unordered_map[string, size_t]& groups) noexcept nogil:
+    cdef LexerPlace place
+    cdef size_t i, group
+    if part.bits != NULL:
+        if mask.bits == NULL:
+            mask.bits = bits_new(mask.index)
+        bits_unite(mask.bits, part.bits)
+    mask.inside.insert(mask.inside.end(), part.inside.begin(), part.inside.end())
+    mask.crossing.insert(mask.crossing.end(), part.crossing.begin(), part.crossing.end())
+    for i in range(part.groups.size()):
+        place.hypotheses = part.groups[i].hypotheses
+        place.ended = part.groups[i].ended
+        group = lexer_group(mask, groups, place)
+        mask.groups[group].tokens.insert(mask.groups[group].tokens.end(), part.groups[i].tokens.begin(),
+                                         part.groups[i].tokens.end())
+
+
+cdef LexMask* lexer_part(LexState* start, const LexerPlace& place, uint32_t node, Index* index) noexcept nogil:
+    # The subtree below a node, if what it gives depends on a lexer state alone and it is worth keeping; NULL
+    # otherwise.
+    cdef Lexer* lexer = start.automaton.lexer
+    cdef LexState* lex
+    cdef LexMask* part
+    cdef int64_t key
+    if index.trie.nodes[node].end - node < PART_NODES or place.hypotheses.size() != 1:
+        return NULL
+    lex = place.hypotheses[0].lex
+    if lex == NULL or place.hypotheses[0].watch != NULL or place.ended.size() > 1:
+        return NULL
+    if not place.ended.empty() and (place.ended[0].tag != lex.tag or place.ended[0].watch != lex):
+        return NULL
+    if lexer_skips(lex):
+        return NULL
+    key = (<int64_t>lex.id << 32) | node
+    found = lexer.parts.find(key)
+    if found != lexer.parts.end():
+        dereference(found).second.used = True
+        return dereference(found).second
+    part = lexmask_new(index)
+    lexer_walk(part, start, node)
+    if index.deadline.passed:
+        lexmask_release(part)
+        return NULL
+    lexmask_measure(part)
+    lexer.parts[key] = part
+    return part
+
+
+cdef void lexer_walk(LexMask* mask, LexState* start, uint32_t top) noexcept nogil:
+    # The subtree below a node whose place is known.
     cdef const Trie* trie = mask.index.trie
     cdef const TrieNode* nodes = trie.nodes.data()
     cdef Lexer* lexer = start.automaton.lexer
     cdef unordered_map[string, size_t] groups
-    cdef vector[LexerPlace]* path = &lexer.path
     cdef LexerPlace* place
     cdef LexerPlace* before
-    cdef Hypothesis first
     cdef Crossing crossing
     cdef LexState* watch
-    cdef uint32_t node = 1, last = nodes[0].end
+    cdef LexMask* part
+    cdef uint32_t node = top + 1, last = nodes[top].end
     cdef size_t i
     cdef int32_t t
-    if path.size() <= mask.index.most_bytes:
-        path.resize(mask.index.most_bytes + 1)
-    first.lex = lex
-    first.watch = NULL
-    path[0][0].hypotheses.assign(1, first)
-    path[0][0].ended.clear()
     while node < last:
         if deadline_passed(&mask.index.deadline):
             return
-        before = &path[0][nodes[node].depth - 1]
-        place = &path[0][nodes[node].depth]
+        before = &lexer.path[nodes[node].depth - 1]
+        place = &lexer.path[nodes[node].depth]
         for i in range(before.ended.size()):
             watch = before.ended[i].watch
             if watch_step(&watch, nodes[node].byte):
@@ -119,8 +161,15 @@ cdef void lexer_walk(LexMask* mask, LexState* lex, LexState* start) noexcept nog
                 for t in range(nodes[node].token, nodes[node + 1].token):
                     mask.inside.push_back(trie.tokens[t])
             else:
-                lexer_add_group(mask, groups, place[0], node)
-        node += 1
+                i = lexer_group(mask, groups, place[0])
+                for t in range(nodes[node].token, nodes[node + 1].token):
+                    mask.groups[i].tokens.push_back(trie.tokens[t])
+        part = lexer_part(start, place[0], node, mask.index)
+        if part != NULL:
+            lexer_append(mask, part, groups)
+            node = nodes[node].end
+        else:
+            node += 1
 
 
 cdef LexMask* lexer_mask(LexState* lex, LexState* start, Index* index) noexcept nogil:
@@ -128,6 +177,7 @@ cdef LexMask* lexer_mask(LexState* lex, LexState* start, Index* index) noexcept 
     # when time is up.
     cdef Lexer* lexer = start.automaton.lexer
     cdef LexMask* mask
+    cdef Hypothesis first
     cdef int64_t key = start.id
     if lex != NULL:
         key = (<int64_t>lex.id + 1) << 32
@@ -137,8 +187,14 @@ cdef LexMask* lexer_mask(LexState* lex, LexState* start, Index* index) noexcept 
     if found != lexer.masks.end():
         dereference(found).second.used = True
         return dereference(found).second
+    if lexer.path.size() <= index.most_bytes:
+        lexer.path.resize(index.most_bytes + 1)
+    first.lex = lex
+    first.watch = NULL
+    lexer.path[0].hypotheses.assign(1, first)
+    lexer.path[0].ended.clear()
     mask = lexmask_new(index)
-    lexer_walk(mask, lex, start)
+    lexer_walk(mask, start, 0)
     lexmask_finish(mask)
     if index.deadline.passed:
         lexmask_release(mask)

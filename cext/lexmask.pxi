@@ -109,11 +109,16 @@ cdef inline cbool lexmask_same_group(const Crossing& a, const Crossing& b) noexc
 
 
 cdef void lexmask_finish(LexMask* mask) noexcept nogil:
+    sort(mask.crossing.begin(), mask.crossing.end(), &lexmask_crossing_before)
+    lexmask_measure(mask)
+
+
+cdef void lexmask_measure(LexMask* mask) noexcept nogil:
+    # Turn a long list into a bitset, and count bytes.
     cdef Bits* own
     cdef int32_t t
     cdef Index* index = mask.index
     cdef size_t i, grouped = 0
-    sort(mask.crossing.begin(), mask.crossing.end(), &lexmask_crossing_before)
     for i in range(mask.groups.size()):
         grouped += sizeof(TokenGroup) + mask.groups[i].tokens.size() * 4
     if mask.inside.size() > LIST_LIMIT:

@@ -486,8 +486,7 @@ cdef void mask_join_bits(Core* core, Mask* mask, Bits* bits) noexcept nogil:
         mask.bits = bits_hold(bits)
         return
     mask_flatten(core, mask)
-    for i in range(core.words):
-        mask.bits.words[i] |= bits.words[i]
+    bits_unite(mask.bits, bits)
 
 
 cdef void mask_add_thread(Core* core, const vector[Thread]& threads, Mask* mask, LexState* lex,
