@@ -97,17 +97,10 @@ cdef class AutomatonHandle:
     cdef object __weakref__
 
     @property
-    def has_gap(self):
-        """Of a lexer: whether something that is ignored keeps all terminals apart."""
-        return self.automaton.lexer != NULL and not self.automaton.lexer.gap.empty()
-
-    @property
-    def clash(self):
-        """Of a lexer: None when whatever the grammar accepts can be written, else two terminals of which samples in
-        a row are read as something else (the second -1: the first is never read as itself)."""
-        if self.automaton.lexer == NULL or self.automaton.lexer.safe:
-            return None
-        return self.automaton.lexer.clash_before, self.automaton.lexer.clash_behind
+    def clashes(self):
+        """Of a lexer: pairs of terminals of which samples in a row are read as something else (the second -1: the
+        first is not read as itself).  With none, whatever the grammar accepts can be written."""
+        return list(self.automaton.lexer.clashes) if self.automaton.lexer != NULL else []
 
     def __dealloc__(self):
         cdef Index* index
@@ -273,11 +266,13 @@ cdef class Engine:
         return handle
 
     def add_lexer(self, key, int32_t n_states, list starts, list sets, list edges, list epsilons, list loops,
-                  list accepts, list ignored, follow):
+                  list accepts, list ignored, follow, avoided):
         """Register the terminals of a grammar that has a lexer (see ``maskwright.grammar.Lexing``).
 
         ``starts``: by terminal, the state of the NFA where it begins; the NFA accepts with the
-        terminal as tag, or with their number what is a match of no terminal.  ``follow``: by terminal, those that may come behind it; None: any."""
+        terminal as tag, or with their number what is a match of no terminal.  ``follow``: by terminal, those that may come behind it, and last those at the start; None: not known,
+        which makes some lexers clash that would not.  ``avoided``: those of its ``clashes`` that the grammar
+        can do without at any place."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
         cdef Automaton* a = handle.automaton
         a.codes = new CodeAutomaton()
@@ -290,7 +285,9 @@ cdef class Engine:
         a.lexer.ignored_ones = ignored
         for i in ignored:
             a.lexer.ignored[<int32_t>i] = 1
-        a.lexer.follow = [list(range(len(starts)))] * len(starts) if follow is None else follow
+        if follow is not None:
+            a.lexer.follow = follow
+        a.lexer.avoided = avoided
         with nogil:
             self.owner.index.lock.lock()
             lexer_prepare(a)

@@ -59,6 +59,7 @@ cdef cppclass LexState:
     char alive                     # with other keys that are used: 0 not known, 1 it can be completed, 2 not
     char leaves                    # of a lexer (lexer_leaves): 0 not known, 1 yes, 2 no
     char closes                    # the same (lexer_closes)
+    char harmless                  # the same (watch_is_harmless)
     cbool has_ahead
     uint64_t ahead[4]              # bytes that continue or end a name, or begin an escape (key_ahead)
     # both
@@ -141,6 +142,7 @@ cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
     state.alive = 0
     state.leaves = 0
     state.closes = 0
+    state.harmless = 0
     state.mask = NULL
     automaton.states.push_back(state)
     # Limits are checked by the caller once it is done: half-computed results are never kept.

@@ -10,9 +10,10 @@
 # joined: a state of this automaton is a set.
 #
 # Which threads can be completed is a question of the context.  Each terminal has a *sample*, a text of
-# its own.  The lexer is *safe* when samples in a row are always read as what they are (with the sample of an
-# ignored terminal, the *gap*, between them where there is one that serves): then whatever the grammar
-# accepts can be written, and a thread is alive as soon as its lexeme can be left.
+# its own.  The lexer is *safe* when samples in a row are always read as what they are, those that may follow each
+# other directly or with an ignored text, the *gap*, between them: then whatever the grammar accepts can be written,
+# and a thread is alive as soon as its lexeme can be left.  Rows that the grammar can always do without (line ends
+# behind line ends, say; maskwright.adjacency) do not count.
 
 cdef enum:
     SAMPLE_STATES = 4096   # looked at for the sample of one terminal
@@ -22,7 +23,7 @@ cdef cppclass Lexer:
     vector[int32_t] first          # by terminal: NFA state where it begins
     vector[char] ignored           # by tag; the one behind the terminals stands for a match of none
     vector[int32_t] ignored_ones
-    vector[vector[int32_t]] follow # by terminal: those that may come behind it; with a gap it is not asked for
+    vector[vector[int32_t]] follow # by terminal: those that may come behind it; then those at the start; none: not known
     LexState* every                # before any terminal
     vector[char] skips             # by NFA state: of an ignored terminal
     vector[LexState*] starts       # by set of terminals
@@ -30,8 +31,9 @@ cdef cppclass Lexer:
     vector[string] samples         # by terminal; empty: none
     string gap                     # may come before any terminal and at the end; empty: none
     cbool safe
-    int32_t clash_before           # terminals whose samples are not read as such in a row, when not safe
-    int32_t clash_behind           # NO_TAG: the sample alone is not
+    vector[pair[int32_t, int32_t]] clashes     # terminals whose samples in a row are not read as what they are
+                                               # (the second NO_TAG: the first alone is not); none when safe
+    vector[pair[int32_t, int32_t]] avoided     # such that need not occur
     unordered_map[int64_t, LexMask*] masks     # by lexer state and start (lexer_mask)
     unordered_map[int64_t, LexMask*] parts     # by lexer state and trie node (lexer_part)
     vector[LexerPlace] path                    # scratch of walks, by depth
@@ -126,13 +128,47 @@ cdef LexState* watch_join(LexState* watch, LexState* ended) noexcept nogil:
     return text_state(ended.automaton, code_intern(ended.automaton.codes, items), FORM_TEXT, 0, 0)
 
 
-cdef cbool watch_passes(LexState* watch, const string& text) noexcept nogil:
-    # Whether a watch is gone behind a text, without a match.
+cdef cbool watch_read(LexState** watch, const string& text) noexcept nogil:
     cdef size_t i
     for i in range(text.size()):
-        if not watch_step(&watch, <uint8_t>text[i]):
+        if not watch_step(watch, <uint8_t>text[i]):
             return False
-    return watch == NULL
+    return True
+
+
+cdef cbool watch_passes(LexState* watch, const string& text) noexcept nogil:
+    # Whether a watch lets a text pass, and samples behind it.
+    return watch_read(&watch, text) and (watch == NULL or watch_is_harmless(watch))
+
+
+cdef cbool watch_is_harmless(LexState* start) noexcept nogil:
+    # Whether no row of samples, with gaps or without, is matched from here.
+    cdef Lexer* lexer = start.automaton.lexer
+    cdef vector[LexState*] work
+    cdef unordered_map[int64_t, char] seen
+    cdef LexState* watch
+    cdef size_t head = 0, i
+    if start.harmless != 0:
+        return start.harmless == 1
+    start.harmless = 2
+    work.push_back(start)
+    seen[<int64_t>start] = 1
+    while head < work.size():
+        for i in range(lexer.samples.size() + 1):
+            if i < lexer.samples.size() and lexer.ignored[i]:
+                continue
+            watch = work[head]
+            if not watch_read(&watch, lexer.samples[i] if i < lexer.samples.size() else lexer.gap):
+                return False
+            if watch != NULL and seen.count(<int64_t>watch) == 0:
+                if work.size() == CLOSE_STATES:
+                    return False
+                seen[<int64_t>watch] = 1
+                work.push_back(watch)
+        head += 1
+    for i in range(work.size()):
+        work[i].harmless = 1
+    return True
 
 
 # --- samples --------------------------------------------------------------------------------
@@ -184,62 +220,103 @@ cdef cbool lexer_find(LexState* start, int32_t tag, size_t most, string* out) no
     return False
 
 
-cdef cbool lexer_pair(LexState* every, Lexer* lexer, const string& before, const string& behind) noexcept nogil:
+cdef inline cbool lexer_pair(const Lexer* lexer, const string& before, const string& behind) noexcept nogil:
     # Whether two texts in a row are read as what they are.
-    return watch_passes(lexer_read(every, before), behind)
+    return watch_passes(lexer_read(lexer.every, before), behind)
 
 
-cdef cbool lexer_gap_serves(LexState* every, Lexer* lexer, const string& gap) noexcept nogil:
+cdef int32_t lexer_gap_serves(const Lexer* lexer, const string& gap) noexcept nogil:
+    # How many terminals may come before it; -1 when not all may come behind it.
+    cdef int32_t count = 0
     cdef size_t i
     for i in range(lexer.samples.size()):
-        if not lexer.ignored[i] and not (lexer_pair(every, lexer, lexer.samples[i], gap)
-                                         and lexer_pair(every, lexer, gap, lexer.samples[i])):
-            return False
-    return True
+        if lexer.ignored[i]:
+            continue
+        if not lexer_pair(lexer, gap, lexer.samples[i]):
+            return -1
+        count += lexer_pair(lexer, lexer.samples[i], gap)
+    return count
 
 
-cdef void lexer_find_gap(LexState* every, Lexer* lexer) noexcept nogil:
-    cdef vector[string] tried
-    cdef string text
+cdef void lexer_find_gap(Lexer* lexer) noexcept nogil:
+    cdef string text, gap
     cdef LexState* state
     cdef size_t i
+    cdef int32_t best = 0, serves
     for i in range(lexer.ignored_ones.size() + 2):
         if i < 2:
             text.assign(1, <char>(32 if i == 0 else 10))
         else:
             text = lexer.samples[lexer.ignored_ones[i - 2]]
-        state = lexer_read(every, text)
-        if (not text.empty() and state != LEX_DEAD and state.tag != NO_TAG and lexer.ignored[state.tag]
-                and lexer_gap_serves(every, lexer, text)):
+        state = lexer_read(lexer.every, text)
+        if not text.empty() and state != LEX_DEAD and lexer_matched(state) and lexer.ignored[state.tag]:
             lexer.gap = text
-            return
+            lexer_forget_answers(lexer.every.automaton)
+            serves = lexer_gap_serves(lexer, text)
+            if serves > best:
+                best = serves
+                gap = text
+    lexer.gap = gap
 
 
-cdef void lexer_check(Lexer* lexer) noexcept nogil:
-    # Set `safe`, or say what clashes.
+cdef void lexer_forget_answers(Automaton* automaton) noexcept nogil:
+    # They depend on the gap.
     cdef size_t i
-    cdef int32_t behind
-    lexer.safe = False
-    for i in range(lexer.samples.size()):
-        if lexer.samples[i].empty() and not lexer.ignored[i]:
-            lexer.clash_before = <int32_t>i
-            lexer.clash_behind = NO_TAG
+    for i in range(automaton.states.size()):
+        automaton.states[i].harmless = 0
+
+
+cdef cbool lexer_reads_sample(Automaton* automaton, int32_t terminal) noexcept nogil:
+    # Whether a terminal's sample is read as itself wherever the terminal may come.
+    cdef Lexer* lexer = automaton.lexer
+    cdef vector[int32_t] context
+    cdef size_t i, j
+    if lexer.samples[terminal].empty():
+        return False
+    if lexer_reads_as(lexer.every, lexer.samples[terminal], terminal):
+        return True
+    for i in range(lexer.follow.size()):
+        for j in range(lexer.follow[i].size()):
+            if lexer.follow[i][j] == terminal:
+                context = lexer.follow[i]
+                if not lexer_reads_as(lexer_start(automaton, context), lexer.samples[terminal], terminal):
+                    return False
+                break
+    return not lexer.follow.empty()
+
+
+cdef void lexer_clash(Lexer* lexer, int32_t before, int32_t behind) noexcept nogil:
+    cdef pair[int32_t, int32_t] clash = pair[int32_t, int32_t](before, behind)
+    cdef size_t i
+    for i in range(lexer.avoided.size()):
+        if lexer.avoided[i] == clash:
             return
-    if lexer.gap.empty():
-        for i in range(lexer.samples.size()):
+    lexer.clashes.push_back(clash)
+
+
+cdef void lexer_check(Automaton* automaton) noexcept nogil:
+    # Find what clashes.
+    cdef Lexer* lexer = automaton.lexer
+    cdef int32_t i, behind
+    for i in range(<int32_t>lexer.samples.size()):
+        if lexer.ignored[i]:
+            continue
+        if not lexer_reads_sample(automaton, i):
+            lexer_clash(lexer, i, NO_TAG)
+        elif lexer.gap.empty() or not lexer_pair(lexer, lexer.samples[i], lexer.gap):
+            if lexer.follow.empty():
+                lexer_clash(lexer, i, i)
+                continue
             for behind in lexer.follow[i]:
-                if not lexer_pair(lexer.every, lexer, lexer.samples[i], lexer.samples[behind]):
-                    lexer.clash_before = <int32_t>i
-                    lexer.clash_behind = behind
-                    return
-    lexer.safe = True
+                if not lexer_pair(lexer, lexer.samples[i], lexer.samples[behind]):
+                    lexer_clash(lexer, i, behind)
+    lexer.safe = lexer.clashes.empty()
 
 
 cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
     cdef Lexer* lexer = automaton.lexer
     cdef CodeAutomaton* codes = automaton.codes
     cdef vector[int32_t] terminals, work
-    cdef LexState* every
     cdef LexState* start
     cdef int32_t i, state
     cdef size_t j
@@ -258,19 +335,19 @@ cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
             work.push_back(codes.epsilons[state][j].target)
     for i in range(<int32_t>lexer.first.size()):
         terminals.push_back(i)
-    every = lexer_start(automaton, terminals)
+    lexer.every = lexer_start(automaton, terminals)
     lexer.samples.resize(lexer.first.size())
     for i in range(<int32_t>lexer.first.size()):
         terminals.assign(1, i)
         start = lexer_begin(automaton, terminals)
         if start == LEX_DEAD or not lexer_find(start, i, SAMPLE_STATES, &lexer.samples[i]):
             continue
-        if not lexer_reads_as(every, lexer.samples[i], i):
-            if not lexer_find(every, i, SAMPLE_STATES, &lexer.samples[i]):
-                lexer.samples[i].clear()
-    lexer_find_gap(every, lexer)
-    lexer.every = every
-    lexer_check(lexer)
+        if not lexer_reads_as(lexer.every, lexer.samples[i], i):
+            # Found in vain, the sample stays: it may do where the other terminals do not come.
+            lexer_find(lexer.every, i, SAMPLE_STATES, &lexer.samples[i])
+    lexer_find_gap(lexer)
+    lexer_forget_answers(automaton)
+    lexer_check(automaton)
 
 
 # --- where a lexeme can be left ----------------------------------------------------------------

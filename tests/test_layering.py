@@ -47,7 +47,8 @@ ALLOWED = {
     "maskwright.vocabulary": ("compile_cache", "errors", "tokenizers"),
     "maskwright.compile_cache": (),
     "maskwright.tokenizers": ("errors", "tokenizers"),
-    "maskwright.lowering": ("_core", "automata", "errors", "grammar", "limits", "passes", "regular"),
+    "maskwright.adjacency": (),
+    "maskwright.lowering": ("_core", "adjacency", "automata", "errors", "grammar", "limits", "regular"),
 }
 FORBIDDEN = {
     "maskwright.frontends": (

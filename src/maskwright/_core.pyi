@@ -5,9 +5,7 @@ from typing import Any
 
 class AutomatonHandle:
     @property
-    def has_gap(self) -> bool: ...
-    @property
-    def clash(self) -> tuple[int, int] | None: ...
+    def clashes(self) -> list[tuple[int, int]]: ...
 
 
 class Engine:
@@ -49,6 +47,7 @@ class Engine:
         accepts: list[tuple[int, int]],
         ignored: list[int],
         follow: list[list[int]] | None,
+        avoided: tuple[tuple[int, int], ...],
     ) -> AutomatonHandle: ...
     def add_keyset(
         self,

@@ -11,15 +11,17 @@ from dataclasses import dataclass, field
 from json.encoder import encode_basestring
 
 from maskwright._core import AutomatonHandle, CompiledCore, Engine
+from maskwright.adjacency import Adjacency, Places
 from maskwright.automata import build_lexer, build_nfa
 from maskwright.errors import LimitError, UnsatisfiableError
 from maskwright.grammar import Body, Choice, Expr, Grammar, Keyset, Lexeme, Lexing, Record, Ref, Repeated, Seq, Term
 from maskwright.limits import Limits
-from maskwright.passes.follow import follow_pairs
 
 PLAIN, REPEATED, RECORD = 0, 1, 2
 NO_TAG = -1
 _MAX_SORTS = 6
+# Deterministic rule bodies may have so many times as many states.
+_MAX_GROWTH = 4
 
 
 @dataclass(slots=True)
@@ -82,6 +84,43 @@ class _Lowering:
             behind = self.state(self.expression(item, behind))
         return self.expression(expr.items[0], behind)
 
+    def factor(self, rules: list[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:
+        """Make rule bodies deterministic over terms and calls, unless that takes many more states: alternatives
+        that begin alike, as grammars of texts have them, are then one item of a parser state."""
+        sets: dict[frozenset[int], int] = {}
+        made: list[_PlainState] = []
+
+        def number(states: frozenset[int]) -> int:
+            if states not in sets:
+                sets[states] = len(sets)
+                made.append(_PlainState())
+            return sets[states]
+
+        factored = [
+            (kind, number(frozenset((index,))) if kind == PLAIN else index, nullable)
+            for kind, index, nullable in rules
+        ]
+        for states in (work := list(sets)):
+            state = made[sets[states]]
+            terms: dict[int, set[int]] = {}
+            calls: dict[int, set[int]] = {}
+            for old in states:
+                state.final = state.final or self.plain[old].final
+                for term, behind in self.plain[old].terms:
+                    terms.setdefault(term, set()).add(behind)
+                for rule, behind in self.plain[old].calls:
+                    calls.setdefault(rule, set()).add(behind)
+            for moves, targets in ((terms, state.terms), (calls, state.calls)):
+                for symbol, after in moves.items():
+                    known = len(sets)
+                    targets.append((symbol, number(frozenset(after))))
+                    if len(sets) > known:
+                        work.append(frozenset(after))
+            if len(sets) > _MAX_GROWTH * len(self.plain):
+                return rules
+        self.plain = made
+        return factored
+
     # --- lexemes
 
     def term(self, lexeme: Lexeme | Keyset) -> int:
@@ -89,17 +128,27 @@ class _Lowering:
         rank = self.ranks.get(lexeme.key) if isinstance(lexeme, Lexeme) else None
         return self.automaton(lexeme) if rank is None else -1 - rank
 
-    def lexer(self) -> AutomatonHandle | None:
+    def lexer(self, rules: list[tuple[int, int, bool]]) -> AutomatonHandle | None:
+        """The lexer.  What may follow what is looked at only where terminals clash."""
         lexing = self.grammar.lexing
         if lexing is None:
             return None
-        handle = self.lexer_for(lexing, None)
-        # What may follow what matters where nothing can be put between.
-        return handle if handle.has_gap else self.lexer_for(lexing, follow_pairs(self.grammar))
+        handle = self.lexer_for(lexing, None, ())
+        adjacency = None if handle.clashes == [] else self.adjacency(rules)
+        if adjacency is None:
+            return handle
+        count = len(lexing.terminals)
+        handle = self.lexer_for(lexing, adjacency.follow(count), ())
+        clashes = handle.clashes
+        if clashes and all(behind >= 0 for _, behind in clashes) and adjacency.avoidable(clashes, count):
+            handle = self.lexer_for(lexing, adjacency.follow(count), tuple(clashes))
+        return handle
 
-    def lexer_for(self, lexing: Lexing, follow: list[list[int]] | None) -> AutomatonHandle:
+    def lexer_for(
+        self, lexing: Lexing, follow: list[list[int]] | None, avoided: tuple[tuple[int, int], ...]
+    ) -> AutomatonHandle:
         pairs = None if follow is None else tuple(map(tuple, follow))
-        key = ("lexer", tuple(self.ranks), lexing.ignored, lexing.refused, pairs)
+        key = ("lexer", tuple(self.ranks), lexing.ignored, lexing.refused, pairs, avoided)
         handle = self.engine.get_automaton(key)
         if handle is None:
             nfa, starts = build_lexer([t.regular for t in lexing.terminals], lexing.refused, self.limits)
@@ -114,8 +163,29 @@ class _Lowering:
                 nfa.accepts,
                 list(lexing.ignored),
                 follow,
+                avoided,
             )
         return handle
+
+    def adjacency(self, rules: list[tuple[int, int, bool]]) -> Adjacency | None:
+        """None for a grammar of which it is not worked out."""
+        places = Places()
+        for state in self.plain:
+            place = places.add(state.final)
+            places.terms[place] = [(-1 - term, behind) for term, behind in state.terms]
+            places.calls[place] = state.calls
+        for kind, index, _ in rules:
+            start: int | None = index
+            if kind == REPEATED:
+                first, rest, low, _ = self.repeated[index]
+                start = places.add_repeated(first, rest, low)
+            elif kind == RECORD:
+                start = places.add()
+                places.terms[start] = [(-1, places.add(final=True))]
+            if start is None:
+                return None
+            places.starts.append(start)
+        return Adjacency(places, self.grammar.start)
 
     def automaton(self, lexeme: Lexeme | Keyset) -> int:
         key = lexeme.key if isinstance(lexeme, Lexeme) else lexeme
@@ -196,7 +266,9 @@ def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
         raise LimitError("max_rules", len(grammar.rules), limits.max_rules)
     lowering = _Lowering(grammar, engine, limits)
     rules = [lowering.rule(i, body) for i, body in enumerate(grammar.rules) if body is not None]
-    lexer = lowering.lexer()
+    if grammar.lexing is not None:
+        rules = lowering.factor(rules)
+    lexer = lowering.lexer(rules)
     tables = (
         engine,
         lowering.automata,
@@ -216,9 +288,9 @@ def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
     try:
         return CompiledCore(*tables)
     except UnsatisfiableError:
-        if lexer is None or lexer.clash is None or grammar.lexing is None:
+        if lexer is None or not lexer.clashes or grammar.lexing is None:
             raise
-        raise UnsatisfiableError(_clash_message(grammar.lexing, *lexer.clash)) from None
+        raise UnsatisfiableError(_clash_message(grammar.lexing, *lexer.clashes[0])) from None
 
 
 def _clash_message(lexing: Lexing, before: int, behind: int) -> str:
