@@ -51,29 +51,52 @@ cdef void lexed_step(Core* core, const vector[Thread]& threads, uint8_t byte, ve
 
 cdef void lexed_add(Core* core, const vector[Thread]& threads, Mask* mask, const Thread& thread) noexcept nogil:
     # What the lexer allows in a thread without a watch.
-    cdef LexState* start = core.program.states[thread.parser].lexer
-    cdef LexMask* own = lexer_mask(thread.lex, start, core.index)
+    cdef LexMask* own = lexer_mask(thread.lex, core.program.states[thread.parser].lexer, core.index)
+    if own != NULL:
+        lexed_apply(core, threads, mask, own, thread.parser)
+
+
+cdef void lexed_apply(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* own, int32_t parser) noexcept nogil:
+    # Add what is said about the tokens of a trie, in one parser state.  Recursion is bounded by the longest token.
+    cdef Automaton* lexer = core.program.lexer
+    cdef ParserState* state
+    cdef LexMask* below
     cdef vector[Thread] possible
     cdef Thread each
-    cdef size_t i, j
-    if own == NULL:
-        return
+    cdef size_t i = 0, j
+    cdef int32_t after = NO_STATE, known = NO_TAG
     mask_join_bits(core, mask, own.bits)
     mask.added.insert(mask.added.end(), own.inside.begin(), own.inside.end())
     for i in range(own.groups.size()):
         possible.clear()
         for j in range(own.groups[i].hypotheses.size()):
-            each = thread_at(thread.parser, own.groups[i].hypotheses[j].watch)
+            each = thread_at(parser, own.groups[i].hypotheses[j].watch)
             each.lex = own.groups[i].hypotheses[j].lex
             possible.push_back(each)
         for j in range(own.groups[i].ended.size()):
-            each = thread_at(state_goto(core.program, thread.parser, start.automaton, own.groups[i].ended[j].tag, NO_KEY),
+            each = thread_at(state_goto(core.program, parser, lexer, own.groups[i].ended[j].tag, NO_KEY),
                              own.groups[i].ended[j].watch)
             if each.parser != NO_STATE:
                 possible.push_back(each)
         if threads_alive(core, possible):
             mask.added.insert(mask.added.end(), own.groups[i].tokens.begin(), own.groups[i].tokens.end())
-    mask_add_crossing(core, threads, own, start if thread.lex == NULL else thread.lex, thread.parser, mask.added)
+    i = 0
+    while i < own.crossing.size() and not core.index.deadline.passed:
+        j = i + 1
+        while j < own.crossing.size() and lexmask_same_group(own.crossing[j], own.crossing[i]):
+            j += 1
+        if own.crossing[i].tag != known:
+            known = own.crossing[i].tag
+            after = state_goto(core.program, parser, lexer, known, NO_KEY)
+        if after != NO_STATE and bits_has(core.program.states[after].first, own.crossing[i].byte):
+            state = core.program.states[after]
+            if state.lexer == NULL or not state.starts.empty():
+                mask_walk(core, threads, lexmask_residual(own, i, j), after, own.crossing[i].watch, mask.added)
+            else:
+                below = lexer_behind(own, i, j, state.lexer)
+                if below != NULL:
+                    lexed_apply(core, threads, mask, below, after)
+        i = j
 
 
 cdef void lexed_add_all(Core* core, const vector[Thread]& threads, Mask* mask) noexcept nogil:

@@ -8,6 +8,9 @@
 # Most of a walk is the same for many starts: once the state says nothing of keywords any more, the subtree below
 # gives the same for all of them.  Large ones are kept as *parts*.
 #
+# What the next lexer start says of the residuals of a group is kept as well: then a mask in a new parser state only
+# asks where terminals lead.
+#
 # A residual that makes the terminal before it longer is no crossing at all.  That is most of them, for
 # terminals such as identifiers.
 
@@ -94,14 +97,15 @@ cdef void lexer_append(LexMask* mask, const LexMask* part, unordered_map[string,
                                          part.groups[i].tokens.end())
 
 
-cdef LexMask* lexer_part(LexState* start, const LexerPlace& place, uint32_t node, Index* index) noexcept nogil:
+cdef LexMask* lexer_part(LexState* start, const LexerPlace& place, uint32_t node, cbool whole,
+                         Index* index) noexcept nogil:
     # The subtree below a node, if what it gives depends on a lexer state alone and it is worth keeping; NULL
     # otherwise.
     cdef Lexer* lexer = start.automaton.lexer
     cdef LexState* lex
     cdef LexMask* part
     cdef int64_t key
-    if index.trie.nodes[node].end - node < PART_NODES or place.hypotheses.size() != 1:
+    if not whole or index.trie.nodes[node].end - node < PART_NODES or place.hypotheses.size() != 1:
         return NULL
     lex = place.hypotheses[0].lex
     if lex == NULL or place.hypotheses[0].watch != NULL or place.ended.size() > 1:
@@ -116,7 +120,7 @@ cdef LexMask* lexer_part(LexState* start, const LexerPlace& place, uint32_t node
         dereference(found).second.used = True
         return dereference(found).second
     part = lexmask_new(index)
-    lexer_walk(part, start, node)
+    lexer_walk(part, start, node + 1, index.trie.nodes[node].end)
     if index.deadline.passed:
         lexmask_release(part)
         return NULL
@@ -125,9 +129,9 @@ cdef LexMask* lexer_part(LexState* start, const LexerPlace& place, uint32_t node
     return part
 
 
-cdef void lexer_walk(LexMask* mask, LexState* start, uint32_t top) noexcept nogil:
-    # The subtree below a node whose place is known.
-    cdef const Trie* trie = mask.index.trie
+cdef void lexer_walk(LexMask* mask, LexState* start, uint32_t node, uint32_t last) noexcept nogil:
+    # Nodes of the mask's trie, in subtrees below one whose place is known.
+    cdef const Trie* trie = mask.trie
     cdef const TrieNode* nodes = trie.nodes.data()
     cdef Lexer* lexer = start.automaton.lexer
     cdef unordered_map[string, size_t] groups
@@ -136,7 +140,6 @@ cdef void lexer_walk(LexMask* mask, LexState* start, uint32_t top) noexcept nogi
     cdef Crossing crossing
     cdef LexState* watch
     cdef LexMask* part
-    cdef uint32_t node = top + 1, last = nodes[top].end
     cdef size_t i
     cdef int32_t t
     while node < last:
@@ -164,7 +167,7 @@ cdef void lexer_walk(LexMask* mask, LexState* start, uint32_t top) noexcept nogi
                 i = lexer_group(mask, groups, place[0])
                 for t in range(nodes[node].token, nodes[node + 1].token):
                     mask.groups[i].tokens.push_back(trie.tokens[t])
-        part = lexer_part(start, place[0], node, mask.index)
+        part = lexer_part(start, place[0], node, trie == mask.index.trie, mask.index)
         if part != NULL:
             lexer_append(mask, part, groups)
             node = nodes[node].end
@@ -172,12 +175,43 @@ cdef void lexer_walk(LexMask* mask, LexState* start, uint32_t top) noexcept nogi
             node += 1
 
 
+cdef void lexer_stand(Lexer* lexer, const Index* index, size_t depth, LexState* lex, LexState* watch) noexcept nogil:
+    # Where a walk begins.
+    cdef Hypothesis first
+    if lexer.path.size() <= index.most_bytes:
+        lexer.path.resize(index.most_bytes + 1)
+    first.lex = lex
+    first.watch = watch
+    lexer.path[depth].hypotheses.assign(1, first)
+    lexer.path[depth].ended.clear()
+
+
+cdef LexMask* lexer_behind(LexMask* mask, size_t first, size_t last, LexState* start) noexcept nogil:
+    # What a lexer at `start` says of the residuals of crossings [first, last), a group.  NULL when time is up.
+    cdef LexMask* below
+    cdef ResidualView view
+    cdef int64_t key = (<int64_t>first << 32) | start.id
+    found = mask.behind.find(key)
+    if found != mask.behind.end():
+        return dereference(found).second
+    view = lexmask_residual(mask, first, last)
+    lexer_stand(start.automaton.lexer, mask.index, <size_t>view.depth, NULL, mask.crossing[first].watch)
+    below = lexmask_new(mask.index)
+    below.trie = view.trie
+    lexer_walk(below, start, view.first, view.last)
+    lexmask_finish(below)
+    if mask.index.deadline.passed:
+        lexmask_release(below)
+        return NULL
+    mask.behind[key] = below
+    return below
+
+
 cdef LexMask* lexer_mask(LexState* lex, LexState* start, Index* index) noexcept nogil:
     # Of a lexer in state `lex` (NULL: at `start`), where `start` is what the parser state waits for.  NULL
     # when time is up.
     cdef Lexer* lexer = start.automaton.lexer
     cdef LexMask* mask
-    cdef Hypothesis first
     cdef int64_t key = start.id
     if lex != NULL:
         key = (<int64_t>lex.id + 1) << 32
@@ -187,14 +221,9 @@ cdef LexMask* lexer_mask(LexState* lex, LexState* start, Index* index) noexcept 
     if found != lexer.masks.end():
         dereference(found).second.used = True
         return dereference(found).second
-    if lexer.path.size() <= index.most_bytes:
-        lexer.path.resize(index.most_bytes + 1)
-    first.lex = lex
-    first.watch = NULL
-    lexer.path[0].hypotheses.assign(1, first)
-    lexer.path[0].ended.clear()
+    lexer_stand(lexer, index, 0, lex, NULL)
     mask = lexmask_new(index)
-    lexer_walk(mask, start, 0)
+    lexer_walk(mask, start, 1, index.trie.nodes[0].end)
     lexmask_finish(mask)
     if index.deadline.passed:
         lexmask_release(mask)

@@ -43,6 +43,7 @@ cdef cppclass LexMask:
     int32_t holders
     cbool used                            # since the last sweep (evict.pxi)
     Index* index
+    const Trie* trie                      # of the crossing points: the vocabulary's, or a residual trie
     LexMask* base                         # base automaton's mask, or NULL
     Bits* bits                            # inside tokens, when there are many, or NULL
     vector[int32_t] inside                # and these; of a mask with a base, what that does not have
@@ -50,6 +51,7 @@ cdef cppclass LexMask:
     vector[Override] overrides
     vector[TokenGroup] groups             # tokens that stay inside if the context allows it (lexing.pxi)
     unordered_map[int64_t, Trie*] merged  # by the first crossing of a group: residual trie
+    unordered_map[int64_t, LexMask*] behind   # by that and the start of a lexer: what it says of the residuals
     int64_t bytes                         # of all this but the bits
 
 cdef cppclass MaskTable:
@@ -67,6 +69,7 @@ cdef LexMask* lexmask_new(Index* index) noexcept nogil:
     mask.holders = 1
     mask.used = True
     mask.index = index
+    mask.trie = index.trie
     mask.base = NULL
     mask.bits = NULL
     mask.bytes = 0
@@ -75,9 +78,12 @@ cdef LexMask* lexmask_new(Index* index) noexcept nogil:
 
 cdef void lexmask_release(LexMask* mask) noexcept nogil:
     cdef pair[int64_t, Trie*] entry
+    cdef pair[int64_t, LexMask*] below
     mask.holders -= 1
     if mask.holders > 0:
         return
+    for below in mask.behind:
+        lexmask_release(below.second)
     for entry in mask.merged:
         del entry.second
     if mask.base != NULL:
@@ -293,7 +299,7 @@ cdef LexMask* lexmask_get(LexState* state, Index* index) noexcept nogil:
 
 cdef ResidualView lexmask_residual(LexMask* mask, size_t first, size_t last) noexcept nogil:
     # The residuals of crossings [first, last), a group.
-    cdef const Trie* trie = mask.index.trie
+    cdef const Trie* trie = mask.trie
     cdef ResidualView view
     cdef vector[uint32_t] group
     cdef Trie* merged
