@@ -63,7 +63,7 @@ cdef void lexed_apply(Core* core, const vector[Thread]& threads, Mask* mask, Lex
     cdef LexMask* below
     cdef vector[Thread] possible
     cdef Thread each
-    cdef size_t i = 0, j
+    cdef size_t i, j
     cdef int32_t after = NO_STATE, known = NO_TAG
     mask_join_bits(core, mask, own.bits)
     mask.added.insert(mask.added.end(), own.inside.begin(), own.inside.end())
@@ -80,23 +80,21 @@ cdef void lexed_apply(Core* core, const vector[Thread]& threads, Mask* mask, Lex
                 possible.push_back(each)
         if threads_alive(core, possible):
             mask.added.insert(mask.added.end(), own.groups[i].tokens.begin(), own.groups[i].tokens.end())
-    i = 0
-    while i < own.crossing.size() and not core.index.deadline.passed:
-        j = i + 1
-        while j < own.crossing.size() and lexmask_same_group(own.crossing[j], own.crossing[i]):
-            j += 1
-        if own.crossing[i].tag != known:
-            known = own.crossing[i].tag
+    for i in range(own.crossings.size()):
+        if core.index.deadline.passed:
+            return
+        if own.crossings[i].tag != known:
+            known = own.crossings[i].tag
             after = state_goto(core.program, parser, lexer, known, NO_KEY)
-        if after != NO_STATE and bits_has(core.program.states[after].first, own.crossing[i].byte):
-            state = core.program.states[after]
-            if state.lexer == NULL or not state.starts.empty():
-                mask_walk(core, threads, lexmask_residual(own, i, j), after, own.crossing[i].watch, mask.added)
-            else:
-                below = lexer_behind(own, i, j, state.lexer)
-                if below != NULL:
-                    lexed_apply(core, threads, mask, below, after)
-        i = j
+        if after == NO_STATE or not bits_has(core.program.states[after].first, own.crossings[i].byte):
+            continue
+        state = core.program.states[after]
+        if state.lexer == NULL or not state.starts.empty():
+            mask_walk(core, threads, lexmask_residual(own, i), after, own.crossings[i].watch, mask.added)
+            continue
+        below = lexer_behind(own, i, state.lexer)
+        if below != NULL:
+            lexed_apply(core, threads, mask, below, after)
 
 
 cdef void lexed_add_all(Core* core, const vector[Thread]& threads, Mask* mask) noexcept nogil:

@@ -97,6 +97,62 @@ cdef void lexer_append(LexMask* mask, const LexMask* part, unordered_map[string,
                                          part.groups[i].tokens.end())
 
 
+cdef void lexer_walk_alone(LexMask* mask, LexState* start, uint32_t top) noexcept nogil:
+    # Below a node of the vocabulary's trie where only `start` is left, which becomes no ignored terminal: no other
+    # hypothesis ever comes up.
+    cdef const Trie* trie = mask.index.trie
+    cdef const TrieNode* nodes = trie.nodes.data()
+    cdef vector[LexState*]* path = &mask.index.path
+    cdef unordered_map[string, size_t] groups
+    cdef LexerPlace place
+    cdef Hypothesis alone
+    cdef Ended ended
+    cdef Crossing crossing
+    cdef LexState* parent
+    cdef LexState* state
+    cdef cbool safe = start.automaton.lexer.safe
+    cdef uint32_t node = top + 1, last = nodes[top].end
+    cdef size_t group
+    cdef int32_t t
+    if path.size() <= mask.index.most_bytes:
+        path.resize(mask.index.most_bytes + 1, NULL)
+    path[0][nodes[top].depth] = start
+    while node < last:
+        if deadline_passed(&mask.index.deadline):
+            return
+        parent = path[0][nodes[node].depth - 1]
+        state = lex_next(parent, nodes[node].byte)
+        if (state == LEX_DEAD or state.tag == NO_TAG) and lexer_matched(parent):
+            crossing.tag = parent.tag
+            crossing.watch = parent if state != LEX_DEAD else NULL
+            crossing.byte = nodes[node].byte
+            crossing.node = node
+            mask.crossing.push_back(crossing)
+        if state == LEX_DEAD:
+            node = nodes[node].end
+            continue
+        if nodes[node].token < nodes[node + 1].token:
+            if safe and (lexer_closes(state) or (lexer_matched(state) and lexer_leaves(state))):
+                for t in range(nodes[node].token, nodes[node + 1].token):
+                    mask.inside.push_back(trie.tokens[t])
+            else:
+                place.hypotheses.clear()
+                place.ended.clear()
+                alone.lex = state
+                alone.watch = NULL
+                if state.tag == NO_TAG or lex_goes_on(state):
+                    place.hypotheses.push_back(alone)
+                ended.tag = state.tag
+                ended.watch = watch_join(NULL, state)
+                if lexer_matched(state):
+                    place.ended.push_back(ended)
+                group = lexer_group(mask, groups, place)
+                for t in range(nodes[node].token, nodes[node + 1].token):
+                    mask.groups[group].tokens.push_back(trie.tokens[t])
+        path[0][nodes[node].depth] = state
+        node += 1
+
+
 cdef LexMask* lexer_part(LexState* start, const LexerPlace& place, uint32_t node, cbool whole,
                          Index* index) noexcept nogil:
     # The subtree below a node, if what it gives depends on a lexer state alone and it is worth keeping; NULL
@@ -120,7 +176,7 @@ cdef LexMask* lexer_part(LexState* start, const LexerPlace& place, uint32_t node
         dereference(found).second.used = True
         return dereference(found).second
     part = lexmask_new(index)
-    lexer_walk(part, start, node + 1, index.trie.nodes[node].end)
+    lexer_walk_alone(part, lex, node)
     if index.deadline.passed:
         lexmask_release(part)
         return NULL
@@ -186,16 +242,16 @@ cdef void lexer_stand(Lexer* lexer, const Index* index, size_t depth, LexState* 
     lexer.path[depth].ended.clear()
 
 
-cdef LexMask* lexer_behind(LexMask* mask, size_t first, size_t last, LexState* start) noexcept nogil:
-    # What a lexer at `start` says of the residuals of crossings [first, last), a group.  NULL when time is up.
+cdef LexMask* lexer_behind(LexMask* mask, size_t group, LexState* start) noexcept nogil:
+    # What a lexer at `start` says of the residuals of a group of crossings.  NULL when time is up.
     cdef LexMask* below
     cdef ResidualView view
-    cdef int64_t key = (<int64_t>first << 32) | start.id
+    cdef int64_t key = (<int64_t>group << 32) | start.id
     found = mask.behind.find(key)
     if found != mask.behind.end():
         return dereference(found).second
-    view = lexmask_residual(mask, first, last)
-    lexer_stand(start.automaton.lexer, mask.index, <size_t>view.depth, NULL, mask.crossing[first].watch)
+    view = lexmask_residual(mask, group)
+    lexer_stand(start.automaton.lexer, mask.index, <size_t>view.depth, NULL, mask.crossings[group].watch)
     below = lexmask_new(mask.index)
     below.trie = view.trie
     lexer_walk(below, start, view.first, view.last)

@@ -15,6 +15,14 @@ cdef struct Crossing:
     uint8_t byte       # first byte of the residual
     uint32_t node      # trie node reached by that byte
 
+cdef struct CrossingGroup:
+    # Crossings that differ in their nodes only: nodes[first:last] of the mask.
+    LexState* watch
+    int32_t tag
+    uint8_t byte
+    uint32_t first
+    uint32_t last
+
 cdef struct Override:
     uint32_t node      # trie node of the closing quote of a name
     int32_t tag        # its tag, or NO_TAG when the name is not allowed
@@ -47,10 +55,12 @@ cdef cppclass LexMask:
     LexMask* base                         # base automaton's mask, or NULL
     Bits* bits                            # inside tokens, when there are many, or NULL
     vector[int32_t] inside                # and these; of a mask with a base, what that does not have
-    vector[Crossing] crossing             # sorted by (tag, byte)
+    vector[Crossing] crossing             # while the mask is made; then
+    vector[CrossingGroup] crossings       # in the order of their tags
+    vector[uint32_t] nodes
     vector[Override] overrides
     vector[TokenGroup] groups             # tokens that stay inside if the context allows it (lexing.pxi)
-    unordered_map[int64_t, Trie*] merged  # by the first crossing of a group: residual trie
+    unordered_map[int64_t, Trie*] merged  # by crossing group: residual trie
     unordered_map[int64_t, LexMask*] behind   # by that and the start of a lexer: what it says of the residuals
     int64_t bytes                         # of all this but the bits
 
@@ -115,7 +125,21 @@ cdef inline cbool lexmask_same_group(const Crossing& a, const Crossing& b) noexc
 
 
 cdef void lexmask_finish(LexMask* mask) noexcept nogil:
+    cdef CrossingGroup group
+    cdef size_t i
     sort(mask.crossing.begin(), mask.crossing.end(), &lexmask_crossing_before)
+    for i in range(mask.crossing.size()):
+        if i == 0 or not lexmask_same_group(mask.crossing[i], mask.crossing[i - 1]):
+            group.tag = mask.crossing[i].tag
+            group.byte = mask.crossing[i].byte
+            group.watch = mask.crossing[i].watch
+            group.first = <uint32_t>i
+            mask.crossings.push_back(group)
+        mask.crossings.back().last = <uint32_t>i + 1
+        mask.nodes.push_back(mask.crossing[i].node)
+    mask.crossing.clear()
+    mask.crossing.shrink_to_fit()
+    mask.nodes.shrink_to_fit()
     lexmask_measure(mask)
 
 
@@ -138,6 +162,7 @@ cdef void lexmask_measure(LexMask* mask) noexcept nogil:
         mask.inside.clear()
         mask.inside.shrink_to_fit()
     mask.bytes = (mask.inside.size() * 4 + mask.crossing.size() * sizeof(Crossing)
+                  + mask.crossings.size() * sizeof(CrossingGroup) + mask.nodes.size() * 4
                   + mask.overrides.size() * sizeof(Override) + grouped + sizeof(LexMask))
     index.bytes += mask.bytes
 
@@ -297,30 +322,28 @@ cdef LexMask* lexmask_get(LexState* state, Index* index) noexcept nogil:
     return mask
 
 
-cdef ResidualView lexmask_residual(LexMask* mask, size_t first, size_t last) noexcept nogil:
-    # The residuals of crossings [first, last), a group.
+cdef ResidualView lexmask_residual(LexMask* mask, size_t number) noexcept nogil:
+    # The residuals of a group of crossings.
     cdef const Trie* trie = mask.trie
+    cdef CrossingGroup group = mask.crossings[number]
     cdef ResidualView view
-    cdef vector[uint32_t] group
+    cdef vector[uint32_t] nodes
     cdef Trie* merged
-    cdef int64_t key, size
-    cdef size_t i
-    if last - first == 1:
+    cdef int64_t size
+    if group.last - group.first == 1:
         view.trie = trie
-        view.first = mask.crossing[first].node
+        view.first = mask.nodes[group.first]
         view.last = trie.nodes[view.first].end
         view.depth = trie.nodes[view.first].depth - 1
         return view
-    key = <int64_t>first
-    found = mask.merged.find(key)
+    found = mask.merged.find(<int64_t>number)
     if found != mask.merged.end():
         merged = dereference(found).second
     else:
-        for i in range(first, last):
-            group.push_back(mask.crossing[i].node)
+        nodes.assign(mask.nodes.begin() + group.first, mask.nodes.begin() + group.last)
         merged = new Trie()
-        trie_merge(trie, merged, group)
-        mask.merged[key] = merged
+        trie_merge(trie, merged, nodes)
+        mask.merged[<int64_t>number] = merged
         size = merged.nodes.size() * sizeof(TrieNode) + merged.tokens.size() * 4
         mask.bytes += size
         mask.index.bytes += size

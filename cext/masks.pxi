@@ -404,21 +404,17 @@ cdef void mask_walk(Core* core, const vector[Thread]& threads, const ResidualVie
 cdef void mask_add_crossing(Core* core, const vector[Thread]& threads, LexMask* mask, LexState* lex,
                             int32_t parser, vector[int32_t]& added) noexcept nogil:
     # `mask` is lex's own or that of its base automaton.
-    cdef size_t i = 0, j, count = mask.crossing.size()
+    cdef size_t i
     cdef int32_t after = NO_STATE, tag, known = NO_TAG
     # Many keys end in this group: which one it was matters only if the token goes on to the next one.
     cdef int32_t key = ANY_KEY if lex_keeps_text(lex) else NO_KEY
-    while i < count:
-        j = i + 1
-        while j < count and lexmask_same_group(mask.crossing[j], mask.crossing[i]):
-            j += 1
-        if mask.crossing[i].tag != known:
-            known = mask.crossing[i].tag
+    for i in range(mask.crossings.size()):
+        if mask.crossings[i].tag != known:
+            known = mask.crossings[i].tag
             tag = known if lex.base == NULL else lex.automaton.other_tag + known
             after = state_goto(core.program, parser, lex.automaton, tag, key)
-        if after != NO_STATE and bits_has(core.program.states[after].first, mask.crossing[i].byte):
-            mask_walk(core, threads, lexmask_residual(mask, i, j), after, mask.crossing[i].watch, added)
-        i = j
+        if after != NO_STATE and bits_has(core.program.states[after].first, mask.crossings[i].byte):
+            mask_walk(core, threads, lexmask_residual(mask, i), after, NULL, added)
 
 
 cdef void mask_add_overrides(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* names,
