@@ -19,6 +19,7 @@ One extension module, read in data-flow order:
     parser.pxi   rules: what each place inside a rule waits for
     record.pxi   the same for records: members by key, counted, with goals
     stacks.pxi   interned stacks and parser states
+    indent.pxi   blocks of lines in one column
     masks.pxi    interned matcher states and their masks (context-dependent tokens)
     lexed.pxi    the same of a grammar that has a lexer
     shortest.pxi costs, shortest completions and forced bytes
@@ -74,6 +75,7 @@ include "lexingmask.pxi"
 include "parser.pxi"
 include "record.pxi"
 include "stacks.pxi"
+include "indent.pxi"
 include "masks.pxi"
 include "lexed.pxi"
 include "shortest.pxi"

@@ -38,7 +38,7 @@ cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
     cdef size_t i, j
     if thread.lex == NULL and core.program.states[thread.parser].complete:
         return True
-    if not lexer.safe:
+    if not lexer.safe or state_deep(core.program, thread.parser):
         return False
     if thread.lex != NULL and thread.lex.automaton != core.program.lexer:
         return thread.watch == NULL
@@ -47,7 +47,7 @@ cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
     if lexer_is_sure(each):
         return True
     if thread.lex != NULL:
-        return False
+        return thread.watch == NULL and lex_in_newline(thread.lex) and state_opens_line(core.program, thread.parser)
     state = core.program.states[thread.parser]
     for i in range(state.items.size()):
         for j in range(core.program.locals[state.items[i].local].terminals.size()):

@@ -16,7 +16,7 @@ cdef class CompiledCore:
         self.core = NULL
 
     def __init__(self, Engine engine, list automata, AutomatonHandle lexer, list plain_terms, list plain_calls,
-                 bytes plain_final, list rules, list repeated, list records, int32_t start_rule,
+                 bytes plain_final, list rules, list repeated, list records, list indented, int32_t start_rule,
                  int64_t max_states, int64_t max_lexer_states, int64_t max_search, double max_seconds):
         cdef Program* program = new Program()
         cdef AutomatonHandle handle
@@ -63,6 +63,7 @@ cdef class CompiledCore:
             program.repeated.push_back(rep)
         for record in records:
             self.add_record(*record)
+        program.indented = indented
         program.start_rule = start_rule
         self.core.max_states = max_states
         self.core.max_lexer_states = max_lexer_states

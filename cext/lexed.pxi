@@ -125,7 +125,7 @@ cdef void lexed_unwatched(Core* core, const vector[Thread]& threads, Mask* mask,
     cdef Program* program = core.program
     cdef vector[Thread] own
     cdef size_t i
-    if not program.lexer.lexer.safe and ((thread.lex != NULL and thread.lex.automaton != program.lexer)
+    if state_deep(program, thread.parser) or not program.lexer.lexer.safe and ((thread.lex != NULL and thread.lex.automaton != program.lexer)
                                          or (thread.lex == NULL and not state.starts.empty())):
         own.push_back(thread)
         lexed_add_all(core, own, mask)

@@ -31,6 +31,10 @@ cdef cppclass Lexer:
     vector[string] samples         # by terminal; empty: none
     string gap                     # may come before any terminal and at the end; empty: none
     cbool safe
+    int32_t newline                # terminal that tells columns (indent.pxi), or -1
+    int32_t columns
+    vector[char] lines             # by NFA state: of the newline
+    cbool restarts                 # a newline may be followed by another one in the same match
     vector[pair[int32_t, int32_t]] clashes     # terminals whose samples in a row are not read as what they are
                                                # (the second NO_TAG: the first alone is not); none when safe
     vector[pair[int32_t, int32_t]] avoided     # such that need not occur
@@ -89,7 +93,7 @@ cdef LexState* lexer_start(Automaton* automaton, vector[int32_t]& terminals) noe
 
 cdef inline cbool lexer_matched(const LexState* state) noexcept nogil:
     # Whether a terminal ends here.
-    return state.tag != NO_TAG and state.tag < <int32_t>state.automaton.lexer.first.size()
+    return state.tag != NO_TAG and state.tag != <int32_t>state.automaton.lexer.first.size()
 
 
 cdef cbool lexer_skips(const LexState* state) noexcept nogil:
@@ -285,6 +289,21 @@ cdef cbool lexer_reads_sample(Automaton* automaton, int32_t terminal) noexcept n
     return not lexer.follow.empty()
 
 
+cdef LexState* lexer_ended(Automaton* automaton, int32_t terminal) noexcept nogil:
+    # Behind a terminal's sample, read along with all that may be waited for with it.
+    cdef Lexer* lexer = automaton.lexer
+    cdef vector[int32_t] along
+    cdef cbool among
+    cdef size_t i, j
+    for i in range(lexer.follow.size()):
+        among = False
+        for j in range(lexer.follow[i].size()):
+            among = among or lexer.follow[i][j] == terminal
+        if among:
+            along.insert(along.end(), lexer.follow[i].begin(), lexer.follow[i].end())
+    return lexer_read(lexer.every if along.empty() else lexer_start(automaton, along), lexer.samples[terminal])
+
+
 cdef void lexer_clash(Lexer* lexer, int32_t before, int32_t behind) noexcept nogil:
     cdef pair[int32_t, int32_t] clash = pair[int32_t, int32_t](before, behind)
     cdef size_t i
@@ -297,42 +316,56 @@ cdef void lexer_clash(Lexer* lexer, int32_t before, int32_t behind) noexcept nog
 cdef void lexer_check(Automaton* automaton) noexcept nogil:
     # Find what clashes.
     cdef Lexer* lexer = automaton.lexer
+    cdef LexState* ended
     cdef int32_t i, behind
     for i in range(<int32_t>lexer.samples.size()):
         if lexer.ignored[i]:
             continue
+        ended = lexer_ended(automaton, i)
         if not lexer_reads_sample(automaton, i):
             lexer_clash(lexer, i, NO_TAG)
-        elif lexer.gap.empty() or not lexer_pair(lexer, lexer.samples[i], lexer.gap):
+        elif lexer.gap.empty() or not watch_passes(ended, lexer.gap):
             if lexer.follow.empty():
                 lexer_clash(lexer, i, i)
                 continue
             for behind in lexer.follow[i]:
-                if not lexer_pair(lexer, lexer.samples[i], lexer.samples[behind]):
+                if not watch_passes(ended, lexer.samples[behind]):
                     lexer_clash(lexer, i, behind)
     lexer.safe = lexer.clashes.empty()
 
 
-cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
-    cdef Lexer* lexer = automaton.lexer
-    cdef CodeAutomaton* codes = automaton.codes
-    cdef vector[int32_t] terminals, work
-    cdef LexState* start
-    cdef int32_t i, state
+cdef void lexer_reach(CodeAutomaton* codes, vector[int32_t]& work, vector[char]& reached) noexcept nogil:
+    # The NFA states behind those in `work`.
+    cdef int32_t state
     cdef size_t j
-    lexer.skips.resize(codes.edges.size(), 0)
-    for i in lexer.ignored_ones:
-        work.push_back(lexer.first[i])
+    reached.resize(codes.edges.size(), 0)
     while not work.empty():
         state = work.back()
         work.pop_back()
-        if lexer.skips[state]:
+        if reached[state]:
             continue
-        lexer.skips[state] = 1
+        reached[state] = 1
         for j in range(codes.edges[state].size()):
             work.push_back(codes.edges[state][j].target)
         for j in range(codes.epsilons[state].size()):
             work.push_back(codes.epsilons[state][j].target)
+
+
+cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
+    cdef Lexer* lexer = automaton.lexer
+    cdef vector[int32_t] terminals, work
+    cdef LexState* start
+    cdef int32_t i
+    for i in lexer.ignored_ones:
+        work.push_back(lexer.first[i])
+    lexer_reach(automaton.codes, work, lexer.skips)
+    if lexer.newline >= 0:
+        work.assign(1, lexer.first[lexer.newline])
+        lexer_reach(automaton.codes, work, lexer.lines)
+        terminals.assign(1, lexer.newline)
+        start = lexer_read(lexer_begin(automaton, terminals), string(<const char*>b"\n\n"))
+        lexer.restarts = start != LEX_DEAD and start.tag == lexer.newline
+        terminals.clear()
     for i in range(<int32_t>lexer.first.size()):
         terminals.push_back(i)
     lexer.every = lexer_start(automaton, terminals)

@@ -8,6 +8,12 @@ cdef enum:
     LOCAL_PLAIN = 0
     LOCAL_REPEATED = 1
     LOCAL_RECORD = 2
+    LOCAL_INDENTED = 3
+    # phases of an indented block
+    INDENTED_BEFORE = 0
+    INDENTED_INSIDE = 1            # `count` is its column, here and behind
+    INDENTED_AFTER = 2
+    INDENTED_DONE = 3
     # phases of a record
     RECORD_OPEN = 0
     RECORD_FIRST_KEY = 1
@@ -99,16 +105,20 @@ cdef cppclass Local:
     cbool pure_final       # final, and nothing else
     vector[LexState*] terms         # start states of the lexemes waited for
     vector[int32_t] terminals       # of the lexer
+    cbool waits_for_line            # what comes next depends on the column of the next line (indent.pxi)
     vector[Call] calls
 
 cdef cppclass StackNode:
     vector[Return] returns
+    int32_t indent         # column of the innermost open block
 
 cdef cppclass ParserState:
     vector[Item] items
     cbool complete         # the start rule may end here
     vector[LexState*] starts
     LexState* lexer        # start of the lexer for the terminals waited for, or NULL
+    int32_t indent         # column of the innermost open block
+    char opens             # 1: a newline can come next, 2: none, 0: not known yet (state_opens_line)
     uint64_t first[4]
     unordered_map[int64_t, int32_t] moves   # (automaton uid << 32 | tag) -> parser state or NO_STATE
     KeyIds keyed_moves     # the same for keys that must not come again, with the key
@@ -125,6 +135,7 @@ cdef cppclass Program:
     vector[RuleStart] rules
     vector[RepeatedDef] repeated
     vector[RecordDef] records
+    vector[int32_t] indented                 # the rule inside
     int32_t start_rule
     # everything reached so far
     vector[Local*] locals
@@ -172,6 +183,7 @@ cdef int32_t parse_local(Program* program, int32_t kind, int32_t index, int32_t 
     local.phase = phase
     local.count = count
     local.expanded = False
+    local.waits_for_line = False
     program.local_ids.insert(key, <int32_t>program.locals.size())
     program.locals.push_back(local)
     return <int32_t>program.locals.size() - 1
@@ -220,7 +232,7 @@ cdef void parse_expand_plain(Program* program, Local* local) noexcept nogil:
 
 
 cdef inline cbool local_waits(const Local* local) noexcept nogil:
-    return not (local.terms.empty() and local.terminals.empty())
+    return local.waits_for_line or not (local.terms.empty() and local.terminals.empty())
 
 
 cdef Local* parse_expand(Program* program, int32_t id) noexcept nogil:
@@ -232,6 +244,8 @@ cdef Local* parse_expand(Program* program, int32_t id) noexcept nogil:
             parse_expand_plain(program, local)
         elif local.kind == LOCAL_REPEATED:
             parse_expand_repeated(program, local)
+        elif local.kind == LOCAL_INDENTED:
+            parse_expand_indented(program, local)
         else:
             record_expand(program, local)
         local.pure_final = local.final and not local_waits(local) and local.calls.empty()

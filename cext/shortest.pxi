@@ -244,6 +244,8 @@ cdef int32_t cost_local(Program* program, Costs* costs, int32_t id) noexcept nog
         return cost_plain(program, costs, local.index)
     if local.kind == LOCAL_REPEATED:
         return cost_repeated(program, costs, program.repeated[local.index], local.count)
+    if local.kind == LOCAL_INDENTED:
+        return costs.rules[program.indented[local.index]] if local.phase <= INDENTED_INSIDE else 0
     return cost_record_local(program, costs, local)
 
 

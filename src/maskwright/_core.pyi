@@ -48,6 +48,8 @@ class Engine:
         ignored: list[int],
         follow: list[list[int]] | None,
         avoided: tuple[tuple[int, int], ...],
+        newline: int,
+        columns: int,
     ) -> AutomatonHandle: ...
     def add_keyset(
         self,
@@ -72,6 +74,7 @@ class CompiledCore:
         rules: list[tuple[int, int, bool]],
         repeated: list[tuple[int, int, int, int]],
         records: list[tuple[Any, ...]],
+        indented: list[int],
         start_rule: int,
         max_states: int,
         max_lexer_states: int,

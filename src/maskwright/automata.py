@@ -79,26 +79,53 @@ def build_nfa(alternatives: Sequence[tuple[Regular, int]], limits: Limits) -> Nf
     return _build(builder, [(node, start, tag) for node, tag in alternatives], [start])[0]
 
 
+@dataclass
+class Columns:
+    """A deterministic automaton that starts in state 0 and accepts with a column, from 0 on."""
+
+    edges: list[tuple[int, Regular, int]]
+    accepts: list[tuple[int, int]]
+    """(state, column)."""
+
+
 def build_lexer(
-    terminals: Sequence[Regular], refused: Sequence[tuple[int, Regular]], limits: Limits
+    terminals: Sequence[Regular],
+    refused: Sequence[tuple[int, Regular]],
+    lines: tuple[int, Columns] | None,
+    limits: Limits,
 ) -> tuple[Nfa, list[int]]:
     """One automaton of several languages, each with a start of its own; it accepts with the position as tag.
 
-    ``refused``: languages that begin where a terminal does; their tag is the number of terminals.
-    See ``build_nfa``; the automaton's own start is of no use.
+    ``refused``: languages that begin where a terminal does; their tag is the number of terminals.  ``lines``:
+    what stands for the language of one terminal; its tag is that of the terminal in column 0, and the
+    number of terminals and the column elsewhere.  See ``build_nfa``; the automaton's own start is of no use.
     """
     builder = _SetThompson(limits)
     starts = [builder.new_state() for _ in terminals]
     parts = [(node, start, tag) for tag, (node, start) in enumerate(zip(terminals, starts, strict=True))]
     parts += [(node, starts[position], len(terminals)) for position, node in refused]
-    return _build(builder, parts, starts)
+    accepts = []
+    if lines is not None:
+        position, columns = lines
+        del parts[position]
+        first = builder.n_states
+        for _ in range(1 + max((target for _, _, target in columns.edges), default=0)):
+            builder.new_state()
+        builder.epsilons.append((starts[position], first, PLAIN, 0))
+        for source, label, target in columns.edges:
+            builder.leaf(label, first + source, first + target)
+        accepts = [(first + s, len(terminals) + c if c else position) for s, c in columns.accepts]
+    return _build(builder, parts, starts, accepts)
 
 
 def _build(
-    builder: _SetThompson, parts: Sequence[tuple[Regular, int, int]], starts: list[int]
+    builder: _SetThompson,
+    parts: Sequence[tuple[Regular, int, int]],
+    starts: list[int],
+    accepts: Sequence[tuple[int, int]] = (),
 ) -> tuple[Nfa, list[int]]:
     """Place trees at their starts, and trim: (tree, start, tag)."""
-    accepts = []
+    accepts = list(accepts)
     for node, start, tag in parts:
         accept = builder.new_state()
         builder.place(node, start, accept)

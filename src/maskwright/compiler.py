@@ -16,7 +16,7 @@ from maskwright.frontends import json_schema as json_schema_frontend
 from maskwright.frontends import lark as lark_frontend
 from maskwright.frontends import regex as regex_frontend
 from maskwright.frontends.json_schema import Registry, SchemaOptions
-from maskwright.frontends.lark import LexerKind
+from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.python_types import python_type_to_schema
 from maskwright.frontends.regex import Flavour
 from maskwright.grammar import Grammar
@@ -79,6 +79,7 @@ def compile(source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIM
             start=source.start,
             lexer=source.lexer,
             import_paths=source.import_paths,
+            indentation=source.indentation,
             limits=limits,
         )
     if isinstance(source, GBNF):
@@ -169,6 +170,7 @@ def compile_lark(
     start: str = "start",
     lexer: LexerKind = "contextual",
     import_paths: Sequence[str] = (),
+    indentation: Indentation | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> CompiledGrammar:
     """Compile a grammar in Lark's language, read by the package ``lark``; see ``docs/grammars.md``.
@@ -176,13 +178,15 @@ def compile_lark(
     lexer: ``"contextual"``: of the terminals that the grammar accepts at a place, the longest match
     counts, then priority, strings before patterns, and Lark's order; ``"dynamic"``: terminals match in every possible way.
     import_paths: folders of grammars that ``%import`` names, besides Lark's own.
+    indentation: which terminals make blocks of lines; by default ``_NEWLINE``, ``_INDENT`` and ``_DEDENT``, where
+    the grammar uses them without patterns for the last two.
     Raises ``GrammarError`` (with line:column and a snippet), ``UnsatisfiableError`` (among others, when terminals
     swallow each other so that no text is left), ``LimitError``; ``MaskwrightError`` without the package.
     """
     # What a file holds that is imported may have changed.
-    key = ("lark", text, start, lexer, limits) if not import_paths and "%import ." not in text else None
+    key = ("lark", text, start, lexer, indentation, limits) if not import_paths and "%import ." not in text else None
     return _compile_once(
-        key, lambda: lark_frontend.to_grammar(text, start, lexer, import_paths, limits), vocabulary, limits
+        key, lambda: lark_frontend.to_grammar(text, start, lexer, import_paths, indentation, limits), vocabulary, limits
     )
 
 

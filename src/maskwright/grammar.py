@@ -149,7 +149,17 @@ class Record:
     bare: bool = False
 
 
-Body: TypeAlias = Expr | Repeated | Record
+@dataclass(frozen=True, slots=True)
+class Indented:
+    """``rule``, whose lines begin in one column, further in than those around it.
+
+    Only in a grammar with ``Lexing.newline``, which stands before it and ends it.
+    """
+
+    rule: int
+
+
+Body: TypeAlias = Expr | Repeated | Record | Indented
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +180,11 @@ class Lexing:
     longest, nothing matches.  This is how a terminal looks ahead."""
     names: tuple[str, ...] = ()
     """Of the terminals, for messages."""
+    newline: int | None = None
+    """With ``Indented``: the terminal (a position) that ends a line.  Blanks behind its last line break are the
+    next line's column; before the first line nothing is ignored."""
+    columns: int = 0
+    """Lines begin in a column below this."""
 
 
 @dataclass(slots=True)

@@ -13,11 +13,12 @@ from json.encoder import encode_basestring
 from maskwright._core import AutomatonHandle, CompiledCore, Engine
 from maskwright.adjacency import Adjacency, Places
 from maskwright.automata import build_lexer, build_nfa
+from maskwright.columns import column_automaton
 from maskwright.errors import LimitError, UnsatisfiableError
-from maskwright.grammar import Body, Choice, Expr, Grammar, Keyset, Lexeme, Lexing, Record, Ref, Repeated, Seq, Term
+from maskwright.grammar import Body, Choice, Expr, Grammar, Indented, Keyset, Lexeme, Lexing, Record, Ref, Repeated, Seq, Term
 from maskwright.limits import Limits
 
-PLAIN, REPEATED, RECORD = 0, 1, 2
+PLAIN, REPEATED, RECORD, INDENTED = 0, 1, 2, 3
 NO_TAG = -1
 _MAX_SORTS = 6
 # Deterministic rule bodies may have so many times as many states.
@@ -47,6 +48,7 @@ class _Lowering:
         self.plain: list[_PlainState] = [_PlainState(final=True)]
         self.repeated: list[tuple[int, int, int, int]] = []
         self.records: list[tuple[object, ...]] = []
+        self.indented: list[int] = []
         lexing = grammar.lexing
         self.ranks = {} if lexing is None else {t.key: rank for rank, t in enumerate(lexing.terminals)}
 
@@ -58,6 +60,9 @@ class _Lowering:
         if isinstance(body, Record):
             self.records.append(self.record(body))
             return RECORD, len(self.records) - 1, nullable
+        if isinstance(body, Indented):
+            self.indented.append(body.rule)
+            return INDENTED, len(self.indented) - 1, nullable
         return PLAIN, self.state(self.expression(body, 0)), nullable
 
     # --- expressions
@@ -148,10 +153,17 @@ class _Lowering:
         self, lexing: Lexing, follow: list[list[int]] | None, avoided: tuple[tuple[int, int], ...]
     ) -> AutomatonHandle:
         pairs = None if follow is None else tuple(map(tuple, follow))
-        key = ("lexer", tuple(self.ranks), lexing.ignored, lexing.refused, pairs, avoided)
+        newline = -1 if lexing.newline is None else lexing.newline
+        key = (
+            "lexer", tuple(self.ranks), lexing.ignored, lexing.refused, pairs, avoided, newline, lexing.columns
+        )  # fmt: skip
         handle = self.engine.get_automaton(key)
         if handle is None:
-            nfa, starts = build_lexer([t.regular for t in lexing.terminals], lexing.refused, self.limits)
+            terminals = [t.regular for t in lexing.terminals]
+            lines = None
+            if lexing.newline is not None:
+                lines = newline, column_automaton(terminals[newline], lexing.columns, self.limits)
+            nfa, starts = build_lexer(terminals, lexing.refused, lines, self.limits)
             handle = self.engine.add_lexer(
                 key,
                 nfa.n_states,
@@ -164,6 +176,8 @@ class _Lowering:
                 list(lexing.ignored),
                 follow,
                 avoided,
+                newline,
+                lexing.columns,
             )
         return handle
 
@@ -179,6 +193,10 @@ class _Lowering:
             if kind == REPEATED:
                 first, rest, low, _ = self.repeated[index]
                 start = places.add_repeated(first, rest, low)
+            elif kind == INDENTED:
+                # It is in no text, and no terminal.
+                start = places.add()
+                places.calls[start] = [(self.indented[index], places.add(final=True))]
             elif kind == RECORD:
                 start = places.add()
                 places.terms[start] = [(-1, places.add(final=True))]
@@ -279,6 +297,7 @@ def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
         rules,
         lowering.repeated,
         lowering.records,
+        lowering.indented,
         grammar.start,
         limits.max_parser_states,
         limits.max_lexer_states,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from maskwright.frontends.json_schema.references import Registry
-from maskwright.frontends.lark import LexerKind
+from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.regex import Flavour
 
 
@@ -39,6 +39,7 @@ class Lark:
     start: str = "start"
     lexer: LexerKind = "contextual"
     import_paths: tuple[str, ...] = ()
+    indentation: Indentation | None = None
 
 
 @dataclass(frozen=True)
