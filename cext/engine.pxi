@@ -266,13 +266,14 @@ cdef class Engine:
         return handle
 
     def add_lexer(self, key, int32_t n_states, list starts, list sets, list edges, list epsilons, list loops,
-                  list accepts, list ignored, follow, avoided, int32_t newline, int32_t columns):
+                  list accepts, list ignored, follow, avoided, int32_t newline, int32_t line_break,
+                  int32_t columns):
         """Register the terminals of a grammar that has a lexer (see ``maskwright.grammar.Lexing``).
 
         ``starts``: by terminal, the state of the NFA where it begins; the NFA accepts with the
         terminal as tag, or with their number what is a match of no terminal.  ``follow``: by terminal, those that may come behind it, and last those at the start; None: not known,
         which makes some lexers clash that would not.  ``avoided``: those of its ``clashes`` that the grammar
-        can do without at any place.  ``newline``: the terminal that tells columns, or -1 (see
+        can do without at any place.  ``newline``: the terminal that tells columns, or -1, ``line_break``: the one that stands for it between brackets (see
         ``maskwright.automata.build_lexer``)."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
         cdef Automaton* a = handle.automaton
@@ -283,6 +284,7 @@ cdef class Engine:
         a.lexer = new Lexer()
         a.lexer.first = starts
         a.lexer.newline = newline
+        a.lexer.line_break = line_break
         a.lexer.columns = columns
         a.lexer.restarts = False
         a.lexer.ignored.resize(len(starts) + 1 + columns, 0)

@@ -32,6 +32,7 @@ cdef cppclass Lexer:
     string gap                     # may come before any terminal and at the end; empty: none
     cbool safe
     int32_t newline                # terminal that tells columns (indent.pxi), or -1
+    int32_t line_break             # the one that stands for it between brackets, or -1
     int32_t columns
     vector[char] lines             # by NFA state: of the newline
     cbool restarts                 # a newline may be followed by another one in the same match
@@ -319,7 +320,8 @@ cdef void lexer_check(Automaton* automaton) noexcept nogil:
     cdef LexState* ended
     cdef int32_t i, behind
     for i in range(<int32_t>lexer.samples.size()):
-        if lexer.ignored[i]:
+        # A line break may be left out.
+        if lexer.ignored[i] or i == lexer.line_break:
             continue
         ended = lexer_ended(automaton, i)
         if not lexer_reads_sample(automaton, i):
@@ -329,7 +331,7 @@ cdef void lexer_check(Automaton* automaton) noexcept nogil:
                 lexer_clash(lexer, i, i)
                 continue
             for behind in lexer.follow[i]:
-                if not watch_passes(ended, lexer.samples[behind]):
+                if behind != lexer.line_break and not watch_passes(ended, lexer.samples[behind]):
                     lexer_clash(lexer, i, behind)
     lexer.safe = lexer.clashes.empty()
 

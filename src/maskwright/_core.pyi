@@ -49,6 +49,7 @@ class Engine:
         follow: list[list[int]] | None,
         avoided: tuple[tuple[int, int], ...],
         newline: int,
+        line_break: int,
         columns: int,
     ) -> AutomatonHandle: ...
     def add_keyset(

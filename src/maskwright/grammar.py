@@ -183,6 +183,8 @@ class Lexing:
     newline: int | None = None
     """With ``Indented``: the terminal (a position) that ends a line.  Blanks behind its last line break are the
     next line's column; before the first line nothing is ignored."""
+    line_break: int | None = None
+    """The terminal (a position) that stands for a newline between brackets, where it may always be left out."""
     columns: int = 0
     """Lines begin in a column below this."""
 

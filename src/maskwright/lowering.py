@@ -143,10 +143,14 @@ class _Lowering:
         if adjacency is None:
             return handle
         count = len(lexing.terminals)
-        handle = self.lexer_for(lexing, adjacency.follow(count), ())
+        follow = adjacency.follow(count)
+        if lexing.line_break is not None:
+            # What comes behind it could have come in its place.
+            follow[lexing.line_break] = []
+        handle = self.lexer_for(lexing, follow, ())
         clashes = handle.clashes
         if clashes and all(behind >= 0 for _, behind in clashes) and adjacency.avoidable(clashes, count):
-            handle = self.lexer_for(lexing, adjacency.follow(count), tuple(clashes))
+            handle = self.lexer_for(lexing, follow, tuple(clashes))
         return handle
 
     def lexer_for(
@@ -177,6 +181,7 @@ class _Lowering:
                 follow,
                 avoided,
                 newline,
+                -1 if lexing.line_break is None else lexing.line_break,
                 lexing.columns,
             )
         return handle

@@ -94,6 +94,7 @@ class _Builder:
             tuple(refused),
             tuple(names),
             newline,
+            None if newline is None else len(names) - 1,
             0 if self.indentation is None else self.indentation.columns,
         )
 
