@@ -15,11 +15,16 @@ One extension module, read in data-flow order:
     lexmask.pxi  what a lexer state alone says about every token (context-independent)
     home.pxi     the same from slices, for states that loop on many characters
     words.pxi    many texts as one lexeme
+    lexing.pxi   the lexer of a grammar that has one: terminals, watches, what can be left
+    lexingmask.pxi  what a state of such a lexer says about every token
     parser.pxi   rules: what each place inside a rule waits for
     record.pxi   the same for records: members by key, counted, with goals
     stacks.pxi   interned stacks and parser states
+    indent.pxi   blocks of lines in one column
     masks.pxi    interned matcher states and their masks (context-dependent tokens)
-    shortest.pxi shortest completions and forced bytes
+    lexed.pxi    the same of a grammar that has a lexer
+    shortest.pxi costs, shortest completions and forced bytes
+    alive.pxi    the same with a lexer: which threads can be completed
     evict.pxi    keeping cached masks below a number of bytes
     bitmask.pxi  rows of the caller's bitmask
     engine.pxi   the Python class of a vocabulary
@@ -44,7 +49,7 @@ from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
-from maskwright.errors import BitmaskError, LimitError, UnsatisfiableError, VocabularyError
+from maskwright.errors import BitmaskError, GrammarError, LimitError, UnsatisfiableError, VocabularyError
 
 cdef extern from "tables.hpp" namespace "maskwright" nogil:
     cdef cppclass KeyIds:
@@ -67,11 +72,16 @@ include "keyset.pxi"
 include "lexmask.pxi"
 include "home.pxi"
 include "words.pxi"
+include "lexing.pxi"
+include "lexingmask.pxi"
 include "parser.pxi"
 include "record.pxi"
 include "stacks.pxi"
+include "indent.pxi"
 include "masks.pxi"
+include "lexed.pxi"
 include "shortest.pxi"
+include "alive.pxi"
 include "evict.pxi"
 include "bitmask.pxi"
 include "engine.pxi"

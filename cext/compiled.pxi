@@ -19,10 +19,14 @@ cdef class Tables:
     cdef vector[RuleStart] rules
     cdef vector[RepeatedDef] repeated
     cdef vector[RecordDef] records
+    cdef vector[int32_t] indented
+    cdef AutomatonHandle lexer     # or None
+    cdef public object clash       # why its lexer may leave no text, or None
     cdef int32_t start_rule
 
-    def __init__(self, Engine engine, list automata, list plain_terms, list plain_calls, bytes plain_final,
-                 list rules, list repeated, list records, int32_t start_rule, list imports):
+    def __init__(self, Engine engine, list automata, AutomatonHandle lexer, list plain_terms, list plain_calls,
+                 bytes plain_final, list rules, list repeated, list records, list indented, int32_t start_rule,
+                 list imports):
         cdef vector[PlainTerm] terms
         cdef vector[Call] calls
         cdef PlainTerm term
@@ -32,8 +36,10 @@ cdef class Tables:
         self.engine = engine
         self.owner = engine.owner
         self.handles = automata
+        self.lexer = lexer
         self.imports = imports
         self.start_rule = start_rule
+        self.indented = indented
         for entries in plain_terms:
             terms.clear()
             for term.automaton, term.target, term.tag in entries:
@@ -135,11 +141,12 @@ cdef class Tables:
         return order
 
 
-cdef void link_tables(Program* program, Tables tables, const vector[int32_t]& imports):
+cdef int link_tables(Program* program, Tables tables, const vector[int32_t]& imports) except -1:
     # Append tables to a program; `imports`: the rules that those from its own number on are.
     cdef int32_t automata = <int32_t>program.automata.size(), plain = <int32_t>program.plain_terms.size()
     cdef int32_t repeated = <int32_t>program.repeated.size(), records = <int32_t>program.records.size()
     cdef int32_t first = <int32_t>program.rules.size(), own = <int32_t>tables.rules.size()
+    cdef int32_t indented = <int32_t>program.indented.size()
     cdef AutomatonHandle handle
     cdef RuleStart rule
     cdef RepeatedDef rep
@@ -151,22 +158,34 @@ cdef void link_tables(Program* program, Tables tables, const vector[int32_t]& im
     program.plain_final.insert(program.plain_final.end(), tables.plain_final.begin(), tables.plain_final.end())
     for i in range(<size_t>plain, program.plain_terms.size()):
         for j in range(program.plain_terms[i].size()):
-            program.plain_terms[i][j].automaton += automata
+            if program.plain_terms[i][j].automaton >= 0:
+                program.plain_terms[i][j].automaton += automata
             program.plain_terms[i][j].target += plain
         for j in range(program.plain_calls[i].size()):
             program.plain_calls[i][j].back += plain
             link_rule(&program.plain_calls[i][j].rule, first, own, imports)
     # Changed before they are copied: what `back()` gives would be changed in vain.
     for rule in tables.rules:
-        rule.index += plain if rule.kind == LOCAL_PLAIN else repeated if rule.kind == LOCAL_REPEATED else records
+        if rule.kind == LOCAL_INDENTED:
+            rule.index += indented
+        else:
+            rule.index += plain if rule.kind == LOCAL_PLAIN else repeated if rule.kind == LOCAL_REPEATED else records
         program.rules.push_back(rule)
     for rep in tables.repeated:
         link_rule(&rep.first, first, own, imports)
         link_rule(&rep.rest, first, own, imports)
         program.repeated.push_back(rep)
+    program.indented.insert(program.indented.end(), tables.indented.begin(), tables.indented.end())
+    for i in range(<size_t>indented, program.indented.size()):
+        link_rule(&program.indented[i], first, own, imports)
+    if tables.lexer is not None:
+        if program.lexer != NULL and program.lexer != tables.lexer.automaton:
+            raise GrammarError("only one part of a grammar may have a lexer; give the others lexer=\"dynamic\"")
+        program.lexer = tables.lexer.automaton
     program.records.insert(program.records.end(), tables.records.begin(), tables.records.end())
     for i in range(<size_t>records, program.records.size()):
         link_record(&program.records[i], automata, first, own, imports)
+    return 0
 
 
 cdef inline void link_rule(int32_t* rule, int32_t first, int32_t own, const vector[int32_t]& imports) noexcept nogil:
@@ -203,7 +222,8 @@ cdef class CompiledCore:
     def __cinit__(self):
         self.core = NULL
 
-    def __init__(self, Tables tables, int64_t max_states, int64_t max_lexer_states, double max_seconds):
+    def __init__(self, Tables tables, int64_t max_states, int64_t max_lexer_states, int64_t max_search,
+                 double max_seconds):
         cdef Program* program = new Program()
         cdef vector[int32_t] imports
         cdef Outcome outcome
@@ -211,6 +231,10 @@ cdef class CompiledCore:
         cdef int64_t rules = 0
         self.core = new Core()
         self.core.program = program
+        self.core.costs = &self.costs
+        self.costs.settled = False
+        program.index = tables.owner.index
+        program.lexer = NULL
         self.core.index = tables.owner.index
         self.core.edges = 0
         self.core.words = tables.owner.index.words
@@ -231,11 +255,14 @@ cdef class CompiledCore:
         program.start_rule = tables.start_rule
         self.core.max_states = max_states
         self.core.max_lexer_states = max_lexer_states
+        self.core.max_search = max_search
         self.core.max_seconds = max_seconds
         self.core.stack.resize(self.engine.longest + 1)
         with nogil:
             core_enter(self.core)
             self.core.index.cores.push_back(self.core)
+            if program.lexer != NULL:
+                terminals_begin(program)
             self.start = matcher_start(self.core)
             outcome = core_leave(self.core)
         check_outcome(outcome, self.core)
@@ -270,11 +297,21 @@ cdef class CompiledCore:
         }
 
 
+cdef void terminals_begin(Program* program) noexcept nogil:
+    cdef vector[int32_t] one
+    cdef size_t i
+    for i in range(program.lexer.lexer.first.size()):
+        one.assign(1, <int32_t>i)
+        program.terminal_starts.push_back(lexer_begin(program.lexer, one))
+
+
 cdef int check_outcome(Outcome outcome, const Core* core) except -1:
     if outcome.kind == OUTCOME_PARSER_STATES:
         raise LimitError("max_parser_states", outcome.given, core.max_states)
     if outcome.kind == OUTCOME_LEXER_STATES:
         raise LimitError("max_lexer_states", outcome.given, core.max_lexer_states)
+    if outcome.kind == OUTCOME_SEARCH:
+        raise LimitError("max_search", outcome.given, core.max_search)
     if outcome.kind == OUTCOME_LATE:
         raise LimitError("max_seconds", outcome.given, core.max_seconds)
     return 0

@@ -96,6 +96,12 @@ cdef class AutomatonHandle:
     cdef MaskTableHandle counted
     cdef object __weakref__
 
+    @property
+    def clashes(self):
+        """Of a lexer: pairs of terminals of which samples in a row are read as something else (the second -1: the
+        first is not read as itself).  With none, whatever the grammar accepts can be written."""
+        return list(self.automaton.lexer.clashes) if self.automaton.lexer != NULL else []
+
     def __dealloc__(self):
         cdef Index* index
         cdef size_t i
@@ -168,6 +174,7 @@ cdef class Engine:
         self.owner = TokenIndex()
         self.owner.build(tokens, trie_arrays)
         self.owner.index.home_least = home_least
+        self.owner.index.most_bytes = self.longest
         self.owner.index.budget = <int64_t>1 << 62
 
     def dump_trie(self):
@@ -206,6 +213,7 @@ cdef class Engine:
         handle.automaton.used = NULL
         handle.automaton.codes = NULL
         handle.automaton.counted = NULL
+        handle.automaton.lexer = NULL
         handle.automaton.start = LEX_DEAD
         self.next_uid += 1
         with nogil:
@@ -253,6 +261,43 @@ cdef class Engine:
             self.owner.index.lock.lock()
             a.codes.start = code_intern(a.codes, items)
             a.start = text_state(a, a.codes.start, FORM_OUTSIDE if quoted else FORM_TEXT, 0, 0)
+            self.owner.index.lock.unlock()
+        self.automata[key] = handle
+        self.remember(key, handle)
+        return handle
+
+    def add_lexer(self, key, int32_t n_states, list starts, list sets, list edges, list epsilons, list loops,
+                  list accepts, list ignored, follow, avoided, int32_t newline, int32_t line_break,
+                  int32_t columns):
+        """Register the terminals of a grammar that has a lexer (see ``maskwright.grammar.Lexing``).
+
+        ``starts``: by terminal, the state of the NFA where it begins; the NFA accepts with the
+        terminal as tag, or with their number what is a match of no terminal.  ``follow``: by terminal, those that may come behind it, and last those at the start; None: not known,
+        which makes some lexers clash that would not.  ``avoided``: those of its ``clashes`` that the grammar
+        can do without at any place.  ``newline``: the terminal that tells columns, or -1, ``line_break``: the one that stands for it between brackets (see
+        ``maskwright.automata.build_lexer``)."""
+        cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
+        cdef Automaton* a = handle.automaton
+        a.codes = new CodeAutomaton()
+        a.spelling = SPELLING_UTF8
+        read_code_points(a.codes, n_states, sets, edges, epsilons, loops, accepts)
+        text_byte_classes(a)
+        a.lexer = new Lexer()
+        a.lexer.first = starts
+        a.lexer.newline = newline
+        a.lexer.line_break = line_break
+        a.lexer.columns = columns
+        a.lexer.restarts = False
+        a.lexer.ignored.resize(len(starts) + 1 + columns, 0)
+        a.lexer.ignored_ones = ignored
+        for i in ignored:
+            a.lexer.ignored[<int32_t>i] = 1
+        if follow is not None:
+            a.lexer.follow = follow
+        a.lexer.avoided = avoided
+        with nogil:
+            self.owner.index.lock.lock()
+            lexer_prepare(a)
             self.owner.index.lock.unlock()
         self.automata[key] = handle
         self.remember(key, handle)

@@ -26,6 +26,8 @@ cdef void evict_lexmasks(Automaton* automaton, cbool all_of_them) noexcept nogil
             state.mask = NULL
     if automaton.counted != NULL:
         masktable_evict(automaton.counted, all_of_them)
+    if automaton.lexer != NULL:
+        lexer_forget_masks(automaton.lexer, all_of_them)
 
 
 cdef void masktable_evict(MaskTable* table, cbool all_of_them) noexcept nogil:
@@ -44,6 +46,7 @@ cdef void age(Index* index) noexcept nogil:
     # From now on, flags tell what is used.
     cdef Automaton* automaton
     cdef pair[string, LexMask*] entry
+    cdef pair[int64_t, LexMask*] context
     cdef size_t i, j
     for i in range(index.cores.size()):
         for j in range(index.cores[i].states.size()):
@@ -56,6 +59,11 @@ cdef void age(Index* index) noexcept nogil:
         if automaton.counted != NULL:
             for entry in automaton.counted.masks:
                 entry.second.used = False
+        if automaton.lexer != NULL:
+            for context in automaton.lexer.masks:
+                context.second.used = False
+            for context in automaton.lexer.parts:
+                context.second.used = False
     index.aged = True
 
 

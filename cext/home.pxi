@@ -314,6 +314,7 @@ cdef void home_close(LexMask* mask, uint32_t node, int32_t tag) noexcept nogil:
     for t in range(nodes[node].token, nodes[child].token):
         mask.inside.push_back(mask.index.trie.tokens[t])
     crossing.tag = tag
+    crossing.watch = NULL
     while child < nodes[node].end:
         crossing.byte = nodes[child].byte
         crossing.node = child

@@ -53,6 +53,7 @@ cdef cppclass Index:
     Deadline deadline                  # of the operation that holds the lock
     int32_t home_least                 # trie nodes that a home must spare (home.pxi)
     vector[LexState*] path             # scratch of walks (lexmask.pxi)
+    size_t most_bytes                  # of a token
     const uint8_t* token_data          # bytes of all tokens, by id, and where each one starts
     const int64_t* token_starts
 
@@ -97,6 +98,14 @@ cdef void bits_subtract(Bits* bits, const Bits* other) noexcept nogil:
     cdef size_t i, count = bits.words.size()
     for i in range(count):
         own[i] &= ~removed[i]
+
+
+cdef void bits_unite(Bits* bits, const Bits* other) noexcept nogil:
+    cdef uint32_t* own = bits.words.data()
+    cdef const uint32_t* added = other.words.data()
+    cdef size_t i, count = bits.words.size()
+    for i in range(count):
+        own[i] |= added[i]
 
 
 cdef cbool char_before(const CharNode& a, const CharNode& b) noexcept nogil:

@@ -58,6 +58,9 @@ cdef cppclass LexState:
     LexState* base                 # state of the automaton for other keys, or NULL
     vector[KeyStep] steps          # some that lead on
     char alive                     # with other keys that are used: 0 not known, 1 it can be completed, 2 not
+    char leaves                    # of a lexer (lexer_leaves): 0 not known, 1 yes, 2 no
+    char closes                    # the same (lexer_closes)
+    char harmless                  # the same (watch_is_harmless)
     cbool has_ahead
     uint64_t ahead[4]              # bytes that continue or end a name, or begin an escape (key_ahead)
     # both
@@ -79,6 +82,7 @@ cdef cppclass Automaton:
     vector[uint8_t] class_byte     # one byte of each class
     unordered_map[int64_t, LexState*] partial
     MaskTable* counted             # masks of states that differ in their counts only, or NULL
+    Lexer* lexer                   # all terminals of a grammar that has a lexer; else NULL
     vector[int32_t] class_mass     # by class of code points; empty: not counted
     # keyset
     KeyIds interned
@@ -105,6 +109,8 @@ cdef void lex_forget_masks(Automaton* automaton) noexcept nogil:
         if automaton.states[i].mask != NULL:
             lexmask_release(automaton.states[i].mask)
             automaton.states[i].mask = NULL
+    if automaton.lexer != NULL:
+        lexer_forget_masks(automaton.lexer, True)
 
 
 cdef void lex_free(Automaton* automaton) noexcept nogil:
@@ -114,6 +120,8 @@ cdef void lex_free(Automaton* automaton) noexcept nogil:
         del automaton.states[i]
     if automaton.codes != NULL:
         codes_free(automaton.codes)
+    if automaton.lexer != NULL:
+        del automaton.lexer
     del automaton
 
 
@@ -136,6 +144,9 @@ cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
     state.has_first = False
     state.has_ahead = False
     state.alive = 0
+    state.leaves = 0
+    state.closes = 0
+    state.harmless = 0
     state.mask = NULL
     automaton.states.push_back(state)
     # Limits are checked by the caller once it is done: half-computed results are never kept.

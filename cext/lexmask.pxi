@@ -11,8 +11,17 @@
 
 cdef struct Crossing:
     int32_t tag        # what the lexeme accepted
+    LexState* watch    # of a lexer: what the residual must not match (lexing.pxi), or NULL
     uint8_t byte       # first byte of the residual
     uint32_t node      # trie node reached by that byte
+
+cdef struct CrossingGroup:
+    # Crossings that differ in their nodes only: nodes[first:last] of the mask.
+    LexState* watch
+    int32_t tag
+    uint8_t byte
+    uint32_t first
+    uint32_t last
 
 cdef struct Override:
     uint32_t node      # trie node of the closing quote of a name
@@ -24,17 +33,36 @@ cdef struct ResidualView:
     uint32_t last
     int32_t depth      # of the parent of `first`
 
+cdef struct Hypothesis:
+    LexState* lex
+    LexState* watch
+
+cdef struct Ended:
+    int32_t tag            # terminal that ends here; it is not ignored
+    LexState* watch        # behind it
+
+cdef cppclass TokenGroup:
+    # Tokens that lead to the same hypotheses, none of which can be completed in every context.
+    vector[Hypothesis] hypotheses
+    vector[Ended] ended
+    vector[int32_t] tokens
+
 cdef cppclass LexMask:
     int32_t holders
     cbool used                            # since the last sweep (evict.pxi)
     Index* index
+    const Trie* trie                      # of the crossing points: the vocabulary's, or a residual trie
     LexMask* base                         # base automaton's mask, or NULL
     Bits* bits                            # inside tokens, when there are many, or NULL
     vector[int32_t] inside                # and these; of a mask with a base, what that does not have
-    vector[Crossing] crossing             # sorted by (tag, byte)
     int32_t open_tag                      # crossings with this tag are left out (lexmask_open), or NO_TAG
+    vector[Crossing] crossing             # while the mask is made; then
+    vector[CrossingGroup] crossings       # in the order of their tags
+    vector[uint32_t] nodes
     vector[Override] overrides
-    unordered_map[int64_t, Trie*] merged  # (tag << 8 | byte) -> residual trie
+    vector[TokenGroup] groups             # tokens that stay inside if the context allows it (lexing.pxi)
+    unordered_map[int64_t, Trie*] merged  # by crossing group: residual trie
+    unordered_map[int64_t, LexMask*] behind   # by that and the start of a lexer: what it says of the residuals
     int64_t bytes                         # of all this but the bits
 
 cdef cppclass MaskTable:
@@ -52,6 +80,7 @@ cdef LexMask* lexmask_new(Index* index) noexcept nogil:
     mask.holders = 1
     mask.used = True
     mask.index = index
+    mask.trie = index.trie
     mask.base = NULL
     mask.bits = NULL
     mask.open_tag = NO_TAG
@@ -61,9 +90,12 @@ cdef LexMask* lexmask_new(Index* index) noexcept nogil:
 
 cdef void lexmask_release(LexMask* mask) noexcept nogil:
     cdef pair[int64_t, Trie*] entry
+    cdef pair[int64_t, LexMask*] below
     mask.holders -= 1
     if mask.holders > 0:
         return
+    for below in mask.behind:
+        lexmask_release(below.second)
     for entry in mask.merged:
         del entry.second
     if mask.base != NULL:
@@ -85,14 +117,49 @@ cdef cbool lexmask_crossing_before(const Crossing& a, const Crossing& b) noexcep
         return a.tag < b.tag
     if a.byte != b.byte:
         return a.byte < b.byte
+    if a.watch != b.watch:
+        return <uint64_t>a.watch < <uint64_t>b.watch
     return a.node < b.node
 
 
+cdef inline cbool lexmask_same_group(const Crossing& a, const Crossing& b) noexcept nogil:
+    return a.tag == b.tag and a.byte == b.byte and a.watch == b.watch
+
+
+cdef void lexmask_group(LexMask* mask) noexcept nogil:
+    # Crossings by group.
+    cdef CrossingGroup group
+    cdef size_t i
+    mask.crossings.clear()
+    mask.nodes.clear()
+    sort(mask.crossing.begin(), mask.crossing.end(), &lexmask_crossing_before)
+    for i in range(mask.crossing.size()):
+        if i == 0 or not lexmask_same_group(mask.crossing[i], mask.crossing[i - 1]):
+            group.tag = mask.crossing[i].tag
+            group.byte = mask.crossing[i].byte
+            group.watch = mask.crossing[i].watch
+            group.first = <uint32_t>i
+            mask.crossings.push_back(group)
+        mask.crossings.back().last = <uint32_t>i + 1
+        mask.nodes.push_back(mask.crossing[i].node)
+    mask.crossing.clear()
+    mask.crossing.shrink_to_fit()
+    mask.nodes.shrink_to_fit()
+
+
 cdef void lexmask_finish(LexMask* mask) noexcept nogil:
+    lexmask_group(mask)
+    lexmask_measure(mask)
+
+
+cdef void lexmask_measure(LexMask* mask) noexcept nogil:
+    # Turn a long list into a bitset, and count bytes.
     cdef Bits* own
     cdef int32_t t
     cdef Index* index = mask.index
-    sort(mask.crossing.begin(), mask.crossing.end(), &lexmask_crossing_before)
+    cdef size_t i, grouped = 0
+    for i in range(mask.groups.size()):
+        grouped += sizeof(TokenGroup) + mask.groups[i].tokens.size() * 4
     if mask.inside.size() > LIST_LIMIT:
         own = bits_new(index)
         if mask.bits != NULL:
@@ -104,7 +171,8 @@ cdef void lexmask_finish(LexMask* mask) noexcept nogil:
         mask.inside.clear()
         mask.inside.shrink_to_fit()
     mask.bytes = (mask.inside.size() * 4 + mask.crossing.size() * sizeof(Crossing)
-                  + mask.overrides.size() * sizeof(Override) + sizeof(LexMask))
+                  + mask.crossings.size() * sizeof(CrossingGroup) + mask.nodes.size() * 4
+                  + mask.overrides.size() * sizeof(Override) + grouped + sizeof(LexMask))
     index.bytes += mask.bytes
 
 
@@ -139,6 +207,7 @@ cdef void lexmask_walk(LexMask* mask, LexState* start, uint32_t top) noexcept no
             crossing.tag = parent.tag
             crossing.byte = nodes[node].byte
             crossing.node = node
+            crossing.watch = NULL
             mask.crossing.push_back(crossing)
         if state == LEX_DEAD:
             node = nodes[node].end
@@ -278,51 +347,57 @@ cdef void lexmask_forget_crossing(LexMask* mask, int32_t tag) noexcept nogil:
 cdef cbool lexmask_open(LexMask* mask, LexState* state) noexcept nogil:
     # Add the crossings that were left out, now that something can follow them; False when time is up.
     cdef LexMask* walked = lexmask_new(mask.index)
-    cdef size_t i, before = mask.crossing.size()
+    cdef Crossing crossing
+    cdef size_t i, j, before = mask.nodes.size() * 4 + mask.crossings.size() * sizeof(CrossingGroup)
     cdef int64_t size = 0
     cdef pair[int64_t, Trie*] entry
     lexmask_walk(walked, state, 0)
     if not mask.index.deadline.passed:
+        for i in range(mask.crossings.size()):
+            crossing.tag = mask.crossings[i].tag
+            crossing.byte = mask.crossings[i].byte
+            crossing.watch = mask.crossings[i].watch
+            for j in range(mask.crossings[i].first, mask.crossings[i].last):
+                crossing.node = mask.nodes[j]
+                mask.crossing.push_back(crossing)
         for i in range(walked.crossing.size()):
             if walked.crossing[i].tag == mask.open_tag:
                 mask.crossing.push_back(walked.crossing[i])
-        sort(mask.crossing.begin(), mask.crossing.end(), &lexmask_crossing_before)
         mask.open_tag = NO_TAG
         for entry in mask.merged:
             size -= trie_size(entry.second)
             del entry.second
         mask.merged.clear()
-        size += (mask.crossing.size() - before) * sizeof(Crossing)
+        lexmask_group(mask)
+        size += <int64_t>(mask.nodes.size() * 4 + mask.crossings.size() * sizeof(CrossingGroup)) - <int64_t>before
         mask.bytes += size
         mask.index.bytes += size
     lexmask_release(walked)
     return not mask.index.deadline.passed
 
 
-cdef ResidualView lexmask_residual(LexMask* mask, size_t first, size_t last) noexcept nogil:
-    # The residuals of crossings [first, last), which share tag and byte.
-    cdef const Trie* trie = mask.index.trie
+cdef ResidualView lexmask_residual(LexMask* mask, size_t number) noexcept nogil:
+    # The residuals of a group of crossings.
+    cdef const Trie* trie = mask.trie
+    cdef CrossingGroup group = mask.crossings[number]
     cdef ResidualView view
-    cdef vector[uint32_t] group
+    cdef vector[uint32_t] nodes
     cdef Trie* merged
-    cdef int64_t key, size
-    cdef size_t i
-    if last - first == 1:
+    cdef int64_t size
+    if group.last - group.first == 1:
         view.trie = trie
-        view.first = mask.crossing[first].node
+        view.first = mask.nodes[group.first]
         view.last = trie.nodes[view.first].end
         view.depth = trie.nodes[view.first].depth - 1
         return view
-    key = (<int64_t>mask.crossing[first].tag << 8) | mask.crossing[first].byte
-    found = mask.merged.find(key)
+    found = mask.merged.find(<int64_t>number)
     if found != mask.merged.end():
         merged = dereference(found).second
     else:
-        for i in range(first, last):
-            group.push_back(mask.crossing[i].node)
+        nodes.assign(mask.nodes.begin() + group.first, mask.nodes.begin() + group.last)
         merged = new Trie()
-        trie_merge(trie, merged, group)
-        mask.merged[key] = merged
+        trie_merge(trie, merged, nodes)
+        mask.merged[<int64_t>number] = merged
         size = trie_size(merged)
         mask.bytes += size
         mask.index.bytes += size

@@ -13,6 +13,7 @@ cdef enum:
 
 cdef struct Thread:
     LexState* lex
+    LexState* watch        # what must not match from here on (lexing.pxi), or NULL
     int32_t parser
     int32_t text           # what has been read of a key that must not come again (core_append); else 0
 
@@ -33,6 +34,8 @@ cdef cppclass MatcherState:
 cdef cppclass Core:
     # One compiled grammar on one vocabulary.
     Program* program
+    Costs* costs
+    KeyIds alive                   # of a grammar with a lexer, by thread (thread_alive): 1 or 0
     Index* index
     size_t words                   # of a mask row
     vector[int32_t] eos
@@ -45,6 +48,7 @@ cdef cppclass Core:
     vector[vector[Thread]] stack   # scratch of walks, by depth
     int64_t max_states             # limits of one operation
     int64_t max_lexer_states
+    int64_t max_search
     double max_seconds
 
 
@@ -65,6 +69,7 @@ cdef enum:
     OUTCOME_PARSER_STATES = 1
     OUTCOME_LEXER_STATES = 2
     OUTCOME_LATE = 3
+    OUTCOME_SEARCH = 4
 
 cdef struct Outcome:
     int32_t kind
@@ -76,6 +81,7 @@ cdef void core_enter(Core* core) noexcept nogil:
     core.index.lock.lock()
     core.index.deadline.steps = 0
     core.index.deadline.passed = False
+    core.index.deadline.searched = 0
     core.index.deadline.at = seconds_now() + core.max_seconds if core.max_seconds > 0 else 0
 
 
@@ -88,7 +94,10 @@ cdef Outcome core_leave(Core* core) noexcept nogil:
     outcome.given = 0
     if <int64_t>core.states.size() > size:
         size = <int64_t>core.states.size()
-    if core.index.deadline.passed:
+    if core.index.deadline.searched > core.max_search:
+        outcome.kind = OUTCOME_SEARCH
+        outcome.given = core.index.deadline.searched
+    elif core.index.deadline.passed:
         outcome.kind = OUTCOME_LATE
         outcome.given = core.max_seconds + seconds_now() - core.index.deadline.at
     elif size > core.max_states:
@@ -158,7 +167,15 @@ cdef int32_t thread_goto(Core* core, LexState* lex, int32_t parser, int32_t text
 cdef cbool thread_before(const Thread& a, const Thread& b) noexcept nogil:
     if a.lex != b.lex:
         return <uint64_t>a.lex < <uint64_t>b.lex
-    return a.parser < b.parser or (a.parser == b.parser and a.text < b.text)
+    if a.parser != b.parser:
+        return a.parser < b.parser
+    if a.text != b.text:
+        return a.text < b.text
+    return <uint64_t>a.watch < <uint64_t>b.watch
+
+
+cdef inline cbool thread_same(const Thread& a, const Thread& b) noexcept nogil:
+    return a.lex == b.lex and a.parser == b.parser and a.text == b.text and a.watch == b.watch
 
 
 cdef inline int32_t thread_follow(Core* core, LexState* lex, int32_t parser, int32_t text, uint8_t byte,
@@ -168,6 +185,7 @@ cdef inline int32_t thread_follow(Core* core, LexState* lex, int32_t parser, int
     if lex == LEX_DEAD:
         return joined
     thread.text = core_append(core, text, byte) if lex_keeps_text(lex) else 0
+    thread.watch = NULL
     if lex.tag == NO_TAG or lex_goes_on(lex):
         thread.lex = lex
         thread.parser = parser
@@ -184,6 +202,9 @@ cdef void threads_step(Core* core, const vector[Thread]& threads, uint8_t byte,
     cdef int32_t joined = NO_STATE, parser
     cdef ParserState* state
     cdef Thread thread
+    if core.program.lexer != NULL:
+        lexed_step(core, threads, byte, out)
+        return
     out.clear()
     for i in range(threads.size()):
         parser = threads[i].parser
@@ -199,25 +220,35 @@ cdef void threads_step(Core* core, const vector[Thread]& threads, uint8_t byte,
         thread.lex = NULL
         thread.parser = joined
         thread.text = 0
+        thread.watch = NULL
         out.push_back(thread)
+
+
+cdef void threads_normalize(vector[Thread]& threads) noexcept nogil:
+    # Sorted, each once.
+    cdef size_t i, j = 0
+    sort(threads.begin(), threads.end(), &thread_before)
+    for i in range(threads.size()):
+        if j == 0 or not thread_same(threads[i], threads[j - 1]):
+            threads[j] = threads[i]
+            j += 1
+    threads.resize(j)
 
 
 cdef int32_t matcher_intern(Core* core, vector[Thread]& threads) noexcept nogil:
     cdef string key
     cdef MatcherState* state
-    cdef size_t i, j = 0
+    cdef size_t i
     cdef int32_t known
+    if core.program.lexer != NULL:
+        threads_keep_alive(core, threads)
     if threads.empty():
         return NO_STATE
-    sort(threads.begin(), threads.end(), &thread_before)
-    for i in range(threads.size()):
-        if (j == 0 or threads[i].lex != threads[j - 1].lex or threads[i].parser != threads[j - 1].parser
-                or threads[i].text != threads[j - 1].text):
-            threads[j] = threads[i]
-            j += 1
-    threads.resize(j)
+    threads_normalize(threads)
     for i in range(threads.size()):
         key.append(<const char*>&threads[i].lex, sizeof(LexState*))
+        if core.program.lexer != NULL:
+            key.append(<const char*>&threads[i].watch, sizeof(LexState*))
         key.append(<const char*>&threads[i].parser, sizeof(int32_t))
         key.append(<const char*>&threads[i].text, sizeof(int32_t))
     known = core.state_ids.find(key)
@@ -225,8 +256,7 @@ cdef int32_t matcher_intern(Core* core, vector[Thread]& threads) noexcept nogil:
         return known
     state = new MatcherState()
     state.threads = threads
-    state.accepting = (threads[0].lex == NULL
-                       and core.program.states[threads[0].parser].complete)
+    state.accepting = threads_complete(core, threads)
     state.mask = NULL
     state.used = False
     core.state_ids.insert(key, <int32_t>core.states.size())
@@ -234,11 +264,29 @@ cdef int32_t matcher_intern(Core* core, vector[Thread]& threads) noexcept nogil:
     return <int32_t>core.states.size() - 1
 
 
-cdef int32_t matcher_start(Core* core) noexcept nogil:
-    cdef vector[Thread] threads
+cdef cbool threads_complete(const Core* core, const vector[Thread]& threads) noexcept nogil:
+    # Whether the text is complete.  Threads before a lexeme come first.
+    cdef size_t i
+    for i in range(threads.size()):
+        if threads[i].lex != NULL:
+            return False
+        if core.program.states[threads[i].parser].complete:
+            return True
+    return False
+
+
+cdef inline Thread thread_at(int32_t parser, LexState* watch) noexcept nogil:
     cdef Thread thread
     thread.lex = NULL
+    thread.watch = watch
+    thread.parser = parser
     thread.text = 0
+    return thread
+
+
+cdef int32_t matcher_start(Core* core) noexcept nogil:
+    cdef vector[Thread] threads
+    cdef Thread thread = thread_at(NO_STATE, NULL)
     thread.parser = state_start(core.program)
     if thread.parser == NO_STATE:
         return NO_STATE
@@ -286,7 +334,7 @@ cdef int64_t matcher_read(Core* core, int32_t id, const uint8_t* data, int64_t l
         if i & 15 == 15 and deadline_look(&core.index.deadline):
             return i
         threads_step(core, threads, data[i], after)
-        if after.empty():
+        if not threads_alive(core, after):
             return i
         threads.swap(after)
     return length
@@ -322,23 +370,18 @@ cdef void mask_check(Core* core, const vector[Thread]& threads, const ResidualVi
             before.swap(after)
             if before.empty():
                 break
-        if not before.empty():
+        if threads_alive(core, before):
             added.push_back(token)
 
 
 cdef void mask_walk(Core* core, const vector[Thread]& threads, const ResidualView& view, int32_t parser,
-                    vector[int32_t]& added) noexcept nogil:
+                    LexState* watch, vector[int32_t]& added) noexcept nogil:
     # Add the tokens of the residuals that `parser` accepts; `threads` are those of the whole state.
     cdef const Trie* trie = view.trie
     cdef uint32_t node = view.first
     cdef size_t depth
     cdef int32_t t
-    cdef Thread thread
-    thread.lex = NULL
-    thread.parser = parser
-    thread.text = 0
-    core.stack[0].clear()
-    core.stack[0].push_back(thread)
+    core.stack[0].assign(1, thread_at(parser, watch))
     while node < view.last:
         if deadline_passed(&core.index.deadline):
             return
@@ -351,15 +394,17 @@ cdef void mask_walk(Core* core, const vector[Thread]& threads, const ResidualVie
             mask_check(core, threads, view, node, added)
             node = trie.nodes[node].end
             continue
-        for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
-            added.push_back(trie.tokens[t])
+        if (trie.nodes[node].token < trie.nodes[node + 1].token
+                and threads_alive(core, core.stack[depth])):
+            for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
+                added.push_back(trie.tokens[t])
         node += 1
 
 
 cdef void mask_add_crossing(Core* core, const vector[Thread]& threads, LexMask* mask, LexState* lex,
                             int32_t parser, vector[int32_t]& added) noexcept nogil:
     # `mask` is lex's own or that of its base automaton.
-    cdef size_t i = 0, j, count
+    cdef size_t i
     cdef int32_t after = NO_STATE, tag, known = NO_TAG
     # Many keys end in this group: which one it was matters only if the token goes on to the next one.
     cdef int32_t key = ANY_KEY if lex_keeps_text(lex) else NO_KEY
@@ -370,19 +415,13 @@ cdef void mask_add_crossing(Core* core, const vector[Thread]& threads, LexMask* 
             first = core.program.states[after].first
             if (first[0] | first[1] | first[2] | first[3]) != 0 and not lexmask_open(mask, lex):
                 return
-    count = mask.crossing.size()
-    while i < count:
-        j = i + 1
-        while (j < count and mask.crossing[j].tag == mask.crossing[i].tag
-                and mask.crossing[j].byte == mask.crossing[i].byte):
-            j += 1
-        if mask.crossing[i].tag != known:
-            known = mask.crossing[i].tag
+    for i in range(mask.crossings.size()):
+        if mask.crossings[i].tag != known:
+            known = mask.crossings[i].tag
             tag = known if lex.base == NULL else lex.automaton.other_tag + known
             after = state_goto(core.program, parser, lex.automaton, tag, key)
-        if after != NO_STATE and bits_has(core.program.states[after].first, mask.crossing[i].byte):
-            mask_walk(core, threads, lexmask_residual(mask, i, j), after, added)
-        i = j
+        if after != NO_STATE and bits_has(core.program.states[after].first, mask.crossings[i].byte):
+            mask_walk(core, threads, lexmask_residual(mask, i), after, NULL, added)
 
 
 cdef void mask_add_overrides(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* names,
@@ -405,7 +444,7 @@ cdef void mask_add_overrides(Core* core, const vector[Thread]& threads, Mask* ma
         if after != NO_STATE:
             for t in range(trie.nodes[override.node].token, trie.nodes[view.first].token):
                 mask.added.push_back(trie.tokens[t])
-            mask_walk(core, threads, view, after, mask.added)
+            mask_walk(core, threads, view, after, NULL, mask.added)
 
 
 cdef void mask_free(Core* core, Mask* mask) noexcept nogil:
@@ -450,8 +489,7 @@ cdef void mask_join_bits(Core* core, Mask* mask, Bits* bits) noexcept nogil:
         mask.bits = bits_hold(bits)
         return
     mask_flatten(core, mask)
-    for i in range(core.words):
-        mask.bits.words[i] |= bits.words[i]
+    bits_unite(mask.bits, bits)
 
 
 cdef void mask_add_thread(Core* core, const vector[Thread]& threads, Mask* mask, LexState* lex,
@@ -516,7 +554,9 @@ cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
     mask = new Mask()
     mask.bits = NULL
     mask.own = False
-    for i in range(state.threads.size()):
+    if core.program.lexer != NULL:
+        mask_lexed(core, state.threads, mask)
+    for i in range(state.threads.size() if core.program.lexer == NULL else 0):
         if state.threads[i].lex != NULL:
             mask_join_thread(core, state.threads, mask, state.threads[i].lex, state.threads[i].parser,
                              state.threads.size() == 1)

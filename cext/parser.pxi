@@ -8,6 +8,12 @@ cdef enum:
     LOCAL_PLAIN = 0
     LOCAL_REPEATED = 1
     LOCAL_RECORD = 2
+    LOCAL_INDENTED = 3
+    # phases of an indented block
+    INDENTED_BEFORE = 0
+    INDENTED_INSIDE = 1            # `count` is its column, here and behind
+    INDENTED_AFTER = 2
+    INDENTED_DONE = 3
     # phases of a record
     RECORD_OPEN = 0
     RECORD_FIRST_KEY = 1
@@ -26,7 +32,7 @@ cdef struct Call:
     int32_t back           # local state to return to
 
 cdef struct PlainTerm:
-    int32_t automaton
+    int32_t automaton      # negative: -1 - terminal of the lexer
     int32_t target         # plain state
     int32_t tag            # that the automaton must accept with; NO_TAG: any
 
@@ -99,15 +105,21 @@ cdef cppclass Local:
     cbool final
     cbool pure_final       # final, and nothing else
     vector[LexState*] terms         # start states of the lexemes waited for
+    vector[int32_t] terminals       # of the lexer
+    cbool waits_for_line            # what comes next depends on the column of the next line (indent.pxi)
     vector[Call] calls
 
 cdef cppclass StackNode:
     vector[Return] returns
+    int32_t indent         # column of the innermost open block
 
 cdef cppclass ParserState:
     vector[Item] items
     cbool complete         # the start rule may end here
     vector[LexState*] starts
+    LexState* lexer        # start of the lexer for the terminals waited for, or NULL
+    int32_t indent         # column of the innermost open block
+    char opens             # 1: a newline can come next, 2: none, 0: not known yet (state_opens_line)
     uint64_t first[4]
     unordered_map[int64_t, int32_t] moves   # (automaton uid << 32 | tag) -> parser state or NO_STATE
     KeyIds keyed_moves     # the same for keys that must not come again, with the key
@@ -115,12 +127,16 @@ cdef cppclass ParserState:
 cdef cppclass Program:
     # the grammar, as given
     vector[Automaton*] automata
+    Automaton* lexer                         # NULL: the grammar has none
+    vector[LexState*] terminal_starts        # by terminal of the lexer
+    Index* index
     vector[vector[PlainTerm]] plain_terms
     vector[vector[Call]] plain_calls         # Call.back is a plain state here
     vector[uint8_t] plain_final
     vector[RuleStart] rules
     vector[RepeatedDef] repeated
     vector[RecordDef] records
+    vector[int32_t] indented                 # the rule inside
     int32_t start_rule
     # everything reached so far
     vector[Local*] locals
@@ -165,6 +181,7 @@ cdef int32_t parse_local(Program* program, int32_t kind, int32_t index, int32_t 
     local.phase = phase
     local.count = count
     local.expanded = False
+    local.waits_for_line = False
     program.local_ids.insert(key, <int32_t>program.locals.size())
     program.locals.push_back(local)
     return <int32_t>program.locals.size() - 1
@@ -201,12 +218,19 @@ cdef void parse_expand_plain(Program* program, Local* local) noexcept nogil:
     cdef size_t i
     cdef Call call
     for i in range(program.plain_terms[local.index].size()):
-        parse_add_term(program, local, program.plain_terms[local.index][i].automaton)
+        if program.plain_terms[local.index][i].automaton < 0:
+            local.terminals.push_back(-1 - program.plain_terms[local.index][i].automaton)
+        else:
+            parse_add_term(program, local, program.plain_terms[local.index][i].automaton)
     for i in range(program.plain_calls[local.index].size()):
         call.rule = program.plain_calls[local.index][i].rule
         call.back = parse_local(program, LOCAL_PLAIN, program.plain_calls[local.index][i].back, 0, 0)
         local.calls.push_back(call)
     local.final = program.plain_final[local.index] != 0
+
+
+cdef inline cbool local_waits(const Local* local) noexcept nogil:
+    return local.waits_for_line or not (local.terms.empty() and local.terminals.empty())
 
 
 cdef Local* parse_expand(Program* program, int32_t id) noexcept nogil:
@@ -218,10 +242,23 @@ cdef Local* parse_expand(Program* program, int32_t id) noexcept nogil:
             parse_expand_plain(program, local)
         elif local.kind == LOCAL_REPEATED:
             parse_expand_repeated(program, local)
+        elif local.kind == LOCAL_INDENTED:
+            parse_expand_indented(program, local)
         else:
             record_expand(program, local)
-        local.pure_final = local.final and local.terms.empty() and local.calls.empty()
+        local.pure_final = local.final and not local_waits(local) and local.calls.empty()
     return local
+
+
+cdef inline LexState* parse_term_start(const Program* program, int32_t term) noexcept nogil:
+    return program.terminal_starts[-1 - term] if term < 0 else program.automata[term].start
+
+
+cdef inline cbool parse_is_term(const Program* program, int32_t term, const Automaton* automaton,
+                                int32_t tag) noexcept nogil:
+    if term < 0:
+        return automaton == program.lexer and tag == -1 - term
+    return program.automata[term] == automaton
 
 
 cdef void parse_advance(Program* program, int32_t id, const Automaton* automaton, int32_t tag, int32_t key,
@@ -234,7 +271,7 @@ cdef void parse_advance(Program* program, int32_t id, const Automaton* automaton
         for i in range(program.plain_terms[local.index].size()):
             if program.plain_terms[local.index][i].tag not in (NO_TAG, tag):
                 continue
-            if program.automata[program.plain_terms[local.index][i].automaton] == automaton:
+            if parse_is_term(program, program.plain_terms[local.index][i].automaton, automaton, tag):
                 out.push_back(parse_local(program, LOCAL_PLAIN,
                                           program.plain_terms[local.index][i].target, 0, 0))
     elif local.kind == LOCAL_RECORD:

@@ -14,11 +14,14 @@ cdef cppclass Costs:
     unordered_map[int32_t, int32_t] nodes      # stack node -> bytes after its rule ends
     unordered_map[int64_t, int32_t] lexemes    # LexState* -> bytes of the shortest match from it
     unordered_map[int64_t, int32_t] tagged     # automaton uid << 32 | tag -> the same with that tag, from its start
+    unordered_map[int32_t, int32_t] behind     # parser state -> bytes behind the lexeme that begins there, at least
+    unordered_map[int32_t, int32_t] plain      # plain state -> bytes to the end of its rule, once rules are known
+    cbool settled                              # rules are known
 
 
 cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool* found) noexcept nogil:
-    # The shortest bytes from `start` to a state that accepts `tag` (NO_TAG: anything), breadth
-    # first.  `out` is appended to.
+    # The shortest bytes, one at least, from `start` to a state that accepts `tag` (NO_TAG: anything),
+    # breadth first.  `out` is appended to.
     cdef vector[LexState*] queue
     cdef vector[pair[int32_t, uint8_t]] origin
     cdef unordered_map[int64_t, char] seen
@@ -33,7 +36,6 @@ cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool
         return
     queue.push_back(start)
     origin.push_back(pair[int32_t, uint8_t](-1, 0))
-    seen[<int64_t>start] = 1
     while head < queue.size():
         if head & 63 == 63 and deadline_look(&start.automaton.index.deadline):
             return
@@ -73,12 +75,14 @@ cdef int32_t cost_lexeme(Costs* costs, LexState* start) noexcept nogil:
 
 
 cdef int32_t cost_term(Program* program, Costs* costs, const PlainTerm& term) noexcept nogil:
-    cdef Automaton* automaton = program.automata[term.automaton]
-    cdef int64_t key = (<int64_t>automaton.uid << 32) | <uint32_t>term.tag
+    cdef Automaton* automaton
+    cdef int64_t key
     cdef vector[uint8_t] path
     cdef cbool found = False
     if term.tag == NO_TAG:
-        return cost_lexeme(costs, automaton.start)
+        return cost_lexeme(costs, parse_term_start(program, term.automaton))
+    automaton = program.automata[term.automaton]
+    key = (<int64_t>automaton.uid << 32) | <uint32_t>term.tag
     known = costs.tagged.find(key)
     if known != costs.tagged.end():
         return dereference(known).second
@@ -204,6 +208,9 @@ cdef int32_t cost_plain(Program* program, Costs* costs, int32_t state) noexcept 
     cdef unordered_map[int32_t, int32_t] index
     cdef size_t i, best
     cdef int32_t at, target, weight
+    known = costs.plain.find(state)
+    if known != costs.plain.end():
+        return dereference(known).second
     states.push_back(state)
     distance.push_back(0)
     done.push_back(0)
@@ -214,11 +221,13 @@ cdef int32_t cost_plain(Program* program, Costs* costs, int32_t state) noexcept 
             if not done[i] and (best == states.size() or distance[i] < distance[best]):
                 best = i
         if best == states.size() or distance[best] >= UNREACHED:
-            return UNREACHED
+            weight = UNREACHED
+            break
         at = states[best]
         done[best] = 1
         if program.plain_final[at]:
-            return distance[best]
+            weight = distance[best]
+            break
         for i in range(program.plain_terms[at].size() + program.plain_calls[at].size()):
             if i < program.plain_terms[at].size():
                 target = program.plain_terms[at][i].target
@@ -234,6 +243,9 @@ cdef int32_t cost_plain(Program* program, Costs* costs, int32_t state) noexcept 
                 done.push_back(0)
             elif weight < distance[index[target]]:
                 distance[index[target]] = weight
+    if costs.settled and not program.index.deadline.passed:
+        costs.plain[state] = weight
+    return weight
 
 
 cdef int32_t cost_repeated(Program* program, Costs* costs, const RepeatedDef& repeated, int32_t count) noexcept nogil:
@@ -254,6 +266,8 @@ cdef int32_t cost_local(Program* program, Costs* costs, int32_t id) noexcept nog
         return cost_plain(program, costs, local.index)
     if local.kind == LOCAL_REPEATED:
         return cost_repeated(program, costs, program.repeated[local.index], local.count)
+    if local.kind == LOCAL_INDENTED:
+        return costs.rules[program.indented[local.index]] if local.phase <= INDENTED_INSIDE else 0
     return cost_record_local(program, costs, local)
 
 
@@ -269,6 +283,7 @@ cdef void costs_fill_rules(Program* program, Costs* costs) noexcept nogil:
             if cost < costs.rules[rule]:
                 costs.rules[rule] = cost
                 changed = True
+    costs.settled = not program.index.deadline.passed
 
 
 cdef int32_t cost_node(Program* program, Costs* costs, int32_t start) noexcept nogil:
@@ -404,6 +419,8 @@ cdef cbool shortest_bytes(Core* core, Costs* costs, int32_t id, vector[uint8_t]&
     cdef ParserState* state
     if core.states[id].accepting:
         return True
+    if core.program.lexer != NULL:
+        return core_search(core, core.states[id].threads, True, out)
     if costs.rules.empty():
         costs_fill_rules(core.program, costs)
         if core.index.deadline.passed:
@@ -430,6 +447,37 @@ cdef cbool shortest_bytes(Core* core, Costs* costs, int32_t id, vector[uint8_t]&
     return False
 
 
+cdef cbool lexed_forced(Core* core, const vector[Thread]& threads, vector[Thread]& out,
+                        vector[uint8_t]& path) noexcept nogil:
+    # Follow the one byte that can be read; False when there are several.
+    cdef vector[Thread] after
+    cdef uint64_t first[4]
+    cdef size_t i, j
+    cdef int32_t byte, found = -1
+    memset(first, 0, 32)
+    for i in range(threads.size()):
+        if threads[i].lex != NULL:
+            lex_first(threads[i].lex)
+        for j in range(4):
+            first[j] |= (threads[i].lex.forced_first[j] if threads[i].lex != NULL
+                         else core.program.states[threads[i].parser].first[j])
+    for byte in range(256):
+        if not bits_has(first, <uint8_t>byte):
+            continue
+        threads_step(core, threads, <uint8_t>byte, after)
+        if not threads_alive(core, after):
+            continue
+        if found >= 0 or core.index.deadline.passed:
+            return False
+        found = byte
+        out.swap(after)
+    if found >= 0:
+        threads_keep_alive(core, out)
+        threads_normalize(out)
+        path.push_back(<uint8_t>found)
+    return found >= 0
+
+
 cdef void forced_bytes(Core* core, int32_t id, vector[uint8_t]& out) noexcept nogil:
     # Bytes that every completion begins with, up to escaped spellings of the same keys.
     cdef vector[Thread] threads = core.states[id].threads
@@ -438,6 +486,10 @@ cdef void forced_bytes(Core* core, int32_t id, vector[uint8_t]& out) noexcept no
     cdef size_t i, j
     cdef int32_t byte, found
     cdef ParserState* state
+    while core.program.lexer != NULL and out.size() < FORCED_LIMIT:
+        if threads_complete(core, threads) or not lexed_forced(core, threads, after, out):
+            return
+        threads.swap(after)
     while out.size() < FORCED_LIMIT:
         memset(first, 0, 32)
         for i in range(threads.size()):

@@ -53,6 +53,7 @@ cdef int32_t node_intern(Program* program, vector[Return]& returns) noexcept nog
         return known
     node = new StackNode()
     node.returns = returns
+    node.indent = returns_indent(program, returns)
     program.node_ids.insert(key, <int32_t>program.nodes.size())
     program.nodes.push_back(node)
     return <int32_t>program.nodes.size() - 1
@@ -130,7 +131,7 @@ cdef void column_close(Program* program, Column* column) noexcept nogil:
         item = column.work.back()
         column.work.pop_back()
         local = parse_expand(program, item.local)
-        if not local.terms.empty():
+        if local_waits(local):
             column.kept.push_back(item)
         if local.final:
             column_return(program, column, item.node)
@@ -221,7 +222,13 @@ cdef void column_intern_cycle(Program* program, Column* column, vector[size_t]& 
             for j in range(node.returns.size()):
                 if node.returns[j].node < 0:
                     node.returns[j].node = base + (-1 - node.returns[j].node)
+            node.indent = 0
             program.nodes.push_back(node)
+        for i in range(contents.size()):
+            # What is below the cycle reaches every node of it.
+            for j in range(contents.size()):
+                node = program.nodes[base + <int32_t>j]
+                node.indent = returns_indent(program, node.returns)
     for i in range(order.size()):
         column.resolved[order[i].second] = base + <int32_t>i
 
@@ -273,9 +280,14 @@ cdef void state_finish(ParserState* state, Program* program) noexcept nogil:
     cdef Local* local
     cdef cbool known
     cdef const uint64_t* first
+    cdef vector[int32_t] terminals
+    state.indent = 0
+    state.opens = 0
     memset(state.first, 0, 32)
     for i in range(state.items.size()):
         local = parse_expand(program, state.items[i].local)
+        if program.nodes[state.items[i].node].indent > state.indent:
+            state.indent = program.nodes[state.items[i].node].indent
         for j in range(local.terms.size()):
             known = False
             for k in range(state.starts.size()):
@@ -285,6 +297,16 @@ cdef void state_finish(ParserState* state, Program* program) noexcept nogil:
                 first = lex_first(local.terms[j])
                 for k in range(4):
                     state.first[k] |= first[k]
+        terminals.insert(terminals.end(), local.terminals.begin(), local.terminals.end())
+    state.lexer = NULL
+    if program.lexer != NULL and (state.starts.empty() or not terminals.empty()):
+        state.lexer = lexer_start(program.lexer, terminals)
+        if state.lexer == LEX_DEAD:
+            state.lexer = NULL
+        else:
+            first = lex_first(state.lexer)
+            for k in range(4):
+                state.first[k] |= first[k]
 
 
 cdef int32_t state_intern(Program* program, vector[Item]& items, cbool complete) noexcept nogil:
@@ -346,7 +368,7 @@ cdef int32_t state_start(Program* program) noexcept nogil:
     item.local = parse_rule_start(program, program.start_rule)
     item.node = node_intern(program, returns)
     kernel.push_back(item)
-    return state_from_kernel(program, kernel)
+    return state_first_line(program, state_from_kernel(program, kernel))
 
 
 cdef int32_t state_goto(Program* program, int32_t id, const Automaton* automaton, int32_t tag,
@@ -359,7 +381,11 @@ cdef int32_t state_goto(Program* program, int32_t id, const Automaton* automaton
     cdef vector[int32_t] locals
     cdef Item item
     cdef size_t i, j
-    cdef int32_t target
+    cdef int32_t target, column = -1
+    if automaton.lexer != NULL:
+        if automaton.lexer.ignored[tag]:
+            return id
+        column = newline_column(automaton.lexer, tag)
     if key == NO_KEY:
         found = state.moves.find(move)
         if found != state.moves.end():
@@ -373,12 +399,15 @@ cdef int32_t state_goto(Program* program, int32_t id, const Automaton* automaton
             return target - 1
     for i in range(state.items.size()):
         locals.clear()
-        parse_advance(program, state.items[i].local, automaton, tag, key, locals)
+        parse_advance(program, state.items[i].local, automaton, tag if column < 0 else automaton.lexer.newline, key,
+                      locals)
         for j in range(locals.size()):
             item.local = locals[j]
             item.node = state.items[i].node
             kernel.push_back(item)
     target = state_from_kernel(program, kernel) if not kernel.empty() else NO_STATE
+    if column >= 0:
+        target = state_line(program, target, column)
     if key == NO_KEY:
         state.moves[move] = target
     else:

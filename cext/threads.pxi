@@ -27,6 +27,7 @@ cdef cppclass Deadline:
     double at                      # seconds_now(); 0: none
     int32_t steps
     cbool passed
+    int64_t searched               # threads looked at to prove that others can be completed (alive.pxi)
 
 
 cdef cbool deadline_look(Deadline* deadline) noexcept nogil:

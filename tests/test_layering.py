@@ -58,7 +58,19 @@ ALLOWED = {
     "maskwright.vocabulary": ("compile_cache", "errors", "tokenizers"),
     "maskwright.compile_cache": (),
     "maskwright.tokenizers": ("errors", "tokenizers"),
-    "maskwright.lowering": ("_core", "automata", "deadline", "errors", "grammar", "limits", "regular"),
+    "maskwright.adjacency": (),
+    "maskwright.columns": ("automata", "determinize", "limits", "regular"),
+    "maskwright.lowering": (
+        "_core",
+        "adjacency",
+        "automata",
+        "columns",
+        "deadline",
+        "errors",
+        "grammar",
+        "limits",
+        "regular",
+    ),
 }
 FORBIDDEN = {
     "maskwright.frontends": (

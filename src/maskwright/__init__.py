@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from maskwright.compiler import compile_gbnf as compile_gbnf
     from maskwright.compiler import compile_grammar as compile_grammar
     from maskwright.compiler import compile_json_schema as compile_json_schema
+    from maskwright.compiler import compile_lark as compile_lark
     from maskwright.compiler import compile_regex as compile_regex
     from maskwright.errors import BitmaskError as BitmaskError
     from maskwright.errors import GrammarError as GrammarError
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from maskwright.sources import GBNF as GBNF
     from maskwright.sources import Choice as Choice
     from maskwright.sources import JsonSchema as JsonSchema
+    from maskwright.sources import Lark as Lark
     from maskwright.sources import Regex as Regex
     from maskwright.trie import TokenTrie as TokenTrie
     from maskwright.vocabulary import Vocabulary as Vocabulary
@@ -58,6 +60,7 @@ _HOMES = {
         "compile_gbnf",
         "compile_grammar",
         "compile_json_schema",
+        "compile_lark",
         "compile_regex",
     ],
     "errors": [
@@ -75,7 +78,7 @@ _HOMES = {
     "generator": ["Generator"],
     "limits": ["Limits"],
     "report": ["Finding", "Report"],
-    "sources": ["GBNF", "Choice", "JsonSchema", "Regex"],
+    "sources": ["GBNF", "Choice", "JsonSchema", "Lark", "Regex"],
     "trie": ["TokenTrie"],
     "vocabulary": ["Vocabulary"],
 }

@@ -3,7 +3,9 @@
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-class AutomatonHandle: ...
+class AutomatonHandle:
+    @property
+    def clashes(self) -> list[tuple[int, int]]: ...
 
 class Engine:
     vocab_size: int
@@ -32,6 +34,23 @@ class Engine:
         accepts: list[tuple[int, int]],
         quoted: bool,
     ) -> AutomatonHandle: ...
+    def add_lexer(
+        self,
+        key: Hashable,
+        n_states: int,
+        starts: list[int],
+        sets: list[tuple[tuple[int, int], ...]],
+        edges: list[tuple[int, int, int]],
+        epsilons: list[tuple[int, int, int, int]],
+        loops: list[tuple[int, int]],
+        accepts: list[tuple[int, int]],
+        ignored: list[int],
+        follow: list[list[int]] | None,
+        avoided: tuple[tuple[int, int], ...],
+        newline: int,
+        line_break: int,
+        columns: int,
+    ) -> AutomatonHandle: ...
     def add_keyset(
         self,
         names: list[bytes],
@@ -44,18 +63,21 @@ class Engine:
     def segment(self, data: bytes) -> list[int]: ...
 
 class Tables:
+    clash: str | None
     engine: Engine
     imports: list[Tables]
     def __init__(
         self,
         engine: Engine,
         automata: list[AutomatonHandle],
+        lexer: AutomatonHandle | None,
         plain_terms: list[list[tuple[int, int, int]]],
         plain_calls: list[list[tuple[int, int]]],
         plain_final: bytes,
         rules: list[tuple[int, int, bool]],
         repeated: list[tuple[int, int, int, int]],
         records: list[tuple[Any, ...]],
+        indented: list[int],
         start_rule: int,
         imports: list[Tables],
     ) -> None: ...
@@ -68,7 +90,7 @@ class Tables:
 class CompiledCore:
     engine: Engine
     def __init__(
-        self, tables: Tables, max_states: int, max_lexer_states: int, max_seconds: float
+        self, tables: Tables, max_states: int, max_lexer_states: int, max_search: int, max_seconds: float
     ) -> None: ...
     @property
     def statistics(self) -> dict[str, int]: ...

@@ -76,15 +76,63 @@ def build_nfa(alternatives: Sequence[tuple[Regular, int]], limits: Limits) -> Nf
     """
     builder = _SetThompson(limits)
     start = builder.new_state()
+    return _build(builder, [(node, start, tag) for node, tag in alternatives], [start])[0]
+
+
+@dataclass
+class Columns:
+    """A deterministic automaton that starts in state 0 and accepts with a column, from 0 on."""
+
+    edges: list[tuple[int, Regular, int]]
+    accepts: list[tuple[int, int]]
+    """(state, column)."""
+
+
+def build_lexer(
+    terminals: Sequence[Regular],
+    refused: Sequence[tuple[int, Regular]],
+    lines: tuple[int, Columns] | None,
+    limits: Limits,
+) -> tuple[Nfa, list[int]]:
+    """One automaton of several languages, each with a start of its own; it accepts with the position as tag.
+
+    ``refused``: languages that begin where a terminal does; their tag is the number of terminals.  ``lines``:
+    what stands for the language of one terminal; its tag is that of the terminal in column 0, and the
+    number of terminals and the column elsewhere.  See ``build_nfa``; the automaton's own start is of no use.
+    """
+    builder = _SetThompson(limits)
+    starts = [builder.new_state() for _ in terminals]
+    parts = [(node, start, tag) for tag, (node, start) in enumerate(zip(terminals, starts, strict=True))]
+    parts += [(node, starts[position], len(terminals)) for position, node in refused]
     accepts = []
-    for node, tag in alternatives:
+    if lines is not None:
+        position, columns = lines
+        del parts[position]
+        first = builder.n_states
+        for _ in range(1 + max((target for _, _, target in columns.edges), default=0)):
+            builder.new_state()
+        builder.epsilons.append((starts[position], first, PLAIN, 0))
+        for source, label, target in columns.edges:
+            builder.leaf(label, first + source, first + target)
+        accepts = [(first + s, len(terminals) + c if c else position) for s, c in columns.accepts]
+    return _build(builder, parts, starts, accepts)
+
+
+def _build(
+    builder: _SetThompson,
+    parts: Sequence[tuple[Regular, int, int]],
+    starts: list[int],
+    accepts: Sequence[tuple[int, int]] = (),
+) -> tuple[Nfa, list[int]]:
+    """Place trees at their starts, and trim: (tree, start, tag)."""
+    accepts = list(accepts)
+    for node, start, tag in parts:
         accept = builder.new_state()
         builder.place(node, start, accept)
         accepts.append((accept, tag))
-    full = Nfa(
-        builder.n_states, start, list(builder.sets), builder.edges, builder.epsilons, builder.loops, accepts
-    )
-    return _trim(full)
+    sets = list(builder.sets)
+    full = Nfa(builder.n_states, starts[0], sets, builder.edges, builder.epsilons, builder.loops, accepts)
+    return _trim(full, starts)
 
 
 class _Measure(NamedTuple):
@@ -469,8 +517,8 @@ def _scalar_values(ranges: Ranges) -> Ranges:
     return intersect_ranges(ranges, ANY_CHAR.ranges)
 
 
-def _trim(nfa: Nfa) -> Nfa:
-    """Only the states that lie on a path from the start to an accepting state, renumbered."""
+def _trim(nfa: Nfa, starts: list[int]) -> tuple[Nfa, list[int]]:
+    """Only the starts and the states that lie on a path from one to an accepting state, renumbered."""
     after: list[list[int]] = [[] for _ in range(nfa.n_states)]
     before: list[list[int]] = [[] for _ in range(nfa.n_states)]
     for a, _, b in nfa.edges:
@@ -479,17 +527,17 @@ def _trim(nfa: Nfa) -> Nfa:
     for a, b, _, _ in nfa.epsilons:
         after[a].append(b)
         before[b].append(a)
-    forward = _closure([nfa.start], after)
+    forward = _closure(list(starts), after)
     useful = _closure([state for state, _ in nfa.accepts if forward[state]], before)
+    for state in starts:
+        useful[state] = 1
     kept = [state for state in range(nfa.n_states) if forward[state] and useful[state]]
     if len(kept) == nfa.n_states:
-        return nfa
-    if not useful[nfa.start]:
-        return Nfa(1, 0, [], [], [], [], [])
+        return nfa, starts
     new = [-1] * nfa.n_states
     for index, state in enumerate(kept):
         new[state] = index
-    return Nfa(
+    trimmed = Nfa(
         len(kept),
         new[nfa.start],
         nfa.sets,
@@ -498,6 +546,7 @@ def _trim(nfa: Nfa) -> Nfa:
         nfa.loops,
         [(new[state], tag) for state, tag in nfa.accepts if new[state] >= 0],
     )
+    return trimmed, [new[state] for state in starts]
 
 
 def _closure(work: list[int], neighbours: list[list[int]]) -> bytearray:

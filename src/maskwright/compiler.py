@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, Literal, overload
 
@@ -14,14 +15,15 @@ from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 from maskwright.frontends.json_schema import Registry, SchemaOptions
 from maskwright.frontends.json_schema.clashes import explained
-from maskwright.frontends.parts import choice_part, gbnf_part, json_schema_part, regex_part
+from maskwright.frontends.lark import Indentation, LexerKind
+from maskwright.frontends.parts import choice_part, gbnf_part, json_schema_part, lark_part, regex_part
 from maskwright.frontends.python_types import python_type_to_schema
 from maskwright.frontends.regex import Flavour
 from maskwright.grammar import Grammar, Import
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.lowering import link, lower_to_tables
 from maskwright.passes.prune import prune
-from maskwright.sources import GBNF, Choice, JsonSchema, Regex
+from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex
 from maskwright.trie import CompiledTrie, TokenTrie
 from maskwright.vocabulary import Vocabulary
 
@@ -59,7 +61,8 @@ def compile(source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIM
 def compile(
     source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS
 ) -> CompiledGrammar | CompiledTrie:
-    """Compile any supported source: ``JsonSchema``, ``Regex``, ``GBNF``, ``Choice``, or a Python type (pydantic model, dataclass, TypedDict,
+    """Compile any supported source: ``JsonSchema``, ``Regex``, ``Lark``, ``GBNF``, ``Choice``, or a Python type
+    (pydantic model, dataclass, TypedDict,
     Literal, Enum, int, list[...]; needs pydantic).
 
     Raises the errors of the ``compile_...`` function of its kind; ``GrammarError`` for a source of another kind.
@@ -72,6 +75,16 @@ def compile(
     if isinstance(source, Regex):
         return compile_regex(
             source.pattern, vocabulary, flavour=source.flavour, flags=source.flags, limits=limits
+        )
+    if isinstance(source, Lark):
+        return compile_lark(
+            source.text,
+            vocabulary,
+            start=source.start,
+            lexer=source.lexer,
+            import_paths=source.import_paths,
+            indentation=source.indentation,
+            limits=limits,
         )
     if isinstance(source, GBNF):
         return compile_gbnf(source.text, vocabulary, root=source.root, limits=limits)
@@ -159,6 +172,30 @@ def compile_regex(
     Raises ``GrammarError`` (with line:column and a snippet), ``UnsatisfiableError``, ``LimitError``.
     """
     return _compile(regex_part(pattern, flavour, flags, limits), vocabulary, limits)
+
+
+def compile_lark(
+    text: str,
+    vocabulary: Vocabulary,
+    *,
+    start: str = "start",
+    lexer: LexerKind = "contextual",
+    import_paths: Sequence[str] = (),
+    indentation: Indentation | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> CompiledGrammar:
+    """Compile a grammar in Lark's language, read by the package ``lark``; see ``docs/grammars.md``.
+
+    lexer: ``"contextual"``: of the terminals that the grammar accepts at a place, the longest match
+    counts, then priority, strings before patterns, and Lark's order; ``"dynamic"``: terminals match in every possible way.
+    import_paths: folders of grammars that ``%import`` names, besides Lark's own.
+    indentation: which terminals make blocks of lines; by default ``_NEWLINE``, ``_INDENT`` and ``_DEDENT``, where
+    the grammar uses them without patterns for the last two.
+    Raises ``GrammarError`` (with line:column and a snippet), ``UnsatisfiableError`` (among others, when terminals
+    swallow each other so that no text is left), ``LimitError``; ``MaskwrightError`` without the package.
+    """
+    part = lark_part(text, start, lexer, tuple(import_paths), indentation, limits)
+    return _compile(part, vocabulary, limits)
 
 
 def compile_gbnf(

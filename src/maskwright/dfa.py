@@ -71,6 +71,13 @@ def without_empty(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
     return difference(node, EPSILON, limits) if stripped is None else stripped
 
 
+def first_matches(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
+    """The texts of ``node`` of which no beginning is a text of ``node``."""
+    dfa = minimal_dfa(node, limits)
+    rows = [{} if accepting else row for row, accepting in zip(dfa.rows, dfa.accepting, strict=True)]
+    return Dfa(dfa.alphabet, rows, dfa.accepting).to_regular()
+
+
 def matcher(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Callable[[str], bool]:
     """A function that says whether a text is in the language.
 

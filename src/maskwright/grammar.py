@@ -1,7 +1,8 @@
 """The intermediate representation: a context-free grammar over lexemes.
 
 Front-ends build a ``Grammar``; the compiler lowers it to flat arrays for the engine.  The
-language is plain set semantics: a text is in the language when some derivation spells it.
+language is plain set semantics: a text is in the language when some derivation spells it.  With a
+``Lexing``, which terminals a text consists of is decided by maximal munch.
 
 A rule's body is one of
 - an expression: ``Term``, ``Ref``, ``Seq``, ``Choice``, ``Switch``, ``Import``;
@@ -220,16 +221,57 @@ class Record:
     bare: bool = False
 
 
-Body: TypeAlias = Expr | Repeated | Record
+@dataclass(frozen=True, slots=True)
+class Indented:
+    """``rule``, whose lines begin in one column, further in than those around it.
+
+    Only in a grammar with ``Lexing.newline``, which stands before it and ends it.
+    """
+
+    rule: int
+
+
+Body: TypeAlias = Expr | Repeated | Record | Indented
+
+
+@dataclass(frozen=True, slots=True)
+class Lexing:
+    """How a text falls into terminals where a grammar has a lexer: a contextual one, with maximal munch.
+
+    ``terminals`` are the lexemes (spelled "utf8") that this is about, those of higher rank first; lexemes of
+    a grammar that are not among them are matched in every possible way.  Where a terminal begins, let A be the terminals that the
+    grammar accepts there, and the ignored ones.  It is the longest match of any terminal in A, and that of the
+    highest rank in A among those that match as much.  ``ignored`` are positions in ``terminals``: such a
+    terminal may come before any other one and at the end; no rule refers to it.
+    """
+
+    terminals: tuple[Lexeme, ...]
+    ignored: tuple[int, ...] = ()
+    refused: tuple[tuple[int, Regular], ...] = ()
+    """Texts that count as a match where a terminal (a position) is in A, but as one of no terminal: if they are
+    longest, nothing matches.  This is how a terminal looks ahead."""
+    names: tuple[str, ...] = ()
+    """Of the terminals, for messages."""
+    newline: int | None = None
+    """With ``Indented``: the terminal (a position) that ends a line.  Blanks behind its last line break are the
+    next line's column; before the first line nothing is ignored."""
+    line_break: int | None = None
+    """The terminal (a position) that stands for a newline between brackets, where it may always be left out."""
+    columns: int = 0
+    """Lines begin in a column below this."""
 
 
 @dataclass(slots=True)
 class Grammar:
-    """Rules by index; ``start`` is the rule that the whole text must match."""
+    """Rules by index; ``start`` is the rule that the whole text must match.
+
+    Without ``lexing``, a text may be split into lexemes in every possible way.
+    """
 
     rules: list[Body | None] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     start: int = 0
+    lexing: Lexing | None = None
 
     def reserve(self, name: str) -> int:
         """Add a rule whose body is set later (recursion) and return its index."""

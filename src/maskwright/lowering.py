@@ -12,17 +12,21 @@ from dataclasses import dataclass, field
 from json.encoder import encode_basestring
 
 from maskwright._core import AutomatonHandle, CompiledCore, Engine, Tables
-from maskwright.automata import build_nfa
+from maskwright.adjacency import Adjacency, Places
+from maskwright.automata import build_lexer, build_nfa
+from maskwright.columns import column_automaton
 from maskwright.deadline import check_time
-from maskwright.errors import LimitError
+from maskwright.errors import LimitError, UnsatisfiableError
 from maskwright.grammar import (
     Body,
     Choice,
     Expr,
     Grammar,
     Import,
+    Indented,
     Keyset,
     Lexeme,
+    Lexing,
     Record,
     Ref,
     Repeated,
@@ -33,8 +37,10 @@ from maskwright.grammar import (
 )
 from maskwright.limits import MAX_COUNT, Limits
 
-PLAIN, REPEATED, RECORD = 0, 1, 2
+PLAIN, REPEATED, RECORD, INDENTED = 0, 1, 2, 3
 NO_TAG = -1
+# Deterministic rule bodies may have so many times as many states.
+_MAX_GROWTH = 4
 
 
 @dataclass(slots=True)
@@ -64,6 +70,9 @@ class _Lowering:
         self.plain: list[_PlainState] = [_PlainState(final=True)]
         self.repeated: list[tuple[int, int, int, int]] = []
         self.records: list[tuple[object, ...]] = []
+        self.indented: list[int] = []
+        lexing = grammar.lexing
+        self.ranks = {} if lexing is None else {t.key: rank for rank, t in enumerate(lexing.terminals)}
 
     def rule(self, index: int, body: Body) -> tuple[int, int, bool]:
         check_time()
@@ -74,6 +83,9 @@ class _Lowering:
         if isinstance(body, Record):
             self.records.append(self.record(body))
             return RECORD, len(self.records) - 1, nullable
+        if isinstance(body, Indented):
+            self.indented.append(body.rule)
+            return INDENTED, len(self.indented) - 1, nullable
         return PLAIN, self.state(self.expression(body, 0)), nullable
 
     # --- expressions
@@ -85,7 +97,7 @@ class _Lowering:
     def expression(self, expr: Expr, behind: int) -> _PlainState:
         """The moves of ``expr`` followed by plain state ``behind``."""
         if isinstance(expr, Term):
-            return _PlainState(terms=[(self.automaton(expr.lexeme), behind, NO_TAG)])
+            return _PlainState(terms=[(self.term(expr.lexeme), behind, NO_TAG)])
         if isinstance(expr, Ref):
             return _PlainState(calls=[(expr.rule, behind)])
         if isinstance(expr, Switch):
@@ -115,7 +127,126 @@ class _Lowering:
             tags = list(range(len(cases)))
         return _PlainState(terms=[(automaton, cases[tag], tag) for tag in tags])
 
+    def factor(self, rules: list[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:
+        """Make rule bodies deterministic over terms and calls, unless that takes many more states: alternatives
+        that begin alike, as grammars of texts have them, are then one item of a parser state."""
+        sets: dict[frozenset[int], int] = {}
+        made: list[_PlainState] = []
+
+        def number(states: frozenset[int]) -> int:
+            if states not in sets:
+                sets[states] = len(sets)
+                made.append(_PlainState())
+            return sets[states]
+
+        factored = [
+            (kind, number(frozenset((index,))) if kind == PLAIN else index, nullable)
+            for kind, index, nullable in rules
+        ]
+        for states in (work := list(sets)):
+            state = made[sets[states]]
+            terms: dict[tuple[int, int], set[int]] = {}
+            calls: dict[int, set[int]] = {}
+            for old in states:
+                state.final = state.final or self.plain[old].final
+                for term, behind, tag in self.plain[old].terms:
+                    terms.setdefault((term, tag), set()).add(behind)
+                for rule, behind in self.plain[old].calls:
+                    calls.setdefault(rule, set()).add(behind)
+            for (term, tag), after in terms.items():
+                state.terms.append((term, number(frozenset(after)), tag))
+            for rule, after in calls.items():
+                state.calls.append((rule, number(frozenset(after))))
+            # What is new was added at the end.
+            work += list(sets)[len(work) :]
+            if len(sets) > _MAX_GROWTH * len(self.plain):
+                return rules
+        self.plain = made
+        return factored
+
     # --- lexemes
+
+    def term(self, lexeme: Lexeme | Keyset | Words) -> int:
+        """An automaton; of a terminal of the lexer, its rank from -1 downwards."""
+        rank = self.ranks.get(lexeme.key) if isinstance(lexeme, Lexeme) else None
+        return self.automaton(lexeme) if rank is None else -1 - rank
+
+    def lexer(self, rules: list[tuple[int, int, bool]]) -> AutomatonHandle | None:
+        """The lexer.  What may follow what is looked at only where terminals clash."""
+        lexing = self.grammar.lexing
+        if lexing is None:
+            return None
+        handle = self.lexer_for(lexing, None, ())
+        adjacency = None if handle.clashes == [] else self.adjacency(rules)
+        if adjacency is None:
+            return handle
+        count = len(lexing.terminals)
+        follow = adjacency.follow(count)
+        if lexing.line_break is not None:
+            # What comes behind it could have come in its place.
+            follow[lexing.line_break] = []
+        handle = self.lexer_for(lexing, follow, ())
+        clashes = handle.clashes
+        if clashes and all(behind >= 0 for _, behind in clashes) and adjacency.avoidable(clashes, count):
+            handle = self.lexer_for(lexing, follow, tuple(clashes))
+        return handle
+
+    def lexer_for(
+        self, lexing: Lexing, follow: list[list[int]] | None, avoided: tuple[tuple[int, int], ...]
+    ) -> AutomatonHandle:
+        pairs = None if follow is None else tuple(map(tuple, follow))
+        newline = -1 if lexing.newline is None else lexing.newline
+        key = (
+            "lexer", tuple(self.ranks), lexing.ignored, lexing.refused, pairs, avoided, newline, lexing.columns
+        )  # fmt: skip
+        handle = self.engine.get_automaton(key)
+        if handle is None:
+            terminals = [t.regular for t in lexing.terminals]
+            lines = None
+            if lexing.newline is not None:
+                lines = newline, column_automaton(terminals[newline], lexing.columns, self.limits)
+            nfa, starts = build_lexer(terminals, lexing.refused, lines, self.limits)
+            handle = self.engine.add_lexer(
+                key,
+                nfa.n_states,
+                starts,
+                nfa.sets,
+                nfa.edges,
+                nfa.epsilons,
+                nfa.loops,
+                nfa.accepts,
+                list(lexing.ignored),
+                follow,
+                avoided,
+                newline,
+                -1 if lexing.line_break is None else lexing.line_break,
+                lexing.columns,
+            )
+        return handle
+
+    def adjacency(self, rules: list[tuple[int, int, bool]]) -> Adjacency | None:
+        """None for a grammar of which it is not worked out."""
+        places = Places()
+        for state in self.plain:
+            place = places.add(state.final)
+            places.terms[place] = [(-1 - term, behind) for term, behind, _ in state.terms]
+            places.calls[place] = state.calls
+        for kind, index, _ in rules:
+            start: int | None = index
+            if kind == REPEATED:
+                first, rest, low, _ = self.repeated[index]
+                start = places.add_repeated(first, rest, low)
+            elif kind == INDENTED:
+                # It is in no text, and no terminal.
+                start = places.add()
+                places.calls[start] = [(self.indented[index], places.add(final=True))]
+            elif kind == RECORD:
+                start = places.add()
+                places.terms[start] = [(-1, places.add(final=True))]
+            if start is None:
+                return None
+            places.starts.append(start)
+        return Adjacency(places, self.grammar.start)
 
     def automaton(self, lexeme: Lexeme | Keyset | Words) -> int:
         key = lexeme if isinstance(lexeme, Keyset) else lexeme.key
@@ -198,7 +329,15 @@ def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
 
 def link(tables: Tables, limits: Limits) -> CompiledCore:
     """Tables, together with those that they import, as one grammar.  Raises ``UnsatisfiableError``."""
-    return CompiledCore(tables, limits.max_parser_states, limits.max_lexer_states, limits.max_seconds)
+    try:
+        return CompiledCore(
+            tables, limits.max_parser_states, limits.max_lexer_states, limits.max_search, limits.max_seconds
+        )
+    except UnsatisfiableError:
+        for each in tables.all_tables():
+            if each.clash is not None:
+                raise UnsatisfiableError(each.clash) from None
+        raise
 
 
 def lower_to_tables(
@@ -219,17 +358,35 @@ def lower_to_tables(
             except LimitError as error:
                 name = grammar.names[i]
                 raise (error.at(name) if name.startswith(("#", "/")) else error) from None
-    return Tables(
+    if grammar.lexing is not None:
+        rules = lowering.factor(rules)
+    lexer = lowering.lexer(rules)
+    tables = Tables(
         engine,
         lowering.automata,
+        lexer,
         [state.terms for state in lowering.plain],
         [state.calls for state in lowering.plain],
         bytes(state.final for state in lowering.plain),
         rules,
         lowering.repeated,
         lowering.records,
+        lowering.indented,
         grammar.start,
         [imports[key] for key in lowering.imports],
+    )
+    if grammar.lexing is not None and lexer is not None and lexer.clashes:
+        tables.clash = _clash_message(grammar.lexing, *lexer.clashes[0])
+    return tables
+
+
+def _clash_message(lexing: Lexing, before: int, behind: int) -> str:
+    first, second = (lexing.names[i] if 0 <= i < len(lexing.names) else str(i) for i in (before, behind))
+    if behind < 0:
+        return f"no text is left: wherever terminal {first} matches, another one comes first"
+    return (
+        f"no text is left: {first} directly before {second} is read as something else, because the longest "
+        "match counts; ignore some white space, or separate them"
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.regex import Flavour
 
 
@@ -30,6 +31,17 @@ class Choice:
     """One of some texts (str, or bytes), or one of some sequences of token ids; up to millions."""
 
     options: Any
+
+
+@dataclass(frozen=True)
+class Lark:
+    """A grammar in Lark's language; options as in ``compile_lark``."""
+
+    text: str
+    start: str = "start"
+    lexer: LexerKind = "contextual"
+    import_paths: tuple[str, ...] = ()
+    indentation: Indentation | None = None
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from typing import Any
 
 from maskwright.compile_cache import content_key, is_plain
 from maskwright.errors import GrammarError, UnsatisfiableError
-from maskwright.frontends import gbnf, json_schema, regex
+from maskwright.frontends import gbnf, json_schema, lark, regex
 from maskwright.frontends.json_schema import SchemaOptions
+from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.regex import Flavour
 from maskwright.grammar import EMPTY, Choice, Grammar, Import, Term, Words
 from maskwright.limits import Limits
@@ -55,6 +56,25 @@ def gbnf_part(text: str, root: str, limits: Limits) -> Import:
     """The texts of a grammar in GBNF."""
     _check_text(text, "a grammar")
     return Import(("gbnf", text, root, limits), lambda: gbnf.to_grammar(text, root, limits))
+
+
+def lark_part(
+    text: str,
+    start: str,
+    lexer: LexerKind,
+    import_paths: tuple[str, ...],
+    indentation: Indentation | None,
+    limits: Limits,
+) -> Import:
+    """The texts of a grammar in Lark's language."""
+    _check_text(text, "a grammar")
+    # What a file holds that is imported may have changed.
+    alone = not import_paths and "%import ." not in text
+    return Import(
+        ("lark", text, start, lexer, indentation, limits) if alone else _Unique(),
+        lambda: lark.to_grammar(text, start, lexer, import_paths, indentation, limits),
+        lambda: alone,
+    )
 
 
 class _Unique:

@@ -19,6 +19,7 @@ from maskwright.grammar import (
     Expr,
     Grammar,
     Import,
+    Indented,
     Keyset,
     Record,
     Ref,
@@ -48,7 +49,7 @@ def prune(grammar: Grammar) -> Grammar:
     rules: list[Body | None] = [
         _prune_body(body, good) if good[i] else FAIL for i, body in enumerate(grammar.rules)
     ]
-    return Grammar(rules, grammar.names, grammar.start)
+    return replace(grammar, rules=rules)
 
 
 def is_satisfiable(grammar: Grammar) -> bool:
@@ -85,6 +86,8 @@ def _body_is_productive(body: Body | None, good: list[bool]) -> bool:
             # The usual case: nothing is counted.
             return all(any(good[rule] for rule, _ in m.values) for m in body.members if m.required)
         return is_completable(_prune_record(body, good))
+    if isinstance(body, Indented):
+        return good[body.rule]
     return body is not None and _expr_is_productive(body, good)
 
 
@@ -135,6 +138,8 @@ def _prune_body(body: Body | None, good: list[bool]) -> Body:
         return Repeated(body.first, body.rest if good[body.rest] else body.first, body.min, most)
     if isinstance(body, Record):
         return _prune_record(body, good)
+    if isinstance(body, Indented):
+        return body
     return FAIL if body is None else _prune_expr(body, good)
 
 

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex.assertions import resolve
+from maskwright.regex.lexing import Matches, lexer_matches
 from maskwright.regex.parser import Dialect, parse
 from maskwright.regular import Regular
 
-__all__ = ["Dialect", "parse_regex", "search_language"]
+__all__ = ["Dialect", "Matches", "lexer_matches", "parse_regex", "search_language"]
 
 
 def parse_regex(

@@ -43,7 +43,7 @@ from maskwright.regular import (
 )
 
 # What stands before a position: nothing, a word character, another character.
-_START, _AFTER_WORD, _AFTER_OTHER = 0, 1, 2
+START, AFTER_WORD, AFTER_OTHER = 0, 1, 2
 
 # The deterministic automaton is kept when it is no larger than this times the other one.
 _DETERMINISTIC_GROWTH = 4
@@ -53,7 +53,7 @@ _WORK_PER_STATE = 4
 _Obligations: TypeAlias = frozenset[tuple[int, int]]
 
 
-def resolve(tree: Regular, limits: Limits, *, search: bool, before: int = _START, depth: int = 0) -> Regular:
+def resolve(tree: Regular, limits: Limits, *, search: bool, before: int = START, depth: int = 0) -> Regular:
     """The language of a tree with ``Assertion`` leaves, as a tree without any.
 
     With ``search``, the texts in which a match of the tree occurs; else those that it matches.
@@ -66,7 +66,7 @@ def resolve(tree: Regular, limits: Limits, *, search: bool, before: int = _START
     plain = not any(isinstance(node, ASSERTIONS) for node in order)
     if plain and not search:
         return tree
-    if plain or before == _START:
+    if plain or before == START:
         simple = anchored_language(tree, order, search=search)
         if simple is not None:
             return simple
@@ -133,7 +133,7 @@ class _Resolver:
             if not isinstance(assertion, TextStart) and not (
                 isinstance(assertion, Look) and assertion.behind
             ):
-                for context in (_START, _AFTER_WORD, _AFTER_OTHER) if self.tells_start else (before,):
+                for context in (START, AFTER_WORD, AFTER_OTHER) if self.tells_start else (before,):
                     ahead_languages[assertion, context] = self._ahead(assertion, context, word)
         languages = [*behind_languages, *ahead_languages.values()]
         sets = [ranges for _, ranges, _ in builder.edges] + leaf_sets(*languages)
@@ -164,7 +164,7 @@ class _Resolver:
         if isinstance(assertion, TextEnd):
             return alt(EPSILON, char("\n")) if assertion.newline else EPSILON
         if isinstance(assertion, WordBoundary):
-            ends_word = (before == _AFTER_WORD) != assertion.negative
+            ends_word = (before == AFTER_WORD) != assertion.negative
             if ends_word:
                 return alt(EPSILON, cat(Chars(complement_ranges(word)), EVERY_TEXT))
             return cat(Chars(word), EVERY_TEXT)
@@ -245,7 +245,7 @@ class _Resolver:
     ) -> _Obligations | None:
         """The obligations with those of the assertion; None when it cannot hold."""
         if isinstance(assertion, TextStart):
-            return obligations if context.before == _START else None
+            return obligations if context.before == START else None
         if isinstance(assertion, Look) and assertion.behind:
             index = self.behind_index[assertion]
             state = context.behinds[index]
@@ -287,7 +287,7 @@ class _Resolver:
         return all(self._automaton(index).accepting(state) for index, state in obligations)
 
     def _step_context(self, context: _Context, minterm: int) -> _Context:
-        before = _AFTER_WORD if minterm in self.word else _AFTER_OTHER
+        before = AFTER_WORD if minterm in self.word else AFTER_OTHER
         behinds = tuple(
             automaton.step(state).get(minterm, -1) if state >= 0 else -1
             for automaton, state in zip(self.behinds, context.behinds, strict=True)

@@ -38,22 +38,58 @@ _VERBOSE_START = (*_VERBOSE_SPACE, "#")
 
 
 @dataclass(slots=True)
-class _Group:
-    """An open group: what is read so far of it."""
+class Item:
+    """One thing in a sequence; ``group`` is set when it is nothing but a group."""
+
+    tree: Regular
+    lazy: bool = False
+    """Whether a lazy quantifier is in it."""
+    greedy: bool = False
+    """Whether a greedy quantifier that leaves a choice is in it."""
+    group: Group | None = None
+
+
+@dataclass(slots=True)
+class Group:
+    """A group: what is read so far of it."""
 
     opened_at: int
     flags: frozenset[str]
     look: tuple[bool, bool] | None = None  # (behind, negative) of a look-around
-    alternatives: list[Regular] = field(default_factory=list)
-    items: list[Regular] = field(default_factory=list)
+    alternatives: list[list[Item]] = field(default_factory=list)  # but the last one
+    items: list[Item] = field(default_factory=list)
     quantifiable: bool = False
 
-    def push(self, item: object, quantifiable: bool = True) -> None:
-        self.items.append(item)  # type: ignore[arg-type]
+    def push(self, tree: object, quantifiable: bool = True) -> None:
+        self.items.append(Item(tree))  # type: ignore[arg-type]
         self.quantifiable = quantifiable
 
+    def push_group(self, inner: Group) -> None:
+        items = [item for items in (*inner.alternatives, inner.items) for item in items]
+        lazy, greedy = any(item.lazy for item in items), any(item.greedy for item in items)
+        self.items.append(Item(inner.body(), lazy, greedy, inner))
+        self.quantifiable = True
+
+    def repeat_last(self, low: int, high: int | None, lazy: bool, ordered: bool) -> None:
+        item = self.items[-1]
+        chooses = low != high
+        tree = item.tree if item.group is None or not (lazy and ordered) else item.group.ordered_body()
+        self.items[-1] = Item(
+            repeat(tree, low, high), item.lazy or (lazy and chooses), item.greedy or (not lazy and chooses)
+        )
+        self.quantifiable = False
+
+    def ordered_body(self) -> Regular:
+        """The body, where an alternative is taken only if none before it matches."""
+        parts = [cat(*(item.tree for item in items)) for items in (*self.alternatives, self.items)]
+        if all(isinstance(part, Chars) for part in parts):
+            return self.body()
+        looks = [Look(alt(*parts[:i]), False, True, "") for i in range(1, len(parts))]
+        later = [cat(look, part) for look, part in zip(looks, parts[1:], strict=True)]  # type: ignore[arg-type]
+        return alt(parts[0], *later)
+
     def body(self) -> Regular:
-        parts = [*self.alternatives, cat(*self.items)]
+        parts = [cat(*(item.tree for item in items)) for items in (*self.alternatives, self.items)]
         if len(parts) == 1:
             return parts[0]
         # Single characters merge into one set: [abc] and a|b|c are the same.
@@ -67,9 +103,13 @@ class _Group:
 class Parser(EscapeReader):
     """One pattern; ``parse`` may be called once."""
 
-    def __init__(self, pattern: str, dialect: Dialect, limits: Limits, flags: str = "") -> None:
+    def __init__(
+        self, pattern: str, dialect: Dialect, limits: Limits, flags: str = "", *, ordered: bool = False
+    ) -> None:
+        """``ordered``: below a lazy quantifier, alternatives exclude those before them, as trials do."""
         super().__init__(pattern, dialect)
         self.limits = limits
+        self.ordered = ordered
         self.outer_flags = self._known_flags(flags)
 
     def parse(self) -> Regular:
@@ -79,7 +119,8 @@ class Parser(EscapeReader):
         groups nested deeper than ``limits.max_depth``.
         """
         pattern = self.pattern
-        groups = [_Group(0, self._leading_flags() if self.python else self.outer_flags)]
+        groups = [Group(0, self._leading_flags() if self.python else self.outer_flags)]
+        self.root = groups[0]
         self.flags = groups[0].flags
         while self.at < len(pattern):
             check_time()
@@ -95,16 +136,15 @@ class Parser(EscapeReader):
                     raise self.error("this ')' closes no group: escape it as '\\)'")
                 self.at += 1
                 groups.pop()
-                body = group.body()
                 if group.look is None:
-                    groups[-1].push(body)
+                    groups[-1].push_group(group)
                 else:
                     behind, negative = group.look
-                    look = Look(body, behind, negative, self.place(group.opened_at))
+                    look = Look(group.body(), behind, negative, self.place(group.opened_at))
                     groups[-1].push(look, quantifiable=False)
             elif c == "|":
                 self.at += 1
-                group.alternatives.append(cat(*group.items))
+                group.alternatives.append(group.items)
                 group.items = []
                 group.quantifiable = False
             elif c in "*+?{":
@@ -147,7 +187,7 @@ class Parser(EscapeReader):
             return alt(edge, look)  # type: ignore[arg-type]
         return TextStart() if c == "^" else TextEnd(newline=self.python)
 
-    def _escape(self, group: _Group) -> None:
+    def _escape(self, group: Group) -> None:
         letter = self.pattern[self.at + 1 : self.at + 2]
         if letter in ("b", "B"):
             self.at += 2
@@ -205,7 +245,7 @@ class Parser(EscapeReader):
         self.at += 1
         return ord(c)
 
-    def _quantifier(self, group: _Group) -> None:
+    def _quantifier(self, group: Group) -> None:
         start = self.at
         bounds = self._bounds()
         if bounds is None:
@@ -216,12 +256,12 @@ class Parser(EscapeReader):
         low, high = bounds
         if high is not None and low > high:
             raise self.error("the bounds are reversed: write the lower one first", start)
-        if self.pattern.startswith("?", self.at):
-            self.at += 1  # Lazy: the same language.
+        lazy = self.pattern.startswith("?", self.at)
+        if lazy:
+            self.at += 1
         elif self.python and self.pattern.startswith("+", self.at):
             raise self.error("possessive quantifiers are not supported: remove the '+'")
-        group.items[-1] = repeat(group.items[-1], low, high)
-        group.quantifiable = False
+        group.repeat_last(low, high, lazy, self.ordered)
 
     def _bounds(self) -> tuple[int, int | None] | None:
         """The bounds of the quantifier here; None when its brace is a literal."""
@@ -286,9 +326,9 @@ class Parser(EscapeReader):
     def _flags_known(self) -> str:
         return "aimsux" if self.python else "ims"
 
-    def _open(self, groups: list[_Group]) -> None:
+    def _open(self, groups: list[Group]) -> None:
         pattern, start = self.pattern, self.at
-        group = _Group(start, self.flags)
+        group = Group(start, self.flags)
         if len(groups) > self.limits.max_depth:
             allowed = self.limits.max_depth
             raise LimitError("max_depth", len(groups), allowed, place=self.place(start))
@@ -322,7 +362,7 @@ class Parser(EscapeReader):
             raise self.error("a group name must be an identifier followed by '>'")
         self.at = close + 1
 
-    def _other_group(self, group: _Group) -> None:
+    def _other_group(self, group: Group) -> None:
         """Groups that change flags; anything else is refused."""
         pattern, start = self.pattern, self.at
         if pattern[start + 2 : start + 3].isdigit():

@@ -5,11 +5,14 @@ Everything comes from the ``unicodedata`` of the running Python and is computed 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from itertools import groupby
+
+import numpy as np
 
 from maskwright.regular import MAX_CODE_POINT, Ranges, complement_ranges, normalize_ranges
 
@@ -101,18 +104,27 @@ def _runs(of: Callable[[str], object]) -> Iterable[tuple[object, int, int]]:
 
 @cache
 def python_digit() -> Ranges:
-    return tuple((low, high) for yes, low, high in _runs(str.isdecimal) if yes)
+    return _matched(r"\d+")
 
 
 @cache
 def python_word() -> Ranges:
-    letters = [(low, high) for yes, low, high in _runs(str.isalnum) if yes]
-    return normalize_ranges([*letters, (0x5F, 0x5F)])
+    return _matched(r"\w+")
 
 
 @cache
 def python_space() -> Ranges:
-    return tuple((low, high) for yes, low, high in _runs(str.isspace) if yes)
+    return _matched(r"\s+")
+
+
+def _matched(pattern: str) -> Ranges:
+    """The runs that ``re`` finds among all code points, which is much faster than asking for each."""
+    every = np.arange(MAX_CODE_POINT + 1, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    return tuple((found.start(), found.end() - 1) for found in re.finditer(pattern, every))
+
+
+# Characters that are looked up one by one.
+_FEW = 256
 
 
 @lru_cache(1024)
@@ -124,6 +136,11 @@ def case_variants(ranges: Ranges, dialect: str) -> Ranges:
     """
     starts = [low for low, _ in ranges]
     more: list[tuple[int, int]] = list(ranges)
+    if sum(high - low + 1 for low, high in ranges) <= _FEW:
+        classes = _case_classes(dialect)
+        for low, high in ranges:
+            more += [(other, other) for code in range(low, high + 1) for other in classes.get(code, ())]
+        return normalize_ranges(more)
     for code, equal in _case_classes(dialect).items():
         i = bisect_right(starts, code) - 1
         if i >= 0 and code <= ranges[i][1]:
@@ -137,7 +154,14 @@ def _case_classes(dialect: str) -> dict[int, tuple[int, ...]]:
     fold = {"ecma": _simple_fold, "python": _python_fold, "ascii": str.lower}[dialect]
     classes: dict[str, list[int]] = {}
     for code in range(0x80 if dialect == "ascii" else _CASED_END):
-        classes.setdefault(fold(chr(code)), []).append(code)
+        c = chr(code)
+        # What has a variant is changed by one of these.
+        if c.lower() != c or c.upper() != c or c.casefold() != c:
+            for each in (c, c.lower(), c.upper(), c.casefold()):
+                if len(each) == 1:
+                    members = classes.setdefault(fold(each), [])
+                    if ord(each) not in members:
+                        members.append(ord(each))
     return {code: tuple(equal) for equal in classes.values() if len(equal) > 1 for code in equal}
 
 

@@ -1,0 +1,255 @@
+# With a lexer: which threads can be completed, and how.
+#
+# A thread may be dead though the grammar could go on: every way to write what comes next might make the terminal
+# before it longer, or something else.  It is alive when a completion is found, best first: by the bytes read and
+# what the grammar alone says is still missing (shortest.pxi).  With a safe lexer the search ends as soon as what
+# has begun can be left, mostly at once.  Answers are kept: all threads on the way to a completion are alive, and
+# where nothing is found all that were looked at are dead.
+
+cdef extern from "<queue>" namespace "std" nogil:
+    cdef cppclass priority_queue[T]:
+        void push(const T&)
+        void pop()
+        const T& top()
+        cbool empty()
+
+cdef struct SearchNode:
+    Thread thread
+    int32_t before         # index of the node before, or -1
+    int32_t cost           # bytes so far
+    uint8_t byte
+
+
+cdef string thread_key(const Thread& thread) noexcept nogil:
+    cdef string key
+    key.assign(<const char*>&thread.lex, sizeof(LexState*))
+    key.append(<const char*>&thread.watch, sizeof(LexState*))
+    key.append(<const char*>&thread.parser, sizeof(int32_t))
+    key.append(<const char*>&thread.text, sizeof(int32_t))
+    return key
+
+
+cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
+    # Whether a look at the thread tells that it can be completed.
+    cdef Hypothesis each
+    cdef ParserState* state
+    cdef Lexer* lexer = core.program.lexer.lexer
+    cdef int32_t terminal
+    cdef size_t i, j
+    if thread.lex == NULL and core.program.states[thread.parser].complete:
+        return True
+    if not lexer.safe or state_deep(core.program, thread.parser):
+        return False
+    if thread.lex != NULL and thread.lex.automaton != core.program.lexer:
+        return thread.watch == NULL
+    each.lex = thread.lex
+    each.watch = thread.watch
+    if lexer_is_sure(each):
+        return True
+    if thread.lex != NULL:
+        return thread.watch == NULL and lex_in_newline(thread.lex) and state_opens_line(core.program, thread.parser)
+    state = core.program.states[thread.parser]
+    for i in range(state.items.size()):
+        for j in range(core.program.locals[state.items[i].local].terminals.size()):
+            terminal = core.program.locals[state.items[i].local].terminals[j]
+            if watch_passes(thread.watch, lexer.samples[terminal]):
+                return True
+    return False
+
+
+cdef void search_bytes(Core* core, const Thread& thread, vector[uint8_t]& out) noexcept nogil:
+    # Bytes that a thread can read, of those that are all alike one only.
+    cdef LexState* lex = thread.lex
+    cdef const uint64_t* first
+    cdef int32_t byte
+    out.clear()
+    if lex == NULL and core.program.states[thread.parser].starts.empty():
+        lex = core.program.states[thread.parser].lexer
+        if lex == NULL:
+            return
+    if lex != NULL and lex.automaton == core.program.lexer:
+        out = lex.automaton.class_byte
+        return
+    if lex == NULL:
+        first = core.program.states[thread.parser].first
+    else:
+        first = lex_first(lex)
+    for byte in range(256):
+        if bits_has(first, <uint8_t>byte):
+            out.push_back(<uint8_t>byte)
+
+
+cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vector[uint8_t]& out) noexcept nogil:
+    # Find a completion of any of some threads: `whole`, the shortest one, which is appended to `out`; else the
+    # beginning of some that proves that there is one.
+    cdef vector[SearchNode] nodes
+    cdef unordered_map[string, int32_t] best
+    cdef priority_queue[pair[int64_t, int32_t]] queue
+    cdef vector[Thread] after
+    cdef vector[uint8_t] choices, reversed_path
+    cdef SearchNode node, fresh
+    cdef string key
+    cdef size_t i, j
+    cdef int32_t at, rest, known
+    cdef cbool found = False
+    costs_prepare(core)
+    for i in range(start.size()):
+        fresh.thread = start[i]
+        fresh.before = -1
+        fresh.cost = 0
+        fresh.byte = 0
+        rest = cost_thread(core, start[i])
+        if rest < UNREACHED:
+            queue.push(pair[int64_t, int32_t](-<int64_t>rest, <int32_t>nodes.size()))
+            nodes.push_back(fresh)
+    while not queue.empty() and not found:
+        at = queue.top().second
+        queue.pop()
+        node = nodes[at]
+        key = thread_key(node.thread)
+        if best.count(key) and best[key] < node.cost:
+            continue
+        if whole:
+            found = node.thread.lex == NULL and core.program.states[node.thread.parser].complete
+        else:
+            known = core.alive.find(key)
+            if known == 0:
+                continue
+            found = known == 1 or thread_sure(core, node.thread)
+        if found:
+            break
+        core.index.deadline.searched += 1
+        if core.index.deadline.searched > core.max_search:
+            core.index.deadline.passed = True
+        if deadline_look(&core.index.deadline):
+            return False
+        search_bytes(core, node.thread, choices)
+        core_expand(core, nodes, at, choices, best, queue)
+    if not whole:
+        if found:
+            i = <size_t>at
+            while nodes[i].before >= 0:
+                core_learn(core, nodes[i].thread, 1)
+                i = <size_t>nodes[i].before
+            core_learn(core, nodes[i].thread, 1)
+        else:
+            for i in range(start.size()):
+                core_learn(core, start[i], 0)
+            for i in range(nodes.size()):
+                core_learn(core, nodes[i].thread, 0)
+    elif found:
+        while nodes[at].before >= 0:
+            reversed_path.push_back(nodes[at].byte)
+            at = nodes[at].before
+        for j in range(reversed_path.size(), 0, -1):
+            out.push_back(reversed_path[j - 1])
+    return found
+
+
+cdef void core_expand(Core* core, vector[SearchNode]& nodes, int32_t at, const vector[uint8_t]& choices,
+                      unordered_map[string, int32_t]& best,
+                      priority_queue[pair[int64_t, int32_t]]& queue) noexcept nogil:
+    cdef vector[Thread] before, after
+    cdef SearchNode fresh
+    cdef string key
+    cdef size_t i, j
+    cdef int32_t rest
+    before.push_back(nodes[at].thread)
+    fresh.before = at
+    fresh.cost = nodes[at].cost + 1
+    for i in range(choices.size()):
+        fresh.byte = choices[i]
+        threads_step(core, before, choices[i], after)
+        for j in range(after.size()):
+            fresh.thread = after[j]
+            key = thread_key(after[j])
+            if best.count(key) and best[key] <= fresh.cost:
+                continue
+            best[key] = fresh.cost
+            rest = cost_thread(core, after[j])
+            if rest < UNREACHED:
+                queue.push(pair[int64_t, int32_t](-(<int64_t>fresh.cost + rest), <int32_t>nodes.size()))
+                nodes.push_back(fresh)
+
+
+cdef void core_learn(Core* core, const Thread& thread, int32_t alive) noexcept nogil:
+    cdef string key = thread_key(thread)
+    if core.alive.find(key) < 0:
+        core.alive.insert(key, alive)
+
+
+cdef cbool thread_alive(Core* core, const Thread& thread) noexcept nogil:
+    cdef vector[Thread] start
+    cdef vector[uint8_t] path
+    cdef int32_t known
+    if thread_sure(core, thread):
+        return True
+    known = core.alive.find(thread_key(thread))
+    if known >= 0:
+        return known == 1
+    start.push_back(thread)
+    return core_search(core, start, False, path)
+
+
+cdef cbool threads_alive(Core* core, const vector[Thread]& threads) noexcept nogil:
+    # Whether any can be completed.
+    cdef size_t i
+    if core.program.lexer == NULL:
+        return not threads.empty()
+    for i in range(threads.size()):
+        if thread_alive(core, threads[i]):
+            return True
+    return False
+
+
+cdef void threads_keep_alive(Core* core, vector[Thread]& threads) noexcept nogil:
+    cdef size_t i, j = 0
+    for i in range(threads.size()):
+        if thread_alive(core, threads[i]):
+            threads[j] = threads[i]
+            j += 1
+    threads.resize(j)
+
+
+# --- how much is missing at least ----------------------------------------------------------------
+
+cdef void costs_prepare(Core* core) noexcept nogil:
+    if core.costs.rules.empty():
+        costs_fill_rules(core.program, core.costs)
+        if core.index.deadline.passed:
+            core.costs.rules.clear()
+
+
+cdef int32_t cost_behind(Core* core, int32_t id) noexcept nogil:
+    # Bytes at least behind the lexeme under way, which began in parser state `id`.
+    cdef Program* program = core.program
+    cdef Costs* costs = core.costs
+    cdef ParserState* state = program.states[id]
+    cdef int32_t best = UNREACHED, cost, node
+    cdef size_t i, j
+    cdef Item item
+    known = costs.behind.find(id)
+    if known != costs.behind.end():
+        return dereference(known).second
+    if state.lexer != NULL and not program.lexer.lexer.ignored_ones.empty():
+        best = cost_parser(program, costs, id)
+    for i in range(state.items.size()):
+        item = state.items[i]
+        node = cost_node(program, costs, item.node)
+        if program.locals[item.local].kind != LOCAL_PLAIN:
+            best = 0
+            break
+        for j in range(program.plain_terms[program.locals[item.local].index].size()):
+            cost = cost_add(node, cost_plain(program, costs,
+                                             program.plain_terms[program.locals[item.local].index][j].target))
+            if cost < best:
+                best = cost
+    costs.behind[id] = best
+    return best
+
+
+cdef int32_t cost_thread(Core* core, const Thread& thread) noexcept nogil:
+    # Bytes at least to a complete text.
+    if thread.lex == NULL:
+        return cost_parser(core.program, core.costs, thread.parser)
+    return cost_add(cost_lexeme(core.costs, thread.lex), cost_behind(core, thread.parser))

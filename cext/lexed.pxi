@@ -1,0 +1,212 @@
+# Matcher states and masks of a grammar that has a lexer (lexing.pxi).
+#
+# Threads carry their watch.  What terminals lead to is not joined, because how the text goes on is split depends
+# on what the parser state waits for.
+
+cdef void lexed_follow(Core* core, LexState* lex, const Thread& before, uint8_t byte,
+                       vector[Thread]& out) noexcept nogil:
+    # Add a thread that has just read a byte, and the one behind what it completes.
+    cdef Thread thread = before
+    if lex == LEX_DEAD:
+        return
+    thread.lex = lex
+    thread.text = core_append(core, before.text, byte) if lex_keeps_text(lex) else 0
+    if lex.tag == NO_TAG or lex_goes_on(lex):
+        out.push_back(thread)
+    if lex.tag != NO_TAG:
+        thread.parser = thread_goto(core, lex, thread.parser, thread.text)
+        if thread.parser != NO_STATE:
+            if lex.automaton == core.program.lexer:
+                thread.watch = watch_join(thread.watch, lex)
+            thread.lex = NULL
+            thread.text = 0
+            out.push_back(thread)
+
+
+cdef void lexed_step(Core* core, const vector[Thread]& threads, uint8_t byte, vector[Thread]& out) noexcept nogil:
+    # `threads_step` with a lexer: what terminals lead to is not joined, because what comes next is split by
+    # what the parser state waits for.
+    cdef ParserState* state
+    cdef Thread thread
+    cdef size_t i, j
+    out.clear()
+    for i in range(threads.size()):
+        thread = threads[i]
+        if not watch_step(&thread.watch, byte):
+            continue
+        if thread.lex != NULL:
+            lexed_follow(core, lex_next(thread.lex, byte), thread, byte, out)
+            continue
+        state = core.program.states[thread.parser]
+        if bits_has(state.first, byte):
+            if state.lexer != NULL:
+                lexed_follow(core, lex_next(state.lexer, byte), thread, byte, out)
+            for j in range(state.starts.size()):
+                lexed_follow(core, lex_next(state.starts[j], byte), thread, byte, out)
+    if out.size() > 1:
+        threads_normalize(out)
+
+
+# --- masks ----------------------------------------------------------------------------------
+
+cdef void lexed_add(Core* core, const vector[Thread]& threads, Mask* mask, const Thread& thread) noexcept nogil:
+    # What the lexer allows in a thread without a watch.
+    cdef LexMask* own = lexer_mask(thread.lex, core.program.states[thread.parser].lexer, core.index)
+    if own != NULL:
+        lexed_apply(core, threads, mask, own, thread.parser)
+
+
+cdef void lexed_apply(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* own, int32_t parser) noexcept nogil:
+    # Add what is said about the tokens of a trie, in one parser state.  Recursion is bounded by the longest token.
+    cdef Automaton* lexer = core.program.lexer
+    cdef ParserState* state
+    cdef LexMask* below
+    cdef vector[Thread] possible
+    cdef Thread each
+    cdef size_t i, j
+    cdef int32_t after = NO_STATE, known = NO_TAG
+    mask_join_bits(core, mask, own.bits)
+    mask.added.insert(mask.added.end(), own.inside.begin(), own.inside.end())
+    for i in range(own.groups.size()):
+        possible.clear()
+        for j in range(own.groups[i].hypotheses.size()):
+            each = thread_at(parser, own.groups[i].hypotheses[j].watch)
+            each.lex = own.groups[i].hypotheses[j].lex
+            possible.push_back(each)
+        for j in range(own.groups[i].ended.size()):
+            each = thread_at(state_goto(core.program, parser, lexer, own.groups[i].ended[j].tag, NO_KEY),
+                             own.groups[i].ended[j].watch)
+            if each.parser != NO_STATE:
+                possible.push_back(each)
+        if threads_alive(core, possible):
+            mask.added.insert(mask.added.end(), own.groups[i].tokens.begin(), own.groups[i].tokens.end())
+    for i in range(own.crossings.size()):
+        if core.index.deadline.passed:
+            return
+        if own.crossings[i].tag != known:
+            known = own.crossings[i].tag
+            after = state_goto(core.program, parser, lexer, known, NO_KEY)
+        if after == NO_STATE or not bits_has(core.program.states[after].first, own.crossings[i].byte):
+            continue
+        state = core.program.states[after]
+        if state.lexer == NULL or not state.starts.empty():
+            mask_walk(core, threads, lexmask_residual(own, i), after, own.crossings[i].watch, mask.added)
+            continue
+        below = lexer_behind(own, i, state.lexer)
+        if below != NULL:
+            lexed_apply(core, threads, mask, below, after)
+
+
+cdef void lexed_add_all(Core* core, const vector[Thread]& threads, Mask* mask) noexcept nogil:
+    # Every token on its own, along the trie: what may be dead in a context that its lexeme does not know.
+    cdef const Trie* trie = core.index.trie
+    cdef uint32_t node = 1
+    cdef size_t depth
+    cdef int32_t t
+    core.stack[0] = threads
+    while node < trie.nodes[0].end:
+        if deadline_passed(&core.index.deadline):
+            return
+        depth = trie.nodes[node].depth
+        threads_step(core, core.stack[depth - 1], trie.nodes[node].byte, core.stack[depth])
+        if core.stack[depth].empty():
+            node = trie.nodes[node].end
+            continue
+        if trie.nodes[node].token < trie.nodes[node + 1].token and threads_alive(core, core.stack[depth]):
+            for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
+                mask.added.push_back(trie.tokens[t])
+        node += 1
+
+
+cdef void lexed_unwatched(Core* core, const vector[Thread]& threads, Mask* mask, const Thread& thread,
+                          cbool alone) noexcept nogil:
+    # What a thread without a watch allows.
+    cdef ParserState* state = core.program.states[thread.parser]
+    cdef Program* program = core.program
+    cdef vector[Thread] own
+    cdef size_t i
+    if state_deep(program, thread.parser) or not program.lexer.lexer.safe and ((thread.lex != NULL and thread.lex.automaton != program.lexer)
+                                         or (thread.lex == NULL and not state.starts.empty())):
+        own.push_back(thread)
+        lexed_add_all(core, own, mask)
+        return
+    if thread.lex != NULL and thread.lex.automaton != program.lexer:
+        mask_join_thread(core, threads, mask, thread.lex, thread.parser, alone)
+        return
+    if thread.lex != NULL or state.lexer != NULL:
+        lexed_add(core, threads, mask, thread)
+    for i in range(state.starts.size() if thread.lex == NULL else 0):
+        mask_join_thread(core, threads, mask, state.starts[i], thread.parser,
+                         alone and state.lexer == NULL and state.starts.size() == 1)
+
+
+cdef cbool token_allowed(Core* core, const Thread& thread, int32_t token) noexcept nogil:
+    cdef vector[Thread] before, after
+    cdef const uint8_t* data = core.index.token_data + core.index.token_starts[token]
+    cdef int64_t i, length = core.index.token_starts[token + 1] - core.index.token_starts[token]
+    before.push_back(thread)
+    for i in range(length):
+        threads_step(core, before, data[i], after)
+        before.swap(after)
+    return threads_alive(core, before)
+
+
+cdef void lexed_filter(Core* core, Bits* bits, const Thread& thread) noexcept nogil:
+    # Of the tokens in `bits`, which the thread would allow without its watch, remove those that it does not.
+    cdef const Trie* trie = core.index.trie
+    cdef const TrieNode* nodes = trie.nodes.data()
+    cdef vector[LexState*] path
+    cdef LexState* watch
+    cdef uint32_t node = 1
+    cdef int32_t t
+    path.push_back(thread.watch)
+    while node < nodes[0].end:
+        if deadline_passed(&core.index.deadline):
+            return
+        path.resize(<size_t>nodes[node].depth)
+        watch = path.back()
+        if not watch_step(&watch, nodes[node].byte):
+            for t in range(nodes[node].token, nodes[nodes[node].end].token):
+                bits_remove(bits, trie.tokens[t])
+        elif watch != NULL:
+            for t in range(nodes[node].token, nodes[node + 1].token):
+                if bits_hold_token(bits, trie.tokens[t]) and not token_allowed(core, thread, trie.tokens[t]):
+                    bits_remove(bits, trie.tokens[t])
+            path.push_back(watch)
+            node += 1
+            continue
+        node = nodes[node].end
+
+
+cdef cbool bits_within(const Bits* some, const Bits* others) noexcept nogil:
+    cdef size_t i
+    for i in range(some.words.size()):
+        if some.words[i] & ~others.words[i]:
+            return False
+    return True
+
+
+cdef void mask_lexed(Core* core, const vector[Thread]& threads, Mask* mask) noexcept nogil:
+    cdef Thread thread
+    cdef Mask part
+    cdef size_t i, watched = 0
+    for i in range(threads.size()):
+        if threads[i].watch == NULL:
+            lexed_unwatched(core, threads, mask, threads[i], threads.size() == 1)
+        else:
+            watched += 1
+    for i in range(threads.size() if watched > 0 else 0):
+        if threads[i].watch == NULL or core.index.deadline.passed:
+            continue
+        # Mostly others allow all that this one does.
+        thread = threads[i]
+        thread.watch = NULL
+        part.bits = NULL
+        part.own = False
+        lexed_unwatched(core, threads, &part, thread, False)
+        mask_flatten(core, &part)
+        mask_flatten(core, mask)
+        if not bits_within(part.bits, mask.bits):
+            lexed_filter(core, part.bits, threads[i])
+            mask_join_bits(core, mask, part.bits)
+        bits_release(core.index, part.bits)

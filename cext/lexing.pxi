@@ -1,0 +1,442 @@
+# The lexer of a grammar that has one: contextual, with maximal munch (maskwright.grammar.Lexing).
+#
+# All terminals are one automaton.  Where a lexeme begins, the parser state waits for a set of terminals;
+# the lexer starts in the set of their first states, so that a lexer state tells what these terminals
+# alone do, and its tag is the best of those that match.  Which keyword beats which identifier is static.
+#
+# A match must be the longest one.  When a terminal ends, its lexer state lives on as a *watch*: it reads
+# what follows as well, and as soon as it accepts, there is a longer match and the thread dies.
+# A watch that is dead watches nothing and is dropped, mostly at the next byte.  Several watches are
+# joined: a state of this automaton is a set.
+#
+# Which threads can be completed is a question of the context.  Each terminal has a *sample*, a text of
+# its own.  The lexer is *safe* when samples in a row are always read as what they are, those that may follow each
+# other directly or with an ignored text, the *gap*, between them: then whatever the grammar accepts can be written,
+# and a thread is alive as soon as its lexeme can be left.  Rows that the grammar can always do without (line ends
+# behind line ends, say; maskwright.adjacency) do not count.
+
+cdef enum:
+    SAMPLE_STATES = 4096   # looked at for the sample of one terminal
+    CLOSE_STATES = 64      # looked at to find where a lexeme can be left in any context
+
+cdef cppclass Lexer:
+    vector[int32_t] first          # by terminal: NFA state where it begins
+    vector[char] ignored           # by tag; the one behind the terminals stands for a match of none
+    vector[int32_t] ignored_ones
+    vector[vector[int32_t]] follow # by terminal: those that may come behind it; then those at the start; none: not known
+    LexState* every                # before any terminal
+    vector[char] skips             # by NFA state: of an ignored terminal
+    vector[LexState*] starts       # by set of terminals
+    KeyIds start_ids
+    vector[string] samples         # by terminal; empty: none
+    string gap                     # may come before any terminal and at the end; empty: none
+    cbool safe
+    int32_t newline                # terminal that tells columns (indent.pxi), or -1
+    int32_t line_break             # the one that stands for it between brackets, or -1
+    int32_t columns
+    vector[char] lines             # by NFA state: of the newline
+    cbool restarts                 # a newline may be followed by another one in the same match
+    vector[pair[int32_t, int32_t]] clashes     # terminals whose samples in a row are not read as what they are
+                                               # (the second NO_TAG: the first alone is not); none when safe
+    vector[pair[int32_t, int32_t]] avoided     # such that need not occur
+    unordered_map[int64_t, LexMask*] masks     # by lexer state and start (lexer_mask)
+    unordered_map[int64_t, LexMask*] parts     # by lexer state and trie node (lexer_part)
+    vector[LexerPlace] path                    # scratch of walks, by depth
+
+
+cdef void lexer_forget_masks(Lexer* lexer, cbool all_of_them) noexcept nogil:
+    lexer_forget(lexer.masks, all_of_them)
+    lexer_forget(lexer.parts, all_of_them)
+
+
+cdef void lexer_forget(unordered_map[int64_t, LexMask*]& masks, cbool all_of_them) noexcept nogil:
+    cdef vector[int64_t] gone
+    cdef pair[int64_t, LexMask*] entry
+    cdef size_t i
+    for entry in masks:
+        if all_of_them or not entry.second.used:
+            gone.push_back(entry.first)
+            lexmask_release(entry.second)
+    for i in range(gone.size()):
+        masks.erase(gone[i])
+
+
+cdef LexState* lexer_begin(Automaton* automaton, const vector[int32_t]& terminals) noexcept nogil:
+    # Before any of some terminals.
+    cdef vector[uint64_t] items
+    cdef size_t i
+    for i in range(terminals.size()):
+        items.push_back((<uint64_t>automaton.lexer.first[terminals[i]]) << 32)
+    return text_state(automaton, code_intern(automaton.codes, items), FORM_TEXT, 0, 0)
+
+
+cdef LexState* lexer_start(Automaton* automaton, vector[int32_t]& terminals) noexcept nogil:
+    # Before any of some terminals, or an ignored one.
+    cdef Lexer* lexer = automaton.lexer
+    cdef string key
+    cdef int32_t known
+    cdef size_t i, j = 0
+    terminals.insert(terminals.end(), lexer.ignored_ones.begin(), lexer.ignored_ones.end())
+    sort(terminals.begin(), terminals.end())
+    for i in range(terminals.size()):
+        if j == 0 or terminals[i] != terminals[j - 1]:
+            terminals[j] = terminals[i]
+            j += 1
+    terminals.resize(j)
+    key.assign(<const char*>terminals.data(), j * sizeof(int32_t))
+    known = lexer.start_ids.find(key)
+    if known < 0:
+        known = <int32_t>lexer.starts.size()
+        lexer.start_ids.insert(key, known)
+        lexer.starts.push_back(lexer_begin(automaton, terminals))
+    return lexer.starts[known]
+
+
+cdef inline cbool lexer_matched(const LexState* state) noexcept nogil:
+    # Whether a terminal ends here.
+    return state.tag != NO_TAG and state.tag != <int32_t>state.automaton.lexer.first.size()
+
+
+cdef cbool lexer_skips(const LexState* state) noexcept nogil:
+    # Whether this may become an ignored terminal.
+    cdef size_t i
+    for i in range(state.code.items.size()):
+        if state.automaton.lexer.skips[<size_t>(state.code.items[i] >> 32)]:
+            return True
+    return False
+
+
+# --- watches --------------------------------------------------------------------------------
+
+cdef inline cbool watch_step(LexState** watch, uint8_t byte) noexcept nogil:
+    # A watch (NULL: none) over a byte; False when there is a longer match.
+    cdef LexState* after
+    if watch[0] == NULL:
+        return True
+    after = lex_next(watch[0], byte)
+    if after == LEX_DEAD:
+        watch[0] = NULL
+        return True
+    watch[0] = after
+    return after.tag == NO_TAG
+
+
+cdef LexState* watch_join(LexState* watch, LexState* ended) noexcept nogil:
+    # The watch behind a terminal that ended in `ended`.  Both are between two characters.
+    cdef vector[uint64_t] items
+    if not lex_goes_on(ended):
+        return watch
+    if watch == NULL or watch == ended:
+        return ended
+    items = watch.code.items
+    items.insert(items.end(), ended.code.items.begin(), ended.code.items.end())
+    return text_state(ended.automaton, code_intern(ended.automaton.codes, items), FORM_TEXT, 0, 0)
+
+
+cdef cbool watch_read(LexState** watch, const string& text) noexcept nogil:
+    cdef size_t i
+    for i in range(text.size()):
+        if not watch_step(watch, <uint8_t>text[i]):
+            return False
+    return True
+
+
+cdef cbool watch_passes(LexState* watch, const string& text) noexcept nogil:
+    # Whether a watch lets a text pass, and samples behind it.
+    return watch_read(&watch, text) and (watch == NULL or watch_is_harmless(watch))
+
+
+cdef cbool watch_is_harmless(LexState* start) noexcept nogil:
+    # Whether no row of samples, with gaps or without, is matched from here.
+    cdef Lexer* lexer = start.automaton.lexer
+    cdef vector[LexState*] work
+    cdef unordered_map[int64_t, char] seen
+    cdef LexState* watch
+    cdef size_t head = 0, i
+    if start.harmless != 0:
+        return start.harmless == 1
+    start.harmless = 2
+    work.push_back(start)
+    seen[<int64_t>start] = 1
+    while head < work.size():
+        for i in range(lexer.samples.size() + 1):
+            if i < lexer.samples.size() and lexer.ignored[i]:
+                continue
+            watch = work[head]
+            if not watch_read(&watch, lexer.samples[i] if i < lexer.samples.size() else lexer.gap):
+                return False
+            if watch != NULL and seen.count(<int64_t>watch) == 0:
+                if work.size() == CLOSE_STATES:
+                    return False
+                seen[<int64_t>watch] = 1
+                work.push_back(watch)
+        head += 1
+    for i in range(work.size()):
+        work[i].harmless = 1
+    return True
+
+
+# --- samples --------------------------------------------------------------------------------
+
+cdef LexState* lexer_read(LexState* state, const string& text) noexcept nogil:
+    cdef size_t i
+    for i in range(text.size()):
+        state = lex_next(state, <uint8_t>text[i])
+        if state == LEX_DEAD:
+            break
+    return state
+
+
+cdef cbool lexer_reads_as(LexState* start, const string& text, int32_t terminal) noexcept nogil:
+    cdef LexState* state = lexer_read(start, text)
+    return state != LEX_DEAD and state.tag == terminal
+
+
+cdef cbool lexer_find(LexState* start, int32_t tag, size_t most, string* out) noexcept nogil:
+    # The shortest text from `start` that is matched with a tag, if `most` states are enough to find it.
+    cdef vector[LexState*] queue
+    cdef vector[pair[int32_t, uint8_t]] origin
+    cdef unordered_map[int64_t, char] seen
+    cdef string reversed_text
+    cdef LexState* target
+    cdef size_t head = 0, i
+    cdef int32_t at
+    cdef uint8_t byte
+    queue.push_back(start)
+    origin.push_back(pair[int32_t, uint8_t](-1, 0))
+    while head < queue.size() and head < most:
+        for byte in start.automaton.class_byte:
+            target = lex_next(queue[head], byte)
+            if target == LEX_DEAD or seen.count(<int64_t>target):
+                continue
+            seen[<int64_t>target] = 1
+            queue.push_back(target)
+            origin.push_back(pair[int32_t, uint8_t](<int32_t>head, byte))
+            if target.tag == tag:
+                at = <int32_t>queue.size() - 1
+                while at > 0:
+                    reversed_text.push_back(<char>origin[at].second)
+                    at = origin[at].first
+                out.clear()
+                for i in range(reversed_text.size(), 0, -1):
+                    out.push_back(reversed_text[i - 1])
+                return True
+        head += 1
+    return False
+
+
+cdef inline cbool lexer_pair(const Lexer* lexer, const string& before, const string& behind) noexcept nogil:
+    # Whether two texts in a row are read as what they are.
+    return watch_passes(lexer_read(lexer.every, before), behind)
+
+
+cdef int32_t lexer_gap_serves(const Lexer* lexer, const string& gap) noexcept nogil:
+    # How many terminals may come before it; -1 when not all may come behind it.
+    cdef int32_t count = 0
+    cdef size_t i
+    for i in range(lexer.samples.size()):
+        if lexer.ignored[i]:
+            continue
+        if not lexer_pair(lexer, gap, lexer.samples[i]):
+            return -1
+        count += lexer_pair(lexer, lexer.samples[i], gap)
+    return count
+
+
+cdef void lexer_find_gap(Lexer* lexer) noexcept nogil:
+    cdef string text, gap
+    cdef LexState* state
+    cdef size_t i
+    cdef int32_t best = 0, serves
+    for i in range(lexer.ignored_ones.size() + 2):
+        if i < 2:
+            text.assign(1, <char>(32 if i == 0 else 10))
+        else:
+            text = lexer.samples[lexer.ignored_ones[i - 2]]
+        state = lexer_read(lexer.every, text)
+        if not text.empty() and state != LEX_DEAD and lexer_matched(state) and lexer.ignored[state.tag]:
+            lexer.gap = text
+            lexer_forget_answers(lexer.every.automaton)
+            serves = lexer_gap_serves(lexer, text)
+            if serves > best:
+                best = serves
+                gap = text
+    lexer.gap = gap
+
+
+cdef void lexer_forget_answers(Automaton* automaton) noexcept nogil:
+    # They depend on the gap.
+    cdef size_t i
+    for i in range(automaton.states.size()):
+        automaton.states[i].harmless = 0
+
+
+cdef cbool lexer_reads_sample(Automaton* automaton, int32_t terminal) noexcept nogil:
+    # Whether a terminal's sample is read as itself wherever the terminal may come.
+    cdef Lexer* lexer = automaton.lexer
+    cdef vector[int32_t] context
+    cdef size_t i, j
+    if lexer.samples[terminal].empty():
+        return False
+    if lexer_reads_as(lexer.every, lexer.samples[terminal], terminal):
+        return True
+    for i in range(lexer.follow.size()):
+        for j in range(lexer.follow[i].size()):
+            if lexer.follow[i][j] == terminal:
+                context = lexer.follow[i]
+                if not lexer_reads_as(lexer_start(automaton, context), lexer.samples[terminal], terminal):
+                    return False
+                break
+    return not lexer.follow.empty()
+
+
+cdef LexState* lexer_ended(Automaton* automaton, int32_t terminal) noexcept nogil:
+    # Behind a terminal's sample, read along with all that may be waited for with it.
+    cdef Lexer* lexer = automaton.lexer
+    cdef vector[int32_t] along
+    cdef cbool among
+    cdef size_t i, j
+    for i in range(lexer.follow.size()):
+        among = False
+        for j in range(lexer.follow[i].size()):
+            among = among or lexer.follow[i][j] == terminal
+        if among:
+            along.insert(along.end(), lexer.follow[i].begin(), lexer.follow[i].end())
+    return lexer_read(lexer.every if along.empty() else lexer_start(automaton, along), lexer.samples[terminal])
+
+
+cdef void lexer_clash(Lexer* lexer, int32_t before, int32_t behind) noexcept nogil:
+    cdef pair[int32_t, int32_t] clash = pair[int32_t, int32_t](before, behind)
+    cdef size_t i
+    for i in range(lexer.avoided.size()):
+        if lexer.avoided[i] == clash:
+            return
+    lexer.clashes.push_back(clash)
+
+
+cdef void lexer_check(Automaton* automaton) noexcept nogil:
+    # Find what clashes.
+    cdef Lexer* lexer = automaton.lexer
+    cdef LexState* ended
+    cdef int32_t i, behind
+    for i in range(<int32_t>lexer.samples.size()):
+        # A line break may be left out.
+        if lexer.ignored[i] or i == lexer.line_break:
+            continue
+        ended = lexer_ended(automaton, i)
+        if not lexer_reads_sample(automaton, i):
+            lexer_clash(lexer, i, NO_TAG)
+        elif lexer.gap.empty() or not watch_passes(ended, lexer.gap):
+            if lexer.follow.empty():
+                lexer_clash(lexer, i, i)
+                continue
+            for behind in lexer.follow[i]:
+                if behind != lexer.line_break and not watch_passes(ended, lexer.samples[behind]):
+                    lexer_clash(lexer, i, behind)
+    lexer.safe = lexer.clashes.empty()
+
+
+cdef void lexer_reach(CodeAutomaton* codes, vector[int32_t]& work, vector[char]& reached) noexcept nogil:
+    # The NFA states behind those in `work`.
+    cdef int32_t state
+    cdef size_t j
+    reached.resize(codes.edges.size(), 0)
+    while not work.empty():
+        state = work.back()
+        work.pop_back()
+        if reached[state]:
+            continue
+        reached[state] = 1
+        for j in range(codes.edges[state].size()):
+            work.push_back(codes.edges[state][j].target)
+        for j in range(codes.epsilons[state].size()):
+            work.push_back(codes.epsilons[state][j].target)
+
+
+cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
+    cdef Lexer* lexer = automaton.lexer
+    cdef vector[int32_t] terminals, work
+    cdef LexState* start
+    cdef int32_t i
+    for i in lexer.ignored_ones:
+        work.push_back(lexer.first[i])
+    lexer_reach(automaton.codes, work, lexer.skips)
+    if lexer.newline >= 0:
+        work.assign(1, lexer.first[lexer.newline])
+        lexer_reach(automaton.codes, work, lexer.lines)
+        terminals.assign(1, lexer.newline)
+        start = lexer_read(lexer_begin(automaton, terminals), string(<const char*>b"\n\n"))
+        lexer.restarts = start != LEX_DEAD and start.tag == lexer.newline
+        terminals.clear()
+    for i in range(<int32_t>lexer.first.size()):
+        terminals.push_back(i)
+    lexer.every = lexer_start(automaton, terminals)
+    lexer.samples.resize(lexer.first.size())
+    for i in range(<int32_t>lexer.first.size()):
+        terminals.assign(1, i)
+        start = lexer_begin(automaton, terminals)
+        if start == LEX_DEAD or not lexer_find(start, i, SAMPLE_STATES, &lexer.samples[i]):
+            continue
+        if not lexer_reads_as(lexer.every, lexer.samples[i], i):
+            # Found in vain, the sample stays: it may do where the other terminals do not come.
+            lexer_find(lexer.every, i, SAMPLE_STATES, &lexer.samples[i])
+    lexer_find_gap(lexer)
+    lexer_forget_answers(automaton)
+    lexer_check(automaton)
+
+
+# --- where a lexeme can be left ----------------------------------------------------------------
+
+cdef cbool lexer_leaves(LexState* state) noexcept nogil:
+    # Of a safe lexer: whether the watch that begins here lets something pass in any context.
+    cdef Lexer* lexer = state.automaton.lexer
+    cdef size_t i
+    if state.leaves == 0:
+        state.leaves = 1
+        if lex_goes_on(state) and (lexer.gap.empty() or not watch_passes(state, lexer.gap)):
+            for i in range(lexer.samples.size()):
+                if not lexer.ignored[i] and not watch_passes(state, lexer.samples[i]):
+                    state.leaves = 2
+                    break
+    return state.leaves == 1
+
+
+cdef cbool lexer_closes(LexState* start) noexcept nogil:
+    # Of a safe lexer: whether the lexeme under way can be completed in any context.  What is not found among
+    # CLOSE_STATES states is left to the context.
+    cdef vector[LexState*] queue
+    cdef vector[size_t] origin
+    cdef unordered_map[int64_t, char] seen
+    cdef LexState* target
+    cdef size_t head = 0, at
+    cdef uint8_t byte
+    if start.closes != 0:
+        return start.closes == 1
+    start.closes = 2
+    queue.push_back(start)
+    origin.push_back(0)
+    while head < queue.size():
+        target = queue[head]
+        if target.closes == 1 or (lexer_matched(target) and lexer_leaves(target)):
+            at = head
+            while True:
+                queue[at].closes = 1
+                if at == 0:
+                    return True
+                at = origin[at]
+        for byte in start.automaton.class_byte:
+            target = lex_next(queue[head], byte)
+            if target != LEX_DEAD and seen.count(<int64_t>target) == 0 and queue.size() < CLOSE_STATES:
+                seen[<int64_t>target] = 1
+                queue.push_back(target)
+                origin.push_back(head)
+        head += 1
+    return False
+
+
+cdef cbool lexer_is_sure(const Hypothesis& each) noexcept nogil:
+    # Whether a thread (one that stands in `lex`, with `watch`) can be completed in any context.  Before a
+    # lexeme, `lex` is NULL.
+    if each.lex == NULL:
+        return each.watch == NULL or (each.watch.form == FORM_TEXT and lexer_leaves(each.watch))
+    return each.watch == NULL and lexer_closes(each.lex)

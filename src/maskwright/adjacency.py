@@ -1,0 +1,150 @@
+"""What the tables of a grammar say about terminals next to each other.
+
+A lexer that takes the longest match may read two terminals in a row as something else.  Which may follow
+which is a question for the grammar, and so is whether it can always go on without a row that clashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+_MANY_ITEMS = 16
+
+
+@dataclass(slots=True)
+class Places:
+    """The places in the rules of a grammar: what leads from each one to which others.
+
+    Terminals of the lexer are numbers from 0; any negative number is a lexeme that is none.
+    """
+
+    terms: list[list[tuple[int, int]]] = field(default_factory=list)  # (terminal, next place)
+    calls: list[list[tuple[int, int]]] = field(default_factory=list)  # (rule, next place)
+    final: list[bool] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)  # by rule
+
+    def add(self, final: bool = False) -> int:
+        self.terms.append([])
+        self.calls.append([])
+        self.final.append(final)
+        return len(self.final) - 1
+
+    def add_repeated(self, first: int, rest: int, low: int) -> int | None:
+        """The start of a repetition (bounds above do not matter here); None for one that asks for many items."""
+        if low > _MANY_ITEMS:
+            return None
+        start = self.add(low == 0)
+        at, rule = start, first
+        for count in range(1, max(low, 1) + 1):
+            behind = self.add(count >= low)
+            self.calls[at].append((rule, behind))
+            at, rule = behind, rest
+        self.calls[at].append((rest, at))
+        return start
+
+
+class Adjacency:
+    """Which terminals may come last before every place.  Sets are integers, a bit for each class of terminals."""
+
+    def __init__(self, places: Places, start_rule: int) -> None:
+        self.places = places
+        self.start_rule = start_rule
+
+    def follow(self, terminals: int) -> list[list[int]]:
+        """By terminal, those that may come behind it, sorted; last, those that may come first."""
+        behind = [0] * (terminals + 1)
+        before = self._before(list(range(terminals)), terminals)
+        for place, lasts in enumerate(before):
+            added = 0
+            for terminal, _ in self.places.terms[place]:
+                added |= 1 << terminal if terminal >= 0 else 0
+            for last in _members(lasts) if added else ():
+                behind[last] |= added
+        return [_members(each) for each in behind]
+
+    def avoidable(self, clashes: Iterable[tuple[int, int]], terminals: int) -> bool:
+        """Whether every place can be left, to the end of its rule, without a row that clashes, whatever came before
+        it.  Then every beginning of a sentence goes on to one without any more of them."""
+        refused: dict[int, set[int]] = {}
+        for last, terminal in clashes:
+            refused.setdefault(last, set()).add(terminal)
+        # One class for each terminal that clashes with something behind it; the last one for all others.
+        others = len(refused)
+        classes = [others] * terminals
+        bad: list[set[int]] = [*refused.values(), set()]
+        for number, last in enumerate(refused):
+            classes[last] = number
+        exits = self._exits(classes, bad)
+        before = self._before(classes, others)
+        return all(exits[place][last] for place, lasts in enumerate(before) for last in _members(lasts))
+
+    def _exits(self, classes: list[int], bad: list[set[int]]) -> list[list[int]]:
+        """By place and class that came last before it: what may come last in its rule, without clashing rows."""
+        places = self.places
+        all_classes = range(len(bad))
+        exits = [[1 << c if final else 0 for c in all_classes] for final in places.final]
+        changed = True
+        while changed:
+            changed = False
+            for place in range(len(places.final) - 1, -1, -1):
+                for last in all_classes:
+                    found = exits[place][last]
+                    for terminal, behind in places.terms[place]:
+                        if terminal not in bad[last]:
+                            found |= exits[behind][classes[terminal] if terminal >= 0 else -1]
+                    for rule, behind in places.calls[place]:
+                        for between in _members(exits[places.starts[rule]][last]):
+                            found |= exits[behind][between]
+                    changed = changed or found != exits[place][last]
+                    exits[place][last] = found
+        return exits
+
+    def _before(self, classes: list[int], others: int) -> list[int]:
+        """By place: the classes that may come last before it."""
+        places = self.places
+        # Behind a place, to the end of its rule: what may come last, and whether nothing needs to.
+        lasts, empty = [0] * len(places.final), list(places.final)
+        before = [0] * len(places.final)
+        before[places.starts[self.start_rule]] = 1 << others
+        changed = True
+        while changed:
+            changed = False
+            for place in range(len(places.final) - 1, -1, -1):
+                found, ends = lasts[place], empty[place]
+                for terminal, behind in places.terms[place]:
+                    found |= lasts[behind] | (_bit(classes, terminal, others) if empty[behind] else 0)
+                for rule, behind in places.calls[place]:
+                    start = places.starts[rule]
+                    found |= lasts[behind] | (lasts[start] if empty[behind] else 0)
+                    ends = ends or (empty[start] and empty[behind])
+                changed = changed or found != lasts[place] or ends != empty[place]
+                lasts[place], empty[place] = found, ends
+        changed = True
+        while changed:
+            changed = False
+            for place, here in enumerate(before):
+                moves = [
+                    (behind, _bit(classes, terminal, others)) for terminal, behind in places.terms[place]
+                ]
+                for rule, behind in places.calls[place]:
+                    start = places.starts[rule]
+                    moves += [(start, here), (behind, lasts[start] | (here if empty[start] else 0))]
+                for behind, added in moves if here else ():
+                    if added & ~before[behind]:
+                        before[behind] |= added
+                        changed = True
+        return before
+
+
+def _bit(classes: list[int], terminal: int, others: int) -> int:
+    return 1 << (classes[terminal] if terminal >= 0 else others)
+
+
+def _members(bits: int) -> list[int]:
+    found = []
+    while bits:
+        low = bits & -bits
+        found.append(low.bit_length() - 1)
+        bits ^= low
+    return found

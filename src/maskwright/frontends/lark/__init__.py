@@ -1,0 +1,18 @@
+"""Grammars in Lark's language -> Grammar.
+
+    reader.py     text -> terminals and rules, by the package lark itself
+    terminals.py  patterns -> regular languages, ranked as Lark's lexer ranks them
+    build.py      rules -> the intermediate representation
+    indentation.py  blocks of lines
+
+Everything that Lark reads means here what it means there: imports, templates, ``%override`` and ``%extend``, ranges,
+repetitions.  What a parse tree looks like is no question here: ``?``, ``!``, ``_``, aliases and rule priorities
+do not change the language.
+"""
+
+from __future__ import annotations
+
+from maskwright.frontends.lark.build import LexerKind, to_grammar
+from maskwright.frontends.lark.indentation import Indentation
+
+__all__ = ["Indentation", "LexerKind", "to_grammar"]

@@ -1,0 +1,101 @@
+"""Grammar text -> terminals and rules, by Lark's own grammar loader."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from maskwright.errors import GrammarError, MaskwrightError, line_column
+
+_NAMES = re.compile(r"'(\w+)'|(?:defined|for|with): (\w+)|\((\w+) in \w+\)")
+_POSITION = re.compile(r"at line (\d+) column (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalText:
+    """A terminal as Lark has composed it."""
+
+    name: str
+    pattern: str
+    """A regular expression in Python's syntax; of a string, the string."""
+    is_string: bool
+    flags: str
+    rank: tuple[Any, ...]
+    """Lower is better, among terminals that match the same text."""
+
+
+@dataclass(frozen=True, slots=True)
+class LarkText:
+    """What a grammar text says: terminals by name, the expansions of each rule, ignored terminals."""
+
+    terminals: dict[str, TerminalText]
+    rules: dict[str, list[list[tuple[str, bool]]]]
+    """By rule: its expansions, of symbols (name, whether it is a terminal)."""
+    ignored: list[str]
+
+
+def read(text: str, start: str, import_paths: Sequence[str]) -> LarkText:
+    """Read a grammar with the package ``lark``.
+
+    Raises ``GrammarError`` with the place as far as Lark says it; ``MaskwrightError`` without the package.
+    """
+    if not isinstance(text, str):
+        raise GrammarError(f"a Lark grammar is a str, not {type(text).__name__}")
+    try:
+        from lark.exceptions import LarkError
+        from lark.load_grammar import load_grammar
+    except ImportError:
+        raise MaskwrightError(
+            'Lark grammars are read with the package lark: pip install "maskwright[lark]"'
+        ) from None
+    try:
+        loaded, _ = load_grammar(text, "<grammar>", list(import_paths), False)
+        terminals, rules, ignored = loaded.compile([start], set())
+    except LarkError as error:
+        raise _grammar_error(text, str(error)) from None
+    except OSError as error:
+        raise GrammarError(
+            f"an imported grammar was not found: {error.filename or error}; give its folder in import_paths"
+        ) from None
+    except RecursionError:
+        raise GrammarError("the grammar is nested too deeply for the package lark") from None
+    expansions: dict[str, list[list[tuple[str, bool]]]] = {}
+    for rule in rules:
+        symbols = [(symbol.name, bool(symbol.is_term)) for symbol in rule.expansion]
+        expansions.setdefault(str(rule.origin.name), []).append(symbols)
+    if start not in expansions:
+        raise GrammarError(f"the grammar has no rule {start!r}: name another one with start=...")
+    return LarkText({t.name: _terminal(t) for t in terminals}, expansions, list(ignored))
+
+
+def _terminal(terminal: Any) -> TerminalText:
+    pattern = terminal.pattern
+    is_string = pattern.type == "str"
+    try:
+        width = pattern.max_width
+    except Exception:  # Lark measures with the module re, which does not know all that we read.
+        width = 1 << 32
+    rank = (-terminal.priority, not is_string, -width, -len(pattern.value), terminal.name)
+    flags = "".join(sorted(pattern.flags))
+    return TerminalText(terminal.name, pattern.value, is_string, flags, rank)
+
+
+def _grammar_error(text: str, message: str) -> GrammarError:
+    """The package's message, with a place: its own, or where the name that it is about stands first."""
+    position = _POSITION.search(message)
+    if position is not None:
+        line, column = (max(int(number), 1) for number in position.groups())
+        lines = text.split("\n")
+        line = min(line, len(lines))
+        place = f"{line}:{min(column, len(lines[line - 1]) + 1)}"
+        expected = message.partition("Expected")[2]
+        said = "this cannot stand here" + (f"; expected{expected}" if expected else "")
+        return GrammarError(said.rstrip(), place=place, source=text)
+    named = next((name for match in _NAMES.finditer(message) for name in match.groups() if name), None)
+    found = re.search(rf"(?<![\w%]){re.escape(named)}(?!\w)", text) if named else None
+    first_line = " ".join(message.split())
+    if found is None:
+        return GrammarError(first_line)
+    return GrammarError(first_line, place=line_column(text, found.start()), source=text)

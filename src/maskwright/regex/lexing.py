@@ -1,0 +1,171 @@
+"""Patterns as a lexer takes them: a match somewhere in a text, whose length the pattern decides.
+
+A backtracking matcher ends a match at one place; a lexer needs the set of texts at whose end a match may end.
+For greedy patterns that is their language: the longest match counts.  A lazy quantifier ends
+its match as soon as what follows it matches, so the texts up to there are those without a shorter match.
+What a pattern sees of the text behind its match (look-ahead, word boundaries) says where there is no match.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from maskwright.dfa import difference, first_matches, is_empty, length_bounds
+from maskwright.errors import GrammarError
+from maskwright.limits import DEFAULT_LIMITS, Limits
+from maskwright.regex.assertions import AFTER_OTHER, AFTER_WORD, EVERY_TEXT, resolve
+from maskwright.regex.parser import Dialect, Group, Item, Parser
+from maskwright.regex.syntax import ASSERTIONS, Look, TextEnd, TextStart, WordBoundary
+from maskwright.regular import (
+    NOTHING,
+    Cat,
+    Chars,
+    Lit,
+    Ranges,
+    Regular,
+    Repeat,
+    alt,
+    cat,
+    intersect_ranges,
+    postorder,
+    repeat,
+)
+
+
+class Matches(NamedTuple):
+    """The texts that a pattern matches, and others: a match that one of those begins with does not count."""
+
+    language: Regular
+    refused: Regular
+
+
+def lexer_matches(
+    pattern: str, dialect: Dialect = "python", limits: Limits = DEFAULT_LIMITS, flags: str = ""
+) -> Matches:
+    """What a pattern matches inside of a text.
+
+    Raises ``GrammarError`` for what ``parse_regex`` refuses, and for patterns that look at the text before
+    their match, need certain text behind it, or go on greedily behind a lazy quantifier in a part that
+    cannot be empty; ``LimitError``.
+    """
+    parser = Parser(pattern, dialect, limits, flags, ordered=True)
+    tree = parser.parse()
+    assertions = [node for node in postorder(tree) if isinstance(node, ASSERTIONS)]
+    if any(isinstance(node, (TextStart, TextEnd)) for node in assertions):
+        raise GrammarError("an anchor cannot tell where a terminal begins or ends: remove it")
+    alternatives = _alternatives(parser.root)
+    if any(item.lazy for items in alternatives for item in items):
+        # An alternative below a lazy quantifier looks ahead only to exclude others (Parser.ordered).
+        language = alt(*(_lazy_language(items, limits) for items in alternatives))
+    else:
+        language = resolve(tree, limits, search=False)
+    if assertions and not _looks_inside(alternatives, 0):
+        if any(map(_looks_behind, assertions)):
+            raise GrammarError(
+                "a terminal cannot look at the text before it: move the look-behind behind something"
+            )
+        _check_before(tree, limits)
+    ahead = [node for node in assertions if isinstance(node, WordBoundary) or not _looks_behind(node)]
+    return Matches(language, _refused(tree, alternatives, ahead, limits) if ahead else NOTHING)
+
+
+def _alternatives(group: Group) -> list[list[Item]]:
+    """Those of a pattern, or of the group that it consists of."""
+    while not group.alternatives and len(group.items) == 1 and group.items[0].group is not None:
+        group = group.items[0].group
+    return [*group.alternatives, group.items]
+
+
+def _lazy_language(items: list[Item], limits: Limits) -> Regular:
+    last = max((i for i, item in enumerate(items) if item.lazy), default=None)
+    if last is None:
+        return resolve(cat(*(item.tree for item in items)), limits, search=False)
+    end = last + 1
+    while end < len(items) and not items[end].greedy:
+        end += 1
+    head = [item.tree for item in items[:end]]
+    tail = [item.tree for item in items[end:]]
+    if tail and isinstance(tail[0], Repeat):
+        # What must be there belongs to the first match.
+        body, low, high = tail[0].body, tail[0].min, tail[0].max
+        head.append(repeat(body, low, low))
+        tail[0] = repeat(body, 0, None if high is None else high - low)
+    for tree in tail:
+        if any(isinstance(node, ASSERTIONS) for node in postorder(tree)) or length_bounds(tree) is None:
+            raise GrammarError("a look-around may not follow a lazy and a greedy quantifier here")
+        bounds = length_bounds(tree)
+        if bounds is not None and bounds[0] > 0:
+            raise GrammarError(
+                "behind a lazy quantifier and a greedy one something else must match: where the lazy one ends "
+                "depends on it; write the lazy part as a class of the characters that may come"
+            )
+    return cat(first_matches(resolve(cat(*head), limits, search=False), limits), *tail)
+
+
+def _looks_behind(node: object) -> bool:
+    return isinstance(node, Look) and node.behind
+
+
+def _looks_inside(alternatives: list[list[Item]], read: int) -> bool:
+    """Whether look-behind sees, as far as can be told easily, nothing but the match, of which ``read``
+    characters at least come before."""
+    for items in alternatives:
+        before = read
+        for item in items:
+            needs = [_seen_before(node) for node in postorder(item.tree) if isinstance(node, ASSERTIONS)]
+            if any(need is None or need > before for need in needs):
+                inner = item.group
+                if inner is None or not _looks_inside([*inner.alternatives, inner.items], before):
+                    return False
+            bounds = None if needs else length_bounds(item.tree)
+            before += bounds[0] if bounds is not None else 0
+    return True
+
+
+def _seen_before(node: object) -> int | None:
+    """How many characters before its place an assertion looks at; None: any number."""
+    if isinstance(node, WordBoundary):
+        return 1
+    if not isinstance(node, Look) or not node.behind:
+        return 0
+    if any(isinstance(inner, ASSERTIONS) for inner in postorder(node.body)):
+        return None
+    bounds = length_bounds(node.body)
+    return bounds[1] if bounds is not None else 0
+
+
+def _check_before(tree: Regular, limits: Limits) -> None:
+    """What a pattern with word boundaries matches must not depend on what stands before."""
+    alone = resolve(tree, limits, search=False)
+    for before in (AFTER_WORD, AFTER_OTHER):
+        there = resolve(tree, limits, search=False, before=before)
+        if not (is_empty(difference(alone, there, limits)) and is_empty(difference(there, alone, limits))):
+            raise GrammarError("a terminal cannot look at the text before it: remove what does")
+
+
+def _refused(tree: Regular, alternatives: list[list[Item]], ahead: list[Regular], limits: Limits) -> Regular:
+    """Texts that show that a match does not count; ``ahead``: the assertions that look at what is behind."""
+    parts = []
+    for items in alternatives:
+        last = items[-1].tree if items else None
+        before = cat(*(item.tree for item in items[:-1]))
+        if isinstance(last, Look) and last.negative and not last.behind:
+            before = resolve(before, limits, search=False)
+            parts.append(cat(before, resolve(last.body, limits, search=False)))
+        elif isinstance(last, WordBoundary) and not last.negative and _ends_in(before, last.word):
+            parts.append(cat(before, Chars(last.word)))
+    if len(parts) == len(ahead):
+        return alt(*parts)
+    alone = cat(resolve(tree, limits, search=False), EVERY_TEXT)
+    somewhere = resolve(cat(tree, EVERY_TEXT), limits, search=False)
+    if not is_empty(difference(somewhere, alone, limits)):
+        raise GrammarError("a terminal cannot ask for certain text behind it: make that text part of it")
+    return alt(*parts, first_matches(difference(alone, somewhere, limits), limits))
+
+
+def _ends_in(tree: Regular, word: Ranges) -> bool:
+    """Whether all its texts end with a character of ``word``, for trees of which this is plain."""
+    last = tree.parts[-1] if isinstance(tree, Cat) else tree
+    if isinstance(last, Lit):
+        return any(low <= ord(last.text[-1]) <= high for low, high in word)
+    return isinstance(last, Chars) and intersect_ranges(last.ranges, word) == last.ranges

@@ -1,0 +1,170 @@
+"""Grammars with a lexer: the engine against the definition of maximal munch, on random grammars."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import toys
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from reference_lexing import LexingOracle
+from toys import term
+
+from maskwright._core import Matcher
+from maskwright.errors import LimitError, UnsatisfiableError
+from maskwright.grammar import EMPTY, Choice, Expr, Grammar, Lexeme, Lexing, Ref, Repeated, Seq, Term
+from maskwright.limits import Limits
+from maskwright.regular import ANY_CHAR, Lit, alt, cat, chars, one_of, repeat
+from maskwright.vocabulary import Vocabulary
+
+ALPHABET = b"ab "
+LONGEST = 5
+LIMITS = Limits(max_search=3000)
+
+A, B, AB, SPACE = Lit("a"), Lit("b"), one_of("ab"), Lit(" ")
+ANY = repeat(one_of("ab "), 0, None)
+CLEAR = tuple(map(term, ("a", "b", " ")))
+"""Terminals that cannot swallow each other."""
+TERMINALS: tuple[Term, ...] = (
+    *CLEAR,
+    *map(term, ("ab", "ba", "aa", "aba", "abb", "b a")),
+    term(repeat(A, 1, None), "a+"),
+    term(repeat(AB, 1, None), "[ab]+"),
+    term(cat(A, repeat(B, 0, None)), "ab*"),
+    term(cat(A, repeat(AB, 0, None), B), "a[ab]*b"),
+    term(alt(A, Lit("aab")), "a|aab"),
+    term(alt(B, Lit("bab")), "b|bab"),
+    term(repeat(AB, 2, 3), "[ab]{2,3}"),
+    term(repeat(A, 2, 40), "a{2,40}"),
+    term(repeat(SPACE, 1, None), " +"),
+    term(cat(B, ANY, B), "b.*b"),
+    term(alt(A, repeat(Lit("ab"), 1, None)), "a|(ab)+"),
+)
+
+
+def combinations(most: int) -> list[bytes]:
+    found, last = [], [b""]
+    for _ in range(most):
+        last = [text + bytes([byte]) for text in last for byte in ALPHABET]
+        found += last
+    return found
+
+
+VOCABULARY = Vocabulary.from_bytes([*combinations(3), b"aaaa", b"abab", b" a b", b"</s>"], eos_ids=42)
+
+
+def lexed(bodies: list, terminals: list[Term], ignored: list[Term] = ()) -> Grammar:  # type: ignore[assignment]
+    ranked = [t.lexeme for t in [*terminals, *ignored]]
+    assert all(isinstance(lexeme, Lexeme) for lexeme in ranked)
+    positions = tuple(range(len(terminals), len(ranked)))
+    return Grammar(bodies, [f"rule {i}" for i in range(len(bodies))], 0, Lexing(tuple(ranked), positions))
+
+
+def _expression(draw: Any, rules: int, terminals: list[Term], depth: int) -> Expr:
+    kind = draw(st.integers(0, 9))
+    if depth == 0 or kind < 4:
+        if draw(st.integers(0, 2)) == 0:
+            return Ref(draw(st.integers(0, rules - 1)))
+        return draw(st.sampled_from(terminals))
+    items = tuple(_expression(draw, rules, terminals, depth - 1) for _ in range(draw(st.integers(2, 3))))
+    if kind == 4:
+        return Choice((*items, EMPTY))
+    return Seq(items) if kind < 8 else Choice(items)
+
+
+@st.composite
+def grammars(draw: Any, pool: tuple[Term, ...] = TERMINALS) -> Grammar:
+    terminals = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=4, unique=True))
+    ignored = draw(
+        st.lists(st.sampled_from([t for t in pool if t not in terminals] or [term("  ")]), max_size=1)
+    )
+    rules = draw(st.integers(1, 3))
+    bodies: list = []
+    for _ in range(rules):
+        if draw(st.integers(0, 5)) == 0:
+            low = draw(st.integers(0, 2))
+            high = draw(st.none() | st.integers(max(low, 1), low + 2))
+            bodies.append(
+                Repeated(draw(st.integers(0, rules - 1)), draw(st.integers(0, rules - 1)), low, high)
+            )
+        else:
+            bodies.append(_expression(draw, rules, terminals, 2))
+    return lexed(bodies, terminals, ignored)
+
+
+def check(grammar: Grammar, depth: int = 3) -> None:
+    """Masks, acceptance and completions after every text up to a length."""
+    try:
+        oracle = LexingOracle(grammar)
+    except UnsatisfiableError:
+        return
+    texts = oracle.texts(ALPHABET, LONGEST)
+    try:
+        core = toys.compile_ir(grammar, VOCABULARY, LIMITS)
+    except UnsatisfiableError:
+        assert not texts, f"not empty: {texts[:3]}"
+        return
+    prefixes: dict[bytes, int] = {}
+    for text in texts:
+        for end in range(len(text) + 1):
+            prefixes[text[:end]] = min(prefixes.get(text[:end], LONGEST), len(text))
+    work = [b""]
+    while work:
+        text = work.pop()
+        matcher = Matcher(core)
+        assert matcher.accept_bytes(text)
+        if len(text) < depth:
+            work += [
+                text + bytes([byte])
+                for byte in ALPHABET
+                if check_state(matcher, text, oracle, prefixes, byte)
+            ]
+        else:
+            check_state(matcher, text, oracle, prefixes, 0)
+
+
+def check_state(
+    matcher: Matcher, text: bytes, oracle: LexingOracle, prefixes: dict[bytes, int], byte: int
+) -> bool:
+    """Whether ``byte`` is allowed."""
+    complete = oracle.accepts(text)
+    assert matcher.is_accepting == complete, text
+    mask = toys.allowed(matcher)
+    assert (42 in mask) == complete, text
+    for token, data in enumerate(VOCABULARY.tokens):
+        if token == 42:
+            continue
+        after = matcher.fork()
+        allowed = after.accept_token(token)
+        assert allowed == (token in mask), (
+            f"{data!r} after {text!r}: mask {token in mask}, accepted {allowed}"
+        )
+        if text + data in prefixes:
+            assert allowed, f"{data!r} must be allowed after {text!r}"
+        elif allowed:
+            rest = after.shortest_completion_bytes()
+            assert oracle.accepts(text + data + rest), f"{text + data!r} cannot be completed by {rest!r}"
+    rest = matcher.shortest_completion_bytes()
+    assert oracle.accepts(text + rest), (text, rest)
+    if text in prefixes:
+        assert len(text + rest) == prefixes[text], f"{rest!r} is not the shortest completion of {text!r}"
+    forced = matcher.forced_bytes()
+    assert (text + rest).startswith(text + forced)
+    return bytes([byte]) in [VOCABULARY.tokens[t] for t in mask]
+
+
+@settings(max_examples=150, deadline=None)
+@given(grammars())
+def test_random_grammars(grammar: Grammar) -> None:
+    try:
+        check(grammar)
+    except LimitError as error:
+        assert error.limit == "max_search"
+        assume(False)
+
+
+@settings(max_examples=60, deadline=None)
+@given(grammars(CLEAR))
+def test_random_grammars_of_terminals_that_do_not_touch(grammar: Grammar) -> None:
+    check(grammar)
