@@ -7,7 +7,6 @@ class AutomatonHandle:
     @property
     def clashes(self) -> list[tuple[int, int]]: ...
 
-
 class Engine:
     vocab_size: int
     eos_ids: tuple[int, ...]

@@ -124,7 +124,9 @@ class Adjacency:
         while changed:
             changed = False
             for place, here in enumerate(before):
-                moves = [(behind, _bit(classes, terminal, others)) for terminal, behind in places.terms[place]]
+                moves = [
+                    (behind, _bit(classes, terminal, others)) for terminal, behind in places.terms[place]
+                ]
                 for rule, behind in places.calls[place]:
                     start = places.starts[rule]
                     moves += [(start, here), (behind, lasts[start] | (here if empty[start] else 0))]

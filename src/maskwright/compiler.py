@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -180,7 +181,8 @@ def compile_lark(
     swallow each other so that no text is left), ``LimitError``; ``MaskwrightError`` without the package.
     """
     # What a file holds that is imported may have changed.
-    key = ("lark", text, start, lexer, limits) if not import_paths and "%import ." not in text else None
+    alone = not import_paths and not re.search(r"%import\s*\.", str(text))
+    key = ("lark", text, start, lexer, limits) if alone else None
     return _compile_once(
         key, lambda: lark_frontend.to_grammar(text, start, lexer, import_paths, limits), vocabulary, limits
     )

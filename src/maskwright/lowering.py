@@ -14,7 +14,20 @@ from maskwright._core import AutomatonHandle, CompiledCore, Engine
 from maskwright.adjacency import Adjacency, Places
 from maskwright.automata import build_lexer, build_nfa
 from maskwright.errors import LimitError, UnsatisfiableError
-from maskwright.grammar import Body, Choice, Expr, Grammar, Keyset, Lexeme, Lexing, Record, Ref, Repeated, Seq, Term
+from maskwright.grammar import (
+    Body,
+    Choice,
+    Expr,
+    Grammar,
+    Keyset,
+    Lexeme,
+    Lexing,
+    Record,
+    Ref,
+    Repeated,
+    Seq,
+    Term,
+)
 from maskwright.limits import Limits
 
 PLAIN, REPEATED, RECORD = 0, 1, 2

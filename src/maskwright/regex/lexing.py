@@ -13,7 +13,8 @@ from typing import NamedTuple
 from maskwright.dfa import difference, first_matches, is_empty, length_bounds
 from maskwright.errors import GrammarError
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.regex.assertions import AFTER_OTHER, AFTER_WORD, EVERY_TEXT, resolve
+from maskwright.regex.anchors import EVERY_TEXT
+from maskwright.regex.assertions import AFTER_OTHER, AFTER_WORD, resolve
 from maskwright.regex.parser import Dialect, Group, Item, Parser
 from maskwright.regex.syntax import ASSERTIONS, Look, TextEnd, TextStart, WordBoundary
 from maskwright.regular import (
@@ -61,9 +62,11 @@ def lexer_matches(
         language = resolve(tree, limits, search=False)
     if assertions and not _looks_inside(alternatives, 0):
         if any(map(_looks_behind, assertions)):
-            raise GrammarError("a terminal cannot look at the text before it: move the look-behind behind something")
+            raise GrammarError(
+                "a terminal cannot look at the text before it: move the look-behind behind something"
+            )
         _check_before(tree, limits)
-    ahead = [node for node in assertions if isinstance(node, WordBoundary) or not _looks_behind(node)]
+    ahead = sum(isinstance(node, WordBoundary) or not _looks_behind(node) for node in assertions)
     return Matches(language, _refused(tree, alternatives, ahead, limits) if ahead else NOTHING)
 
 
@@ -141,11 +144,9 @@ def _check_before(tree: Regular, limits: Limits) -> None:
             raise GrammarError("a terminal cannot look at the text before it: remove what does")
 
 
-def _refused(
-    tree: Regular, alternatives: list[list[Item]], ahead: list[Regular], limits: Limits
-) -> Regular:
-    """Texts that show that a match does not count; ``ahead``: the assertions that look at what is behind."""
-    parts = []
+def _refused(tree: Regular, alternatives: list[list[Item]], ahead: int, limits: Limits) -> Regular:
+    """Texts that show that a match does not count; ``ahead``: how many assertions look at what is behind."""
+    parts: list[Regular] = []
     for items in alternatives:
         last = items[-1].tree if items else None
         before = cat(*(item.tree for item in items[:-1]))
@@ -154,7 +155,7 @@ def _refused(
             parts.append(cat(before, resolve(last.body, limits, search=False)))
         elif isinstance(last, WordBoundary) and not last.negative and _ends_in(before, last.word):
             parts.append(cat(before, Chars(last.word)))
-    if len(parts) == len(ahead):
+    if len(parts) == ahead:
         return alt(*parts)
     alone = cat(resolve(tree, limits, search=False), EVERY_TEXT)
     somewhere = resolve(cat(tree, EVERY_TEXT), limits, search=False)

@@ -46,7 +46,9 @@ class _Builder:
         indices = {name: out.reserve(name) for name in self.source.rules}
         ignore = out.reserve("ignored") if self.dynamic and self.source.ignored else None
         for name, expansions in self.source.rules.items():
-            choices = [Seq(tuple(self.symbol(s, is_term, indices, ignore) for s, is_term in e)) for e in expansions]
+            choices = [
+                Seq(tuple(self.symbol(s, is_term, indices, ignore) for s, is_term in e)) for e in expansions
+            ]
             out.rules[indices[name]] = choices[0] if len(choices) == 1 else Choice(tuple(choices))
         out.start = indices[start]
         if self.dynamic:
