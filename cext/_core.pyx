@@ -14,6 +14,7 @@ One extension module, read in data-flow order:
     keyset.pxi   sets of quoted keys, as lexemes
     lexmask.pxi  what a lexer state alone says about every token (context-independent)
     home.pxi     the same from slices, for states that loop on many characters
+    words.pxi    many texts as one lexeme
     lexing.pxi   the lexer of a grammar that has one: terminals, watches, what can be left
     lexingmask.pxi  what a state of such a lexer says about every token
     parser.pxi   rules: what each place inside a rule waits for
@@ -69,6 +70,7 @@ include "spelling.pxi"
 include "keyset.pxi"
 include "lexmask.pxi"
 include "home.pxi"
+include "words.pxi"
 include "lexing.pxi"
 include "lexingmask.pxi"
 include "parser.pxi"

@@ -1,84 +1,59 @@
-# The Python class of a grammar: it owns everything that was computed for it.
+# The Python classes of a grammar: its tables, and what they are linked into, which owns all that is computed for it.
 
 
 @cython.no_gc_clear
-cdef class CompiledCore:
-    """A grammar lowered to tables (see ``maskwright.lowering``) on one engine."""
+cdef class Tables:
+    """A grammar lowered to tables (see ``maskwright.lowering``) for one engine, to be linked into a ``CompiledCore``.
 
-    cdef Core* core
+    Its numbers count from 0.  Rules from ``len(rules)`` on are the start rules of ``imports``.  What is
+    computed for keys that must not come twice belongs to the tables, and to all grammars that they are linked into.
+    """
+
     cdef readonly Engine engine
     cdef TokenIndex owner          # the collector may clear the engine first
     cdef list handles
-    cdef Costs costs
-    cdef int32_t start
-
-    def __cinit__(self):
-        self.core = NULL
+    cdef readonly AutomatonHandle lexer        # or None
+    cdef readonly list imports
+    cdef vector[vector[PlainTerm]] plain_terms
+    cdef vector[vector[Call]] plain_calls
+    cdef vector[uint8_t] plain_final
+    cdef vector[RuleStart] rules
+    cdef vector[RepeatedDef] repeated
+    cdef vector[RecordDef] records
+    cdef int32_t start_rule
 
     def __init__(self, Engine engine, list automata, AutomatonHandle lexer, list plain_terms, list plain_calls,
-                 bytes plain_final, list rules, list repeated, list records, int32_t start_rule,
-                 int64_t max_states, int64_t max_lexer_states, int64_t max_search, double max_seconds):
-        cdef Program* program = new Program()
-        cdef AutomatonHandle handle
+                 bytes plain_final, list rules, list repeated, list records, int32_t start_rule, list imports):
         cdef vector[PlainTerm] terms
         cdef vector[Call] calls
         cdef PlainTerm term
         cdef Call call
         cdef RuleStart rule
         cdef RepeatedDef rep
-        cdef Outcome outcome
-        self.core = new Core()
-        self.core.program = program
-        self.core.costs = &self.costs
-        self.costs.settled = False
-        program.index = engine.owner.index
-        program.lexer = NULL
-        self.core.index = engine.owner.index
-        self.core.edges = 0
-        self.core.words = engine.owner.index.words
-        for eos in engine.eos_ids:
-            self.core.eos.push_back(eos)
         self.engine = engine
         self.owner = engine.owner
-        self.handles = [*automata, lexer]
-        for handle in automata:
-            program.automata.push_back(handle.automaton)
-        if lexer is not None:
-            program.lexer = lexer.automaton
+        self.handles = automata
+        self.lexer = lexer
+        self.imports = imports
+        self.start_rule = start_rule
         for entries in plain_terms:
             terms.clear()
-            for term.automaton, term.target in entries:
+            for term.automaton, term.target, term.tag in entries:
                 terms.push_back(term)
-            program.plain_terms.push_back(terms)
+            self.plain_terms.push_back(terms)
         for entries in plain_calls:
             calls.clear()
             for call.rule, call.back in entries:
                 calls.push_back(call)
-            program.plain_calls.push_back(calls)
+            self.plain_calls.push_back(calls)
         for byte in plain_final:
-            program.plain_final.push_back(byte)
+            self.plain_final.push_back(byte)
         for rule.kind, rule.index, rule.nullable in rules:
-            program.rules.push_back(rule)
+            self.rules.push_back(rule)
         for rep.first, rep.rest, rep.low, rep.high in repeated:
-            program.repeated.push_back(rep)
+            self.repeated.push_back(rep)
         for record in records:
             self.add_record(*record)
-        program.start_rule = start_rule
-        self.core.max_states = max_states
-        self.core.max_lexer_states = max_lexer_states
-        self.core.max_search = max_search
-        self.core.max_seconds = max_seconds
-        self.core.stack.resize(engine.longest + 1)
-        with nogil:
-            core_enter(self.core)
-            self.core.index.cores.push_back(self.core)
-            if program.lexer != NULL:
-                terminals_begin(program)
-            self.start = matcher_start(self.core)
-            outcome = core_leave(self.core)
-        check_outcome(outcome, self.core)
-        if self.start == NO_STATE:
-            raise UnsatisfiableError("the grammar matches nothing")
 
     def add_record(self, list keys, list sorts, list values, list absent, list key_bytes, list required, int32_t least,
                    int32_t most, uint32_t goals, bint ordered, bint unique, bint bare,
@@ -86,6 +61,7 @@ cdef class CompiledCore:
                    int32_t comma, int32_t close):
         cdef RecordDef record
         cdef RecordValue value
+        cdef AutomatonHandle handle
         cdef vector[RecordValue] values_of
         cdef int32_t i, next_required, total = 0
         record.keys = keys
@@ -119,13 +95,166 @@ cdef class CompiledCore:
             record.used.sets.resize(1)
             for i in keys:
                 if i >= 0:
-                    self.core.program.automata[i].used = record.used
+                    handle = self.handles[i]
+                    handle.automaton.used = record.used
         record.open = open_
         record.close_empty = close_empty
         record.colon = colon
         record.comma = comma
         record.close = close
-        self.core.program.records.push_back(record)
+        self.records.push_back(record)
+
+    def __dealloc__(self):
+        cdef size_t i
+        for i in range(self.records.size()):
+            if self.records[i].used != NULL:
+                del self.records[i].used
+
+    @property
+    def nullable(self):
+        """Whether the start rule matches the empty text."""
+        return self.rules[self.start_rule].nullable != 0
+
+    @property
+    def used_keys(self):
+        """Keys that must not come again, and sets of them, that were met so far."""
+        cdef int64_t total = 0
+        cdef size_t i
+        for i in range(self.records.size()):
+            if self.records[i].used != NULL:
+                total += self.records[i].used.keys.size() + self.records[i].used.sets.size()
+        return total
+
+    def all_tables(self):
+        """These tables and all that they import, each once."""
+        order = [self]
+        seen = {id(self)}
+        for tables in order:
+            for imported in tables.imports:
+                if id(imported) not in seen:
+                    seen.add(id(imported))
+                    order.append(imported)
+        return order
+
+
+cdef void link_tables(Program* program, Tables tables, const vector[int32_t]& imports):
+    # Append tables to a program; `imports`: the rules that those from its own number on are.
+    cdef int32_t automata = <int32_t>program.automata.size(), plain = <int32_t>program.plain_terms.size()
+    cdef int32_t repeated = <int32_t>program.repeated.size(), records = <int32_t>program.records.size()
+    cdef int32_t first = <int32_t>program.rules.size(), own = <int32_t>tables.rules.size()
+    cdef AutomatonHandle handle
+    cdef RuleStart rule
+    cdef RepeatedDef rep
+    cdef size_t i, j
+    for handle in tables.handles:
+        program.automata.push_back(handle.automaton)
+    program.plain_terms.insert(program.plain_terms.end(), tables.plain_terms.begin(), tables.plain_terms.end())
+    program.plain_calls.insert(program.plain_calls.end(), tables.plain_calls.begin(), tables.plain_calls.end())
+    program.plain_final.insert(program.plain_final.end(), tables.plain_final.begin(), tables.plain_final.end())
+    for i in range(<size_t>plain, program.plain_terms.size()):
+        for j in range(program.plain_terms[i].size()):
+            # What is negative is a terminal of the lexer.
+            if program.plain_terms[i][j].automaton >= 0:
+                program.plain_terms[i][j].automaton += automata
+            program.plain_terms[i][j].target += plain
+        for j in range(program.plain_calls[i].size()):
+            program.plain_calls[i][j].back += plain
+            link_rule(&program.plain_calls[i][j].rule, first, own, imports)
+    # Changed before they are copied: what `back()` gives would be changed in vain.
+    for rule in tables.rules:
+        rule.index += plain if rule.kind == LOCAL_PLAIN else repeated if rule.kind == LOCAL_REPEATED else records
+        program.rules.push_back(rule)
+    for rep in tables.repeated:
+        link_rule(&rep.first, first, own, imports)
+        link_rule(&rep.rest, first, own, imports)
+        program.repeated.push_back(rep)
+    program.records.insert(program.records.end(), tables.records.begin(), tables.records.end())
+    for i in range(<size_t>records, program.records.size()):
+        link_record(&program.records[i], automata, first, own, imports)
+
+
+cdef inline void link_rule(int32_t* rule, int32_t first, int32_t own, const vector[int32_t]& imports) noexcept nogil:
+    rule[0] = rule[0] + first if rule[0] < own else imports[rule[0] - own]
+
+
+cdef void link_record(RecordDef* record, int32_t automata, int32_t first, int32_t own,
+                      const vector[int32_t]& imports) noexcept nogil:
+    cdef size_t i, j
+    for i in range(record.keys.size()):
+        if record.keys[i] >= 0:
+            record.keys[i] += automata
+    for i in range(record.values.size()):
+        for j in range(record.values[i].size()):
+            link_rule(&record.values[i][j].rule, first, own, imports)
+    record.open += automata
+    record.close_empty += automata
+    record.colon += automata
+    record.comma += automata
+    record.close += automata
+
+
+@cython.no_gc_clear
+cdef class CompiledCore:
+    """A grammar on one engine, made of its ``Tables`` and those that they import; what is computed for it."""
+
+    cdef Core* core
+    cdef readonly Engine engine
+    cdef TokenIndex owner          # the collector may clear the engine first
+    cdef list tables
+    cdef Costs costs
+    cdef int32_t start
+
+    def __cinit__(self):
+        self.core = NULL
+
+    def __init__(self, Tables tables, int64_t max_states, int64_t max_lexer_states, int64_t max_search,
+                 double max_seconds):
+        cdef Program* program = new Program()
+        cdef vector[int32_t] imports
+        cdef Outcome outcome
+        cdef Tables each
+        cdef int64_t rules = 0
+        self.core = new Core()
+        self.core.program = program
+        self.core.costs = &self.costs
+        self.costs.settled = False
+        program.index = tables.owner.index
+        program.lexer = NULL
+        self.core.index = tables.owner.index
+        self.core.edges = 0
+        self.core.words = tables.owner.index.words
+        self.engine = tables.engine
+        self.owner = tables.owner
+        for eos in self.engine.eos_ids:
+            self.core.eos.push_back(eos)
+        self.tables = tables.all_tables()
+        starts = {}
+        for each in self.tables:
+            starts[id(each)] = rules + each.start_rule
+            rules += <int64_t>each.rules.size()
+        for each in self.tables:
+            imports.clear()
+            for imported in each.imports:
+                imports.push_back(starts[id(imported)])
+            link_tables(program, each, imports)
+        program.start_rule = tables.start_rule
+        if tables.lexer is not None:
+            program.lexer = tables.lexer.automaton
+        self.core.max_states = max_states
+        self.core.max_lexer_states = max_lexer_states
+        self.core.max_search = max_search
+        self.core.max_seconds = max_seconds
+        self.core.stack.resize(self.engine.longest + 1)
+        with nogil:
+            core_enter(self.core)
+            self.core.index.cores.push_back(self.core)
+            if program.lexer != NULL:
+                terminals_begin(program)
+            self.start = matcher_start(self.core)
+            outcome = core_leave(self.core)
+        check_outcome(outcome, self.core)
+        if self.start == NO_STATE:
+            raise UnsatisfiableError("the grammar matches nothing")
 
     def __dealloc__(self):
         cdef Index* index

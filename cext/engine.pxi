@@ -94,6 +94,7 @@ cdef class AutomatonHandle:
     cdef TokenIndex owner
     cdef object base               # of a keyset: the handle of the automaton for other keys
     cdef MaskTableHandle counted
+    cdef readonly tuple names      # of a lexer: its terminals
     cdef object __weakref__
 
     @property
@@ -246,6 +247,7 @@ cdef class Engine:
         a.codes = new CodeAutomaton()
         a.spelling = SPELLING_QUOTED if quoted else SPELLING_UTF8
         read_code_points(a.codes, n_states, sets, edges, epsilons, loops, accepts)
+        a.kinds = max((tag for _, tag in accepts), default=0) + 1
         text_byte_classes(a)
         if loops:
             content = (quoted, n_states, start, tuple(sets), tuple(edges), tuple(epsilons), tuple(accepts))
@@ -266,7 +268,7 @@ cdef class Engine:
         return handle
 
     def add_lexer(self, key, int32_t n_states, list starts, list sets, list edges, list epsilons, list loops,
-                  list accepts, list ignored, follow, avoided):
+                  list accepts, list ignored, follow, avoided, tuple names):
         """Register the terminals of a grammar that has a lexer (see ``maskwright.grammar.Lexing``).
 
         ``starts``: by terminal, the state of the NFA where it begins; the NFA accepts with the
@@ -288,6 +290,7 @@ cdef class Engine:
         if follow is not None:
             a.lexer.follow = follow
         a.lexer.avoided = avoided
+        handle.names = names
         with nogil:
             self.owner.index.lock.lock()
             lexer_prepare(a)
@@ -316,6 +319,30 @@ cdef class Engine:
             self.owner.index.lock.lock()
             a.start = key_start(a, 0, <int32_t>0x7FFFFFFF, a.base != NULL, NULL, 0, False)
             self.owner.index.lock.unlock()
+        return handle
+
+    def add_words(self, key, bytes data, bytes starts, bytes tags):
+        """Register many texts as one lexeme: sorted and distinct, one after another in ``data``.
+
+        ``starts`` are int64: where each text begins, and the end.  ``tags`` are int32, one a text; none: all 0."""
+        cdef AutomatonHandle handle = self.new_automaton(KIND_WORDS)
+        cdef Automaton* a = handle.automaton
+        cdef WordPlace place
+        a.word_data.resize(len(data))
+        memcpy(a.word_data.data(), <const char*>data, len(data))
+        a.word_starts.resize(len(starts) // sizeof(int64_t))
+        memcpy(a.word_starts.data(), <const char*>starts, len(starts))
+        a.tags.resize(len(tags) // sizeof(int32_t))
+        memcpy(a.tags.data(), <const char*>tags, len(tags))
+        place.first = place.depth = 0
+        place.last = <int32_t>a.word_starts.size() - 1
+        with nogil:
+            self.owner.index.lock.lock()
+            if place.last > 0:
+                a.start = words_state(a, &place)
+            self.owner.index.lock.unlock()
+        self.automata[key] = handle
+        self.remember(key, handle)
         return handle
 
     def segment(self, bytes data):

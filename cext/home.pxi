@@ -8,10 +8,14 @@
 # any state that holds it (a pattern that may match anywhere).  Else C is grown greedily, classes
 # with the most trie nodes first, as long as few states are reached; or, where characters are
 # counted, all classes of C lead through the same states up to the bound.
+#
+# Plain text may be *open* at home: the lexeme may end anywhere in it.  Then nearly every token has a crossing at every
+# byte; these are looked for only when something can follow (lexmask_open).
 
 cdef enum:
     HOME_STATES = 32       # at most reached over C
     EXIT_COST = 8          # following an exit costs as much as walking so many nodes
+    NOT_KNOWN = -2
 
 cdef struct ClassMass:
     int32_t cls
@@ -24,6 +28,7 @@ cdef cppclass Home:
     cbool counting                     # then states[i] is reached over i characters
     vector[uint64_t] leaving           # classes outside C that may lead on from there
     cbool closing                      # whether a quote may close the text there
+    int32_t tag                        # of plain text: what every text over C is accepted with, or NO_TAG
     int32_t mass                       # trie nodes in C
     int32_t exits                      # and in `leaving`
 
@@ -52,8 +57,17 @@ cdef void home_count(Automaton* automaton, const Index* index) noexcept nogil:
             automaton.class_mass[codes.range_class[i]] += index_count(index, codes.range_low[i], high)
 
 
+cdef cbool home_accepts_alike(const Automaton* automaton, Home* home, const CodeState* target) noexcept nogil:
+    # Whether a state behind a character accepts as the others do.
+    if automaton.spelling == SPELLING_QUOTED:
+        return True
+    if home.tag == NOT_KNOWN:
+        home.tag = target.tag
+    return home.tag == target.tag
+
+
 cdef cbool home_reach(Automaton* automaton, Home* home, CodeState* start) noexcept nogil:
-    # Find the states reached over C; False when one dies, accepts in the open, or there are too many.
+    # Find the states reached over C; False when one dies, accepts unlike another, or there are too many.
     cdef CodeAutomaton* codes = automaton.codes
     cdef CodeState* target
     cdef size_t i, j
@@ -61,15 +75,14 @@ cdef cbool home_reach(Automaton* automaton, Home* home, CodeState* start) noexce
     cdef cbool known
     home.states.clear()
     home.states.push_back(start)
+    home.tag = NOT_KNOWN
     i = 0
     while i < home.states.size():
-        if automaton.spelling == SPELLING_UTF8 and home.states[i].tag != NO_TAG:
-            return False
         for cls in range(codes.classes):
             if not set_has(home.classes, cls):
                 continue
             target = code_next(codes, home.states[i], cls)
-            if target == CODE_DEAD:
+            if target == CODE_DEAD or not home_accepts_alike(automaton, home, target):
                 return False
             known = False
             for j in range(home.states.size()):
@@ -87,15 +100,18 @@ cdef void home_grow(Automaton* automaton, Home* home, CodeState* start,
     # Texts of any length.
     cdef ClassMass each
     cdef vector[CodeState*] before
+    cdef int32_t tag = NOT_KNOWN
     home.room = -1
     for each in order:
         home.classes[<size_t>each.cls >> 6] |= (<uint64_t>1) << (each.cls & 63)
         before = home.states
         if home_reach(automaton, home, start):
             home.mass += each.mass
+            tag = home.tag
         else:
             home.classes[<size_t>each.cls >> 6] &= ~((<uint64_t>1) << (each.cls & 63))
             home.states.swap(before)
+    home.tag = tag
 
 
 cdef void home_follow(Automaton* automaton, Home* home, CodeState* start, vector[ClassMass]& order,
@@ -108,8 +124,9 @@ cdef void home_follow(Automaton* automaton, Home* home, CodeState* start, vector
     cdef size_t i
     cdef cbool agrees
     home.counting = True
+    home.tag = NOT_KNOWN
     while state != CODE_DEAD and <int32_t>home.states.size() <= longest:
-        if automaton.spelling == SPELLING_UTF8 and state.tag != NO_TAG:
+        if not home.states.empty() and not home_accepts_alike(automaton, home, state):
             return
         home.states.push_back(state)
         state = code_next(codes, state, order[0].cls)
@@ -387,4 +404,7 @@ cdef cbool home_fill(LexMask* mask, LexState* start) noexcept nogil:
     slice = index_slice(mask.index, points)
     mask.bits = bits_hold(slice_limited(mask.index, slice, home.room))
     home_exits(mask, start, &home, slice)
+    if start.automaton.spelling == SPELLING_UTF8 and home.tag >= 0:
+        mask.open_tag = home.tag
+        lexmask_forget_crossing(mask, mask.open_tag)
     return True

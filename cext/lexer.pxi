@@ -8,6 +8,7 @@
 cdef enum:
     KIND_TEXT = 0
     KIND_KEYSET = 1
+    KIND_WORDS = 2     # many texts (words.pxi)
     # where a keyset state stands
     KEY_START = 0      # before the opening quote
     KEY_BODY = 1       # inside, possibly on the way to a name
@@ -88,11 +89,14 @@ cdef cppclass Automaton:
     vector[string] names           # canonical spelling inside the quotes, sorted
     vector[int32_t] tags           # tag of each sorted name; NO_TAG: may not occur
     int32_t other_tag              # plus the tag of `base`: those of other keys
-    int32_t kinds                  # how many tags `base` has
+    int32_t kinds                  # how many tags `base` has; of a text automaton, its own
     vector[vector[char]] filters   # by tag; the first one is not used
     KeyIds filter_ids
     Automaton* base
-    UsedKeys* used                 # owned by the record; NULL: other keys may repeat
+    UsedKeys* used                 # owned by the grammar's tables; NULL: other keys may repeat
+    # words; `tags` are those of the texts (empty: all 0)
+    vector[uint8_t] word_data      # all texts, sorted, one after another
+    vector[int64_t] word_starts
 
 
 cdef LexState LEX_DEAD_STATE
@@ -170,7 +174,7 @@ cdef inline LexState* lex_next(LexState* state, uint8_t byte) noexcept nogil:
         if step.byte == byte:
             return step.target
     step.byte = byte
-    step.target = key_next(state, byte)
+    step.target = key_next(state, byte) if state.automaton.kind == KIND_KEYSET else words_next(state, byte)
     if step.target != LEX_DEAD and state.key.where != KEY_OTHER and state.steps.size() < KEY_STEPS:
         state.steps.push_back(step)
     return step.target
@@ -181,7 +185,9 @@ cdef void lex_fill_first(LexState* state) noexcept nogil:
     cdef int32_t byte
     cdef LexState* target
     memset(state.first, 0, 32)
-    for byte in range(256):
+    if state.automaton.kind == KIND_WORDS:
+        words_fill_first(state)
+    for byte in range(256 if state.automaton.kind != KIND_WORDS else 0):
         if state.automaton.kind == KIND_TEXT:
             target = lex_next(state, <uint8_t>byte)
         else:

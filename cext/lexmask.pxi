@@ -58,6 +58,7 @@ cdef cppclass LexMask:
     vector[Crossing] crossing             # while the mask is made; then
     vector[CrossingGroup] crossings       # in the order of their tags
     vector[uint32_t] nodes
+    int32_t open_tag                      # crossings with this tag are left out (lexmask_open), or NO_TAG
     vector[Override] overrides
     vector[TokenGroup] groups             # tokens that stay inside if the context allows it (lexing.pxi)
     unordered_map[int64_t, Trie*] merged  # by crossing group: residual trie
@@ -82,6 +83,7 @@ cdef LexMask* lexmask_new(Index* index) noexcept nogil:
     mask.trie = index.trie
     mask.base = NULL
     mask.bits = NULL
+    mask.open_tag = NO_TAG
     mask.bytes = 0
     return mask
 
@@ -283,6 +285,8 @@ cdef LexMask* lexmask_make(LexState* state, Index* index) noexcept nogil:
     if state.automaton.kind == KIND_TEXT:
         if not home_fill(mask, state):
             lexmask_walk(mask, state, 0)
+    elif state.automaton.kind == KIND_WORDS:
+        words_walk(mask, state)
     elif state.base != NULL:
         mask.base = lexmask_get(state.base, index)
         if mask.base == NULL:
@@ -322,6 +326,54 @@ cdef LexMask* lexmask_get(LexState* state, Index* index) noexcept nogil:
     return mask
 
 
+cdef void lexmask_forget_crossing(LexMask* mask, int32_t tag) noexcept nogil:
+    # Leave out the crossings with a tag.
+    cdef size_t i, kept = 0
+    for i in range(mask.crossing.size()):
+        if mask.crossing[i].tag != tag:
+            mask.crossing[kept] = mask.crossing[i]
+            kept += 1
+    mask.crossing.resize(kept)
+    mask.crossing.shrink_to_fit()
+
+
+cdef void lexmask_ungroup(LexMask* mask) noexcept nogil:
+    # Back to single crossings.
+    cdef CrossingGroup group
+    cdef Crossing crossing
+    cdef uint32_t i
+    for group in mask.crossings:
+        crossing.tag = group.tag
+        crossing.byte = group.byte
+        crossing.watch = group.watch
+        for i in range(group.first, group.last):
+            crossing.node = mask.nodes[i]
+            mask.crossing.push_back(crossing)
+    mask.crossings.clear()
+    mask.nodes.clear()
+
+
+cdef cbool lexmask_open(LexMask* mask, LexState* state) noexcept nogil:
+    # Add the crossings that were left out, now that something can follow them; False when time is up.
+    cdef LexMask* walked = lexmask_new(mask.index)
+    cdef size_t i
+    cdef pair[int64_t, Trie*] entry
+    lexmask_walk(walked, state, 0)
+    if not mask.index.deadline.passed:
+        lexmask_ungroup(mask)
+        for i in range(walked.crossing.size()):
+            if walked.crossing[i].tag == mask.open_tag:
+                mask.crossing.push_back(walked.crossing[i])
+        mask.open_tag = NO_TAG
+        mask.index.bytes -= mask.bytes
+        for entry in mask.merged:
+            del entry.second
+        mask.merged.clear()
+        lexmask_finish(mask)
+    lexmask_release(walked)
+    return not mask.index.deadline.passed
+
+
 cdef ResidualView lexmask_residual(LexMask* mask, size_t number) noexcept nogil:
     # The residuals of a group of crossings.
     cdef const Trie* trie = mask.trie
@@ -344,7 +396,7 @@ cdef ResidualView lexmask_residual(LexMask* mask, size_t number) noexcept nogil:
         merged = new Trie()
         trie_merge(trie, merged, nodes)
         mask.merged[<int64_t>number] = merged
-        size = merged.nodes.size() * sizeof(TrieNode) + merged.tokens.size() * 4
+        size = trie_size(merged)
         mask.bytes += size
         mask.index.bytes += size
     view.trie = merged

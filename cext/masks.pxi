@@ -408,6 +408,13 @@ cdef void mask_add_crossing(Core* core, const vector[Thread]& threads, LexMask* 
     cdef int32_t after = NO_STATE, tag, known = NO_TAG
     # Many keys end in this group: which one it was matters only if the token goes on to the next one.
     cdef int32_t key = ANY_KEY if lex_keeps_text(lex) else NO_KEY
+    cdef const uint64_t* first
+    if mask.open_tag != NO_TAG:
+        after = state_goto(core.program, parser, lex.automaton, mask.open_tag, NO_KEY)
+        if after != NO_STATE:
+            first = core.program.states[after].first
+            if (first[0] | first[1] | first[2] | first[3]) != 0 and not lexmask_open(mask, lex):
+                return
     for i in range(mask.crossings.size()):
         if mask.crossings[i].tag != known:
             known = mask.crossings[i].tag

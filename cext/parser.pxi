@@ -28,6 +28,7 @@ cdef struct Call:
 cdef struct PlainTerm:
     int32_t automaton      # negative: -1 - terminal of the lexer
     int32_t target         # plain state
+    int32_t tag            # that the automaton must accept with; NO_TAG: any
 
 cdef struct Return:
     int32_t local
@@ -77,7 +78,7 @@ cdef cppclass RecordDef:
     cbool simple                   # nothing is counted: a register is a position as long as no key is used
     cbool ordered                  # members come in their order; others behind them
     cbool bare                     # keys only: a list of different strings
-    UsedKeys* used                 # NULL: other keys may repeat
+    UsedKeys* used                 # owned by the tables; NULL: other keys may repeat
     vector[vector[char]] taken     # sets of members, by number; the first one is empty
     KeyIds taken_ids
     vector[RecordRegister] registers
@@ -144,9 +145,6 @@ cdef void parse_free(Program* program) noexcept nogil:
         del program.nodes[i]
     for i in range(program.states.size()):
         del program.states[i]
-    for i in range(program.records.size()):
-        if program.records[i].used != NULL:
-            del program.records[i].used
     del program
 
 
@@ -257,6 +255,8 @@ cdef void parse_advance(Program* program, int32_t id, const Automaton* automaton
     cdef int32_t phase, count
     if local.kind == LOCAL_PLAIN:
         for i in range(program.plain_terms[local.index].size()):
+            if program.plain_terms[local.index][i].tag not in (NO_TAG, tag):
+                continue
             if parse_is_term(program, program.plain_terms[local.index][i].automaton, automaton, tag):
                 out.push_back(parse_local(program, LOCAL_PLAIN,
                                           program.plain_terms[local.index][i].target, 0, 0))

@@ -16,6 +16,7 @@ cdef cppclass Costs:
     unordered_map[int32_t, int32_t] behind     # parser state -> bytes behind the lexeme that begins there, at least
     unordered_map[int32_t, int32_t] plain      # plain state -> bytes to the end of its rule, once rules are known
     cbool settled                              # rules are known
+    unordered_map[int64_t, int32_t] tagged     # automaton uid << 32 | tag -> the same with that tag, from its start
 
 
 cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool* found) noexcept nogil:
@@ -30,6 +31,9 @@ cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool
     cdef size_t head = 0
     cdef int32_t byte, at
     found[0] = False
+    if start.automaton.kind == KIND_WORDS:
+        words_shortest(start, tag, out, found)
+        return
     queue.push_back(start)
     origin.push_back(pair[int32_t, uint8_t](-1, 0))
     while head < queue.size():
@@ -67,6 +71,24 @@ cdef int32_t cost_lexeme(Costs* costs, LexState* start) noexcept nogil:
     lex_shortest(start, NO_TAG, path, &found)
     if not start.automaton.index.deadline.passed:
         costs.lexemes[<int64_t>start] = <int32_t>path.size() if found else UNREACHED
+    return <int32_t>path.size() if found else UNREACHED
+
+
+cdef int32_t cost_term(Program* program, Costs* costs, const PlainTerm& term) noexcept nogil:
+    cdef Automaton* automaton
+    cdef int64_t key
+    cdef vector[uint8_t] path
+    cdef cbool found = False
+    if term.tag == NO_TAG:
+        return cost_lexeme(costs, parse_term_start(program, term.automaton))
+    automaton = program.automata[term.automaton]
+    key = (<int64_t>automaton.uid << 32) | <uint32_t>term.tag
+    known = costs.tagged.find(key)
+    if known != costs.tagged.end():
+        return dereference(known).second
+    lex_shortest(automaton.start, term.tag, path, &found)
+    if not automaton.index.deadline.passed:
+        costs.tagged[key] = <int32_t>path.size() if found else UNREACHED
     return <int32_t>path.size() if found else UNREACHED
 
 
@@ -209,7 +231,7 @@ cdef int32_t cost_plain(Program* program, Costs* costs, int32_t state) noexcept 
         for i in range(program.plain_terms[at].size() + program.plain_calls[at].size()):
             if i < program.plain_terms[at].size():
                 target = program.plain_terms[at][i].target
-                weight = cost_lexeme(costs, parse_term_start(program, program.plain_terms[at][i].automaton))
+                weight = cost_term(program, costs, program.plain_terms[at][i])
             else:
                 target = program.plain_calls[at][i - program.plain_terms[at].size()].back
                 weight = costs.rules[program.plain_calls[at][i - program.plain_terms[at].size()].rule]
@@ -334,12 +356,20 @@ cdef void shortest_try_lexeme(Core* core, Costs* costs, LexState* lex, int32_t p
                               vector[uint8_t]& best_path) noexcept nogil:
     cdef vector[uint8_t] path
     cdef Automaton* keys = lex.automaton
+    cdef vector[int32_t] tags
     cdef cbool found = False
     cdef int32_t i
-    if keys.kind == KIND_TEXT:
-        lex_shortest(lex, NO_TAG, path, &found)
-        if found:
-            shortest_try(core, costs, lex, parser, text, 0, path, best, best_after, best_path)
+    if keys.kind != KIND_KEYSET:
+        if keys.kind == KIND_WORDS:
+            words_tags(lex, tags)
+        else:
+            for i in range(keys.kinds):
+                tags.push_back(i)
+        for i in tags:
+            path.clear()
+            lex_shortest(lex, i, path, &found)
+            if found:
+                shortest_try(core, costs, lex, parser, text, i, path, best, best_after, best_path)
         return
     if lex.key.where in (KEY_START, KEY_BODY):
         for i in range(lex.key.first, lex.key.last):

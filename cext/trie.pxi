@@ -17,6 +17,11 @@ cdef cppclass Trie:
     vector[int32_t] tokens
 
 
+cdef int64_t trie_size(const Trie* trie) noexcept nogil:
+    # In bytes.
+    return <int64_t>(trie.nodes.size() * sizeof(TrieNode) + trie.tokens.size() * 4)
+
+
 cdef void trie_close_to(Trie* trie, vector[uint32_t]& path, size_t depth) noexcept nogil:
     # The nodes deeper than `depth` on the current path are complete.
     while path.size() > depth + 1:

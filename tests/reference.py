@@ -9,9 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reference_lexemes import INFINITY, Language, lexeme_language, name_language, other_language
+from reference_lexemes import (
+    INFINITY,
+    Language,
+    lexeme_language,
+    name_language,
+    other_language,
+    word_language,
+)
 
-from maskwright.grammar import Body, Choice, Expr, Grammar, Keyset, Record, Ref, Repeated, Seq, Term
+from maskwright.grammar import (
+    Body,
+    Choice,
+    Expr,
+    Grammar,
+    Keyset,
+    Record,
+    Ref,
+    Repeated,
+    Seq,
+    Switch,
+    Term,
+    Words,
+)
 
 
 class Column:
@@ -75,6 +95,17 @@ class Oracle:
         elif isinstance(expr, Choice):
             for item in expr.items:
                 self.add(left, self.expression(item))
+        elif isinstance(expr, Switch):
+            cases = [self.expression(case) for case in expr.cases]
+            if isinstance(expr.lexemes, Words):
+                for word, tag in expr.lexemes.items():
+                    self.add(left, self.language(word_language, word), cases[tag])
+            else:
+                for lexeme, case in zip(expr.lexemes, cases, strict=True):
+                    self.add(left, self.language(lexeme_language, lexeme), case)
+        elif isinstance(expr.lexeme, Words):
+            for word, _ in expr.lexeme.items():
+                self.add(left, self.language(word_language, word))
         elif isinstance(expr.lexeme, Keyset):
             for name in expr.lexeme.names:
                 self.add(left, self.language(name_language, name))

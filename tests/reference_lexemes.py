@@ -186,6 +186,21 @@ class NameLanguage(Language):
         return bool(state[0] == len(self.parts))
 
 
+class WordLanguage(Language):
+    """One text; a state is how much of it has been read."""
+
+    def __init__(self, word: bytes) -> None:
+        super().__init__()
+        self.word = word
+        self.start = 0
+
+    def step(self, state, byte):
+        return state + 1 if self.word[state : state + 1] == bytes([byte]) else None
+
+    def accepts(self, state) -> bool:
+        return bool(state == len(self.word))
+
+
 class OtherLanguage(Language):
     """Quoted strings of a lexeme whose decoded text is none of the names."""
 
@@ -230,6 +245,7 @@ def lexeme_language(lexeme: Lexeme) -> LexemeLanguage:
 
 
 name_language = cache(NameLanguage)
+word_language = cache(WordLanguage)
 
 
 def other_language(lexeme: Lexeme, names: tuple[str, ...]) -> OtherLanguage:

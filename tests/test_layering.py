@@ -30,6 +30,7 @@ EDGES = (
     "maskwright.demo",
     "maskwright.tokenizers",
     "maskwright.cli",
+    "maskwright.trie_torch",
 )
 
 # A module (with those below it): what of ours it may import (with what is below that).

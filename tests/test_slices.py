@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_lexemes import LexemeLanguage
 from spelling import spelled
+from walks import check_equal
 
 from maskwright._core import Engine, Matcher
-from maskwright.dfa import is_empty, with_length
-from maskwright.grammar import Lexeme, Seq, Spelling, Term
+from maskwright.dfa import is_empty, with_length, without_empty
+from maskwright.grammar import EMPTY, Choice, Lexeme, Ref, Seq, Spelling, Switch, Term
 from maskwright.limits import DEFAULT_LIMITS
 from maskwright.lowering import lower
 from maskwright.passes.prune import prune
@@ -83,12 +84,13 @@ SLICED, WALKED = engines()
 CONTENT = [*tokens(1), b""]
 
 
-def check(regular: Regular, spelling: Spelling, seed: int, steps: int = 12) -> None:
+def check(regular: Regular, spelling: Spelling, seed: int, steps: int = 12, behind: str = "b]") -> None:
     if is_empty(regular):
         return
     lexeme = Lexeme((regular, spelling), regular, spelling)
     # Something behind it, so that tokens cross the end.
-    source = toys.grammar(Seq((Term(Lexeme("[", Lit("["))), Term(lexeme), Term(Lexeme("b]", Lit("b]"))))))
+    closing = Term(Lexeme(behind, Lit(behind))) if behind else EMPTY
+    source = toys.grammar(Seq((Term(Lexeme("[", Lit("["))), Term(lexeme), closing)))
     sliced, walked = (Matcher(lower(prune(source), e, DEFAULT_LIMITS)) for e in (SLICED, WALKED))
     oracle = LexemeLanguage(spelled(lexeme))
     rng = random.Random(seed)
@@ -100,10 +102,10 @@ def check(regular: Regular, spelling: Spelling, seed: int, steps: int = 12) -> N
         if state is not None:
             inside = {i for i, t in enumerate(CONTENT) if t and read(oracle, state, t) is not None}
             assert inside <= mask
-            if spelling == "quoted" and not oracle.accepts(state):
+            if spelling == "quoted" and behind and not oracle.accepts(state):
                 # Open spellings may have ended before this state: other threads live on.
                 assert all(crosses(oracle, state, CONTENT[i]) for i in mask - inside)
-        usual = [i for i in mask if i < len(CONTENT) - 1 and b"]" not in CONTENT[i]]
+        usual = [i for i in sorted(mask) if i < len(CONTENT) - 1 and b"]" not in CONTENT[i]]
         if not usual:
             break
         token = rng.choice(usual)
@@ -132,6 +134,28 @@ def crosses(oracle: LexemeLanguage, state: object, token: bytes) -> bool:
 @given(languages(), st.sampled_from(("utf8", "quoted")), st.integers(0, 1000))
 def test_random_loops(regular: Regular, spelling: Spelling, seed: int) -> None:
     check(regular, spelling, seed)
+
+
+@settings(max_examples=150, deadline=None)
+@given(languages(), st.sampled_from(("", "a", "\n", "\u3042")), st.integers(0, 1000))
+def test_loops_that_may_end_anywhere(regular: Regular, behind: str, seed: int) -> None:
+    check(without_empty(regular), "utf8", seed, behind=behind)
+
+
+def test_what_follows_depends_on_how_a_loop_ends() -> None:
+    """Text up to a mark, or text without one, as cases of one lexer: it may end anywhere in one of two ways."""
+    plain = without("<").ranges
+    free = repeat(Chars(plain), 1, None)
+    marked = cat(repeat(Chars(plain), 0, None), Lit("<"))
+    lexemes = (Lexeme("free", free), Lexeme("marked", marked))
+    behind = Term(Lexeme("ab>", Lit("ab>")))
+    sentences = [b"ab<ab>\xc3\xa9a<ab>", b"a a<ab>ba<a", b"<ab>", b"1<ab>1", b"<a", b"aab"]
+    pieces = toys.piece_vocabulary(5, sentences)
+    # A cycle of "<ab>" and free text; then also something behind free text.
+    for rest in (EMPTY, Term(Lexeme("!", Lit("!"))), Term(Lexeme("ab", Lit("ab")))):
+        source = toys.grammar(Choice((EMPTY, Switch(lexemes, (rest, Seq((behind, Ref(0))))))))
+        for seed in range(8):
+            check_equal(source, source, seed, pieces)
 
 
 @pytest.mark.parametrize(

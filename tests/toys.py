@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -11,13 +11,14 @@ import numpy as np
 from hypothesis import strategies as st
 from reference import Oracle
 
-from maskwright._core import CompiledCore, Engine, Matcher
+from maskwright._core import CompiledCore, Engine, Matcher, Tables
 from maskwright.grammar import (
     EMPTY,
     Body,
     Choice,
     Expr,
     Grammar,
+    Import,
     Keyset,
     Lexeme,
     Member,
@@ -26,10 +27,12 @@ from maskwright.grammar import (
     Ref,
     Repeated,
     Seq,
+    Switch,
     Term,
+    Words,
 )
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.lowering import lower
+from maskwright.lowering import link, lower_to_tables
 from maskwright.passes.prune import prune
 from maskwright.regular import ANY_CHAR, EPSILON, Lit, Regular, alt, cat, chars, one_of, repeat
 from maskwright.vocabulary import Vocabulary
@@ -44,7 +47,59 @@ def compile_ir(grammar: Grammar, vocabulary: Vocabulary, limits: Limits = DEFAUL
     """
     if vocabulary.digest not in _engines:
         _engines[vocabulary.digest] = Engine(list(vocabulary.tokens), vocabulary.eos_ids, home_least=0)
-    return lower(prune(grammar), _engines[vocabulary.digest], limits)
+    return link(tables(grammar, _engines[vocabulary.digest], limits), limits)
+
+
+def tables(grammar: Grammar, engine: Engine, limits: Limits = DEFAULT_LIMITS) -> Tables:
+    """A grammar and its parts, lowered."""
+    pruned = prune(grammar)
+    imports = {part.key: tables(part.make(), engine, limits) for part in pruned.imports()}
+    return lower_to_tables(pruned, engine, limits, imports)
+
+
+def flatten(grammar: Grammar) -> Grammar:
+    """The same language without imports: their rules are copied."""
+    flat = Grammar()
+    started: dict[Hashable, int] = {}
+
+    def copy(source: Grammar) -> int:
+        first = len(flat.rules)
+        for name in source.names:
+            flat.reserve(name)
+
+        def rule(index: int) -> int:
+            return first + index
+
+        def expr(node: Expr) -> Expr:
+            if isinstance(node, Ref):
+                return Ref(rule(node.rule))
+            if isinstance(node, (Seq, Choice)):
+                return type(node)(tuple(map(expr, node.items)))
+            if isinstance(node, Switch):
+                return Switch(node.lexemes, tuple(map(expr, node.cases)))
+            if isinstance(node, Import):
+                if node.key not in started:
+                    started[node.key] = copy(node.make())
+                return Ref(started[node.key])
+            return node
+
+        def values(ways: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+            return tuple((rule(index), goals) for index, goals in ways)
+
+        for index, body in enumerate(source.rules):
+            if isinstance(body, Repeated):
+                body = replace(body, first=rule(body.first), rest=rule(body.rest))
+            elif isinstance(body, Record):
+                members = tuple(replace(m, values=values(m.values)) for m in body.members)
+                others = tuple(replace(o, values=values(o.values)) for o in body.others)
+                body = replace(body, members=members, others=others)
+            elif body is not None:
+                body = expr(body)
+            flat.rules[rule(index)] = body
+        return rule(source.start)
+
+    flat.start = copy(grammar)
+    return flat
 
 
 def matcher(grammar: Grammar, vocabulary: Vocabulary) -> Matcher:
@@ -181,14 +236,55 @@ def record(
 def _expression(draw: Any, rules: int, depth: int) -> Expr:
     kind = draw(st.integers(0, 11))
     if depth == 0 or kind < 4:
-        which = draw(st.integers(0, 9))
+        which = draw(st.integers(0, 11))
         if which == 0:
             return Term(draw(keysets()))
+        if which > 9:
+            return _switch(draw, rules, max(depth - 1, 0))
         return draw(st.sampled_from(TERMS)) if which < 5 else Ref(draw(st.integers(0, rules - 1)))
     items = tuple(_expression(draw, rules, depth - 1) for _ in range(draw(st.integers(2, 3))))
     if kind == 4:
         return Choice((*items, EMPTY))
     return Seq(items) if kind < 9 else Choice(items)
+
+
+WORDS = (
+    b"a",
+    b"ab",
+    b"abc",
+    b"b",
+    b"ba",
+    b"12",
+    b"1",
+    b"\xc3\xa9",
+    b"\xc3",
+    b"\xe2\x82\xac",
+    b"aaaaaaaaaa",
+    b"()",
+)
+KINDS = (
+    term("a"),
+    term("ba"),
+    term(cat(Lit("b"), repeat(Lit("b"), 1, None)), "bb+"),
+    term(cat(Lit("ab"), repeat(AB, 2, 30)), "ab[ab]{2,30}"),
+    term(repeat(DIGIT, 1, None), "[0-9]+"),
+)
+"""Lexemes with disjoint languages."""
+
+
+def _switch(draw: Any, rules: int, depth: int) -> Expr:
+    kind = draw(st.integers(0, 2))
+    if kind == 0:
+        words = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=6))
+        return Term(Words(words))
+    cases = tuple(_expression(draw, rules, depth) for _ in range(draw(st.integers(1, 3))))
+    if kind == 1:
+        chosen = draw(st.lists(st.sampled_from(KINDS), min_size=len(cases), max_size=len(cases), unique=True))
+        return Switch(tuple(one.lexeme for one in chosen), cases)
+    tags = draw(
+        st.dictionaries(st.sampled_from(WORDS), st.integers(0, len(cases) - 1), min_size=1, max_size=6)
+    )
+    return Switch(Words.tagged(tags), cases)
 
 
 def _names_and_other(draw: Any) -> tuple[list[str], Lexeme | None]:

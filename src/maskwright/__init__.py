@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from maskwright.bitmask import fill_next_token_bitmasks as fill_next_token_bitmasks
     from maskwright.compiler import CompiledGrammar as CompiledGrammar
     from maskwright.compiler import compile as compile
+    from maskwright.compiler import compile_choice as compile_choice
     from maskwright.compiler import compile_gbnf as compile_gbnf
     from maskwright.compiler import compile_grammar as compile_grammar
     from maskwright.compiler import compile_json_schema as compile_json_schema
@@ -39,9 +40,11 @@ if TYPE_CHECKING:
     from maskwright.report import Finding as Finding
     from maskwright.report import Report as Report
     from maskwright.sources import GBNF as GBNF
+    from maskwright.sources import Choice as Choice
     from maskwright.sources import JsonSchema as JsonSchema
     from maskwright.sources import Lark as Lark
     from maskwright.sources import Regex as Regex
+    from maskwright.trie import TokenTrie as TokenTrie
     from maskwright.vocabulary import Vocabulary as Vocabulary
 
 __version__ = "0.1.0"
@@ -52,6 +55,7 @@ _HOMES = {
     "compiler": [
         "CompiledGrammar",
         "compile",
+        "compile_choice",
         "compile_gbnf",
         "compile_grammar",
         "compile_json_schema",
@@ -72,7 +76,8 @@ _HOMES = {
     "generator": ["Generator"],
     "limits": ["Limits"],
     "report": ["Finding", "Report"],
-    "sources": ["GBNF", "JsonSchema", "Lark", "Regex"],
+    "sources": ["GBNF", "Choice", "JsonSchema", "Lark", "Regex"],
+    "trie": ["TokenTrie"],
     "vocabulary": ["Vocabulary"],
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -4,6 +4,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 class AutomatonHandle:
+    names: tuple[str, ...]
     @property
     def clashes(self) -> list[tuple[int, int]]: ...
 
@@ -47,6 +48,7 @@ class Engine:
         ignored: list[int],
         follow: list[list[int]] | None,
         avoided: tuple[tuple[int, int], ...],
+        names: tuple[str, ...],
     ) -> AutomatonHandle: ...
     def add_keyset(
         self,
@@ -56,26 +58,38 @@ class Engine:
         base: AutomatonHandle | None,
         kinds: int = 1,
     ) -> AutomatonHandle: ...
+    def add_words(self, key: Hashable, data: bytes, starts: bytes, tags: bytes) -> AutomatonHandle: ...
     def segment(self, data: bytes) -> list[int]: ...
 
-class CompiledCore:
+class Tables:
     engine: Engine
+    imports: list[Tables]
     def __init__(
         self,
         engine: Engine,
         automata: list[AutomatonHandle],
         lexer: AutomatonHandle | None,
-        plain_terms: list[list[tuple[int, int]]],
+        plain_terms: list[list[tuple[int, int, int]]],
         plain_calls: list[list[tuple[int, int]]],
         plain_final: bytes,
         rules: list[tuple[int, int, bool]],
         repeated: list[tuple[int, int, int, int]],
         records: list[tuple[Any, ...]],
         start_rule: int,
-        max_states: int,
-        max_lexer_states: int,
-        max_search: int,
-        max_seconds: float,
+        imports: list[Tables],
+    ) -> None: ...
+    @property
+    def lexer(self) -> AutomatonHandle | None: ...
+    @property
+    def nullable(self) -> bool: ...
+    @property
+    def used_keys(self) -> int: ...
+    def all_tables(self) -> list[Tables]: ...
+
+class CompiledCore:
+    engine: Engine
+    def __init__(
+        self, tables: Tables, max_states: int, max_lexer_states: int, max_search: int, max_seconds: float
     ) -> None: ...
     @property
     def statistics(self) -> dict[str, int]: ...

@@ -1,6 +1,7 @@
 """Compiled grammars by content, so that a schema seen before costs a look-up.
 
-Each vocabulary keeps the grammars that were used last.  A key is the serialised source together
+Each vocabulary keeps the grammars that were used last, and the tables of more of them, from which others that have them
+as parts are linked.  A key is the serialised source together
 with all options, so equal content is found whoever built it, and changing a schema that
 was compiled does no harm.
 """
@@ -19,9 +20,10 @@ _KEPT = 64
 
 
 class CompileCache:
-    """The ``_KEPT`` grammars used last, by key.  Safe for threads."""
+    """The things used last, by key.  Safe for threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = _KEPT) -> None:
+        self._most = most
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = Lock()
 
@@ -35,7 +37,7 @@ class CompileCache:
     def put(self, key: Hashable, compiled: Any) -> None:
         with self._lock:
             self._kept[key] = compiled
-            if len(self._kept) > _KEPT:
+            if len(self._kept) > self._most:
                 self._kept.popitem(last=False)
 
 

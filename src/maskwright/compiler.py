@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, overload
 
-from maskwright._core import CompiledCore, Matcher
-from maskwright.compile_cache import content_key, is_plain, no_collection
+import numpy as np
+
+from maskwright._core import CompiledCore, Matcher, Tables
+from maskwright.compile_cache import no_collection
 from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError
-from maskwright.frontends import gbnf as gbnf_frontend
-from maskwright.frontends import json_schema as json_schema_frontend
-from maskwright.frontends import lark as lark_frontend
-from maskwright.frontends import regex as regex_frontend
 from maskwright.frontends.json_schema import Registry, SchemaOptions
 from maskwright.frontends.lark import LexerKind
+from maskwright.frontends.parts import choice_part, gbnf_part, json_schema_part, lark_part, regex_part
 from maskwright.frontends.python_types import python_type_to_schema
 from maskwright.frontends.regex import Flavour
-from maskwright.grammar import Grammar
+from maskwright.grammar import Grammar, Import
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.lowering import lower
+from maskwright.lowering import link, lower_to_tables
 from maskwright.passes.prune import prune
-from maskwright.sources import GBNF, JsonSchema, Lark, Regex
+from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex
+from maskwright.trie import CompiledTrie, TokenTrie
 from maskwright.vocabulary import Vocabulary
 
 # States of a grammar are never dropped.  One with so many of them, because its texts have ever new keys,
@@ -52,8 +49,16 @@ class CompiledGrammar:
         return f"CompiledGrammar({self.vocabulary!r})"
 
 
-def compile(source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS) -> CompiledGrammar:
-    """Compile any supported source: ``JsonSchema``, ``Regex``, ``Lark``, ``GBNF``, or a Python type (pydantic model, dataclass, TypedDict,
+@overload
+def compile(
+    source: Choice, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS
+) -> CompiledGrammar | CompiledTrie: ...
+@overload
+def compile(source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS) -> CompiledGrammar: ...
+def compile(
+    source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS
+) -> CompiledGrammar | CompiledTrie:
+    """Compile any supported source: ``JsonSchema``, ``Regex``, ``Lark``, ``GBNF``, ``Choice``, or a Python type (pydantic model, dataclass, TypedDict,
     Literal, Enum, int, list[...]; needs pydantic).
 
     Raises the errors of the ``compile_...`` function of its kind; ``GrammarError`` for a source of another kind.
@@ -84,6 +89,8 @@ def compile(source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIM
         )
     if isinstance(source, GBNF):
         return compile_gbnf(source.text, vocabulary, root=source.root, limits=limits)
+    if isinstance(source, Choice):
+        return compile_choice(source.options, vocabulary, limits=limits)
     if isinstance(source, (dict, str, bytes)):
         raise GrammarError(
             f"a {type(source).__name__} does not say what language it is written in; "
@@ -119,25 +126,8 @@ def compile_json_schema(
     Raises ``GrammarError`` (malformed JSON or schema, with its place), ``UnsupportedSchemaError``
     (all keywords that cannot be enforced), ``UnsatisfiableError``, ``LimitError``.
     """
-    options = SchemaOptions(property_order, whitespace, formats, dialect)
-    content = content_key(schema)
-    key: tuple[Hashable, ...] = (content, options, limits)
-    if registry is not None:
-        options = replace(options, registry=registry)
-        # What is not plain data, such as a function, may have something else the next time.
-        elsewhere = content_key(registry) if type(registry) is dict and is_plain(registry) else None
-        if elsewhere is None:
-            content = None
-        else:
-            key = (*key, hashlib.blake2b(elsewhere).digest())
-    keep = content is not None and is_plain(schema)
-    return _compile_once(
-        key if content is not None else None,
-        lambda: json_schema_frontend.to_grammar(schema, options, limits),
-        vocabulary,
-        limits,
-        keep=keep,
-    )
+    options = SchemaOptions(property_order, whitespace, formats, dialect, registry)
+    return _compile(json_schema_part(schema, options, limits), vocabulary, limits)
 
 
 def compile_regex(
@@ -157,10 +147,7 @@ def compile_regex(
     quantifiers) is refused.
     Raises ``GrammarError`` (with line:column and a snippet), ``UnsatisfiableError``, ``LimitError``.
     """
-    key = ("regex", pattern, flavour, str(flags), limits)
-    return _compile_once(
-        key, lambda: regex_frontend.to_grammar(pattern, flavour, flags, limits), vocabulary, limits
-    )
+    return _compile(regex_part(pattern, flavour, flags, limits), vocabulary, limits)
 
 
 def compile_lark(
@@ -180,12 +167,7 @@ def compile_lark(
     Raises ``GrammarError`` (with line:column and a snippet), ``UnsatisfiableError`` (among others, when terminals
     swallow each other so that no text is left), ``LimitError``; ``MaskwrightError`` without the package.
     """
-    # What a file holds that is imported may have changed.
-    alone = not import_paths and not re.search(r"%import\s*\.", str(text))
-    key = ("lark", text, start, lexer, limits) if alone else None
-    return _compile_once(
-        key, lambda: lark_frontend.to_grammar(text, start, lexer, import_paths, limits), vocabulary, limits
-    )
+    return _compile(lark_part(text, start, lexer, import_paths, limits), vocabulary, limits)
 
 
 def compile_gbnf(
@@ -195,31 +177,57 @@ def compile_gbnf(
 
     Raises ``GrammarError`` (with line:column and a snippet), ``UnsatisfiableError``, ``LimitError``.
     """
-    key = ("gbnf", text, root, limits)
-    return _compile_once(key, lambda: gbnf_frontend.to_grammar(text, root, limits), vocabulary, limits)
+    return _compile(gbnf_part(text, root, limits), vocabulary, limits)
 
 
-def _compile_once(
-    key: Hashable | None,
-    make: Callable[[], Grammar],
-    vocabulary: Vocabulary,
-    limits: Limits,
-    *,
-    keep: bool = True,
-) -> CompiledGrammar:
-    """The grammar compiled under ``key`` before, or a new one, which is kept under it (None: it is not)."""
-    compiled: CompiledGrammar | None = vocabulary._compiled.get(key) if key is not None else None
-    if compiled is None or compiled.statistics["matcher_states"] > _OVERGROWN:
-        with no_collection():
-            compiled = compile_grammar(make(), vocabulary, limits)
-        if key is not None and keep:
-            vocabulary._compiled.put(key, compiled)
-    return compiled
+def compile_choice(
+    options: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS
+) -> CompiledGrammar | CompiledTrie:
+    """Compile a choice among texts (a collection of str or bytes), or among sequences of token ids (lists of
+    int, or an integer array [N, L] padded with -1).
+
+    Texts may be spelled in any tokens, token sequences are exactly what they are.  Raises ``GrammarError``,
+    ``UnsatisfiableError`` when there are no options, ``VocabularyError`` for ids outside the vocabulary.
+    """
+    if isinstance(options, (str, bytes)):
+        raise GrammarError("a choice has several options: pass a list")
+    if not isinstance(options, np.ndarray):
+        options = list(options)
+        if all(isinstance(option, (str, bytes)) for option in options):
+            return _compile(choice_part(options, limits), vocabulary, limits)
+    return CompiledTrie(TokenTrie(options, vocabulary.size, vocabulary.eos_ids), vocabulary)
 
 
 def compile_grammar(
     grammar: Grammar, vocabulary: Vocabulary, limits: Limits = DEFAULT_LIMITS
 ) -> CompiledGrammar:
     """Compile the intermediate representation.  Raises ``UnsatisfiableError`` or ``LimitError``."""
-    engine = engine_for(vocabulary)
-    return CompiledGrammar(lower(prune(grammar), engine, limits), vocabulary)
+    with no_collection():
+        return CompiledGrammar(link(_lowered(grammar, vocabulary, limits), limits), vocabulary)
+
+
+def _compile(part: Import, vocabulary: Vocabulary, limits: Limits) -> CompiledGrammar:
+    """The grammar compiled from an equal part before, or a new one."""
+    compiled: CompiledGrammar | None = vocabulary._compiled.get(part.key)
+    if compiled is None or compiled.statistics["matcher_states"] > _OVERGROWN:
+        with no_collection():
+            compiled = CompiledGrammar(link(_tables(part, vocabulary, limits), limits), vocabulary)
+        if part.keep():
+            vocabulary._compiled.put(part.key, compiled)
+    return compiled
+
+
+def _tables(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
+    """The tables of a part, made once."""
+    tables: Tables | None = vocabulary._tables.get(part.key)
+    if tables is None or sum(each.used_keys for each in tables.all_tables()) > _OVERGROWN:
+        tables = _lowered(part.make(), vocabulary, limits)
+        if part.keep():
+            vocabulary._tables.put(part.key, tables)
+    return tables
+
+
+def _lowered(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> Tables:
+    pruned = prune(grammar)
+    imports = {part.key: _tables(part, vocabulary, limits) for part in pruned.imports()}
+    return lower_to_tables(pruned, engine_for(vocabulary), limits, imports)

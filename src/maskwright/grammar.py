@@ -5,7 +5,7 @@ language is plain set semantics: a text is in the language when some derivation 
 ``Lexing``, which terminals a text consists of is decided by maximal munch.
 
 A rule's body is one of
-- an expression: ``Term``, ``Ref``, ``Seq``, ``Choice``;
+- an expression: ``Term``, ``Ref``, ``Seq``, ``Choice``, ``Switch``, ``Import``;
 - ``Repeated``: another rule, ``min`` to ``max`` times, counted in a register and not unrolled;
 - ``Record``: members in a fixed order, chosen by key, each key at most once.
 
@@ -14,8 +14,11 @@ Lexemes are regular languages that never match the empty string.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import hashlib
+from array import array
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Literal, TypeAlias
 
 from maskwright.regular import Regular
@@ -56,11 +59,55 @@ class Keyset:
     other: Lexeme | None = None
 
 
+class Words:
+    """Many texts as one lexeme: bytes, sorted, distinct and not empty, packed into ``data``.
+
+    Text ``i`` is ``data[starts[i]:starts[i + 1]]``; ``tags[i]`` is its case where it stands in a ``Switch``, else 0.
+    """
+
+    __slots__ = ("data", "key", "starts", "tags")
+
+    def __init__(self, texts: Iterable[bytes], tags: Mapping[bytes, int] | None = None) -> None:
+        ordered = sorted(set(texts))
+        self.data = b"".join(ordered)
+        self.starts = array("q", accumulate(map(len, ordered), initial=0))
+        self.tags = array("i", bytes(4 * len(ordered)) if tags is None else [tags[text] for text in ordered])
+        digest = hashlib.blake2b(self.data, digest_size=24)
+        digest.update(self.starts.tobytes())
+        digest.update(self.tags.tobytes())
+        self.key = ("words", len(ordered), digest.digest())
+
+    @classmethod
+    def tagged(cls, tags: Mapping[bytes, int]) -> Words:
+        """Texts, each with its case."""
+        return cls(tags, tags)
+
+    def __len__(self) -> int:
+        return len(self.tags)
+
+    def items(self) -> list[tuple[bytes, int]]:
+        """The texts and their tags."""
+        data, starts = self.data, self.starts
+        return [(data[starts[i] : starts[i + 1]], tag) for i, tag in enumerate(self.tags)]
+
+    def where(self, keep: Callable[[int], bool]) -> Words:
+        """The texts whose tag is to be kept."""
+        if all(map(keep, set(self.tags))):
+            return self
+        return Words.tagged({text: tag for text, tag in self.items() if keep(tag)})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Words) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
 @dataclass(frozen=True, slots=True)
 class Term:
     """A lexeme."""
 
-    lexeme: Lexeme | Keyset
+    lexeme: Lexeme | Keyset | Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +127,32 @@ class Choice:
     items: tuple[Expr, ...]
 
 
-Expr: TypeAlias = Term | Ref | Seq | Choice
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """One of several lexemes, and then the case that belongs to it: one lexer reads for all of them.
+
+    ``lexemes`` are as many as ``cases`` and their languages are disjoint, or they are ``Words`` whose tags are
+    positions in ``cases``.
+    """
+
+    lexemes: tuple[Lexeme, ...] | Words
+    cases: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """The texts of another grammar, which is made when its tables are not known under ``key`` yet.
+
+    Equal keys must mean equal content.  The grammar must not be unsatisfiable.  ``keep`` says whether its tables may be
+    used again.
+    """
+
+    key: Hashable
+    make: Callable[[], Grammar] = field(compare=False, repr=False)
+    keep: Callable[[], bool] = field(default=lambda: True, compare=False, repr=False)
+
+
+Expr: TypeAlias = Term | Ref | Seq | Choice | Switch | Import
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +266,20 @@ class Grammar:
         index = self.reserve(name)
         self.rules[index] = body
         return index
+
+    def imports(self) -> list[Import]:
+        """The imports of all rules, each key once."""
+        found: dict[Hashable, Import] = {}
+        work: list[Body | None] = list(reversed(self.rules))
+        while work:
+            body = work.pop()
+            if isinstance(body, Import):
+                found.setdefault(body.key, body)
+            elif isinstance(body, (Seq, Choice)):
+                work.extend(reversed(body.items))
+            elif isinstance(body, Switch):
+                work.extend(reversed(body.cases))
+        return list(found.values())
 
 
 EMPTY = Seq(())

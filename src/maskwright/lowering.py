@@ -7,18 +7,20 @@ Counted repetitions and records are handed over as definitions with a register.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from json.encoder import encode_basestring
 
-from maskwright._core import AutomatonHandle, CompiledCore, Engine
+from maskwright._core import AutomatonHandle, CompiledCore, Engine, Tables
 from maskwright.adjacency import Adjacency, Places
 from maskwright.automata import build_lexer, build_nfa
-from maskwright.errors import LimitError, UnsatisfiableError
+from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 from maskwright.grammar import (
     Body,
     Choice,
     Expr,
     Grammar,
+    Import,
     Keyset,
     Lexeme,
     Lexing,
@@ -26,7 +28,9 @@ from maskwright.grammar import (
     Ref,
     Repeated,
     Seq,
+    Switch,
     Term,
+    Words,
 )
 from maskwright.limits import Limits
 
@@ -39,7 +43,7 @@ _MAX_GROWTH = 4
 
 @dataclass(slots=True)
 class _PlainState:
-    terms: list[tuple[int, int]] = field(default_factory=list)  # (automaton, next plain state)
+    terms: list[tuple[int, int, int]] = field(default_factory=list)  # (automaton, next plain state, tag)
     calls: list[tuple[int, int]] = field(default_factory=list)  # (rule, next plain state)
     final: bool = False
 
@@ -50,11 +54,15 @@ class _PlainState:
 
 
 class _Lowering:
-    def __init__(self, grammar: Grammar, engine: Engine, limits: Limits) -> None:
+    def __init__(
+        self, grammar: Grammar, engine: Engine, limits: Limits, imports: dict[Hashable, Tables]
+    ) -> None:
         self.grammar = grammar
         self.engine = engine
         self.limits = limits
-        self.nullable = _nullable_rules(grammar)
+        self.tables = imports
+        self.imports: dict[Hashable, int] = {}
+        self.nullable = _nullable_rules(grammar, imports)
         self.automata: list[AutomatonHandle] = []
         self.automaton_index: dict[object, int] = {}
         self.plain: list[_PlainState] = [_PlainState(final=True)]
@@ -82,9 +90,14 @@ class _Lowering:
     def expression(self, expr: Expr, behind: int) -> _PlainState:
         """The moves of ``expr`` followed by plain state ``behind``."""
         if isinstance(expr, Term):
-            return _PlainState(terms=[(self.term(expr.lexeme), behind)])
+            return _PlainState(terms=[(self.term(expr.lexeme), behind, NO_TAG)])
         if isinstance(expr, Ref):
             return _PlainState(calls=[(expr.rule, behind)])
+        if isinstance(expr, Switch):
+            return self.switch(expr, behind)
+        if isinstance(expr, Import):
+            number = self.imports.setdefault(expr.key, len(self.imports))
+            return _PlainState(calls=[(len(self.grammar.rules) + number, behind)])
         moves = _PlainState()
         if isinstance(expr, Choice):
             for item in expr.items:
@@ -96,6 +109,16 @@ class _Lowering:
         for item in reversed(expr.items[1:]):
             behind = self.state(self.expression(item, behind))
         return self.expression(expr.items[0], behind)
+
+    def switch(self, expr: Switch, behind: int) -> _PlainState:
+        cases = [self.state(self.expression(case, behind)) for case in expr.cases]
+        if isinstance(expr.lexemes, Words):
+            automaton = self.automaton(expr.lexemes)
+            tags = sorted(set(expr.lexemes.tags))
+        else:
+            automaton = self.add_automaton(tagged_automaton(self.engine, expr.lexemes, self.limits))
+            tags = list(range(len(cases)))
+        return _PlainState(terms=[(automaton, cases[tag], tag) for tag in tags])
 
     def factor(self, rules: list[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:
         """Make rule bodies deterministic over terms and calls, unless that takes many more states: alternatives
@@ -115,20 +138,20 @@ class _Lowering:
         ]
         for states in (work := list(sets)):
             state = made[sets[states]]
-            terms: dict[int, set[int]] = {}
+            terms: dict[tuple[int, int], set[int]] = {}
             calls: dict[int, set[int]] = {}
             for old in states:
                 state.final = state.final or self.plain[old].final
-                for term, behind in self.plain[old].terms:
-                    terms.setdefault(term, set()).add(behind)
+                for term, behind, tag in self.plain[old].terms:
+                    terms.setdefault((term, tag), set()).add(behind)
                 for rule, behind in self.plain[old].calls:
                     calls.setdefault(rule, set()).add(behind)
-            for moves, targets in ((terms, state.terms), (calls, state.calls)):
-                for symbol, after in moves.items():
-                    known = len(sets)
-                    targets.append((symbol, number(frozenset(after))))
-                    if len(sets) > known:
-                        work.append(frozenset(after))
+            known = len(sets)
+            for (term, tag), after in terms.items():
+                state.terms.append((term, number(frozenset(after)), tag))
+            for rule, after in calls.items():
+                state.calls.append((rule, number(frozenset(after))))
+            work += list(sets)[known:]
             if len(sets) > _MAX_GROWTH * len(self.plain):
                 return rules
         self.plain = made
@@ -136,7 +159,7 @@ class _Lowering:
 
     # --- lexemes
 
-    def term(self, lexeme: Lexeme | Keyset) -> int:
+    def term(self, lexeme: Lexeme | Keyset | Words) -> int:
         """An automaton; of a terminal of the lexer, its rank from -1 downwards."""
         rank = self.ranks.get(lexeme.key) if isinstance(lexeme, Lexeme) else None
         return self.automaton(lexeme) if rank is None else -1 - rank
@@ -177,6 +200,7 @@ class _Lowering:
                 list(lexing.ignored),
                 follow,
                 avoided,
+                lexing.names,
             )
         return handle
 
@@ -185,7 +209,7 @@ class _Lowering:
         places = Places()
         for state in self.plain:
             place = places.add(state.final)
-            places.terms[place] = [(-1 - term, behind) for term, behind in state.terms]
+            places.terms[place] = [(-1 - term, behind) for term, behind, _ in state.terms]
             places.calls[place] = state.calls
         for kind, index, _ in rules:
             start: int | None = index
@@ -198,14 +222,20 @@ class _Lowering:
             if start is None:
                 return None
             places.starts.append(start)
+        for key in self.imports:
+            start = places.add(self.tables[key].nullable)
+            places.terms[start] = [(-1, places.add(final=True))]
+            places.starts.append(start)
         return Adjacency(places, self.grammar.start)
 
-    def automaton(self, lexeme: Lexeme | Keyset) -> int:
-        key = lexeme.key if isinstance(lexeme, Lexeme) else lexeme
+    def automaton(self, lexeme: Lexeme | Keyset | Words) -> int:
+        key = lexeme if isinstance(lexeme, Keyset) else lexeme.key
         found = self.automaton_index.get(key)
         if found is None:
             if isinstance(lexeme, Lexeme):
                 handle = lexeme_automaton(self.engine, lexeme, self.limits)
+            elif isinstance(lexeme, Words):
+                handle = words_automaton(self.engine, lexeme)
             else:
                 names = list(lexeme.names)
                 others = () if lexeme.other is None else (lexeme.other,)
@@ -271,21 +301,41 @@ class _Lowering:
 
 
 def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
-    """Hand a pruned grammar to the engine.
+    """A pruned grammar without imports on an engine; see ``lower_to_tables``."""
+    return link(lower_to_tables(grammar, engine, limits, {}), limits)
+
+
+def link(tables: Tables, limits: Limits) -> CompiledCore:
+    """Tables, together with those that they import, as one grammar.  Raises ``UnsatisfiableError``."""
+    bounds = (limits.max_parser_states, limits.max_lexer_states, limits.max_search, limits.max_seconds)
+    try:
+        return CompiledCore(tables, *bounds)
+    except UnsatisfiableError:
+        if tables.lexer is None or not tables.lexer.clashes:
+            raise
+        raise UnsatisfiableError(_clash_message(tables.lexer)) from None
+
+
+def lower_to_tables(
+    grammar: Grammar, engine: Engine, limits: Limits, imports: dict[Hashable, Tables]
+) -> Tables:
+    """Hand a pruned grammar to the engine; ``imports`` has the tables of each ``Import``, by key.
 
     Raises ``LimitError`` when the grammar or one of its lexemes is too large.
     """
     if len(grammar.rules) > limits.max_rules:
         raise LimitError("max_rules", len(grammar.rules), limits.max_rules)
-    lowering = _Lowering(grammar, engine, limits)
+    lowering = _Lowering(grammar, engine, limits, imports)
     rules = [lowering.rule(i, body) for i, body in enumerate(grammar.rules) if body is not None]
     if grammar.lexing is not None:
         rules = lowering.factor(rules)
-    lexer = lowering.lexer(rules)
-    tables = (
+    for tables in imports.values():
+        if tables.lexer is not None:
+            raise GrammarError("a grammar with a lexer cannot be part of another one: use lexer='dynamic'")
+    return Tables(
         engine,
         lowering.automata,
-        lexer,
+        lowering.lexer(rules),
         [state.terms for state in lowering.plain],
         [state.calls for state in lowering.plain],
         bytes(state.final for state in lowering.plain),
@@ -293,21 +343,13 @@ def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
         lowering.repeated,
         lowering.records,
         grammar.start,
-        limits.max_parser_states,
-        limits.max_lexer_states,
-        limits.max_search,
-        limits.max_seconds,
+        [imports[key] for key in lowering.imports],
     )
-    try:
-        return CompiledCore(*tables)
-    except UnsatisfiableError:
-        if lexer is None or not lexer.clashes or grammar.lexing is None:
-            raise
-        raise UnsatisfiableError(_clash_message(grammar.lexing, *lexer.clashes[0])) from None
 
 
-def _clash_message(lexing: Lexing, before: int, behind: int) -> str:
-    first, second = (lexing.names[i] if 0 <= i < len(lexing.names) else str(i) for i in (before, behind))
+def _clash_message(lexer: AutomatonHandle) -> str:
+    before, behind = lexer.clashes[0]
+    first, second = (lexer.names[i] if 0 <= i < len(lexer.names) else str(i) for i in (before, behind))
     if behind < 0:
         return f"no text is left: wherever terminal {first} matches, another one comes first"
     return (
@@ -343,29 +385,40 @@ def tagged_automaton(engine: Engine, lexemes: tuple[Lexeme | None, ...], limits:
     return handle
 
 
+def words_automaton(engine: Engine, words: Words) -> AutomatonHandle:
+    """The engine's automaton for many texts, made when their content is new to the engine."""
+    handle = engine.get_automaton(words.key)
+    if handle is None:
+        starts, tags = words.starts.tobytes(), words.tags.tobytes()
+        handle = engine.add_words(words.key, words.data, starts, tags if any(words.tags) else b"")
+    return handle
+
+
 def canonical_spelling(name: str) -> bytes:
     """A key between its quotes: raw UTF-8, escapes only where RFC 8259 requires them."""
     return encode_basestring(name)[1:-1].encode()
 
 
-def _nullable_rules(grammar: Grammar) -> list[bool]:
+def _nullable_rules(grammar: Grammar, imports: dict[Hashable, Tables]) -> list[bool]:
     nullable = [False] * len(grammar.rules)
     changed = True
     while changed:
         changed = False
         for i in range(len(grammar.rules) - 1, -1, -1):
-            if not nullable[i] and _is_nullable(grammar.rules[i], nullable):
+            if not nullable[i] and _is_nullable(grammar.rules[i], nullable, imports):
                 nullable[i] = changed = True
     return nullable
 
 
-def _is_nullable(body: Body | None, nullable: list[bool]) -> bool:
+def _is_nullable(body: Body | None, nullable: list[bool], imports: dict[Hashable, Tables]) -> bool:
     if isinstance(body, Ref):
         return nullable[body.rule]
     if isinstance(body, Seq):
-        return all(_is_nullable(item, nullable) for item in body.items)
+        return all(_is_nullable(item, nullable, imports) for item in body.items)
     if isinstance(body, Choice):
-        return any(_is_nullable(item, nullable) for item in body.items)
+        return any(_is_nullable(item, nullable, imports) for item in body.items)
+    if isinstance(body, Import):
+        return imports[body.key].nullable
     if isinstance(body, Repeated):
         return body.min == 0 or (nullable[body.first] and (body.min == 1 or nullable[body.rest]))
     return False

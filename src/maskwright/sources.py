@@ -42,6 +42,13 @@ class Lark:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """One of some texts (str, or bytes), or one of some sequences of token ids; up to millions."""
+
+    options: Any
+
+
+@dataclass(frozen=True)
 class GBNF:
     """A grammar in GBNF (llama.cpp) or the EBNF of XGrammar; options as in ``compile_gbnf``."""
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _DIGEST_VERSION = 1
 _MASK_BUDGET = 128 << 20
+_TABLES_KEPT = 1024
 
 
 class Vocabulary:
@@ -59,14 +60,16 @@ class Vocabulary:
         self._engine: Any = None
         self._mask_budget = _MASK_BUDGET
         self._compiled = CompileCache()
+        self._tables = CompileCache(_TABLES_KEPT)
 
     def __getstate__(self) -> dict[str, Any]:
         # What is computed from a vocabulary stays in its process.
-        return {**self.__dict__, "_engine": None, "_compiled": None}
+        return {**self.__dict__, "_engine": None, "_compiled": None, "_tables": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._compiled = CompileCache()
+        self._tables = CompileCache(_TABLES_KEPT)
 
     @classmethod
     def from_huggingface(

@@ -16,13 +16,16 @@ from maskwright.grammar import (
     Choice,
     Expr,
     Grammar,
+    Import,
     Keyset,
     Record,
     Ref,
     Repeated,
     Seq,
+    Switch,
     Term,
     Values,
+    Words,
 )
 from maskwright.regular import is_nothing
 
@@ -80,13 +83,31 @@ def _expr_is_productive(expr: Expr, good: list[bool]) -> bool:
         return all(_expr_is_productive(item, good) for item in expr.items)
     if isinstance(expr, Choice):
         return any(_expr_is_productive(item, good) for item in expr.items)
+    if isinstance(expr, Switch):
+        return bool(_good_cases(expr, good))
+    if isinstance(expr, Import):
+        return True
     return _term_is_productive(expr)
+
+
+def _good_cases(switch: Switch, good: list[bool]) -> set[int]:
+    """The cases that can be reached and completed."""
+    lexemes = switch.lexemes
+    reached = set(lexemes.tags) if isinstance(lexemes, Words) else set(range(len(lexemes)))
+    return {
+        i
+        for i in reached
+        if _expr_is_productive(switch.cases[i], good)
+        and (isinstance(lexemes, Words) or not is_nothing(lexemes[i].regular))
+    }
 
 
 def _term_is_productive(term: Term) -> bool:
     lexeme = term.lexeme
     if isinstance(lexeme, Keyset):
         return bool(lexeme.names) or lexeme.other is not None
+    if isinstance(lexeme, Words):
+        return len(lexeme) > 0
     return not is_nothing(lexeme.regular)
 
 
@@ -156,7 +177,24 @@ def _prune_expr(expr: Expr, good: list[bool]) -> Expr:
         return expr if good[expr.rule] else FAIL
     if isinstance(expr, Term):
         return expr if _term_is_productive(expr) else FAIL
+    if isinstance(expr, Switch):
+        return _prune_switch(expr, good)
+    if isinstance(expr, Import):
+        return expr
     items = tuple(_prune_expr(item, good) for item in expr.items)
     if isinstance(expr, Seq):
         return FAIL if FAIL in items else Seq(items)
     return Choice(tuple(item for item in items if item != FAIL))
+
+
+def _prune_switch(switch: Switch, good: list[bool]) -> Expr:
+    """Without the cases that cannot be completed: the lexer must not read what leads to them."""
+    kept = _good_cases(switch, good)
+    if not kept:
+        return FAIL
+    if isinstance(switch.lexemes, Words):
+        cases = tuple(_prune_expr(case, good) if i in kept else FAIL for i, case in enumerate(switch.cases))
+        return Switch(switch.lexemes.where(kept.__contains__), cases)
+    order = sorted(kept)
+    cases = tuple(_prune_expr(switch.cases[i], good) for i in order)
+    return Switch(tuple(switch.lexemes[i] for i in order), cases)

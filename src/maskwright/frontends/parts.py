@@ -1,0 +1,104 @@
+"""Sources as parts of a grammar: what each one is known under, and how its grammar is made.
+
+A part is an ``Import``.  Its key is its content with all options, so that whoever uses an equal
+source finds the tables that were made before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from maskwright.compile_cache import content_key, is_plain
+from maskwright.errors import GrammarError, UnsatisfiableError
+from maskwright.frontends import gbnf, json_schema, lark, regex
+from maskwright.frontends.json_schema import SchemaOptions
+from maskwright.frontends.lark import LexerKind
+from maskwright.frontends.regex import Flavour
+from maskwright.grammar import EMPTY, Choice, Grammar, Import, Term, Words
+from maskwright.limits import Limits
+
+
+def json_schema_part(
+    schema: dict[str, Any] | bool | str | bytes, options: SchemaOptions, limits: Limits
+) -> Import:
+    """The valid instances of a schema, as JSON text."""
+    content = content_key(schema)
+    key: tuple[Hashable, ...] = (content, replace(options, registry=None), limits)
+    if options.registry is not None:
+        # What is not plain data, such as a function, may have something else the next time.
+        plain = type(options.registry) is dict and is_plain(options.registry)
+        elsewhere = content_key(options.registry) if plain else None
+        if elsewhere is None:
+            content = None
+        else:
+            key = (*key, hashlib.blake2b(elsewhere).digest())
+    return Import(
+        key if content is not None else _Unique(),
+        lambda: json_schema.to_grammar(schema, options, limits),
+        # Other data may be written like plain data: it is looked up, but not kept.
+        lambda: content is not None and is_plain(schema),
+    )
+
+
+def regex_part(pattern: str, flavour: Flavour, flags: str | int, limits: Limits) -> Import:
+    """The texts that a regular expression matches as a whole."""
+    _check_text(pattern, "a pattern")
+    return Import(
+        ("regex", pattern, flavour, str(flags), limits),
+        lambda: regex.to_grammar(pattern, flavour, flags, limits),
+    )
+
+
+def gbnf_part(text: str, root: str, limits: Limits) -> Import:
+    """The texts of a grammar in GBNF."""
+    _check_text(text, "a grammar")
+    return Import(("gbnf", text, root, limits), lambda: gbnf.to_grammar(text, root, limits))
+
+
+def lark_part(text: str, start: str, lexer: LexerKind, import_paths: Sequence[str], limits: Limits) -> Import:
+    """The texts of a Lark grammar."""
+    _check_text(text, "a Lark grammar")
+    # What a file holds that is imported may have changed.
+    alone = not import_paths and not re.search(r"%import\s*\.", text)
+    key = ("lark", text, start, lexer, limits) if alone else _Unique()
+    return Import(key, lambda: lark.to_grammar(text, start, lexer, import_paths, limits), lambda: alone)
+
+
+class _Unique:
+    """A key that equals no other: for what must not be taken for something made before."""
+
+
+def choice_part(texts: Iterable[str | bytes], limits: Limits) -> Import:
+    """One of some texts."""
+    encoded = []
+    for text in texts:
+        if isinstance(text, str):
+            try:
+                encoded.append(text.encode())
+            except UnicodeEncodeError as error:
+                raise GrammarError(f"the choice {text!r} holds a surrogate, which is no character") from error
+        elif isinstance(text, bytes):
+            encoded.append(text)
+        else:
+            raise GrammarError(f"a choice is a str or bytes, not {type(text).__name__}")
+    if not encoded:
+        raise UnsatisfiableError("there are no choices")
+    words = Words(text for text in encoded if text)
+    empty = not all(encoded)
+
+    def make() -> Grammar:
+        grammar = Grammar()
+        body = Term(words) if len(words) else EMPTY
+        grammar.add("choice", Choice((body, EMPTY)) if empty else body)
+        return grammar
+
+    return Import(("choice", words.key, empty, limits), make)
+
+
+def _check_text(text: object, what: str) -> None:
+    if not isinstance(text, str):
+        raise GrammarError(f"{what} is a str, not {type(text).__name__}")

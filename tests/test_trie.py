@@ -1,0 +1,171 @@
+"""Tries of token sequences against sets of sequences, one sequence at a time and batched in torch."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+import toys
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from walks import BYTES, accepts, check_equal, finished_walk
+
+import maskwright as mw
+from maskwright.errors import BitmaskError, GrammarError, UnsatisfiableError, VocabularyError
+from maskwright.frontends.parts import choice_part
+from maskwright.grammar import Choice, Grammar, Lexeme, Seq, Term
+from maskwright.limits import DEFAULT_LIMITS
+from maskwright.regular import Lit
+from maskwright.trie import CompiledTrie, TokenTrie
+
+VOCAB = 70
+EOS = 69
+SEQUENCES = st.lists(st.lists(st.sampled_from([0, 1, 2, 31, 32, 64]), max_size=5), min_size=1, max_size=30)
+
+
+def after(sequences: list[list[int]], prefix: list[int]) -> tuple[set[int], bool]:
+    """What may follow a prefix, and whether it is whole: from the definition."""
+    begun = [s for s in sequences if s[: len(prefix)] == prefix]
+    return {s[len(prefix)] for s in begun if len(s) > len(prefix)}, prefix in begun
+
+
+def bits(row: np.ndarray) -> set[int]:
+    return set(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist())
+
+
+@settings(max_examples=120, deadline=None)
+@given(SEQUENCES, st.integers(0, 99))
+def test_every_prefix(sequences: list[list[int]], seed: int) -> None:
+    trie = TokenTrie(sequences, VOCAB, [EOS])
+    assert trie.n_states == len({tuple(s[:i]) for s in sequences for i in range(len(s) + 1)})
+    fast = trie.to("cpu", dense_bytes=random.Random(seed).choice((0, 1 << 20)))
+    states = {(): 0}
+    for sequence in sequences:
+        for i, token in enumerate(sequence):
+            states[tuple(sequence[: i + 1])] = trie.next(states[tuple(sequence[:i])], token)
+    batch = torch.tensor([*states.values(), -1])
+    masks = fast.bitmask(batch).numpy()
+    tokens, targets = fast.children(batch)
+    assert not bits(masks[-1]) and (tokens[-1] == -1).all()
+    for row, (prefix, state) in enumerate(states.items()):
+        follow, whole = after(sequences, list(prefix))
+        expected = follow | ({EOS} if whole else set())
+        matcher = mw.trie.TrieMatcher(trie)
+        assert matcher.accept_tokens(prefix) == len(prefix) and matcher.state_id == state
+        assert toys_allowed(matcher) == bits(masks[row]) == expected
+        assert matcher.is_accepting == whole
+        assert {int(t) for t in tokens[row] if t >= 0} == follow
+        completion = matcher.shortest_completion()
+        assert [*prefix, *completion] in sequences
+        shortest = min(len(s) for s in sequences if s[: len(prefix)] == list(prefix))
+        assert len(completion) == shortest - len(prefix)
+        for token in (*range(-1, 4), 31, 32, 64, 69, 70, 200):
+            target = int(fast.step(torch.tensor([state]), torch.tensor([token])))
+            assert target == states.get((*prefix, token), -1)
+        assert all(
+            states.get((*prefix, int(t))) == int(s)
+            for t, s in zip(tokens[row], targets[row], strict=True)
+            if t >= 0
+        )
+
+
+def toys_allowed(matcher: mw.trie.TrieMatcher) -> set[int]:
+    mask = np.full((2, 3), 0x5A5A5A5A, dtype=np.int32)
+    matcher.fill_next_token_bitmask(mask, 1)
+    other = torch.full((3,), 0x5A5A, dtype=torch.int32)
+    matcher.fill_next_token_bitmask(other)
+    assert np.array_equal(other.numpy(), mask[1])
+    return bits(mask[1])
+
+
+def test_states_with_many_children_have_a_table() -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.integers(0, 1000, (5000, 3))
+    rows[:2000, 0] = 7
+    trie = TokenTrie(rows, 1000)
+    fast = trie.to("cpu")
+    assert len(fast.dense_states) == 2
+    assert len(trie.to("cpu", dense_bytes=128).dense_states) == 1
+    states = torch.tensor([0, trie.next(0, 7), trie.next(0, int(rows[-1, 0]))])
+    for some in (fast, trie.to("cpu", dense_bytes=0)):
+        for row, state in zip(some.bitmask(states).numpy(), states.tolist(), strict=True):
+            assert bits(row) == set(trie.children(state).tolist())
+
+
+def test_a_matcher_forks_rolls_back_and_ends() -> None:
+    compiled = mw.compile(
+        mw.Choice([[1, 2], [1, 2, 3], [4]]), mw.Vocabulary.from_bytes([b"x"] * 9, eos_ids=[7, 8])
+    )
+    assert isinstance(compiled, CompiledTrie)
+    matcher = compiled.matcher()
+    assert matcher.validate_tokens([1, 2, 3, 7]) == 4
+    assert not matcher.accept_token(2) and matcher.accepted_tokens == []
+    assert matcher.accept_tokens([1, 2]) == 2
+    fork = matcher.fork()
+    assert fork.accept_tokens([3, 3]) == 1 and fork.is_accepting
+    assert matcher.accept_token(8) and matcher.is_terminated and not matcher.accept_token(8)
+    assert matcher.shortest_completion() == []
+    matcher.rollback(2)
+    assert matcher.accepted_tokens == [1] and not matcher.is_accepting
+    matcher.reset()
+    assert matcher.accept_token(4)
+    with pytest.raises(ValueError, match="roll back"):
+        matcher.rollback(2)
+    with pytest.raises(VocabularyError):
+        matcher.accept_token(9)
+    for mask in (np.zeros((1, 2), np.int32), np.zeros((1, 1), np.int64), [0]):
+        with pytest.raises(BitmaskError):
+            matcher.fill_next_token_bitmask(mask)
+    with pytest.raises(BitmaskError):
+        matcher.fill_next_token_bitmask(np.zeros((1, 1), np.int32), 1)
+
+
+@pytest.mark.parametrize(
+    ("sequences", "error"),
+    [([], UnsatisfiableError), ([[1, 70]], VocabularyError), ([[-1]], VocabularyError), ([[1], 2], VocabularyError),
+     ([["a"]], VocabularyError), ([[2**70]], VocabularyError), (np.zeros((2, 2)), VocabularyError),
+     (np.zeros(3, int), VocabularyError), (np.array([[1, -1, 2]]), VocabularyError)],
+    ids=str,
+)  # fmt: skip
+def test_wrong_sequences(sequences: object, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        TokenTrie(sequences, VOCAB)  # type: ignore[arg-type]
+
+
+# --- texts
+
+TEXTS = st.lists(st.text(st.sampled_from('ab1"\\\u00e9\U0001f600'), max_size=4), min_size=1, max_size=12)
+
+
+@settings(max_examples=80, deadline=None)
+@given(TEXTS, st.integers(0, 99))
+def test_choices_agree_with_the_oracle(texts: list[str], seed: int) -> None:
+    naive = Grammar()
+    ways = tuple(Seq(tuple(Term(Lexeme(c, Lit(c))) for c in text)) for text in texts)
+    naive.add("texts", Choice(ways))
+    check_equal(choice_part(texts, DEFAULT_LIMITS).make(), naive, seed)
+
+
+def test_many_texts() -> None:
+    rng = random.Random(3)
+    texts = ["".join(rng.choices("abc12()", k=rng.randint(1, 12))) for _ in range(20_000)]
+    compiled = mw.compile(mw.Choice(texts), toys.piece_vocabulary(4))
+    known = set(texts)
+    for seed in range(30):
+        assert finished_walk(compiled, seed).decode() in known
+    for text in texts[:50]:
+        assert accepts(compiled, text)
+        assert accepts(compiled, text + "a") == (text + "a" in known)
+    assert mw.compile_choice(texts[::-1], compiled.vocabulary) is compiled
+
+
+def test_wrong_choices() -> None:
+    for options, error in (("abc", GrammarError), ([], UnsatisfiableError), (["\ud800"], GrammarError)):
+        with pytest.raises(error):
+            mw.compile_choice(options, BYTES)
+    with pytest.raises(VocabularyError):
+        mw.compile_choice(["a", 3], BYTES)
+    assert accepts(mw.compile_choice([b"\xff", ""], BYTES), "")
+    assert mw.compile_choice([""], BYTES).matcher().is_accepting
