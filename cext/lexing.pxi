@@ -308,7 +308,7 @@ cdef void lexer_check(Automaton* automaton) noexcept nogil:
                 lexer_clash(lexer, i, i)
                 continue
             for behind in lexer.follow[i]:
-                if not lexer_pair(lexer, lexer.samples[i], lexer.samples[behind]):
+                if not lexer.ignored[behind] and not lexer_pair(lexer, lexer.samples[i], lexer.samples[behind]):
                     lexer_clash(lexer, i, behind)
     lexer.safe = lexer.clashes.empty()
 

@@ -144,6 +144,39 @@ def test_source_object() -> None:
     assert compiled is mw.compile_lark('text: "a"+', BYTES, start="text")
 
 
+def test_inline_schemas() -> None:
+    grammar = """
+        // %json { in a comment
+        start: "call" NAME "(" argument ")"
+        argument: %json {
+            "type": "object", "properties": {"a": {"type": "integer"}, "%json": {"enum": ["x y"]}},
+            "required": ["a"], "additionalProperties": false
+        }
+            | %json {"type": "boolean"} "!"
+        NAME: /[a-z]+/
+        %ignore " "
+        """
+    for lexer in ("contextual", "dynamic"):
+        compiled = mw.compile_lark(grammar, BYTES, lexer=lexer)  # type: ignore[arg-type]
+        for text in (
+            'call f({"a": 1})',
+            'call f (  {"a":1, "%json": "x y"} ) ',
+            "call f(true !)",
+            "call f( false!)",
+        ):
+            assert accepts(compiled, text), (lexer, text)
+        for text in (
+            'call f({"a": "1"})',
+            "call f({})",
+            "call f(true)",
+            'call f({"a"  :1})',
+            "call f(t rue!)",
+        ):
+            assert not accepts(compiled, text), (lexer, text)
+        for seed in range(5):
+            finished_walk(compiled, seed)
+
+
 # --- what is refused
 
 
@@ -165,6 +198,11 @@ def test_source_object() -> None:
         ("start: A\nA: /a(?=b)/", None, "behind"),
         ('start: A\nA: /".*?"[a-z]*b/', None, "lazy"),
         ('start: x{"a"}\nx{y, z}: y z', None, "template"),
+        ('start: "a"\n  b\nb: %json {"a": }', "3:4", "JSON"),
+        ('start: %regex {"substring_words": "a"}', "1:8", "%regex"),
+        ("start: <|end|>", "1:8", "special token"),
+        ("start: <[12]>", "1:8", "special token"),
+        ("start: A[lazy]\nA: /a/", "1:10", "lazy"),
     ],
 )
 def test_refused(grammar: str, place: str | None, says: str) -> None:

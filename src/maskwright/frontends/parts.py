@@ -65,7 +65,13 @@ def lark_part(text: str, start: str, lexer: LexerKind, import_paths: Sequence[st
     # What a file holds that is imported may have changed.
     alone = not import_paths and not re.search(r"%import\s*\.", text)
     key = ("lark", text, start, lexer, limits) if alone else _Unique()
-    return Import(key, lambda: lark.to_grammar(text, start, lexer, import_paths, limits), lambda: alone)
+
+    def schema_part(schema: Any) -> Import:
+        return json_schema_part(schema, SchemaOptions(), limits)
+
+    return Import(
+        key, lambda: lark.to_grammar(text, start, lexer, import_paths, schema_part, limits), lambda: alone
+    )
 
 
 class _Unique:
