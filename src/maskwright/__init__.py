@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from maskwright.compiler import compile_grammar as compile_grammar
     from maskwright.compiler import compile_json_schema as compile_json_schema
     from maskwright.compiler import compile_regex as compile_regex
+    from maskwright.compiler import compile_structural_tag as compile_structural_tag
     from maskwright.errors import BitmaskError as BitmaskError
     from maskwright.errors import GrammarError as GrammarError
     from maskwright.errors import LimitError as LimitError
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from maskwright.sources import Choice as Choice
     from maskwright.sources import JsonSchema as JsonSchema
     from maskwright.sources import Regex as Regex
+    from maskwright.sources import StructuralTag as StructuralTag
+    from maskwright.sources import response_format as response_format
     from maskwright.trie import TokenTrie as TokenTrie
     from maskwright.vocabulary import Vocabulary as Vocabulary
 
@@ -58,6 +61,7 @@ _HOMES = {
         "compile_grammar",
         "compile_json_schema",
         "compile_regex",
+        "compile_structural_tag",
     ],
     "errors": [
         "BitmaskError",
@@ -73,7 +77,7 @@ _HOMES = {
     "generator": ["Generator"],
     "limits": ["Limits"],
     "report": ["Finding", "Report"],
-    "sources": ["GBNF", "Choice", "JsonSchema", "Regex"],
+    "sources": ["GBNF", "Choice", "JsonSchema", "Regex", "StructuralTag", "response_format"],
     "trie": ["TokenTrie"],
     "vocabulary": ["Vocabulary"],
 }
