@@ -8,9 +8,10 @@ from typing import Any, overload
 import numpy as np
 
 from maskwright._core import CompiledCore, Matcher, Tables
-from maskwright.compile_cache import no_collection
+from maskwright.compile_cache import content_key, is_plain, no_collection
 from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError
+from maskwright.frontends import structural_tag
 from maskwright.frontends.json_schema import Registry, SchemaOptions
 from maskwright.frontends.lark import LexerKind
 from maskwright.frontends.parts import choice_part, gbnf_part, json_schema_part, lark_part, regex_part
@@ -20,7 +21,7 @@ from maskwright.grammar import Grammar, Import
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.lowering import link, lower_to_tables
 from maskwright.passes.prune import prune
-from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex
+from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
 from maskwright.trie import CompiledTrie, TokenTrie
 from maskwright.vocabulary import Vocabulary
 
@@ -58,7 +59,7 @@ def compile(source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIM
 def compile(
     source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS
 ) -> CompiledGrammar | CompiledTrie:
-    """Compile any supported source: ``JsonSchema``, ``Regex``, ``Lark``, ``GBNF``, ``Choice``, or a Python type (pydantic model, dataclass, TypedDict,
+    """Compile any supported source: ``JsonSchema``, ``Regex``, ``Lark``, ``GBNF``, ``Choice``, ``StructuralTag``, or a Python type (pydantic model, dataclass, TypedDict,
     Literal, Enum, int, list[...]; needs pydantic).
 
     Raises the errors of the ``compile_...`` function of its kind; ``GrammarError`` for a source of another kind.
@@ -89,6 +90,8 @@ def compile(
         )
     if isinstance(source, GBNF):
         return compile_gbnf(source.text, vocabulary, root=source.root, limits=limits)
+    if isinstance(source, StructuralTag):
+        return compile_structural_tag(source.tag, vocabulary, limits=limits)
     if isinstance(source, Choice):
         return compile_choice(source.options, vocabulary, limits=limits)
     if isinstance(source, (dict, str, bytes)):
@@ -196,6 +199,24 @@ def compile_choice(
         if all(isinstance(option, (str, bytes)) for option in options):
             return _compile(choice_part(options, limits), vocabulary, limits)
     return CompiledTrie(TokenTrie(options, vocabulary.size, vocabulary.eos_ids), vocabulary)
+
+
+def compile_structural_tag(
+    tag: dict[str, Any] | str, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS
+) -> CompiledGrammar:
+    """Compile a structural tag (dict or JSON text): free text with tagged parts; see ``docs/grammars.md``.
+
+    Raises ``GrammarError`` (with a JSON pointer), ``UnsupportedSchemaError`` (formats and keywords that cannot be
+    enforced), ``UnsatisfiableError``, ``LimitError``.
+    """
+    content = content_key(tag)
+    key = ("structural tag", content, limits)
+    part = Import(
+        key if content is not None else object(),
+        lambda: structural_tag.to_grammar(tag, limits),
+        lambda: content is not None and is_plain(tag),
+    )
+    return _compile(part, vocabulary, limits)
 
 
 def compile_grammar(
