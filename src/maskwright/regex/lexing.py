@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from maskwright.dfa import difference, first_matches, is_empty, length_bounds
+from maskwright.dfa import beginnings, difference, first_matches, intersect, is_empty, length_bounds
 from maskwright.errors import GrammarError
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex.anchors import EVERY_TEXT
@@ -81,6 +81,7 @@ def _lazy_language(items: list[Item], limits: Limits) -> Regular:
     last = max((i for i, item in enumerate(items) if item.lazy), default=None)
     if last is None:
         return resolve(cat(*(item.tree for item in items)), limits, search=False)
+    _check_greedy(items[: last + 1], cat(*(item.tree for item in items[last + 1 :])), limits)
     end = last + 1
     while end < len(items) and not items[end].greedy:
         end += 1
@@ -133,6 +134,27 @@ def _seen_before(node: object) -> int | None:
         return None
     bounds = length_bounds(node.body)
     return bounds[1] if bounds is not None else 0
+
+
+def _check_greedy(items: list[Item], behind: Regular, limits: Limits) -> None:
+    """A greedy part before a lazy one, or in one, must end where the text says: it is tried longest first, but the
+    shortest match is what is kept."""
+    last = max(i for i, item in enumerate(items) if item.lazy)
+    for i, item in enumerate(items[: last + 1]):
+        rest = cat(*(each.tree for each in items[i + 1 :]), behind)
+        if item.lazy and item.group is not None:
+            for inner in (*item.group.alternatives, item.group.items):
+                if any(each.lazy for each in inner):
+                    _check_greedy(inner, rest, limits)
+        elif item.greedy:
+            body = item.tree.body if item.lazy and isinstance(item.tree, Repeat) else item.tree
+            taken = resolve(body, limits, search=False)
+            more = cat(taken, beginnings(resolve(rest, limits, search=False), limits))
+            if not is_empty(intersect([taken, more], limits)):
+                raise GrammarError(
+                    "a greedy quantifier and a lazy one behind it can take the same text, so that where the match "
+                    "ends depends on both: write the lazy part as a class of the characters that may come"
+                )
 
 
 def _check_before(tree: Regular, limits: Limits) -> None:
