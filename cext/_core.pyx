@@ -49,7 +49,7 @@ from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
-from maskwright.errors import BitmaskError, GrammarError, LimitError, UnsatisfiableError, VocabularyError
+from maskwright.errors import BitmaskError, LimitError, UnsatisfiableError, VocabularyError
 
 cdef extern from "tables.hpp" namespace "maskwright" nogil:
     cdef cppclass KeyIds:

@@ -38,7 +38,8 @@ cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
     cdef size_t i, j
     if thread.lex == NULL and core.program.states[thread.parser].complete:
         return True
-    if not lexer.safe or state_deep(core.program, thread.parser):
+    if (not lexer.safe or state_deep(core.program, thread.parser)
+            or (thread.watch != NULL and not core.program.states[thread.parser].starts.empty())):
         return False
     if thread.lex != NULL and thread.lex.automaton != core.program.lexer:
         return thread.watch == NULL
@@ -52,7 +53,7 @@ cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
     for i in range(state.items.size()):
         for j in range(core.program.locals[state.items[i].local].terminals.size()):
             terminal = core.program.locals[state.items[i].local].terminals[j]
-            if watch_passes(thread.watch, lexer.samples[terminal]):
+            if not lexer.ignored[terminal] and watch_passes(thread.watch, lexer.samples[terminal]):
                 return True
     return False
 

@@ -12,6 +12,7 @@ cdef class Tables:
     cdef readonly Engine engine
     cdef TokenIndex owner          # the collector may clear the engine first
     cdef list handles
+    cdef readonly AutomatonHandle lexer        # or None
     cdef readonly list imports
     cdef vector[vector[PlainTerm]] plain_terms
     cdef vector[vector[Call]] plain_calls
@@ -20,8 +21,6 @@ cdef class Tables:
     cdef vector[RepeatedDef] repeated
     cdef vector[RecordDef] records
     cdef vector[int32_t] indented
-    cdef AutomatonHandle lexer     # or None
-    cdef public object clash       # why its lexer may leave no text, or None
     cdef int32_t start_rule
 
     def __init__(self, Engine engine, list automata, AutomatonHandle lexer, list plain_terms, list plain_calls,
@@ -141,7 +140,7 @@ cdef class Tables:
         return order
 
 
-cdef int link_tables(Program* program, Tables tables, const vector[int32_t]& imports) except -1:
+cdef void link_tables(Program* program, Tables tables, const vector[int32_t]& imports):
     # Append tables to a program; `imports`: the rules that those from its own number on are.
     cdef int32_t automata = <int32_t>program.automata.size(), plain = <int32_t>program.plain_terms.size()
     cdef int32_t repeated = <int32_t>program.repeated.size(), records = <int32_t>program.records.size()
@@ -158,6 +157,7 @@ cdef int link_tables(Program* program, Tables tables, const vector[int32_t]& imp
     program.plain_final.insert(program.plain_final.end(), tables.plain_final.begin(), tables.plain_final.end())
     for i in range(<size_t>plain, program.plain_terms.size()):
         for j in range(program.plain_terms[i].size()):
+            # What is negative is a terminal of the lexer.
             if program.plain_terms[i][j].automaton >= 0:
                 program.plain_terms[i][j].automaton += automata
             program.plain_terms[i][j].target += plain
@@ -178,14 +178,9 @@ cdef int link_tables(Program* program, Tables tables, const vector[int32_t]& imp
     program.indented.insert(program.indented.end(), tables.indented.begin(), tables.indented.end())
     for i in range(<size_t>indented, program.indented.size()):
         link_rule(&program.indented[i], first, own, imports)
-    if tables.lexer is not None:
-        if program.lexer != NULL and program.lexer != tables.lexer.automaton:
-            raise GrammarError("only one part of a grammar may have a lexer; give the others lexer=\"dynamic\"")
-        program.lexer = tables.lexer.automaton
     program.records.insert(program.records.end(), tables.records.begin(), tables.records.end())
     for i in range(<size_t>records, program.records.size()):
         link_record(&program.records[i], automata, first, own, imports)
-    return 0
 
 
 cdef inline void link_rule(int32_t* rule, int32_t first, int32_t own, const vector[int32_t]& imports) noexcept nogil:
@@ -253,6 +248,8 @@ cdef class CompiledCore:
                 imports.push_back(starts[id(imported)])
             link_tables(program, each, imports)
         program.start_rule = tables.start_rule
+        if tables.lexer is not None:
+            program.lexer = tables.lexer.automaton
         self.core.max_states = max_states
         self.core.max_lexer_states = max_lexer_states
         self.core.max_search = max_search

@@ -94,6 +94,7 @@ cdef class AutomatonHandle:
     cdef TokenIndex owner
     cdef object base               # of a keyset: the handle of the automaton for other keys
     cdef MaskTableHandle counted
+    cdef readonly tuple names      # of a lexer: its terminals
     cdef object __weakref__
 
     @property
@@ -267,7 +268,7 @@ cdef class Engine:
         return handle
 
     def add_lexer(self, key, int32_t n_states, list starts, list sets, list edges, list epsilons, list loops,
-                  list accepts, list ignored, follow, avoided, int32_t newline, int32_t line_break,
+                  list accepts, list ignored, follow, avoided, tuple names, int32_t newline, int32_t line_break,
                   int32_t columns):
         """Register the terminals of a grammar that has a lexer (see ``maskwright.grammar.Lexing``).
 
@@ -295,6 +296,7 @@ cdef class Engine:
         if follow is not None:
             a.lexer.follow = follow
         a.lexer.avoided = avoided
+        handle.names = names
         with nogil:
             self.owner.index.lock.lock()
             lexer_prepare(a)

@@ -125,8 +125,11 @@ cdef void lexed_unwatched(Core* core, const vector[Thread]& threads, Mask* mask,
     cdef Program* program = core.program
     cdef vector[Thread] own
     cdef size_t i
-    if state_deep(program, thread.parser) or not program.lexer.lexer.safe and ((thread.lex != NULL and thread.lex.automaton != program.lexer)
-                                         or (thread.lex == NULL and not state.starts.empty())):
+    cdef cbool lexing = thread.lex == NULL or thread.lex.automaton == program.lexer
+    # What is said of ignored text holds before terminals only, and what is said of other lexemes only where the
+    # lexer is safe.
+    if state_deep(program, thread.parser) or (lexing and state.lexer != NULL and not state.starts.empty()) or (
+            not program.lexer.lexer.safe and not (lexing and state.starts.empty())):
         own.push_back(thread)
         lexed_add_all(core, own, mask)
         return

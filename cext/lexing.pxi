@@ -331,7 +331,8 @@ cdef void lexer_check(Automaton* automaton) noexcept nogil:
                 lexer_clash(lexer, i, i)
                 continue
             for behind in lexer.follow[i]:
-                if behind != lexer.line_break and not watch_passes(ended, lexer.samples[behind]):
+                if not (lexer.ignored[behind] or behind == lexer.line_break
+                        or watch_passes(ended, lexer.samples[behind])):
                     lexer_clash(lexer, i, behind)
     lexer.safe = lexer.clashes.empty()
 

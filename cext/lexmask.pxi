@@ -55,10 +55,10 @@ cdef cppclass LexMask:
     LexMask* base                         # base automaton's mask, or NULL
     Bits* bits                            # inside tokens, when there are many, or NULL
     vector[int32_t] inside                # and these; of a mask with a base, what that does not have
-    int32_t open_tag                      # crossings with this tag are left out (lexmask_open), or NO_TAG
     vector[Crossing] crossing             # while the mask is made; then
     vector[CrossingGroup] crossings       # in the order of their tags
     vector[uint32_t] nodes
+    int32_t open_tag                      # crossings with this tag are left out (lexmask_open), or NO_TAG
     vector[Override] overrides
     vector[TokenGroup] groups             # tokens that stay inside if the context allows it (lexing.pxi)
     unordered_map[int64_t, Trie*] merged  # by crossing group: residual trie
@@ -344,34 +344,39 @@ cdef void lexmask_forget_crossing(LexMask* mask, int32_t tag) noexcept nogil:
     mask.crossing.shrink_to_fit()
 
 
+cdef void lexmask_ungroup(LexMask* mask) noexcept nogil:
+    # Back to single crossings.
+    cdef CrossingGroup group
+    cdef Crossing crossing
+    cdef uint32_t i
+    for group in mask.crossings:
+        crossing.tag = group.tag
+        crossing.byte = group.byte
+        crossing.watch = group.watch
+        for i in range(group.first, group.last):
+            crossing.node = mask.nodes[i]
+            mask.crossing.push_back(crossing)
+    mask.crossings.clear()
+    mask.nodes.clear()
+
+
 cdef cbool lexmask_open(LexMask* mask, LexState* state) noexcept nogil:
     # Add the crossings that were left out, now that something can follow them; False when time is up.
     cdef LexMask* walked = lexmask_new(mask.index)
-    cdef Crossing crossing
-    cdef size_t i, j, before = mask.nodes.size() * 4 + mask.crossings.size() * sizeof(CrossingGroup)
-    cdef int64_t size = 0
+    cdef size_t i
     cdef pair[int64_t, Trie*] entry
     lexmask_walk(walked, state, 0)
     if not mask.index.deadline.passed:
-        for i in range(mask.crossings.size()):
-            crossing.tag = mask.crossings[i].tag
-            crossing.byte = mask.crossings[i].byte
-            crossing.watch = mask.crossings[i].watch
-            for j in range(mask.crossings[i].first, mask.crossings[i].last):
-                crossing.node = mask.nodes[j]
-                mask.crossing.push_back(crossing)
+        lexmask_ungroup(mask)
         for i in range(walked.crossing.size()):
             if walked.crossing[i].tag == mask.open_tag:
                 mask.crossing.push_back(walked.crossing[i])
         mask.open_tag = NO_TAG
+        mask.index.bytes -= mask.bytes
         for entry in mask.merged:
-            size -= trie_size(entry.second)
             del entry.second
         mask.merged.clear()
-        lexmask_group(mask)
-        size += <int64_t>(mask.nodes.size() * 4 + mask.crossings.size() * sizeof(CrossingGroup)) - <int64_t>before
-        mask.bytes += size
-        mask.index.bytes += size
+        lexmask_finish(mask)
     lexmask_release(walked)
     return not mask.index.deadline.passed
 

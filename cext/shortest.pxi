@@ -13,10 +13,10 @@ cdef cppclass Costs:
     vector[int32_t] rules
     unordered_map[int32_t, int32_t] nodes      # stack node -> bytes after its rule ends
     unordered_map[int64_t, int32_t] lexemes    # LexState* -> bytes of the shortest match from it
-    unordered_map[int64_t, int32_t] tagged     # automaton uid << 32 | tag -> the same with that tag, from its start
     unordered_map[int32_t, int32_t] behind     # parser state -> bytes behind the lexeme that begins there, at least
     unordered_map[int32_t, int32_t] plain      # plain state -> bytes to the end of its rule, once rules are known
     cbool settled                              # rules are known
+    unordered_map[int64_t, int32_t] tagged     # automaton uid << 32 | tag -> the same with that tag, from its start
 
 
 cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool* found) noexcept nogil:

@@ -25,6 +25,9 @@ class LexingOracle:
         self.ignored = set(grammar.lexing.ignored)
         self.ranks = {lexeme.key: rank for rank, lexeme in enumerate(self.terminals)}
         self.languages = [lexeme_language(lexeme) for lexeme in self.terminals]
+        # A match of no terminal, where a terminal is accepted: it ranks behind them all.
+        self.owners = [owner for owner, _ in grammar.lexing.refused]
+        self.languages += [lexeme_language(Lexeme(("refused", r), r)) for _, r in grammar.lexing.refused]
         self.start = grammar.start
         self.productions: dict[object, list[tuple]] = {}
         for index, body in enumerate(grammar.rules):
@@ -69,9 +72,9 @@ class LexingOracle:
             new = set()
             for left, right, dot, origin in items:
                 if dot == len(right):
-                    for l, r, d, o in items if origin == here else path[origin]:
-                        if d < len(r) and r[d] == left:
-                            new.add((l, r, d + 1, o))
+                    for caller, body, at, begun in items if origin == here else path[origin]:
+                        if at < len(body) and body[at] == left:
+                            new.add((caller, body, at + 1, begun))
                 elif right[dot] in self.productions:
                     new |= {(right[dot], r, 0, here) for r in self.productions[right[dot]]}
             if new <= items:
@@ -118,11 +121,16 @@ class LexingOracle:
         at, found = 0, []
         while at < len(text):
             accepted = self.accepted(path)
-            ends = {t: end for t, end in self.longest(text, at).items() if t in accepted | self.ignored}
+            allowed = accepted | self.ignored
+            count = len(self.terminals)
+            allowed |= {count + i for i, owner in enumerate(self.owners) if owner in allowed}
+            ends = {t: end for t, end in self.longest(text, at).items() if t in allowed}
             if not ends:
                 return None
             at = max(ends.values())
             terminal = min(t for t, end in ends.items() if end == at)
+            if terminal >= count:
+                return None
             found.append((terminal, at))
             if terminal not in self.ignored:
                 path = self.step(path, terminal)

@@ -14,7 +14,20 @@ from toys import ANY_STRING, FEW_CHARS_STRING, SHORT_STRING, grammar, record, te
 
 from maskwright._core import Matcher
 from maskwright.errors import UnsatisfiableError
-from maskwright.grammar import EMPTY, FAIL, Choice, Grammar, Keyset, Lexeme, Ref, Repeated, Seq, Term
+from maskwright.grammar import (
+    EMPTY,
+    FAIL,
+    Choice,
+    Grammar,
+    Keyset,
+    Lexeme,
+    Ref,
+    Repeated,
+    Seq,
+    Switch,
+    Term,
+    Words,
+)
 from maskwright.regular import ANY_CHAR, Lit, Regular, alt, one_of, repeat
 from maskwright.vocabulary import Vocabulary
 
@@ -216,6 +229,10 @@ NASTY = {
     "unproductive parts": grammar(
         Choice((Seq((a, Ref(1))), Seq((a, b, Ref(2))), Seq((a, FAIL)))), Seq((c, Ref(1))), Choice((d, Ref(1)))
     ),
+    "unproductive alternatives of productive rules": grammar(
+        Choice((Seq((a, FAIL)), Seq((b, c)), Switch((a.lexeme, d.lexeme), (FAIL, Choice((FAIL, b))))))
+    ),
+    "unproductive words": grammar(Switch(Words.tagged({b"ab": 0, b"ac": 1, b"b": 1}), (FAIL, c))),
     "unproductive members": grammar(
         record([toys.member("a", 1), toys.member("b", 2), toys.member("c", 3, required=True)], ANY_STRING, 1),
         Seq((a, Ref(1))),

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from reference_lexing import LexingOracle
 from toys import term
 
-from maskwright._core import Matcher
+from maskwright._core import Engine, Matcher
 from maskwright.errors import LimitError, UnsatisfiableError
 from maskwright.grammar import EMPTY, Choice, Expr, Grammar, Lexeme, Lexing, Ref, Repeated, Seq, Term
 from maskwright.limits import Limits
-from maskwright.regular import ANY_CHAR, Lit, alt, cat, chars, one_of, repeat
+from maskwright.lowering import lower
+from maskwright.passes.prune import prune
+from maskwright.regular import Lit, Regular, alt, cat, one_of, repeat
 from maskwright.vocabulary import Vocabulary
 
 ALPHABET = b"ab "
@@ -54,11 +56,18 @@ def combinations(most: int) -> list[bytes]:
 VOCABULARY = Vocabulary.from_bytes([*combinations(3), b"aaaa", b"abab", b" a b", b"</s>"], eos_ids=42)
 
 
-def lexed(bodies: list, terminals: list[Term], ignored: list[Term] = ()) -> Grammar:  # type: ignore[assignment]
+def lexed(
+    bodies: list,
+    terminals: list[Term],
+    ignored: list[Term] = (),
+    refused: tuple[tuple[int, Regular], ...] = (),
+) -> Grammar:  # type: ignore[assignment]
     ranked = [t.lexeme for t in [*terminals, *ignored]]
     assert all(isinstance(lexeme, Lexeme) for lexeme in ranked)
     positions = tuple(range(len(terminals), len(ranked)))
-    return Grammar(bodies, [f"rule {i}" for i in range(len(bodies))], 0, Lexing(tuple(ranked), positions))
+    return Grammar(
+        bodies, [f"rule {i}" for i in range(len(bodies))], 0, Lexing(tuple(ranked), positions, refused)
+    )
 
 
 def _expression(draw: Any, rules: int, terminals: list[Term], depth: int) -> Expr:
@@ -90,7 +99,12 @@ def grammars(draw: Any, pool: tuple[Term, ...] = TERMINALS) -> Grammar:
             )
         else:
             bodies.append(_expression(draw, rules, terminals, 2))
-    return lexed(bodies, terminals, ignored)
+    refused = []
+    if draw(st.integers(0, 4)) == 0:
+        at = draw(st.integers(0, len(terminals) - 1))
+        assert isinstance(terminals[at].lexeme, Lexeme)
+        refused.append((at, cat(terminals[at].lexeme.regular, draw(st.sampled_from((A, AB, Lit("b ")))))))
+    return lexed(bodies, terminals, ignored, tuple(refused))
 
 
 def check(grammar: Grammar, depth: int = 3) -> None:
@@ -168,3 +182,74 @@ def test_random_grammars(grammar: Grammar) -> None:
 @given(grammars(CLEAR))
 def test_random_grammars_of_terminals_that_do_not_touch(grammar: Grammar) -> None:
     check(grammar)
+
+
+@settings(max_examples=40, deadline=None)
+@given(grammars())
+def test_masks_survive_eviction(grammar: Grammar) -> None:
+    engine = Engine(list(VOCABULARY.tokens), VOCABULARY.eos_ids, home_least=0)
+    try:
+        kept = Matcher(toys.compile_ir(grammar, VOCABULARY, LIMITS))
+        evicted = Matcher(lower(prune(grammar), engine, LIMITS))
+        engine.mask_budget = 2000
+        for _ in range(6):
+            mask = toys.allowed(kept)
+            assert toys.allowed(evicted) == mask
+            texts = sorted(mask - {42})
+            if not texts:
+                return
+            assert kept.accept_token(texts[-1]) and evicted.accept_token(texts[-1])
+    except (UnsatisfiableError, LimitError):
+        assume(False)
+
+
+# --- what grammars mean
+
+
+def read(grammar: Grammar, text: bytes) -> bool:
+    matcher = toys.matcher(grammar, VOCABULARY)
+    return matcher.accept_bytes(text) and matcher.is_accepting
+
+
+def test_longest_match_without_a_limit_of_look_ahead() -> None:
+    first, longer, ed = term("a"), term("abb"), term("ba")
+    grammar = lexed([Seq((Choice((first, longer)), ed))], [first, longer, ed])
+    assert read(grammar, b"aba") and read(grammar, b"abbba")
+    assert not read(grammar, b"ab")
+
+
+def test_rank_decides_between_equal_matches() -> None:
+    keyword, name = term("ab"), term(repeat(AB, 1, None), "[ab]+")
+    body = [Choice((Seq((keyword, term("b"))), Seq((name, term(" ")))))]
+    ranked = lexed(body, [keyword, name, term("b"), term(" ")])
+    assert not read(ranked, b"ab ") and read(ranked, b"aa ") and not read(ranked, b"abb")
+    other = lexed(body, [name, keyword, term("b"), term(" ")])
+    assert read(other, b"ab ")
+
+
+def test_only_what_the_grammar_accepts_is_looked_for() -> None:
+    # Behind "a" only "b" can come: that "ba" would be longer is nobody's concern.
+    a, b, ba = term("a"), term("b"), term("ba")
+    grammar = lexed([Choice((Seq((a, b, a)), Seq((b, ba))))], [a, b, ba])
+    assert read(grammar, b"aba") and read(grammar, b"bba")
+
+
+def test_rows_that_clash_but_can_be_avoided() -> None:
+    # A line end swallows the next one, but lines may stand between.
+    line, end = term("a"), term(repeat(B, 1, None), "b+")
+    grammar = lexed([Repeated(1, 1, 0, None), Choice((end, Seq((line, end))))], [line, end])
+    check(grammar, depth=4)
+
+
+def test_nothing_is_left() -> None:
+    some, one = term(repeat(A, 1, None), "a+"), term("a")
+    with pytest.raises(UnsatisfiableError, match="no text is left"):
+        toys.compile_ir(lexed([Seq((some, one))], [some, one]), VOCABULARY)
+
+
+def test_dead_ends_are_not_entered() -> None:
+    # Behind a+ only "b " can come, not what begins with another a.
+    some, one, b = term(repeat(A, 1, None), "a+"), term("ab"), term("b ")
+    grammar = lexed([Seq((some, Choice((one, b))))], [some, one, b])
+    check(grammar)
+    assert toys.matcher(grammar, VOCABULARY).forced_bytes() == b"a"

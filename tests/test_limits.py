@@ -60,7 +60,9 @@ class TestNames:
 
     def test_every_limit_is_documented(self) -> None:
         text = (ROOT / "src/maskwright/limits.py").read_text(encoding="utf-8")
-        page = (ROOT / "docs/json-schema.md").read_text(encoding="utf-8")
+        page = "".join(
+            (ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in ("json-schema", "grammars")
+        )
         (body,) = [node.body for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
         for field, behind in itertools.pairwise(body):
             if isinstance(field, ast.AnnAssign) and ast.unparse(field.target) in LIMIT_NAMES:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from maskwright.compiler import compile_json_schema as compile_json_schema
     from maskwright.compiler import compile_lark as compile_lark
     from maskwright.compiler import compile_regex as compile_regex
+    from maskwright.compiler import compile_structural_tag as compile_structural_tag
     from maskwright.errors import BitmaskError as BitmaskError
     from maskwright.errors import GrammarError as GrammarError
     from maskwright.errors import LimitError as LimitError
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from maskwright.sources import JsonSchema as JsonSchema
     from maskwright.sources import Lark as Lark
     from maskwright.sources import Regex as Regex
+    from maskwright.sources import StructuralTag as StructuralTag
+    from maskwright.sources import response_format as response_format
     from maskwright.trie import TokenTrie as TokenTrie
     from maskwright.vocabulary import Vocabulary as Vocabulary
 
@@ -62,6 +65,7 @@ _HOMES = {
         "compile_json_schema",
         "compile_lark",
         "compile_regex",
+        "compile_structural_tag",
     ],
     "errors": [
         "BitmaskError",
@@ -78,7 +82,7 @@ _HOMES = {
     "generator": ["Generator"],
     "limits": ["Limits"],
     "report": ["Finding", "Report"],
-    "sources": ["GBNF", "Choice", "JsonSchema", "Lark", "Regex"],
+    "sources": ["GBNF", "Choice", "JsonSchema", "Lark", "Regex", "StructuralTag", "response_format"],
     "trie": ["TokenTrie"],
     "vocabulary": ["Vocabulary"],
 }

@@ -4,6 +4,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 class AutomatonHandle:
+    names: tuple[str, ...]
     @property
     def clashes(self) -> list[tuple[int, int]]: ...
 
@@ -47,6 +48,7 @@ class Engine:
         ignored: list[int],
         follow: list[list[int]] | None,
         avoided: tuple[tuple[int, int], ...],
+        names: tuple[str, ...],
         newline: int,
         line_break: int,
         columns: int,
@@ -63,7 +65,6 @@ class Engine:
     def segment(self, data: bytes) -> list[int]: ...
 
 class Tables:
-    clash: str | None
     engine: Engine
     imports: list[Tables]
     def __init__(
@@ -81,6 +82,8 @@ class Tables:
         start_rule: int,
         imports: list[Tables],
     ) -> None: ...
+    @property
+    def lexer(self) -> AutomatonHandle | None: ...
     @property
     def nullable(self) -> bool: ...
     @property

@@ -9,10 +9,11 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from maskwright._core import CompiledCore, Matcher, Tables
-from maskwright.compile_cache import no_collection
+from maskwright.compile_cache import content_key, is_plain, no_collection
 from maskwright.deadline import deadline
 from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
+from maskwright.frontends import structural_tag
 from maskwright.frontends.json_schema import Registry, SchemaOptions
 from maskwright.frontends.json_schema.clashes import explained
 from maskwright.frontends.lark import Indentation, LexerKind
@@ -23,7 +24,7 @@ from maskwright.grammar import Grammar, Import
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.lowering import link, lower_to_tables
 from maskwright.passes.prune import prune
-from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex
+from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
 from maskwright.trie import CompiledTrie, TokenTrie
 from maskwright.vocabulary import Vocabulary
 
@@ -61,8 +62,8 @@ def compile(source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIM
 def compile(
     source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS
 ) -> CompiledGrammar | CompiledTrie:
-    """Compile any supported source: ``JsonSchema``, ``Regex``, ``Lark``, ``GBNF``, ``Choice``, or a Python type
-    (pydantic model, dataclass, TypedDict,
+    """Compile any supported source: ``JsonSchema``, ``Regex``, ``Lark``, ``GBNF``, ``Choice``, ``StructuralTag``,
+    or a Python type (pydantic model, dataclass, TypedDict,
     Literal, Enum, int, list[...]; needs pydantic).
 
     Raises the errors of the ``compile_...`` function of its kind; ``GrammarError`` for a source of another kind.
@@ -88,6 +89,8 @@ def compile(
         )
     if isinstance(source, GBNF):
         return compile_gbnf(source.text, vocabulary, root=source.root, limits=limits)
+    if isinstance(source, StructuralTag):
+        return compile_structural_tag(source.tag, vocabulary, limits=limits)
     if isinstance(source, Choice):
         return compile_choice(source.options, vocabulary, limits=limits)
     if isinstance(source, (dict, str, bytes)):
@@ -194,7 +197,7 @@ def compile_lark(
     Raises ``GrammarError`` (with line:column and a snippet), ``UnsatisfiableError`` (among others, when terminals
     swallow each other so that no text is left), ``LimitError``; ``MaskwrightError`` without the package.
     """
-    part = lark_part(text, start, lexer, tuple(import_paths), indentation, limits)
+    part = lark_part(text, start, lexer, import_paths, indentation, limits)
     return _compile(part, vocabulary, limits)
 
 
@@ -235,6 +238,24 @@ def _explained(
             return explained(error, schema, options, limits)
     except LimitError:
         return error
+
+
+def compile_structural_tag(
+    tag: dict[str, Any] | str, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS
+) -> CompiledGrammar:
+    """Compile a structural tag (dict or JSON text): free text with tagged parts; see ``docs/grammars.md``.
+
+    Raises ``GrammarError`` (with a JSON pointer), ``UnsupportedSchemaError`` (formats and keywords that cannot be
+    enforced), ``UnsatisfiableError``, ``LimitError``.
+    """
+    content = content_key(tag, limits.max_schema_values)
+    key = ("structural tag", content, limits)
+    part = Import(
+        key if content is not None else object(),
+        lambda: structural_tag.to_grammar(tag, limits),
+        lambda: content is not None and is_plain(tag),
+    )
+    return _compile(part, vocabulary, limits)
 
 
 def compile_grammar(

@@ -78,6 +78,12 @@ def first_matches(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
     return Dfa(dfa.alphabet, rows, dfa.accepting).to_regular()
 
 
+def beginnings(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
+    """The texts that texts of ``node`` begin with, but the empty one."""
+    dfa = minimal_dfa(node, limits)
+    return without_empty(Dfa(dfa.alphabet, dfa.rows, [True] * len(dfa.rows)).to_regular(), limits)
+
+
 def matcher(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Callable[[str], bool]:
     """A function that says whether a text is in the language.
 

@@ -242,7 +242,8 @@ class Lexing:
     a grammar that are not among them are matched in every possible way.  Where a terminal begins, let A be the terminals that the
     grammar accepts there, and the ignored ones.  It is the longest match of any terminal in A, and that of the
     highest rank in A among those that match as much.  ``ignored`` are positions in ``terminals``: such a
-    terminal may come before any other one and at the end; no rule refers to it.
+    terminal may come before any other one and at the end.  A rule that refers to it never sees it, but lets
+    ignored text come where it stands, also where all that the grammar accepts are lexemes of another kind.
     """
 
     terminals: tuple[Lexeme, ...]

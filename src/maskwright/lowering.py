@@ -16,7 +16,7 @@ from maskwright.adjacency import Adjacency, Places
 from maskwright.automata import build_lexer, build_nfa
 from maskwright.columns import column_automaton
 from maskwright.deadline import check_time
-from maskwright.errors import LimitError, UnsatisfiableError
+from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 from maskwright.grammar import (
     Body,
     Choice,
@@ -153,12 +153,12 @@ class _Lowering:
                     terms.setdefault((term, tag), set()).add(behind)
                 for rule, behind in self.plain[old].calls:
                     calls.setdefault(rule, set()).add(behind)
+            known = len(sets)
             for (term, tag), after in terms.items():
                 state.terms.append((term, number(frozenset(after)), tag))
             for rule, after in calls.items():
                 state.calls.append((rule, number(frozenset(after))))
-            # What is new was added at the end.
-            work += list(sets)[len(work) :]
+            work += list(sets)[known:]
             if len(sets) > _MAX_GROWTH * len(self.plain):
                 return rules
         self.plain = made
@@ -218,6 +218,7 @@ class _Lowering:
                 list(lexing.ignored),
                 follow,
                 avoided,
+                lexing.names,
                 newline,
                 -1 if lexing.line_break is None else lexing.line_break,
                 lexing.columns,
@@ -245,6 +246,10 @@ class _Lowering:
                 places.terms[start] = [(-1, places.add(final=True))]
             if start is None:
                 return None
+            places.starts.append(start)
+        for key in self.imports:
+            start = places.add(self.tables[key].nullable)
+            places.terms[start] = [(-1, places.add(final=True))]
             places.starts.append(start)
         return Adjacency(places, self.grammar.start)
 
@@ -329,15 +334,13 @@ def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
 
 def link(tables: Tables, limits: Limits) -> CompiledCore:
     """Tables, together with those that they import, as one grammar.  Raises ``UnsatisfiableError``."""
+    bounds = (limits.max_parser_states, limits.max_lexer_states, limits.max_search, limits.max_seconds)
     try:
-        return CompiledCore(
-            tables, limits.max_parser_states, limits.max_lexer_states, limits.max_search, limits.max_seconds
-        )
+        return CompiledCore(tables, *bounds)
     except UnsatisfiableError:
-        for each in tables.all_tables():
-            if each.clash is not None:
-                raise UnsatisfiableError(each.clash) from None
-        raise
+        if tables.lexer is None or not tables.lexer.clashes:
+            raise
+        raise UnsatisfiableError(_clash_message(tables.lexer)) from None
 
 
 def lower_to_tables(
@@ -360,11 +363,13 @@ def lower_to_tables(
                 raise (error.at(name) if name.startswith(("#", "/")) else error) from None
     if grammar.lexing is not None:
         rules = lowering.factor(rules)
-    lexer = lowering.lexer(rules)
-    tables = Tables(
+    for tables in imports.values():
+        if tables.lexer is not None:
+            raise GrammarError("a grammar with a lexer cannot be part of another one: use lexer='dynamic'")
+    return Tables(
         engine,
         lowering.automata,
-        lexer,
+        lowering.lexer(rules),
         [state.terms for state in lowering.plain],
         [state.calls for state in lowering.plain],
         bytes(state.final for state in lowering.plain),
@@ -375,13 +380,11 @@ def lower_to_tables(
         grammar.start,
         [imports[key] for key in lowering.imports],
     )
-    if grammar.lexing is not None and lexer is not None and lexer.clashes:
-        tables.clash = _clash_message(grammar.lexing, *lexer.clashes[0])
-    return tables
 
 
-def _clash_message(lexing: Lexing, before: int, behind: int) -> str:
-    first, second = (lexing.names[i] if 0 <= i < len(lexing.names) else str(i) for i in (before, behind))
+def _clash_message(lexer: AutomatonHandle) -> str:
+    before, behind = lexer.clashes[0]
+    first, second = (lexer.names[i] if 0 <= i < len(lexer.names) else str(i) for i in (before, behind))
     if behind < 0:
         return f"no text is left: wherever terminal {first} matches, another one comes first"
     return (

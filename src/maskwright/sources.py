@@ -8,6 +8,7 @@ from typing import Any
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.regex import Flavour
+from maskwright.frontends.tools import ToolStyle, response_schema, tools_tag
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,6 @@ class Regex:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """One of some texts (str, or bytes), or one of some sequences of token ids; up to millions."""
-
-    options: Any
-
-
-@dataclass(frozen=True)
 class Lark:
     """A grammar in Lark's language; options as in ``compile_lark``."""
 
@@ -42,6 +36,43 @@ class Lark:
     lexer: LexerKind = "contextual"
     import_paths: tuple[str, ...] = ()
     indentation: Indentation | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of some texts (str, or bytes), or one of some sequences of token ids; up to millions."""
+
+    options: Any
+
+
+@dataclass(frozen=True)
+class StructuralTag:
+    """Free text with tagged parts, as XGrammar and vLLM write it: a dict, or JSON text."""
+
+    tag: dict[str, Any] | str
+
+    @classmethod
+    def from_tools(
+        cls,
+        tools: list[dict[str, Any]],
+        tool_choice: str | dict[str, Any] = "auto",
+        *,
+        style: str | ToolStyle = "hermes",
+        parallel_tool_calls: bool = True,
+    ) -> StructuralTag:
+        """The tag of OpenAI ``tools`` and ``tool_choice``; see ``maskwright.frontends.tools.tools_tag``."""
+        return cls(tools_tag(tools, tool_choice, style=style, parallel_tool_calls=parallel_tool_calls))
+
+
+def response_format(value: dict[str, Any]) -> JsonSchema | StructuralTag:
+    """The source of an OpenAI ``response_format`` (text, json_object, json_schema), or of a structural tag.
+
+    Raises ``GrammarError`` for anything else.
+    """
+    if isinstance(value, dict) and value.get("type") == "structural_tag":
+        return StructuralTag(value)
+    schema = response_schema(value)
+    return StructuralTag({"type": "any_text"}) if schema is None else JsonSchema(schema)
 
 
 @dataclass(frozen=True)

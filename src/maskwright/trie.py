@@ -76,7 +76,7 @@ class TokenTrie:
             ends[state[lengths == depth + 1] - count] = True
             final.append(ends)
             count += made
-        self.tokens = np.concatenate([*tokens, np.zeros(0, np.int32)]).astype(np.int32)
+        self.tokens: npt.NDArray[np.int32] = np.concatenate([*tokens, np.zeros(0, np.int32)]).astype(np.int32)
         degrees = np.bincount(np.concatenate([*parents, np.zeros(0, np.int64)]), minlength=count)
         self.offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees)])
         self.final = np.concatenate(final)
@@ -88,7 +88,8 @@ class TokenTrie:
 
     def children(self, state: int) -> npt.NDArray[np.int32]:
         """The tokens that may follow in a state, sorted."""
-        return self.tokens[self.offsets[state] : self.offsets[state + 1]]
+        found: npt.NDArray[np.int32] = self.tokens[self.offsets[state] : self.offsets[state + 1]]
+        return found
 
     def next(self, state: int, token: int) -> int:
         """The state behind a token, or -1."""

@@ -7,7 +7,8 @@ source finds the tables that were made before.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterable
+import re
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -62,17 +63,22 @@ def lark_part(
     text: str,
     start: str,
     lexer: LexerKind,
-    import_paths: tuple[str, ...],
+    import_paths: Sequence[str],
     indentation: Indentation | None,
     limits: Limits,
 ) -> Import:
-    """The texts of a grammar in Lark's language."""
-    _check_text(text, "a grammar")
+    """The texts of a Lark grammar."""
+    _check_text(text, "a Lark grammar")
     # What a file holds that is imported may have changed.
-    alone = not import_paths and "%import ." not in text
+    alone = not import_paths and not re.search(r"%import\s*\.", text)
+    key = ("lark", text, start, lexer, indentation, limits) if alone else _Unique()
+
+    def schema_part(schema: Any) -> Import:
+        return json_schema_part(schema, SchemaOptions(), limits)
+
     return Import(
-        ("lark", text, start, lexer, indentation, limits) if alone else _Unique(),
-        lambda: lark.to_grammar(text, start, lexer, import_paths, indentation, limits),
+        key,
+        lambda: lark.to_grammar(text, start, lexer, import_paths, indentation, schema_part, limits),
         lambda: alone,
     )
 

@@ -44,12 +44,29 @@ def prune(grammar: Grammar) -> Grammar:
         raise UnsatisfiableError(
             "no finite text satisfies this: every alternative contains itself or a contradiction", place=name
         )
-    if all(good):
+    if all(good) and all(_is_whole(body) for body in grammar.rules):
         return grammar
     rules: list[Body | None] = [
         _prune_body(body, good) if good[i] else FAIL for i, body in enumerate(grammar.rules)
     ]
     return replace(grammar, rules=rules)
+
+
+def _is_whole(body: Body | None) -> bool:
+    """Whether no part of a body is unproductive, all rules being productive."""
+    if isinstance(body, Term):
+        return _term_is_productive(body)
+    if isinstance(body, Seq):
+        return all(_is_whole(item) for item in body.items)
+    if isinstance(body, Choice):
+        return bool(body.items) and all(_is_whole(item) for item in body.items)
+    if isinstance(body, Switch):
+        lexemes = body.lexemes
+        read = len(lexemes) > 0 and (
+            isinstance(lexemes, Words) or not any(is_nothing(lexeme.regular) for lexeme in lexemes)
+        )
+        return read and all(_is_whole(case) for case in body.cases)
+    return True
 
 
 def is_satisfiable(grammar: Grammar) -> bool:

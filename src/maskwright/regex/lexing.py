@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from maskwright.dfa import difference, first_matches, is_empty, length_bounds
+from maskwright.dfa import beginnings, difference, first_matches, intersect, is_empty, length_bounds
 from maskwright.errors import GrammarError
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.regex.assertions import AFTER_OTHER, AFTER_WORD, EVERY_TEXT, resolve
+from maskwright.regex.anchors import EVERY_TEXT
+from maskwright.regex.assertions import AFTER_OTHER, AFTER_WORD, resolve
 from maskwright.regex.parser import Dialect, Group, Item, Parser
 from maskwright.regex.syntax import ASSERTIONS, Look, TextEnd, TextStart, WordBoundary
 from maskwright.regular import (
@@ -65,7 +66,7 @@ def lexer_matches(
                 "a terminal cannot look at the text before it: move the look-behind behind something"
             )
         _check_before(tree, limits)
-    ahead = [node for node in assertions if isinstance(node, WordBoundary) or not _looks_behind(node)]
+    ahead = sum(isinstance(node, WordBoundary) or not _looks_behind(node) for node in assertions)
     return Matches(language, _refused(tree, alternatives, ahead, limits) if ahead else NOTHING)
 
 
@@ -80,6 +81,7 @@ def _lazy_language(items: list[Item], limits: Limits) -> Regular:
     last = max((i for i, item in enumerate(items) if item.lazy), default=None)
     if last is None:
         return resolve(cat(*(item.tree for item in items)), limits, search=False)
+    _check_greedy(items[: last + 1], cat(*(item.tree for item in items[last + 1 :])), limits)
     end = last + 1
     while end < len(items) and not items[end].greedy:
         end += 1
@@ -134,6 +136,27 @@ def _seen_before(node: object) -> int | None:
     return bounds[1] if bounds is not None else 0
 
 
+def _check_greedy(items: list[Item], behind: Regular, limits: Limits) -> None:
+    """A greedy part before a lazy one, or in one, must end where the text says: it is tried longest first, but the
+    shortest match is what is kept."""
+    last = max(i for i, item in enumerate(items) if item.lazy)
+    for i, item in enumerate(items[: last + 1]):
+        rest = cat(*(each.tree for each in items[i + 1 :]), behind)
+        if item.lazy and item.group is not None:
+            for inner in (*item.group.alternatives, item.group.items):
+                if any(each.lazy for each in inner):
+                    _check_greedy(inner, rest, limits)
+        elif item.greedy:
+            body = item.tree.body if item.lazy and isinstance(item.tree, Repeat) else item.tree
+            taken = resolve(body, limits, search=False)
+            more = cat(taken, beginnings(resolve(rest, limits, search=False), limits))
+            if not is_empty(intersect([taken, more], limits)):
+                raise GrammarError(
+                    "a greedy quantifier and a lazy one behind it can take the same text, so that where the match "
+                    "ends depends on both: write the lazy part as a class of the characters that may come"
+                )
+
+
 def _check_before(tree: Regular, limits: Limits) -> None:
     """What a pattern with word boundaries matches must not depend on what stands before."""
     alone = resolve(tree, limits, search=False)
@@ -143,9 +166,9 @@ def _check_before(tree: Regular, limits: Limits) -> None:
             raise GrammarError("a terminal cannot look at the text before it: remove what does")
 
 
-def _refused(tree: Regular, alternatives: list[list[Item]], ahead: list[Regular], limits: Limits) -> Regular:
-    """Texts that show that a match does not count; ``ahead``: the assertions that look at what is behind."""
-    parts = []
+def _refused(tree: Regular, alternatives: list[list[Item]], ahead: int, limits: Limits) -> Regular:
+    """Texts that show that a match does not count; ``ahead``: how many assertions look at what is behind."""
+    parts: list[Regular] = []
     for items in alternatives:
         last = items[-1].tree if items else None
         before = cat(*(item.tree for item in items[:-1]))
@@ -154,7 +177,7 @@ def _refused(tree: Regular, alternatives: list[list[Item]], ahead: list[Regular]
             parts.append(cat(before, resolve(last.body, limits, search=False)))
         elif isinstance(last, WordBoundary) and not last.negative and _ends_in(before, last.word):
             parts.append(cat(before, Chars(last.word)))
-    if len(parts) == len(ahead):
+    if len(parts) == ahead:
         return alt(*parts)
     alone = cat(resolve(tree, limits, search=False), EVERY_TEXT)
     somewhere = resolve(cat(tree, EVERY_TEXT), limits, search=False)

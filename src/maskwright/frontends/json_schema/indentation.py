@@ -22,6 +22,7 @@ from maskwright.grammar import (
     Choice,
     Expr,
     Grammar,
+    Indented,
     Lexeme,
     Record,
     Ref,
@@ -86,6 +87,7 @@ class _Copies:
             return replace(body, first=self.rule(body.first, depth), rest=self.rule(body.rest, depth))
         if isinstance(body, Record):
             return self.record(body, depth)
+        assert not isinstance(body, Indented), "schemas make no lines"
         return FAIL if body is None else self.expression(body, depth)[0]
 
     def expression(self, expr: Expr, depth: int) -> tuple[Expr, int]:

@@ -1,5 +1,6 @@
 """Grammars in Lark's language -> Grammar.
 
+    inline.py     ``%json {...}`` is set aside
     reader.py     text -> terminals and rules, by the package lark itself
     terminals.py  patterns -> regular languages, ranked as Lark's lexer ranks them
     build.py      rules -> the intermediate representation

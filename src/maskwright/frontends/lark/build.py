@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias, get_args
 
 from maskwright.errors import GrammarError
 from maskwright.frontends.lark.indentation import Indentation, find_indentation
+from maskwright.frontends.lark.inline import take_inline
 from maskwright.frontends.lark.reader import LarkText, read
 from maskwright.frontends.lark.terminals import terminal_matches
-from maskwright.grammar import EMPTY, FAIL, Choice, Expr, Grammar, Indented, Lexeme, Lexing, Ref, Seq, Term
+from maskwright.grammar import (
+    EMPTY,
+    FAIL,
+    Choice,
+    Expr,
+    Grammar,
+    Import,
+    Indented,
+    Lexeme,
+    Lexing,
+    Ref,
+    Seq,
+    Term,
+)
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import Matches
 from maskwright.regular import NOTHING, Lit, alt
@@ -21,23 +35,34 @@ LexerKind: TypeAlias = Literal["contextual", "dynamic"]
 
 def to_grammar(
     text: str,
-    start: str = "start",
-    lexer: LexerKind = "contextual",
-    import_paths: Sequence[str] = (),
-    indentation: Indentation | None = None,
+    start: str,
+    lexer: LexerKind,
+    import_paths: Sequence[str],
+    indentation: Indentation | None,
+    schema_part: Callable[[Any], Import],
     limits: Limits = DEFAULT_LIMITS,
 ) -> Grammar:
-    """The grammar of a Lark text; see ``maskwright.compile_lark``."""
+    """The grammar of a Lark text; see ``maskwright.compile_lark``.  ``schema_part`` makes an inline schema one."""
     if lexer not in get_args(LexerKind):
         raise GrammarError(f"unknown lexer {lexer!r}: use one of {', '.join(get_args(LexerKind))}")
-    return _Builder(read(text, start, import_paths), lexer, indentation, limits).grammar(start)
+    if not isinstance(text, str):
+        raise GrammarError(f"a Lark grammar is a str, not {type(text).__name__}")
+    plain, schemas = take_inline(text)
+    parts = {name: schema_part(schema) for name, schema in schemas.items()}
+    return _Builder(read(plain, start, import_paths), parts, lexer, indentation, limits).grammar(start)
 
 
 class _Builder:
     def __init__(
-        self, source: LarkText, lexer: LexerKind, indentation: Indentation | None, limits: Limits
+        self,
+        source: LarkText,
+        parts: dict[str, Import],
+        lexer: LexerKind,
+        indentation: Indentation | None,
+        limits: Limits,
     ) -> None:
         self.source = source
+        self.parts = parts
         self.dynamic = lexer == "dynamic"
         self.ranked = sorted(source.terminals.values(), key=lambda terminal: terminal.rank)
         self.matches = {terminal.name: terminal_matches(terminal, limits) for terminal in self.ranked}
@@ -146,6 +171,8 @@ class _Builder:
     def symbol(self, name: str, is_terminal: bool, inside: bool) -> Expr:
         if not is_terminal:
             return Ref(self.rule(name, inside))
+        if name in self.parts:
+            return self.inline(self.parts[name])
         lexeme = self.lexemes.get(name)
         if lexeme is None:
             raise GrammarError(
@@ -156,6 +183,13 @@ class _Builder:
             return Seq((Ref(self.skipped), Term(lexeme)))
         # A lexer drops what is ignored wherever it stands, so a rule never sees it.
         return FAIL if not self.dynamic and name in self.source.ignored else Term(lexeme)
+
+    def inline(self, part: Import) -> Expr:
+        if self.dynamic and self.skipped is not None:
+            return Seq((Ref(self.skipped), part))
+        # Ignored text may come before it, but not inside.
+        skipped = [Seq((Term(self.lexemes[ignored]), part)) for ignored in self.source.ignored[:1]]
+        return Choice((part, *skipped)) if skipped else part
 
     def no_look_ahead(self, matches: dict[str, Matches]) -> None:
         for name, each in matches.items():

@@ -41,8 +41,6 @@ def read(text: str, start: str, import_paths: Sequence[str]) -> LarkText:
 
     Raises ``GrammarError`` with the place as far as Lark says it; ``MaskwrightError`` without the package.
     """
-    if not isinstance(text, str):
-        raise GrammarError(f"a Lark grammar is a str, not {type(text).__name__}")
     try:
         from lark.exceptions import LarkError
         from lark.load_grammar import load_grammar

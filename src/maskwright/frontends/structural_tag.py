@@ -1,0 +1,434 @@
+"""Structural tags: free text with tagged parts, in the JSON that users of XGrammar and vLLM write.
+
+    {"type": "structural_tag", "format": {"type": "triggered_tags", "triggers": ["<function="], "tags": [
+        {"type": "tag", "begin": "<function=f>", "content": {"type": "json_schema", "json_schema": ...},
+         "end": "</function>"}]}}
+
+Free text is a language: the texts in which no trigger, no excluded text and no end of the enclosing tag is found; the first
+trigger found calls its tags (``free_text``).  Begins that share a trigger are one set of words whose
+members decide what follows, so four hundred tools are read like one.  Schemas, patterns and grammars
+are parts that are lowered once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from maskwright.dfa import with_length
+from maskwright.errors import GrammarError, LimitError, Refusal, UnsatisfiableError, UnsupportedSchemaError
+from maskwright.frontends.free_text import Scanner
+from maskwright.frontends.json_schema import SchemaOptions
+from maskwright.frontends.lexical import regular_expr
+from maskwright.frontends.parts import gbnf_part, json_schema_part, regex_part
+from maskwright.grammar import (
+    EMPTY,
+    FAIL,
+    Choice,
+    Expr,
+    Grammar,
+    Import,
+    Lexeme,
+    Ref,
+    Repeated,
+    Seq,
+    Switch,
+    Term,
+    Words,
+)
+from maskwright.limits import DEFAULT_LIMITS, Limits
+from maskwright.regular import Lit
+
+_TOKENS = "the engine reads bytes: formats of special tokens are not supported"
+_REFUSED_TYPES = {
+    "token": _TOKENS,
+    "exclude_token": _TOKENS,
+    "any_tokens": _TOKENS,
+    "token_triggered_tags": _TOKENS,
+    "token_dispatch": _TOKENS,
+    "qwen_xml_parameter": "only JSON is supported for the content of a schema",
+}
+_FIELDS = {
+    "const_string": {"value"},
+    "json_schema": {"json_schema", "style", "any_order", "max_whitespace_cnt"},
+    "regex": {"pattern"},
+    "grammar": {"grammar"},
+    "any_text": {"excludes", "max_chars", "max_tokens"},
+    "sequence": {"elements"},
+    "or": {"elements"},
+    "optional": {"content"},
+    "plus": {"content"},
+    "star": {"content"},
+    "repeat": {"min", "max", "content"},
+    "tag": {"begin", "content", "end"},
+    "triggered_tags": {"triggers", "tags", "at_least_one", "stop_after_first", "excludes"},
+    "tags_with_separator": {"tags", "separator", "at_least_one", "stop_after_first"},
+    "dispatch": {"rules", "loop", "excludes"},
+}
+_MAX_DEPTH = 60
+
+
+def to_grammar(tag: dict[str, Any] | str, limits: Limits = DEFAULT_LIMITS) -> Grammar:
+    """The grammar of a structural tag; see ``maskwright.compile_structural_tag``."""
+    source = _read(tag)
+    pointer = ""
+    if source.get("type") == "structural_tag" and "format" in source:
+        source, pointer = source["format"], "/format"
+    elif "triggers" in source and "structures" in source:
+        source, pointer = _legacy(source), ""
+    builder = _Builder(limits)
+    body = builder.expr(source, pointer, ())
+    if builder.refusals:
+        raise UnsupportedSchemaError(builder.refusals)
+    builder.grammar.start = builder.grammar.add("structural tag", body)
+    return builder.grammar
+
+
+def _read(tag: object) -> dict[str, Any]:
+    if isinstance(tag, str):
+        try:
+            tag = json.loads(tag)
+        except (ValueError, RecursionError) as error:
+            raise GrammarError(f"a structural tag is JSON: {error}") from None
+    if not isinstance(tag, dict):
+        raise GrammarError(f"a structural tag is a JSON object, not {type(tag).__name__}", place="#")
+    return tag
+
+
+def _legacy(source: dict[str, Any]) -> dict[str, Any]:
+    """The older form: ``structures`` of begin, schema and end."""
+    tags = []
+    for i, item in enumerate(_list(source, "structures", "")):
+        if not isinstance(item, dict) or not {"begin", "end"} <= item.keys():
+            raise GrammarError("a structure has begin, schema and end", place=f"/structures/{i}")
+        content = {"type": "json_schema", "json_schema": item.get("schema", True)}
+        tags.append({"type": "tag", "begin": item["begin"], "content": content, "end": item["end"]})
+    return {"type": "triggered_tags", "triggers": source["triggers"], "tags": tags}
+
+
+class _Builder:
+    """Formats -> expressions.  ``ends`` are the texts that end the enclosing tag."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.grammar = Grammar()
+        self.refusals: list[Refusal] = []
+        self.depth = 0
+        self.methods: dict[str, Callable[[dict[str, Any], str, tuple[str, ...]], Expr]] = {
+            "const_string": self.const_string,
+            "json_schema": self.json_schema,
+            "regex": lambda f, p, _: self.part(
+                regex_part(_text(f, "pattern", p), "python", "", self.limits), p
+            ),
+            "grammar": lambda f, p, _: self.part(gbnf_part(_text(f, "grammar", p), "root", self.limits), p),
+            "any_text": self.any_text,
+            "sequence": self.sequence,
+            "or": self.choice,
+            "optional": lambda f, p, e: Choice((self.content(f, p, e), EMPTY)),
+            "plus": lambda f, p, e: self.repeated(self.content(f, p, e), 1, None),
+            "star": lambda f, p, e: self.repeated(self.content(f, p, e), 0, None),
+            "repeat": self.repeat,
+            "tag": self.tag,
+            "triggered_tags": lambda f, p, e: self.triggered_tags(f, p, e, None),
+            "tags_with_separator": self.tags_with_separator,
+            "dispatch": lambda f, p, e: self.dispatch(f, p),
+        }
+
+    def expr(self, source: object, pointer: str, ends: tuple[str, ...]) -> Expr:
+        """The texts of a format."""
+        kind = self.check(source, pointer)
+        if kind is None:
+            return FAIL
+        assert isinstance(source, dict)
+        self.depth += 1
+        if self.depth > min(_MAX_DEPTH, self.limits.max_depth):
+            raise LimitError("max_depth", self.depth, min(_MAX_DEPTH, self.limits.max_depth), place=pointer)
+        try:
+            return self.methods[kind](source, pointer, ends)
+        finally:
+            self.depth -= 1
+
+    def check(self, source: object, pointer: str) -> str | None:
+        """The type of a well-formed format; None for one that is refused, which is noted."""
+        if not isinstance(source, dict) or not isinstance(source.get("type"), str):
+            raise GrammarError("a format is an object with a type", place=pointer or "#")
+        kind: str = source["type"]
+        if kind in _REFUSED_TYPES:
+            self.refusals.append(Refusal(pointer, kind, _REFUSED_TYPES[kind]))
+            return None
+        if kind not in _FIELDS:
+            raise GrammarError(
+                f"unknown type {kind!r}: use one of {', '.join(_FIELDS)}", place=pointer or "#"
+            )
+        for name in source.keys() - _FIELDS[kind] - {"type"}:
+            raise GrammarError(f"a {kind} has no field {name!r}", place=f"{pointer}/{name}")
+        return kind
+
+    def refuse(self, pointer: str, keyword: str, reason: str) -> Expr:
+        self.refusals.append(Refusal(pointer, keyword, reason))
+        return FAIL
+
+    def part(self, part: Import, pointer: str) -> Expr:
+        return Import(part.key, _placed(part.make, pointer), part.keep)
+
+    # --- single things
+
+    def literal(self, text: str) -> Expr:
+        return regular_expr(Lit(text), self.limits)
+
+    def const_string(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
+        return self.literal(_text(source, "value", pointer))
+
+    def json_schema(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
+        if "json_schema" not in source:
+            raise GrammarError("the field json_schema is missing", place=pointer or "#")
+        if source.get("style", "json") != "json":
+            return self.refuse(pointer, "style", "only JSON is supported for the content of a schema")
+        if source.get("max_whitespace_cnt") is not None:
+            return self.refuse(pointer, "max_whitespace_cnt", "white space is bounded anyway")
+        any_order = _flag(source, "any_order", pointer)
+        options = SchemaOptions(property_order="any") if any_order else SchemaOptions()
+        return self.part(json_schema_part(source["json_schema"], options, self.limits), pointer)
+
+    def any_text(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
+        if source.get("max_tokens") is not None:
+            return self.refuse(pointer, "max_tokens", "tokens are not counted: use max_chars")
+        excluded = (*_texts(source, "excludes", pointer), *ends)
+        most = source.get("max_chars")
+        scanner = Scanner(excluded)
+        if most is None:
+            return Choice((Term(scanner.free_lexeme()), EMPTY))
+        if type(most) is not int or most < 0:
+            raise GrammarError("max_chars is a number of characters", place=f"{pointer}/max_chars")
+        return regular_expr(with_length(scanner.free(), 0, most, self.limits), self.limits)
+
+    # --- composition
+
+    def content(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
+        return self.expr(source.get("content"), f"{pointer}/content", ends)
+
+    def sequence(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
+        elements = _list(source, "elements", pointer)
+        return Seq(tuple(self.expr(e, f"{pointer}/elements/{i}", ends) for i, e in enumerate(elements)))
+
+    def choice(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
+        elements = _list(source, "elements", pointer)
+        if not elements:
+            raise GrammarError("there are no elements to choose from", place=f"{pointer}/elements")
+        return Choice(tuple(self.expr(e, f"{pointer}/elements/{i}", ends) for i, e in enumerate(elements)))
+
+    def repeat(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
+        low, high = source.get("min", 0), source.get("max", -1)
+        if type(low) is not int or type(high) is not int or low < 0 or high < -1 or 0 <= high < low:
+            raise GrammarError("min and max are counts, -1 being no maximum", place=pointer or "#")
+        return self.repeated(self.content(source, pointer, ends), low, None if high < 0 else high)
+
+    def repeated(self, body: Expr, low: int, high: int | None) -> Expr:
+        once = self.rule("item", body)
+        return Ref(self.grammar.add("repeated", Repeated(once, once, low, high)))
+
+    def rule(self, name: str, body: Expr) -> int:
+        return body.rule if isinstance(body, Ref) else self.grammar.add(name, body)
+
+    # --- tags
+
+    def tag(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
+        begin, body = self.opened(source, pointer, ends)
+        return Seq((self.literal(begin), body))
+
+    def opened(self, source: object, pointer: str, ends: tuple[str, ...]) -> tuple[str, Expr]:
+        """A tag as its begin and what follows that."""
+        if self.check(source, pointer) != "tag":
+            raise GrammarError("a tag is expected here", place=pointer)
+        assert isinstance(source, dict)
+        for name in ("begin", "end"):
+            if isinstance(source.get(name), dict):
+                return "", self.refuse(f"{pointer}/{name}", "token", _TOKENS)
+        begin = _text(source, "begin", pointer)
+        given = source.get("end", "")
+        own = tuple(_texts({"end": [given] if isinstance(given, str) else given}, "end", pointer, empty=True))
+        if "content" not in source:
+            raise GrammarError("the field content is missing", place=pointer or "#")
+        if not any(own):
+            return begin, self.content(source, pointer, ends)
+        if not all(own):
+            raise GrammarError(
+                "one of several ends is empty: the others could never come", place=f"{pointer}/end"
+            )
+        return begin, self.until(source["content"], f"{pointer}/content", own)
+
+    def until(self, source: object, pointer: str, ends: tuple[str, ...]) -> Expr:
+        """A format and then one of ``ends``; free text ends where the first of them is found."""
+        kind = self.check(source, pointer)
+        if kind is None:
+            return FAIL
+        assert isinstance(source, dict)
+        if kind == "any_text" and source.get("max_chars") is None and source.get("max_tokens") is None:
+            scanner = Scanner(
+                ends, (text for text in _texts(source, "excludes", pointer) if text not in ends)
+            )
+            if scanner.marks:
+                return Choice(tuple(Term(scanner.mark_lexeme(mark)) for mark in scanner.marks))
+        if kind == "triggered_tags":
+            return self.triggered_tags(source, pointer, ends, EMPTY)
+        return Seq((self.expr(source, pointer, ends), Choice(tuple(map(self.literal, ends)))))
+
+    def words(self, cases: dict[str, list[Expr]]) -> Expr:
+        """One of some texts, and what follows it."""
+        direct = cases.pop("", [])
+        if not cases:
+            return Choice(tuple(direct))
+        bodies = tuple(ways[0] if len(ways) == 1 else Choice(tuple(ways)) for ways in cases.values())
+        switch = Switch(Words.tagged({text.encode(): i for i, text in enumerate(cases)}), bodies)
+        return Choice((switch, *direct)) if direct else switch
+
+    def tags(self, source: dict[str, Any], pointer: str) -> list[tuple[str, Expr]]:
+        tags = _list(source, "tags", pointer)
+        if not tags:
+            raise GrammarError("there are no tags", place=f"{pointer}/tags")
+        return [self.opened(tag, f"{pointer}/tags/{i}", ()) for i, tag in enumerate(tags)]
+
+    def triggered_tags(
+        self, source: dict[str, Any], pointer: str, ends: tuple[str, ...], behind: Expr | None
+    ) -> Expr:
+        """Free text with tags; with ``behind``, up to one of ``ends`` and then that."""
+        triggers = _texts(source, "triggers", pointer)
+        if not triggers:
+            raise GrammarError("there are no triggers", place=f"{pointer}/triggers")
+        tags = self.tags(source, pointer)
+        by_trigger: dict[str, list[tuple[str, Expr]]] = {trigger: [] for trigger in triggers}
+        for i, (begin, body) in enumerate(tags):
+            own = [trigger for trigger in triggers if begin.startswith(trigger)]
+            if len(own) != 1 and not self.refusals:
+                what = "no trigger" if not own else f"several triggers ({', '.join(map(repr, own))})"
+                raise GrammarError(f"{begin!r} begins with {what}", place=f"{pointer}/tags/{i}/begin")
+            for trigger in own:
+                by_trigger[trigger].append((begin[len(trigger) :], body))
+        excluded = _texts(source, "excludes", pointer)
+        once = _flag(source, "stop_after_first", pointer)
+        last: Expr = EMPTY if behind is None else Seq((Choice(tuple(map(self.literal, ends))), behind))
+        loop = self.grammar.reserve("text with tags")
+        again: Expr = last if once else Ref(loop)
+        self.grammar.rules[loop] = self.scanned(by_trigger, excluded, ends, behind, again)
+        if not _flag(source, "at_least_one", pointer):
+            return Ref(loop)
+        cases: dict[str, list[Expr]] = {}
+        for begin, body in tags:
+            cases.setdefault(begin, []).append(Seq((body, again)))
+        return self.words(cases)
+
+    def scanned(
+        self,
+        rules: dict[str, list[tuple[str, Expr]]],
+        excluded: Iterable[str],
+        ends: tuple[str, ...],
+        behind: Expr | None,
+        again: Expr,
+    ) -> Expr:
+        """Free text, or text up to a key of ``rules`` and then one of its ways (a text, what follows it) and ``again``."""
+        marks = {} if behind is None else dict.fromkeys(ends, behind)
+        barred = [text for text in (*excluded, *(ends if behind is None else ())) if text not in rules]
+        scanner = Scanner((*rules, *marks), (text for text in barred if text not in marks))
+        lexemes: list[Lexeme] = []
+        cases: list[Expr] = []
+        for mark in scanner.marks:
+            follow: dict[str, list[Expr]] = {}
+            for pattern in mark:
+                if pattern in marks:
+                    follow.setdefault("", []).append(marks[pattern])
+                for rest, body in rules.get(pattern, ()):
+                    follow.setdefault(rest, []).append(Seq((body, again)))
+            lexemes.append(scanner.mark_lexeme(mark))
+            cases.append(self.words(follow))
+        if behind is not None:
+            return Switch(tuple(lexemes), tuple(cases))
+        switch = Switch((*lexemes, scanner.free_lexeme()), (*cases, EMPTY))
+        return Choice((switch, EMPTY))
+
+    def tags_with_separator(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
+        cases: dict[str, list[Expr]] = {}
+        for begin, body in self.tags(source, pointer):
+            cases.setdefault(begin, []).append(body)
+        first = self.grammar.add("tag", self.words(cases))
+        separator = self.literal(_text(source, "separator", pointer))
+        low = 1 if _flag(source, "at_least_one", pointer) else 0
+        if _flag(source, "stop_after_first", pointer):
+            return Ref(first) if low else Choice((Ref(first), EMPTY))
+        rest = self.grammar.add("separated tag", Seq((separator, Ref(first))))
+        return Ref(self.grammar.add("tags", Repeated(first, rest, low, None)))
+
+    def dispatch(self, source: dict[str, Any], pointer: str) -> Expr:
+        rules: dict[str, list[tuple[str, Expr]]] = {}
+        for i, rule in enumerate(_list(source, "rules", pointer)):
+            place = f"{pointer}/rules/{i}"
+            if (
+                not isinstance(rule, (list, tuple))
+                or len(rule) != 2
+                or not isinstance(rule[0], str)
+                or not rule[0]
+            ):
+                raise GrammarError("a rule is a pair: a text and a format", place=place)
+            _encodable(rule[0], place)
+            rules.setdefault(rule[0], []).append(("", self.expr(rule[1], f"{place}/1", ())))
+        if not rules:
+            raise GrammarError("there are no rules", place=f"{pointer}/rules")
+        excluded = _texts(source, "excludes", pointer)
+        loop = self.grammar.reserve("text with calls")
+        again: Expr = Ref(loop) if _flag(source, "loop", pointer, True) else EMPTY
+        self.grammar.rules[loop] = self.scanned(rules, excluded, (), None, again)
+        return Ref(loop)
+
+
+def _placed(make: Callable[[], Grammar], pointer: str) -> Callable[[], Grammar]:
+    """The same, but errors tell where in the structural tag the source stands."""
+
+    def placed() -> Grammar:
+        try:
+            return make()
+        except (GrammarError, UnsatisfiableError) as error:
+            place = pointer if error.place is None else f"{pointer}: {error.place}"
+            raise type(error)(error.message, place=place) from error
+        except UnsupportedSchemaError as error:
+            refusals = [
+                Refusal(f"{pointer}: {r.pointer or '#'}", r.keyword, r.reason) for r in error.refusals
+            ]
+            raise UnsupportedSchemaError(refusals) from error
+
+    return placed
+
+
+def _list(source: dict[str, Any], name: str, pointer: str) -> list[Any]:
+    value = source.get(name)
+    if not isinstance(value, (list, tuple)):
+        raise GrammarError(f"{name} is a list", place=f"{pointer}/{name}")
+    return list(value)
+
+
+def _text(source: dict[str, Any], name: str, pointer: str) -> str:
+    value = source.get(name)
+    if not isinstance(value, str):
+        raise GrammarError(f"{name} is a text", place=f"{pointer}/{name}")
+    _encodable(value, f"{pointer}/{name}")
+    return value
+
+
+def _texts(source: Any, name: str, pointer: str, *, empty: bool = False) -> list[str]:
+    value = source.get(name, [])
+    if not isinstance(value, (list, tuple)) or not all(isinstance(v, str) and (v or empty) for v in value):
+        raise GrammarError(f"{name} is a list of texts that are not empty", place=f"{pointer}/{name}")
+    for text in value:
+        _encodable(text, f"{pointer}/{name}")
+    return list(value)
+
+
+def _encodable(text: str, place: str) -> None:
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        raise GrammarError("a surrogate is no character", place=place)
+
+
+def _flag(source: dict[str, Any], name: str, pointer: str, default: bool = False) -> bool:
+    value = source.get(name, default)
+    if not isinstance(value, bool):
+        raise GrammarError(f"{name} is true or false", place=f"{pointer}/{name}")
+    return value
