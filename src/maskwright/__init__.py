@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from maskwright.compiler import compile_grammar as compile_grammar
     from maskwright.compiler import compile_json_schema as compile_json_schema
     from maskwright.errors import BitmaskError as BitmaskError
+    from maskwright.errors import ConstraintError as ConstraintError
     from maskwright.errors import GrammarError as GrammarError
     from maskwright.errors import LimitError as LimitError
     from maskwright.errors import MaskwrightError as MaskwrightError
+    from maskwright.errors import ModelError as ModelError
     from maskwright.errors import Refusal as Refusal
     from maskwright.errors import UnsatisfiableError as UnsatisfiableError
     from maskwright.errors import UnsupportedSchemaError as UnsupportedSchemaError
@@ -47,9 +49,11 @@ _HOMES = {
     "compiler": ["CompiledGrammar", "JsonSchema", "compile", "compile_grammar", "compile_json_schema"],
     "errors": [
         "BitmaskError",
+        "ConstraintError",
         "GrammarError",
         "LimitError",
         "MaskwrightError",
+        "ModelError",
         "Refusal",
         "UnsatisfiableError",
         "UnsupportedSchemaError",
