@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.sampling.awrs import awrs_batch
+from maskwright.sampling.adaptive import awrs_batch
 from maskwright.sampling.constraints import END, Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Booleans, Floats, Integers
 from maskwright.sampling.models import STAY, LanguageModel

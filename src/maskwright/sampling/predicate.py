@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from maskwright.errors import ConstraintError, MaskwrightError
-from maskwright.sampling.awrs import boolean
+from maskwright.sampling.adaptive import boolean
 from maskwright.sampling.constraints import END, Constraint
 from maskwright.sampling.logspace import Booleans
 
