@@ -17,11 +17,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from maskwright.sampling.asap import Asap as Asap
     from maskwright.sampling.adaptive import Draw as Draw
     from maskwright.sampling.adaptive import Draws as Draws
     from maskwright.sampling.adaptive import awrs as awrs
     from maskwright.sampling.adaptive import awrs_batch as awrs_batch
+    from maskwright.sampling.asap import Asap as Asap
     from maskwright.sampling.baselines import locally_constrained as locally_constrained
     from maskwright.sampling.baselines import rejection_sampling as rejection_sampling
     from maskwright.sampling.baselines import sample_verify as sample_verify

@@ -243,7 +243,9 @@ def _geometric(
             rows = rows[~verdicts & (order.left[at] > 0)]
     rejects = np.minimum(rejects, max_rejects)
     weight = np.minimum(accepts, max_accepts - 1) / np.maximum(accepts + rejects - 1, 1)
-    return Draws(tokens, np.where(accepts > 0, log(weight), MINUS_INFINITY) + np.where(alive, total, 0.0), calls)
+    return Draws(
+        tokens, np.where(accepts > 0, log(weight), MINUS_INFINITY) + np.where(alive, total, 0.0), calls
+    )
 
 
 def _phantoms(logprobs: Floats, rejected: Booleans, total: Floats, rng: np.random.Generator) -> Floats:
@@ -295,7 +297,8 @@ class _Order:
 
     def is_unseen(self) -> Booleans:
         """Which tokens have mass and were not drawn, [B, V]."""
-        return self._races > MINUS_INFINITY
+        unseen: Booleans = self._races > MINUS_INFINITY
+        return unseen
 
     def unseen(self, rows: Integers) -> Floats:
         """Log-probabilities of the tokens not drawn yet, minus infinity elsewhere, [rows, V]."""
@@ -304,7 +307,7 @@ class _Order:
 
 def allowed_tokens(allowed: Any, size: int) -> Booleans:
     """``allowed`` as booleans [V]: from booleans [V] or from a bitmask, int32 [ceil(V / 32)]."""
-    array = np.asarray(allowed)
+    array: npt.NDArray[Any] = np.asarray(allowed)
     if array.dtype == bool and array.shape == (size,):
         return array
     if array.dtype == np.int32 and array.shape == ((size + 31) // 32,):

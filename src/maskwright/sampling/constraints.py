@@ -39,7 +39,7 @@ class Constraint(ABC):
 
     exact = False
 
-    def bind(self, vocab_size: int, eos_ids: Sequence[int]) -> None:
+    def bind(self, vocab_size: int, eos_ids: Sequence[int]) -> None:  # noqa: B027
         """Raise ``VocabularyError`` unless the constraint fits models of this width and these EOS ids."""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class Constraint(ABC):
     def _allows(self, state: Any, token: int) -> bool:
         return bool(self.check([state], [token])[0])
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Stop worker threads or processes, if there are any."""
 
     def __mul__(self, other: Constraint) -> Product:
@@ -156,6 +156,7 @@ class Product(Constraint):
     """All of several constraints.  Those that need ``check`` are asked in order, each for what is left."""
 
     def __init__(self, factors: Iterable[Constraint]) -> None:
+        self.factors: tuple[Constraint, ...]
         flat: list[Constraint] = []
         for factor in factors:
             flat.extend(factor.factors if isinstance(factor, Product) else [factor])
@@ -191,9 +192,7 @@ class Product(Constraint):
         return verdicts
 
     def _allows(self, state: tuple[Any, ...], token: int) -> bool:
-        return all(
-            factor._allows(part, token) for factor, part in zip(self.factors, state, strict=True)
-        )
+        return all(factor._allows(part, token) for factor, part in zip(self.factors, state, strict=True))
 
     def prefix(self, ids: Sequence[int]) -> bool:
         return all(factor.prefix(ids) for factor in self.factors)

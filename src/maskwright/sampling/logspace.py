@@ -19,12 +19,14 @@ def log_sum_exp(values: Any) -> Floats:
     values = np.asarray(values, dtype=np.float64)
     top = values.max(axis=-1, keepdims=True, initial=MINUS_INFINITY)
     top = np.where(np.isfinite(top), top, 0.0)
-    return log(np.exp(values - top).sum(axis=-1)) + top[..., 0]
+    total: Floats = log(np.exp(values - top).sum(axis=-1)) + top[..., 0]
+    return total
 
 
 def log_mean_exp(values: Any) -> Floats:
     """Logarithm of the mean of ``exp(values)`` over the last axis."""
-    return log_sum_exp(values) - np.log(np.asarray(values).shape[-1])
+    mean: Floats = log_sum_exp(values) - np.log(np.asarray(values).shape[-1])
+    return mean
 
 
 def log(values: Any) -> Floats:
@@ -37,11 +39,13 @@ def normalized(log_weights: Any) -> Floats:
     """Weights that sum to 1; all zero when every log-weight is minus infinity."""
     log_weights = np.asarray(log_weights, dtype=np.float64)
     total = log_sum_exp(log_weights)
-    return np.exp(log_weights - np.where(np.isfinite(total), total, 0.0)[..., None])
+    weights: Floats = np.exp(log_weights - np.where(np.isfinite(total), total, 0.0)[..., None])
+    return weights
 
 
 def effective_sample_size(log_weights: Any) -> Floats:
     """``(sum w)² / sum w²`` over the last axis; zero when all weights are zero (Kong, Liu and Wong 1994)."""
     weights = normalized(log_weights)
     squares = (weights**2).sum(axis=-1)
-    return np.divide(1.0, squares, out=np.zeros_like(squares), where=squares > 0)
+    sizes: Floats = np.divide(1.0, squares, out=np.zeros_like(squares), where=squares > 0)
+    return sizes

@@ -80,7 +80,9 @@ class CallableModel(LanguageModel):
         try:
             logprobs = np.asarray(found, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise ModelError(f"the model returned {type(found).__name__}, which is no array: {error}") from None
+            raise ModelError(
+                f"the model returned {type(found).__name__}, which is no array: {error}"
+            ) from None
         if logprobs.shape != (len(prefixes), self.vocab_size):
             raise ModelError(
                 f"the model returned {list(logprobs.shape)}, not [{len(prefixes)}, {self.vocab_size}]"

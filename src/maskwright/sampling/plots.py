@@ -56,7 +56,9 @@ def _png(posterior: Posterior, path: Path, title: str) -> None:
         from matplotlib.collections import LineCollection
         from matplotlib.figure import Figure
     except ImportError:
-        raise MaskwrightError('PNG plots need matplotlib: pip install "maskwright[plots]"; or write .html') from None
+        raise MaskwrightError(
+            'PNG plots need matplotlib: pip install "maskwright[plots]"; or write .html'
+        ) from None
     figure = Figure(figsize=(9, 6), layout="constrained")
     FigureCanvasAgg(figure)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))

@@ -65,7 +65,8 @@ class Population:
 
     @property
     def is_live(self) -> Booleans:
-        return self.status == LIVE
+        live: Booleans = self.status == LIVE
+        return live
 
     def prefix(self, particle: int) -> Prefix:
         """The text of a particle, finished or not."""

@@ -20,7 +20,7 @@ from collections.abc import Callable
 import numpy as np
 
 from maskwright.sampling.logspace import Booleans, Floats, Integers
-from maskwright.sampling.population import FINISHED, LIVE, Population
+from maskwright.sampling.population import Population
 
 
 class Paths:

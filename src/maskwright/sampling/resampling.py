@@ -40,4 +40,5 @@ def _invert(weights: Floats, points: Floats) -> Integers:
     # Scaled by the last sum, so that rounding leaves no gap below 1; side="right" skips empty steps.
     sums = np.cumsum(weights)
     found = np.searchsorted(sums, points * sums[-1], side="right")
-    return np.minimum(found, np.flatnonzero(weights > 0)[-1])
+    chosen: Integers = np.minimum(found, np.flatnonzero(weights > 0)[-1])
+    return chosen

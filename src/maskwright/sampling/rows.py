@@ -27,7 +27,7 @@ class Prefix:
     def __init__(self, before: Prefix | None = None, token: int = STAY) -> None:
         self.before = before
         self.token = token
-        self.length = before.length + 1 if before is not None else 0
+        self.length: int = before.length + 1 if before is not None else 0
 
     def ids(self) -> list[int]:
         found = []
@@ -143,7 +143,9 @@ class Scores:
         return tokens
 
 
-def score(rows: Rows, constraint: Constraint, eos_ids: Sequence[int], powers: Floats, forced: Booleans) -> Scores:
+def score(
+    rows: Rows, constraint: Constraint, eos_ids: Sequence[int], powers: Floats, forced: Booleans
+) -> Scores:
     """Distributions behind ``rows``: raised to ``powers`` [R], cut by the masks, to EOS where ``forced``."""
     rows.evaluate()
     logprobs = np.asarray(rows.source.logprobs, dtype=np.float64)[rows.parents]

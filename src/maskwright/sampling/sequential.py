@@ -84,14 +84,13 @@ def smc(
     constraint = constraint if constraint is not None else Everything()
     target = Target(reward, twist, power, ramp, max_tokens)
     _check_options(n_particles, islands, ess_threshold, resampling, lookahead, rollouts, rejuvenation)
-    is_boundary = _boundary(block)
-    if rejuvenation and is_boundary is None and block != "token":
+    if rejuvenation and callable(block):
         raise MaskwrightError('rejuvenation needs particles in step: block="token" or a number of tokens')
     problem = make_problem(model, constraint, target, seed, awrs_options)
     run = _Run(problem, n_particles, islands, ess_threshold, resampling)
     run.look = LookAhead(lookahead, rollouts) if lookahead else None
     run.moves = rejuvenation
-    return run.run(block)
+    return run.run(_block_length(block), block if callable(block) else None)
 
 
 def make_problem(
@@ -137,9 +136,9 @@ class _Run:
         if not problem.constraint.prefix([]):
             self.population.kill_all()
 
-    def run(self, block: Block) -> Posterior:
+    def run(self, length: int, is_boundary: Callable[[list[int]], bool] | None) -> Posterior:
+        """Blocks of ``length`` tokens, or up to where ``is_boundary`` is true."""
         population = self.population
-        is_boundary = _boundary(block)
         waiting = np.zeros(len(population), dtype=bool)
         steps = 0
         while population.is_live.any():
@@ -150,7 +149,7 @@ class _Run:
                 self.paths.record(population, change)
             live = population.is_live
             if is_boundary is None:
-                waiting[:] = steps % (1 if block == "token" else int(block)) == 0  # type: ignore[call-overload]
+                waiting[:] = steps % length == 0
             else:
                 waiting = self._at_boundary(is_boundary, waiting, live & moving)
             if (waiting | ~live).all():
@@ -208,11 +207,11 @@ class _Run:
         )
 
 
-def _boundary(block: Block) -> Callable[[list[int]], bool] | None:
-    if callable(block):
+def _block_length(block: Block) -> int:
+    if block == "token" or callable(block):
+        return 1
+    if isinstance(block, int) and not isinstance(block, bool) and block >= 1:
         return block
-    if block == "token" or (isinstance(block, int) and not isinstance(block, bool) and block >= 1):
-        return None
     raise MaskwrightError(f'block is "token", a number of tokens, or a function of ids, not {block!r}')
 
 

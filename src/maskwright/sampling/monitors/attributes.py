@@ -22,9 +22,7 @@ class PythonAttributes(Monitor):
         try:
             import jedi
         except ImportError:
-            raise MaskwrightError(
-                'PythonAttributes needs jedi: pip install "maskwright[jedi]"'
-            ) from None
+            raise MaskwrightError('PythonAttributes needs jedi: pip install "maskwright[jedi]"') from None
         self._jedi: Any = jedi
         self._context = context
         self._private = private

@@ -86,7 +86,9 @@ class Monitor(Constraint):
                 heads.setdefault(self._head(token), []).append(i)
         self._heads = {head: np.array(ids) for head, ids in heads.items()}
         self._whole = {head: self._inside(ids) for head, ids in heads.items()}
-        self._numbers = np.array([i for i, token in enumerate(self._tokens) if token[:1].isdigit()], dtype=np.int64)
+        self._numbers = np.array(
+            [i for i, token in enumerate(self._tokens) if token[:1].isdigit()], dtype=np.int64
+        )
         self._known: OrderedDict[bytes, Names | None] = OrderedDict()
         self._masks: OrderedDict[tuple[bytes, Names], Bitmask] = OrderedDict()
         self._interned: dict[frozenset[bytes], Names] = {}
@@ -98,7 +100,9 @@ class Monitor(Constraint):
         return token[:length]
 
     def _inside(self, ids: list[int]) -> Integers:
-        return np.array([i for i in ids if all(byte in self._word for byte in self._tokens[i])], dtype=np.int64)
+        return np.array(
+            [i for i in ids if all(byte in self._word for byte in self._tokens[i])], dtype=np.int64
+        )
 
     def bind(self, vocab_size: int, eos_ids: Sequence[int]) -> None:
         if vocab_size != self.vocabulary.size:
@@ -142,14 +146,15 @@ class Monitor(Constraint):
         """The state behind ``data``, or None where a name is not one of those known."""
         start = 0
         for position, byte in enumerate(data):
-            if state.names is not None:
+            names = state.names
+            if names is not None:
                 if byte in self._word and (state.written or byte not in _DIGITS):
                     written = state.written + _folded(data[position : position + 1], self._ignore_case)
-                    if not state.names.begins_one(written):
+                    if not names.begins_one(written):
                         return None
                     state = state._replace(written=written)
                     continue
-                if state.written not in state.names.all:
+                if state.written not in names.all:
                     return None
                 state = state._replace(names=None)
             if byte in self._triggers:

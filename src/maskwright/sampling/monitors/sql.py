@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 from maskwright.errors import ConstraintError
@@ -12,12 +13,17 @@ from maskwright.sampling.monitors.monitor import Monitor
 from maskwright.vocabulary import Vocabulary
 
 KEYWORDS = frozenset(
-    """all and as asc between by case cast collate count avg sum min max total abs round length lower upper substr
-    coalesce ifnull nullif cross current_date current_time current_timestamp desc distinct else end escape except
-    exists from full glob group having in inner intersect is isnull join left like limit natural not notnull null
-    offset on or order outer right select set then true false union using values when where with insert into
-    update delete default integer text real blob numeric""".split()
-)
+    {
+        "all", "and", "as", "asc", "between", "by", "case", "cast", "collate", "count", "avg", "sum",
+        "min", "max", "total", "abs", "round", "length", "lower", "upper", "substr", "coalesce", "ifnull",
+        "nullif", "cross", "current_date", "current_time", "current_timestamp", "desc", "distinct",
+        "else", "end", "escape", "except", "exists", "from", "full", "glob", "group", "having", "in",
+        "inner", "intersect", "is", "isnull", "join", "left", "like", "limit", "natural", "not",
+        "notnull", "null", "offset", "on", "or", "order", "outer", "right", "select", "set", "then",
+        "true", "false", "union", "using", "values", "when", "where", "with", "insert", "into", "update",
+        "delete", "default", "integer", "text", "real", "blob", "numeric",
+    }
+)  # fmt: skip
 """Words that are no names: keywords of queries and SQLite's most used functions."""
 
 _LEXEME = re.compile(
@@ -26,7 +32,9 @@ _LEXEME = re.compile(
     re.DOTALL,
 )
 _TABLE_POSITIONS = frozenset({"from", "join", "into", "update"})
-_TRIGGERS = bytes(byte for byte in range(256) if not (chr(byte).isalnum() and byte < 128) and byte != ord("_"))
+_TRIGGERS = bytes(
+    byte for byte in range(256) if not (chr(byte).isalnum() and byte < 128) and byte != ord("_")
+)
 
 
 class SqlNames(Monitor):
@@ -77,12 +85,10 @@ class SqlNames(Monitor):
 
 def _is_inside(text: str) -> bool:
     """Whether the text ends inside a string, a quoted name, a number or a comment."""
-    last = None
-    for last in _LEXEME.finditer(text):
-        pass
-    if last is None:
+    lexemes = list(_LEXEME.finditer(text))
+    if not lexemes:
         return False
-    kind, lexeme = last.lastgroup, last.group()
+    kind, lexeme = lexemes[-1].lastgroup, lexemes[-1].group()
     if kind in ("string", "quoted"):
         closing = {"[": "]"}.get(lexeme[0], lexeme[0])
         # A doubled quote is one character of the string.
@@ -93,19 +99,25 @@ def _is_inside(text: str) -> bool:
 
 
 def _read_tables(database: str | Path | sqlite3.Connection) -> dict[str, tuple[str, ...]]:
-    tables: dict[str, tuple[str, ...]] = {}
-    own = not isinstance(database, sqlite3.Connection)
-    connection = sqlite3.connect(f"file:{Path(database)}?mode=ro", uri=True) if own else database  # type: ignore[arg-type]
     try:
-        listed = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
-        for (name,) in listed.fetchall():
-            columns = connection.execute('SELECT name FROM pragma_table_info(?)', (name,)).fetchall()
-            tables[name.lower()] = tuple(column.lower() for (column,) in columns)
+        if isinstance(database, sqlite3.Connection):
+            tables = _list_tables(database)
+        else:
+            with closing(
+                sqlite3.connect(f"{Path(database).absolute().as_uri()}?mode=ro", uri=True)
+            ) as connection:
+                tables = _list_tables(connection)
     except sqlite3.Error as error:
         raise ConstraintError(f"the database cannot be read: {error}") from None
-    finally:
-        if own:
-            connection.close()
     if not tables:
         raise ConstraintError("the database has no tables")
+    return tables
+
+
+def _list_tables(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
+    tables = {}
+    listed = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+    for (name,) in listed.fetchall():
+        columns = connection.execute("SELECT name FROM pragma_table_info(?)", (name,))
+        tables[name.lower()] = tuple(column.lower() for (column,) in columns.fetchall())
     return tables
