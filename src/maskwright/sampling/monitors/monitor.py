@@ -35,7 +35,7 @@ _REMEMBERED = 4096
 
 
 class Names(NamedTuple):
-    """The names that may follow, encoded and sorted; each distinct set is one object."""
+    """The names that may follow, encoded."""
 
     sorted: tuple[bytes, ...]
     all: frozenset[bytes]
@@ -91,7 +91,6 @@ class Monitor(Constraint):
         )
         self._known: OrderedDict[bytes, Names | None] = OrderedDict()
         self._masks: OrderedDict[tuple[bytes, Names], Bitmask] = OrderedDict()
-        self._interned: dict[frozenset[bytes], Names] = {}
 
     def _head(self, token: bytes) -> bytes:
         length = 0
@@ -173,7 +172,7 @@ class Monitor(Constraint):
             if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
                 raise ConstraintError(f"options({text!r}) is {found!r}; it must be a list of names, or None")
             encoded = frozenset(_folded(name.encode(), self._ignore_case) for name in found)
-            names = self._interned.setdefault(encoded, Names(tuple(sorted(encoded)), encoded))
+            names = Names(tuple(sorted(encoded)), encoded)
         self._known[text] = names
         if len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
