@@ -238,7 +238,9 @@ def _geometric(
     alive = np.isfinite(total)
 
     def stopped(numbers: Floats) -> Booleans:
-        return (numbers >= max_rejects) & np.isfinite(max_rejects)
+        limit = np.nan if np.isinf(max_rejects) else max_rejects
+        late: Booleans = numbers >= limit
+        return late
 
     for _ in range(max_accepts):
         started = rows = np.flatnonzero(alive & ~stopped(rejects))

@@ -13,16 +13,15 @@ import numpy as np
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, log_mean_exp
 from maskwright.sampling.population import Population
 
-_FLOOR = 0.01
-"""Share of the one-step mass in a rollout's estimate: it must not be zero while good texts exist."""
-
 
 class LookAhead:
     """Logarithms of estimates of the mass behind the rows of a population.
 
     One step: the mass that the constraint's masks leave to the next token, known without any sampling (an
     auxiliary particle filter, Pitt and Shephard 1999).  More steps: the mean weight of ``rollouts`` runs
-    of that many tokens behind each prefix, reward included where they end.
+    of that many tokens behind each prefix, reward included where they end, and of one that counts as the
+    one-step mass: an estimate of zero would lose texts where all rollouts happen to fail, and a tiny one
+    would make few particles carry them.
     """
 
     def __init__(self, steps: int, rollouts: int) -> None:
@@ -38,17 +37,15 @@ class LookAhead:
         keys = [tuple(prefix.ids()) for prefix in population.rows.prefixes]
         new = np.array([i for i, key in enumerate(keys) if key not in self._known], dtype=np.int64)
         if len(new):
-            found = np.logaddexp(
-                self._explore(population, new) + np.log1p(-_FLOOR), mass[new] + np.log(_FLOOR)
-            )
-            found[mass[new] == MINUS_INFINITY] = MINUS_INFINITY
+            found = self._explore(population, new, mass[new])
             self._known.update(zip([keys[i] for i in new], found.tolist(), strict=True))
         return np.array([self._known[key] for key in keys])
 
-    def _explore(self, population: Population, chosen: Integers) -> Floats:
+    def _explore(self, population: Population, chosen: Integers, mass: Floats) -> Floats:
         rows = population.rows.select(chosen)
         scout = Population(population.problem, rows, np.repeat(np.arange(len(chosen)), self._rollouts))
         for _ in range(self._steps):
             if scout.is_live.any():
                 scout.step()
-        return log_mean_exp(scout.log_weights.reshape(len(chosen), self._rollouts))
+        found = log_mean_exp(np.column_stack([scout.log_weights.reshape(len(chosen), -1), mass]))
+        return np.where(mass > MINUS_INFINITY, found, MINUS_INFINITY)
