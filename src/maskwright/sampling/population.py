@@ -16,6 +16,9 @@ from maskwright.sampling.target import Target
 
 LIVE, FINISHED, DEAD = 0, 1, 2
 
+_PORTION = 1 << 16
+"""Scores that adaptive rejection looks at together."""
+
 
 @dataclass
 class Counts:
@@ -128,7 +131,7 @@ class Population:
         end = self.problem.model.eos_ids[0]
 
         def accept(at: Integers, tokens: Integers) -> Booleans:
-            pairs = list(zip(rows[at].tolist(), tokens.tolist(), strict=True))
+            pairs = list(zip(at.tolist(), tokens.tolist(), strict=True))
             new = list(dict.fromkeys(pair for pair in pairs if pair not in known))
             if new:
                 states = [self.rows.states[row] for row, _ in new]
@@ -136,10 +139,25 @@ class Population:
                 known.update(zip(new, verdicts.tolist(), strict=True))
             return np.array([known[pair] for pair in pairs], dtype=bool)
 
-        draws = awrs_batch(scores.tempered[rows], accept, rng, **self.problem.awrs_options)
+        # Tokens that no mask allows are left out, and the particles come in portions that fit into caches.
+        columns = np.flatnonzero(np.isfinite(scores.tempered).any(axis=0))
+        tempered = scores.tempered[:, columns]
+        tokens, log_weights = np.full(len(rows), -1), np.full(len(rows), MINUS_INFINITY)
+        portion = max(1, _PORTION // max(1, len(columns)))
+        for start in range(0, len(rows) if len(columns) else 0, portion):
+            part = slice(start, start + portion)
+            mine = rows[part]
+            draws = awrs_batch(
+                tempered[mine],
+                lambda at, drawn, mine=mine: accept(mine[at], columns[drawn]),  # type: ignore[misc]
+                rng,
+                **self.problem.awrs_options,
+            )
+            tokens[part] = np.where(draws.tokens >= 0, columns[draws.tokens], -1)
+            log_weights[part] = draws.log_weights
         self.problem.counts.constraint_calls += len(known)
         self.problem.counts.checked_draws += len(live)
-        return draws.tokens, draws.log_weights.copy()
+        return tokens, log_weights
 
     def _finish(self, particles: Integers, rows: Integers, end_scores: Floats) -> Floats:
         target = self.problem.target
@@ -167,9 +185,12 @@ class Population:
         moved = np.flatnonzero(chosen != STAY)
         children.cumulative = children.cumulative.copy()
         children.cumulative[moved] += scores.logprobs[parents[moved], chosen[moved]]
-        twist = self.problem.target.log_twist
+        target = self.problem.target
         children.log_twists = children.log_twists.copy()
-        children.log_twists[moved] = [twist(children.prefixes[i].ids()) for i in moved]
+        if target.twist is None:
+            children.log_twists[moved] = 0.0
+        else:
+            children.log_twists[moved] = [target.log_twist(children.prefixes[i].ids()) for i in moved]
         self.rows, self._scores = children, None
         self.row_of = np.zeros(len(self), dtype=np.int64)
         self.row_of[particles] = back[: len(particles)]
