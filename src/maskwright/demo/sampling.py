@@ -83,7 +83,7 @@ def main() -> int:
 
 def _show(posterior: dict[Any, float]) -> None:
     for value, probability in posterior.items():
-        print(f"  {probability:6.3f}  {value}")
+        print(f"  {probability:8.2g}  {value}")
     print()
 
 
