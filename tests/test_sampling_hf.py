@@ -244,3 +244,12 @@ def test_weights_recorded_by_generate() -> None:
     assert isinstance(recorder, LogitsProcessor)
     recorder.reset()
     assert recorder.log_weights.shape == (0,) and recorder.log_evidence == -math.inf
+
+
+def test_the_demo_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from maskwright.demo import sampling as demo_run
+
+    monkeypatch.setattr(demo_run, "PARTICLES", 300)
+    assert demo_run.main() == 0
+    printed = capsys.readouterr().out
+    assert "Masks alone" in printed and "Oslo" in printed and "nan" not in printed
