@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import json
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import maskwright
+from maskwright import sampling
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "maskwright"
@@ -21,7 +23,7 @@ MODULES = {
 }
 EXTENSIONS = ("maskwright._core", "maskwright._subsets")
 HEAVY = {
-    "jsonschema", "mistral_common", "pydantic", "safetensors", "sentencepiece", "tiktoken", "tokenizers", "torch",
+    "jedi", "jsonschema", "matplotlib", "mistral_common", "pydantic", "safetensors", "sentencepiece", "tiktoken", "tokenizers", "torch",
     "transformers",
 }  # fmt: skip
 EDGES = (
@@ -31,6 +33,8 @@ EDGES = (
     "maskwright.tokenizers",
     "maskwright.cli",
     "maskwright.trie_torch",
+    "maskwright.sampling.huggingface",
+    "maskwright.sampling.recorder",
 )
 
 # A module (with those below it): what of ours it may import (with what is below that).
@@ -71,6 +75,7 @@ ALLOWED = {
         "limits",
         "regular",
     ),
+    "maskwright.sampling": ("_core", "bitmask", "compiler", "errors", "hf", "sampling", "vocabulary"),
 }
 FORBIDDEN = {
     "maskwright.frontends": (
@@ -80,10 +85,11 @@ FORBIDDEN = {
         "generator",
         "hf",
         "lowering",
+        "sampling",
         "vocabulary",
     ),
     "maskwright.engine_cache": ("compiler", "frontends", "generator", "hf", "regex"),
-    "maskwright.compiler": ("demo", "generator", "hf", "tokenizers"),
+    "maskwright.compiler": ("demo", "generator", "hf", "sampling", "tokenizers"),
 }
 
 
@@ -170,6 +176,24 @@ def test_compiling_needs_no_heavy_package() -> None:
     )
     loaded = {name.partition(".")[0] for name in json.loads(fresh(code))}
     assert not loaded & HEAVY
+
+
+def test_sampling_needs_numpy_only() -> None:
+    code = (
+        "import sys, json; import maskwright.sampling as s; [getattr(s, n) for n in s.__all__ if n not in "
+        "('HuggingFaceModel', 'WeightRecorder')]; print(json.dumps(sorted(sys.modules)))"
+    )
+    loaded = {name.partition(".")[0] for name in json.loads(fresh(code))}
+    assert "numpy" in loaded and not loaded & HEAVY
+
+
+@pytest.mark.parametrize("name", sampling.__all__)
+def test_public_names_of_sampling_resolve(name: str) -> None:
+    pytest.importorskip("torch")
+    value = getattr(sampling, name)
+    home = importlib.import_module(f"maskwright.sampling.{sampling._HOME_OF[name]}")
+    assert value is getattr(home, name) and value.__doc__
+    assert not inspect.ismodule(value), "a function and a module of one name hide each other"
 
 
 @pytest.mark.parametrize(

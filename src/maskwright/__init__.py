@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from maskwright.compiler import compile_regex as compile_regex
     from maskwright.compiler import compile_structural_tag as compile_structural_tag
     from maskwright.errors import BitmaskError as BitmaskError
+    from maskwright.errors import ConstraintError as ConstraintError
     from maskwright.errors import GrammarError as GrammarError
     from maskwright.errors import LimitError as LimitError
     from maskwright.errors import MaskwrightError as MaskwrightError
+    from maskwright.errors import ModelError as ModelError
     from maskwright.errors import Refusal as Refusal
     from maskwright.errors import UnsatisfiableError as UnsatisfiableError
     from maskwright.errors import UnsupportedSchemaError as UnsupportedSchemaError
@@ -69,9 +71,11 @@ _HOMES = {
     ],
     "errors": [
         "BitmaskError",
+        "ConstraintError",
         "GrammarError",
         "LimitError",
         "MaskwrightError",
+        "ModelError",
         "Refusal",
         "UnsatisfiableError",
         "UnsupportedSchemaError",

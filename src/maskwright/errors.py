@@ -132,6 +132,14 @@ class BitmaskError(MaskwrightError):
     """A bitmask or logits array of the wrong type, shape, layout or row."""
 
 
+class ModelError(MaskwrightError):
+    """A language model's scores are no log-probabilities: wrong shape, NaN, not normalised."""
+
+
+class ConstraintError(MaskwrightError):
+    """A predicate, monitor, reward or twist gave an answer that makes no sense, and which one."""
+
+
 @contextmanager
 def no_recursion() -> Iterator[None]:
     """What reads a source by recursion: Python's limit on that is an error of the source."""

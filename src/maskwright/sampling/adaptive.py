@@ -1,0 +1,375 @@
+"""Adaptive weighted rejection sampling: one token under a black-box constraint, properly weighted.
+
+Method: Lipkin et al., "Fast Controlled Generation from Language Models with Adaptive Weighted Rejection
+Sampling" (COLM 2025, arXiv 2504.05410).  Tokens are drawn without replacement until one is accepted, so
+that the accepted one is distributed as p(v) c(v) / Z with Z = sum of p(v) c(v), after few looks at c.  What
+has to be estimated is Z, and
+
+    E[exp(log_weight) · 1{token = v}] = p(v) · c(v)    for every token v               (proper weighting)
+
+is what makes the pair usable in importance sampling and in sequential Monte Carlo.
+
+**The estimator.**  Let x_1, x_2, ... be the order of the draws.  For a set G of tokens known to be good and a
+set U of tokens not looked at yet, Z = p(G) + p(U) · P(next draw is good), since the next draw from U is good
+with probability Z_U / p(U).  So stop after any draw, by a rule that looks at the past only, take the last
+draw's verdict as the estimate of that probability, and the weight is
+
+    p(G) + p(U) · 1{last draw was good},     U including the last draw.
+
+In words: the mass of the tokens known to be good, all tokens that nobody looked at counting as good exactly
+when the last draw was.  With one draw behind the accepted one (``probes=1``) this is the recursive
+estimator of genlm-control, E[f] = q_1 f(x_1) + (1 - q_1) E[f | X != x_1], written without its products: they
+telescope.  More probes reduce the variance and cost one evaluation each.  ``max_rejects`` and
+``min_remaining`` declare a draw to be the last one although nothing was accepted before; being rules that look
+at the past only, they keep the weight unbiased.  No mass is ever computed as 1 minus another, so nothing
+cancels when the good tokens have probabilities of 1e-300.
+
+**Probing where it matters** (``method="auto"``).  When most of what is left is known to be good, the last draw
+hardly matters, but costs an evaluation.  So it is made with probability r = min(1, 2 p(U) / (p(G) + p(U))) only, and
+1{last draw was good} is replaced by 1 - B (1 - 1{last draw was good}) / r, with B telling whether it was made: the
+same expectation.  For r < 1 the weight is p(G) + p(U), or half of it when the draw was made and bad.  A token of
+probability 0.95 costs 1.1 evaluations on average instead of 2.
+
+**The geometric variant** simulates a run *with* replacement from the draws without replacement: rejected
+tokens would have come again a geometric number of times.  Z is estimated from the numbers of accepts and
+rejects as (A - 1) / (A + R - 1), the unbiased estimator for inverse binomial sampling (Girshick, Mosteller
+and Savage 1946).  Accepted tokens are not evaluated twice.  Its relative variance, -ln Z / (1 - Z) - 1 for A = 2,
+grows without bound when Z is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.errors import BitmaskError, ConstraintError, MaskwrightError, ModelError
+from maskwright.sampling.logspace import (
+    MINUS_INFINITY,
+    Booleans,
+    Floats,
+    Integers,
+    log,
+    log_sum_exp,
+)
+
+Verdicts = Callable[[Integers, Integers], npt.NDArray[np.bool_]]
+"""``accept(rows [n], tokens [n]) -> verdicts [n]``; a pair comes at most once."""
+
+_SORT_AFTER = 24
+"""Draws after which the order is computed for all tokens; before, the maximum is looked for each time."""
+
+
+_MANY = 1e15
+"""From here on, a count is taken for its logarithm."""
+
+
+class Draw(tuple[int, float]):
+    """What ``awrs`` returns: unpacks as (token, log_weight); ``calls`` is the number of evaluations."""
+
+    token: int
+    log_weight: float
+    calls: int
+
+    def __new__(cls, token: int, log_weight: float, calls: int) -> Draw:
+        self = super().__new__(cls, (token, log_weight))
+        self.token, self.log_weight, self.calls = token, log_weight, calls
+        return self
+
+
+class Draws(NamedTuple):
+    """One draw for each row: all arrays [B]."""
+
+    tokens: Integers
+    log_weights: Floats
+    calls: Integers
+
+
+def awrs(
+    logprobs: npt.ArrayLike,
+    accept: Callable[[int], bool],
+    rng: np.random.Generator | int | None = None,
+    *,
+    allowed: Any = None,
+    method: str = "auto",
+    probes: int = 1,
+    max_rejects: int | None = None,
+    max_accepts: int = 2,
+    min_remaining: float = 0.0,
+) -> Draw:
+    """Draw a token with probability p(v) c(v) / Z and a weight with E[exp(log_weight)·1{token = v}] = p(v) c(v).
+
+    ``logprobs`` [V]: log p(v); they need not sum to one.  ``accept(v)``: whether token v is good, asked once
+    a token.  ``allowed``: tokens that can be good at all, as booleans [V] or as a bitmask (int32 [words]);
+    the others are pruned at no cost and without variance.  ``rng``: a generator or a seed.
+
+    ``method``: ``"recursive"``, ``"geometric"``, or ``"auto"``, the recursive one without probes that hardly
+    matter.  ``probes``: draws behind the accepted one, at most (not geometric).  ``max_accepts``: accepts of the simulated run (geometric), at least 2.  ``max_rejects``:
+    at least 2 (geometric) or 1; ``min_remaining``: the share of the mass left below which a draw is the last
+    one (recursive).  These limits keep the weight unbiased but make the weight 0 possible while good tokens
+    exist.
+
+    When nothing was accepted, the token is a rejected one and the log-weight minus infinity; a token that
+    was accepted always has a finite one.  Raises ``ModelError`` for NaN, infinite or no scores,
+    ``ConstraintError`` when ``accept`` does not answer with a boolean, ``MaskwrightError`` for bad options.
+    """
+    scores = np.asarray(logprobs, dtype=np.float64)
+    if scores.ndim != 1:
+        raise ModelError(f"logprobs must be [V], not {list(scores.shape)}")
+
+    def verdicts(rows: Integers, tokens: Integers) -> Booleans:
+        return np.array([boolean(accept(int(token)), "accept", int(token)) for token in tokens], dtype=bool)
+
+    if allowed is not None:
+        scores = np.where(allowed_tokens(allowed, len(scores)), scores, MINUS_INFINITY)
+    draws = awrs_batch(
+        scores[None],
+        verdicts,
+        rng,
+        method=method,
+        probes=probes,
+        max_rejects=max_rejects,
+        max_accepts=max_accepts,
+        min_remaining=min_remaining,
+    )
+    return Draw(int(draws.tokens[0]), float(draws.log_weights[0]), int(draws.calls[0]))
+
+
+def awrs_batch(
+    logprobs: Floats,
+    accept: Verdicts,
+    rng: np.random.Generator | int | None = None,
+    *,
+    method: str = "auto",
+    probes: int = 1,
+    max_rejects: int | None = None,
+    max_accepts: int = 2,
+    min_remaining: float = 0.0,
+) -> Draws:
+    """``awrs`` for ``logprobs`` [B, V] at once: one call of ``accept(rows, tokens)`` a round.
+
+    The rows go in step, so that a slow checker sees as many candidates together as there are rows.  A row
+    without finite scores comes back with token -1 and weight zero.
+    """
+    _check_options(method, probes, max_rejects, max_accepts, min_remaining)
+    logprobs = np.asarray(logprobs, dtype=np.float64)
+    if logprobs.ndim != 2 or not logprobs.shape[1]:
+        raise ModelError(f"logprobs must be [B, V], not {list(logprobs.shape)}")
+    top = logprobs.max(axis=1)
+    if np.isnan(top).any() or (top == np.inf).any():
+        raise ModelError("logprobs contain NaN or plus infinity")
+    rng = np.random.default_rng(rng)
+    limit = max_rejects if max_rejects is not None else np.inf
+    if method == "geometric":
+        return _geometric(logprobs, accept, rng, max_accepts, limit)
+    return _recursive(logprobs, accept, rng, probes, limit, min_remaining, method == "auto")
+
+
+def _recursive(
+    logprobs: Floats,
+    accept: Verdicts,
+    rng: np.random.Generator,
+    probes: int,
+    max_rejects: float,
+    min_remaining: float,
+    thrifty: bool,
+) -> Draws:
+    count = len(logprobs)
+    order = _Order(logprobs, rng)
+    good = np.zeros(logprobs.shape, dtype=bool)
+    rest_is_good, found, halved = (np.zeros(count, dtype=bool) for _ in range(3))
+    rejects, probed, calls = (np.zeros(count, dtype=np.int64) for _ in range(3))
+    tokens = np.full(count, -1)
+    least = log(min_remaining) + log_sum_exp(logprobs) if min_remaining else None
+    rows = np.flatnonzero(order.left > 0)
+    while len(rows):
+        last = np.where(found[rows], probed[rows] == probes - 1, rejects[rows] >= max_rejects - 1)
+        if least is not None:
+            last |= ~found[rows] & (log_sum_exp(order.unseen(rows)) < least[rows])
+        rare = np.zeros(len(rows), dtype=bool)
+        if thrifty and (found[rows] & last).any():
+            rate = _probe_rates(logprobs[rows], good[rows], order.unseen(rows))
+            rare = found[rows] & last & (rate < 1)
+            skipped = rare & (rng.random(len(rows)) >= rate)
+            rest_is_good[rows[skipped]] = True
+            rows, last, rare = rows[~skipped], last[~skipped], rare[~skipped]
+            if not len(rows):
+                break
+        drawn = order.draw(rows)
+        verdicts = accept(rows, drawn)
+        calls[rows] += 1
+        halved[rows] = rare & ~verdicts
+        # A draw that halves the weight counts like a good one before.
+        good[rows, drawn] = verdicts | halved[rows]
+        rest_is_good[rows] = (verdicts | halved[rows]) & last
+        probed[rows] += found[rows]
+        rejects[rows] += ~found[rows] & ~verdicts
+        first = ~found[rows] & (verdicts | (tokens[rows] < 0))
+        tokens[rows[first]] = drawn[first]
+        found[rows] |= verdicts
+        rows = rows[~last & (order.left[rows] > 0)]
+    counted = good | (rest_is_good[:, None] & order.is_unseen())
+    log_weights = log_sum_exp(np.where(counted, logprobs, MINUS_INFINITY))
+    return Draws(tokens, log_weights - np.log(2) * halved, calls)
+
+
+def _probe_rates(logprobs: Floats, good: Booleans, unseen: Floats) -> Floats:
+    """Twice the share of the unseen tokens in what is left; at least 1 means that the draw is made."""
+    rest = log_sum_exp(unseen)
+    known = log_sum_exp(np.where(good, logprobs, MINUS_INFINITY))
+    total = np.logaddexp(known, rest)
+    rates: Floats = np.exp(np.log(2) + rest - np.where(np.isfinite(total), total, 0.0))
+    return rates
+
+
+def _geometric(
+    logprobs: Floats, accept: Verdicts, rng: np.random.Generator, max_accepts: int, max_rejects: float
+) -> Draws:
+    count = len(logprobs)
+    total = log_sum_exp(logprobs)
+    rejected = np.zeros(logprobs.shape, dtype=bool)
+    known = np.zeros(logprobs.shape, dtype=bool)
+    accepts, calls = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    rejects = np.zeros(count)  # of the simulated run, which may be longer than any number:
+    log_rejects = np.full(count, MINUS_INFINITY)
+    tokens = np.full(count, -1)
+    alive = np.isfinite(total)
+
+    def stopped(numbers: Floats) -> Booleans:
+        limit = np.nan if np.isinf(max_rejects) else max_rejects
+        late: Booleans = numbers >= limit
+        return late
+
+    for _ in range(max_accepts):
+        started = rows = np.flatnonzero(alive & ~stopped(rejects))
+        order = _Order(np.where(rejected[rows], MINUS_INFINITY, logprobs[rows]), rng)
+        while len(rows):
+            again, log_again = _phantoms(logprobs[rows], rejected[rows], total[rows], rng)
+            rejects[rows] += again
+            log_rejects[rows] = np.logaddexp(log_rejects[rows], log_again)
+            rows = rows[~stopped(rejects[rows])]
+            at = np.searchsorted(started, rows)
+            drawn = order.draw(at)
+            verdicts = known[rows, drawn]
+            new = ~verdicts
+            if new.any():
+                verdicts[new] = accept(rows[new], drawn[new])
+                calls[rows[new]] += 1
+            known[rows, drawn] = verdicts
+            rejected[rows, drawn] = ~verdicts
+            rejects[rows] += ~verdicts
+            first = (accepts[rows] == 0) & (verdicts | (tokens[rows] < 0))
+            tokens[rows[first]] = drawn[first]
+            accepts[rows] += verdicts
+            alive[rows[~verdicts & (order.left[at] == 0)]] = False
+            rows = rows[~verdicts & (order.left[at] > 0)]
+    rejects = np.minimum(rejects, max_rejects)
+    weight = log(np.minimum(accepts, max_accepts - 1))
+    weight -= np.where(rejects < _MANY, np.log(np.maximum(accepts + rejects - 1, 1)), log_rejects)
+    return Draws(tokens, weight + np.where(np.isfinite(total), total, 0.0), calls)
+
+
+def _phantoms(
+    logprobs: Floats, rejected: Booleans, total: Floats, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """How often a run with replacement would draw rejected tokens again before it draws another one.
+
+    The number, which may be infinity as a float, and its logarithm.
+    """
+    number, logarithm = np.zeros(len(logprobs)), np.full(len(logprobs), MINUS_INFINITY)
+    some = np.flatnonzero(rejected.any(axis=1))
+    if len(some):
+        other = log_sum_exp(np.where(rejected[some], MINUS_INFINITY, logprobs[some])) - total[some]
+        again = log_sum_exp(np.where(rejected[some], logprobs[some], MINUS_INFINITY)) - total[some]
+        # log(again) = log(1 - other), from whichever of the two is the small one.
+        log_again = np.where(other < -0.7, np.log1p(-np.exp(np.minimum(other, -0.7))), again)
+        times = rng.standard_exponential(len(some))
+        with np.errstate(divide="ignore", over="ignore"):
+            number[some] = np.floor(-times / np.minimum(log_again, -0.0))
+        # log_again is about -other where other is small.
+        large = log(times) - np.where(other < -30, other, log(-log_again))
+        logarithm[some] = np.where(number[some] < _MANY, log(number[some]), large)
+    return number, logarithm
+
+
+class _Order:
+    """Draws without replacement, proportional to what is left: exponential races (Gumbel's trick).
+
+    The race of a token is log p - log E with E standard exponential; the largest comes first (Efraimidis
+    and Spirakis 2006; Vieira 2014).  Double precision throughout: single precision ties.
+    """
+
+    def __init__(self, logprobs: Floats, rng: np.random.Generator) -> None:
+        self._logprobs = logprobs
+        self._races = logprobs - np.log(rng.standard_exponential(logprobs.shape))
+        self.left = np.isfinite(logprobs).sum(axis=1)
+        self._drawn = np.zeros(len(logprobs), dtype=np.int64)
+        self._sorted: dict[int, Integers] = {}
+
+    def draw(self, rows: Integers) -> Integers:
+        """The next token of each of ``rows``, all of which have one left."""
+        if len(rows) and self._drawn[rows[0]] >= _SORT_AFTER:
+            drawn = np.array([self._draw_sorted(row) for row in rows.tolist()])
+        elif len(rows) == len(self._races):
+            drawn = self._races.argmax(axis=1)
+        else:
+            drawn = self._races[rows].argmax(axis=1)
+        self._races[rows, drawn] = MINUS_INFINITY
+        self._drawn[rows] += 1
+        self.left[rows] -= 1
+        return drawn
+
+    def _draw_sorted(self, row: int) -> int:
+        # Kept reversed, so that the next one is popped off the end.
+        if row not in self._sorted:
+            self._sorted[row] = np.argsort(self._races[row])[-self.left[row] :]
+        return int(self._sorted[row][self.left[row] - 1])
+
+    def is_unseen(self) -> Booleans:
+        """Which tokens have mass and were not drawn, [B, V]."""
+        unseen: Booleans = self._races > MINUS_INFINITY
+        return unseen
+
+    def unseen(self, rows: Integers) -> Floats:
+        """Log-probabilities of the tokens not drawn yet, minus infinity elsewhere, [rows, V]."""
+        return np.where(self._races[rows] > MINUS_INFINITY, self._logprobs[rows], MINUS_INFINITY)
+
+
+def allowed_tokens(allowed: Any, size: int) -> Booleans:
+    """``allowed`` as booleans [V]: from booleans [V] or from a bitmask, int32 [ceil(V / 32)]."""
+    array: npt.NDArray[Any] = np.asarray(allowed)
+    if array.dtype == bool and array.shape == (size,):
+        return array
+    if array.dtype == np.int32 and array.shape == ((size + 31) // 32,):
+        bits = np.unpackbits(np.ascontiguousarray(array).view(np.uint8), bitorder="little")
+        return bits[:size].astype(bool)
+    raise BitmaskError(
+        f"allowed must be bool [{size}] or int32 [{(size + 31) // 32}], not {array.dtype} {list(array.shape)}"
+    )
+
+
+def boolean(answer: Any, what: str, about: Any) -> bool:
+    """The answer, or a ``ConstraintError`` when it is no boolean (None: a forgotten ``return``)."""
+    if isinstance(answer, (bool, np.bool_)):
+        return bool(answer)
+    raise ConstraintError(f"{what}({about}) answered {answer!r}; it must answer True or False")
+
+
+def _check_options(
+    method: str, probes: int, max_rejects: int | None, max_accepts: int, min_remaining: float
+) -> None:
+    if method not in ("auto", "recursive", "geometric"):
+        raise MaskwrightError(f'method is "auto", "recursive" or "geometric", not {method!r}')
+    if probes < 1:
+        raise MaskwrightError(f"probes is at least 1, not {probes}: the weight would be no estimate")
+    if max_accepts < 2:
+        raise MaskwrightError(f"max_accepts is at least 2, not {max_accepts}: the weight would be 0 / 0")
+    least = 2 if method == "geometric" else 1
+    if max_rejects is not None and max_rejects < least:
+        raise MaskwrightError(f"max_rejects is at least {least}, not {max_rejects}")
+    if not 0 <= min_remaining < 1:
+        raise MaskwrightError(f"min_remaining is a share of the mass, 0 <= x < 1, not {min_remaining}")
+    if min_remaining and method == "geometric":
+        raise MaskwrightError("min_remaining belongs to the recursive estimator")

@@ -1,0 +1,174 @@
+"""Causal language models of Hugging Face transformers, one forward pass for all distinct prefixes.
+
+The key-value cache holds one row for each distinct prefix, the prompt's once.  Extending a state gathers the
+rows that it needs, which is the copy when particles diverge and the drop when they die; nothing is gathered
+where every row goes on once.  The cache's tensors are replaced and never written to, so states are values and a
+search can go back to any of them.  Rows that wait get a masked column, and positions count what is not masked.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from maskwright.errors import MaskwrightError, ModelError, VocabularyError
+from maskwright.sampling.logspace import Integers
+from maskwright.sampling.models import STAY, LanguageModel, ModelState
+from maskwright.vocabulary import Vocabulary
+
+
+class HuggingFaceModel(LanguageModel):
+    """p(text | prompt) of a causal language model.
+
+    ``model``: a model with a ``DynamicCache``, or the name or path of one.  ``tokenizer``: needed for a prompt
+    that is text and for ``decode`` and ``vocabulary``; loaded by name when ``model`` is one.  ``prompt``: text, or
+    token ids.  ``eos_ids``: one id or several, by default those of the generation config.  ``temperature`` divides
+    the logits: it is part of what is called p here.  The model stays on its device; log-probabilities come to
+    the host in single precision.
+
+    Raises ``MaskwrightError`` for a prompt without tokens, ``VocabularyError`` when no EOS is known.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any = None,
+        prompt: str | Sequence[int] = "",
+        *,
+        eos_ids: int | Iterable[int] | None = None,
+        temperature: float = 1.0,
+    ) -> None:
+        if isinstance(model, (str, bytes)) or hasattr(model, "__fspath__"):
+            from transformers import AutoModelForCausalLM, AutoTokenizer
+
+            tokenizer = AutoTokenizer.from_pretrained(model) if tokenizer is None else tokenizer
+            model = AutoModelForCausalLM.from_pretrained(model).eval()
+        if not temperature > 0:
+            raise MaskwrightError(f"temperature is positive, not {temperature}")
+        self.model = model
+        self.tokenizer = tokenizer
+        self.temperature = temperature
+        config = model.config.get_text_config()
+        self.vocab_size = int(config.vocab_size)
+        if eos_ids is None:
+            eos_ids = model.generation_config.eos_token_id
+        if eos_ids is None:
+            raise VocabularyError("the model names no EOS token; pass eos_ids")
+        listed = eos_ids if isinstance(eos_ids, Iterable) else [eos_ids]
+        self.eos_ids = tuple(sorted({int(i) for i in listed}))
+        if not self.eos_ids or not all(0 <= i < self.vocab_size for i in self.eos_ids):
+            raise VocabularyError(f"eos_ids {self.eos_ids} are not below the model's {self.vocab_size} ids")
+        self._positions = getattr(config, "max_position_embeddings", None)
+        self._vocabulary: Vocabulary | None = None
+        self.set_prompt(prompt)
+
+    def set_prompt(self, prompt: str | Sequence[int]) -> None:
+        """Condition on another prompt."""
+        if isinstance(prompt, str):
+            if self.tokenizer is None:
+                raise MaskwrightError("a prompt that is text needs a tokenizer; or pass token ids")
+            ids = list(self.tokenizer(prompt)["input_ids"])
+        else:
+            ids = [int(i) for i in prompt]
+        if not ids:
+            raise MaskwrightError("the prompt has no tokens; the model needs at least one to start from")
+        if not all(0 <= i < self.vocab_size for i in ids):
+            raise VocabularyError(f"the prompt has ids that are not below the model's {self.vocab_size}")
+        self.prompt_ids = ids
+        self.room = None if self._positions is None else max(0, self._positions - len(ids))
+        self._start: _State | None = None
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The tokenizer's vocabulary at the model's width, with the model's EOS ids; for ``compile``."""
+        if self._vocabulary is None:
+            if self.tokenizer is None:
+                raise MaskwrightError("the vocabulary is the tokenizer's; pass one")
+            self._vocabulary = Vocabulary.from_huggingface(
+                self.tokenizer, vocab_size=self.vocab_size, eos_ids=self.eos_ids
+            )
+        return self._vocabulary
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of generated ids."""
+        return self.vocabulary.decode(ids).decode("utf-8", "replace")
+
+    def state(self, prefixes: Sequence[Sequence[int]]) -> ModelState:
+        """The state behind the prompt and each of ``prefixes``, which are equally long."""
+        if self._start is None:
+            ids = torch.tensor([self.prompt_ids])
+            self._start = self._forward(ids, None, None, np.zeros(1, dtype=np.int64))
+        start = self._start
+        if not len(prefixes) or not len(prefixes[0]):
+            return start.select(np.zeros(len(prefixes), dtype=np.int64))
+        cache = _gathered(start.cache, np.zeros(len(prefixes), dtype=np.int64), 1)
+        ids = torch.tensor([list(prefix) for prefix in prefixes])
+        return self._forward(ids, cache, None, np.full(len(prefixes), len(self.prompt_ids)))
+
+    def _forward(self, ids: Any, cache: Any, attention: Any, lengths: Integers) -> _State:
+        # ``lengths`` [rows]: the tokens that are not masked before ``ids`` [rows, n].
+        device = self.model.device
+        steps = torch.arange(ids.shape[1])
+        options: dict[str, Any] = {"position_ids": (torch.from_numpy(lengths)[:, None] + steps).to(device)}
+        if attention is not None:
+            options["attention_mask"] = attention.to(device)
+        with torch.inference_mode():
+            output = self.model(
+                input_ids=ids.to(device), past_key_values=cache, use_cache=True, logits_to_keep=1, **options
+            )
+            logits = output.logits[:, -1].float()
+            if self.temperature != 1.0:
+                logits = logits / self.temperature
+            logprobs = torch.log_softmax(logits, dim=-1).cpu().numpy()
+        if np.isnan(logprobs).any():
+            raise ModelError("the model's logits contain NaN or are infinite")
+        after = lengths + ids.shape[1]
+        return _State(self, output.past_key_values, attention, after, logprobs)
+
+
+class _State(ModelState):
+    """``attention`` [rows, columns]: which columns of the cache count; None: all."""
+
+    def __init__(self, owner: HuggingFaceModel, cache: Any, attention: Any, lengths: Integers, logprobs: Any):
+        self.owner = owner
+        self.cache = cache
+        self.attention = attention
+        self.lengths = lengths
+        self.logprobs = logprobs
+
+    def select(self, rows: Integers) -> _State:
+        cache = _gathered(self.cache, rows, len(self.lengths))
+        attention = None if self.attention is None else self.attention[rows]
+        return _State(self.owner, cache, attention, self.lengths[rows], self.logprobs[rows])
+
+    def extend(self, parents: Integers, tokens: Integers) -> ModelState:
+        if not len(parents):
+            return self.select(parents)
+        waiting = tokens == STAY
+        lengths = self.lengths[parents]
+        attention = self.attention[parents] if self.attention is not None else None
+        if waiting.any() and attention is None:
+            columns = self.cache.get_seq_length()
+            attention = torch.ones((len(parents), columns), dtype=torch.long)
+        if attention is not None:
+            attention = torch.cat([attention, torch.from_numpy(~waiting).long()[:, None]], dim=1)
+        cache = _gathered(self.cache, parents, len(self.lengths))
+        ids = torch.from_numpy(np.where(waiting, 0, tokens))[:, None]
+        state = self.owner._forward(ids, cache, attention, lengths)
+        if waiting.any():
+            state.lengths = np.where(waiting, lengths, state.lengths)
+            state.logprobs[waiting] = self.logprobs[parents[waiting]]
+        return state
+
+
+def _gathered(cache: Any, rows: Integers, count: int) -> Any:
+    """A cache with these rows of one that has ``count``; the given one is left as it is."""
+    made = copy.copy(cache)
+    made.layers = [copy.copy(layer) for layer in cache.layers]
+    if len(rows) != count or (rows != np.arange(count)).any():
+        made.batch_select_indices(torch.from_numpy(rows).to(cache.layers[0].keys.device))
+    return made

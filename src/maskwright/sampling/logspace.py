@@ -1,0 +1,51 @@
+"""Arithmetic on logarithms of probabilities; minus infinity is the logarithm of zero, NaN never comes out."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+Booleans: TypeAlias = npt.NDArray[np.bool_]
+
+MINUS_INFINITY = float("-inf")
+
+
+def log_sum_exp(values: Any) -> Floats:
+    """Logarithm of the sum of ``exp(values)`` over the last axis, relative to the largest term."""
+    values = np.asarray(values, dtype=np.float64)
+    top = values.max(axis=-1, keepdims=True, initial=MINUS_INFINITY)
+    top = np.where(np.isfinite(top), top, 0.0)
+    total: Floats = log(np.exp(values - top).sum(axis=-1)) + top[..., 0]
+    return total
+
+
+def log_mean_exp(values: Any) -> Floats:
+    """Logarithm of the mean of ``exp(values)`` over the last axis."""
+    mean: Floats = log_sum_exp(values) - np.log(np.asarray(values).shape[-1])
+    return mean
+
+
+def log(values: Any) -> Floats:
+    """Logarithm, with minus infinity at zero and no warning."""
+    with np.errstate(divide="ignore"):
+        return np.log(np.asarray(values, dtype=np.float64))
+
+
+def normalized(log_weights: Any) -> Floats:
+    """Weights that sum to 1; all zero when every log-weight is minus infinity."""
+    log_weights = np.asarray(log_weights, dtype=np.float64)
+    total = log_sum_exp(log_weights)
+    weights: Floats = np.exp(log_weights - np.where(np.isfinite(total), total, 0.0)[..., None])
+    return weights
+
+
+def effective_sample_size(log_weights: Any) -> Floats:
+    """``(sum w)² / sum w²`` over the last axis; zero when all weights are zero (Kong, Liu and Wong 1994)."""
+    weights = normalized(log_weights)
+    squares = (weights**2).sum(axis=-1)
+    sizes: Floats = np.divide(1.0, squares, out=np.zeros_like(squares), where=squares > 0)
+    return sizes

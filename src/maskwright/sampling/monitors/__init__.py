@@ -1,0 +1,1 @@
+"""Monitors: a static analysis consulted where the text asks for a name (monitor-guided decoding)."""

@@ -1,0 +1,44 @@
+"""Resampling: from N weighted particles to N equally likely ones, each expected N W_i times.
+
+All schemes are unbiased, E[copies of i] = N W_i (Douc, Cappé and Moulines, "Comparison of resampling schemes
+for particle filtering", 2005).  Residual and stratified resampling never have more variance than
+multinomial; systematic has no such theorem, but its counts differ from N W_i by less than one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maskwright.errors import MaskwrightError
+from maskwright.sampling.logspace import Floats, Integers
+
+SCHEMES = ("systematic", "stratified", "residual", "multinomial")
+
+
+def resample(weights: Floats, scheme: str, rng: np.random.Generator) -> Integers:
+    """Ancestors [N], ascending, for ``weights`` [N] that are not negative and sum to one.
+
+    A particle of weight zero is never chosen.  Raises ``MaskwrightError`` for another scheme.
+    """
+    if scheme not in SCHEMES:
+        raise MaskwrightError(f"resampling is one of {', '.join(SCHEMES)}, not {scheme!r}")
+    count = len(weights)
+    if scheme == "residual":
+        copies = np.floor(count * weights * (1 + 1e-12)).astype(np.int64)
+        rest = np.maximum(count * weights - copies, 0.0)
+        left = count - int(copies.sum())
+        if left:
+            np.add.at(copies, _invert(rest, np.sort(rng.random(left))), 1)
+        return np.repeat(np.arange(count), copies)
+    if scheme == "multinomial":
+        return _invert(weights, np.sort(rng.random(count)))
+    shifts = rng.random() if scheme == "systematic" else rng.random(count)
+    return _invert(weights, (np.arange(count) + shifts) / count)
+
+
+def _invert(weights: Floats, points: Floats) -> Integers:
+    # Scaled by the last sum, so that rounding leaves no gap below 1; side="right" skips empty steps.
+    sums = np.cumsum(weights)
+    found = np.searchsorted(sums, points * sums[-1], side="right")
+    chosen: Integers = np.minimum(found, np.flatnonzero(weights > 0)[-1])
+    return chosen

@@ -1,0 +1,79 @@
+"""The distribution to sample from, and its weights step by step.
+
+    target(y) ∝ p(y)^power · 1[y is good] · reward(y)      over texts y that end within ``max_tokens``
+
+Prefixes of length t have the intermediate target p(x)^power_t · 1[x may be completed] · twist(x), where power_t
+rises to ``power`` over the first ``ramp`` tokens.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from maskwright.errors import ConstraintError, MaskwrightError
+from maskwright.sampling.logspace import MINUS_INFINITY, Booleans, Floats, Integers
+
+Potential = Callable[[list[int]], float]
+
+
+@dataclass(frozen=True)
+class Target:
+    """See the module; ``reward`` and ``twist`` are functions of ids to numbers that are not negative."""
+
+    reward: Potential | None
+    twist: Potential | None
+    power: float
+    ramp: int
+    max_tokens: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.max_tokens, bool) or not isinstance(self.max_tokens, int) or self.max_tokens < 1:
+            raise MaskwrightError(f"max_tokens is at least 1 (it counts EOS), not {self.max_tokens!r}")
+        if not (math.isfinite(self.power) and self.power > 0):
+            raise MaskwrightError(f"power is positive and finite, not {self.power}")
+        if self.ramp < 0:
+            raise MaskwrightError(f"ramp is a number of tokens, not {self.ramp}")
+        for name, function in (("reward", self.reward), ("twist", self.twist)):
+            if function is not None and not callable(function):
+                raise MaskwrightError(f"{name} is a function of token ids, not {type(function).__name__}")
+
+    def powers(self, lengths: Integers) -> Floats:
+        """The exponent of the step that follows ``lengths`` tokens (exponent bridging of Power-SMC,
+        arXiv 2602.10273: linear in the number of tokens)."""
+        if not self.ramp:
+            return np.full(len(lengths), self.power)
+        return 1 + (self.power - 1) * np.minimum((lengths + 1) / self.ramp, 1.0)
+
+    def powers_before(self, lengths: Integers) -> Floats:
+        """The exponent that the first ``lengths`` tokens have so far."""
+        if not self.ramp:
+            return np.full(len(lengths), self.power)
+        return 1 + (self.power - 1) * np.minimum(lengths / self.ramp, 1.0)
+
+    def forced(self, lengths: Integers) -> Booleans:
+        """Where only EOS fits into the budget."""
+        return lengths >= self.max_tokens - 1
+
+    def log_reward(self, ids: list[int]) -> float:
+        return 0.0 if self.reward is None else log_potential(self.reward(ids), "reward", ids)
+
+    def log_twist(self, ids: list[int]) -> float:
+        return 0.0 if self.twist is None else log_potential(self.twist(ids), "twist", ids)
+
+
+def log_potential(value: Any, name: str, ids: list[int]) -> float:
+    """The logarithm of a reward or twist; ``ConstraintError`` unless it is finite and not negative."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and number >= 0):
+        raise ConstraintError(
+            f"{name}({ids}) is {value!r}; it must be a finite number that is not negative (a weight, no logarithm)"
+        )
+    return math.log(number) if number > 0 else MINUS_INFINITY

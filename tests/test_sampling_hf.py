@@ -1,0 +1,255 @@
+"""Hugging Face models: branching caches equal recomputation, exact evidence of a tiny transformer, generate's weights."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from sampling_models import deviations, enumerate_target
+
+import maskwright as mw
+from maskwright import MaskwrightError, ModelError, VocabularyError
+from maskwright.demo import demo_model_path, demo_schemas, format_prompt
+from maskwright.hf import LogitsProcessor
+from maskwright.sampling import CallableModel, GrammarConstraint, Predicate, smc
+from maskwright.sampling.models import STAY
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from maskwright.sampling import HuggingFaceModel, WeightRecorder  # noqa: E402
+
+PROMPT = [1, 5, 3]
+EOS_IDS = (0, 6)
+
+
+@cache
+def tiny(seed: int = 0) -> Any:
+    torch.manual_seed(seed)
+    config = transformers.LlamaConfig(
+        vocab_size=7,
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=32,
+        initializer_range=0.6,
+        bos_token_id=None,
+        eos_token_id=list(EOS_IDS),
+    )
+    return transformers.LlamaForCausalLM(config).eval()
+
+
+def reference(ids: Sequence[int], prompt: Sequence[int] = PROMPT, temperature: float = 1.0) -> np.ndarray:
+    """log p(next) by a forward pass of everything."""
+    with torch.no_grad():
+        logits = tiny()(torch.tensor([[*prompt, *ids]])).logits[0, -1].double()
+    return torch.log_softmax(logits / temperature, dim=-1).numpy()
+
+
+def close(found: np.ndarray, texts: Sequence[Sequence[int]], **options: Any) -> None:
+    assert found == pytest.approx(np.array([reference(ids, **options) for ids in texts]), abs=2e-5)
+
+
+def test_states_are_values_and_equal_recomputation() -> None:
+    model = HuggingFaceModel(tiny(), prompt=PROMPT)
+    start = model.state([[]])
+    close(start.logprobs, [[]])
+    three = start.extend(np.array([0, 0, 0]), np.array([2, 3, 4]))
+    close(three.logprobs, [[2], [3], [4]])
+    swapped = three.extend(np.array([2, 0, 0]), np.array([1, 1, 5]))
+    close(swapped.logprobs, [[4, 1], [2, 1], [2, 5]])
+    # The older states did not change.
+    again = three.extend(np.array([0, 1, 2]), np.array([1, 1, 1]))
+    close(again.logprobs, [[2, 1], [3, 1], [4, 1]])
+    close(start.extend(np.array([0]), np.array([5])).logprobs, [[5]])
+    close(model.state([[2, 5], [4, 4]]).logprobs, [[2, 5], [4, 4]])
+    close(model.state([[2, 5], [4, 4]]).extend(np.array([1]), np.array([3])).logprobs, [[4, 4, 3]])
+    assert len(start.extend(np.zeros(0, dtype=int), np.zeros(0, dtype=int)).logprobs) == 0
+
+
+def test_rows_that_wait_keep_their_place() -> None:
+    state = HuggingFaceModel(tiny(), prompt=PROMPT).state([[]])
+    state = state.extend(np.array([0, 0]), np.array([2, 3]))
+    state = state.extend(np.array([0, 1, 0]), np.array([STAY, 4, 5]))
+    close(state.logprobs, [[2], [3, 4], [2, 5]])
+    state = state.extend(np.array([0, 1, 2]), np.array([1, STAY, 1]))
+    close(state.logprobs, [[2, 1], [3, 4], [2, 5, 1]])
+    state = state.extend(np.array([1, 0, 2]), np.array([1, 2, STAY]))
+    close(state.logprobs, [[3, 4, 1], [2, 1, 2], [2, 5, 1]])
+
+
+def test_prompts_and_temperature() -> None:
+    model = HuggingFaceModel(tiny(), prompt=PROMPT, temperature=2.0)
+    close(model.state([[4]]).logprobs, [[4]], temperature=2.0)
+    model = HuggingFaceModel(tiny(), prompt=PROMPT)
+    model.state([[4]])
+    model.set_prompt([2, 2])
+    close(model.state([[4]]).logprobs, [[4]], prompt=[2, 2])
+    assert model.room == 30
+
+
+def uniform_length(ids: Sequence[int]) -> bool:
+    return sum(ids) % 3 == 0
+
+
+def growing(ids: Sequence[int]) -> bool:
+    return all(abs(a - b) <= 2 for a, b in itertools.pairwise(ids))
+
+
+def good(ids: Sequence[int]) -> bool:
+    return growing(ids) and uniform_length(ids)
+
+
+@pytest.mark.parametrize("options", [{}, {"block": lambda ids: ids[-1] > 2}, {"rejuvenation": 1, "block": 2}])
+def test_evidence_of_a_tiny_transformer_is_exact(options: dict[str, Any]) -> None:
+    """All texts of at most five tokens: 5 + 25 + ... = 781, two EOS ids taken together."""
+    target = enumerate_target(
+        5, distribution=lambda ids: np.exp(reference(ids)), prefix=growing, complete=good, eos=EOS_IDS
+    )
+    assert len(target) > 50
+    model = HuggingFaceModel(tiny(), prompt=PROMPT)
+    constraint = Predicate(lambda ids: growing(ids), lambda ids: good(ids))
+    found = smc(model, constraint, 4, islands=1000, max_tokens=5, seed=11, **options)
+    evidence, worst = deviations(found, target)
+    assert abs(evidence) < 4 and worst < 4
+
+
+def test_the_same_run_as_any_other_model() -> None:
+    """Caches and batches change nothing: a model that recomputes everything gives the same particles."""
+    slow = CallableModel(lambda prefixes: np.array([reference(ids) for ids in prefixes]), 7, EOS_IDS)
+    runs = [
+        smc(model, Predicate(growing), 32, 0.9, max_tokens=8, seed=5, lookahead=1)
+        for model in (HuggingFaceModel(tiny(), prompt=PROMPT), slow)
+    ]
+    assert runs[0].sequences == runs[1].sequences
+    assert runs[0].log_weights == pytest.approx(runs[1].log_weights, abs=1e-4)
+
+
+def test_one_row_for_each_distinct_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = HuggingFaceModel(tiny(), prompt=PROMPT, temperature=50.0)
+    batches: list[int] = []
+    original = model._forward
+
+    def counting(ids: Any, *rest: Any) -> Any:
+        batches.append(len(ids))
+        return original(ids, *rest)
+
+    monkeypatch.setattr(model, "_forward", counting)
+    found = smc(model, None, 200, ess_threshold=0, max_tokens=4, seed=1)
+    for length, rows in enumerate(batches):
+        assert rows == len({tuple(ids[:length]) for ids in found.sequences if len(ids) >= length}) < 200
+    assert len(batches) == 4 and found.counts.model_rows == sum(batches)
+
+
+def test_bad_models_and_prompts() -> None:
+    with pytest.raises(MaskwrightError, match="no tokens"):
+        HuggingFaceModel(tiny(), prompt=[])
+    with pytest.raises(MaskwrightError, match="tokenizer"):
+        HuggingFaceModel(tiny(), prompt="text")
+    with pytest.raises(VocabularyError):
+        HuggingFaceModel(tiny(), prompt=[7])
+    with pytest.raises(VocabularyError):
+        HuggingFaceModel(tiny(), prompt=PROMPT, eos_ids=[9])
+    with pytest.raises(MaskwrightError, match="temperature"):
+        HuggingFaceModel(tiny(), prompt=PROMPT, temperature=0)
+    with pytest.raises(MaskwrightError, match="room"):
+        smc(HuggingFaceModel(tiny(), prompt=PROMPT), max_tokens=30)
+    broken = transformers.LlamaForCausalLM(tiny().config)
+    with torch.no_grad():
+        broken.lm_head.weight.fill_(math.nan)
+    with pytest.raises(ModelError, match="NaN"):
+        smc(HuggingFaceModel(broken, prompt=PROMPT), max_tokens=3)
+
+
+# --- the demo model
+
+
+@cache
+def demo() -> tuple[Any, Any, dict[str, Any]]:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(demo_model_path())
+    model = transformers.AutoModelForCausalLM.from_pretrained(demo_model_path()).eval()
+    return model, tokenizer, demo_schemas()["folder"]
+
+
+def demo_model() -> HuggingFaceModel:
+    model, tokenizer, case = demo()
+    return HuggingFaceModel(model, tokenizer, format_prompt(case["request"], case["schema"]))
+
+
+def test_grammar_and_predicate_on_the_demo_model() -> None:
+    model, schema = demo_model(), demo()[2]["schema"]
+    grammar = GrammarConstraint(mw.compile_json_schema(schema, model.vocabulary))
+    short = Predicate(lambda ids: len(ids) < 80)
+    found = smc(model, grammar * short, 8, max_tokens=120, seed=2)
+    assert found.is_complete.any() and found.counts.constraint_calls > 0
+    for ids, ended in zip(found.sequences, found.is_complete, strict=True):
+        if ended:
+            jsonschema.validate(json.loads(model.decode(ids)), schema)
+            assert len(ids) < 80
+    best = next(iter(found.posterior(lambda ids: json.dumps(json.loads(model.decode(ids))))))
+    assert isinstance(json.loads(best), dict)
+
+
+def test_by_path() -> None:
+    model = HuggingFaceModel(demo_model_path(), prompt="A prompt")
+    assert model.vocab_size == 1536 and model.decode(model.prompt_ids).endswith("prompt")
+
+
+def weights_of(model: Any, grammar: Any, prompt: Sequence[int], ids: Sequence[int]) -> float:
+    """The product of the masses left by the masks, recomputed."""
+    matcher, total = grammar.matcher(), 0.0
+    with torch.no_grad():
+        logits = model(torch.tensor([[*prompt, *ids]])).logits[0].double().log_softmax(-1).numpy()
+    for at, token in enumerate(ids):
+        mask = np.frombuffer(matcher.next_token_bitmask(), dtype=np.uint8)
+        allowed = np.unpackbits(mask, bitorder="little")[: logits.shape[1]].astype(bool)
+        total += math.log(np.exp(logits[len(prompt) + at - 1])[allowed].sum())
+        assert matcher.accept_token(int(token))
+    return total
+
+
+def test_weights_recorded_by_generate() -> None:
+    model, tokenizer, case = demo()
+    backend = demo_model()
+    grammar = mw.compile_json_schema(case["schema"], backend.vocabulary)
+    ids = torch.tensor([backend.prompt_ids] * 6)
+    recorder = WeightRecorder(grammar)
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        output = model.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            do_sample=True,
+            top_k=0,
+            top_p=1.0,
+            max_new_tokens=150,
+            logits_processor=[recorder],
+        )[:, ids.shape[1] :].tolist()
+        for row, text in enumerate(output):
+            end = text.index(tokenizer.eos_token_id) + 1 if tokenizer.eos_token_id in text else len(text)
+            expected = weights_of(model, grammar, backend.prompt_ids, text[:end])
+            assert recorder.log_weights[row] == pytest.approx(expected, abs=1e-3)
+        assert recorder.log_evidence == pytest.approx(
+            math.log(np.mean(np.exp(recorder.log_weights))), abs=1e-9
+        )
+    assert isinstance(recorder, LogitsProcessor)
+    recorder.reset()
+    assert recorder.log_weights.shape == (0,) and recorder.log_evidence == -math.inf
+
+
+def test_the_demo_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from maskwright.demo import sampling as demo_run
+
+    monkeypatch.setattr(demo_run, "PARTICLES", 300)
+    assert demo_run.main() == 0
+    printed = capsys.readouterr().out
+    assert "Masks alone" in printed and "Oslo" in printed and "nan" not in printed
