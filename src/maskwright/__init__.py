@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from maskwright.sources import Regex as Regex
     from maskwright.sources import StructuralTag as StructuralTag
     from maskwright.sources import response_format as response_format
+    from maskwright.shipped import shipped_grammar as shipped_grammar
+    from maskwright.shipped import shipped_grammars as shipped_grammars
     from maskwright.trie import TokenTrie as TokenTrie
     from maskwright.vocabulary import Vocabulary as Vocabulary
 
@@ -87,6 +89,7 @@ _HOMES = {
     "limits": ["Limits"],
     "report": ["Finding", "Report"],
     "sources": ["GBNF", "Choice", "JsonSchema", "Lark", "Regex", "StructuralTag", "response_format"],
+    "shipped": ["shipped_grammar", "shipped_grammars"],
     "trie": ["TokenTrie"],
     "vocabulary": ["Vocabulary"],
 }
