@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from maskwright.limits import Limits as Limits
     from maskwright.report import Finding as Finding
     from maskwright.report import Report as Report
+    from maskwright.shipped import shipped_grammar as shipped_grammar
+    from maskwright.shipped import shipped_grammars as shipped_grammars
     from maskwright.sources import GBNF as GBNF
     from maskwright.sources import Choice as Choice
     from maskwright.sources import JsonSchema as JsonSchema
@@ -50,8 +52,6 @@ if TYPE_CHECKING:
     from maskwright.sources import Regex as Regex
     from maskwright.sources import StructuralTag as StructuralTag
     from maskwright.sources import response_format as response_format
-    from maskwright.shipped import shipped_grammar as shipped_grammar
-    from maskwright.shipped import shipped_grammars as shipped_grammars
     from maskwright.trie import TokenTrie as TokenTrie
     from maskwright.vocabulary import Vocabulary as Vocabulary
 
