@@ -17,8 +17,10 @@ One extension module, read in data-flow order:
     parser.pxi   rules: what each place inside a rule waits for
     record.pxi   the same for records: members by key, counted, with goals
     stacks.pxi   interned stacks and parser states
+    tracker.pxi  what has been read of an array of different items; equal values as numbers
     masks.pxi    interned matcher states and their masks (context-dependent tokens)
     shortest.pxi shortest completions and forced bytes
+    distinct.pxi states inside arrays of different items: whether they can be completed, masks
     evict.pxi    keeping cached masks below a number of bytes
     bitmask.pxi  rows of the caller's bitmask
     engine.pxi   the Python class of a vocabulary
@@ -28,7 +30,8 @@ One extension module, read in data-flow order:
     cut.pxi      logits of many sequences, cut by their masks
 
 Functions carry the prefix of their part (trie_, code_, lex_, lexmask_, parse_, mask_), and a part calls
-only those above it.  Everything a text can reach is interned and immutable once published.
+only those above it (but reading a byte asks distinct.pxi what can be completed, which reads
+bytes to find out).  Everything a text can reach is interned and immutable once published.
 """
 
 # Classes whose __dealloc__ needs what they refer to carry no_gc_clear: the collector must not clear it first.
@@ -39,6 +42,7 @@ from cython.operator cimport dereference
 from libcpp cimport bool as cbool
 from libcpp.algorithm cimport sort
 from libcpp.pair cimport pair
+from libcpp.queue cimport priority_queue
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
@@ -68,8 +72,10 @@ include "home.pxi"
 include "parser.pxi"
 include "record.pxi"
 include "stacks.pxi"
+include "tracker.pxi"
 include "masks.pxi"
 include "shortest.pxi"
+include "distinct.pxi"
 include "evict.pxi"
 include "bitmask.pxi"
 include "engine.pxi"

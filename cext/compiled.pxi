@@ -9,15 +9,14 @@ cdef class CompiledCore:
     cdef readonly Engine engine
     cdef TokenIndex owner          # the collector may clear the engine first
     cdef list handles
-    cdef Costs costs
     cdef int32_t start
 
     def __cinit__(self):
         self.core = NULL
 
     def __init__(self, Engine engine, list automata, list plain_terms, list plain_calls, bytes plain_final,
-                 list rules, list repeated, list records, int32_t start_rule, int64_t max_states,
-                 int64_t max_lexer_states, double max_seconds):
+                 list plain_guard, list guards, list rules, list repeated, list records, int32_t start_rule, int64_t max_states,
+                 int64_t max_lexer_states, int64_t max_search_steps, double max_seconds):
         cdef Program* program = new Program()
         cdef AutomatonHandle handle
         cdef vector[PlainTerm] terms
@@ -26,10 +25,12 @@ cdef class CompiledCore:
         cdef Call call
         cdef RuleStart rule
         cdef RepeatedDef rep
+        cdef Guard guard
         cdef Outcome outcome
         self.core = new Core()
         self.core.program = program
         self.core.index = engine.owner.index
+        self.core.costs = new Costs()
         self.core.edges = 0
         self.core.words = engine.owner.index.words
         for eos in engine.eos_ids:
@@ -51,6 +52,11 @@ cdef class CompiledCore:
             program.plain_calls.push_back(calls)
         for byte in plain_final:
             program.plain_final.push_back(byte)
+        program.plain_guard = plain_guard
+        guard.closed = 0
+        for guard.free, guard.least, guard.repeats in guards:
+            self.core.tracker.guards.push_back(guard)
+        program.has_guards = bool(guards)
         for rule.kind, rule.index, rule.nullable in rules:
             program.rules.push_back(rule)
         for rep.first, rep.rest, rep.low, rep.high in repeated:
@@ -60,6 +66,7 @@ cdef class CompiledCore:
         program.start_rule = start_rule
         self.core.max_states = max_states
         self.core.max_lexer_states = max_lexer_states
+        self.core.max_search_steps = max_search_steps
         self.core.max_seconds = max_seconds
         self.core.stack.resize(engine.longest + 1)
         with nogil:
@@ -118,6 +125,34 @@ cdef class CompiledCore:
         record.close = close
         self.core.program.records.push_back(record)
 
+    def unfillable_rules(self):
+        """The rules whose arrays can never have as many different items as they need (see ``Distinct``).
+
+        Arrays contain others: one after another is found to have a text, out of those that are known to."""
+        cdef Program* program = self.core.program
+        cdef int32_t rule, guard
+        cdef cbool good, changed = True
+        cdef Outcome outcome
+        open_rules = {}
+        for rule in range(<int32_t>program.rules.size() if program.has_guards else 0):
+            guard = program.plain_guard[program.rules[rule].index] if program.rules[rule].kind == LOCAL_PLAIN else 0
+            if guard and self.core.tracker.guards[guard - 1].free > 0:
+                open_rules[rule] = guard
+                self.core.tracker.guards[guard - 1].closed = 1
+        while changed and open_rules:
+            changed = False
+            for rule, guard in list(open_rules.items()):
+                with nogil:
+                    core_enter(self.core)
+                    good = distinct_fillable(self.core, rule, guard)
+                    outcome = core_leave(self.core)
+                check_outcome(outcome, self.core)
+                if good:
+                    self.core.tracker.guards[guard - 1].closed = 0
+                    del open_rules[rule]
+                    changed = True
+        return list(open_rules)
+
     def __dealloc__(self):
         cdef Index* index
         cdef size_t i
@@ -141,6 +176,7 @@ cdef class CompiledCore:
             "matcher_states": self.core.states.size(),
             "parser_states": self.core.program.states.size(),
             "stack_nodes": self.core.program.nodes.size(),
+            "tracker_states": self.core.tracker.states.size(),
             "token_edges": self.core.edges,
             "cached_bytes": self.core.index.bytes,
         }
@@ -151,6 +187,8 @@ cdef int check_outcome(Outcome outcome, const Core* core) except -1:
         raise LimitError("max_parser_states", outcome.given, core.max_states)
     if outcome.kind == OUTCOME_LEXER_STATES:
         raise LimitError("max_lexer_states", outcome.given, core.max_lexer_states)
+    if outcome.kind == OUTCOME_SEARCH:
+        raise LimitError("max_search_steps", outcome.given, core.max_search_steps)
     if outcome.kind == OUTCOME_LATE:
         raise LimitError("max_seconds", outcome.given, core.max_seconds)
     return 0

@@ -51,14 +51,18 @@ class CompiledCore:
         plain_terms: list[list[tuple[int, int]]],
         plain_calls: list[list[tuple[int, int]]],
         plain_final: bytes,
+        plain_guard: list[int],
+        guards: list[tuple[int, int, bool]],
         rules: list[tuple[int, int, bool]],
         repeated: list[tuple[int, int, int, int]],
         records: list[tuple[Any, ...]],
         start_rule: int,
         max_states: int,
         max_lexer_states: int,
+        max_search_steps: int,
         max_seconds: float,
     ) -> None: ...
+    def unfillable_rules(self) -> list[int]: ...
     @property
     def statistics(self) -> dict[str, int]: ...
 

@@ -16,7 +16,7 @@ from maskwright.frontends import json_schema as json_schema_frontend
 from maskwright.frontends.json_schema import Registry, SchemaOptions
 from maskwright.frontends.json_schema.clashes import explained
 from maskwright.frontends.python_types import python_type_to_schema
-from maskwright.grammar import Grammar
+from maskwright.grammar import FAIL, Grammar
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.lowering import lower
 from maskwright.passes.prune import prune
@@ -165,4 +165,10 @@ def compile_grammar(
     """Compile the intermediate representation.  Raises ``UnsatisfiableError`` or ``LimitError``."""
     engine = engine_for(vocabulary)
     with deadline(limits.max_seconds):
-        return CompiledGrammar(lower(prune(grammar), engine, limits), vocabulary)
+        core = lower(prune(grammar), engine, limits)
+        # Only the engine knows whether there are enough different items, and arrays contain others.
+        while empty := core.unfillable_rules():
+            rules = [FAIL if i in empty else body for i, body in enumerate(grammar.rules)]
+            grammar = Grammar(rules, grammar.names, grammar.start)
+            core = lower(prune(grammar), engine, limits)
+        return CompiledGrammar(core, vocabulary)

@@ -13,12 +13,26 @@ from json.encoder import encode_basestring
 from maskwright._core import AutomatonHandle, CompiledCore, Engine
 from maskwright.automata import build_nfa
 from maskwright.deadline import check_time
-from maskwright.errors import LimitError
-from maskwright.grammar import Body, Choice, Expr, Grammar, Keyset, Lexeme, Record, Ref, Repeated, Seq, Term
+from maskwright.errors import GrammarError, LimitError
+from maskwright.grammar import (
+    Body,
+    Choice,
+    Distinct,
+    Expr,
+    Grammar,
+    Keyset,
+    Lexeme,
+    Record,
+    Ref,
+    Repeated,
+    Seq,
+    Term,
+)
 from maskwright.limits import MAX_COUNT, Limits
 
 PLAIN, REPEATED, RECORD = 0, 1, 2
 NO_TAG = -1
+_NEVER_FREE = 1 << 29
 
 
 @dataclass(slots=True)
@@ -26,6 +40,7 @@ class _PlainState:
     terms: list[tuple[int, int]] = field(default_factory=list)  # (automaton, next plain state)
     calls: list[tuple[int, int]] = field(default_factory=list)  # (rule, next plain state)
     final: bool = False
+    guard: int = 0  # of an array of different items: one more than its index
 
     def add(self, other: _PlainState) -> None:
         self.terms.extend(t for t in other.terms if t not in self.terms)
@@ -43,6 +58,7 @@ class _Lowering:
         self.automaton_index: dict[object, int] = {}
         self.plain: list[_PlainState] = [_PlainState(final=True)]
         self.repeated: list[tuple[int, int, int, int]] = []
+        self.guards: list[tuple[int, int, bool]] = []
         self.records: list[tuple[object, ...]] = []
 
     def rule(self, index: int, body: Body) -> tuple[int, int, bool]:
@@ -54,6 +70,16 @@ class _Lowering:
         if isinstance(body, Record):
             self.records.append(self.record(body))
             return RECORD, len(self.records) - 1, nullable
+        if isinstance(body, Distinct):
+            moves = self.expression(body.array, 0)
+            if moves.calls or moves.final:
+                raise GrammarError(
+                    "an array of different items must begin with a term", place=self.grammar.names[index]
+                )
+            free = _NEVER_FREE if body.free is None else min(body.free, _NEVER_FREE)
+            self.guards.append((free, body.least, body.repeats))
+            moves.guard = len(self.guards)
+            return PLAIN, self.state(moves), nullable
         return PLAIN, self.state(self.expression(body, 0)), nullable
 
     # --- expressions
@@ -176,12 +202,15 @@ def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
         [state.terms for state in lowering.plain],
         [state.calls for state in lowering.plain],
         bytes(state.final for state in lowering.plain),
+        [state.guard for state in lowering.plain],
+        lowering.guards,
         rules,
         lowering.repeated,
         lowering.records,
         grammar.start,
         limits.max_parser_states,
         limits.max_lexer_states,
+        limits.max_search_steps,
         limits.max_seconds,
     )
 

@@ -16,6 +16,7 @@ from maskwright.grammar import (
     FAIL,
     Body,
     Choice,
+    Distinct,
     Expr,
     Grammar,
     Keyset,
@@ -82,6 +83,8 @@ def _body_is_productive(body: Body | None, good: list[bool]) -> bool:
             # The usual case: nothing is counted.
             return all(any(good[rule] for rule, _ in m.values) for m in body.members if m.required)
         return is_completable(_prune_record(body, good))
+    if isinstance(body, Distinct):
+        return _expr_is_productive(body.array, good)
     return body is not None and _expr_is_productive(body, good)
 
 
@@ -114,6 +117,8 @@ def _prune_body(body: Body | None, good: list[bool]) -> Body:
         return Repeated(body.first, body.rest if good[body.rest] else body.first, body.min, most)
     if isinstance(body, Record):
         return _prune_record(body, good)
+    if isinstance(body, Distinct):
+        return replace(body, array=_prune_expr(body.array, good))
     return FAIL if body is None else _prune_expr(body, good)
 
 

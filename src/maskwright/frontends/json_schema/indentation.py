@@ -20,6 +20,7 @@ from maskwright.grammar import (
     FAIL,
     Body,
     Choice,
+    Distinct,
     Expr,
     Grammar,
     Lexeme,
@@ -86,6 +87,8 @@ class _Copies:
             return replace(body, first=self.rule(body.first, depth), rest=self.rule(body.rest, depth))
         if isinstance(body, Record):
             return self.record(body, depth)
+        if isinstance(body, Distinct):
+            return replace(body, array=self.expression(body.array, depth)[0])
         return FAIL if body is None else self.expression(body, depth)[0]
 
     def expression(self, expr: Expr, depth: int) -> tuple[Expr, int]:
