@@ -49,9 +49,15 @@ cdef char thread_settled(const Core* core, const Thread& thread) noexcept nogil:
     return core.alive[id] if id >= 0 else -1
 
 
+cdef inline cbool thread_decided(const Core* core, const Thread& thread) noexcept nogil:
+    # Whether it is decided already what follows an item, a comma or the end.
+    cdef TrackerState at = core.tracker.states[-1 - thread.text]
+    return thread.lex != NULL and at.mode == TRACK_AFTER and core.tracker.frames[at.frame].guard != 0
+
+
 cdef cbool thread_alive(Core* core, const Thread& thread) noexcept nogil:
     cdef char known
-    if thread.text >= 0 or tracker_alive(&core.tracker, thread.text):
+    if thread.text >= 0 or (tracker_alive(&core.tracker, thread.text) and not thread_decided(core, thread)):
         return True
     known = thread_settled(core, thread)
     if known >= 0:
@@ -83,20 +89,19 @@ cdef void distinct_clean(Core* core, vector[Thread]& threads) noexcept nogil:
 
 
 cdef cbool distinct_fillable(Core* core, int32_t rule, int32_t guard) noexcept nogil:
-    # Whether a rule, an array with a guard that is closed, has a text.
-    cdef vector[Thread] after
+    # Whether a rule, an array with a guard, has a text.
+    cdef int32_t start = state_start(core.program, rule)
+    cdef const ParserState* state
     cdef Thread thread
     cdef size_t i
-    thread.lex = NULL
-    thread.text = 0
-    thread.parser = state_start(core.program, rule)
-    if thread.parser == NO_STATE:
+    if start == NO_STATE:
         return False
-    core.tracker.guards[guard - 1].closed = 0
-    thread_step(core, thread, 91, NO_STATE, after)
-    core.tracker.guards[guard - 1].closed = 1
-    for i in range(after.size()):
-        if after[i].text < 0 and distinct_search(core, after[i], SEARCH_TEXT, NULL):
+    state = core.program.states[start]
+    thread.lex = NULL
+    thread.text = tracker_open(&core.tracker, 0, guard)
+    for i in range(state.starts.size()):
+        thread.parser = state_goto_guarded(core.program, start, state.starts[i].automaton, 0, guard)
+        if thread.parser != NO_STATE and distinct_search(core, thread, SEARCH_TEXT, NULL):
             return True
     return False
 
@@ -207,7 +212,9 @@ cdef cbool search_add(Core* core, vector[SearchNode]& nodes, KeyIds* seen, prior
     cdef int32_t paid
     if thread.text >= 0:
         return True
-    if goal == SEARCH_EASY:
+    if thread_decided(core, thread):
+        pass
+    elif goal == SEARCH_EASY:
         if tracker_easy(&core.tracker, thread.text) and tracker_owes(&core.tracker, thread.text) == 0:
             return True
     elif goal == SEARCH_ALIVE and tracker_alive(&core.tracker, thread.text):
@@ -495,7 +502,8 @@ cdef cbool distinct_completion(Core* core, int32_t id, vector[uint8_t]& out) noe
             threads.swap(after)
             out.push_back(plain[i])
         for i in range(threads.size()):
-            if threads[i].text >= 0 or (tracker_easy(&core.tracker, threads[i].text)
+            if threads[i].text >= 0 or (not thread_decided(core, threads[i])
+                                        and tracker_easy(&core.tracker, threads[i].text)
                                         and tracker_owes(&core.tracker, threads[i].text) == 0):
                 threads[0] = threads[i]
                 threads.resize(1)
