@@ -17,6 +17,8 @@ cdef class Tables:
     cdef vector[vector[PlainTerm]] plain_terms
     cdef vector[vector[Call]] plain_calls
     cdef vector[uint8_t] plain_final
+    cdef vector[int32_t] plain_guard
+    cdef vector[Guard] guards
     cdef vector[RuleStart] rules
     cdef vector[RepeatedDef] repeated
     cdef vector[RecordDef] records
@@ -24,14 +26,15 @@ cdef class Tables:
     cdef int32_t start_rule
 
     def __init__(self, Engine engine, list automata, AutomatonHandle lexer, list plain_terms, list plain_calls,
-                 bytes plain_final, list rules, list repeated, list records, list indented, int32_t start_rule,
-                 list imports):
+                 bytes plain_final, list plain_guard, list guards, list rules, list repeated, list records,
+                 list indented, int32_t start_rule, list imports):
         cdef vector[PlainTerm] terms
         cdef vector[Call] calls
         cdef PlainTerm term
         cdef Call call
         cdef RuleStart rule
         cdef RepeatedDef rep
+        cdef Guard guard
         self.engine = engine
         self.owner = engine.owner
         self.handles = automata
@@ -51,6 +54,10 @@ cdef class Tables:
             self.plain_calls.push_back(calls)
         for byte in plain_final:
             self.plain_final.push_back(byte)
+        self.plain_guard = plain_guard
+        guard.closed = 0
+        for guard.free, guard.least, guard.repeats in guards:
+            self.guards.push_back(guard)
         for rule.kind, rule.index, rule.nullable in rules:
             self.rules.push_back(rule)
         for rep.first, rep.rest, rep.low, rep.high in repeated:
@@ -140,8 +147,10 @@ cdef class Tables:
         return order
 
 
-cdef void link_tables(Program* program, Tables tables, const vector[int32_t]& imports):
+cdef void link_tables(Core* core, Tables tables, const vector[int32_t]& imports):
     # Append tables to a program; `imports`: the rules that those from its own number on are.
+    cdef Program* program = core.program
+    cdef int32_t guards = <int32_t>core.tracker.guards.size()
     cdef int32_t automata = <int32_t>program.automata.size(), plain = <int32_t>program.plain_terms.size()
     cdef int32_t repeated = <int32_t>program.repeated.size(), records = <int32_t>program.records.size()
     cdef int32_t first = <int32_t>program.rules.size(), own = <int32_t>tables.rules.size()
@@ -155,6 +164,12 @@ cdef void link_tables(Program* program, Tables tables, const vector[int32_t]& im
     program.plain_terms.insert(program.plain_terms.end(), tables.plain_terms.begin(), tables.plain_terms.end())
     program.plain_calls.insert(program.plain_calls.end(), tables.plain_calls.begin(), tables.plain_calls.end())
     program.plain_final.insert(program.plain_final.end(), tables.plain_final.begin(), tables.plain_final.end())
+    for i in range(tables.plain_guard.size()):
+        program.plain_guard.push_back(tables.plain_guard[i] + guards)
+        if tables.plain_guard[i] == 0:
+            program.plain_guard[<size_t>plain + i] = 0
+    core.tracker.guards.insert(core.tracker.guards.end(), tables.guards.begin(), tables.guards.end())
+    program.has_guards = not core.tracker.guards.empty()
     for i in range(<size_t>plain, program.plain_terms.size()):
         for j in range(program.plain_terms[i].size()):
             # What is negative is a terminal of the lexer.
@@ -230,6 +245,7 @@ cdef class CompiledCore:
         self.costs.settled = False
         program.index = tables.owner.index
         program.lexer = NULL
+        program.has_guards = False
         self.core.index = tables.owner.index
         self.core.edges = 0
         self.core.words = tables.owner.index.words
@@ -246,10 +262,13 @@ cdef class CompiledCore:
             imports.clear()
             for imported in each.imports:
                 imports.push_back(starts[id(imported)])
-            link_tables(program, each, imports)
+            link_tables(self.core, each, imports)
         program.start_rule = tables.start_rule
         if tables.lexer is not None:
             program.lexer = tables.lexer.automaton
+            if program.has_guards:
+                raise GrammarError("uniqueItems of other items than strings cannot be part of a grammar with a lexer: "
+                                   "use lexer='dynamic'")
         self.core.max_states = max_states
         self.core.max_lexer_states = max_lexer_states
         self.core.max_search = max_search
@@ -265,6 +284,34 @@ cdef class CompiledCore:
         check_outcome(outcome, self.core)
         if self.start == NO_STATE:
             raise UnsatisfiableError("the grammar matches nothing")
+
+    def unfillable_rules(self):
+        """The rules whose arrays can never have as many different items as they need (see ``Distinct``).
+
+        Arrays contain others: one after another is found to have a text, out of those that are known to."""
+        cdef Program* program = self.core.program
+        cdef int32_t rule, guard
+        cdef cbool good, changed = True
+        cdef Outcome outcome
+        open_rules = {}
+        for rule in range(<int32_t>program.rules.size() if program.has_guards else 0):
+            guard = program.plain_guard[program.rules[rule].index] if program.rules[rule].kind == LOCAL_PLAIN else 0
+            if guard and self.core.tracker.guards[guard - 1].free > 0:
+                open_rules[rule] = guard
+                self.core.tracker.guards[guard - 1].closed = 1
+        while changed and open_rules:
+            changed = False
+            for rule, guard in list(open_rules.items()):
+                with nogil:
+                    core_enter(self.core)
+                    good = distinct_fillable(self.core, rule, guard)
+                    outcome = core_leave(self.core)
+                check_outcome(outcome, self.core)
+                if good:
+                    self.core.tracker.guards[guard - 1].closed = 0
+                    del open_rules[rule]
+                    changed = True
+        return list(open_rules)
 
     def __dealloc__(self):
         cdef Index* index
@@ -289,6 +336,7 @@ cdef class CompiledCore:
             "matcher_states": self.core.states.size(),
             "parser_states": self.core.program.states.size(),
             "stack_nodes": self.core.program.nodes.size(),
+            "tracker_states": self.core.tracker.states.size(),
             "token_edges": self.core.edges,
             "cached_bytes": self.core.index.bytes,
         }

@@ -5,6 +5,12 @@
 # spells, so that "\u0061" is the key a.  With other keys allowed, every name is still tracked:
 # a name whose tag is not allowed must not pass as another key.
 
+cdef enum:
+    # what a byte of a backslash sequence spells
+    ESCAPE_OPEN = -1               # nothing yet
+    ESCAPE_BAD = -2
+
+
 cdef inline cbool key_allows(const Automaton* keys, const KeyPosition* at, int32_t tag) noexcept nogil:
     return at.low <= tag <= at.high and (at.filter == 0 or keys.filters[at.filter][tag] != 0)
 
@@ -299,49 +305,53 @@ cdef void key_read_code_point(const Automaton* keys, KeyPosition* at, int32_t c)
         key_narrow(keys, at, <uint8_t>spelled[i])
 
 
-cdef cbool key_read_escape(const Automaton* keys, KeyPosition* at, uint8_t byte) noexcept nogil:
-    # One byte of a backslash sequence; False when it cannot be one.
+cdef int32_t escape_read(int32_t* escape, uint32_t* value, uint8_t byte) noexcept nogil:
+    # One byte of a backslash sequence: the code point that it spells, ESCAPE_OPEN or ESCAPE_BAD.
     #   escape: 1 `\`, 2 `\u`, 3-6 digits (6: complete, a high surrogate), 7 `\`, 8 `\u`, 9-11 digits
-    cdef int32_t digit, c
+    cdef int32_t digit
     cdef uint32_t low
-    if at.escape == 1:
+    if escape[0] == 1:
         if byte == 117:
-            at.escape = 2
-            at.value = 0
-            return True
-        c = short_escape(byte)
-        if c < 0:
-            return False
-        key_read_code_point(keys, at, c)
-        return True
-    if at.escape == 6:
-        at.escape = 7
-        at.value <<= 16
-        return byte == BACKSLASH
-    if at.escape == 7:
-        at.escape = 8
-        return byte == 117
+            escape[0] = 2
+            value[0] = 0
+            return ESCAPE_OPEN
+        digit = short_escape(byte)
+        return digit if digit >= 0 else ESCAPE_BAD
+    if escape[0] == 6:
+        escape[0] = 7
+        value[0] <<= 16
+        return ESCAPE_OPEN if byte == BACKSLASH else ESCAPE_BAD
+    if escape[0] == 7:
+        escape[0] = 8
+        return ESCAPE_OPEN if byte == 117 else ESCAPE_BAD
     digit = hex_digit(byte)
     if digit < 0:
-        return False
-    if at.escape <= 5:
-        at.value = at.value * 16 + digit
-        at.escape += 1
-        if at.escape == 6:
-            if 0xDC00 <= at.value <= 0xDFFF:
-                return False
-            if not 0xD800 <= at.value <= 0xDBFF:
-                key_read_code_point(keys, at, <int32_t>at.value)
-        return True
-    low = (at.value & 0xFFFF) * 16 + digit
-    at.value = (at.value & <uint32_t>0xFFFF0000) | low
-    at.escape += 1
-    if at.escape == 12:
-        if not 0xDC00 <= low <= 0xDFFF:
-            return False
-        c = <int32_t>(0x10000 + (((at.value >> 16) - 0xD800) << 10) + (low - 0xDC00))
-        key_read_code_point(keys, at, c)
-    return True
+        return ESCAPE_BAD
+    if escape[0] <= 5:
+        value[0] = value[0] * 16 + digit
+        escape[0] += 1
+        if escape[0] == 6:
+            if 0xDC00 <= value[0] <= 0xDFFF:
+                return ESCAPE_BAD
+            if not 0xD800 <= value[0] <= 0xDBFF:
+                return <int32_t>value[0]
+        return ESCAPE_OPEN
+    low = (value[0] & 0xFFFF) * 16 + digit
+    value[0] = (value[0] & <uint32_t>0xFFFF0000) | low
+    escape[0] += 1
+    if escape[0] < 12:
+        return ESCAPE_OPEN
+    if not 0xDC00 <= low <= 0xDFFF:
+        return ESCAPE_BAD
+    return <int32_t>(0x10000 + (((value[0] >> 16) - 0xD800) << 10) + (low - 0xDC00))
+
+
+cdef cbool key_read_escape(const Automaton* keys, KeyPosition* at, uint8_t byte) noexcept nogil:
+    # False when the byte does not go on with the backslash sequence.
+    cdef int32_t point = escape_read(&at.escape, &at.value, byte)
+    if point >= 0:
+        key_read_code_point(keys, at, point)
+    return point != ESCAPE_BAD
 
 
 cdef LexState* key_intern(Automaton* keys, KeyPosition* at, LexState* base) noexcept nogil:

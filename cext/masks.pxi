@@ -1,8 +1,8 @@
 # Matcher states and their masks.
 #
 # A matcher state is a set of threads (lexer state inside a lexeme, parser state where it began),
-# interned.  The thread whose lexer state is NULL stands at the start of a lexeme; there is at
-# most one, because everything that a byte completes is joined in one parser state.
+# interned.  A thread whose lexer state is NULL stands at the start of a lexeme; there is at most one
+# for a text, because everything that a byte completes is joined in one parser state.
 #
 # A mask is computed once per state: the union over threads of the lexer state's inside tokens,
 # and of the crossing tokens whose residual the following parser state accepts.
@@ -15,7 +15,8 @@ cdef struct Thread:
     LexState* lex
     LexState* watch        # what must not match from here on (lexing.pxi), or NULL
     int32_t parser
-    int32_t text           # what has been read of a key that must not come again (core_append); else 0
+    int32_t text           # > 0: what has been read of a key that must not come again; < 0: what has been
+                           # read of an array of different items (tracker.pxi); else 0
 
 cdef cppclass Mask:
     Bits* bits                     # start from these, when not NULL
@@ -42,14 +43,15 @@ cdef cppclass Core:
     vector[MatcherState*] states
     KeyIds state_ids
     int64_t edges                  # of tokens, from all states
-    vector[int32_t] text_before    # by text: all but its last byte
-    vector[uint8_t] text_byte
-    unordered_map[int64_t, int32_t] text_ids
+    Tracker tracker
+    KeyIds alive_ids               # threads about which it is known whether they can be completed, one by one
+    vector[char] tracked_alive
     vector[vector[Thread]] stack   # scratch of walks, by depth
     int64_t max_states             # limits of one operation
     int64_t max_lexer_states
     int64_t max_search
     double max_seconds
+    int64_t search_steps           # of the operation's longest search
 
 
 cdef void core_free(Core* core) noexcept nogil:
@@ -59,6 +61,7 @@ cdef void core_free(Core* core) noexcept nogil:
         mask_free(core, core.states[i].mask)
         del core.states[i]
     parse_free(core.program)
+    tracker_free(&core.tracker)
     del core
 
 
@@ -83,6 +86,7 @@ cdef void core_enter(Core* core) noexcept nogil:
     core.index.deadline.passed = False
     core.index.deadline.searched = 0
     core.index.deadline.at = seconds_now() + core.max_seconds if core.max_seconds > 0 else 0
+    core.search_steps = 0
 
 
 cdef Outcome core_leave(Core* core) noexcept nogil:
@@ -94,9 +98,13 @@ cdef Outcome core_leave(Core* core) noexcept nogil:
     outcome.given = 0
     if <int64_t>core.states.size() > size:
         size = <int64_t>core.states.size()
-    if core.index.deadline.searched > core.max_search:
+    if <int64_t>core.tracker.states.size() > size:
+        size = <int64_t>core.tracker.states.size()
+    if core.index.deadline.searched > core.search_steps:
+        core.search_steps = core.index.deadline.searched
+    if core.search_steps > core.max_search:
         outcome.kind = OUTCOME_SEARCH
-        outcome.given = core.index.deadline.searched
+        outcome.given = core.search_steps
     elif core.index.deadline.passed:
         outcome.kind = OUTCOME_LATE
         outcome.given = core.max_seconds + seconds_now() - core.index.deadline.at
@@ -119,47 +127,44 @@ cdef Outcome core_leave(Core* core) noexcept nogil:
 
 # --- texts of keys --------------------------------------------------------------------------
 
-cdef int32_t core_append(Core* core, int32_t text, uint8_t byte) noexcept nogil:
-    # The number of a text and one more byte; the empty text is 0.
-    cdef int64_t key = (<int64_t>text << 8) | byte
-    cdef int32_t id
-    found = core.text_ids.find(key)
-    if found != core.text_ids.end():
-        return dereference(found).second
-    if core.text_before.empty():
-        core.text_before.push_back(0)
-        core.text_byte.push_back(0)
-    id = <int32_t>core.text_before.size()
-    core.text_before.push_back(text)
-    core.text_byte.push_back(byte)
-    core.text_ids[key] = id
-    return id
-
-
-cdef string core_text(const Core* core, int32_t text) noexcept nogil:
-    cdef string out
-    cdef size_t i
-    cdef char c
-    while text > 0:
-        out.push_back(<char>core.text_byte[text])
-        text = core.text_before[text]
-    for i in range(out.size() // 2):
-        c = out[i]
-        out[i] = out[out.size() - 1 - i]
-        out[out.size() - 1 - i] = c
-    return out
-
-
 cdef inline cbool lex_keeps_text(const LexState* lex) noexcept nogil:
     return lex.automaton.kind == KIND_KEYSET and lex.automaton.used != NULL and lex.key.other == 1
 
 
-cdef int32_t thread_goto(Core* core, LexState* lex, int32_t parser, int32_t text) noexcept nogil:
-    # The parser state behind a lexeme that `lex` accepts.
-    cdef int32_t key = NO_KEY
-    if lex_keeps_text(lex):
-        key = used_key(lex.automaton.used, key_text(core_text(core, text)))
-    return state_goto(core.program, parser, lex.automaton, lex.tag, key)
+cdef string thread_quoted(const Core* core, int32_t text) noexcept nogil:
+    # What has been read of a quoted key.
+    return tracker_quoted(&core.tracker, text) if text < 0 else text_bytes(&core.tracker.texts, text)
+
+
+cdef int32_t thread_goto(Core* core, const Thread& thread, int32_t before, int32_t joined,
+                         vector[Thread]& out) noexcept nogil:
+    # Go on behind a lexeme that thread.lex accepts: `joined` with the parser state where nothing is
+    # tracked, and more threads where something is.  `before`: the text before the last byte.
+    cdef Thread behind
+    cdef int32_t guard, key = NO_KEY
+    if lex_keeps_text(thread.lex):
+        if before < 0:
+            key = used_key(thread.lex.automaton.used,
+                           text_bytes(&core.tracker.texts, core.tracker.states[-1 - before].text))
+        else:
+            key = used_key(thread.lex.automaton.used, key_text(text_bytes(&core.tracker.texts, thread.text)))
+    behind.lex = NULL
+    behind.watch = NULL
+    behind.parser = state_goto(core.program, thread.parser, thread.lex.automaton, thread.lex.tag, key)
+    if behind.parser != NO_STATE:
+        if thread.text < 0:
+            behind.text = thread.text
+            out.push_back(behind)
+        else:
+            joined = state_union(core.program, joined, behind.parser)
+    for guard in core.program.states[thread.parser].guards:
+        if core.tracker.guards[guard - 1].closed:
+            continue
+        behind.parser = state_goto_guarded(core.program, thread.parser, thread.lex.automaton, thread.lex.tag, guard)
+        if behind.parser != NO_STATE:
+            behind.text = tracker_open(&core.tracker, thread.text, guard)
+            out.push_back(behind)
+    return joined
 
 
 # --- states ---------------------------------------------------------------------------------
@@ -184,38 +189,53 @@ cdef inline int32_t thread_follow(Core* core, LexState* lex, int32_t parser, int
     cdef Thread thread
     if lex == LEX_DEAD:
         return joined
-    thread.text = core_append(core, text, byte) if lex_keeps_text(lex) else 0
+    thread.text = 0
     thread.watch = NULL
+    if text < 0:
+        thread.text = tracker_read(&core.tracker, text, byte)
+        if thread.text == TEXT_WRONG:
+            return joined
+    elif lex_keeps_text(lex):
+        thread.text = text_append(&core.tracker.texts, text, byte)
+    thread.lex = lex
+    thread.parser = parser
     if lex.tag == NO_TAG or lex_goes_on(lex):
-        thread.lex = lex
-        thread.parser = parser
         out.push_back(thread)
     if lex.tag != NO_TAG:
-        return state_union(core.program, joined, thread_goto(core, lex, parser, thread.text))
+        return thread_goto(core, thread, text, joined, out)
+    return joined
+
+
+cdef int32_t thread_step(Core* core, const Thread& thread, uint8_t byte, int32_t joined,
+                         vector[Thread]& out) noexcept nogil:
+    # The same from a thread before a byte.
+    cdef ParserState* state
+    cdef size_t i
+    if thread.lex != NULL:
+        return thread_follow(core, lex_next(thread.lex, byte), thread.parser, thread.text, byte, joined, out)
+    state = core.program.states[thread.parser]
+    if bits_has(state.first, byte):
+        for i in range(state.starts.size()):
+            joined = thread_follow(core, lex_next(state.starts[i], byte), thread.parser, thread.text, byte, joined, out)
     return joined
 
 
 cdef void threads_step(Core* core, const vector[Thread]& threads, uint8_t byte,
                        vector[Thread]& out) noexcept nogil:
     # All threads over one byte; no threads are left when the byte is not allowed.
-    cdef size_t i, j
-    cdef int32_t joined = NO_STATE, parser
-    cdef ParserState* state
+    cdef size_t i
+    cdef int32_t joined = NO_STATE
     cdef Thread thread
     if core.program.lexer != NULL:
         lexed_step(core, threads, byte, out)
         return
     out.clear()
     for i in range(threads.size()):
-        parser = threads[i].parser
-        if threads[i].lex != NULL:
-            joined = thread_follow(core, lex_next(threads[i].lex, byte), parser, threads[i].text, byte,
-                                   joined, out)
-            continue
-        state = core.program.states[parser]
-        if bits_has(state.first, byte):
-            for j in range(state.starts.size()):
-                joined = thread_follow(core, lex_next(state.starts[j], byte), parser, 0, byte, joined, out)
+        joined = thread_step(core, threads[i], byte, joined, out)
+    for i in range(out.size()):
+        if out[i].text < 0:
+            distinct_clean(core, out)
+            break
     if joined != NO_STATE:
         thread.lex = NULL
         thread.parser = joined
@@ -287,7 +307,7 @@ cdef inline Thread thread_at(int32_t parser, LexState* watch) noexcept nogil:
 cdef int32_t matcher_start(Core* core) noexcept nogil:
     cdef vector[Thread] threads
     cdef Thread thread = thread_at(NO_STATE, NULL)
-    thread.parser = state_start(core.program)
+    thread.parser = state_start(core.program, core.program.start_rule)
     if thread.parser == NO_STATE:
         return NO_STATE
     threads.push_back(thread)
@@ -374,14 +394,14 @@ cdef void mask_check(Core* core, const vector[Thread]& threads, const ResidualVi
             added.push_back(token)
 
 
-cdef void mask_walk(Core* core, const vector[Thread]& threads, const ResidualView& view, int32_t parser,
-                    LexState* watch, vector[int32_t]& added) noexcept nogil:
-    # Add the tokens of the residuals that `parser` accepts; `threads` are those of the whole state.
+cdef void mask_walk(Core* core, const vector[Thread]& threads, const ResidualView& view,
+                    const vector[Thread]& start, vector[int32_t]& added) noexcept nogil:
+    # Add the tokens of the residuals that `start` accepts; `threads` are those of the whole state.
     cdef const Trie* trie = view.trie
     cdef uint32_t node = view.first
     cdef size_t depth
     cdef int32_t t
-    core.stack[0].assign(1, thread_at(parser, watch))
+    core.stack[0] = start
     while node < view.last:
         if deadline_passed(&core.index.deadline):
             return
@@ -401,27 +421,50 @@ cdef void mask_walk(Core* core, const vector[Thread]& threads, const ResidualVie
         node += 1
 
 
+cdef void mask_behind(Core* core, LexState* lex, int32_t tag, int32_t parser, int32_t key, vector[Thread]& out,
+                      uint64_t* first) noexcept nogil:
+    # The threads behind a lexeme, where nothing is tracked, and the bytes that they may begin with.
+    cdef Thread thread
+    cdef int32_t guard
+    cdef size_t i, j
+    out.clear()
+    memset(first, 0, 32)
+    thread.lex = NULL
+    thread.watch = NULL
+    thread.text = 0
+    thread.parser = state_goto(core.program, parser, lex.automaton, tag, key)
+    if thread.parser != NO_STATE:
+        out.push_back(thread)
+    for guard in core.program.states[parser].guards:
+        thread.parser = state_goto_guarded(core.program, parser, lex.automaton, tag, guard)
+        if thread.parser != NO_STATE:
+            thread.text = tracker_open(&core.tracker, 0, guard)
+            out.push_back(thread)
+    for i in range(out.size()):
+        for j in range(4):
+            first[j] |= core.program.states[out[i].parser].first[j]
+
+
 cdef void mask_add_crossing(Core* core, const vector[Thread]& threads, LexMask* mask, LexState* lex,
                             int32_t parser, vector[int32_t]& added) noexcept nogil:
     # `mask` is lex's own or that of its base automaton.
     cdef size_t i
-    cdef int32_t after = NO_STATE, tag, known = NO_TAG
+    cdef int32_t known = NO_TAG
+    cdef vector[Thread] behind
+    cdef uint64_t first[4]
     # Many keys end in this group: which one it was matters only if the token goes on to the next one.
     cdef int32_t key = ANY_KEY if lex_keeps_text(lex) else NO_KEY
-    cdef const uint64_t* first
     if mask.open_tag != NO_TAG:
-        after = state_goto(core.program, parser, lex.automaton, mask.open_tag, NO_KEY)
-        if after != NO_STATE:
-            first = core.program.states[after].first
-            if (first[0] | first[1] | first[2] | first[3]) != 0 and not lexmask_open(mask, lex):
-                return
+        mask_behind(core, lex, mask.open_tag, parser, NO_KEY, behind, first)
+        if (first[0] | first[1] | first[2] | first[3]) != 0 and not lexmask_open(mask, lex):
+            return
     for i in range(mask.crossings.size()):
         if mask.crossings[i].tag != known:
             known = mask.crossings[i].tag
-            tag = known if lex.base == NULL else lex.automaton.other_tag + known
-            after = state_goto(core.program, parser, lex.automaton, tag, key)
-        if after != NO_STATE and bits_has(core.program.states[after].first, mask.crossings[i].byte):
-            mask_walk(core, threads, lexmask_residual(mask, i), after, NULL, added)
+            mask_behind(core, lex, known if lex.base == NULL else lex.automaton.other_tag + known, parser, key,
+                        behind, first)
+        if bits_has(first, mask.crossings[i].byte):
+            mask_walk(core, threads, lexmask_residual(mask, i), behind, added)
 
 
 cdef void mask_add_overrides(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* names,
@@ -429,7 +472,9 @@ cdef void mask_add_overrides(Core* core, const vector[Thread]& threads, Mask* ma
     # Tokens that complete a name are decided by what follows that member.
     cdef ResidualView view
     cdef Override override
-    cdef int32_t t, after
+    cdef vector[Thread] behind
+    cdef uint64_t first[4]
+    cdef int32_t t
     cdef const Trie* trie = core.index.trie
     view.trie = trie
     for override in names.overrides:
@@ -440,11 +485,11 @@ cdef void mask_add_overrides(Core* core, const vector[Thread]& threads, Mask* ma
             mask.removed.push_back(trie.tokens[t])
         if override.tag == NO_TAG:
             continue
-        after = state_goto(core.program, parser, lex.automaton, override.tag, NO_KEY)
-        if after != NO_STATE:
+        mask_behind(core, lex, override.tag, parser, NO_KEY, behind, first)
+        if not behind.empty():
             for t in range(trie.nodes[override.node].token, trie.nodes[view.first].token):
                 mask.added.push_back(trie.tokens[t])
-            mask_walk(core, threads, view, after, NULL, mask.added)
+            mask_walk(core, threads, view, behind, mask.added)
 
 
 cdef void mask_free(Core* core, Mask* mask) noexcept nogil:
@@ -541,11 +586,20 @@ cdef void mask_join_thread(Core* core, const vector[Thread]& threads, Mask* mask
         bits_release(core.index, part.bits)
 
 
+cdef inline void mask_join(Core* core, Mask* mask, const vector[Thread]& threads, const Thread& thread,
+                           cbool begun, cbool alone) noexcept nogil:
+    if thread.text < 0:
+        distinct_mask(core, mask, thread, begun, alone)
+    else:
+        mask_join_thread(core, threads, mask, thread.lex, thread.parser, alone)
+
+
 cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
     # NULL when time is up.
     cdef MatcherState* state = core.states[id]
     cdef Mask* mask = state.mask
     cdef ParserState* parser
+    cdef Thread thread
     cdef size_t i, j
     cdef int32_t t
     state.used = True
@@ -558,13 +612,13 @@ cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
         mask_lexed(core, state.threads, mask)
     for i in range(state.threads.size() if core.program.lexer == NULL else 0):
         if state.threads[i].lex != NULL:
-            mask_join_thread(core, state.threads, mask, state.threads[i].lex, state.threads[i].parser,
-                             state.threads.size() == 1)
-        else:
-            parser = core.program.states[state.threads[i].parser]
-            for j in range(parser.starts.size()):
-                mask_join_thread(core, state.threads, mask, parser.starts[j], state.threads[i].parser,
-                                 state.threads.size() == 1 and parser.starts.size() == 1)
+            mask_join(core, mask, state.threads, state.threads[i], True, state.threads.size() == 1)
+            continue
+        thread = state.threads[i]
+        parser = core.program.states[thread.parser]
+        for j in range(parser.starts.size()):
+            thread.lex = parser.starts[j]
+            mask_join(core, mask, state.threads, thread, False, state.threads.size() == 1 and parser.starts.size() == 1)
     if state.accepting:
         for t in core.eos:
             mask.added.push_back(t)

@@ -267,7 +267,7 @@ cdef class Matcher:
         return (<const char*>out.data())[:out.size()]
 
     def shortest_completion_bytes(self):
-        """The fewest bytes that make the text complete."""
+        """The fewest bytes that make the text complete; inside an array whose items must be different, some that do."""
         cdef vector[uint8_t] out
         cdef int32_t state = self.history.back()
         cdef cbool found
@@ -276,7 +276,7 @@ cdef class Matcher:
             return b""
         with nogil:
             core_enter(self.core)
-            found = shortest_bytes(self.core, &self.compiled.costs, state, out)
+            found = shortest_bytes(self.core, state, out)
             outcome = core_leave(self.core)
         check_outcome(outcome, self.core)
         if not found:
@@ -284,7 +284,7 @@ cdef class Matcher:
         return (<const char*>out.data())[:out.size()]
 
     def shortest_completion(self):
-        """Token ids (without EOS) that spell the fewest bytes that make the text complete.
+        """Token ids (without EOS) that spell ``shortest_completion_bytes``.
 
         Raises ``VocabularyError`` when the vocabulary cannot spell them.
         """

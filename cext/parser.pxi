@@ -121,6 +121,7 @@ cdef cppclass ParserState:
     int32_t indent         # column of the innermost open block
     char opens             # 1: a newline can come next, 2: none, 0: not known yet (state_opens_line)
     uint64_t first[4]
+    vector[int32_t] guards  # of the arrays of different items that may begin here, each once
     unordered_map[int64_t, int32_t] moves   # (automaton uid << 32 | tag) -> parser state or NO_STATE
     KeyIds keyed_moves     # the same for keys that must not come again, with the key
 
@@ -133,6 +134,8 @@ cdef cppclass Program:
     vector[vector[PlainTerm]] plain_terms
     vector[vector[Call]] plain_calls         # Call.back is a plain state here
     vector[uint8_t] plain_final
+    vector[int32_t] plain_guard              # of a rule's first state: that of its array (see Frame), or 0
+    cbool has_guards
     vector[RuleStart] rules
     vector[RepeatedDef] repeated
     vector[RecordDef] records
@@ -212,6 +215,12 @@ cdef void parse_expand_repeated(Program* program, Local* local) noexcept nogil:
         call.back = parse_local(program, LOCAL_REPEATED, local.index, 0,
                                 local.count + 1 if local.count < saturation else saturation)
         local.calls.push_back(call)
+
+
+cdef inline int32_t parse_guard(const Program* program, int32_t id) noexcept nogil:
+    # Of a local state before an array of different items; else 0.
+    cdef const Local* local = program.locals[id]
+    return program.plain_guard[local.index] if local.kind == LOCAL_PLAIN else 0
 
 
 cdef void parse_expand_plain(Program* program, Local* local) noexcept nogil:

@@ -337,13 +337,21 @@ cdef void shortest_try(Core* core, Costs* costs, LexState* lex, int32_t parser, 
                        vector[uint8_t]& path, int32_t* best, int32_t* best_after,
                        vector[uint8_t]& best_path) noexcept nogil:
     # Keep `path`, which matches `lex` with `tag`, when it leads to a cheaper completion.
-    cdef int32_t after, cost, key = NO_KEY
+    cdef int32_t after, cost, guard, key = NO_KEY
     cdef string quoted
     if lex_keeps_text(lex) and tag >= lex.automaton.other_tag:
-        quoted = core_text(core, text)
+        quoted = thread_quoted(core, text)
         quoted.append(<const char*>path.data(), path.size())
         key = used_key(lex.automaton.used, key_text(quoted))
-    after = state_goto(core.program, parser, lex.automaton, tag, key)
+    shortest_keep(core, costs, state_goto(core.program, parser, lex.automaton, tag, key), path, best, best_after, best_path)
+    for guard in core.program.states[parser].guards:
+        after = state_goto_guarded(core.program, parser, lex.automaton, tag, guard)
+        shortest_keep(core, costs, after, path, best, best_after, best_path)
+
+
+cdef void shortest_keep(Core* core, Costs* costs, int32_t after, vector[uint8_t]& path, int32_t* best,
+                        int32_t* best_after, vector[uint8_t]& best_path) noexcept nogil:
+    cdef int32_t cost
     if after == NO_STATE:
         return
     cost = cost_add(<int64_t>path.size(), cost_parser(core.program, costs, after))
@@ -410,23 +418,35 @@ cdef cbool key_rest(LexState* lex, int32_t index, vector[uint8_t]& path) noexcep
     return True
 
 
-cdef cbool shortest_bytes(Core* core, Costs* costs, int32_t id, vector[uint8_t]& out) noexcept nogil:
-    # Append the shortest completion; False when there is none (the engine never lets that happen).
-    cdef Thread thread
-    cdef vector[uint8_t] path
-    cdef int32_t best = UNREACHED, after = NO_STATE
-    cdef size_t j
-    cdef ParserState* state
+cdef cbool shortest_bytes(Core* core, int32_t id, vector[uint8_t]& out) noexcept nogil:
+    # Append the shortest completion (among arrays of different items, a short one); False when there is
+    # none (the engine never lets that happen).
     if core.states[id].accepting:
         return True
     if core.program.lexer != NULL:
         return core_search(core, core.states[id].threads, True, out)
+    if core.program.has_guards:
+        return distinct_completion(core, id, out)
+    return shortest_plain(core, core.states[id].threads, out)
+
+
+cdef cbool shortest_plain(Core* core, const vector[Thread]& threads, vector[uint8_t]& out) noexcept nogil:
+    # The shortest completion as if items might repeat.
+    cdef Thread thread
+    cdef Costs* costs = core.costs
+    cdef vector[uint8_t] path
+    cdef int32_t best = UNREACHED, after = NO_STATE
+    cdef size_t i, j
+    cdef ParserState* state
     if costs.rules.empty():
         costs_fill_rules(core.program, costs)
         if core.index.deadline.passed:
             costs.rules.clear()
             return False
-    for thread in core.states[id].threads:
+    for i in range(threads.size()):
+        thread = threads[i]
+        if thread.lex == NULL and core.program.states[thread.parser].complete:
+            return True
         if thread.lex != NULL:
             shortest_try_lexeme(core, costs, thread.lex, thread.parser, thread.text, &best, &after, path)
             continue

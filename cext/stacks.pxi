@@ -281,6 +281,7 @@ cdef void state_finish(ParserState* state, Program* program) noexcept nogil:
     cdef cbool known
     cdef const uint64_t* first
     cdef vector[int32_t] terminals
+    cdef int32_t guard
     state.indent = 0
     state.opens = 0
     memset(state.first, 0, 32)
@@ -288,6 +289,13 @@ cdef void state_finish(ParserState* state, Program* program) noexcept nogil:
         local = parse_expand(program, state.items[i].local)
         if program.nodes[state.items[i].node].indent > state.indent:
             state.indent = program.nodes[state.items[i].node].indent
+        guard = parse_guard(program, state.items[i].local)
+        if guard:
+            known = False
+            for k in range(state.guards.size()):
+                known = known or state.guards[k] == guard
+            if not known:
+                state.guards.push_back(guard)
         for j in range(local.terms.size()):
             known = False
             for k in range(state.starts.size()):
@@ -357,7 +365,8 @@ cdef int32_t state_from_kernel(Program* program, const vector[Item]& kernel) noe
     return state_intern(program, items, column.complete)
 
 
-cdef int32_t state_start(Program* program) noexcept nogil:
+cdef int32_t state_start(Program* program, int32_t rule) noexcept nogil:
+    # Before a text that must match the rule.
     cdef vector[Item] kernel
     cdef vector[Return] returns
     cdef Return accept
@@ -365,7 +374,7 @@ cdef int32_t state_start(Program* program) noexcept nogil:
     accept.local = ACCEPT
     accept.node = 0
     returns.push_back(accept)
-    item.local = parse_rule_start(program, program.start_rule)
+    item.local = parse_rule_start(program, rule)
     item.node = node_intern(program, returns)
     kernel.push_back(item)
     return state_first_line(program, state_from_kernel(program, kernel))
@@ -374,18 +383,13 @@ cdef int32_t state_start(Program* program) noexcept nogil:
 cdef int32_t state_goto(Program* program, int32_t id, const Automaton* automaton, int32_t tag,
                         int32_t key) noexcept nogil:
     # The parser state behind a lexeme, or NO_STATE.  `key`: which other key it was, if that matters.
+    # Arrays of different items that begin with it are left to state_goto_guarded.
     cdef ParserState* state = program.states[id]
     cdef int64_t move = (<int64_t>automaton.uid << 32) | <uint32_t>tag
     cdef string keyed
-    cdef vector[Item] kernel
-    cdef vector[int32_t] locals
-    cdef Item item
-    cdef size_t i, j
-    cdef int32_t target, column = -1
-    if automaton.lexer != NULL:
-        if automaton.lexer.ignored[tag]:
-            return id
-        column = newline_column(automaton.lexer, tag)
+    cdef int32_t target
+    if automaton.lexer != NULL and automaton.lexer.ignored[tag]:
+        return id
     if key == NO_KEY:
         found = state.moves.find(move)
         if found != state.moves.end():
@@ -397,7 +401,45 @@ cdef int32_t state_goto(Program* program, int32_t id, const Automaton* automaton
         if target >= 0:
             # Kept one higher: NO_STATE is -1.
             return target - 1
+    target = state_advance(program, state, automaton, tag, key, 0)
+    if key == NO_KEY:
+        state.moves[move] = target
+    else:
+        state.keyed_moves.insert(keyed, target + 1)
+    return target
+
+
+cdef int32_t state_goto_guarded(Program* program, int32_t id, const Automaton* automaton, int32_t tag,
+                                int32_t guard) noexcept nogil:
+    # The same in those arrays of different items that have this guard.
+    cdef ParserState* state = program.states[id]
+    cdef int32_t fields[3]
+    cdef string move
+    cdef int32_t target
+    fields[0] = automaton.uid
+    fields[1] = tag
+    fields[2] = guard
+    move.assign(<const char*>fields, sizeof(fields))
+    # A letter longer than the names of keyed moves.
+    move.push_back(71)
+    target = state.keyed_moves.find(move)
+    if target >= 0:
+        return target - 1
+    target = state_advance(program, state, automaton, tag, NO_KEY, guard)
+    state.keyed_moves.insert(move, target + 1)
+    return target
+
+
+cdef int32_t state_advance(Program* program, const ParserState* state, const Automaton* automaton, int32_t tag,
+                           int32_t key, int32_t guard) noexcept nogil:
+    cdef vector[Item] kernel
+    cdef vector[int32_t] locals
+    cdef Item item
+    cdef size_t i, j
+    cdef int32_t target, column = newline_column(automaton.lexer, tag) if automaton.lexer != NULL else -1
     for i in range(state.items.size()):
+        if not state.guards.empty() and parse_guard(program, state.items[i].local) != guard:
+            continue
         locals.clear()
         parse_advance(program, state.items[i].local, automaton, tag if column < 0 else automaton.lexer.newline, key,
                       locals)
@@ -406,13 +448,7 @@ cdef int32_t state_goto(Program* program, int32_t id, const Automaton* automaton
             item.node = state.items[i].node
             kernel.push_back(item)
     target = state_from_kernel(program, kernel) if not kernel.empty() else NO_STATE
-    if column >= 0:
-        target = state_line(program, target, column)
-    if key == NO_KEY:
-        state.moves[move] = target
-    else:
-        state.keyed_moves.insert(keyed, target + 1)
-    return target
+    return target if column < 0 else state_line(program, target, column)
 
 
 cdef int32_t state_union(Program* program, int32_t a, int32_t b) noexcept nogil:

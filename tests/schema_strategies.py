@@ -46,6 +46,7 @@ def _keywords(schema: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[Any
         "maxContains": small,
         "minItems": small,
         "maxItems": small,
+        "uniqueItems": st.booleans(),
         "properties": st.dictionaries(names, schema, max_size=3),
         "patternProperties": st.dictionaries(st.sampled_from(PATTERNS), schema, max_size=2),
         "additionalProperties": schema,

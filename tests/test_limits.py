@@ -163,13 +163,6 @@ def test_is_reached_and_can_be_raised(name: str) -> None:
     mw.compile_json_schema(schema, BYTES, whitespace=2, limits=Limits(**{name: high}))
 
 
-def test_unique_values() -> None:
-    schema = {"items": {"enum": [1, 2, 3, 4]}, "uniqueItems": True, "type": "array"}
-    with pytest.raises(mw.UnsupportedSchemaError, match=r"Limits\(max_unique_values=...\)"):
-        mw.compile_json_schema(schema, BYTES, limits=Limits(max_unique_values=3))
-    mw.compile_json_schema(schema, BYTES, limits=Limits(max_unique_values=4))
-
-
 def test_multiples_of_large_divisors_are_the_least() -> None:
     def accepts(limit: int, number: int) -> bool:
         limits = Limits(max_multiple_remainders=limit)

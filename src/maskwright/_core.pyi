@@ -75,6 +75,8 @@ class Tables:
         plain_terms: list[list[tuple[int, int, int]]],
         plain_calls: list[list[tuple[int, int]]],
         plain_final: bytes,
+        plain_guard: list[int],
+        guards: list[tuple[int, int, bool]],
         rules: list[tuple[int, int, bool]],
         repeated: list[tuple[int, int, int, int]],
         records: list[tuple[Any, ...]],
@@ -95,6 +97,7 @@ class CompiledCore:
     def __init__(
         self, tables: Tables, max_states: int, max_lexer_states: int, max_search: int, max_seconds: float
     ) -> None: ...
+    def unfillable_rules(self) -> list[int]: ...
     @property
     def statistics(self) -> dict[str, int]: ...
 

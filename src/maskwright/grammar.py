@@ -7,7 +7,8 @@ language is plain set semantics: a text is in the language when some derivation 
 A rule's body is one of
 - an expression: ``Term``, ``Ref``, ``Seq``, ``Choice``, ``Switch``, ``Import``;
 - ``Repeated``: another rule, ``min`` to ``max`` times, counted in a register and not unrolled;
-- ``Record``: members in a fixed order, chosen by key, each key at most once.
+- ``Record``: members in a fixed order, chosen by key, each key at most once;
+- ``Distinct``: an array whose items are pairwise different.
 
 Lexemes are regular languages that never match the empty string.
 """
@@ -222,6 +223,25 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Distinct:
+    """The arrays of ``array`` whose items are pairwise different; with ``repeats``, the others.
+
+    ``array``: one or more alternatives, each beginning with a ``Term`` that is the bracket and white space behind
+    it; every text is an array as JSON writes it (RFC 8259), with some items.  Items are equal when they are the same JSON value: numbers
+    by value, strings decoded, objects whatever the order of their members.
+
+    ``free``: where the first ``free`` items are done, what is demanded can be met by later items whatever
+    the earlier ones are: different ones for all places that still need one, or one that repeats
+    (None: not known to be so).  ``least``: a number of values that the item at any place has at least.
+    """
+
+    array: Expr
+    free: int | None = None
+    least: int = 0
+    repeats: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Indented:
     """``rule``, whose lines begin in one column, further in than those around it.
 
@@ -231,7 +251,7 @@ class Indented:
     rule: int
 
 
-Body: TypeAlias = Expr | Repeated | Record | Indented
+Body: TypeAlias = Expr | Repeated | Record | Distinct | Indented
 
 
 @dataclass(frozen=True, slots=True)

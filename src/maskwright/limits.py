@@ -39,9 +39,6 @@ class Limits:
     """Sorts of undeclared members that meet different alternatives of one object (count; 16 at most)."""
     max_key_sets: int = 64
     """Sets of these sorts that may be allowed together (count).  Each has an automaton of its own."""
-    max_unique_values: int = 10
-    """Different values of the items of a ``uniqueItems`` array that are no strings (count).  Rules double with
-    each."""
     max_multiple_remainders: int = 16_384
     """Largest ``multipleOf``, as an integer without zeros at its end, of which all multiples can be written: so many
     remainders are told apart (count).  Of larger ones, the least multiples are written."""
@@ -63,9 +60,9 @@ class Limits:
     """Determinised lexer states of one terminal (count)."""
     max_parser_states: int = 5_000_000
     """Interned parser states of one compiled grammar (count)."""
-    max_search: int = 200_000
-    """Threads looked at in one engine operation to prove, of grammars whose terminals can swallow each other,
-    that a text can be completed (count)."""
+    max_search: int = 300_000
+    """States looked at in one search that proves that a text can be completed: among terminals that can swallow each
+    other, and among items that must be different, ``uniqueItems`` (count)."""
     max_seconds: float = 30.0
     """Time to compile one source, and of one engine operation (a mask, a token, a completion); 0 is no
     limit (seconds)."""

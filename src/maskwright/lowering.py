@@ -20,6 +20,7 @@ from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 from maskwright.grammar import (
     Body,
     Choice,
+    Distinct,
     Expr,
     Grammar,
     Import,
@@ -41,6 +42,7 @@ PLAIN, REPEATED, RECORD, INDENTED = 0, 1, 2, 3
 NO_TAG = -1
 # Deterministic rule bodies may have so many times as many states.
 _MAX_GROWTH = 4
+_NEVER_FREE = 1 << 29
 
 
 @dataclass(slots=True)
@@ -48,6 +50,7 @@ class _PlainState:
     terms: list[tuple[int, int, int]] = field(default_factory=list)  # (automaton, next plain state, tag)
     calls: list[tuple[int, int]] = field(default_factory=list)  # (rule, next plain state)
     final: bool = False
+    guard: int = 0  # of an array of different items: one more than its index
 
     def add(self, other: _PlainState) -> None:
         self.terms.extend(t for t in other.terms if t not in self.terms)
@@ -69,6 +72,7 @@ class _Lowering:
         self.automaton_index: dict[object, int] = {}
         self.plain: list[_PlainState] = [_PlainState(final=True)]
         self.repeated: list[tuple[int, int, int, int]] = []
+        self.guards: list[tuple[int, int, bool]] = []
         self.records: list[tuple[object, ...]] = []
         self.indented: list[int] = []
         lexing = grammar.lexing
@@ -86,6 +90,16 @@ class _Lowering:
         if isinstance(body, Indented):
             self.indented.append(body.rule)
             return INDENTED, len(self.indented) - 1, nullable
+        if isinstance(body, Distinct):
+            moves = self.expression(body.array, 0)
+            if moves.calls or moves.final:
+                raise GrammarError(
+                    "an array of different items must begin with a term", place=self.grammar.names[index]
+                )
+            free = _NEVER_FREE if body.free is None else min(body.free, _NEVER_FREE)
+            self.guards.append((free, body.least, body.repeats))
+            moves.guard = len(self.guards)
+            return PLAIN, self.state(moves), nullable
         return PLAIN, self.state(self.expression(body, 0)), nullable
 
     # --- expressions
@@ -373,6 +387,8 @@ def lower_to_tables(
         [state.terms for state in lowering.plain],
         [state.calls for state in lowering.plain],
         bytes(state.final for state in lowering.plain),
+        [state.guard for state in lowering.plain],
+        lowering.guards,
         rules,
         lowering.repeated,
         lowering.records,

@@ -16,6 +16,7 @@ from maskwright.grammar import (
     FAIL,
     Body,
     Choice,
+    Distinct,
     Expr,
     Grammar,
     Import,
@@ -105,6 +106,8 @@ def _body_is_productive(body: Body | None, good: list[bool]) -> bool:
         return is_completable(_prune_record(body, good))
     if isinstance(body, Indented):
         return good[body.rule]
+    if isinstance(body, Distinct):
+        return _expr_is_productive(body.array, good)
     return body is not None and _expr_is_productive(body, good)
 
 
@@ -157,6 +160,8 @@ def _prune_body(body: Body | None, good: list[bool]) -> Body:
         return _prune_record(body, good)
     if isinstance(body, Indented):
         return body
+    if isinstance(body, Distinct):
+        return replace(body, array=_prune_expr(body.array, good))
     return FAIL if body is None else _prune_expr(body, good)
 
 

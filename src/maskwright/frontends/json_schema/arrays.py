@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from maskwright.deadline import check_time
 from maskwright.dfa import finite_texts
-from maskwright.errors import LimitError, Refusal
-from maskwright.frontends.json_schema.document import Node
+from maskwright.errors import LimitError
 from maskwright.frontends.json_schema.groups import (
     ArrayGroup,
-    BooleanGroup,
     Conjunction,
     Contained,
-    Group,
-    NullGroup,
-    NumberGroup,
     StringGroup,
 )
 from maskwright.frontends.json_schema.lexemes import STRING
 from maskwright.frontends.json_schema.strings import string_language
 from maskwright.frontends.json_schema.typed import negation
-from maskwright.grammar import EMPTY, FAIL, Choice, Expr, Lexeme, OtherMembers, Record, Ref, Repeated, Seq
+from maskwright.frontends.json_schema.values import ValueCounts
+from maskwright.grammar import (
+    EMPTY,
+    FAIL,
+    Choice,
+    Distinct,
+    Expr,
+    Lexeme,
+    OtherMembers,
+    Record,
+    Ref,
+    Repeated,
+    Seq,
+)
 from maskwright.regular import alt
 
 if TYPE_CHECKING:
     from maskwright.frontends.json_schema.emit import Emitter
 
 _COUNTED_STRINGS = 1000
+
+_Counts: TypeAlias = tuple[int, tuple[int, ...]]
+"""Items so far, and how many match each ``contains``."""
+_Way: TypeAlias = tuple[Conjunction, tuple[bool, ...]]
 
 
 class ArrayRules:
@@ -37,6 +49,7 @@ class ArrayRules:
         self.emitter = emitter
         self.grammar = emitter.grammar
         self.marks = emitter.marks
+        self.values = ValueCounts(emitter.normalizer, emitter.limits)
         self._separated: dict[Conjunction, int] = {}
 
     def array(self, group: ArrayGroup) -> Expr:
@@ -46,30 +59,31 @@ class ArrayRules:
             strings = self._different_strings(group)
             if strings is not None:
                 return strings
-        if unique or group.contained:
-            counted = CountedItems(self, group, unique)
-            if unique and counted.values is None:
-                most = self.emitter.limits.max_unique_values
-                reason = (
-                    f"the items may have more than {most} different values (Limits(max_unique_values=...))"
-                )
-                return self.emitter.refuse(Refusal(group.unique or "", "uniqueItems", reason))
-            return counted.array()
+        if unique and self.values.too_few(group):
+            return FAIL
+        filled = CountedItems(self, group).filled() if group.contained else self._filled(group)
+        if group.repeated is not None:
+            body = Distinct(filled, self.values.repeated_from(group), repeats=True)
+            filled = Ref(self.grammar.add("items of which two are equal", body))
+        elif unique:
+            body = Distinct(filled, self.values.free_from(group), self.values.least(group))
+            filled = Ref(self.grammar.add("different items", body))
+        may_be_empty = group.min_items == 0 and all(c.low == 0 for c in group.contained)
+        empty = Seq((self.marks.open_array, self.marks.close_empty_array)) if may_be_empty else FAIL
+        return Choice((filled, empty))
+
+    def _filled(self, group: ArrayGroup) -> Expr:
+        """The arrays with some items, of which nothing is demanded but those at each place, and their number."""
         low, high = group.min_items, group.max_items
         marks = self.marks
-        filled: Expr = FAIL
-        if high != 0:
-            if group.prefix:
-                first = self.emitter.rule(group.prefix[0])
-                filled = Seq((marks.open_array, Ref(first), self._items_after(group, 1)))
-            else:
-                rest = self.emitter.rule(group.rest)
-                items = self.grammar.add(
-                    "items", Repeated(rest, self.separated(group.rest), max(low, 1), high)
-                )
-                filled = Seq((marks.open_array, Ref(items), marks.close_array))
-        empty = Seq((marks.open_array, marks.close_empty_array)) if low == 0 else FAIL
-        return Choice((filled, empty))
+        if high == 0:
+            return FAIL
+        if group.prefix:
+            first = self.emitter.rule(group.prefix[0])
+            return Seq((marks.open_array, Ref(first), self._items_after(group, 1)))
+        rest = self.emitter.rule(group.rest)
+        items = self.grammar.add("items", Repeated(rest, self.separated(group.rest), max(low, 1), high))
+        return Seq((marks.open_array, Ref(items), marks.close_array))
 
     def _different_strings(self, group: ArrayGroup) -> Expr | None:
         """Arrays of strings that are all different: a record of keys only.  None for other items."""
@@ -135,10 +149,9 @@ class ArrayRules:
 
 
 class CountedItems:
-    """Arrays with ``contains`` or ``uniqueItems``: one rule for each number of items, of matches, and set
-    of values used, as far as they matter."""
+    """Arrays with ``contains``: one rule for each number of items and of matches, as far as they matter."""
 
-    def __init__(self, rules: ArrayRules, group: ArrayGroup, unique: bool) -> None:
+    def __init__(self, rules: ArrayRules, group: ArrayGroup) -> None:
         self.rules = rules
         self.group = group
         self.hollow = rules.emitter.normalizer.hollow
@@ -148,21 +161,19 @@ class CountedItems:
         self.alike = max([len(group.prefix), group.min_items, *(c.start for c in self.contained)])
         if group.max_items is not None:
             self.alike = max(self.alike, group.max_items)
-        self.values: list[Conjunction] | None = self._values() if unique else None
-        self._known: dict[tuple[int, tuple[int, ...], int], int] = {}
-        self._work: list[tuple[int, tuple[int, ...], int]] = []
-        self._ways: dict[int, list[tuple[Conjunction, tuple[bool, ...], int]]] = {}
+        self._known: dict[_Counts, int] = {}
+        self._work: list[_Counts] = []
+        self._ways: dict[int, list[_Way]] = {}
 
-    def array(self) -> Expr:
+    def filled(self) -> Expr:
+        """The arrays with some items."""
         marks, grammar = self.rules.marks, self.rules.grammar
-        start = (0, (0,) * len(self.contained), 0)
+        start = (0, (0,) * len(self.contained))
         choices: list[Expr] = []
         for item, after in self._next(start):
             choices.append(
                 Seq((marks.open_array, Ref(self.rules.emitter.rule(item)), Ref(self._rule(after))))
             )
-        if self._complete(start):
-            choices.append(Seq((marks.open_array, marks.close_empty_array)))
         while self._work:
             check_time()
             state = self._work.pop()
@@ -175,7 +186,7 @@ class CountedItems:
             grammar.rules[self._known[state]] = Choice(tuple(more))
         return Choice(tuple(choices))
 
-    def _rule(self, state: tuple[int, tuple[int, ...], int]) -> int:
+    def _rule(self, state: _Counts) -> int:
         found = self._known.get(state)
         if found is None:
             found = self._known[state] = self.rules.grammar.reserve("counted items")
@@ -184,21 +195,19 @@ class CountedItems:
                 raise LimitError("max_rules", len(self._known), self.limits.max_rules)
         return found
 
-    def _complete(self, state: tuple[int, tuple[int, ...], int]) -> bool:
-        count, matches, _ = state
+    def _complete(self, state: _Counts) -> bool:
+        count, matches = state
         return count >= self.group.min_items and all(
             n >= c.low for n, c in zip(matches, self.contained, strict=True)
         )
 
-    def _next(self, state: tuple[int, tuple[int, ...], int]) -> list[tuple[Conjunction, tuple]]:  # type: ignore[type-arg]
+    def _next(self, state: _Counts) -> list[tuple[Conjunction, _Counts]]:
         """The items that may come next, and the state behind each."""
-        count, matches, used = state
+        count, matches = state
         if self.group.max_items is not None and count >= self.group.max_items:
             return []
         found = []
-        for item, holds, bit in self._items(count):
-            if used & bit:
-                continue
+        for item, holds in self._items(count):
             after = []
             for n, c, yes in zip(matches, self.contained, holds, strict=True):
                 n += yes
@@ -206,18 +215,14 @@ class CountedItems:
                     break
                 after.append(n if c.high is not None else min(n, c.low))
             else:
-                found.append((item, (min(count + 1, self.alike), tuple(after), used | bit)))
+                found.append((item, (min(count + 1, self.alike), tuple(after))))
         return found
 
-    def _items(self, index: int) -> list[tuple[Conjunction, tuple[bool, ...], int]]:
-        """The ways to write an item: its schema, which constraints it matches, and which value it is."""
+    def _items(self, index: int) -> list[_Way]:
+        """The ways to write an item: its schema, and which constraints it matches."""
         index = min(index, self.alike)
         if index not in self._ways:
-            base = self.group.item(index)
-            if self.values is None:
-                ways: list[tuple[Conjunction, tuple[bool, ...], int]] = [(base, (), 0)]
-            else:
-                ways = [((*base, *value), (), 1 << i) for i, value in enumerate(self.values)]
+            ways: list[_Way] = [(self.group.item(index), ())]
             ways = [way for way in ways if not self.hollow.conjunction(way[0])]
             for contained in self.contained:
                 split = self._split(ways, contained, contained.start <= index)
@@ -227,41 +232,12 @@ class CountedItems:
             self._ways[index] = ways
         return self._ways[index]
 
-    def _split(
-        self, ways: list[tuple[Conjunction, tuple[bool, ...], int]], contained: Contained, counts: bool
-    ) -> list[tuple[Conjunction, tuple[bool, ...], int]]:
+    def _split(self, ways: list[_Way], contained: Contained, counts: bool) -> list[_Way]:
         if not counts:
-            return [(item, (*holds, False), bit) for item, holds, bit in ways]
+            return [(item, (*holds, False)) for item, holds in ways]
         opposite = negation(contained.items, "")
         return [
-            ((*item, *more), (*holds, yes), bit)
-            for item, holds, bit in ways
+            ((*item, *more), (*holds, yes))
+            for item, holds in ways
             for more, yes in ((contained.items, True), (opposite, False))
         ]
-
-    def _values(self) -> list[Conjunction] | None:
-        """The values that items can have, each as a conjunction; None when they are many."""
-        places = {self.group.item(i) for i in range(len(self.group.prefix) + 1)}
-        groups = dict.fromkeys(g for place in places for g in self.rules.emitter.normalizer.groups(place))
-        if not _all_finite(groups):
-            return None
-        values = [value for group in groups for value in _single_values(group)]
-        return values if len(values) <= self.limits.max_unique_values else None
-
-
-def _all_finite(groups: dict[Group, None]) -> bool:
-    return all(
-        isinstance(g, (NullGroup, BooleanGroup))
-        or (isinstance(g, (NumberGroup, StringGroup)) and g.values is not None)
-        for g in groups
-    )
-
-
-def _single_values(group: Group) -> list[Conjunction]:
-    if isinstance(group, NullGroup):
-        found: tuple = (None,)  # type: ignore[type-arg]
-    elif isinstance(group, (BooleanGroup, NumberGroup, StringGroup)):
-        found = group.values or ()
-    else:
-        found = ()
-    return [(Node(f"(the value {value!r})", value, is_value=True),) for value in found]

@@ -121,6 +121,8 @@ class ArrayGroup:
     contained: tuple[Contained, ...] = ()
     unique: str | None = None
     """Where it is demanded that no two items are equal."""
+    repeated: str | None = None
+    """Where it is demanded that two items are equal."""
 
     def item(self, index: int) -> Conjunction:
         return self.prefix[index] if index < len(self.prefix) else self.rest
@@ -331,6 +333,7 @@ def _meet_arrays(a: ArrayGroup, b: ArrayGroup) -> ArrayGroup:
         _least(a.max_items, b.max_items),
         _joined(a.contained, b.contained),
         a.unique if a.unique is not None else b.unique,
+        a.repeated if a.repeated is not None else b.repeated,
     )
     check_items(met)
     return met
@@ -339,6 +342,8 @@ def _meet_arrays(a: ArrayGroup, b: ArrayGroup) -> ArrayGroup:
 def check_items(group: ArrayGroup) -> None:
     if group.max_items is not None and group.min_items > group.max_items:
         raise Clash(f"minItems {group.min_items} exceeds maxItems {group.max_items}")
+    if group.unique is not None and group.repeated is not None:
+        raise Clash("uniqueItems is both demanded and excluded")
     for contained in group.contained:
         if contained.high is not None and contained.low > contained.high:
             raise Clash(f"minContains {contained.low} exceeds maxContains {contained.high}")

@@ -20,6 +20,7 @@ from maskwright.grammar import (
     FAIL,
     Body,
     Choice,
+    Distinct,
     Expr,
     Grammar,
     Indented,
@@ -87,6 +88,8 @@ class _Copies:
             return replace(body, first=self.rule(body.first, depth), rest=self.rule(body.rest, depth))
         if isinstance(body, Record):
             return self.record(body, depth)
+        if isinstance(body, Distinct):
+            return replace(body, array=self.expression(body.array, depth)[0])
         assert not isinstance(body, Indented), "schemas make no lines"
         return FAIL if body is None else self.expression(body, depth)[0]
 

@@ -9,7 +9,7 @@ from maskwright.frontends.json_schema.emit import Emitter
 from maskwright.frontends.json_schema.groups import Conjunction
 from maskwright.frontends.json_schema.normalize import Normalizer
 from maskwright.frontends.json_schema.options import SchemaOptions
-from maskwright.grammar import EMPTY, Body, Choice, Expr, Record, Ref, Repeated, Seq
+from maskwright.grammar import EMPTY, Body, Choice, Distinct, Expr, Record, Ref, Repeated, Seq
 from maskwright.limits import Limits
 from maskwright.passes.prune import productive_rules
 
@@ -75,6 +75,8 @@ def _rules_of(body: Body | None) -> set[int]:
         return set().union(*map(_rules_of, body.items))
     if isinstance(body, Repeated):
         return {body.first, body.rest}
+    if isinstance(body, Distinct):
+        return _rules_of(body.array)
     if isinstance(body, Record):
         values = [part.values for part in body.members] + [part.values for part in body.others]
         return {rule for ways in values for rule, _ in ways}

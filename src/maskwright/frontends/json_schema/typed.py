@@ -9,7 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from maskwright.errors import GrammarError, LimitError, Refusal, UnsupportedSchemaError
+from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.bounds import Bound, exact, tighter_high, tighter_low
 from maskwright.frontends.json_schema.document import Node
 from maskwright.frontends.json_schema.formats import HOSTNAME_1034, INTEGER_BOUNDS, OPENAPI_PATTERNS, PATTERNS
@@ -250,10 +250,11 @@ def _string_complement(group: StringGroup) -> list[Group]:
 
 
 def _array_complement(group: ArrayGroup, pointer: str) -> list[Group]:
-    if group.unique is not None:
-        reason = "arrays with equal items are no context-free language, so its negation cannot be enforced"
-        raise UnsupportedSchemaError([Refusal(pointer, "uniqueItems", reason)])
     found: list[Group] = []
+    if group.unique is not None:
+        found.append(ArrayGroup(min_items=2, repeated=group.unique))
+    if group.repeated is not None:
+        found.append(ArrayGroup(unique=group.repeated))
     for i, item in enumerate(group.prefix):
         if item:
             found.append(ArrayGroup((*((),) * i, negation(item, pointer)), (), i + 1))

@@ -1,0 +1,512 @@
+# Arrays of different items: which threads can be completed, and the masks of states inside such arrays.
+#
+# A thread whose text is tracked (tracker.pxi) is *easy* when its current item will be new whatever
+# follows.  Any other one is alive when a search over bytes finds a way to an easy state, or out of
+# the array; what is known about a thread is kept.
+#
+# A mask starts from what the lexer state allows in any context.  Only along the bytes that stay
+# compatible with earlier items may a token inside the lexeme be wrong; those are followed one by
+# one, and so are the few tokens that run past the end of the lexeme.
+
+cdef enum:
+    # what a search looks for; each is also reached where the outermost array ends
+    SEARCH_ALIVE = 0       # a thread that is known to be alive
+    SEARCH_EASY = 1        # one whose items may be any from there on
+    SEARCH_TEXT = 2        # nothing else: a whole text, taking nothing for granted
+    HEAD_START = 40        # what being like an earlier item is worth, in bytes
+
+cdef struct DistinctNode:
+    Thread thread
+    int32_t parent
+    uint8_t byte           # by which it was reached
+    cbool typed            # in an escape that was begun before the search
+    int32_t paid           # arrays that got the two equal items they needed, on the way here
+
+
+# --- alive ----------------------------------------------------------------------------------
+
+cdef string thread_name(const Thread& thread) noexcept nogil:
+    cdef string name
+    name.append(<const char*>&thread.lex, sizeof(LexState*))
+    name.append(<const char*>&thread.parser, sizeof(int32_t))
+    name.append(<const char*>&thread.text, sizeof(int32_t))
+    return name
+
+
+cdef void thread_settle(Core* core, const Thread& thread, char alive) noexcept nogil:
+    cdef string name = thread_name(thread)
+    cdef int32_t id = core.alive_ids.find(name)
+    if id < 0:
+        core.alive_ids.insert(name, <int32_t>core.tracked_alive.size())
+        core.tracked_alive.push_back(alive)
+    else:
+        core.tracked_alive[id] = alive
+
+
+cdef char thread_settled(const Core* core, const Thread& thread) noexcept nogil:
+    # 1: it can be completed, 0: it cannot, -1: not known.
+    cdef int32_t id = core.alive_ids.find(thread_name(thread))
+    return core.tracked_alive[id] if id >= 0 else -1
+
+
+cdef inline cbool thread_decided(const Core* core, const Thread& thread) noexcept nogil:
+    # Whether it is decided already what follows an item, a comma or the end.
+    cdef TrackerState at = core.tracker.states[-1 - thread.text]
+    return thread.lex != NULL and at.mode == TRACK_AFTER and core.tracker.frames[at.frame].guard != 0
+
+
+cdef cbool distinct_alive(Core* core, const Thread& thread) noexcept nogil:
+    cdef char known
+    if thread.text >= 0 or (tracker_alive(&core.tracker, thread.text) and not thread_decided(core, thread)):
+        return True
+    known = thread_settled(core, thread)
+    if known >= 0:
+        return known == 1
+    return distinct_search(core, thread, SEARCH_ALIVE, NULL)
+
+
+cdef void distinct_clean(Core* core, vector[Thread]& threads) noexcept nogil:
+    # Join what stands at the start of a lexeme behind the same text; drop what cannot be completed.
+    cdef size_t i, j, kept = 0
+    cdef Thread thread
+    for i in range(threads.size()):
+        thread = threads[i]
+        for j in range(kept if thread.lex == NULL else 0):
+            if threads[j].lex == NULL and threads[j].text == thread.text:
+                threads[j].parser = state_union(core.program, threads[j].parser, thread.parser)
+                break
+        else:
+            threads[kept] = thread
+            kept += 1
+    threads.resize(kept)
+    kept = 0
+    for i in range(threads.size()):
+        thread = threads[i]
+        if distinct_alive(core, thread):
+            threads[kept] = thread
+            kept += 1
+    threads.resize(kept)
+
+
+cdef cbool distinct_fillable(Core* core, int32_t rule, int32_t guard) noexcept nogil:
+    # Whether a rule, an array with a guard, has a text.
+    cdef int32_t start = state_start(core.program, rule)
+    cdef const ParserState* state
+    cdef Thread thread
+    cdef size_t i
+    if start == NO_STATE:
+        return False
+    state = core.program.states[start]
+    thread.lex = NULL
+    thread.watch = NULL
+    thread.text = tracker_open(&core.tracker, 0, guard)
+    for i in range(state.starts.size()):
+        thread.parser = state_goto_guarded(core.program, start, state.starts[i].automaton, 0, guard)
+        if thread.parser != NO_STATE and distinct_search(core, thread, SEARCH_TEXT, NULL):
+            return True
+    return False
+
+
+cdef int64_t search_rank(Core* core, const Thread& thread, int32_t goal) noexcept nogil:
+    # What is higher is looked at first.  Two equal items are found where one is like an earlier one.
+    # Where other items can always be found, few states are compatible; elsewhere the cheapest way out
+    # of the grammar leads the search.
+    cdef int32_t after, cost
+    cdef int64_t first = -1
+    cdef TrackerState at
+    if tracker_owes(&core.tracker, thread.text):
+        if tracker_compatible(&core.tracker, thread.text):
+            at = core.tracker.states[-1 - thread.text]
+            first = HEAD_START
+            if at.mode == TRACK_NUMBER:
+                # The longer, the less likely is it the first spelling of that number.
+                first -= HEAD_START // 8 * <int64_t>text_bytes(&core.tracker.texts, at.text).size()
+    elif goal != SEARCH_TEXT and tracker_free_behind(&core.tracker, thread.text):
+        return 0
+    if core.costs.rules.empty():
+        costs_fill_rules(core.program, core.costs)
+    if thread.lex == NULL:
+        return first - cost_parser(core.program, core.costs, thread.parser)
+    cost = cost_lexeme(core.costs, thread.lex)
+    after = thread.parser
+    if thread.lex.automaton.kind == KIND_TEXT:
+        after = state_goto(core.program, thread.parser, thread.lex.automaton, 0, NO_KEY)
+    if after != NO_STATE:
+        cost = cost_add(cost, cost_parser(core.program, core.costs, after))
+    return first - cost
+
+
+cdef cbool search_skips(const TrackerState& at, uint8_t byte, cbool typed) noexcept nogil:
+    # Other spellings of the same string: a search needs one of each.
+    if at.mode != TRACK_STRING or at.escape == 0 or typed:
+        return False
+    if at.escape == 1:
+        return byte == 47
+    if at.escape <= 3:
+        return byte != 48
+    if at.escape == 4:
+        return byte != 48 and byte != 49
+    return 65 <= byte <= 70
+
+
+cdef void search_first(const uint64_t* first, cbool inside, uint64_t* out) noexcept nogil:
+    # Add the bytes that lead on from one lexer state.  White space changes nothing where something else
+    # may come in the same lexeme.
+    cdef uint64_t blank[4]
+    cdef uint64_t others = 0
+    cdef size_t i
+    memset(blank, 0, 32)
+    if not inside:
+        for i in range(33):
+            if is_blank(<uint8_t>i):
+                bits_set(blank, <uint8_t>i)
+        for i in range(4):
+            others |= first[i] & ~blank[i]
+        if others == 0:
+            memset(blank, 0, 32)
+    for i in range(4):
+        out[i] |= first[i] & ~blank[i]
+
+
+cdef void distinct_bytes(Core* core, const DistinctNode& node, vector[uint8_t]& out) noexcept nogil:
+    # The bytes to go on with.
+    cdef TrackerState at = core.tracker.states[-1 - node.thread.text]
+    cdef cbool inside = at.mode == TRACK_STRING
+    cdef const ParserState* state = core.program.states[node.thread.parser]
+    cdef uint64_t first[4]
+    cdef int32_t byte
+    cdef size_t i
+    out.clear()
+    memset(first, 0, 32)
+    if node.thread.lex != NULL:
+        search_first(lex_first(node.thread.lex), inside, first)
+    else:
+        for i in range(state.starts.size()):
+            search_first(lex_first(state.starts[i]), inside, first)
+    for byte in range(256):
+        if bits_has(first, <uint8_t>byte) and not search_skips(at, <uint8_t>byte, node.typed):
+            if byte != BACKSLASH or not inside or at.escape != 0:
+                out.push_back(<uint8_t>byte)
+    # Escapes come last: where a character may stand for itself, they add nothing.
+    if inside and at.escape == 0 and bits_has(first, BACKSLASH):
+        out.push_back(BACKSLASH)
+
+
+cdef void search_path(const vector[DistinctNode]& nodes, int32_t at, uint8_t last, vector[uint8_t]& out) noexcept nogil:
+    cdef vector[uint8_t] reversed_path
+    reversed_path.push_back(last)
+    while nodes[at].parent >= 0:
+        reversed_path.push_back(nodes[at].byte)
+        at = nodes[at].parent
+    while not reversed_path.empty():
+        out.push_back(reversed_path.back())
+        reversed_path.pop_back()
+
+
+cdef cbool search_add(Core* core, vector[DistinctNode]& nodes, KeyIds* seen, priority_queue[pair[int64_t, int32_t]]* queue,
+                      const Thread& thread, int32_t parent, uint8_t byte, int32_t goal) noexcept nogil:
+    # Note a thread that is reached; True when it is a goal.
+    cdef DistinctNode node
+    cdef TrackerState at
+    cdef char known
+    cdef string name
+    cdef int32_t paid
+    if thread.text >= 0:
+        return True
+    if thread_decided(core, thread):
+        pass
+    elif goal == SEARCH_EASY:
+        if tracker_easy(&core.tracker, thread.text) and tracker_owes(&core.tracker, thread.text) == 0:
+            return True
+    elif goal == SEARCH_ALIVE and tracker_alive(&core.tracker, thread.text):
+        return True
+    if goal != SEARCH_TEXT:
+        known = thread_settled(core, thread)
+        if known == 0:
+            return False
+        if known == 1 and goal == SEARCH_ALIVE:
+            return True
+    name = thread_name(thread)
+    if seen.find(name) >= 0:
+        return False
+    seen.insert(name, 1)
+    node.thread = thread
+    node.parent = parent
+    node.byte = byte
+    at = core.tracker.states[-1 - thread.text]
+    node.typed = at.mode == TRACK_STRING and at.escape != 0 and (parent < 0 or nodes[parent].typed)
+    node.paid = 0
+    if parent >= 0:
+        paid = tracker_owes(&core.tracker, nodes[parent].thread.text) - tracker_owes(&core.tracker, thread.text)
+        node.paid = nodes[parent].paid + (paid if paid > 0 else 0)
+    nodes.push_back(node)
+    queue.push(pair[int64_t, int32_t](search_rank(core, thread, goal) + 4 * <int64_t>UNREACHED * node.paid,
+                                      <int32_t>nodes.size() - 1))
+    return False
+
+
+cdef cbool distinct_search(Core* core, const Thread& root, int32_t goal, vector[uint8_t]* path) noexcept nogil:
+    # Whether a thread can reach a goal; `path`, if given, gets the bytes.
+    cdef vector[DistinctNode] nodes
+    cdef KeyIds seen
+    cdef priority_queue[pair[int64_t, int32_t]] queue
+    cdef vector[uint8_t] bytes
+    cdef vector[Thread] out
+    cdef Thread thread
+    cdef size_t i
+    cdef int32_t at
+    cdef uint8_t byte
+    cdef cbool found
+    if search_add(core, nodes, &seen, &queue, root, -1, 0, goal):
+        return True
+    while not queue.empty():
+        if (<int64_t>nodes.size() > core.max_search or (nodes.size() & 255) == 255):
+            if <int64_t>nodes.size() > core.max_search:
+                core.search_steps = <int64_t>nodes.size()
+                core.index.deadline.passed = True
+            if deadline_look(&core.index.deadline):
+                # Nothing that follows from this answer is kept.
+                return True
+        at = queue.top().second
+        queue.pop()
+        distinct_bytes(core, nodes[at], bytes)
+        for byte in bytes:
+            out.clear()
+            thread = nodes[at].thread
+            found = thread_step(core, thread, byte, NO_STATE, out) != NO_STATE
+            for i in range(out.size()):
+                found = found or search_add(core, nodes, &seen, &queue, out[i], at, byte, goal)
+            if core.index.deadline.passed:
+                return True
+            if found:
+                if path != NULL:
+                    search_path(nodes, at, byte, path[0])
+                while at >= 0 and goal != SEARCH_TEXT:
+                    thread_settle(core, nodes[at].thread, 1)
+                    at = nodes[at].parent
+                return True
+    for i in range(nodes.size() if goal != SEARCH_TEXT else 0):
+        thread_settle(core, nodes[i].thread, 0)
+    return False
+
+
+# --- masks ----------------------------------------------------------------------------------
+
+cdef struct TokenSpan:
+    int32_t first          # indices into Trie.tokens
+    int32_t last
+
+
+cdef inline cbool distinct_settled(Core* core, int32_t text, cbool begun) noexcept nogil:
+    # Whether nothing inside a lexeme matters: it is part of an item that will be new.  Behind an item,
+    # there may be a comma.
+    cdef int32_t mode
+    if text >= 0:
+        return True
+    mode = core.tracker.states[-1 - text].mode
+    return mode != TRACK_AFTER and (begun or mode != TRACK_NUMBER) and tracker_easy(&core.tracker, text)
+
+
+cdef void distinct_inside(Core* core, const Thread& thread, cbool begun, vector[TokenSpan]& gone) noexcept nogil:
+    # The tokens inside the lexeme that its own mask allows and earlier items do not.
+    cdef const Trie* trie = core.index.trie
+    cdef vector[Thread] path, out
+    cdef vector[uint64_t] ahead
+    cdef uint32_t node = 1, last = trie.nodes[0].end
+    cdef int32_t joined
+    cdef size_t depth, i
+    cdef LexState* lex
+    cdef Thread pending
+    cdef TokenSpan span
+    cdef uint8_t byte
+    cdef cbool alive
+    if distinct_settled(core, thread.text, begun):
+        return
+    path.push_back(thread)
+    while node < last:
+        if deadline_passed(&core.index.deadline):
+            return
+        depth = trie.nodes[node].depth
+        byte = trie.nodes[node].byte
+        path.resize(depth)
+        if ahead.size() < 4 * depth:
+            # The first child of its parent.
+            ahead.resize(4 * depth)
+            if tracker_free_behind(&core.tracker, path[depth - 1].text):
+                tracker_ahead(&core.tracker, path[depth - 1].text, &ahead[4 * depth - 4])
+            else:
+                memset(&ahead[4 * depth - 4], 255, 32)
+        ahead.resize(4 * depth)
+        lex = LEX_DEAD
+        if bits_has(&ahead[4 * depth - 4], byte):
+            lex = lex_next(path[depth - 1].lex, byte)
+        if lex == LEX_DEAD:
+            node = trie.nodes[node].end
+            continue
+        out.clear()
+        joined = thread_step(core, path[depth - 1], byte, NO_STATE, out)
+        distinct_clean(core, out)
+        alive = False
+        for i in range(out.size()):
+            if out[i].lex == lex:
+                alive = True
+                pending = out[i]
+        if alive and not distinct_settled(core, pending.text, True):
+            path.push_back(pending)
+            node += 1
+            continue
+        if not alive:
+            span.last = trie.nodes[trie.nodes[node].end].token
+            # Tokens that end the lexeme here may be good though none that goes on is.
+            span.first = trie.nodes[node if joined == NO_STATE and out.empty() else node + 1].token
+            if span.first < span.last and (lex_goes_on(lex) or span.first == trie.nodes[node].token):
+                gone.push_back(span)
+        node = trie.nodes[node].end
+
+
+cdef void distinct_crossing(Core* core, const Thread& thread, const vector[uint32_t]& nodes, vector[int32_t]& added) noexcept nogil:
+    # Add the tokens at trie nodes (sorted) and below that the thread allows.
+    cdef const Trie* trie = core.index.trie
+    cdef const uint8_t* data
+    cdef vector[uint8_t] prefix
+    cdef uint32_t node, last = 0
+    cdef size_t i, depth, before
+    cdef int32_t t
+    core.stack[0].clear()
+    core.stack[0].push_back(thread)
+    for i in range(nodes.size()):
+        node = nodes[i]
+        if node < last:
+            continue
+        last = trie.nodes[node].end
+        before = <size_t>trie.nodes[node].depth - 1
+        data = core.index.token_data + core.index.token_starts[trie.tokens[trie.nodes[node].token]]
+        # stack[k] stands behind prefix[:k].
+        depth = 0
+        while depth < before and depth < prefix.size() and prefix[depth] == data[depth]:
+            depth += 1
+        prefix.resize(depth)
+        while depth < before and not core.stack[depth].empty():
+            threads_step(core, core.stack[depth], data[depth], core.stack[depth + 1])
+            prefix.push_back(data[depth])
+            depth += 1
+        if depth < before or core.stack[before].empty():
+            continue
+        while node < last:
+            if deadline_passed(&core.index.deadline):
+                return
+            depth = trie.nodes[node].depth
+            threads_step(core, core.stack[depth - 1], trie.nodes[node].byte, core.stack[depth])
+            if core.stack[depth].empty():
+                node = trie.nodes[node].end
+                continue
+            for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
+                added.push_back(trie.tokens[t])
+            node += 1
+
+
+cdef void distinct_mask(Core* core, Mask* mask, const Thread& thread, cbool begun, cbool alone) noexcept nogil:
+    # Add what a thread inside such an array allows.  `begun`: its lexeme was, else it starts here.
+    cdef LexMask* own = lexmask_get(thread.lex, core.index)
+    cdef LexMask* base
+    cdef vector[TokenSpan] gone
+    cdef TokenSpan span
+    cdef vector[uint32_t] nodes
+    cdef vector[Thread] behind
+    cdef vector[int32_t] added
+    cdef Crossing crossing
+    cdef Override override
+    cdef uint64_t first[4]
+    cdef int32_t known = NO_TAG, t
+    cdef Mask part
+    if own == NULL:
+        return
+    base = own if own.base == NULL else own.base
+    distinct_inside(core, thread, begun, gone)
+    for crossing in base.crossing:
+        if crossing.tag != known:
+            known = crossing.tag
+            mask_behind(core, thread.lex, known if thread.lex.base == NULL else thread.lex.automaton.other_tag + known,
+                        thread.parser, ANY_KEY if lex_keeps_text(thread.lex) else NO_KEY, behind, first)
+        if bits_has(first, crossing.byte):
+            nodes.push_back(crossing.node)
+    for override in own.overrides:
+        span.first = core.index.trie.nodes[override.node].token
+        span.last = core.index.trie.nodes[core.index.trie.nodes[override.node].end].token
+        gone.push_back(span)
+        nodes.push_back(override.node)
+    sort(nodes.begin(), nodes.end())
+    distinct_crossing(core, thread, nodes, added)
+    if gone.empty():
+        mask_join_bits(core, mask, own.bits)
+        mask_join_bits(core, mask, base.bits)
+        mask.added.insert(mask.added.end(), own.inside.begin(), own.inside.end())
+        if base != own:
+            mask.added.insert(mask.added.end(), base.inside.begin(), base.inside.end())
+        mask.added.insert(mask.added.end(), added.begin(), added.end())
+        return
+    part.bits = NULL
+    part.own = False
+    mask_join_bits(core, &part, own.bits)
+    mask_join_bits(core, &part, base.bits)
+    part.base.insert(part.base.end(), own.inside.begin(), own.inside.end())
+    if base != own:
+        part.base.insert(part.base.end(), base.inside.begin(), base.inside.end())
+    for span in gone:
+        for t in range(span.first, span.last):
+            part.removed.push_back(core.index.trie.tokens[t])
+    part.added.swap(added)
+    if alone:
+        mask.bits = part.bits
+        mask.own = part.own
+        mask.base.swap(part.base)
+        mask.removed.swap(part.removed)
+        mask.added.swap(part.added)
+        return
+    mask_flatten(core, &part)
+    mask_join_bits(core, mask, part.bits)
+    bits_release(core.index, part.bits)
+
+
+# --- completions ----------------------------------------------------------------------------
+
+cdef cbool distinct_completion(Core* core, int32_t id, vector[uint8_t]& out) noexcept nogil:
+    # A completion: the shortest one of the grammar, led around items that came before.
+    cdef vector[Thread] threads = core.states[id].threads
+    cdef vector[Thread] after
+    cdef vector[uint8_t] plain
+    cdef size_t i, j
+    if core.states[id].accepting:
+        return True
+    while out.size() < COMPLETION_LIMIT and not core.index.deadline.passed:
+        plain.clear()
+        if not shortest_plain(core, threads, plain):
+            return False
+        for i in range(plain.size()):
+            threads_step(core, threads, plain[i], after)
+            if after.empty():
+                break
+            threads.swap(after)
+            out.push_back(plain[i])
+        else:
+            return True
+        # Follow one thread to where the grammar's way out is good again.
+        for i in range(threads.size()):
+            if threads[i].text >= 0:
+                threads[0] = threads[i]
+        threads.resize(1)
+        plain.clear()
+        if threads[0].text < 0 and not distinct_search(core, threads[0], SEARCH_EASY, &plain):
+            return False
+        for i in range(plain.size()):
+            threads_step(core, threads, plain[i], after)
+            threads.swap(after)
+            out.push_back(plain[i])
+        for i in range(threads.size()):
+            if threads[i].text >= 0 or (not thread_decided(core, threads[i])
+                                        and tracker_easy(&core.tracker, threads[i].text)
+                                        and tracker_owes(&core.tracker, threads[i].text) == 0):
+                threads[0] = threads[i]
+                threads.resize(1)
+                break
+    return False

@@ -1,0 +1,785 @@
+# What has been read of an array whose items must be different (or must not).
+#
+# The *tracker* reads the text from the bracket of the outermost such array on, a byte at a time.  Its
+# state is a number: the array or object that is open (a *frame*, below it the ones around it), and
+# how far a string, number or literal in it has been read.  Completed values are numbers too, and
+# equal numbers mean equal values as JSON Schema has it (2020-12 core, section 4.2.2): numbers by
+# their exact value, strings decoded, objects as sets of members.
+#
+# A frame knows its *candidates*: earlier values that it may still turn out to be equal to.  A state
+# is *compatible* when what it is in the middle of may; otherwise the current item will be new whatever
+# follows.
+
+cdef enum:
+    VALUE_NULL = 0
+    VALUE_FALSE = 1
+    VALUE_TRUE = 2
+    VALUE_NUMBER = 3
+    VALUE_STRING = 4
+    VALUE_ARRAY = 5
+    VALUE_OBJECT = 6
+    # what comes next
+    TRACK_VALUE = 0        # a value, or the end of an empty array
+    TRACK_KEY = 1          # a key, or the end of an empty object
+    TRACK_COLON = 2
+    TRACK_AFTER = 3        # behind a value
+    TRACK_STRING = 4       # the rest of a string
+    TRACK_NUMBER = 5
+    TRACK_LITERAL = 6
+    TEXT_WRONG = -0x7FFFFFFF   # no item may be like this
+    GREATEST_EXPONENT = 1000000000
+
+cdef cppclass Texts:
+    # Texts by number, each the one before it and a byte; the empty text is 0.
+    vector[int32_t] before
+    vector[uint8_t] byte
+    unordered_map[int64_t, int32_t] ids
+
+cdef cppclass Value:
+    int32_t kind
+    string text                # of a number (see number_text) or a string (its canonical spelling)
+    vector[int32_t] items      # of an array; of an object, by key
+    vector[int32_t] keys       # of an object, sorted
+
+cdef struct Cell:
+    # A list of values, its last one first.  Sets are sorted by key: equal sets are one list.
+    int32_t before             # -1: none
+    int32_t key
+    int32_t value
+
+cdef cppclass Frame:
+    int32_t parent             # -1: the outermost one
+    cbool is_object
+    int32_t guard              # 0: items may repeat; else one more than the number of what is demanded
+    int32_t count              # items or members
+    int32_t cells              # of the outermost array, a set of values; of an object, of members
+    int32_t key                # read, and its value has not been; or -1
+    int32_t size               # different items, of an array with a guard
+    int32_t owes               # of this array and those around it, how many still need two equal items
+    cbool must_differ          # items must be different, or those of an array around it
+    cbool outside_free         # whatever comes, the arrays around this one can be completed
+    vector[int32_t] candidates
+    cbool has_goals
+    vector[int32_t] goals      # what candidates have where this frame is
+
+cdef struct Guard:
+    # What is demanded of the items of an array (see Distinct).
+    int32_t free
+    int32_t least
+    int32_t repeats
+    int32_t closed             # no such array may begin, while it is not known whether any can be filled
+
+cdef struct TrackerState:
+    int32_t frame
+    int32_t mode               # TRACK_*
+    int32_t text               # read of a scalar: canonical spelling, digits, letters
+    int32_t escape             # see KeyPosition
+    uint32_t value
+    char compatible            # 0 not known, 1 yes, 2 no
+
+cdef cppclass Tracker:
+    vector[Guard] guards
+    Texts texts
+    vector[Value*] values
+    KeyIds value_ids
+    vector[Cell] cells
+    KeyIds cell_ids
+    vector[Frame*] frames
+    KeyIds frame_ids
+    vector[TrackerState] states
+    KeyIds state_ids
+    unordered_map[int64_t, int32_t] moves      # state and byte -> text
+
+
+cdef void tracker_free(Tracker* tracker) noexcept nogil:
+    cdef size_t i
+    for i in range(tracker.values.size()):
+        del tracker.values[i]
+    for i in range(tracker.frames.size()):
+        del tracker.frames[i]
+
+
+cdef int32_t text_append(Texts* texts, int32_t text, uint8_t byte) noexcept nogil:
+    # The number of a text and one more byte.
+    cdef int64_t key = (<int64_t>text << 8) | byte
+    cdef int32_t id
+    found = texts.ids.find(key)
+    if found != texts.ids.end():
+        return dereference(found).second
+    if texts.before.empty():
+        texts.before.push_back(0)
+        texts.byte.push_back(0)
+    id = <int32_t>texts.before.size()
+    texts.before.push_back(text)
+    texts.byte.push_back(byte)
+    texts.ids[key] = id
+    return id
+
+
+cdef string text_bytes(const Texts* texts, int32_t text) noexcept nogil:
+    cdef string out
+    cdef size_t i
+    cdef char c
+    while text > 0:
+        out.push_back(<char>texts.byte[text])
+        text = texts.before[text]
+    for i in range(out.size() // 2):
+        c = out[i]
+        out[i] = out[out.size() - 1 - i]
+        out[out.size() - 1 - i] = c
+    return out
+
+
+# --- values ---------------------------------------------------------------------------------
+
+cdef void number_digits(const string& text, string& digits, cbool* negative, cbool* scientific, int64_t* power) noexcept nogil:
+    # The digits of a number's text without zeros in front, and the power of ten of the last one, as far
+    # as it has been read.
+    cdef size_t i
+    cdef char c
+    cdef cbool fraction = False, minus = False
+    cdef int64_t exponent = 0
+    digits.clear()
+    negative[0] = scientific[0] = False
+    power[0] = 0
+    for i in range(text.size()):
+        c = text[i]
+        if c == 45:
+            if scientific[0]:
+                minus = True
+            else:
+                negative[0] = True
+        elif c == 46:
+            fraction = True
+        elif c == 101 or c == 69:
+            scientific[0] = True
+        elif c == 43:
+            continue
+        elif scientific[0]:
+            exponent = exponent * 10 + (c - 48)
+            if exponent > GREATEST_EXPONENT:
+                exponent = GREATEST_EXPONENT
+        else:
+            if fraction:
+                power[0] -= 1
+            if c != 48 or not digits.empty():
+                digits.push_back(c)
+    power[0] += -exponent if minus else exponent
+
+
+cdef string number_text(const string& text) noexcept nogil:
+    # One text for each number: sign, digits without zeros around them, and the power of ten.
+    cdef string digits, out
+    cdef cbool negative, scientific
+    cdef int64_t power
+    number_digits(text, digits, &negative, &scientific, &power)
+    while not digits.empty() and digits.back() == 48:
+        digits.pop_back()
+        power += 1
+    if digits.empty():
+        return out
+    out.push_back(45 if negative else 43)
+    out.append(digits)
+    out.append(<const char*>&power, sizeof(power))
+    return out
+
+
+cdef int32_t value_scalar(Tracker* tracker, int32_t kind, const string& text) noexcept nogil:
+    cdef string name
+    cdef Value* value
+    cdef int32_t id
+    name.push_back(<char>kind)
+    name.append(text)
+    id = tracker.value_ids.find(name)
+    if id < 0:
+        id = <int32_t>tracker.values.size()
+        value = new Value()
+        value.kind = kind
+        value.text = text
+        tracker.values.push_back(value)
+        tracker.value_ids.insert(name, id)
+    return id
+
+
+cdef int32_t value_of_frame(Tracker* tracker, const Frame* frame) noexcept nogil:
+    cdef string name
+    cdef Value* value
+    cdef int32_t id, cell
+    cdef size_t i, at
+    name.push_back(<char>(VALUE_OBJECT if frame.is_object else VALUE_ARRAY))
+    name.append(<const char*>&frame.cells, sizeof(int32_t))
+    id = tracker.value_ids.find(name)
+    if id < 0:
+        id = <int32_t>tracker.values.size()
+        value = new Value()
+        value.kind = VALUE_OBJECT if frame.is_object else VALUE_ARRAY
+        cell = frame.cells
+        at = 0
+        while cell >= 0:
+            at += 1
+            cell = tracker.cells[cell].before
+        value.items.resize(at)
+        value.keys.resize(at if frame.is_object else 0)
+        cell = frame.cells
+        while cell >= 0:
+            at -= 1
+            value.items[at] = tracker.cells[cell].value
+            if frame.is_object:
+                value.keys[at] = tracker.cells[cell].key
+            cell = tracker.cells[cell].before
+        tracker.values.push_back(value)
+        tracker.value_ids.insert(name, id)
+    return id
+
+
+cdef int32_t value_member(const Value* value, int32_t key) noexcept nogil:
+    # The value of an object's member, or -1.
+    cdef size_t low = 0, high = value.keys.size(), middle
+    while low < high:
+        middle = (low + high) // 2
+        if value.keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return value.items[low] if low < value.keys.size() and value.keys[low] == key else -1
+
+
+cdef int32_t cell_intern(Tracker* tracker, int32_t before, int32_t key, int32_t value) noexcept nogil:
+    cdef Cell cell
+    cdef string name
+    cdef int32_t id
+    cell.before = before
+    cell.key = key
+    cell.value = value
+    name.assign(<const char*>&cell, sizeof(Cell))
+    id = tracker.cell_ids.find(name)
+    if id < 0:
+        id = <int32_t>tracker.cells.size()
+        tracker.cells.push_back(cell)
+        tracker.cell_ids.insert(name, id)
+    return id
+
+
+cdef int32_t cell_insert(Tracker* tracker, int32_t cells, int32_t key, int32_t value) noexcept nogil:
+    # A set with one more; new values have the highest numbers, so that this seldom goes far.
+    cdef vector[Cell] above
+    while cells >= 0 and tracker.cells[cells].key > key:
+        above.push_back(tracker.cells[cells])
+        cells = tracker.cells[cells].before
+    if cells >= 0 and tracker.cells[cells].key == key:
+        cells = tracker.cells[cells].before
+    cells = cell_intern(tracker, cells, key, value)
+    while not above.empty():
+        cells = cell_intern(tracker, cells, above.back().key, above.back().value)
+        above.pop_back()
+    return cells
+
+
+# --- frames ---------------------------------------------------------------------------------
+
+cdef inline cbool frame_free(const Tracker* tracker, const Frame* frame, int32_t count) noexcept nogil:
+    # Whether items can be found for the places from `count` on, whatever came before.
+    return frame.guard == 0 or count >= tracker.guards[frame.guard - 1].free
+
+
+cdef inline cbool frame_repeats(const Tracker* tracker, const Frame* frame) noexcept nogil:
+    # Whether two equal items are demanded, and have not come.
+    return frame.guard != 0 and tracker.guards[frame.guard - 1].repeats != 0
+
+
+cdef int32_t frame_intern(Tracker* tracker, const Frame& content) noexcept nogil:
+    cdef int32_t fields[6]
+    cdef string name
+    cdef Frame* frame
+    cdef const Frame* parent
+    cdef int32_t id
+    fields[0] = content.parent
+    fields[1] = content.is_object
+    fields[2] = content.guard
+    fields[3] = content.count
+    fields[4] = content.cells
+    fields[5] = content.key
+    name.assign(<const char*>fields, sizeof(fields))
+    id = tracker.frame_ids.find(name)
+    if id < 0:
+        id = <int32_t>tracker.frames.size()
+        frame = new Frame()
+        frame[0] = content
+        frame.owes = 1 if frame_repeats(tracker, frame) else 0
+        frame.must_differ = frame.guard != 0 and frame.owes == 0
+        frame.outside_free = True
+        frame.has_goals = False
+        frame.goals.clear()
+        if frame.parent >= 0:
+            parent = tracker.frames[frame.parent]
+            frame.owes += parent.owes
+            frame.must_differ = frame.must_differ or parent.must_differ
+            frame.outside_free = parent.outside_free and frame_free(tracker, parent, parent.count + 1)
+        tracker.frames.push_back(frame)
+        tracker.frame_ids.insert(name, id)
+    return id
+
+
+cdef const vector[int32_t]* frame_goals(Tracker* tracker, Frame* frame) noexcept nogil:
+    # What candidates have next: keys, the value of the key that was read, or the next item.
+    cdef const Value* value
+    cdef int32_t candidate, goal
+    cdef size_t i, j = 0
+    if not frame.has_goals:
+        frame.has_goals = True
+        for candidate in frame.candidates:
+            value = tracker.values[candidate]
+            if not frame.is_object:
+                if value.items.size() > <size_t>frame.count:
+                    frame.goals.push_back(value.items[frame.count])
+            elif frame.key < 0:
+                frame.goals.insert(frame.goals.end(), value.keys.begin(), value.keys.end())
+            else:
+                frame.goals.push_back(value_member(value, frame.key))
+        sort(frame.goals.begin(), frame.goals.end())
+        for i in range(frame.goals.size()):
+            if j == 0 or frame.goals[i] != frame.goals[j - 1]:
+                frame.goals[j] = frame.goals[i]
+                j += 1
+        frame.goals.resize(j)
+    return &frame.goals
+
+
+cdef void frame_targets(Tracker* tracker, int32_t id, vector[int32_t]& out) noexcept nogil:
+    # Earlier values that the next one may be equal to, so that it matters.
+    cdef Frame* frame = tracker.frames[id]
+    cdef const vector[int32_t]* goals = frame_goals(tracker, frame)
+    cdef int32_t cell = frame.cells
+    out.assign(goals.begin(), goals.end())
+    while frame.guard and cell >= 0:
+        out.push_back(tracker.cells[cell].value)
+        cell = tracker.cells[cell].before
+
+
+cdef int32_t frame_push(Tracker* tracker, int32_t parent, cbool is_object, int32_t guard) noexcept nogil:
+    cdef Frame frame
+    cdef vector[int32_t] targets
+    cdef int32_t target
+    cdef int32_t kind = VALUE_OBJECT if is_object else VALUE_ARRAY
+    frame.parent = parent
+    frame.is_object = is_object
+    frame.guard = guard
+    frame.count = 0
+    frame.size = 0
+    frame.cells = -1
+    frame.key = -1
+    if parent >= 0:
+        frame_targets(tracker, parent, targets)
+        for target in targets:
+            if tracker.values[target].kind == kind:
+                frame.candidates.push_back(target)
+    return frame_intern(tracker, frame)
+
+
+cdef cbool frame_contains(const Tracker* tracker, const Frame* frame, int32_t value) noexcept nogil:
+    cdef int32_t cell = frame.cells
+    while cell >= 0:
+        if tracker.cells[cell].value == value:
+            return True
+        if frame.parent < 0 and tracker.cells[cell].key < value:
+            return False
+        cell = tracker.cells[cell].before
+    return False
+
+
+cdef int32_t frame_complete(Tracker* tracker, int32_t id, int32_t value) noexcept nogil:
+    # The text behind a value (or a key) in a frame.
+    cdef const Frame* frame = tracker.frames[id]
+    cdef const Value* other
+    cdef Frame after
+    cdef int32_t candidate
+    cdef size_t i
+    cdef cbool is_key = frame.is_object and frame.key < 0
+    after.parent = frame.parent
+    after.is_object = frame.is_object
+    after.guard = frame.guard
+    after.count = frame.count + (0 if is_key else 1)
+    after.size = frame.size + 1
+    after.cells = frame.cells
+    after.key = value if is_key else -1
+    if frame.is_object:
+        if not is_key:
+            after.cells = cell_insert(tracker, frame.cells, frame.key, value)
+    elif frame.guard and frame_contains(tracker, frame, value):
+        if not frame_repeats(tracker, frame):
+            return TEXT_WRONG
+        if frame.parent < 0:
+            return 0
+        after.guard = 0
+        after.cells = cell_intern(tracker, frame.cells, -1, value)
+    elif frame.parent < 0:
+        # Nobody compares this array: the order of its items does not matter, nor their number.
+        after.cells = cell_insert(tracker, frame.cells, value, value)
+        if after.count > tracker.guards[after.guard - 1].free:
+            after.count = tracker.guards[after.guard - 1].free
+    else:
+        after.cells = cell_intern(tracker, frame.cells, -1, value)
+    for i in range(frame.candidates.size()):
+        candidate = frame.candidates[i]
+        other = tracker.values[candidate]
+        if is_key:
+            if value_member(other, value) < 0:
+                continue
+        elif frame.is_object:
+            if value_member(other, frame.key) != value:
+                continue
+        elif other.items.size() <= <size_t>frame.count or other.items[frame.count] != value:
+            continue
+        after.candidates.push_back(candidate)
+    return tracker_state(tracker, frame_intern(tracker, after), TRACK_COLON if is_key else TRACK_AFTER, 0, 0, 0)
+
+
+# --- reading --------------------------------------------------------------------------------
+
+cdef int32_t tracker_state(Tracker* tracker, int32_t frame, int32_t mode, int32_t text, int32_t escape,
+                           uint32_t value) noexcept nogil:
+    # As the text of a thread: below zero.
+    cdef int32_t fields[5]
+    cdef string name
+    cdef TrackerState state
+    cdef int32_t id
+    fields[0] = frame
+    fields[1] = mode
+    fields[2] = text
+    fields[3] = escape
+    fields[4] = <int32_t>value
+    name.assign(<const char*>fields, sizeof(fields))
+    id = tracker.state_ids.find(name)
+    if id < 0:
+        id = <int32_t>tracker.states.size()
+        state.frame = frame
+        state.mode = mode
+        state.text = text
+        state.escape = escape
+        state.value = value
+        state.compatible = 0
+        tracker.states.push_back(state)
+        tracker.state_ids.insert(name, id)
+    return -1 - id
+
+
+cdef int32_t tracker_open(Tracker* tracker, int32_t text, int32_t guard) noexcept nogil:
+    # The text behind the bracket of an array whose items must be different; `text`: with the bracket
+    # read as that of any array, or not tracked.
+    cdef int32_t frame = -1
+    if text < 0:
+        frame = tracker.frames[tracker.states[-1 - text].frame].parent
+    return tracker_state(tracker, frame_push(tracker, frame, False, guard), TRACK_VALUE, 0, 0, 0)
+
+
+cdef int32_t tracker_close(Tracker* tracker, int32_t frame) noexcept nogil:
+    cdef int32_t parent = tracker.frames[frame].parent
+    if frame_repeats(tracker, tracker.frames[frame]):
+        return TEXT_WRONG
+    if parent < 0:
+        return 0
+    return frame_complete(tracker, parent, value_of_frame(tracker, tracker.frames[frame]))
+
+
+cdef int32_t tracker_begin(Tracker* tracker, int32_t frame, uint8_t byte) noexcept nogil:
+    # The first byte of a value.
+    if byte == QUOTE:
+        return tracker_state(tracker, frame, TRACK_STRING, 0, 0, 0)
+    if byte == 91:
+        return tracker_state(tracker, frame_push(tracker, frame, False, 0), TRACK_VALUE, 0, 0, 0)
+    if byte == 123:
+        return tracker_state(tracker, frame_push(tracker, frame, True, 0), TRACK_KEY, 0, 0, 0)
+    return tracker_state(tracker, frame, TRACK_NUMBER if byte == 45 or 48 <= byte <= 57 else TRACK_LITERAL,
+                         text_append(&tracker.texts, 0, byte), 0, 0)
+
+
+cdef int32_t tracker_string(Tracker* tracker, TrackerState at, uint8_t byte) noexcept nogil:
+    cdef string spelled
+    cdef int32_t point
+    cdef size_t i
+    if at.escape == 0:
+        if byte == QUOTE:
+            return frame_complete(tracker, at.frame,
+                                  value_scalar(tracker, VALUE_STRING, text_bytes(&tracker.texts, at.text)))
+        if byte == BACKSLASH:
+            return tracker_state(tracker, at.frame, TRACK_STRING, at.text, 1, 0)
+        return tracker_state(tracker, at.frame, TRACK_STRING, text_append(&tracker.texts, at.text, byte), 0, 0)
+    point = escape_read(&at.escape, &at.value, byte)
+    if point == ESCAPE_BAD:
+        # No lexeme of quoted strings allows this.
+        return TEXT_WRONG
+    if point == ESCAPE_OPEN:
+        return tracker_state(tracker, at.frame, TRACK_STRING, at.text, at.escape, at.value)
+    spelled = key_spelling(point)
+    for i in range(spelled.size()):
+        at.text = text_append(&tracker.texts, at.text, <uint8_t>spelled[i])
+    return tracker_state(tracker, at.frame, TRACK_STRING, at.text, 0, 0)
+
+
+cdef int32_t number_append(Texts* texts, int32_t text, uint8_t byte) noexcept nogil:
+    # One more byte of a number.  Exponents are kept without plus and zeros in front, and those of zero
+    # not at all: they would make many states of what is the same number.
+    cdef string read = text_bytes(texts, text)
+    cdef cbool zero = True, scientific = False
+    cdef size_t i
+    for i in range(read.size()):
+        scientific = scientific or read[i] == 101
+        zero = zero and not (49 <= read[i] <= 57 and not scientific)
+    if scientific:
+        if zero or byte == 43 or (byte == 48 and (read.back() == 101 or read.back() == 45)):
+            return text
+    elif byte == 101 or byte == 69:
+        if zero:
+            text = text_append(texts, 0, 48)
+        byte = 101
+    return text_append(texts, text, byte)
+
+
+cdef int32_t tracker_literal(Tracker* tracker, const TrackerState& at, uint8_t byte) noexcept nogil:
+    cdef int32_t text = text_append(&tracker.texts, at.text, byte)
+    cdef string letters = text_bytes(&tracker.texts, text)
+    cdef string none
+    if letters.size() < 4 or (letters.size() == 4 and letters[0] == 102):
+        return tracker_state(tracker, at.frame, TRACK_LITERAL, text, 0, 0)
+    return frame_complete(tracker, at.frame,
+                          value_scalar(tracker, literal_kind(<uint8_t>letters[0]), none))
+
+
+cdef inline int32_t literal_kind(uint8_t byte) noexcept nogil:
+    return VALUE_NULL if byte == 110 else VALUE_TRUE if byte == 116 else VALUE_FALSE
+
+
+cdef inline cbool is_blank(uint8_t byte) noexcept nogil:
+    return byte == 32 or byte == 10 or byte == 13 or byte == 9
+
+
+cdef int32_t tracker_step(Tracker* tracker, TrackerState at, uint8_t byte) noexcept nogil:
+    cdef int32_t text
+    if at.mode == TRACK_STRING:
+        return tracker_string(tracker, at, byte)
+    if at.mode == TRACK_LITERAL:
+        return tracker_literal(tracker, at, byte)
+    if at.mode == TRACK_NUMBER:
+        if 48 <= byte <= 57 or byte == 43 or byte == 45 or byte == 46 or byte == 69 or byte == 101:
+            return tracker_state(tracker, at.frame, TRACK_NUMBER, number_append(&tracker.texts, at.text, byte), 0, 0)
+        text = frame_complete(tracker, at.frame,
+                              value_scalar(tracker, VALUE_NUMBER, number_text(text_bytes(&tracker.texts, at.text))))
+        return text if text == TEXT_WRONG or text == 0 else tracker_read(tracker, text, byte)
+    if byte == 93 or byte == 125:
+        return tracker_close(tracker, at.frame)
+    if at.mode == TRACK_AFTER:
+        return tracker_state(tracker, at.frame, TRACK_KEY if tracker.frames[at.frame].is_object else TRACK_VALUE, 0, 0, 0)
+    if at.mode == TRACK_COLON:
+        return tracker_state(tracker, at.frame, TRACK_VALUE, 0, 0, 0)
+    return tracker_begin(tracker, at.frame, byte)
+
+
+cdef int32_t tracker_read(Tracker* tracker, int32_t text, uint8_t byte) noexcept nogil:
+    # The text behind one more byte: 0 behind the outermost array, TEXT_WRONG when an item came again.
+    # The byte is one that a lexeme allows.
+    cdef int64_t key = (<int64_t>(-1 - text) << 8) | byte
+    cdef int32_t after
+    cdef char compatible = tracker.states[-1 - text].compatible
+    if is_blank(byte) and tracker.states[-1 - text].mode <= TRACK_AFTER:
+        return text
+    found = tracker.moves.find(key)
+    if found != tracker.moves.end():
+        return dereference(found).second
+    after = tracker_step(tracker, tracker.states[-1 - text], byte)
+    tracker.moves[key] = after
+    if compatible == 2 and after < 0 and after != TEXT_WRONG and tracker.states[-1 - after].mode >= TRACK_STRING:
+        if tracker.states[-1 - after].mode == tracker.states[-1 - text].mode:
+            tracker.states[-1 - after].compatible = 2
+    return after
+
+
+# --- what may still be equal ----------------------------------------------------------------
+
+cdef cbool string_compatible(const Value* value, const string& text, const TrackerState& at) noexcept nogil:
+    if value.kind != VALUE_STRING or value.text.size() < text.size() or value.text.compare(0, text.size(), text) != 0:
+        return False
+    return at.escape == 0 or (value.text.size() > text.size()
+                              and key_escape_fits(key_code_point(value.text, text.size()), at.escape, at.value))
+
+
+cdef cbool exponent_compatible(int64_t exponent, const string& text) noexcept nogil:
+    # Whether the exponent under way in a number's text (as number_append keeps it) can become this one.
+    cdef string digits
+    cdef size_t i, at = 0
+    cdef cbool negative
+    while text[at] != 101:
+        at += 1
+    at += 1
+    negative = at < text.size() and text[at] == 45
+    if negative:
+        at += 1
+    if at == text.size():
+        return exponent <= 0 or not negative
+    if exponent == 0 or negative != (exponent < 0):
+        return False
+    if exponent < 0:
+        exponent = -exponent
+    while exponent > 0:
+        digits.push_back(<char>(48 + exponent % 10))
+        exponent //= 10
+    if text.size() - at > digits.size():
+        return False
+    for i in range(at, text.size()):
+        if text[i] != digits[digits.size() - 1 - (i - at)]:
+            return False
+    return True
+
+
+cdef cbool number_compatible(const Value* value, const string& text) noexcept nogil:
+    # Where no exponent has been begun, any may follow.
+    cdef string digits
+    cdef cbool negative, scientific
+    cdef int64_t power = 0, target = 0
+    cdef size_t i, count
+    if value.kind != VALUE_NUMBER:
+        return False
+    number_digits(text, digits, &negative, &scientific, &power)
+    if digits.empty() or value.text.empty():
+        return digits.empty() and (value.text.empty() or not scientific)
+    count = value.text.size() - 1 - sizeof(power)
+    if negative != (value.text[0] == 45):
+        return False
+    for i in range(digits.size()):
+        if digits[i] != (value.text[i + 1] if i < count else 48):
+            return False
+    if not scientific:
+        return True
+    if digits.size() < count:
+        return False
+    # The digits are those of the value and zeros; `power` counts the exponent as far as it has been read.
+    memcpy(&target, value.text.data() + 1 + count, sizeof(target))
+    return exponent_compatible(target - <int64_t>(digits.size() - count) - mantissa_power(text), text)
+
+
+cdef int64_t mantissa_power(const string& text) noexcept nogil:
+    # The power of ten of the last digit before the exponent.
+    cdef int64_t power = 0
+    cdef cbool fraction = False
+    cdef size_t i
+    for i in range(text.size()):
+        if text[i] == 101:
+            break
+        if fraction:
+            power -= 1
+        fraction = fraction or text[i] == 46
+    return power
+
+
+cdef cbool tracker_compatible(Tracker* tracker, int32_t text) noexcept nogil:
+    # Whether what is being read may become equal to something earlier, as far as that matters.
+    cdef TrackerState at = tracker.states[-1 - text]
+    cdef vector[int32_t] targets
+    cdef string read
+    cdef int32_t target
+    cdef const Value* value
+    cdef const Frame* frame
+    if at.compatible:
+        return at.compatible == 1
+    frame = tracker.frames[at.frame]
+    at.compatible = 2
+    if at.mode in (TRACK_AFTER, TRACK_COLON, TRACK_KEY):
+        if not frame.candidates.empty():
+            at.compatible = 1
+    elif at.mode == TRACK_VALUE and frame.cells < 0 and (
+            not frame.candidates.empty() or frame_repeats(tracker, frame)):
+        # At its beginning, an array may be closed.
+        at.compatible = 1
+    else:
+        frame_targets(tracker, at.frame, targets)
+        read = text_bytes(&tracker.texts, at.text)
+        for target in targets:
+            value = tracker.values[target]
+            if (at.mode == TRACK_VALUE
+                    or (at.mode == TRACK_STRING and string_compatible(value, read, at))
+                    or (at.mode == TRACK_NUMBER and number_compatible(value, read))
+                    or (at.mode == TRACK_LITERAL and value.kind == literal_kind(<uint8_t>read[0]))):
+                at.compatible = 1
+                break
+    tracker.states[-1 - text].compatible = at.compatible
+    return at.compatible == 1
+
+
+cdef cbool tracker_free_behind(const Tracker* tracker, int32_t text) noexcept nogil:
+    # Whether items can be found for all places behind the current one, if that is new.
+    cdef const Frame* frame = tracker.frames[tracker.states[-1 - text].frame]
+    cdef cbool between = tracker.states[-1 - text].mode == TRACK_AFTER
+    return frame.outside_free and frame_free(tracker, frame, frame.count if between else frame.count + 1)
+
+
+cdef cbool tracker_easy(Tracker* tracker, int32_t text) noexcept nogil:
+    # Whether any completion of the current item will do, and others can be found for the rest.
+    return tracker_free_behind(tracker, text) and not tracker_compatible(tracker, text)
+
+
+cdef inline int32_t tracker_owes(const Tracker* tracker, int32_t text) noexcept nogil:
+    return tracker.frames[tracker.states[-1 - text].frame].owes
+
+
+cdef cbool tracker_alive(Tracker* tracker, int32_t text) noexcept nogil:
+    # Whether the array can be completed, as far as that is easily seen.
+    cdef TrackerState at = tracker.states[-1 - text]
+    cdef Frame* frame = tracker.frames[at.frame]
+    cdef size_t others
+    if not tracker_free_behind(tracker, text):
+        return False
+    if not frame.must_differ or not tracker_compatible(tracker, text):
+        return True
+    if at.mode != TRACK_VALUE or frame.guard == 0 or frame_repeats(tracker, frame):
+        return False
+    # There are more values than may not come.
+    others = <size_t>frame.size + frame_goals(tracker, frame).size()
+    return others < <size_t>tracker.guards[frame.guard - 1].least
+
+
+cdef void tracker_ahead(Tracker* tracker, int32_t text, uint64_t* ahead) noexcept nogil:
+    # The bytes behind which a compatible state may still be compatible.
+    cdef TrackerState at = tracker.states[-1 - text]
+    cdef vector[int32_t] targets
+    cdef string read
+    cdef int32_t target
+    cdef const Value* value
+    if at.mode != TRACK_STRING or at.escape != 0:
+        memset(ahead, 255, 32)
+        return
+    memset(ahead, 0, 32)
+    bits_set(ahead, BACKSLASH)
+    frame_targets(tracker, at.frame, targets)
+    read = text_bytes(&tracker.texts, at.text)
+    for target in targets:
+        value = tracker.values[target]
+        if string_compatible(value, read, at):
+            bits_set(ahead, <uint8_t>value.text[read.size()] if value.text.size() > read.size() else QUOTE)
+
+
+cdef string tracker_quoted(const Tracker* tracker, int32_t text) noexcept nogil:
+    # The string that is being read, with its first quote, or nothing.
+    cdef TrackerState at = tracker.states[-1 - text]
+    cdef const char* hexdigits = "0123456789abcdef"
+    cdef string out
+    cdef int32_t i, digits
+    cdef uint32_t first
+    if at.mode != TRACK_STRING:
+        return out
+    out.push_back(<char>QUOTE)
+    out.append(text_bytes(&tracker.texts, at.text))
+    if at.escape == 0:
+        return out
+    first = at.value if at.escape <= 6 else at.value >> 16
+    digits = at.escape - 2 if at.escape <= 6 else 4
+    out.push_back(<char>BACKSLASH)
+    if at.escape >= 2:
+        out.push_back(117)
+    for i in range(digits):
+        out.push_back(hexdigits[(first >> (4 * (digits - 1 - i))) & 15])
+    if at.escape >= 7:
+        out.push_back(<char>BACKSLASH)
+    if at.escape >= 8:
+        out.push_back(117)
+    for i in range(at.escape - 8):
+        out.push_back(hexdigits[(at.value >> (4 * (at.escape - 9 - i))) & 15])
+    return out

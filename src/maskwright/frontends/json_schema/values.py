@@ -1,0 +1,155 @@
+"""How many different values there are, as far as it is easily seen.
+
+Arrays of different items need this: where every item that is still needed has more values than
+there are items, none of them can run out.  Elsewhere the engine searches.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from maskwright.dfa import finite_texts
+from maskwright.errors import GrammarError, LimitError
+from maskwright.frontends.json_schema.bounds import integer_bounds
+from maskwright.frontends.json_schema.groups import (
+    ArrayGroup,
+    BooleanGroup,
+    Conjunction,
+    Group,
+    NullGroup,
+    NumberGroup,
+    ObjectGroup,
+    StringGroup,
+)
+from maskwright.frontends.json_schema.keys import KeyMap
+from maskwright.frontends.json_schema.strings import string_allows, string_language
+from maskwright.limits import Limits
+
+if TYPE_CHECKING:
+    from maskwright.frontends.json_schema.normalize import Normalizer
+
+_MANY = 1000
+_LARGE = 10**15
+
+
+class ValueCounts:
+    """Counts the values of conjunctions, up to ``_MANY``; never more than there are."""
+
+    def __init__(self, normalizer: Normalizer, limits: Limits) -> None:
+        self.normalizer = normalizer
+        self.limits = limits
+        self._known: dict[Conjunction, int] = {}
+
+    def free_from(self, group: ArrayGroup) -> int | None:
+        """``Distinct.free`` of the arrays of a group."""
+        if any(c.low > 1 for c in group.contained) or (group.contained and group.min_items > 1):
+            return None
+        # The first item may be anything, so a single one is always found.
+        if group.min_items <= 1:
+            return 0
+        last = min(group.min_items, len(group.prefix) + 1)
+        short = [i for i in range(last) if self.at_least(group.item(i)) < group.min_items]
+        if not short:
+            return 0
+        return group.min_items if short[-1] == len(group.prefix) else short[-1] + 1
+
+    def too_few(self, group: ArrayGroup) -> bool:
+        """Whether it is seen that there are not as many different items as are needed."""
+        places = {group.item(i) for i in range(min(group.min_items, len(group.prefix) + 1))}
+        needed = [(places, group.min_items), *(({c.items}, c.low) for c in group.contained)]
+        for conjunctions, count in needed:
+            most = [self._at_most(c) for c in conjunctions] if count > 1 else [None]
+            if None not in most and sum(n for n in most if n is not None) < count:
+                return True
+        return False
+
+    def repeated_from(self, group: ArrayGroup) -> int | None:
+        """The same where two items must be equal: is there always room for two of one value?"""
+        return 0 if group.max_items is None and not group.prefix and not group.contained else None
+
+    def least(self, group: ArrayGroup) -> int:
+        """``Distinct.least`` of the arrays of a group."""
+        if group.contained:
+            return 0
+        return min(self.at_least(group.item(i)) for i in range(len(group.prefix) + 1))
+
+    def at_least(self, conjunction: Conjunction) -> int:
+        """A number of different values that satisfy all of these, if any do."""
+        if conjunction not in self._known:
+            # Whoever needs what is below a limit will meet the error again.
+            with suppress(LimitError, GrammarError):
+                self._known[conjunction] = self._count(conjunction)
+        return self._known.get(conjunction, 0)
+
+    def _count(self, conjunction: Conjunction) -> int:
+        if not conjunction:
+            return _MANY
+        groups = self.normalizer.groups(conjunction)
+        if len(groups) == 1 and isinstance(groups[0], ObjectGroup):
+            return self._objects(groups[0])
+        return self._scalars(conjunction)
+
+    def _at_most(self, conjunction: Conjunction) -> int | None:
+        """A bound on the number of values that satisfy all of these; None: not seen."""
+        if not conjunction:
+            return None
+        total = 0
+        for group in self.normalizer.groups(conjunction):
+            if isinstance(group, NullGroup):
+                total += 1
+            elif isinstance(group, (BooleanGroup, NumberGroup, StringGroup)) and group.values is not None:
+                total += len(set(group.values))
+            else:
+                return None
+        return total
+
+    def _objects(self, group: ObjectGroup) -> int:
+        # Of one object there are as many variants as one of its members has values.
+        if group.clauses or group.max_members is not None:
+            return 0
+        if not any(keys.outside or keys.patterns or keys.schemas is not None for keys, _ in group.rules):
+            return _MANY
+        keys = KeyMap(group, self.normalizer)
+        names = dict.fromkeys(name for rule, _ in group.rules if not rule.outside for name in rule.names)
+        return max((self._scalars(keys.value(name)) for name in names), default=0)
+
+    def _scalars(self, conjunction: Conjunction) -> int:
+        """A number of numbers, strings, booleans and null that satisfy all of these."""
+        if not conjunction:
+            return _MANY
+        # Groups of one type may have values in common.
+        by_type: dict[type, int] = {}
+        for group in self.normalizer.groups(conjunction):
+            by_type[type(group)] = max(by_type.get(type(group), 0), self._of_group(group))
+        return sum(by_type.values())
+
+    def _of_group(self, group: Group) -> int:
+        if isinstance(group, NumberGroup):
+            return _numbers(group)
+        if isinstance(group, StringGroup):
+            return self._strings(group)
+        if isinstance(group, BooleanGroup):
+            return len(group.values)
+        return 1 if isinstance(group, NullGroup) else 0
+
+    def _strings(self, group: StringGroup) -> int:
+        if group.values is not None:
+            return len({v for v in group.values if string_allows(group, v, self.limits)})
+        few = finite_texts(string_language(group, self.limits), _MANY, self.limits)
+        return _MANY if few is None else len(few)
+
+
+def _numbers(group: NumberGroup) -> int:
+    if group.multiples or group.non_multiples or group.plain is not None:
+        return 0
+    if group.values is not None:
+        return len({value for value in group.values if group.allows(value)})
+    if group.integral is False or any(b and abs(b.value) > _LARGE for b in (group.low, group.high)):
+        return 0
+    if group.low is None or group.high is None:
+        return _MANY
+    # Integers are numbers.
+    low, high = integer_bounds(group.low, group.high)
+    assert low is not None and high is not None
+    return max(min(high - low + 1, _MANY) - len(group.excluded), 0)
