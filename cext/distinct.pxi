@@ -414,7 +414,7 @@ cdef void distinct_mask(Core* core, Mask* mask, const Thread& thread, cbool begu
     cdef vector[uint32_t] nodes
     cdef vector[Thread] behind
     cdef vector[int32_t] added
-    cdef Crossing crossing
+    cdef CrossingGroup group
     cdef Override override
     cdef uint64_t first[4]
     cdef int32_t known = NO_TAG, t
@@ -423,13 +423,17 @@ cdef void distinct_mask(Core* core, Mask* mask, const Thread& thread, cbool begu
         return
     base = own if own.base == NULL else own.base
     distinct_inside(core, thread, begun, gone)
-    for crossing in base.crossing:
-        if crossing.tag != known:
-            known = crossing.tag
+    if base.open_tag != NO_TAG:
+        mask_behind(core, thread.lex, base.open_tag, thread.parser, NO_KEY, behind, first)
+        if (first[0] | first[1] | first[2] | first[3]) != 0 and not lexmask_open(base, thread.lex):
+            return
+    for group in base.crossings:
+        if group.tag != known:
+            known = group.tag
             mask_behind(core, thread.lex, known if thread.lex.base == NULL else thread.lex.automaton.other_tag + known,
                         thread.parser, ANY_KEY if lex_keeps_text(thread.lex) else NO_KEY, behind, first)
-        if bits_has(first, crossing.byte):
-            nodes.push_back(crossing.node)
+        if bits_has(first, group.byte):
+            nodes.insert(nodes.end(), base.nodes.begin() + group.first, base.nodes.begin() + group.last)
     for override in own.overrides:
         span.first = core.index.trie.nodes[override.node].token
         span.last = core.index.trie.nodes[core.index.trie.nodes[override.node].end].token
