@@ -21,8 +21,10 @@ One extension module, read in data-flow order:
     record.pxi   the same for records: members by key, counted, with goals
     stacks.pxi   interned stacks and parser states
     indent.pxi   blocks of lines in one column
-    tracker.pxi  what has been read of an array of different items; equal values as numbers
+    values.pxi   values as numbers, equal ones as equal numbers
+    tracker.pxi  what has been read of an array of different items
     masks.pxi    interned matcher states and their masks (context-dependent tokens)
+    step.pxi     how threads read a byte
     lexed.pxi    the same of a grammar that has a lexer
     shortest.pxi costs, shortest completions and forced bytes
     alive.pxi    the same with a lexer: which threads can be completed
@@ -36,8 +38,7 @@ One extension module, read in data-flow order:
     cut.pxi      logits of many sequences, cut by their masks
 
 Functions carry the prefix of their part (trie_, code_, lex_, lexmask_, parse_, mask_), and a part calls
-only those above it (but reading a byte asks distinct.pxi what can be completed, which reads
-bytes to find out).  Everything a text can reach is interned and immutable once published.
+only those above it.  Everything a text can reach is interned and immutable once published.
 """
 
 # Classes whose __dealloc__ needs what they refer to carry no_gc_clear: the collector must not clear it first.
@@ -48,12 +49,11 @@ from cython.operator cimport dereference
 from libcpp cimport bool as cbool
 from libcpp.algorithm cimport sort
 from libcpp.pair cimport pair
-from libcpp.queue cimport priority_queue
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
-from maskwright.errors import BitmaskError, GrammarError, LimitError, UnsatisfiableError, VocabularyError
+from maskwright.errors import BitmaskError, LimitError, UnsatisfiableError, VocabularyError
 
 cdef extern from "tables.hpp" namespace "maskwright" nogil:
     cdef cppclass KeyIds:
@@ -82,8 +82,10 @@ include "parser.pxi"
 include "record.pxi"
 include "stacks.pxi"
 include "indent.pxi"
+include "values.pxi"
 include "tracker.pxi"
 include "masks.pxi"
+include "step.pxi"
 include "lexed.pxi"
 include "shortest.pxi"
 include "alive.pxi"

@@ -26,8 +26,8 @@ cdef class Tables:
     cdef int32_t start_rule
 
     def __init__(self, Engine engine, list automata, AutomatonHandle lexer, list plain_terms, list plain_calls,
-                 bytes plain_final, list plain_guard, list guards, list rules, list repeated, list records,
-                 list indented, int32_t start_rule, list imports):
+                 bytes plain_final, list plain_guard, list guards, list rules, list repeated, list records, list indented, int32_t start_rule,
+                 list imports):
         cdef vector[PlainTerm] terms
         cdef vector[Call] calls
         cdef PlainTerm term
@@ -126,6 +126,11 @@ cdef class Tables:
         return self.rules[self.start_rule].nullable != 0
 
     @property
+    def has_guards(self):
+        """Whether there are arrays of different items."""
+        return not self.guards.empty()
+
+    @property
     def used_keys(self):
         """Keys that must not come again, and sets of them, that were met so far."""
         cdef int64_t total = 0
@@ -147,10 +152,8 @@ cdef class Tables:
         return order
 
 
-cdef void link_tables(Core* core, Tables tables, const vector[int32_t]& imports):
+cdef void link_tables(Program* program, vector[Guard]* guards, Tables tables, const vector[int32_t]& imports):
     # Append tables to a program; `imports`: the rules that those from its own number on are.
-    cdef Program* program = core.program
-    cdef int32_t guards = <int32_t>core.tracker.guards.size()
     cdef int32_t automata = <int32_t>program.automata.size(), plain = <int32_t>program.plain_terms.size()
     cdef int32_t repeated = <int32_t>program.repeated.size(), records = <int32_t>program.records.size()
     cdef int32_t first = <int32_t>program.rules.size(), own = <int32_t>tables.rules.size()
@@ -164,12 +167,11 @@ cdef void link_tables(Core* core, Tables tables, const vector[int32_t]& imports)
     program.plain_terms.insert(program.plain_terms.end(), tables.plain_terms.begin(), tables.plain_terms.end())
     program.plain_calls.insert(program.plain_calls.end(), tables.plain_calls.begin(), tables.plain_calls.end())
     program.plain_final.insert(program.plain_final.end(), tables.plain_final.begin(), tables.plain_final.end())
-    for i in range(tables.plain_guard.size()):
-        program.plain_guard.push_back(tables.plain_guard[i] + guards)
-        if tables.plain_guard[i] == 0:
-            program.plain_guard[<size_t>plain + i] = 0
-    core.tracker.guards.insert(core.tracker.guards.end(), tables.guards.begin(), tables.guards.end())
-    program.has_guards = not core.tracker.guards.empty()
+    program.plain_guard.insert(program.plain_guard.end(), tables.plain_guard.begin(), tables.plain_guard.end())
+    for i in range(<size_t>plain, program.plain_guard.size()):
+        if program.plain_guard[i] > 0:
+            program.plain_guard[i] += <int32_t>guards.size()
+    guards.insert(guards.end(), tables.guards.begin(), tables.guards.end())
     for i in range(<size_t>plain, program.plain_terms.size()):
         for j in range(program.plain_terms[i].size()):
             # What is negative is a terminal of the lexer.
@@ -245,7 +247,6 @@ cdef class CompiledCore:
         self.costs.settled = False
         program.index = tables.owner.index
         program.lexer = NULL
-        program.has_guards = False
         self.core.index = tables.owner.index
         self.core.edges = 0
         self.core.words = tables.owner.index.words
@@ -262,13 +263,10 @@ cdef class CompiledCore:
             imports.clear()
             for imported in each.imports:
                 imports.push_back(starts[id(imported)])
-            link_tables(self.core, each, imports)
+            link_tables(program, &self.core.tracker.guards, each, imports)
         program.start_rule = tables.start_rule
         if tables.lexer is not None:
             program.lexer = tables.lexer.automaton
-            if program.has_guards:
-                raise GrammarError("uniqueItems of other items than strings cannot be part of a grammar with a lexer: "
-                                   "use lexer='dynamic'")
         self.core.max_states = max_states
         self.core.max_lexer_states = max_lexer_states
         self.core.max_search = max_search
@@ -286,15 +284,17 @@ cdef class CompiledCore:
             raise UnsatisfiableError("the grammar matches nothing")
 
     def unfillable_rules(self):
-        """The rules whose arrays can never have as many different items as they need (see ``Distinct``).
+        """The rules of the first tables whose arrays can never have as many different items as they need (see
+        ``Distinct``).
 
         Arrays contain others: one after another is found to have a text, out of those that are known to."""
         cdef Program* program = self.core.program
+        cdef Tables first = self.tables[0]
         cdef int32_t rule, guard
         cdef cbool good, changed = True
         cdef Outcome outcome
         open_rules = {}
-        for rule in range(<int32_t>program.rules.size() if program.has_guards else 0):
+        for rule in range(<int32_t>first.rules.size() if first.has_guards else 0):
             guard = program.plain_guard[program.rules[rule].index] if program.rules[rule].kind == LOCAL_PLAIN else 0
             if guard and self.core.tracker.guards[guard - 1].free > 0:
                 open_rules[rule] = guard

@@ -25,41 +25,17 @@ cdef struct DistinctNode:
 
 # --- alive ----------------------------------------------------------------------------------
 
-cdef string thread_name(const Thread& thread) noexcept nogil:
-    cdef string name
-    name.append(<const char*>&thread.lex, sizeof(LexState*))
-    name.append(<const char*>&thread.parser, sizeof(int32_t))
-    name.append(<const char*>&thread.text, sizeof(int32_t))
-    return name
-
-
-cdef void thread_settle(Core* core, const Thread& thread, char alive) noexcept nogil:
-    cdef string name = thread_name(thread)
-    cdef int32_t id = core.alive_ids.find(name)
-    if id < 0:
-        core.alive_ids.insert(name, <int32_t>core.tracked_alive.size())
-        core.tracked_alive.push_back(alive)
-    else:
-        core.tracked_alive[id] = alive
-
-
-cdef char thread_settled(const Core* core, const Thread& thread) noexcept nogil:
-    # 1: it can be completed, 0: it cannot, -1: not known.
-    cdef int32_t id = core.alive_ids.find(thread_name(thread))
-    return core.tracked_alive[id] if id >= 0 else -1
-
-
-cdef inline cbool thread_decided(const Core* core, const Thread& thread) noexcept nogil:
+cdef inline cbool distinct_decided(const Core* core, const Thread& thread) noexcept nogil:
     # Whether it is decided already what follows an item, a comma or the end.
     cdef TrackerState at = core.tracker.states[-1 - thread.text]
     return thread.lex != NULL and at.mode == TRACK_AFTER and core.tracker.frames[at.frame].guard != 0
 
 
 cdef cbool distinct_alive(Core* core, const Thread& thread) noexcept nogil:
-    cdef char known
-    if thread.text >= 0 or (tracker_alive(&core.tracker, thread.text) and not thread_decided(core, thread)):
+    cdef int32_t known
+    if thread.text >= 0 or (tracker_alive(&core.tracker, thread.text) and not distinct_decided(core, thread)):
         return True
-    known = thread_settled(core, thread)
+    known = core.alive.find(thread_key(thread))
     if known >= 0:
         return known == 1
     return distinct_search(core, thread, SEARCH_ALIVE, NULL)
@@ -92,13 +68,11 @@ cdef cbool distinct_fillable(Core* core, int32_t rule, int32_t guard) noexcept n
     # Whether a rule, an array with a guard, has a text.
     cdef int32_t start = state_start(core.program, rule)
     cdef const ParserState* state
-    cdef Thread thread
+    cdef Thread thread = thread_at(NO_STATE, NULL)
     cdef size_t i
     if start == NO_STATE:
         return False
     state = core.program.states[start]
-    thread.lex = NULL
-    thread.watch = NULL
     thread.text = tracker_open(&core.tracker, 0, guard)
     for i in range(state.starts.size()):
         thread.parser = state_goto_guarded(core.program, start, state.starts[i].automaton, 0, guard)
@@ -107,7 +81,7 @@ cdef cbool distinct_fillable(Core* core, int32_t rule, int32_t guard) noexcept n
     return False
 
 
-cdef int64_t search_rank(Core* core, const Thread& thread, int32_t goal) noexcept nogil:
+cdef int64_t distinct_rank(Core* core, const Thread& thread, int32_t goal) noexcept nogil:
     # What is higher is looked at first.  Two equal items are found where one is like an earlier one.
     # Where other items can always be found, few states are compatible; elsewhere the cheapest way out
     # of the grammar leads the search.
@@ -120,11 +94,12 @@ cdef int64_t search_rank(Core* core, const Thread& thread, int32_t goal) noexcep
             first = HEAD_START
             if at.mode == TRACK_NUMBER:
                 # The longer, the less likely is it the first spelling of that number.
-                first -= HEAD_START // 8 * <int64_t>text_bytes(&core.tracker.texts, at.text).size()
+                first -= HEAD_START // 8 * <int64_t>text_bytes(&core.tracker.store.texts, at.text).size()
     elif goal != SEARCH_TEXT and tracker_free_behind(&core.tracker, thread.text):
         return 0
-    if core.costs.rules.empty():
-        costs_fill_rules(core.program, core.costs)
+    costs_prepare(core)
+    if core.index.deadline.passed:
+        return 0
     if thread.lex == NULL:
         return first - cost_parser(core.program, core.costs, thread.parser)
     cost = cost_lexeme(core.costs, thread.lex)
@@ -136,7 +111,7 @@ cdef int64_t search_rank(Core* core, const Thread& thread, int32_t goal) noexcep
     return first - cost
 
 
-cdef cbool search_skips(const TrackerState& at, uint8_t byte, cbool typed) noexcept nogil:
+cdef cbool distinct_skips(const TrackerState& at, uint8_t byte, cbool typed) noexcept nogil:
     # Other spellings of the same string: a search needs one of each.
     if at.mode != TRACK_STRING or at.escape == 0 or typed:
         return False
@@ -149,7 +124,7 @@ cdef cbool search_skips(const TrackerState& at, uint8_t byte, cbool typed) noexc
     return 65 <= byte <= 70
 
 
-cdef void search_first(const uint64_t* first, cbool inside, uint64_t* out) noexcept nogil:
+cdef void distinct_first(const uint64_t* first, cbool inside, uint64_t* out) noexcept nogil:
     # Add the bytes that lead on from one lexer state.  White space changes nothing where something else
     # may come in the same lexeme.
     cdef uint64_t blank[4]
@@ -179,12 +154,12 @@ cdef void distinct_bytes(Core* core, const DistinctNode& node, vector[uint8_t]& 
     out.clear()
     memset(first, 0, 32)
     if node.thread.lex != NULL:
-        search_first(lex_first(node.thread.lex), inside, first)
+        distinct_first(lex_first(node.thread.lex), inside, first)
     else:
         for i in range(state.starts.size()):
-            search_first(lex_first(state.starts[i]), inside, first)
+            distinct_first(lex_first(state.starts[i]), inside, first)
     for byte in range(256):
-        if bits_has(first, <uint8_t>byte) and not search_skips(at, <uint8_t>byte, node.typed):
+        if bits_has(first, <uint8_t>byte) and not distinct_skips(at, <uint8_t>byte, node.typed):
             if byte != BACKSLASH or not inside or at.escape != 0:
                 out.push_back(<uint8_t>byte)
     # Escapes come last: where a character may stand for itself, they add nothing.
@@ -192,7 +167,7 @@ cdef void distinct_bytes(Core* core, const DistinctNode& node, vector[uint8_t]& 
         out.push_back(BACKSLASH)
 
 
-cdef void search_path(const vector[DistinctNode]& nodes, int32_t at, uint8_t last, vector[uint8_t]& out) noexcept nogil:
+cdef void distinct_path(const vector[DistinctNode]& nodes, int32_t at, uint8_t last, vector[uint8_t]& out) noexcept nogil:
     cdef vector[uint8_t] reversed_path
     reversed_path.push_back(last)
     while nodes[at].parent >= 0:
@@ -203,17 +178,17 @@ cdef void search_path(const vector[DistinctNode]& nodes, int32_t at, uint8_t las
         reversed_path.pop_back()
 
 
-cdef cbool search_add(Core* core, vector[DistinctNode]& nodes, KeyIds* seen, priority_queue[pair[int64_t, int32_t]]* queue,
+cdef cbool distinct_add(Core* core, vector[DistinctNode]& nodes, KeyIds* seen, priority_queue[pair[int64_t, int32_t]]* queue,
                       const Thread& thread, int32_t parent, uint8_t byte, int32_t goal) noexcept nogil:
     # Note a thread that is reached; True when it is a goal.
     cdef DistinctNode node
     cdef TrackerState at
-    cdef char known
+    cdef int32_t known
     cdef string name
     cdef int32_t paid
     if thread.text >= 0:
         return True
-    if thread_decided(core, thread):
+    if distinct_decided(core, thread):
         pass
     elif goal == SEARCH_EASY:
         if tracker_easy(&core.tracker, thread.text) and tracker_owes(&core.tracker, thread.text) == 0:
@@ -221,12 +196,12 @@ cdef cbool search_add(Core* core, vector[DistinctNode]& nodes, KeyIds* seen, pri
     elif goal == SEARCH_ALIVE and tracker_alive(&core.tracker, thread.text):
         return True
     if goal != SEARCH_TEXT:
-        known = thread_settled(core, thread)
+        known = core.alive.find(thread_key(thread))
         if known == 0:
             return False
         if known == 1 and goal == SEARCH_ALIVE:
             return True
-    name = thread_name(thread)
+    name = thread_key(thread)
     if seen.find(name) >= 0:
         return False
     seen.insert(name, 1)
@@ -240,7 +215,7 @@ cdef cbool search_add(Core* core, vector[DistinctNode]& nodes, KeyIds* seen, pri
         paid = tracker_owes(&core.tracker, nodes[parent].thread.text) - tracker_owes(&core.tracker, thread.text)
         node.paid = nodes[parent].paid + (paid if paid > 0 else 0)
     nodes.push_back(node)
-    queue.push(pair[int64_t, int32_t](search_rank(core, thread, goal) + 4 * <int64_t>UNREACHED * node.paid,
+    queue.push(pair[int64_t, int32_t](distinct_rank(core, thread, goal) + 4 * <int64_t>UNREACHED * node.paid,
                                       <int32_t>nodes.size() - 1))
     return False
 
@@ -257,16 +232,15 @@ cdef cbool distinct_search(Core* core, const Thread& root, int32_t goal, vector[
     cdef int32_t at
     cdef uint8_t byte
     cdef cbool found
-    if search_add(core, nodes, &seen, &queue, root, -1, 0, goal):
+    if distinct_add(core, nodes, &seen, &queue, root, -1, 0, goal):
         return True
     while not queue.empty():
-        if (<int64_t>nodes.size() > core.max_search or (nodes.size() & 255) == 255):
-            if <int64_t>nodes.size() > core.max_search:
-                core.search_steps = <int64_t>nodes.size()
-                core.index.deadline.passed = True
-            if deadline_look(&core.index.deadline):
-                # Nothing that follows from this answer is kept.
-                return True
+        core.index.deadline.searched += 1
+        if core.index.deadline.searched > core.max_search:
+            core.index.deadline.passed = True
+        if deadline_look(&core.index.deadline):
+            # Nothing that follows from this answer is kept.
+            return True
         at = queue.top().second
         queue.pop()
         distinct_bytes(core, nodes[at], bytes)
@@ -275,18 +249,18 @@ cdef cbool distinct_search(Core* core, const Thread& root, int32_t goal, vector[
             thread = nodes[at].thread
             found = thread_step(core, thread, byte, NO_STATE, out) != NO_STATE
             for i in range(out.size()):
-                found = found or search_add(core, nodes, &seen, &queue, out[i], at, byte, goal)
+                found = found or distinct_add(core, nodes, &seen, &queue, out[i], at, byte, goal)
             if core.index.deadline.passed:
                 return True
             if found:
                 if path != NULL:
-                    search_path(nodes, at, byte, path[0])
+                    distinct_path(nodes, at, byte, path[0])
                 while at >= 0 and goal != SEARCH_TEXT:
-                    thread_settle(core, nodes[at].thread, 1)
+                    core_learn(core, nodes[at].thread, 1)
                     at = nodes[at].parent
                 return True
     for i in range(nodes.size() if goal != SEARCH_TEXT else 0):
-        thread_settle(core, nodes[i].thread, 0)
+        core_learn(core, nodes[i].thread, 0)
     return False
 
 
@@ -417,21 +391,20 @@ cdef void distinct_mask(Core* core, Mask* mask, const Thread& thread, cbool begu
     cdef CrossingGroup group
     cdef Override override
     cdef uint64_t first[4]
-    cdef int32_t known = NO_TAG, t
+    cdef int32_t known = NO_TAG, key, tag, t
     cdef Mask part
     if own == NULL:
         return
     base = own if own.base == NULL else own.base
     distinct_inside(core, thread, begun, gone)
-    if base.open_tag != NO_TAG:
-        mask_behind(core, thread.lex, base.open_tag, thread.parser, NO_KEY, behind, first)
-        if (first[0] | first[1] | first[2] | first[3]) != 0 and not lexmask_open(base, thread.lex):
-            return
+    key = ANY_KEY if lex_keeps_text(thread.lex) else NO_KEY
+    if not mask_open(core, base, thread.lex, thread.parser):
+        return
     for group in base.crossings:
         if group.tag != known:
             known = group.tag
-            mask_behind(core, thread.lex, known if thread.lex.base == NULL else thread.lex.automaton.other_tag + known,
-                        thread.parser, ANY_KEY if lex_keeps_text(thread.lex) else NO_KEY, behind, first)
+            tag = known if thread.lex.base == NULL else thread.lex.automaton.other_tag + known
+            mask_behind(core, thread.lex, tag, thread.parser, key, behind, first)
         if bits_has(first, group.byte):
             nodes.insert(nodes.end(), base.nodes.begin() + group.first, base.nodes.begin() + group.last)
     for override in own.overrides:
@@ -507,7 +480,7 @@ cdef cbool distinct_completion(Core* core, int32_t id, vector[uint8_t]& out) noe
             threads.swap(after)
             out.push_back(plain[i])
         for i in range(threads.size()):
-            if threads[i].text >= 0 or (not thread_decided(core, threads[i])
+            if threads[i].text >= 0 or (not distinct_decided(core, threads[i])
                                         and tracker_easy(&core.tracker, threads[i].text)
                                         and tracker_owes(&core.tracker, threads[i].text) == 0):
                 threads[0] = threads[i]

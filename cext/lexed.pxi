@@ -7,17 +7,14 @@ cdef void lexed_follow(Core* core, LexState* lex, const Thread& before, uint8_t 
                        vector[Thread]& out) noexcept nogil:
     # Add a thread that has just read a byte, and the one behind what it completes.
     cdef Thread thread = before
-    cdef int32_t key = NO_KEY
     if lex == LEX_DEAD:
         return
     thread.lex = lex
-    thread.text = text_append(&core.tracker.texts, before.text, byte) if lex_keeps_text(lex) else 0
+    thread.text = text_append(&core.tracker.store.texts, before.text, byte) if lex_keeps_text(lex) else 0
     if lex.tag == NO_TAG or lex_goes_on(lex):
         out.push_back(thread)
     if lex.tag != NO_TAG:
-        if lex_keeps_text(lex):
-            key = used_key(lex.automaton.used, key_text(text_bytes(&core.tracker.texts, thread.text)))
-        thread.parser = state_goto(core.program, thread.parser, lex.automaton, lex.tag, key)
+        thread.parser = thread_goto(core, lex, thread.parser, before.text, thread.text)
         if thread.parser != NO_STATE:
             if lex.automaton == core.program.lexer:
                 thread.watch = watch_join(thread.watch, lex)
@@ -61,7 +58,6 @@ cdef void lexed_add(Core* core, const vector[Thread]& threads, Mask* mask, const
 
 cdef void lexed_apply(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* own, int32_t parser) noexcept nogil:
     # Add what is said about the tokens of a trie, in one parser state.  Recursion is bounded by the longest token.
-    cdef vector[Thread] behind
     cdef Automaton* lexer = core.program.lexer
     cdef ParserState* state
     cdef LexMask* below
@@ -94,8 +90,8 @@ cdef void lexed_apply(Core* core, const vector[Thread]& threads, Mask* mask, Lex
             continue
         state = core.program.states[after]
         if state.lexer == NULL or not state.starts.empty():
-            behind.assign(1, thread_at(after, own.crossings[i].watch))
-            mask_walk(core, threads, lexmask_residual(own, i), behind, mask.added)
+            possible.assign(1, thread_at(after, own.crossings[i].watch))
+            mask_walk(core, threads, lexmask_residual(own, i), possible, mask.added)
             continue
         below = lexer_behind(own, i, state.lexer)
         if below != NULL:

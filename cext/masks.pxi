@@ -36,7 +36,7 @@ cdef cppclass Core:
     # One compiled grammar on one vocabulary.
     Program* program
     Costs* costs
-    KeyIds alive                   # of a grammar with a lexer, by thread (thread_alive): 1 or 0
+    KeyIds alive                   # by thread, where it is known (alive.pxi, distinct.pxi): 1 or 0
     Index* index
     size_t words                   # of a mask row
     vector[int32_t] eos
@@ -44,14 +44,11 @@ cdef cppclass Core:
     KeyIds state_ids
     int64_t edges                  # of tokens, from all states
     Tracker tracker
-    KeyIds alive_ids               # threads about which it is known whether they can be completed, one by one
-    vector[char] tracked_alive
     vector[vector[Thread]] stack   # scratch of walks, by depth
     int64_t max_states             # limits of one operation
     int64_t max_lexer_states
     int64_t max_search
     double max_seconds
-    int64_t search_steps           # of the operation's longest search
 
 
 cdef void core_free(Core* core) noexcept nogil:
@@ -86,7 +83,6 @@ cdef void core_enter(Core* core) noexcept nogil:
     core.index.deadline.passed = False
     core.index.deadline.searched = 0
     core.index.deadline.at = seconds_now() + core.max_seconds if core.max_seconds > 0 else 0
-    core.search_steps = 0
 
 
 cdef Outcome core_leave(Core* core) noexcept nogil:
@@ -100,11 +96,9 @@ cdef Outcome core_leave(Core* core) noexcept nogil:
         size = <int64_t>core.states.size()
     if <int64_t>core.tracker.states.size() > size:
         size = <int64_t>core.tracker.states.size()
-    if core.index.deadline.searched > core.search_steps:
-        core.search_steps = core.index.deadline.searched
-    if core.search_steps > core.max_search:
+    if core.index.deadline.searched > core.max_search:
         outcome.kind = OUTCOME_SEARCH
-        outcome.given = core.search_steps
+        outcome.given = core.index.deadline.searched
     elif core.index.deadline.passed:
         outcome.kind = OUTCOME_LATE
         outcome.given = core.max_seconds + seconds_now() - core.index.deadline.at
@@ -125,48 +119,6 @@ cdef Outcome core_leave(Core* core) noexcept nogil:
     return outcome
 
 
-# --- texts of keys --------------------------------------------------------------------------
-
-cdef inline cbool lex_keeps_text(const LexState* lex) noexcept nogil:
-    return lex.automaton.kind == KIND_KEYSET and lex.automaton.used != NULL and lex.key.other == 1
-
-
-cdef string thread_quoted(const Core* core, int32_t text) noexcept nogil:
-    # What has been read of a quoted key.
-    return tracker_quoted(&core.tracker, text) if text < 0 else text_bytes(&core.tracker.texts, text)
-
-
-cdef int32_t thread_goto(Core* core, const Thread& thread, int32_t before, int32_t joined,
-                         vector[Thread]& out) noexcept nogil:
-    # Go on behind a lexeme that thread.lex accepts: `joined` with the parser state where nothing is
-    # tracked, and more threads where something is.  `before`: the text before the last byte.
-    cdef Thread behind
-    cdef int32_t guard, key = NO_KEY
-    if lex_keeps_text(thread.lex):
-        if before < 0:
-            key = used_key(thread.lex.automaton.used,
-                           text_bytes(&core.tracker.texts, core.tracker.states[-1 - before].text))
-        else:
-            key = used_key(thread.lex.automaton.used, key_text(text_bytes(&core.tracker.texts, thread.text)))
-    behind.lex = NULL
-    behind.watch = NULL
-    behind.parser = state_goto(core.program, thread.parser, thread.lex.automaton, thread.lex.tag, key)
-    if behind.parser != NO_STATE:
-        if thread.text < 0:
-            behind.text = thread.text
-            out.push_back(behind)
-        else:
-            joined = state_union(core.program, joined, behind.parser)
-    for guard in core.program.states[thread.parser].guards:
-        if core.tracker.guards[guard - 1].closed:
-            continue
-        behind.parser = state_goto_guarded(core.program, thread.parser, thread.lex.automaton, thread.lex.tag, guard)
-        if behind.parser != NO_STATE:
-            behind.text = tracker_open(&core.tracker, thread.text, guard)
-            out.push_back(behind)
-    return joined
-
-
 # --- states ---------------------------------------------------------------------------------
 
 cdef cbool thread_before(const Thread& a, const Thread& b) noexcept nogil:
@@ -181,67 +133,6 @@ cdef cbool thread_before(const Thread& a, const Thread& b) noexcept nogil:
 
 cdef inline cbool thread_same(const Thread& a, const Thread& b) noexcept nogil:
     return a.lex == b.lex and a.parser == b.parser and a.text == b.text and a.watch == b.watch
-
-
-cdef inline int32_t thread_follow(Core* core, LexState* lex, int32_t parser, int32_t text, uint8_t byte,
-                                  int32_t joined, vector[Thread]& out) noexcept nogil:
-    # Add a thread that has just read a byte; join what it completes.
-    cdef Thread thread
-    if lex == LEX_DEAD:
-        return joined
-    thread.text = 0
-    thread.watch = NULL
-    if text < 0:
-        thread.text = tracker_read(&core.tracker, text, byte)
-        if thread.text == TEXT_WRONG:
-            return joined
-    elif lex_keeps_text(lex):
-        thread.text = text_append(&core.tracker.texts, text, byte)
-    thread.lex = lex
-    thread.parser = parser
-    if lex.tag == NO_TAG or lex_goes_on(lex):
-        out.push_back(thread)
-    if lex.tag != NO_TAG:
-        return thread_goto(core, thread, text, joined, out)
-    return joined
-
-
-cdef int32_t thread_step(Core* core, const Thread& thread, uint8_t byte, int32_t joined,
-                         vector[Thread]& out) noexcept nogil:
-    # The same from a thread before a byte.
-    cdef ParserState* state
-    cdef size_t i
-    if thread.lex != NULL:
-        return thread_follow(core, lex_next(thread.lex, byte), thread.parser, thread.text, byte, joined, out)
-    state = core.program.states[thread.parser]
-    if bits_has(state.first, byte):
-        for i in range(state.starts.size()):
-            joined = thread_follow(core, lex_next(state.starts[i], byte), thread.parser, thread.text, byte, joined, out)
-    return joined
-
-
-cdef void threads_step(Core* core, const vector[Thread]& threads, uint8_t byte,
-                       vector[Thread]& out) noexcept nogil:
-    # All threads over one byte; no threads are left when the byte is not allowed.
-    cdef size_t i
-    cdef int32_t joined = NO_STATE
-    cdef Thread thread
-    if core.program.lexer != NULL:
-        lexed_step(core, threads, byte, out)
-        return
-    out.clear()
-    for i in range(threads.size()):
-        joined = thread_step(core, threads[i], byte, joined, out)
-    for i in range(out.size()):
-        if out[i].text < 0:
-            distinct_clean(core, out)
-            break
-    if joined != NO_STATE:
-        thread.lex = NULL
-        thread.parser = joined
-        thread.text = 0
-        thread.watch = NULL
-        out.push_back(thread)
 
 
 cdef void threads_normalize(vector[Thread]& threads) noexcept nogil:
@@ -424,15 +315,11 @@ cdef void mask_walk(Core* core, const vector[Thread]& threads, const ResidualVie
 cdef void mask_behind(Core* core, LexState* lex, int32_t tag, int32_t parser, int32_t key, vector[Thread]& out,
                       uint64_t* first) noexcept nogil:
     # The threads behind a lexeme, where nothing is tracked, and the bytes that they may begin with.
-    cdef Thread thread
+    cdef Thread thread = thread_at(state_goto(core.program, parser, lex.automaton, tag, key), NULL)
     cdef int32_t guard
     cdef size_t i, j
     out.clear()
     memset(first, 0, 32)
-    thread.lex = NULL
-    thread.watch = NULL
-    thread.text = 0
-    thread.parser = state_goto(core.program, parser, lex.automaton, tag, key)
     if thread.parser != NO_STATE:
         out.push_back(thread)
     for guard in core.program.states[parser].guards:
@@ -445,24 +332,32 @@ cdef void mask_behind(Core* core, LexState* lex, int32_t tag, int32_t parser, in
             first[j] |= core.program.states[out[i].parser].first[j]
 
 
+cdef cbool mask_open(Core* core, LexMask* mask, LexState* lex, int32_t parser) noexcept nogil:
+    # Add crossings that were left out, if something can follow them; False when time is up.
+    cdef vector[Thread] behind
+    cdef uint64_t first[4]
+    if mask.open_tag == NO_TAG:
+        return True
+    mask_behind(core, lex, mask.open_tag, parser, NO_KEY, behind, first)
+    return (first[0] | first[1] | first[2] | first[3]) == 0 or lexmask_open(mask, lex)
+
+
 cdef void mask_add_crossing(Core* core, const vector[Thread]& threads, LexMask* mask, LexState* lex,
                             int32_t parser, vector[int32_t]& added) noexcept nogil:
     # `mask` is lex's own or that of its base automaton.
     cdef size_t i
-    cdef int32_t known = NO_TAG
+    cdef int32_t tag, known = NO_TAG
     cdef vector[Thread] behind
     cdef uint64_t first[4]
     # Many keys end in this group: which one it was matters only if the token goes on to the next one.
     cdef int32_t key = ANY_KEY if lex_keeps_text(lex) else NO_KEY
-    if mask.open_tag != NO_TAG:
-        mask_behind(core, lex, mask.open_tag, parser, NO_KEY, behind, first)
-        if (first[0] | first[1] | first[2] | first[3]) != 0 and not lexmask_open(mask, lex):
-            return
+    if not mask_open(core, mask, lex, parser):
+        return
     for i in range(mask.crossings.size()):
         if mask.crossings[i].tag != known:
             known = mask.crossings[i].tag
-            mask_behind(core, lex, known if lex.base == NULL else lex.automaton.other_tag + known, parser, key,
-                        behind, first)
+            tag = known if lex.base == NULL else lex.automaton.other_tag + known
+            mask_behind(core, lex, tag, parser, key, behind, first)
         if bits_has(first, mask.crossings[i].byte):
             mask_walk(core, threads, lexmask_residual(mask, i), behind, added)
 
@@ -588,6 +483,7 @@ cdef void mask_join_thread(Core* core, const vector[Thread]& threads, Mask* mask
 
 cdef inline void mask_join(Core* core, Mask* mask, const vector[Thread]& threads, const Thread& thread,
                            cbool begun, cbool alone) noexcept nogil:
+    # `begun`: the thread's lexeme was, else it starts here.
     if thread.text < 0:
         distinct_mask(core, mask, thread, begun, alone)
     else:
@@ -611,10 +507,10 @@ cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
     if core.program.lexer != NULL:
         mask_lexed(core, state.threads, mask)
     for i in range(state.threads.size() if core.program.lexer == NULL else 0):
-        if state.threads[i].lex != NULL:
-            mask_join(core, mask, state.threads, state.threads[i], True, state.threads.size() == 1)
-            continue
         thread = state.threads[i]
+        if thread.lex != NULL:
+            mask_join(core, mask, state.threads, thread, True, state.threads.size() == 1)
+            continue
         parser = core.program.states[thread.parser]
         for j in range(parser.starts.size()):
             thread.lex = parser.starts[j]

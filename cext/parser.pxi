@@ -135,7 +135,6 @@ cdef cppclass Program:
     vector[vector[Call]] plain_calls         # Call.back is a plain state here
     vector[uint8_t] plain_final
     vector[int32_t] plain_guard              # of a rule's first state: that of its array (see Frame), or 0
-    cbool has_guards
     vector[RuleStart] rules
     vector[RepeatedDef] repeated
     vector[RecordDef] records

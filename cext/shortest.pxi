@@ -337,7 +337,7 @@ cdef void shortest_try(Core* core, Costs* costs, LexState* lex, int32_t parser, 
                        vector[uint8_t]& path, int32_t* best, int32_t* best_after,
                        vector[uint8_t]& best_path) noexcept nogil:
     # Keep `path`, which matches `lex` with `tag`, when it leads to a cheaper completion.
-    cdef int32_t after, cost, guard, key = NO_KEY
+    cdef int32_t after, guard, key = NO_KEY
     cdef string quoted
     if lex_keeps_text(lex) and tag >= lex.automaton.other_tag:
         quoted = thread_quoted(core, text)
@@ -425,7 +425,7 @@ cdef cbool shortest_bytes(Core* core, int32_t id, vector[uint8_t]& out) noexcept
         return True
     if core.program.lexer != NULL:
         return core_search(core, core.states[id].threads, True, out)
-    if core.program.has_guards:
+    if not core.tracker.guards.empty():
         return distinct_completion(core, id, out)
     return shortest_plain(core, core.states[id].threads, out)
 
@@ -438,21 +438,19 @@ cdef cbool shortest_plain(Core* core, const vector[Thread]& threads, vector[uint
     cdef int32_t best = UNREACHED, after = NO_STATE
     cdef size_t i, j
     cdef ParserState* state
-    if costs.rules.empty():
-        costs_fill_rules(core.program, costs)
-        if core.index.deadline.passed:
-            costs.rules.clear()
-            return False
+    costs_prepare(core)
+    if core.index.deadline.passed:
+        return False
     for i in range(threads.size()):
         thread = threads[i]
-        if thread.lex == NULL and core.program.states[thread.parser].complete:
-            return True
+        state = core.program.states[thread.parser]
         if thread.lex != NULL:
             shortest_try_lexeme(core, costs, thread.lex, thread.parser, thread.text, &best, &after, path)
-            continue
-        state = core.program.states[thread.parser]
-        for j in range(state.starts.size()):
-            shortest_try_lexeme(core, costs, state.starts[j], thread.parser, 0, &best, &after, path)
+        elif state.complete:
+            return True
+        else:
+            for j in range(state.starts.size()):
+                shortest_try_lexeme(core, costs, state.starts[j], thread.parser, 0, &best, &after, path)
     while after != NO_STATE and out.size() < COMPLETION_LIMIT:
         out.insert(out.end(), path.begin(), path.end())
         state = core.program.states[after]

@@ -387,9 +387,11 @@ cdef int32_t state_goto(Program* program, int32_t id, const Automaton* automaton
     cdef ParserState* state = program.states[id]
     cdef int64_t move = (<int64_t>automaton.uid << 32) | <uint32_t>tag
     cdef string keyed
-    cdef int32_t target
-    if automaton.lexer != NULL and automaton.lexer.ignored[tag]:
-        return id
+    cdef int32_t target, column = -1
+    if automaton.lexer != NULL:
+        if automaton.lexer.ignored[tag]:
+            return id
+        column = newline_column(automaton.lexer, tag)
     if key == NO_KEY:
         found = state.moves.find(move)
         if found != state.moves.end():
@@ -401,7 +403,9 @@ cdef int32_t state_goto(Program* program, int32_t id, const Automaton* automaton
         if target >= 0:
             # Kept one higher: NO_STATE is -1.
             return target - 1
-    target = state_advance(program, state, automaton, tag, key, 0)
+    target = state_advance(program, state, automaton, tag if column < 0 else automaton.lexer.newline, key, 0)
+    if column >= 0:
+        target = state_line(program, target, column)
     if key == NO_KEY:
         state.moves[move] = target
     else:
@@ -436,19 +440,16 @@ cdef int32_t state_advance(Program* program, const ParserState* state, const Aut
     cdef vector[int32_t] locals
     cdef Item item
     cdef size_t i, j
-    cdef int32_t target, column = newline_column(automaton.lexer, tag) if automaton.lexer != NULL else -1
     for i in range(state.items.size()):
         if not state.guards.empty() and parse_guard(program, state.items[i].local) != guard:
             continue
         locals.clear()
-        parse_advance(program, state.items[i].local, automaton, tag if column < 0 else automaton.lexer.newline, key,
-                      locals)
+        parse_advance(program, state.items[i].local, automaton, tag, key, locals)
         for j in range(locals.size()):
             item.local = locals[j]
             item.node = state.items[i].node
             kernel.push_back(item)
-    target = state_from_kernel(program, kernel) if not kernel.empty() else NO_STATE
-    return target if column < 0 else state_line(program, target, column)
+    return state_from_kernel(program, kernel) if not kernel.empty() else NO_STATE
 
 
 cdef int32_t state_union(Program* program, int32_t a, int32_t b) noexcept nogil:

@@ -2,22 +2,13 @@
 #
 # The *tracker* reads the text from the bracket of the outermost such array on, a byte at a time.  Its
 # state is a number: the array or object that is open (a *frame*, below it the ones around it), and
-# how far a string, number or literal in it has been read.  Completed values are numbers too, and
-# equal numbers mean equal values as JSON Schema has it (2020-12 core, section 4.2.2): numbers by
-# their exact value, strings decoded, objects as sets of members.
+# how far a string, number or literal in it has been read.
 #
 # A frame knows its *candidates*: earlier values that it may still turn out to be equal to.  A state
 # is *compatible* when what it is in the middle of may; otherwise the current item will be new whatever
 # follows.
 
 cdef enum:
-    VALUE_NULL = 0
-    VALUE_FALSE = 1
-    VALUE_TRUE = 2
-    VALUE_NUMBER = 3
-    VALUE_STRING = 4
-    VALUE_ARRAY = 5
-    VALUE_OBJECT = 6
     # what comes next
     TRACK_VALUE = 0        # a value, or the end of an empty array
     TRACK_KEY = 1          # a key, or the end of an empty object
@@ -27,25 +18,6 @@ cdef enum:
     TRACK_NUMBER = 5
     TRACK_LITERAL = 6
     TEXT_WRONG = -0x7FFFFFFF   # no item may be like this
-    GREATEST_EXPONENT = 1000000000
-
-cdef cppclass Texts:
-    # Texts by number, each the one before it and a byte; the empty text is 0.
-    vector[int32_t] before
-    vector[uint8_t] byte
-    unordered_map[int64_t, int32_t] ids
-
-cdef cppclass Value:
-    int32_t kind
-    string text                # of a number (see number_text) or a string (its canonical spelling)
-    vector[int32_t] items      # of an array; of an object, by key
-    vector[int32_t] keys       # of an object, sorted
-
-cdef struct Cell:
-    # A list of values, its last one first.  Sets are sorted by key: equal sets are one list.
-    int32_t before             # -1: none
-    int32_t key
-    int32_t value
 
 cdef cppclass Frame:
     int32_t parent             # -1: the outermost one
@@ -79,11 +51,7 @@ cdef struct TrackerState:
 
 cdef cppclass Tracker:
     vector[Guard] guards
-    Texts texts
-    vector[Value*] values
-    KeyIds value_ids
-    vector[Cell] cells
-    KeyIds cell_ids
+    Values store
     vector[Frame*] frames
     KeyIds frame_ids
     vector[TrackerState] states
@@ -93,186 +61,9 @@ cdef cppclass Tracker:
 
 cdef void tracker_free(Tracker* tracker) noexcept nogil:
     cdef size_t i
-    for i in range(tracker.values.size()):
-        del tracker.values[i]
+    values_free(&tracker.store)
     for i in range(tracker.frames.size()):
         del tracker.frames[i]
-
-
-cdef int32_t text_append(Texts* texts, int32_t text, uint8_t byte) noexcept nogil:
-    # The number of a text and one more byte.
-    cdef int64_t key = (<int64_t>text << 8) | byte
-    cdef int32_t id
-    found = texts.ids.find(key)
-    if found != texts.ids.end():
-        return dereference(found).second
-    if texts.before.empty():
-        texts.before.push_back(0)
-        texts.byte.push_back(0)
-    id = <int32_t>texts.before.size()
-    texts.before.push_back(text)
-    texts.byte.push_back(byte)
-    texts.ids[key] = id
-    return id
-
-
-cdef string text_bytes(const Texts* texts, int32_t text) noexcept nogil:
-    cdef string out
-    cdef size_t i
-    cdef char c
-    while text > 0:
-        out.push_back(<char>texts.byte[text])
-        text = texts.before[text]
-    for i in range(out.size() // 2):
-        c = out[i]
-        out[i] = out[out.size() - 1 - i]
-        out[out.size() - 1 - i] = c
-    return out
-
-
-# --- values ---------------------------------------------------------------------------------
-
-cdef void number_digits(const string& text, string& digits, cbool* negative, cbool* scientific, int64_t* power) noexcept nogil:
-    # The digits of a number's text without zeros in front, and the power of ten of the last one, as far
-    # as it has been read.
-    cdef size_t i
-    cdef char c
-    cdef cbool fraction = False, minus = False
-    cdef int64_t exponent = 0
-    digits.clear()
-    negative[0] = scientific[0] = False
-    power[0] = 0
-    for i in range(text.size()):
-        c = text[i]
-        if c == 45:
-            if scientific[0]:
-                minus = True
-            else:
-                negative[0] = True
-        elif c == 46:
-            fraction = True
-        elif c == 101 or c == 69:
-            scientific[0] = True
-        elif c == 43:
-            continue
-        elif scientific[0]:
-            exponent = exponent * 10 + (c - 48)
-            if exponent > GREATEST_EXPONENT:
-                exponent = GREATEST_EXPONENT
-        else:
-            if fraction:
-                power[0] -= 1
-            if c != 48 or not digits.empty():
-                digits.push_back(c)
-    power[0] += -exponent if minus else exponent
-
-
-cdef string number_text(const string& text) noexcept nogil:
-    # One text for each number: sign, digits without zeros around them, and the power of ten.
-    cdef string digits, out
-    cdef cbool negative, scientific
-    cdef int64_t power
-    number_digits(text, digits, &negative, &scientific, &power)
-    while not digits.empty() and digits.back() == 48:
-        digits.pop_back()
-        power += 1
-    if digits.empty():
-        return out
-    out.push_back(45 if negative else 43)
-    out.append(digits)
-    out.append(<const char*>&power, sizeof(power))
-    return out
-
-
-cdef int32_t value_scalar(Tracker* tracker, int32_t kind, const string& text) noexcept nogil:
-    cdef string name
-    cdef Value* value
-    cdef int32_t id
-    name.push_back(<char>kind)
-    name.append(text)
-    id = tracker.value_ids.find(name)
-    if id < 0:
-        id = <int32_t>tracker.values.size()
-        value = new Value()
-        value.kind = kind
-        value.text = text
-        tracker.values.push_back(value)
-        tracker.value_ids.insert(name, id)
-    return id
-
-
-cdef int32_t value_of_frame(Tracker* tracker, const Frame* frame) noexcept nogil:
-    cdef string name
-    cdef Value* value
-    cdef int32_t id, cell
-    cdef size_t i, at
-    name.push_back(<char>(VALUE_OBJECT if frame.is_object else VALUE_ARRAY))
-    name.append(<const char*>&frame.cells, sizeof(int32_t))
-    id = tracker.value_ids.find(name)
-    if id < 0:
-        id = <int32_t>tracker.values.size()
-        value = new Value()
-        value.kind = VALUE_OBJECT if frame.is_object else VALUE_ARRAY
-        cell = frame.cells
-        at = 0
-        while cell >= 0:
-            at += 1
-            cell = tracker.cells[cell].before
-        value.items.resize(at)
-        value.keys.resize(at if frame.is_object else 0)
-        cell = frame.cells
-        while cell >= 0:
-            at -= 1
-            value.items[at] = tracker.cells[cell].value
-            if frame.is_object:
-                value.keys[at] = tracker.cells[cell].key
-            cell = tracker.cells[cell].before
-        tracker.values.push_back(value)
-        tracker.value_ids.insert(name, id)
-    return id
-
-
-cdef int32_t value_member(const Value* value, int32_t key) noexcept nogil:
-    # The value of an object's member, or -1.
-    cdef size_t low = 0, high = value.keys.size(), middle
-    while low < high:
-        middle = (low + high) // 2
-        if value.keys[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return value.items[low] if low < value.keys.size() and value.keys[low] == key else -1
-
-
-cdef int32_t cell_intern(Tracker* tracker, int32_t before, int32_t key, int32_t value) noexcept nogil:
-    cdef Cell cell
-    cdef string name
-    cdef int32_t id
-    cell.before = before
-    cell.key = key
-    cell.value = value
-    name.assign(<const char*>&cell, sizeof(Cell))
-    id = tracker.cell_ids.find(name)
-    if id < 0:
-        id = <int32_t>tracker.cells.size()
-        tracker.cells.push_back(cell)
-        tracker.cell_ids.insert(name, id)
-    return id
-
-
-cdef int32_t cell_insert(Tracker* tracker, int32_t cells, int32_t key, int32_t value) noexcept nogil:
-    # A set with one more; new values have the highest numbers, so that this seldom goes far.
-    cdef vector[Cell] above
-    while cells >= 0 and tracker.cells[cells].key > key:
-        above.push_back(tracker.cells[cells])
-        cells = tracker.cells[cells].before
-    if cells >= 0 and tracker.cells[cells].key == key:
-        cells = tracker.cells[cells].before
-    cells = cell_intern(tracker, cells, key, value)
-    while not above.empty():
-        cells = cell_intern(tracker, cells, above.back().key, above.back().value)
-        above.pop_back()
-    return cells
 
 
 # --- frames ---------------------------------------------------------------------------------
@@ -328,7 +119,7 @@ cdef const vector[int32_t]* frame_goals(Tracker* tracker, Frame* frame) noexcept
     if not frame.has_goals:
         frame.has_goals = True
         for candidate in frame.candidates:
-            value = tracker.values[candidate]
+            value = tracker.store.values[candidate]
             if not frame.is_object:
                 if value.items.size() > <size_t>frame.count:
                     frame.goals.push_back(value.items[frame.count])
@@ -352,8 +143,8 @@ cdef void frame_targets(Tracker* tracker, int32_t id, vector[int32_t]& out) noex
     cdef int32_t cell = frame.cells
     out.assign(goals.begin(), goals.end())
     while frame.guard and cell >= 0:
-        out.push_back(tracker.cells[cell].value)
-        cell = tracker.cells[cell].before
+        out.push_back(tracker.store.cells[cell].value)
+        cell = tracker.store.cells[cell].before
 
 
 cdef int32_t frame_push(Tracker* tracker, int32_t parent, cbool is_object, int32_t guard) noexcept nogil:
@@ -371,7 +162,7 @@ cdef int32_t frame_push(Tracker* tracker, int32_t parent, cbool is_object, int32
     if parent >= 0:
         frame_targets(tracker, parent, targets)
         for target in targets:
-            if tracker.values[target].kind == kind:
+            if tracker.store.values[target].kind == kind:
                 frame.candidates.push_back(target)
     return frame_intern(tracker, frame)
 
@@ -379,11 +170,11 @@ cdef int32_t frame_push(Tracker* tracker, int32_t parent, cbool is_object, int32
 cdef cbool frame_contains(const Tracker* tracker, const Frame* frame, int32_t value) noexcept nogil:
     cdef int32_t cell = frame.cells
     while cell >= 0:
-        if tracker.cells[cell].value == value:
+        if tracker.store.cells[cell].value == value:
             return True
-        if frame.parent < 0 and tracker.cells[cell].key < value:
+        if frame.parent < 0 and tracker.store.cells[cell].key < value:
             return False
-        cell = tracker.cells[cell].before
+        cell = tracker.store.cells[cell].before
     return False
 
 
@@ -404,24 +195,24 @@ cdef int32_t frame_complete(Tracker* tracker, int32_t id, int32_t value) noexcep
     after.key = value if is_key else -1
     if frame.is_object:
         if not is_key:
-            after.cells = cell_insert(tracker, frame.cells, frame.key, value)
+            after.cells = cell_insert(&tracker.store, frame.cells, frame.key, value)
     elif frame.guard and frame_contains(tracker, frame, value):
         if not frame_repeats(tracker, frame):
             return TEXT_WRONG
         if frame.parent < 0:
             return 0
         after.guard = 0
-        after.cells = cell_intern(tracker, frame.cells, -1, value)
+        after.cells = cell_intern(&tracker.store, frame.cells, -1, value)
     elif frame.parent < 0:
         # Nobody compares this array: the order of its items does not matter, nor their number.
-        after.cells = cell_insert(tracker, frame.cells, value, value)
+        after.cells = cell_insert(&tracker.store, frame.cells, value, value)
         if after.count > tracker.guards[after.guard - 1].free:
             after.count = tracker.guards[after.guard - 1].free
     else:
-        after.cells = cell_intern(tracker, frame.cells, -1, value)
+        after.cells = cell_intern(&tracker.store, frame.cells, -1, value)
     for i in range(frame.candidates.size()):
         candidate = frame.candidates[i]
-        other = tracker.values[candidate]
+        other = tracker.store.values[candidate]
         if is_key:
             if value_member(other, value) < 0:
                 continue
@@ -478,7 +269,7 @@ cdef int32_t tracker_close(Tracker* tracker, int32_t frame) noexcept nogil:
         return TEXT_WRONG
     if parent < 0:
         return 0
-    return frame_complete(tracker, parent, value_of_frame(tracker, tracker.frames[frame]))
+    return frame_complete(tracker, parent, value_list(&tracker.store, tracker.frames[frame].is_object, tracker.frames[frame].cells))
 
 
 cdef int32_t tracker_begin(Tracker* tracker, int32_t frame, uint8_t byte) noexcept nogil:
@@ -490,7 +281,7 @@ cdef int32_t tracker_begin(Tracker* tracker, int32_t frame, uint8_t byte) noexce
     if byte == 123:
         return tracker_state(tracker, frame_push(tracker, frame, True, 0), TRACK_KEY, 0, 0, 0)
     return tracker_state(tracker, frame, TRACK_NUMBER if byte == 45 or 48 <= byte <= 57 else TRACK_LITERAL,
-                         text_append(&tracker.texts, 0, byte), 0, 0)
+                         text_append(&tracker.store.texts, 0, byte), 0, 0)
 
 
 cdef int32_t tracker_string(Tracker* tracker, TrackerState at, uint8_t byte) noexcept nogil:
@@ -500,10 +291,10 @@ cdef int32_t tracker_string(Tracker* tracker, TrackerState at, uint8_t byte) noe
     if at.escape == 0:
         if byte == QUOTE:
             return frame_complete(tracker, at.frame,
-                                  value_scalar(tracker, VALUE_STRING, text_bytes(&tracker.texts, at.text)))
+                                  value_scalar(&tracker.store, VALUE_STRING, text_bytes(&tracker.store.texts, at.text)))
         if byte == BACKSLASH:
             return tracker_state(tracker, at.frame, TRACK_STRING, at.text, 1, 0)
-        return tracker_state(tracker, at.frame, TRACK_STRING, text_append(&tracker.texts, at.text, byte), 0, 0)
+        return tracker_state(tracker, at.frame, TRACK_STRING, text_append(&tracker.store.texts, at.text, byte), 0, 0)
     point = escape_read(&at.escape, &at.value, byte)
     if point == ESCAPE_BAD:
         # No lexeme of quoted strings allows this.
@@ -512,45 +303,18 @@ cdef int32_t tracker_string(Tracker* tracker, TrackerState at, uint8_t byte) noe
         return tracker_state(tracker, at.frame, TRACK_STRING, at.text, at.escape, at.value)
     spelled = key_spelling(point)
     for i in range(spelled.size()):
-        at.text = text_append(&tracker.texts, at.text, <uint8_t>spelled[i])
+        at.text = text_append(&tracker.store.texts, at.text, <uint8_t>spelled[i])
     return tracker_state(tracker, at.frame, TRACK_STRING, at.text, 0, 0)
 
 
-cdef int32_t number_append(Texts* texts, int32_t text, uint8_t byte) noexcept nogil:
-    # One more byte of a number.  Exponents are kept without plus and zeros in front, and those of zero
-    # not at all: they would make many states of what is the same number.
-    cdef string read = text_bytes(texts, text)
-    cdef cbool zero = True, scientific = False
-    cdef size_t i
-    for i in range(read.size()):
-        scientific = scientific or read[i] == 101
-        zero = zero and not (49 <= read[i] <= 57 and not scientific)
-    if scientific:
-        if zero or byte == 43 or (byte == 48 and (read.back() == 101 or read.back() == 45)):
-            return text
-    elif byte == 101 or byte == 69:
-        if zero:
-            text = text_append(texts, 0, 48)
-        byte = 101
-    return text_append(texts, text, byte)
-
-
 cdef int32_t tracker_literal(Tracker* tracker, const TrackerState& at, uint8_t byte) noexcept nogil:
-    cdef int32_t text = text_append(&tracker.texts, at.text, byte)
-    cdef string letters = text_bytes(&tracker.texts, text)
+    cdef int32_t text = text_append(&tracker.store.texts, at.text, byte)
+    cdef string letters = text_bytes(&tracker.store.texts, text)
     cdef string none
     if letters.size() < 4 or (letters.size() == 4 and letters[0] == 102):
         return tracker_state(tracker, at.frame, TRACK_LITERAL, text, 0, 0)
     return frame_complete(tracker, at.frame,
-                          value_scalar(tracker, literal_kind(<uint8_t>letters[0]), none))
-
-
-cdef inline int32_t literal_kind(uint8_t byte) noexcept nogil:
-    return VALUE_NULL if byte == 110 else VALUE_TRUE if byte == 116 else VALUE_FALSE
-
-
-cdef inline cbool is_blank(uint8_t byte) noexcept nogil:
-    return byte == 32 or byte == 10 or byte == 13 or byte == 9
+                          value_scalar(&tracker.store, literal_kind(<uint8_t>letters[0]), none))
 
 
 cdef int32_t tracker_step(Tracker* tracker, TrackerState at, uint8_t byte) noexcept nogil:
@@ -561,9 +325,9 @@ cdef int32_t tracker_step(Tracker* tracker, TrackerState at, uint8_t byte) noexc
         return tracker_literal(tracker, at, byte)
     if at.mode == TRACK_NUMBER:
         if 48 <= byte <= 57 or byte == 43 or byte == 45 or byte == 46 or byte == 69 or byte == 101:
-            return tracker_state(tracker, at.frame, TRACK_NUMBER, number_append(&tracker.texts, at.text, byte), 0, 0)
+            return tracker_state(tracker, at.frame, TRACK_NUMBER, number_append(&tracker.store.texts, at.text, byte), 0, 0)
         text = frame_complete(tracker, at.frame,
-                              value_scalar(tracker, VALUE_NUMBER, number_text(text_bytes(&tracker.texts, at.text))))
+                              value_scalar(&tracker.store, VALUE_NUMBER, number_text(text_bytes(&tracker.store.texts, at.text))))
         return text if text == TEXT_WRONG or text == 0 else tracker_read(tracker, text, byte)
     if byte == 93 or byte == 125:
         return tracker_close(tracker, at.frame)
@@ -595,81 +359,6 @@ cdef int32_t tracker_read(Tracker* tracker, int32_t text, uint8_t byte) noexcept
 
 # --- what may still be equal ----------------------------------------------------------------
 
-cdef cbool string_compatible(const Value* value, const string& text, const TrackerState& at) noexcept nogil:
-    if value.kind != VALUE_STRING or value.text.size() < text.size() or value.text.compare(0, text.size(), text) != 0:
-        return False
-    return at.escape == 0 or (value.text.size() > text.size()
-                              and key_escape_fits(key_code_point(value.text, text.size()), at.escape, at.value))
-
-
-cdef cbool exponent_compatible(int64_t exponent, const string& text) noexcept nogil:
-    # Whether the exponent under way in a number's text (as number_append keeps it) can become this one.
-    cdef string digits
-    cdef size_t i, at = 0
-    cdef cbool negative
-    while text[at] != 101:
-        at += 1
-    at += 1
-    negative = at < text.size() and text[at] == 45
-    if negative:
-        at += 1
-    if at == text.size():
-        return exponent <= 0 or not negative
-    if exponent == 0 or negative != (exponent < 0):
-        return False
-    if exponent < 0:
-        exponent = -exponent
-    while exponent > 0:
-        digits.push_back(<char>(48 + exponent % 10))
-        exponent //= 10
-    if text.size() - at > digits.size():
-        return False
-    for i in range(at, text.size()):
-        if text[i] != digits[digits.size() - 1 - (i - at)]:
-            return False
-    return True
-
-
-cdef cbool number_compatible(const Value* value, const string& text) noexcept nogil:
-    # Where no exponent has been begun, any may follow.
-    cdef string digits
-    cdef cbool negative, scientific
-    cdef int64_t power = 0, target = 0
-    cdef size_t i, count
-    if value.kind != VALUE_NUMBER:
-        return False
-    number_digits(text, digits, &negative, &scientific, &power)
-    if digits.empty() or value.text.empty():
-        return digits.empty() and (value.text.empty() or not scientific)
-    count = value.text.size() - 1 - sizeof(power)
-    if negative != (value.text[0] == 45):
-        return False
-    for i in range(digits.size()):
-        if digits[i] != (value.text[i + 1] if i < count else 48):
-            return False
-    if not scientific:
-        return True
-    if digits.size() < count:
-        return False
-    # The digits are those of the value and zeros; `power` counts the exponent as far as it has been read.
-    memcpy(&target, value.text.data() + 1 + count, sizeof(target))
-    return exponent_compatible(target - <int64_t>(digits.size() - count) - mantissa_power(text), text)
-
-
-cdef int64_t mantissa_power(const string& text) noexcept nogil:
-    # The power of ten of the last digit before the exponent.
-    cdef int64_t power = 0
-    cdef cbool fraction = False
-    cdef size_t i
-    for i in range(text.size()):
-        if text[i] == 101:
-            break
-        if fraction:
-            power -= 1
-        fraction = fraction or text[i] == 46
-    return power
-
-
 cdef cbool tracker_compatible(Tracker* tracker, int32_t text) noexcept nogil:
     # Whether what is being read may become equal to something earlier, as far as that matters.
     cdef TrackerState at = tracker.states[-1 - text]
@@ -691,11 +380,11 @@ cdef cbool tracker_compatible(Tracker* tracker, int32_t text) noexcept nogil:
         at.compatible = 1
     else:
         frame_targets(tracker, at.frame, targets)
-        read = text_bytes(&tracker.texts, at.text)
+        read = text_bytes(&tracker.store.texts, at.text)
         for target in targets:
-            value = tracker.values[target]
+            value = tracker.store.values[target]
             if (at.mode == TRACK_VALUE
-                    or (at.mode == TRACK_STRING and string_compatible(value, read, at))
+                    or (at.mode == TRACK_STRING and string_compatible(value, read, at.escape, at.value))
                     or (at.mode == TRACK_NUMBER and number_compatible(value, read))
                     or (at.mode == TRACK_LITERAL and value.kind == literal_kind(<uint8_t>read[0]))):
                 at.compatible = 1
@@ -749,10 +438,10 @@ cdef void tracker_ahead(Tracker* tracker, int32_t text, uint64_t* ahead) noexcep
     memset(ahead, 0, 32)
     bits_set(ahead, BACKSLASH)
     frame_targets(tracker, at.frame, targets)
-    read = text_bytes(&tracker.texts, at.text)
+    read = text_bytes(&tracker.store.texts, at.text)
     for target in targets:
-        value = tracker.values[target]
-        if string_compatible(value, read, at):
+        value = tracker.store.values[target]
+        if string_compatible(value, read, at.escape, at.value):
             bits_set(ahead, <uint8_t>value.text[read.size()] if value.text.size() > read.size() else QUOTE)
 
 
@@ -766,7 +455,7 @@ cdef string tracker_quoted(const Tracker* tracker, int32_t text) noexcept nogil:
     if at.mode != TRACK_STRING:
         return out
     out.push_back(<char>QUOTE)
-    out.append(text_bytes(&tracker.texts, at.text))
+    out.append(text_bytes(&tracker.store.texts, at.text))
     if at.escape == 0:
         return out
     first = at.value if at.escape <= 6 else at.value >> 16

@@ -20,7 +20,7 @@ from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.parts import choice_part, gbnf_part, json_schema_part, lark_part, regex_part
 from maskwright.frontends.python_types import python_type_to_schema
 from maskwright.frontends.regex import Flavour
-from maskwright.grammar import FAIL, Distinct, Grammar, Import
+from maskwright.grammar import FAIL, Grammar, Import
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.lowering import link, lower_to_tables
 from maskwright.passes.prune import prune
@@ -289,17 +289,12 @@ def _tables(part: Import, vocabulary: Vocabulary, limits: Limits, keep: bool | N
 
 
 def _lowered(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> Tables:
-    engine = engine_for(vocabulary)
     pruned = prune(grammar)
     imports = {part.key: _tables(part, vocabulary, limits) for part in pruned.imports()}
-    tables = lower_to_tables(pruned, engine, limits, imports)
-    # Only the engine knows whether there are enough different items, and arrays contain others.
-    while any(isinstance(body, Distinct) for body in pruned.rules):
-        empty = link(tables, limits).unfillable_rules()
-        if not empty:
-            break
+    tables = lower_to_tables(pruned, engine_for(vocabulary), limits, imports)
+    # Only the engine knows whether there are enough different items.
+    while tables.has_guards and tables.lexer is None and (empty := link(tables, limits).unfillable_rules()):
         rules = [FAIL if i in empty else body for i, body in enumerate(grammar.rules)]
         grammar = replace(grammar, rules=rules)
-        pruned = prune(grammar)
-        tables = lower_to_tables(pruned, engine, limits, imports)
+        tables = lower_to_tables(prune(grammar), engine_for(vocabulary), limits, imports)
     return tables

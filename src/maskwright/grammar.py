@@ -223,12 +223,23 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Indented:
+    """``rule``, whose lines begin in one column, further in than those around it.
+
+    Only in a grammar with ``Lexing.newline``, which stands before it and ends it.
+    """
+
+    rule: int
+
+
+@dataclass(frozen=True, slots=True)
 class Distinct:
     """The arrays of ``array`` whose items are pairwise different; with ``repeats``, the others.
 
     ``array``: one or more alternatives, each beginning with a ``Term`` that is the bracket and white space behind
-    it; every text is an array as JSON writes it (RFC 8259), with some items.  Items are equal when they are the same JSON value: numbers
-    by value, strings decoded, objects whatever the order of their members.
+    it; every text is an array as JSON writes it (RFC 8259), with some items.  Items are equal when they are the
+    same JSON value: numbers by value, strings decoded, objects whatever the order of their members.
+    Not in a grammar with a ``Lexing``.
 
     ``free``: where the first ``free`` items are done, what is demanded can be met by later items whatever
     the earlier ones are: different ones for all places that still need one, or one that repeats
@@ -241,17 +252,7 @@ class Distinct:
     repeats: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Indented:
-    """``rule``, whose lines begin in one column, further in than those around it.
-
-    Only in a grammar with ``Lexing.newline``, which stands before it and ends it.
-    """
-
-    rule: int
-
-
-Body: TypeAlias = Expr | Repeated | Record | Distinct | Indented
+Body: TypeAlias = Expr | Repeated | Record | Indented | Distinct
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +318,8 @@ class Grammar:
                 work.extend(reversed(body.items))
             elif isinstance(body, Switch):
                 work.extend(reversed(body.cases))
+            elif isinstance(body, Distinct):
+                work.append(body.array)
         return list(found.values())
 
 

@@ -60,9 +60,9 @@ class Limits:
     """Determinised lexer states of one terminal (count)."""
     max_parser_states: int = 5_000_000
     """Interned parser states of one compiled grammar (count)."""
-    max_search: int = 300_000
-    """States looked at in one search that proves that a text can be completed: among terminals that can swallow each
-    other, and among items that must be different, ``uniqueItems`` (count)."""
+    max_search: int = 200_000
+    """Threads looked at in one engine operation to prove, of grammars whose terminals can swallow each other and
+    of arrays whose items must be different, that a text can be completed (count)."""
     max_seconds: float = 30.0
     """Time to compile one source, and of one engine operation (a mask, a token, a completion); 0 is no
     limit (seconds)."""

@@ -93,9 +93,8 @@ class _Lowering:
         if isinstance(body, Distinct):
             moves = self.expression(body.array, 0)
             if moves.calls or moves.final:
-                raise GrammarError(
-                    "an array of different items must begin with a term", place=self.grammar.names[index]
-                )
+                name = self.grammar.names[index]
+                raise GrammarError("an array of different items must begin with a term", place=name)
             free = _NEVER_FREE if body.free is None else min(body.free, _NEVER_FREE)
             self.guards.append((free, body.least, body.repeats))
             moves.guard = len(self.guards)
@@ -347,7 +346,14 @@ def lower(grammar: Grammar, engine: Engine, limits: Limits) -> CompiledCore:
 
 
 def link(tables: Tables, limits: Limits) -> CompiledCore:
-    """Tables, together with those that they import, as one grammar.  Raises ``UnsatisfiableError``."""
+    """Tables, together with those that they import, as one grammar.
+
+    Raises ``UnsatisfiableError``, and ``GrammarError`` for parts that cannot be together."""
+    if tables.lexer is not None and any(part.has_guards for part in tables.all_tables()):
+        raise GrammarError(
+            "arrays whose items must be different (uniqueItems) cannot be part of a grammar with a lexer: "
+            "use lexer='dynamic'"
+        )
     bounds = (limits.max_parser_states, limits.max_lexer_states, limits.max_search, limits.max_seconds)
     try:
         return CompiledCore(tables, *bounds)
