@@ -8,12 +8,14 @@ Real schemas from the development cases are the parameters; the vocabulary is te
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
 import random
 import re
 import time
+from pathlib import Path
 from typing import Any
 
-from maskbench_cases import load_cases
 from maskbench_tokenizers import tekken
 
 import maskwright as mw
@@ -22,7 +24,8 @@ import maskwright as mw
 def tools_of(count: int, seed: int) -> list[dict[str, Any]]:
     """Tools whose parameters are object schemas that compile."""
     found: list[dict[str, Any]] = []
-    cases = [case for case in load_cases() if isinstance(case["schema"], dict)]
+    with gzip.open(DATA, "rt", encoding="utf-8") as lines:
+        cases = [case for case in map(json.loads, lines) if isinstance(case["schema"], dict)]
     random.Random(seed).shuffle(cases)
     for case in cases:
         if case["schema"].get("type") != "object" or len(str(case["schema"])) > 4000:
@@ -38,6 +41,7 @@ def tools_of(count: int, seed: int) -> list[dict[str, Any]]:
     return found
 
 
+DATA = Path(__file__).parents[2] / "shared" / "data" / "maskbench-dev.jsonl.gz"
 BYTES = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
 
 
@@ -66,7 +70,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=20)
     args = parser.parse_args()
     tools = tools_of(args.tools, 1)
-    vocabulary = tekken()
+    vocabulary = tekken().vocabulary()
     mw.compile_regex("a", vocabulary)
     started = time.perf_counter()
     mw.compile(mw.StructuralTag.from_tools(tools), vocabulary)

@@ -77,17 +77,22 @@ def is_plain(source: Any) -> bool:
         value = work.pop()
         kind = type(value)
         if kind is dict:
-            if not all(type(name) is str for name in value):
+            if not _NAMES.issuperset(map(type, value)):
                 return False
-            work.extend(value.values())
+            inner = value.values()
         elif kind is list:
-            work.extend(value)
-        elif kind not in _SCALARS:
+            inner = value
+        elif kind in _SCALARS:
+            continue
+        else:
             return False
+        if not _SCALARS.issuperset(map(type, inner)):
+            work += [item for item in inner if type(item) not in _SCALARS]
     return True
 
 
-_SCALARS = (str, int, float, bool, type(None))
+_NAMES = frozenset((str,))
+_SCALARS = frozenset((str, int, float, bool, type(None)))
 _compiling = 0
 _collector = Lock()
 

@@ -270,19 +270,20 @@ def _compile(part: Import, vocabulary: Vocabulary, limits: Limits) -> CompiledGr
     """The grammar compiled from an equal part before, or a new one."""
     compiled: CompiledGrammar | None = vocabulary._compiled.get(part.key)
     if compiled is None or compiled.statistics["matcher_states"] > _OVERGROWN:
+        keep = part.keep()
         with no_collection(), deadline(limits.max_seconds):
-            compiled = CompiledGrammar(link(_tables(part, vocabulary, limits), limits), vocabulary)
-        if part.keep():
+            compiled = CompiledGrammar(link(_tables(part, vocabulary, limits, keep), limits), vocabulary)
+        if keep:
             vocabulary._compiled.put(part.key, compiled)
     return compiled
 
 
-def _tables(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
-    """The tables of a part, made once."""
+def _tables(part: Import, vocabulary: Vocabulary, limits: Limits, keep: bool | None = None) -> Tables:
+    """The tables of a part, made once; ``keep``: whether they may be, when that is known."""
     tables: Tables | None = vocabulary._tables.get(part.key)
     if tables is None or sum(each.used_keys for each in tables.all_tables()) > _OVERGROWN:
         tables = _lowered(part.make(), vocabulary, limits)
-        if part.keep():
+        if part.keep() if keep is None else keep:
             vocabulary._tables.put(part.key, tables)
     return tables
 

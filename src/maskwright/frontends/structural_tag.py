@@ -259,17 +259,14 @@ class _Builder:
         return begin, self.until(source["content"], f"{pointer}/content", own)
 
     def until(self, source: object, pointer: str, ends: tuple[str, ...]) -> Expr:
-        """A format and then one of ``ends``; free text ends where the first of them is found."""
+        """A format and then one of ``ends``; plain free text ends where the first of them is found."""
         kind = self.check(source, pointer)
         if kind is None:
             return FAIL
         assert isinstance(source, dict)
-        if kind == "any_text" and source.get("max_chars") is None and source.get("max_tokens") is None:
-            scanner = Scanner(
-                ends, (text for text in _texts(source, "excludes", pointer) if text not in ends)
-            )
-            if scanner.marks:
-                return Choice(tuple(Term(scanner.mark_lexeme(mark)) for mark in scanner.marks))
+        if kind == "any_text" and not any(source.get(name) for name in _FIELDS[kind]):
+            scanner = Scanner(ends)
+            return Choice(tuple(Term(scanner.mark_lexeme(mark)) for mark in scanner.marks))
         if kind == "triggered_tags":
             return self.triggered_tags(source, pointer, ends, EMPTY)
         return Seq((self.expr(source, pointer, ends), Choice(tuple(map(self.literal, ends)))))
