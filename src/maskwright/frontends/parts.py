@@ -27,8 +27,9 @@ def json_schema_part(
 ) -> Import:
     """The valid instances of a schema, as JSON text."""
     content = content_key(schema, limits.max_schema_values)
-    key: tuple[Hashable, ...] = (content, replace(options, registry=None), limits)
+    key: tuple[Hashable, ...] = (content, options, limits)
     if options.registry is not None:
+        key = (content, replace(options, registry=None), limits)
         # What is not plain data, such as a function, may have something else the next time.
         given = options.registry
         elsewhere = content_key(given, limits.max_schema_values) if type(given) is dict else None

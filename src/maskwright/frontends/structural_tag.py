@@ -13,6 +13,7 @@ are parts that are lowered once.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -67,6 +68,8 @@ _FIELDS = {
     "dispatch": {"rules", "loop", "excludes"},
 }
 _MAX_DEPTH = 60
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_IN_ORDER, _IN_ANY_ORDER = SchemaOptions(), SchemaOptions(property_order="any")
 
 
 def to_grammar(tag: dict[str, Any] | str, limits: Limits = DEFAULT_LIMITS) -> Grammar:
@@ -175,7 +178,10 @@ class _Builder:
     # --- single things
 
     def literal(self, text: str) -> Expr:
-        return regular_expr(Lit(text), self.limits)
+        return Term(Lexeme(("regular", Lit(text)), Lit(text))) if text else EMPTY
+
+    def one_of(self, texts: tuple[str, ...]) -> Expr:
+        return self.literal(texts[0]) if len(texts) == 1 else Choice(tuple(map(self.literal, texts)))
 
     def const_string(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
         return self.literal(_text(source, "value", pointer))
@@ -187,8 +193,7 @@ class _Builder:
             return self.refuse(pointer, "style", "only JSON is supported for the content of a schema")
         if source.get("max_whitespace_cnt") is not None:
             return self.refuse(pointer, "max_whitespace_cnt", "white space is bounded anyway")
-        any_order = _flag(source, "any_order", pointer)
-        options = SchemaOptions(property_order="any") if any_order else SchemaOptions()
+        options = _IN_ANY_ORDER if _flag(source, "any_order", pointer) else _IN_ORDER
         return self.part(json_schema_part(source["json_schema"], options, self.limits), pointer)
 
     def any_text(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
@@ -269,7 +274,7 @@ class _Builder:
             return Choice(tuple(Term(scanner.mark_lexeme(mark)) for mark in scanner.marks))
         if kind == "triggered_tags":
             return self.triggered_tags(source, pointer, ends, EMPTY)
-        return Seq((self.expr(source, pointer, ends), Choice(tuple(map(self.literal, ends)))))
+        return Seq((self.expr(source, pointer, ends), self.one_of(ends)))
 
     def words(self, cases: dict[str, list[Expr]]) -> Expr:
         """One of some texts, and what follows it."""
@@ -304,7 +309,7 @@ class _Builder:
                 by_trigger[trigger].append((begin[len(trigger) :], body))
         excluded = _texts(source, "excludes", pointer)
         once = _flag(source, "stop_after_first", pointer)
-        last: Expr = EMPTY if behind is None else Seq((Choice(tuple(map(self.literal, ends))), behind))
+        last: Expr = EMPTY if behind is None else Seq((self.one_of(ends), behind))
         loop = self.grammar.reserve("text with tags")
         again: Expr = last if once else Ref(loop)
         self.grammar.rules[loop] = self.scanned(by_trigger, excluded, ends, behind, again)
@@ -420,7 +425,7 @@ def _texts(source: Any, name: str, pointer: str, *, empty: bool = False) -> list
 
 
 def _encodable(text: str, place: str) -> None:
-    if any("\ud800" <= c <= "\udfff" for c in text):
+    if not text.isascii() and _SURROGATE.search(text):
         raise GrammarError("a surrogate is no character", place=place)
 
 
