@@ -169,6 +169,7 @@ ONE, TWO = (
         ({"type": "any_text", "max_chars": 2}, ["", "\u00e9\n"], ["abc"]),
         ({"type": "any_text", "excludes": ["ab"], "max_chars": 3}, ["ba", "aab"[:2]], ["ab", "xab"]),
         (simple("<t>", {"type": "any_text", "max_chars": 3}, "</t>"), ["<t>abc</t>", "<t></t>"], ["<t>abcd</t>"]),
+        (simple("<t>", {"type": "any_text", "max_chars": 0}, "</t>"), ["<t></t>"], ["<t>a</t>"]),
         ({"type": "grammar", "grammar": 'root ::= "(" root? ")"'}, ["(())"], ["(()"]),
         ({"type": "json_schema", "json_schema": {"type": "integer"}}, ["12"], ["1.5", "a"]),
         (

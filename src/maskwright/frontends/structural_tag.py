@@ -269,7 +269,8 @@ class _Builder:
         if kind is None:
             return FAIL
         assert isinstance(source, dict)
-        if kind == "any_text" and not any(source.get(name) for name in _FIELDS[kind]):
+        limited = any(source.get(name) not in (None, []) for name in _FIELDS["any_text"])
+        if kind == "any_text" and not limited:
             scanner = Scanner(ends)
             return Choice(tuple(Term(scanner.mark_lexeme(mark)) for mark in scanner.marks))
         if kind == "triggered_tags":
