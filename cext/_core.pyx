@@ -30,6 +30,7 @@ One extension module, read in data-flow order:
     engine.pxi   the Python class of a vocabulary
     compiled.pxi the Python class of a grammar
     matcher.pxi  the Python class of a sequence
+    sets.pxi     states of many texts at once, for texts with gaps
     batch.pxi    masks of many sequences at once
     cut.pxi      logits of many sequences, cut by their masks
 
@@ -87,5 +88,6 @@ include "bitmask.pxi"
 include "engine.pxi"
 include "compiled.pxi"
 include "matcher.pxi"
+include "sets.pxi"
 include "batch.pxi"
 include "cut.pxi"

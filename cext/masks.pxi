@@ -119,10 +119,16 @@ cdef Outcome core_leave(Core* core) noexcept nogil:
 
 # --- texts of keys --------------------------------------------------------------------------
 
+cdef enum:
+    UNKNOWN_TEXT = -1              # some text, of several that are possible (sets.pxi)
+
+
 cdef int32_t core_append(Core* core, int32_t text, uint8_t byte) noexcept nogil:
     # The number of a text and one more byte; the empty text is 0.
     cdef int64_t key = (<int64_t>text << 8) | byte
     cdef int32_t id
+    if text == UNKNOWN_TEXT:
+        return text
     found = core.text_ids.find(key)
     if found != core.text_ids.end():
         return dereference(found).second
@@ -158,7 +164,7 @@ cdef int32_t thread_goto(Core* core, LexState* lex, int32_t parser, int32_t text
     # The parser state behind a lexeme that `lex` accepts.
     cdef int32_t key = NO_KEY
     if lex_keeps_text(lex):
-        key = used_key(lex.automaton.used, key_text(core_text(core, text)))
+        key = ANY_KEY if text == UNKNOWN_TEXT else used_key(lex.automaton.used, key_text(core_text(core, text)))
     return state_goto(core.program, parser, lex.automaton, lex.tag, key)
 
 

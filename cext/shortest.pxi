@@ -342,7 +342,7 @@ cdef void shortest_try(Core* core, Costs* costs, LexState* lex, int32_t parser, 
     if lex_keeps_text(lex) and tag >= lex.automaton.other_tag:
         quoted = core_text(core, text)
         quoted.append(<const char*>path.data(), path.size())
-        key = used_key(lex.automaton.used, key_text(quoted))
+        key = ANY_KEY if text == UNKNOWN_TEXT else used_key(lex.automaton.used, key_text(quoted))
     after = state_goto(core.program, parser, lex.automaton, tag, key)
     if after == NO_STATE:
         return

@@ -1,0 +1,657 @@
+# States of many texts at once: what a text with open slots needs.
+#
+# What may follow one of several texts is a set of threads, like what may follow one text: stacks merge as
+# Earley columns do, and the language of the union is the union of the languages.  So it is a matcher
+# state like any other.  `sets_any` is the state behind all texts that are one token longer, which is all
+# that an open slot means; a canvas is read left to right in polynomial time, whatever the grammar.
+#
+# Stacks are merged deeper than a text needs it: return addresses to one place become one, with the union of
+# what is below (`stack_merge`).  Otherwise a set of all depths would list them all.
+#
+# One thing is forgotten: which key it was, in records whose keys must not come twice (UNKNOWN_TEXT,
+# ANY_KEY).  There, and only there, the state of many texts allows more than one of them does.
+#
+# For one lexer state, a walk of the token trie finds the states in which tokens leave the lexeme, and the
+# trie nodes where they run past its end.  From there the threads are followed byte by byte.
+
+cdef enum:
+    MERGE_DEPTH = 500      # levels of two stacks
+
+cdef struct Ended:
+    LexState* lex      # the lexeme has ended here
+    uint8_t byte       # and the token goes on with this byte
+    uint32_t node      # the trie node behind it
+
+cdef cppclass Span:
+    # What tokens do to a lexer state.
+    vector[LexState*] inside       # where they leave it, each once
+    vector[Ended] crossing         # sorted by (lex, byte)
+
+cdef cppclass Sets:
+    unordered_map[int64_t, Span*] spans                                   # by LexState*
+    unordered_map[int64_t, unordered_map[int32_t, vector[Thread]]] after  # by LexState* and parser state
+    unordered_map[int64_t, vector[Thread]] walked                         # by parser state and trie node
+    vector[int32_t] any                                                   # by matcher state; UNKNOWN
+    unordered_map[int64_t, int32_t] joined                                # by two matcher states
+    unordered_map[int64_t, int32_t] merged                                # by two stack nodes
+    unordered_map[int64_t, int32_t] parsers                               # by two parser states
+    vector[vector[Thread]] stack                                          # scratch of walks, by depth
+    vector[LexState*] path
+
+
+cdef void sets_free(Sets* sets) noexcept nogil:
+    cdef pair[int64_t, Span*] entry
+    for entry in sets.spans:
+        del entry.second
+    del sets
+
+
+cdef cbool ended_before(const Ended& a, const Ended& b) noexcept nogil:
+    if a.lex != b.lex:
+        return <uint64_t>a.lex < <uint64_t>b.lex
+    return a.byte < b.byte or (a.byte == b.byte and a.node < b.node)
+
+
+cdef cbool thread_before_in_set(const Thread& a, const Thread& b) noexcept nogil:
+    if a.lex != b.lex:
+        return <uint64_t>a.lex < <uint64_t>b.lex
+    return a.text < b.text or (a.text == b.text and a.parser < b.parser)
+
+
+cdef cbool stack_is_cyclic(const Program* program, int32_t node) noexcept nogil:
+    # Nodes lie above older ones but in cycles.
+    cdef Return back
+    for back in program.nodes[node].returns:
+        if back.local != ACCEPT and back.node >= node:
+            return True
+    return False
+
+
+cdef int32_t stack_merge(Program* program, Sets* sets, int32_t a, int32_t b, int32_t depth) noexcept nogil:
+    # The union of two stacks, merged below as well, as far as they have no cycles.
+    cdef vector[Return] returns, merged
+    cdef Return back
+    cdef int64_t key
+    cdef int32_t id
+    if a == b:
+        return a
+    if a > b:
+        a, b = b, a
+    key = (<int64_t>a << 32) | b
+    found = sets.merged.find(key)
+    if found != sets.merged.end():
+        return dereference(found).second
+    if depth == MERGE_DEPTH or stack_is_cyclic(program, a) or stack_is_cyclic(program, b):
+        id = node_union(program, a, b)
+    else:
+        returns = program.nodes[a].returns
+        returns.insert(returns.end(), program.nodes[b].returns.begin(), program.nodes[b].returns.end())
+        returns_normalize(returns)
+        for back in returns:
+            if not merged.empty() and merged.back().local == back.local and back.local != ACCEPT:
+                merged.back().node = stack_merge(program, sets, merged.back().node, back.node, depth + 1)
+            else:
+                merged.push_back(back)
+        id = node_intern(program, merged)
+    sets.merged[key] = id
+    return id
+
+
+cdef int32_t parser_merge(Program* program, Sets* sets, int32_t a, int32_t b) noexcept nogil:
+    # The union of two parser states.
+    cdef vector[Item] items, merged
+    cdef Item item
+    cdef int64_t key
+    cdef int32_t id
+    if a == b:
+        return a
+    if a > b:
+        a, b = b, a
+    key = (<int64_t>a << 32) | b
+    found = sets.parsers.find(key)
+    if found != sets.parsers.end():
+        return dereference(found).second
+    items = program.states[a].items
+    items.insert(items.end(), program.states[b].items.begin(), program.states[b].items.end())
+    sort(items.begin(), items.end(), &item_before)
+    for item in items:
+        if not merged.empty() and merged.back().local == item.local:
+            merged.back().node = stack_merge(program, sets, merged.back().node, item.node, 0)
+        else:
+            merged.push_back(item)
+    id = state_intern(program, merged, program.states[a].complete or program.states[b].complete)
+    sets.parsers[key] = id
+    return id
+
+
+cdef void sets_compact(Core* core, Sets* sets, vector[Thread]& threads) noexcept nogil:
+    # Threads in the same place of a lexeme become one.
+    cdef size_t i, j = 0
+    sort(threads.begin(), threads.end(), &thread_before_in_set)
+    for i in range(threads.size()):
+        if j > 0 and threads[j - 1].lex == threads[i].lex and threads[j - 1].text == threads[i].text:
+            threads[j - 1].parser = parser_merge(core.program, sets, threads[j - 1].parser, threads[i].parser)
+        else:
+            threads[j] = threads[i]
+            j += 1
+    threads.resize(j)
+
+
+cdef int32_t sets_intern(Core* core, Sets* sets, vector[Thread]& threads) noexcept nogil:
+    sets_compact(core, sets, threads)
+    return matcher_intern(core, threads)
+
+
+cdef Span* span_get(Core* core, Sets* sets, LexState* start) noexcept nogil:
+    # NULL when time is up.
+    cdef const Trie* trie = core.index.trie
+    cdef const TrieNode* nodes = trie.nodes.data()
+    cdef uint32_t node = 1, last = nodes[0].end
+    cdef size_t depth
+    cdef LexState* state
+    cdef LexState* previous = NULL
+    cdef Span* span
+    cdef Ended ended
+    cdef unordered_map[int64_t, char] seen
+    found = sets.spans.find(<int64_t>start)
+    if found != sets.spans.end():
+        return dereference(found).second
+    span = new Span()
+    sets.path[0] = start
+    while node < last:
+        if deadline_passed(&core.index.deadline):
+            del span
+            return NULL
+        depth = nodes[node].depth
+        ended.lex = sets.path[depth - 1]
+        if ended.lex.tag != NO_TAG and depth > 1:
+            ended.byte = nodes[node].byte
+            ended.node = node
+            span.crossing.push_back(ended)
+        state = lex_next(ended.lex, nodes[node].byte)
+        if state == LEX_DEAD:
+            node = nodes[node].end
+            continue
+        if state != previous and nodes[node].token < nodes[node + 1].token:
+            previous = state
+            if seen.count(<int64_t>state) == 0:
+                seen[<int64_t>state] = 1
+                span.inside.push_back(state)
+        sets.path[depth] = state
+        node += 1
+    sort(span.crossing.begin(), span.crossing.end(), &ended_before)
+    sets.spans[<int64_t>start] = span
+    return span
+
+
+cdef int32_t sets_follow(Core* core, LexState* lex, int32_t parser, int32_t joined,
+                         vector[Thread]& out) noexcept nogil:
+    # A thread whose token leaves it at `lex`; `joined` with what that completes.
+    cdef Thread thread
+    if lex.tag == NO_TAG or lex_goes_on(lex):
+        thread.lex = lex
+        thread.parser = parser
+        thread.text = UNKNOWN_TEXT if lex_keeps_text(lex) else 0
+        out.push_back(thread)
+    if lex.tag != NO_TAG:
+        return state_union(core.program, joined, thread_goto(core, lex, parser, UNKNOWN_TEXT))
+    return joined
+
+
+cdef void sets_join_parser(int32_t parser, vector[Thread]& out) noexcept nogil:
+    cdef Thread thread
+    if parser != NO_STATE:
+        thread.lex = NULL
+        thread.parser = parser
+        thread.text = 0
+        out.push_back(thread)
+
+
+cdef cbool sets_step(Core* core, Sets* sets, uint32_t node, int32_t base) noexcept nogil:
+    # One byte of a walk of the trie: fill the level of `node`; False when nothing is left there.
+    cdef size_t depth = <size_t>(core.index.trie.nodes[node].depth - base)
+    cdef size_t i
+    threads_step(core, sets.stack[depth - 1], core.index.trie.nodes[node].byte, sets.stack[depth])
+    for i in range(sets.stack[depth].size()):
+        if sets.stack[depth][i].text > 0:
+            sets.stack[depth][i].text = UNKNOWN_TEXT
+    return not sets.stack[depth].empty()
+
+
+cdef void sets_enter(Sets* sets, int32_t parser) noexcept nogil:
+    sets.stack[0].clear()
+    sets_join_parser(parser, sets.stack[0])
+
+
+cdef void sets_walk(Core* core, Sets* sets, int32_t parser, uint32_t top, vector[Thread]& out) noexcept nogil:
+    # Add the threads behind all tokens at `top` and below, whose byte `parser` accepts.
+    cdef const TrieNode* nodes = core.index.trie.nodes.data()
+    cdef uint32_t node = top
+    cdef int32_t base = nodes[top].depth - 1
+    cdef int64_t key = (<int64_t>parser << 32) | top
+    cdef vector[Thread] ends
+    cdef vector[Thread]* here
+    found = sets.walked.find(key)
+    if found != sets.walked.end():
+        here = &dereference(found).second
+        out.insert(out.end(), here.begin(), here.end())
+        return
+    sets_enter(sets, parser)
+    while node < nodes[top].end:
+        if deadline_passed(&core.index.deadline):
+            return
+        if not sets_step(core, sets, node, base):
+            node = nodes[node].end
+            continue
+        if nodes[node].token < nodes[node + 1].token:
+            here = &sets.stack[nodes[node].depth - base]
+            ends.insert(ends.end(), here.begin(), here.end())
+        node += 1
+    sets_compact(core, sets, ends)
+    out.insert(out.end(), ends.begin(), ends.end())
+    sets.walked[key].swap(ends)
+
+
+cdef vector[Thread]* sets_after(Core* core, Sets* sets, LexState* lex, int32_t parser) noexcept nogil:
+    # The threads behind all tokens from one thread; NULL when time is up.
+    cdef vector[Thread] out
+    cdef Span* span = span_get(core, sets, lex)
+    cdef LexState* state
+    cdef LexState* ended = NULL
+    cdef int32_t joined = NO_STATE, after = NO_STATE
+    cdef size_t i
+    cdef vector[Thread]* known
+    if span == NULL:
+        return NULL
+    found = sets.after[<int64_t>lex].find(parser)
+    if found != sets.after[<int64_t>lex].end():
+        return &dereference(found).second
+    for state in span.inside:
+        joined = sets_follow(core, state, parser, joined, out)
+    sets_join_parser(joined, out)
+    for i in range(span.crossing.size()):
+        if span.crossing[i].lex != ended:
+            ended = span.crossing[i].lex
+            after = thread_goto(core, ended, parser, UNKNOWN_TEXT)
+        if after != NO_STATE and bits_has(core.program.states[after].first, span.crossing[i].byte):
+            sets_walk(core, sets, after, span.crossing[i].node, out)
+    if core.index.deadline.passed:
+        return NULL
+    sets_compact(core, sets, out)
+    known = &sets.after[<int64_t>lex][parser]
+    known.swap(out)
+    return known
+
+
+cdef int32_t sets_any(Core* core, Sets* sets, int32_t id) noexcept nogil:
+    # The state behind any one token that is text; NO_STATE when there is none, UNKNOWN when time is up.
+    cdef vector[Thread] out
+    cdef vector[Thread]* after
+    cdef ParserState* parser
+    cdef Thread thread
+    cdef size_t i
+    if sets.any.size() <= <size_t>id:
+        sets.any.resize(core.states.size() + 1, UNKNOWN)
+    if sets.any[id] != UNKNOWN:
+        return sets.any[id]
+    for thread in core.states[id].threads:
+        if thread.lex != NULL:
+            after = sets_after(core, sets, thread.lex, thread.parser)
+            if after == NULL:
+                return UNKNOWN
+            out.insert(out.end(), after.begin(), after.end())
+            continue
+        parser = core.program.states[thread.parser]
+        for i in range(parser.starts.size()):
+            after = sets_after(core, sets, parser.starts[i], thread.parser)
+            if after == NULL:
+                return UNKNOWN
+            out.insert(out.end(), after.begin(), after.end())
+    sets.any[id] = sets_intern(core, sets, out)
+    return sets.any[id]
+
+
+cdef int32_t sets_join(Core* core, Sets* sets, int32_t a, int32_t b) noexcept nogil:
+    # The state of the texts of both.
+    cdef vector[Thread] threads
+    cdef int64_t key
+    cdef int32_t id
+    if a == b or b == NO_STATE:
+        return a
+    if a == NO_STATE:
+        return b
+    if a > b:
+        a, b = b, a
+    key = (<int64_t>a << 32) | b
+    found = sets.joined.find(key)
+    if found != sets.joined.end():
+        return dereference(found).second
+    threads = core.states[a].threads
+    threads.insert(threads.end(), core.states[b].threads.begin(), core.states[b].threads.end())
+    id = sets_intern(core, sets, threads)
+    sets.joined[key] = id
+    return id
+
+
+cdef cbool sets_covers(Core* core, Sets* sets, int32_t a, int32_t b) noexcept nogil:
+    # Whether everything that may follow `b` may follow `a`, as far as equal threads show it.
+    cdef Thread one, other
+    cdef cbool found
+    if a == b:
+        return True
+    for one in core.states[b].threads:
+        found = False
+        for other in core.states[a].threads:
+            if (other.lex == one.lex and (other.text == one.text or other.text == UNKNOWN_TEXT)
+                    and parser_merge(core.program, sets, other.parser, one.parser) == other.parser):
+                found = True
+                break
+        if not found:
+            return False
+    return True
+
+
+# --- tokens by where they lead --------------------------------------------------------------
+
+cdef void class_put(Core* core, Sets* sets, uint32_t node, int32_t id, vector[int32_t]& targets) noexcept nogil:
+    # The tokens that end at a trie node lead to `id`, and to where they are known to lead.
+    cdef const Trie* trie = core.index.trie
+    cdef int32_t t, token
+    for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
+        token = trie.tokens[t]
+        targets[token] = sets_join(core, sets, targets[token], id)
+
+
+cdef void class_put_inside(Core* core, Sets* sets, LexState* start, int32_t parser,
+                           vector[int32_t]& targets) noexcept nogil:
+    cdef const TrieNode* nodes = core.index.trie.nodes.data()
+    cdef uint32_t node = 1
+    cdef size_t depth
+    cdef int32_t id = NO_STATE
+    cdef LexState* state
+    cdef LexState* previous = NULL
+    cdef vector[Thread] threads
+    cdef unordered_map[int64_t, int32_t] known
+    sets.path[0] = start
+    while node < nodes[0].end:
+        if deadline_passed(&core.index.deadline):
+            return
+        depth = nodes[node].depth
+        state = lex_next(sets.path[depth - 1], nodes[node].byte)
+        if state == LEX_DEAD:
+            node = nodes[node].end
+            continue
+        if nodes[node].token < nodes[node + 1].token:
+            if state != previous:
+                previous = state
+                found = known.find(<int64_t>state)
+                if found != known.end():
+                    id = dereference(found).second
+                else:
+                    threads.clear()
+                    sets_join_parser(sets_follow(core, state, parser, NO_STATE, threads), threads)
+                    id = sets_intern(core, sets, threads)
+                    known[<int64_t>state] = id
+            class_put(core, sets, node, id, targets)
+        sets.path[depth] = state
+        node += 1
+
+
+cdef void class_put_walk(Core* core, Sets* sets, int32_t parser, uint32_t top,
+                         vector[int32_t]& targets) noexcept nogil:
+    cdef const TrieNode* nodes = core.index.trie.nodes.data()
+    cdef uint32_t node = top
+    cdef int32_t base = nodes[top].depth - 1
+    cdef vector[Thread] threads
+    sets_enter(sets, parser)
+    while node < nodes[top].end:
+        if deadline_passed(&core.index.deadline):
+            return
+        if not sets_step(core, sets, node, base):
+            node = nodes[node].end
+            continue
+        if nodes[node].token < nodes[node + 1].token:
+            threads = sets.stack[nodes[node].depth - base]
+            class_put(core, sets, node, sets_intern(core, sets, threads), targets)
+        node += 1
+
+
+cdef void class_put_thread(Core* core, Sets* sets, LexState* lex, int32_t parser,
+                           vector[int32_t]& targets) noexcept nogil:
+    cdef Span* span = span_get(core, sets, lex)
+    cdef LexState* ended = NULL
+    cdef int32_t after = NO_STATE
+    cdef size_t i
+    if span == NULL:
+        return
+    class_put_inside(core, sets, lex, parser, targets)
+    for i in range(span.crossing.size()):
+        if span.crossing[i].lex != ended:
+            ended = span.crossing[i].lex
+            after = thread_goto(core, ended, parser, UNKNOWN_TEXT)
+        if after != NO_STATE and bits_has(core.program.states[after].first, span.crossing[i].byte):
+            class_put_walk(core, sets, after, span.crossing[i].node, targets)
+
+
+cdef void sets_classes(Core* core, Sets* sets, int32_t id, vector[int32_t]& targets) noexcept nogil:
+    # Where each token leads, by token; NO_STATE when it is not allowed.
+    cdef ParserState* parser
+    cdef Thread thread
+    cdef size_t i
+    for thread in core.states[id].threads:
+        if thread.lex != NULL:
+            class_put_thread(core, sets, thread.lex, thread.parser, targets)
+            continue
+        parser = core.program.states[thread.parser]
+        for i in range(parser.starts.size()):
+            class_put_thread(core, sets, parser.starts[i], thread.parser, targets)
+
+
+# --- the Python class -----------------------------------------------------------------------
+
+@cython.no_gc_clear
+cdef class StateSets:
+    """Numbered states of a compiled grammar, each of one text or of many.
+
+    A state stands for what may follow; the numbers are those of ``Matcher.state_id``.  -1 is the state that
+    nothing may follow.  States of many texts are exact, except that they forget which keys came in objects
+    whose undeclared keys must differ: there they allow too much.  All methods raise ``LimitError`` when an
+    operation exceeds the ``Limits`` of the grammar, and ``ValueError`` for a number that is no state.
+    """
+
+    cdef readonly CompiledCore compiled
+    cdef Core* core
+    cdef Sets* sets
+
+    def __cinit__(self, CompiledCore compiled not None):
+        if compiled.core == NULL:
+            raise TypeError("state sets need a compiled grammar")
+        self.compiled = compiled
+        self.core = compiled.core
+        self.sets = new Sets()
+        self.sets.stack.resize(compiled.engine.longest + 1)
+        self.sets.path.resize(compiled.engine.longest + 1, NULL)
+
+    def __dealloc__(self):
+        if self.sets != NULL:
+            sets_free(self.sets)
+
+    cdef int check(self, int64_t state) except -1:
+        # States are never dropped: what is one now stays one.
+        cdef int64_t count
+        with nogil:
+            self.core.index.lock.lock_shared()
+            count = <int64_t>self.core.states.size()
+            self.core.index.lock.unlock_shared()
+        if not 0 <= state < count:
+            raise ValueError(f"{state} is no state (0 to {count - 1})")
+        return 0
+
+    @property
+    def start(self):
+        """The state of the empty text."""
+        return self.compiled.start
+
+    @property
+    def exact(self):
+        """Whether states of many texts are exact: no object has undeclared keys that must differ."""
+        cdef size_t i
+        for i in range(self.core.program.records.size()):
+            if self.core.program.records[i].used != NULL:
+                return False
+        return True
+
+    def is_accepting(self, int64_t state):
+        """Whether one of the texts is complete."""
+        cdef cbool accepting
+        self.check(state)
+        with nogil:
+            self.core.index.lock.lock_shared()
+            accepting = self.core.states[state].accepting
+            self.core.index.lock.unlock_shared()
+        return bool(accepting)
+
+    cdef int32_t follow(self, int64_t state, int64_t token) except -4:
+        cdef TokenIndex owner = self.compiled.engine.owner
+        cdef int64_t length
+        cdef int32_t target = UNKNOWN
+        cdef Outcome outcome
+        if not 0 <= token < self.compiled.engine.vocab_size:
+            raise VocabularyError(
+                f"token id {token} is outside the vocabulary (0 to {self.compiled.engine.vocab_size - 1})")
+        if self.core.index.lock.try_lock_shared():
+            target = self.core.states[state].edges.find(<int32_t>token)
+            self.core.index.lock.unlock_shared()
+            if target != UNKNOWN:
+                return target
+        length = owner.starts[token + 1] - owner.starts[token]
+        if length == 0:
+            return NO_STATE
+        with nogil:
+            outcome = edge_new(self.core, <int32_t>state, <int32_t>token, owner.data.data() + owner.starts[token],
+                               length, &target)
+        check_outcome(outcome, self.core)
+        return target
+
+    def next(self, int64_t state, int64_t token):
+        """The state behind one token; -1 when it is not allowed or no text."""
+        self.check(state)
+        return self.follow(state, token)
+
+    def walk(self, int64_t state, ids):
+        """The states behind each of ``ids``, one after another; shorter when one is not allowed."""
+        cdef list out = []
+        self.check(state)
+        for token in ids:
+            state = self.follow(state, token)
+            if state == NO_STATE:
+                break
+            out.append(state)
+        return out
+
+    def next_bytes(self, int64_t state, bytes data):
+        """The state behind some bytes; -1 when they are not allowed."""
+        cdef const uint8_t* text = <const uint8_t*><const char*>data
+        cdef int64_t length = len(data)
+        cdef int32_t target
+        cdef Outcome outcome
+        self.check(state)
+        with nogil:
+            outcome = edge_new(self.core, <int32_t>state, -1, text, length, &target)
+        check_outcome(outcome, self.core)
+        return target
+
+    def any(self, int64_t state):
+        """The state behind any one token that is text (no EOS); -1 when there is none."""
+        cdef int32_t target
+        cdef Outcome outcome
+        self.check(state)
+        with nogil:
+            core_enter(self.core)
+            target = sets_any(self.core, self.sets, <int32_t>state)
+            outcome = core_leave(self.core)
+        check_outcome(outcome, self.core)
+        return target
+
+    def join(self, int64_t a, int64_t b):
+        """The state of the texts of both; -1 has no texts."""
+        cdef int32_t target
+        cdef Outcome outcome
+        if a != NO_STATE:
+            self.check(a)
+        if b != NO_STATE:
+            self.check(b)
+        with nogil:
+            core_enter(self.core)
+            target = sets_join(self.core, self.sets, <int32_t>a, <int32_t>b)
+            outcome = core_leave(self.core)
+        check_outcome(outcome, self.core)
+        return target
+
+    def covers(self, int64_t a, int64_t b):
+        """True only if all that may follow ``b`` may follow ``a``; sound, but it misses some cases."""
+        cdef cbool result
+        cdef Outcome outcome
+        self.check(a)
+        self.check(b)
+        with nogil:
+            core_enter(self.core)
+            result = sets_covers(self.core, self.sets, <int32_t>a, <int32_t>b)
+            outcome = core_leave(self.core)
+        check_outcome(outcome, self.core)
+        return bool(result)
+
+    def classes(self, int64_t state):
+        """The tokens allowed in a state, by where they lead: a list of (state, int32 ids as bytes, ascending)."""
+        cdef vector[int32_t] targets
+        cdef unordered_map[int32_t, int32_t] order
+        cdef vector[int32_t] ids
+        cdef vector[vector[int32_t]] tokens
+        cdef Outcome outcome
+        cdef size_t i
+        self.check(state)
+        with nogil:
+            targets.resize(<size_t>self.compiled.engine.vocab_size, NO_STATE)
+            core_enter(self.core)
+            sets_classes(self.core, self.sets, <int32_t>state, targets)
+            outcome = core_leave(self.core)
+            for i in range(targets.size()):
+                if targets[i] != NO_STATE:
+                    found = order.find(targets[i])
+                    if found == order.end():
+                        order[targets[i]] = <int32_t>ids.size()
+                        ids.push_back(targets[i])
+                        tokens.resize(ids.size())
+                    tokens[order[targets[i]]].push_back(<int32_t>i)
+        check_outcome(outcome, self.core)
+        return [(ids[i], (<const char*>tokens[i].data())[:tokens[i].size() * sizeof(int32_t)])
+                for i in range(ids.size())]
+
+    def fill_bitmask(self, int64_t state, bitmask, int64_t row=0):
+        """Write the tokens allowed in a state (for ``bitmask`` see ``Matcher.fill_next_token_bitmask``)."""
+        cdef Py_buffer view
+        cdef Row out
+        cdef Outcome outcome
+        self.check(state)
+        out = bitmask_row(bitmask, row, self.core.words, &view)
+        try:
+            with nogil:
+                outcome = fill_new(self.core, <int32_t>state, out.data)
+            check_outcome(outcome, self.core)
+        finally:
+            PyBuffer_Release(&view)
+
+    def shortest_completion(self, int64_t state):
+        """Token ids that spell the fewest bytes that make one of the texts complete, or None.
+
+        Of a state of one text there is always one; it is exact then."""
+        cdef vector[uint8_t] out
+        cdef cbool found
+        cdef Outcome outcome
+        self.check(state)
+        with nogil:
+            core_enter(self.core)
+            found = shortest_bytes(self.core, &self.compiled.costs, <int32_t>state, out)
+            outcome = core_leave(self.core)
+        check_outcome(outcome, self.core)
+        return self.compiled.engine.segment((<const char*>out.data())[:out.size()]) if found else None
