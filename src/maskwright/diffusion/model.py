@@ -11,6 +11,7 @@ import numpy.typing as npt
 from maskwright.errors import CanvasError
 
 Logits = npt.NDArray[np.float32]
+_LARGEST = np.float32(1e30)
 
 
 class MaskedDiffusionModel:
@@ -50,9 +51,7 @@ def checked_logits(model: MaskedDiffusionModel, canvas: list[int], vocab_size: i
         ) from None
     if logits.shape != (len(canvas), vocab_size):
         raise CanvasError(f"logits: expected shape [{len(canvas)}, {vocab_size}], got {list(logits.shape)}")
-    if np.isnan(logits).any():
-        logits = np.where(np.isnan(logits), np.float32(-np.inf), logits)
-    return logits
+    return np.where(np.isnan(logits), np.float32(-np.inf), np.minimum(logits, _LARGEST))
 
 
 def checked_model(model: MaskedDiffusionModel, vocab_size: int) -> None:

@@ -25,7 +25,8 @@ class Schedule:
     ``steps``: model calls, evenly over the open slots (None: one slot a call); ``block``: slots filled before
     later ones (None: all at once); ``score``: the order of slots; ``threshold``: a step also takes every slot
     whose token has at least this probability; ``temperature``: of Gumbel noise on the logits, 0 is greedy;
-    ``remask``: slots of lowest probability opened again after each step but the last ones.
+    ``remask``: slots of lowest probability opened again after each step but the last ones; ``edit_threshold``: the
+    probability from which an editing model replaces a token.
     """
 
     steps: int | None = None
@@ -34,6 +35,7 @@ class Schedule:
     threshold: float | None = None
     temperature: float = 0.0
     remask: int = 0
+    edit_threshold: float = 0.9
 
     def __post_init__(self) -> None:
         if self.score not in SCORES:
