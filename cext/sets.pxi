@@ -15,7 +15,8 @@
 # trie nodes where they run past its end.  From there the threads are followed byte by byte.
 
 cdef enum:
-    MERGE_DEPTH = 500      # levels of two stacks
+    MERGE_DEPTH = 500      # levels of stacks
+    UNDER_WAY = -5
 
 cdef struct Ended:
     LexState* lex      # the lexeme has ended here
@@ -33,7 +34,8 @@ cdef cppclass Sets:
     unordered_map[int64_t, vector[Thread]] walked                         # by parser state and trie node
     vector[int32_t] any                                                   # by matcher state; UNKNOWN
     unordered_map[int64_t, int32_t] joined                                # by two matcher states
-    unordered_map[int64_t, int32_t] merged                                # by two stack nodes
+    unordered_map[string, int32_t] merged                                 # by stack nodes; UNDER_WAY
+    unordered_map[int32_t, vector[int32_t]] parts                         # of merged nodes: what they stand for
     unordered_map[int64_t, int32_t] parsers                               # by two parser states
     vector[vector[Thread]] stack                                          # scratch of walks, by depth
     vector[LexState*] path
@@ -58,50 +60,85 @@ cdef cbool thread_before_in_set(const Thread& a, const Thread& b) noexcept nogil
     return a.text < b.text or (a.text == b.text and a.parser < b.parser)
 
 
-cdef cbool stack_is_cyclic(const Program* program, int32_t node) noexcept nogil:
-    # Nodes lie above older ones but in cycles.
-    cdef Return back
-    for back in program.nodes[node].returns:
-        if back.local != ACCEPT and back.node >= node:
-            return True
-    return False
-
-
-cdef int32_t stack_merge(Program* program, Sets* sets, int32_t a, int32_t b, int32_t depth) noexcept nogil:
-    # The union of two stacks, merged below as well, as far as they have no cycles.
-    cdef vector[Return] returns, merged
-    cdef Return back
-    cdef int64_t key
-    cdef int32_t id
-    if a == b:
-        return a
-    if a > b:
-        a, b = b, a
-    key = (<int64_t>a << 32) | b
-    found = sets.merged.find(key)
-    if found != sets.merged.end():
-        return dereference(found).second
-    if depth == MERGE_DEPTH or stack_is_cyclic(program, a) or stack_is_cyclic(program, b):
-        id = node_union(program, a, b)
+cdef void stack_expand(Sets* sets, int32_t node, vector[int32_t]& out) noexcept nogil:
+    # The nodes that a merged node stands for.
+    found = sets.parts.find(node)
+    if found == sets.parts.end():
+        out.push_back(node)
     else:
-        returns = program.nodes[a].returns
-        returns.insert(returns.end(), program.nodes[b].returns.begin(), program.nodes[b].returns.end())
-        returns_normalize(returns)
-        for back in returns:
-            if not merged.empty() and merged.back().local == back.local and back.local != ACCEPT:
-                merged.back().node = stack_merge(program, sets, merged.back().node, back.node, depth + 1)
-            else:
-                merged.push_back(back)
-        id = node_intern(program, merged)
+        out.insert(out.end(), dereference(found).second.begin(), dereference(found).second.end())
+
+
+cdef void numbers_normalize(vector[int32_t]& numbers) noexcept nogil:
+    # Sorted, each once.
+    cdef size_t i, j = 0
+    sort(numbers.begin(), numbers.end())
+    for i in range(numbers.size()):
+        if j == 0 or numbers[i] != numbers[j - 1]:
+            numbers[j] = numbers[i]
+            j += 1
+    numbers.resize(j)
+
+
+cdef int32_t stack_merge(Core* core, Sets* sets, vector[int32_t]& nodes, int32_t depth) noexcept nogil:
+    # The union of stacks as one whose return addresses differ, down to the bottom: a subset construction,
+    # with stack nodes as states.  `nodes` stand for themselves; they are sorted here.
+    cdef Program* program = core.program
+    cdef vector[Return] returns, merged
+    cdef vector[int32_t] below
+    cdef Return back
+    cdef string key
+    cdef size_t i = 0
+    cdef int32_t id, count
+    numbers_normalize(nodes)
+    if nodes.size() == 1:
+        return nodes[0]
+    key.assign(<const char*>nodes.data(), nodes.size() * sizeof(int32_t))
+    found = sets.merged.find(key)
+    if found != sets.merged.end() and dereference(found).second != UNDER_WAY:
+        return dereference(found).second
+    if found != sets.merged.end():
+        # A cycle (left recursion): the node comes first, what it holds later.
+        id = <int32_t>program.nodes.size()
+        program.nodes.push_back(new StackNode())
+        sets.merged[key] = id
+        sets.parts[id] = nodes
+        return id
+    for id in nodes:
+        returns.insert(returns.end(), program.nodes[id].returns.begin(), program.nodes[id].returns.end())
+    returns_normalize(returns)
+    if depth == MERGE_DEPTH or deadline_passed(&core.index.deadline):
+        return node_intern(program, returns)
+    sets.merged[key] = UNDER_WAY
+    while i < returns.size():
+        back = returns[i]
+        below.clear()
+        while i < returns.size() and returns[i].local == back.local:
+            stack_expand(sets, returns[i].node, below)
+            i += 1
+        if back.local != ACCEPT:
+            back.node = stack_merge(core, sets, below, depth + 1)
+        merged.push_back(back)
+    id = sets.merged[key]
+    if id != UNDER_WAY:
+        program.nodes[id].returns = merged
+        return id
+    count = <int32_t>program.nodes.size()
+    id = node_intern(program, merged)
     sets.merged[key] = id
+    if id == count:
+        sets.parts[id] = nodes
     return id
 
 
-cdef int32_t parser_merge(Program* program, Sets* sets, int32_t a, int32_t b) noexcept nogil:
+cdef int32_t parser_merge(Core* core, Sets* sets, int32_t a, int32_t b) noexcept nogil:
     # The union of two parser states.
+    cdef Program* program = core.program
     cdef vector[Item] items, merged
+    cdef vector[int32_t] nodes
     cdef Item item
     cdef int64_t key
+    cdef size_t i = 0
     cdef int32_t id
     if a == b:
         return a
@@ -114,11 +151,14 @@ cdef int32_t parser_merge(Program* program, Sets* sets, int32_t a, int32_t b) no
     items = program.states[a].items
     items.insert(items.end(), program.states[b].items.begin(), program.states[b].items.end())
     sort(items.begin(), items.end(), &item_before)
-    for item in items:
-        if not merged.empty() and merged.back().local == item.local:
-            merged.back().node = stack_merge(program, sets, merged.back().node, item.node, 0)
-        else:
-            merged.push_back(item)
+    while i < items.size():
+        item = items[i]
+        nodes.clear()
+        while i < items.size() and items[i].local == item.local:
+            stack_expand(sets, items[i].node, nodes)
+            i += 1
+        item.node = stack_merge(core, sets, nodes, 0)
+        merged.push_back(item)
     id = state_intern(program, merged, program.states[a].complete or program.states[b].complete)
     sets.parsers[key] = id
     return id
@@ -130,7 +170,7 @@ cdef void sets_compact(Core* core, Sets* sets, vector[Thread]& threads) noexcept
     sort(threads.begin(), threads.end(), &thread_before_in_set)
     for i in range(threads.size()):
         if j > 0 and threads[j - 1].lex == threads[i].lex and threads[j - 1].text == threads[i].text:
-            threads[j - 1].parser = parser_merge(core.program, sets, threads[j - 1].parser, threads[i].parser)
+            threads[j - 1].parser = parser_merge(core, sets, threads[j - 1].parser, threads[i].parser)
         else:
             threads[j] = threads[i]
             j += 1
@@ -343,7 +383,7 @@ cdef cbool sets_covers(Core* core, Sets* sets, int32_t a, int32_t b) noexcept no
         found = False
         for other in core.states[a].threads:
             if (other.lex == one.lex and (other.text == one.text or other.text == UNKNOWN_TEXT)
-                    and parser_merge(core.program, sets, other.parser, one.parser) == other.parser):
+                    and parser_merge(core, sets, other.parser, one.parser) == other.parser):
                 found = True
                 break
         if not found:
