@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import numpy as np
-import pytest
 from diffusion_oracle import allowed_by_slot, fillings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import Oracle
-from toys import PIECES, compile_ir, grammar, grammars, term
+from toys import PIECES, compile_ir, grammars
 
 from maskwright.compiler import CompiledGrammar
 from maskwright.diffusion.canvas import Canvas
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots
 from maskwright.errors import UnsatisfiableError
-from maskwright.grammar import Choice, Grammar, Ref, Seq
-from maskwright.regular import Lit, alt, cat, one_of, repeat
+from maskwright.grammar import Grammar
 from maskwright.vocabulary import Vocabulary
 
 SLOTS = 4
@@ -65,7 +62,11 @@ def random_canvas(rng: random.Random, vocabulary: Vocabulary, found: list[tuple[
     filling = rng.choice(found) if found else None
     for i in range(SLOTS):
         if rng.random() < 0.4:
-            held = filling[i] if filling is not None and rng.random() < 0.8 else rng.randrange(vocabulary.size - 3)
+            held = (
+                filling[i]
+                if filling is not None and rng.random() < 0.8
+                else rng.randrange(vocabulary.size - 3)
+            )
             tokens[i] = held
     return Slots(tokens, [token in (OPEN, EMPTY) and rng.random() < 0.2 for token in tokens])
 
@@ -85,7 +86,12 @@ def checked(canvas: Canvas, oracle: Oracle, ends: tuple[int, ...]) -> list[tuple
 
 
 @given(grammars(), st.integers(0, 2**32))
-@settings(max_examples=int(__import__('os').environ.get('N','120')), phases=[__import__('hypothesis').Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=int(__import__("os").environ.get("N", "120")),
+    phases=[__import__("hypothesis").Phase.generate],
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
 def test_random_grammars_against_brute_force(made: Grammar, seed: int) -> None:
     rng = random.Random(seed)
     oracle = Oracle(made)

@@ -65,7 +65,7 @@ class Canvas:
             segment = grammar._core.engine.segment
             slots = read_canvas(slots, vocabulary, mask_id, ends, encode, segment)
         self._end_token = ends[0] if ends else None
-        self._reading = Reading(self.sets, slots, frozenset(ends))
+        self.reading = Reading(self.sets, slots, frozenset(ends))
         self.refused = 0
         """Proposals that no filling agrees with."""
         self.undecided = 0
@@ -77,24 +77,26 @@ class Canvas:
         try:
             found = self._reread(FIRST_BUDGET)
         except OutOfBudget:
-            raise LimitError("FIRST_BUDGET (steps of the first search)", FIRST_BUDGET + 1, FIRST_BUDGET) from None
+            raise LimitError(
+                "FIRST_BUDGET (steps of the first search)", FIRST_BUDGET + 1, FIRST_BUDGET
+            ) from None
         if not found:
-            raise UnsatisfiableError(_why(self._reading))
+            raise UnsatisfiableError(_why(self.reading))
 
     # --- what is there
 
     def __len__(self) -> int:
-        return len(self._reading.tokens)
+        return len(self.reading.tokens)
 
     @property
     def tokens(self) -> list[int]:
         """By slot: the id put down, ``OPEN`` or ``EMPTY``."""
-        return list(self._reading.tokens)
+        return list(self.reading.tokens)
 
     @property
     def open(self) -> list[int]:
         """The open slots."""
-        return [i for i, token in enumerate(self._reading.tokens) if token == OPEN]
+        return [i for i, token in enumerate(self.reading.tokens) if token == OPEN]
 
     @property
     def exact(self) -> bool:
@@ -106,7 +108,7 @@ class Canvas:
         return list(self._texts)
 
     def is_optional(self, position: int) -> bool:
-        return self._reading.optional[position]
+        return self.reading.optional[position]
 
     # --- what may come
 
@@ -115,7 +117,7 @@ class Canvas:
 
         Exactly those for which the rest can be filled (see ``exact``).  A slot with a token is taken as open.
         """
-        reading = self._reading
+        reading = self.reading
         self._check(position)
         token = reading.tokens[position]
         if token != OPEN:
@@ -127,12 +129,12 @@ class Canvas:
                 reading.change(position, token)
 
     def _allowed(self, position: int) -> npt.NDArray[np.bool_]:
-        reading = self._reading
+        reading = self.reading
         reading.steps_left = float("inf")
         out = np.zeros(self.vocabulary.size, dtype=np.bool_)
         if position < reading.end:
             state = reading.forward(position)
-            for target, ids in self._classes_of(state) if state >= 0 else ():
+            for target, ids in self.classes_of(state) if state >= 0 else ():
                 if reading.viable(target, position + 1):
                     out[ids] = True
         if reading.ends and position > reading.last:
@@ -144,12 +146,12 @@ class Canvas:
     def prefix_mask(self, position: int) -> npt.NDArray[np.bool_]:
         """A superset of ``allowed`` that is quick: what the slots before ``position`` leave possible."""
         words = np.zeros((self.vocabulary.size + 31) // 32, dtype=np.int32)
-        self._reading.steps_left = float("inf")
-        state = self._reading.forward(position)
+        self.reading.steps_left = float("inf")
+        state = self.reading.forward(position)
         if state >= 0:
             self.sets.fill_bitmask(state, words)
         bits = np.unpackbits(words.view(np.uint8), bitorder="little")[: self.vocabulary.size].astype(np.bool_)
-        bits[list(self._reading.ends)] = bool(self._reading.ends) and position > self._reading.last
+        bits[list(self.reading.ends)] = bool(self.reading.ends) and position > self.reading.last
         return bits
 
     # --- putting down
@@ -169,12 +171,12 @@ class Canvas:
         for position, token in proposals:
             self._check(position)
             self._check_token(position, token)
-        group = [(position, token) for position, token in proposals if self._reading.tokens[position] == OPEN]
+        group = [(position, token) for position, token in proposals if self.reading.tokens[position] == OPEN]
         self._commit_group(group)
-        return [position for position, token in group if self._reading.tokens[position] == token]
+        return [position for position, token in group if self.reading.tokens[position] == token]
 
     def _commit_group(self, group: list[tuple[int, int]]) -> None:
-        group = [(position, token) for position, token in group if self._reading.tokens[position] == OPEN]
+        group = [(position, token) for position, token in group if self.reading.tokens[position] == OPEN]
         if not group:
             return
         verdict = self._try(group)
@@ -191,7 +193,7 @@ class Canvas:
 
     def _try(self, group: list[tuple[int, int]]) -> bool | None:
         """Whether the group could be put down; None: the budget does not say."""
-        reading = self._reading
+        reading = self.reading
         if all(self._texts[position] == token for position, token in group):
             for position, token in group:
                 self._put(position, token)
@@ -217,7 +219,7 @@ class Canvas:
         return found
 
     def _put(self, position: int, token: int) -> None:
-        reading = self._reading
+        reading = self.reading
         reading.change(position, token)
         if token in reading.ends:
             for i in range(position + 1, len(reading.tokens)):
@@ -232,19 +234,19 @@ class Canvas:
         for position in positions:
             self._check(position)
         for position in positions:
-            self._reading.change(position, OPEN)
+            self.reading.change(position, OPEN)
 
     def replace(self, position: int, token: int) -> bool:
         """Put another token into a slot; False, and nothing changed, when it is refused."""
         self._check(position)
         self._check_token(position, token)
-        before = self._reading.tokens[position]
+        before = self.reading.tokens[position]
         if before == OPEN:
             return self.try_commit(position, token)
-        self._reading.change(position, OPEN)
+        self.reading.change(position, OPEN)
         if self.try_commit(position, token):
             return True
-        self._reading.change(position, before)
+        self.reading.change(position, before)
         return False
 
     def insert(self, position: int, count: int = 1) -> bool:
@@ -253,9 +255,9 @@ class Canvas:
             raise CanvasError(f"position {position} is outside the canvas (0 to {len(self)})")
         if count < 1:
             raise CanvasError(f"insert: expected a number of slots, got {count}")
-        tokens, optional = self._reading.tokens, self._reading.optional
+        tokens, optional = self.reading.tokens, self.reading.optional
         # Behind an end token there are only end tokens.
-        new = OPEN if position <= self._reading.end or self._end_token is None else self._end_token
+        new = OPEN if position <= self.reading.end or self._end_token is None else self._end_token
         return self._reshape(
             [*tokens[:position], *[new] * count, *tokens[position:]],
             [*optional[:position], *[False] * count, *optional[position:]],
@@ -266,14 +268,14 @@ class Canvas:
         self._check(position)
         if len(self) == 1:
             raise CanvasError("delete: the canvas would have no slot")
-        tokens, optional = self._reading.tokens, self._reading.optional
+        tokens, optional = self.reading.tokens, self.reading.optional
         return self._reshape(
             tokens[:position] + tokens[position + 1 :], optional[:position] + optional[position + 1 :]
         )
 
     def _reshape(self, tokens: list[int], optional: list[bool]) -> bool:
-        before, texts, states = self._reading, self._texts, self._states
-        self._reading = Reading(self.sets, Slots(tokens, optional), before.ends)
+        before, texts, states = self.reading, self._texts, self._states
+        self.reading = Reading(self.sets, Slots(tokens, optional), before.ends)
         self._texts, self._states = [], []
         try:
             if self._reread(self.search_budget):
@@ -281,7 +283,7 @@ class Canvas:
             self.refused += 1
         except (OutOfBudget, LimitError):
             self.undecided += 1
-        self._reading, self._texts, self._states = before, texts, states
+        self.reading, self._texts, self._states = before, texts, states
         return False
 
     # --- the witness
@@ -291,7 +293,7 @@ class Canvas:
 
         What follows the last slot with a token may be cut and completed in another way.
         """
-        reading = self._reading
+        reading = self.reading
         state = self.sets.start
         states, texts = [state], []
         for i, fixed in enumerate(reading.tokens):
@@ -328,7 +330,7 @@ class Canvas:
         self._texts = texts
         self._states = [state := self.sets.start]
         for token in texts:
-            if token in self._reading.ends:
+            if token in self.reading.ends:
                 state = -1
             elif token != EMPTY and state >= 0:
                 state = self.sets.next(state, token)
@@ -339,7 +341,7 @@ class Canvas:
 
         False when there is none.  Raises ``OutOfBudget``.
         """
-        reading = self._reading
+        reading = self.reading
         reading.steps_left = budget
         keep = bool(self._states) and unchanged_from is not None
         ends_differ = keep and reading.end < len(self._texts) and self._texts[reading.end] not in reading.ends
@@ -364,8 +366,10 @@ class Canvas:
 
     def _turn(self, changed: int | None) -> int:
         """Up to where the old witness can stay: the last slot from which its text can be completed."""
-        reading = self._reading
-        high = min(changed or 0, next((i for i, s in enumerate(self._states) if s < 0), len(self._states)) - 1)
+        reading = self.reading
+        high = min(
+            changed or 0, next((i for i, s in enumerate(self._states) if s < 0), len(self._states)) - 1
+        )
         for i, token in enumerate(reading.tokens[:high]):
             if token != OPEN and token != self._texts[i]:
                 high = i
@@ -385,7 +389,7 @@ class Canvas:
 
     def _search(self, state: int, first: int) -> list[int] | None:
         """Tokens for the slots from ``first`` on, from ``state``; None when there are none."""
-        reading = self._reading
+        reading = self.reading
         texts: list[int] = []
         states = [state]
         choices = [self._candidates(state, first)] if first <= reading.last else []
@@ -420,7 +424,7 @@ class Canvas:
 
     def _candidates(self, state: int, i: int) -> Iterator[int]:
         """Tokens for slot ``i``, likely ones first; at least one of every class that is viable."""
-        reading = self._reading
+        reading = self.reading
         fixed = reading.tokens[i]
         if fixed != OPEN:
             yield fixed
@@ -433,23 +437,23 @@ class Canvas:
         completion = reading.completion(state)
         if completion:
             yield completion[0]
-        for target, ids in self._classes_of(state):
+        for target, ids in self.classes_of(state):
             reading.spend()
             if reading.viable(target, i + 1):
                 yield from ids[:_TRIES_A_CLASS].tolist()
 
-    def _classes_of(self, state: int) -> list[tuple[int, npt.NDArray[np.int32]]]:
+    def classes_of(self, state: int) -> list[tuple[int, npt.NDArray[np.int32]]]:
         """Tokens by where they lead, large classes first."""
         classes = self._classes.get(state)
         if classes is None:
-            self._reading.spend(len(self._classes) // 8 + 20)
+            self.reading.spend(len(self._classes) // 8 + 20)
             found = [(target, np.frombuffer(ids, dtype=np.int32)) for target, ids in self.sets.classes(state)]
             classes = self._classes[state] = sorted(found, key=lambda entry: -len(entry[1]))
         return classes
 
     def _finish(self, state: int, i: int) -> list[int] | None:
         """The slots from ``i`` on, behind all fixed text: the old witness, or a short completion."""
-        reading = self._reading
+        reading = self.reading
         n = len(reading.tokens)
         if not reading.ends:
             return [] if self.sets.is_accepting(state) else None
@@ -466,20 +470,21 @@ class Canvas:
 
     def _agrees(self, i: int) -> bool:
         """Whether the old witness from slot ``i`` on is what the slots hold."""
-        return len(self._texts) == len(self._reading.tokens) and all(
-            token in (OPEN, text) for token, text in zip(self._reading.tokens[i:], self._texts[i:], strict=True)
+        return len(self._texts) == len(self.reading.tokens) and all(
+            token in (OPEN, text)
+            for token, text in zip(self.reading.tokens[i:], self._texts[i:], strict=True)
         )
 
     def _tail_token(self, i: int) -> int:
-        token = self._reading.tokens[i]
+        token = self.reading.tokens[i]
         if token != OPEN:
             return token
         assert self._end_token is not None, "without end tokens there is no tail"
-        return EMPTY if self._reading.optional[i] else self._end_token
+        return EMPTY if self.reading.optional[i] else self._end_token
 
     def _shortest(self, state: int, room: int) -> list[int] | None:
         """At most ``room`` tokens that complete the text."""
-        reading = self._reading
+        reading = self.reading
         text: list[int] = []
         while True:
             completion = reading.completion(state)
@@ -487,7 +492,7 @@ class Canvas:
                 return text + completion
             if not reading.within(state, room - len(text)):
                 return None
-            for target, ids in self._classes_of(state):
+            for target, ids in self.classes_of(state):
                 token = int(ids[0])
                 after = self.sets.next(state, token)
                 if after >= 0 and reading.within(target, room - len(text) - 1):
@@ -505,13 +510,13 @@ class Canvas:
 
     def _check_token(self, position: int, token: int) -> None:
         if token == EMPTY:
-            if not self._reading.optional[position]:
+            if not self.reading.optional[position]:
                 raise CanvasError(f"slot {position} must hold a token")
         elif not 0 <= token < self.vocabulary.size:
             raise VocabularyError(f"token id {token} is outside the vocabulary of {self.vocabulary.size} ids")
 
     def _check_tail(self) -> None:
-        reading = self._reading
+        reading = self.reading
         if reading.ends and reading.end <= reading.last:
             raise UnsatisfiableError(
                 f"slot {reading.end} holds an end token, but slot {reading.last} behind it holds text"

@@ -121,9 +121,7 @@ def infill_steps(
     impossible[list(model.forbidden_ids)] = True
     if model.mask_id is not None:
         impossible[model.mask_id] = True
-    run = _Run(
-        model, filled, schedule or Schedule(), np.random.default_rng(seed), filled.open, impossible
-    )
+    run = _Run(model, filled, schedule or Schedule(), np.random.default_rng(seed), filled.open, impossible)
     first = Step(0, filled.tokens, [], constraint_seconds=time.perf_counter() - started)
     return _steps(run, first)
 
@@ -168,7 +166,11 @@ def _one_step(run: _Run, number: int, here: list[int], count: int) -> Step:
     opened = canvas.open
     view = logits[[rows[i] for i in opened]]
     view[:, run.impossible] = -np.inf
-    noise = run.rng if schedule.temperature == 0 else _NoiseOfRows(run.rng, logits.shape, [rows[i] for i in opened])
+    noise = (
+        run.rng
+        if schedule.temperature == 0
+        else _NoiseOfRows(run.rng, logits.shape, [rows[i] for i in opened])
+    )
     chosen = sample(view, schedule.temperature, noise)
     probs = probabilities(view)
     order = scores(probs, chosen, schedule.score, run.rng)
@@ -232,7 +234,7 @@ def _settle(run: _Run, position: int, row: npt.NDArray[np.float32]) -> None:
     """Fill a slot whose best token was refused: the next best ones, then what the witness has."""
     canvas = run.canvas
     row = np.where(canvas.prefix_mask(position), row, -np.inf)
-    for token in np.argsort(-row, kind="stable")[: _OTHER_TRIES].tolist():
+    for token in np.argsort(-row, kind="stable")[:_OTHER_TRIES].tolist():
         if row[token] == -np.inf:
             break
         if canvas.try_commit(position, token):

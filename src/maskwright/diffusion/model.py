@@ -59,13 +59,22 @@ def checked_model(model: MaskedDiffusionModel, vocab_size: int) -> None:
     if model.kind not in ("absorbing", "editing", "uniform"):
         raise CanvasError(f"model.kind: expected absorbing, editing or uniform, got {model.kind!r}")
     if (model.mask_id is None) != (model.kind == "uniform"):
-        raise CanvasError(f"model.mask_id: a model of kind {model.kind!r} has {'no' if model.mask_id is not None else 'a'} mask id")
-    ids: list[tuple[str, Iterable[int]]] = [("eos_ids", model.eos_ids), ("forbidden_ids", model.forbidden_ids)]
+        raise CanvasError(
+            f"model.mask_id: a model of kind {model.kind!r} has {'no' if model.mask_id is not None else 'a'} mask id"
+        )
+    ids: list[tuple[str, Iterable[int]]] = [
+        ("eos_ids", model.eos_ids),
+        ("forbidden_ids", model.forbidden_ids),
+    ]
     if model.mask_id is not None:
         ids.append(("mask_id", [model.mask_id]))
     for name, values in ids:
         for value in values:
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value < vocab_size:
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, (int, np.integer))
+                or not 0 <= value < vocab_size
+            ):
                 raise CanvasError(f"model.{name}: {value!r} is no id of the vocabulary of {vocab_size} ids")
     if model.mask_id is not None and model.mask_id in model.eos_ids:
         raise CanvasError(f"model.mask_id: {model.mask_id} is an end token as well")
