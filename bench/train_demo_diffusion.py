@@ -29,13 +29,13 @@ SPARE_SLOTS = 16
 
 
 def build_model(tokenizer: PreTrainedTokenizerFast) -> ModernBertForMaskedLM:
-    """A fresh model of about 2.4 million parameters."""
+    """A fresh model of about 1.4 million parameters."""
     config = ModernBertConfig(
         vocab_size=len(tokenizer),
-        hidden_size=192,
-        intermediate_size=320,
-        num_hidden_layers=6,
-        num_attention_heads=6,
+        hidden_size=160,
+        intermediate_size=256,
+        num_hidden_layers=5,
+        num_attention_heads=5,
         max_position_embeddings=512,
         global_attn_every_n_layers=1,
         embedding_dropout=0.0,

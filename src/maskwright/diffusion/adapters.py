@@ -162,7 +162,7 @@ class DiffusionLogitsProcessor:
         self.max_new_tokens = max_new_tokens
         self._canvases: dict[tuple[int, tuple[int, ...]], Canvas] = {}
 
-    def __call__(self, input_ids: Any, scores: Any, cur_step: Any = None, **_: Any) -> Any:
+    def __call__(self, input_ids: Any, scores: Any, cur_step: Any = None) -> Any:
         import torch
 
         out = scores.clone()
