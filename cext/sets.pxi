@@ -29,7 +29,6 @@ cdef cppclass Span:
     vector[Ended] crossing         # sorted by (lex, byte)
 
 cdef cppclass Sets:
-    unordered_map[int64_t, Span*] spans                                   # by LexState*
     unordered_map[int64_t, unordered_map[int32_t, vector[Thread]]] after  # by LexState* and parser state
     unordered_map[int64_t, vector[Thread]] walked                         # by parser state and trie node
     vector[int32_t] any                                                   # by matcher state; UNKNOWN
@@ -41,11 +40,15 @@ cdef cppclass Sets:
     vector[LexState*] path
 
 
-cdef void sets_free(Sets* sets) noexcept nogil:
-    cdef pair[int64_t, Span*] entry
-    for entry in sets.spans:
-        del entry.second
-    del sets
+cdef int64_t span_size(const Span* span) noexcept nogil:
+    return <int64_t>(sizeof(Span) + span.inside.size() * sizeof(LexState*) + span.crossing.size() * sizeof(Ended))
+
+
+cdef void span_free(Index* index, LexState* state) noexcept nogil:
+    if state.span != NULL:
+        index.bytes -= span_size(state.span)
+        del state.span
+        state.span = NULL
 
 
 cdef cbool ended_before(const Ended& a, const Ended& b) noexcept nogil:
@@ -193,9 +196,8 @@ cdef Span* span_get(Core* core, Sets* sets, LexState* start) noexcept nogil:
     cdef Span* span
     cdef Ended ended
     cdef unordered_map[int64_t, char] seen
-    found = sets.spans.find(<int64_t>start)
-    if found != sets.spans.end():
-        return dereference(found).second
+    if start.span != NULL:
+        return start.span
     span = new Span()
     sets.path[0] = start
     while node < last:
@@ -220,7 +222,8 @@ cdef Span* span_get(Core* core, Sets* sets, LexState* start) noexcept nogil:
         sets.path[depth] = state
         node += 1
     sort(span.crossing.begin(), span.crossing.end(), &ended_before)
-    sets.spans[<int64_t>start] = span
+    core.index.bytes += span_size(span)
+    start.span = span
     return span
 
 
@@ -514,7 +517,7 @@ cdef class StateSets:
 
     def __dealloc__(self):
         if self.sets != NULL:
-            sets_free(self.sets)
+            del self.sets
 
     cdef int check(self, int64_t state) except -1:
         # States are never dropped: what is one now stays one.
@@ -649,6 +652,7 @@ cdef class StateSets:
         cdef vector[vector[int32_t]] tokens
         cdef Outcome outcome
         cdef size_t i
+        cdef int32_t previous = NO_STATE, group = 0
         self.check(state)
         with nogil:
             targets.resize(<size_t>self.compiled.engine.vocab_size, NO_STATE)
@@ -656,13 +660,17 @@ cdef class StateSets:
             sets_classes(self.core, self.sets, <int32_t>state, targets)
             outcome = core_leave(self.core)
             for i in range(targets.size()):
-                if targets[i] != NO_STATE:
-                    found = order.find(targets[i])
+                if targets[i] == NO_STATE:
+                    continue
+                if targets[i] != previous:
+                    previous = targets[i]
+                    found = order.find(previous)
                     if found == order.end():
-                        order[targets[i]] = <int32_t>ids.size()
-                        ids.push_back(targets[i])
+                        order[previous] = <int32_t>ids.size()
+                        ids.push_back(previous)
                         tokens.resize(ids.size())
-                    tokens[order[targets[i]]].push_back(<int32_t>i)
+                    group = order[previous]
+                tokens[group].push_back(<int32_t>i)
         check_outcome(outcome, self.core)
         return [(ids[i], (<const char*>tokens[i].data())[:tokens[i].size() * sizeof(int32_t)])
                 for i in range(ids.size())]
