@@ -174,9 +174,10 @@ class Adversary(MaskedDiffusionModel):
 
 
 def dev_cases(rng: random.Random, path: Path) -> Iterator[dict[str, Any]]:
-    cases = [json.loads(line) for line in gzip.open(path)]
-    rng.shuffle(cases)
-    yield from cases
+    with gzip.open(path) as file:
+        lines = list(file)
+    rng.shuffle(lines)
+    yield from map(json.loads, lines)
 
 
 def grammars(

@@ -581,17 +581,6 @@ cdef class StateSets:
         self.check(state)
         return self.follow(state, token)
 
-    def walk(self, int64_t state, ids):
-        """The states behind each of ``ids``, one after another; shorter when one is not allowed."""
-        cdef list out = []
-        self.check(state)
-        for token in ids:
-            state = self.follow(state, token)
-            if state == NO_STATE:
-                break
-            out.append(state)
-        return out
-
     def next_bytes(self, int64_t state, bytes data):
         """The state behind some bytes; -1 when they are not allowed."""
         cdef const uint8_t* text = <const uint8_t*><const char*>data

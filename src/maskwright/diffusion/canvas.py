@@ -163,6 +163,10 @@ class Canvas:
         """
         return bool(self.commit_many([(position, token)]))
 
+    def fill(self, position: int) -> None:
+        """Put the witness's token into an open slot."""
+        self.commit_many([(position, self._texts[position])])
+
     def commit_many(self, proposals: Sequence[tuple[int, int]]) -> list[int]:
         """Put down as many of ``proposals`` as fit together, earlier ones first; the positions taken.
 

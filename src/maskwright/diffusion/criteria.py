@@ -54,9 +54,9 @@ class LooseCanvas:
     def is_optional(self, position: int) -> bool:
         return self.optional[position]
 
-    def witness(self) -> list[int]:
-        """There is none: the model's own tokens."""
-        return list(self._guess)
+    def fill(self, position: int) -> None:
+        """The model's own token, unchecked."""
+        self.tokens_now[position] = self._guess[position]
 
     def suggest(self, guess: Sequence[int]) -> bool:
         self._guess = list(guess)
@@ -80,12 +80,6 @@ class LooseCanvas:
         return True
 
     def commit_many(self, proposals: Sequence[tuple[int, int]]) -> list[int]:
-        if len(proposals) == 1 and proposals[0][1] == self._guess[proposals[0][0]] and self.refused > 0:
-            # The last resort of the loop.
-            position, token = proposals[0]
-            if not self.try_commit(position, token):
-                self.tokens_now[position] = token
-            return [position]
         return [position for position, token in proposals if self.try_commit(position, token)]
 
     def uncommit(self, positions: Iterable[int]) -> None:

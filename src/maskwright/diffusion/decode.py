@@ -18,7 +18,7 @@ from maskwright.diffusion.schedule import Schedule, probabilities, sample, score
 from maskwright.diffusion.slots import EMPTY, OPEN, read_canvas
 from maskwright.errors import CanvasError
 
-_OTHER_TRIES = 4
+_OTHER_TRIES = 8
 UNIFORM_STEPS = 8
 
 
@@ -166,12 +166,9 @@ def _one_step(run: _Run, number: int, here: list[int], count: int) -> Step:
     opened = canvas.open
     view = logits[[rows[i] for i in opened]]
     view[:, run.impossible] = -np.inf
-    noise = (
-        run.rng
-        if schedule.temperature == 0
-        else _NoiseOfRows(run.rng, logits.shape, [rows[i] for i in opened])
-    )
-    chosen = sample(view, schedule.temperature, noise)
+    # Drawn for all slots: what a slot gets does not depend on the others.
+    uniform = run.rng.random(logits.shape)[[rows[i] for i in opened]] if schedule.temperature > 0 else None
+    chosen = sample(view, schedule.temperature, uniform)
     probs = probabilities(view)
     order = scores(probs, chosen, schedule.score, run.rng)
     row_of = {position: k for k, position in enumerate(opened)}
@@ -182,9 +179,9 @@ def _one_step(run: _Run, number: int, here: list[int], count: int) -> Step:
     started = time.perf_counter()
     guess = canvas.tokens
     for position, k in row_of.items():
-        guess[position] = int(chosen[k])
+        guess[position] = chosen[k]
     canvas.suggest(guess)
-    proposals = [(i, _proposal(run, i, int(chosen[row_of[i]]))) for i in ranked[:count]]
+    proposals = [(i, _proposal(run, i, chosen[row_of[i]])) for i in ranked[:count]]
     before = canvas.refused + canvas.undecided
     taken = canvas.commit_many(proposals)
     for position, _ in proposals:
@@ -199,16 +196,6 @@ def _one_step(run: _Run, number: int, here: list[int], count: int) -> Step:
     refused = canvas.refused + canvas.undecided - before
     elapsed = time.perf_counter() - started
     return Step(number, canvas.tokens, taken, len(proposals), refused, seconds, elapsed)
-
-
-class _NoiseOfRows:
-    """Noise for some rows of a matrix, drawn for all of them: what a slot gets does not depend on the others."""
-
-    def __init__(self, rng: np.random.Generator, shape: tuple[int, ...], rows: list[int]) -> None:
-        self._drawn = rng.random(shape)[rows]
-
-    def random(self, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-        return self._drawn
 
 
 def _logits(run: _Run) -> tuple[npt.NDArray[np.float32], dict[int, int], float]:
@@ -239,7 +226,7 @@ def _settle(run: _Run, position: int, row: npt.NDArray[np.float32]) -> None:
             break
         if canvas.try_commit(position, token):
             return
-    canvas.commit_many([(position, canvas.witness()[position])])
+    canvas.fill(position)
 
 
 def _remask(run: _Run, start: int, stop: int) -> None:
@@ -315,6 +302,6 @@ def fill_from(
             row = np.where(canvas.prefix_mask(opened[k]), view[k], -np.inf)
             token = int(row.argmax())
             if row[token] == -np.inf or not canvas.try_commit(opened[k], token):
-                canvas.commit_many([(opened[k], canvas.witness()[opened[k]])])
-    witness = canvas.witness()
-    canvas.commit_many([(i, witness[i]) for i in canvas.open])
+                canvas.fill(opened[k])
+    for i in canvas.open:
+        canvas.fill(i)

@@ -101,7 +101,7 @@ class Lattice:
         if self._layers[i].states[here] < 0:
             # An end token behind the end is forced; one of them stands for all.
             return np.where(np.arange(len(ids)) == 0, 0.0, -np.inf)
-        return log_probs[i, ids]
+        return np.asarray(log_probs[i, ids], dtype=np.float64)
 
     def _checked(self, log_probs: npt.ArrayLike) -> Floats:
         given = np.asarray(log_probs, dtype=np.float64)

@@ -57,15 +57,17 @@ def transfer_counts(slots: int, steps: int) -> list[int]:
 
 
 def sample(
-    logits: npt.NDArray[np.float32], temperature: float, rng: np.random.Generator
-) -> npt.NDArray[np.intp]:
-    """A token a row: the arg-max of logits with Gumbel noise, as LLaDA samples."""
-    if temperature == 0:
-        return logits.argmax(axis=-1)
-    noise = -np.log(rng.random(logits.shape))
-    # exp(logits) / noise ** temperature, without leaving the range of numbers.
-    with np.errstate(divide="ignore"):
-        return (logits.astype(np.float64) - temperature * np.log(noise)).argmax(axis=-1)
+    logits: npt.NDArray[np.float32], temperature: float, uniform: npt.NDArray[np.float64] | None
+) -> list[int]:
+    """A token a row: the arg-max of logits with Gumbel noise, as LLaDA samples; ``uniform``: numbers to make it from."""
+    if temperature == 0 or uniform is None:
+        chosen = logits.argmax(axis=-1)
+    else:
+        # exp(logits) / (-log(u)) ** temperature, without leaving the range of numbers.
+        with np.errstate(divide="ignore"):
+            noise = np.log(-np.log(uniform))
+        chosen = (logits.astype(np.float64) - temperature * noise).argmax(axis=-1)
+    return list(map(int, chosen))
 
 
 def probabilities(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -80,18 +82,18 @@ def probabilities(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 def scores(
     probs: npt.NDArray[np.float32],
-    chosen: npt.NDArray[np.intp],
+    chosen: list[int],
     score: Score,
     rng: np.random.Generator,
 ) -> npt.NDArray[np.float64]:
     """How soon each row's slot should be filled: higher is sooner."""
     rows = np.arange(len(chosen))
     if score == "random":
-        return rng.random(len(chosen))
+        return np.asarray(rng.random(len(chosen)), dtype=np.float64)
     if score == "left_to_right":
         return -rows.astype(np.float64)
     if score == "entropy":
-        return (probs * np.log(np.maximum(probs, 1e-30))).sum(axis=-1).astype(np.float64)
+        return np.asarray((probs * np.log(np.maximum(probs, 1e-30))).sum(axis=-1), dtype=np.float64)
     if score == "margin":
         top = np.partition(probs, -2, axis=-1)[:, -2:] if probs.shape[-1] > 1 else np.zeros((len(rows), 2))
         return np.asarray(top[:, 1] - top[:, 0], dtype=np.float64)
