@@ -664,20 +664,6 @@ cdef class StateSets:
         return [(ids[i], (<const char*>tokens[i].data())[:tokens[i].size() * sizeof(int32_t)])
                 for i in range(ids.size())]
 
-    def fill_bitmask(self, int64_t state, bitmask, int64_t row=0):
-        """Write the tokens allowed in a state (for ``bitmask`` see ``Matcher.fill_next_token_bitmask``)."""
-        cdef Py_buffer view
-        cdef Row out
-        cdef Outcome outcome
-        self.check(state)
-        out = bitmask_row(bitmask, row, self.core.words, &view)
-        try:
-            with nogil:
-                outcome = fill_new(self.core, <int32_t>state, out.data)
-            check_outcome(outcome, self.core)
-        finally:
-            PyBuffer_Release(&view)
-
     def shortest_completion(self, int64_t state):
         """Token ids that spell the fewest bytes that make one of the texts complete, or None.
 

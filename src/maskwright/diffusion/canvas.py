@@ -143,16 +143,18 @@ class Canvas:
                 out[list(reading.ends)] = True
         return out
 
-    def prefix_mask(self, position: int) -> npt.NDArray[np.bool_]:
-        """A superset of ``allowed`` that is quick: what the slots before ``position`` leave possible."""
-        words = np.zeros((self.vocabulary.size + 31) // 32, dtype=np.int32)
-        self.reading.steps_left = float("inf")
-        state = self.reading.forward(position)
-        if state >= 0:
-            self.sets.fill_bitmask(state, words)
-        bits = np.unpackbits(words.view(np.uint8), bitorder="little")[: self.vocabulary.size].astype(np.bool_)
-        bits[list(self.reading.ends)] = bool(self.reading.ends) and position > self.reading.last
-        return bits
+    def may_follow(self, position: int, token: int) -> bool:
+        """Whether ``token`` fits what is before ``position``: quick, and necessary for it to be allowed."""
+        reading = self.reading
+        self._check(position)
+        if token in reading.ends:
+            return position > reading.last
+        reading.steps_left = float("inf")
+        try:
+            state = reading.forward(position)
+            return state >= 0 and self.sets.next(state, token) >= 0
+        except LimitError:
+            return True
 
     # --- putting down
 
@@ -297,6 +299,16 @@ class Canvas:
 
         What follows the last slot with a token may be cut and completed in another way.
         """
+        self.reading.steps_left = float("inf")
+        try:
+            found = self._completed(guess)
+        except LimitError:
+            found = None
+        if found is not None:
+            self._set_witness(found)
+        return found is not None
+
+    def _completed(self, guess: Sequence[int]) -> list[int] | None:
         reading = self.reading
         state = self.sets.start
         states, texts = [state], []
@@ -314,21 +326,17 @@ class Canvas:
             state = after
         i = len(texts)
         if i <= reading.last:
-            return False
-        reading.steps_left = float("inf")
+            return None
         if reading.ends:
             # The longest part of it that can still be completed.
             while i > reading.last + 1 and not reading.can_end(states[i], i, reading.end):
                 i -= 1
             if not reading.can_end(states[i], i, reading.end):
-                return False
+                return None
         elif i < len(reading.tokens) or not self.sets.is_accepting(state):
-            return False
+            return None
         rest = self._finish(states[i], i)
-        if rest is None:
-            return False
-        self._set_witness(texts[:i] + rest)
-        return True
+        return None if rest is None else texts[:i] + rest
 
     def _set_witness(self, texts: list[int]) -> None:
         self._texts = texts

@@ -11,9 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
 from maskwright.compiler import CompiledGrammar
 from maskwright.diffusion.canvas import state_sets
 from maskwright.diffusion.reading import Reading
@@ -62,8 +59,8 @@ class LooseCanvas:
         self._guess = list(guess)
         return False
 
-    def prefix_mask(self, position: int) -> npt.NDArray[np.bool_]:
-        return np.ones(self.vocabulary.size, dtype=np.bool_)
+    def may_follow(self, position: int, token: int) -> bool:
+        return True
 
     def try_commit(self, position: int, token: int) -> bool:
         if self.tokens_now[position] != OPEN:

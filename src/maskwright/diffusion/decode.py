@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from maskwright.diffusion.slots import EMPTY, OPEN, read_canvas
 from maskwright.errors import CanvasError
 
 _OTHER_TRIES = 8
+"""Tokens proposed for a slot whose best one was refused, of the best ``_LOOKED_AT``."""
+_LOOKED_AT = 64
 UNIFORM_STEPS = 8
 
 
@@ -220,13 +223,21 @@ def _proposal(run: _Run, position: int, token: int) -> int:
 def _settle(run: _Run, position: int, row: npt.NDArray[np.float32]) -> None:
     """Fill a slot whose best token was refused: the next best ones, then what the witness has."""
     canvas = run.canvas
-    row = np.where(canvas.prefix_mask(position), row, -np.inf)
-    for token in np.argsort(-row, kind="stable")[:_OTHER_TRIES].tolist():
-        if row[token] == -np.inf:
-            break
-        if canvas.try_commit(position, token):
-            return
-    canvas.fill(position)
+    tries = _OTHER_TRIES
+    for token in _best(row, _LOOKED_AT):
+        if canvas.may_follow(position, token):
+            if tries == 0 or canvas.try_commit(position, token):
+                break
+            tries -= 1
+    if canvas.tokens[position] == OPEN:
+        canvas.fill(position)
+
+
+def _best(row: npt.NDArray[np.float32], count: int) -> list[int]:
+    """The possible tokens of largest logits, best first."""
+    top = np.argpartition(-row, min(count, len(row) - 1))[:count]
+    top = top[np.lexsort((top, -row[top]))]
+    return [int(token) for token in top if row[token] > -np.inf]
 
 
 def _remask(run: _Run, start: int, stop: int) -> None:
@@ -299,9 +310,8 @@ def fill_from(
     canvas.commit_many([(opened[k], int(best[k])) for k in ranked])
     for k in ranked:
         if canvas.tokens[opened[k]] == OPEN:
-            row = np.where(canvas.prefix_mask(opened[k]), view[k], -np.inf)
-            token = int(row.argmax())
-            if row[token] == -np.inf or not canvas.try_commit(opened[k], token):
+            best_other = (t for t in _best(view[k], _LOOKED_AT) if canvas.may_follow(opened[k], t))
+            if not any(canvas.try_commit(opened[k], t) for t in itertools.islice(best_other, _OTHER_TRIES)):
                 canvas.fill(opened[k])
     for i in canvas.open:
         canvas.fill(i)
