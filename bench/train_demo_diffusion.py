@@ -151,9 +151,9 @@ download, and knows only the request forms it was trained on.
 
 - Architecture: ModernBERT (masked language model, full attention), {parameters:,} parameters; weights in float16.
 - Tokenizer and synthetic training data: those of the demo model in `../model` (`bench/demo_data.py`), and one mask token.
-- Training: LLaDA's loss, seed {seed}, {steps} steps of {batch} examples, {minutes:.1f} minutes of processor time on {threads}
+- Training: LLaDA's loss, seed {seed}, {steps} steps of {batch} examples, {minutes:.1f} minutes on {threads}
   thread(s), by `bench/train_demo_diffusion.py`.
-- Last running loss: {loss}.  See `bench/diffusion.py` for what it does.
+- Loss: {loss}.  See `bench/diffusion.py` for what it does.
 """
 
 

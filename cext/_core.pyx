@@ -31,6 +31,7 @@ One extension module, read in data-flow order:
     compiled.pxi the Python class of a grammar
     matcher.pxi  the Python class of a sequence
     sets.pxi     states of many texts at once, for texts with gaps
+    statesets.pxi their Python class
     batch.pxi    masks of many sequences at once
     cut.pxi      logits of many sequences, cut by their masks
 
@@ -89,5 +90,6 @@ include "engine.pxi"
 include "compiled.pxi"
 include "matcher.pxi"
 include "sets.pxi"
+include "statesets.pxi"
 include "batch.pxi"
 include "cut.pxi"

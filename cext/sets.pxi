@@ -11,6 +11,9 @@
 # One thing is forgotten: which key it was, in records whose keys must not come twice (UNKNOWN_TEXT,
 # ANY_KEY).  There, and only there, the state of many texts allows more than one of them does.
 #
+# With a lexer, what may follow is split by what a parser state waits for: threads stay apart then, and the whole
+# trie is walked.  Without one, stacks are merged, and:
+#
 # For one lexer state, a walk of the token trie finds the states in which tokens leave the lexeme, and the
 # trie nodes where they run past its end.  From there the threads are followed byte by byte.
 
@@ -170,6 +173,9 @@ cdef int32_t parser_merge(Core* core, Sets* sets, int32_t a, int32_t b) noexcept
 cdef void sets_compact(Core* core, Sets* sets, vector[Thread]& threads) noexcept nogil:
     # Threads in the same place of a lexeme become one.
     cdef size_t i, j = 0
+    if core.program.lexer != NULL:
+        threads_normalize(threads)
+        return
     sort(threads.begin(), threads.end(), &thread_before_in_set)
     for i in range(threads.size()):
         if j > 0 and threads[j - 1].lex == threads[i].lex and threads[j - 1].text == threads[i].text:
@@ -235,6 +241,7 @@ cdef int32_t sets_follow(Core* core, LexState* lex, int32_t parser, int32_t join
         thread.lex = lex
         thread.parser = parser
         thread.text = UNKNOWN_TEXT if lex_keeps_text(lex) else 0
+        thread.watch = NULL
         out.push_back(thread)
     if lex.tag != NO_TAG:
         return state_union(core.program, joined, thread_goto(core, lex, parser, UNKNOWN_TEXT))
@@ -242,12 +249,8 @@ cdef int32_t sets_follow(Core* core, LexState* lex, int32_t parser, int32_t join
 
 
 cdef void sets_join_parser(int32_t parser, vector[Thread]& out) noexcept nogil:
-    cdef Thread thread
     if parser != NO_STATE:
-        thread.lex = NULL
-        thread.parser = parser
-        thread.text = 0
-        out.push_back(thread)
+        out.push_back(thread_at(parser, NULL))
 
 
 cdef cbool sets_step(Core* core, Sets* sets, uint32_t node, int32_t base) noexcept nogil:
@@ -326,6 +329,45 @@ cdef vector[Thread]* sets_after(Core* core, Sets* sets, LexState* lex, int32_t p
     return known
 
 
+cdef cbool sets_walk_level(Core* core, Sets* sets, uint32_t node) noexcept nogil:
+    # One level of a walk of the whole trie from level 0.
+    cdef size_t i, depth = core.index.trie.nodes[node].depth
+    threads_step(core, sets.stack[depth - 1], core.index.trie.nodes[node].byte, sets.stack[depth])
+    for i in range(sets.stack[depth].size()):
+        if sets.stack[depth][i].text > 0:
+            sets.stack[depth][i].text = UNKNOWN_TEXT
+    return not sets.stack[depth].empty()
+
+
+cdef void sets_walk_lexed(Core* core, Sets* sets, const vector[Thread]& threads, vector[int32_t]* targets,
+                          vector[Thread]& out) noexcept nogil:
+    # The threads behind all tokens, of a grammar that has a lexer; with `targets`, the states by token instead.
+    cdef const Trie* trie = core.index.trie
+    cdef uint32_t node = 1
+    cdef int32_t t, id
+    cdef vector[Thread] here
+    cdef size_t limit = 4096
+    sets.stack[0] = threads
+    while node < trie.nodes[0].end:
+        if deadline_passed(&core.index.deadline):
+            return
+        if not sets_walk_level(core, sets, node):
+            node = trie.nodes[node].end
+            continue
+        if trie.nodes[node].token < trie.nodes[node + 1].token:
+            here = sets.stack[trie.nodes[node].depth]
+            if targets == NULL:
+                out.insert(out.end(), here.begin(), here.end())
+                if out.size() > limit:
+                    threads_normalize(out)
+                    limit = 2 * out.size() + 4096
+            else:
+                id = sets_intern(core, sets, here)
+                for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
+                    targets[0][trie.tokens[t]] = id
+        node += 1
+
+
 cdef int32_t sets_any(Core* core, Sets* sets, int32_t id) noexcept nogil:
     # The state behind any one token that is text; NO_STATE when there is none, UNKNOWN when time is up.
     cdef vector[Thread] out
@@ -336,6 +378,12 @@ cdef int32_t sets_any(Core* core, Sets* sets, int32_t id) noexcept nogil:
     if sets.any.size() <= <size_t>id:
         sets.any.resize(core.states.size() + 1, UNKNOWN)
     if sets.any[id] != UNKNOWN:
+        return sets.any[id]
+    if core.program.lexer != NULL:
+        sets_walk_lexed(core, sets, core.states[id].threads, NULL, out)
+        if core.index.deadline.passed:
+            return UNKNOWN
+        sets.any[id] = sets_intern(core, sets, out)
         return sets.any[id]
     for thread in core.states[id].threads:
         if thread.lex != NULL:
@@ -385,8 +433,10 @@ cdef cbool sets_covers(Core* core, Sets* sets, int32_t a, int32_t b) noexcept no
     for one in core.states[b].threads:
         found = False
         for other in core.states[a].threads:
-            if (other.lex == one.lex and (other.text == one.text or other.text == UNKNOWN_TEXT)
-                    and parser_merge(core, sets, other.parser, one.parser) == other.parser):
+            if (other.lex == one.lex and other.watch == one.watch
+                    and (other.text == one.text or other.text == UNKNOWN_TEXT)
+                    and (other.parser == one.parser or (core.program.lexer == NULL and parser_merge(
+                        core, sets, other.parser, one.parser) == other.parser))):
                 found = True
                 break
         if not found:
@@ -481,6 +531,10 @@ cdef void sets_classes(Core* core, Sets* sets, int32_t id, vector[int32_t]& targ
     cdef ParserState* parser
     cdef Thread thread
     cdef size_t i
+    cdef vector[Thread] unused
+    if core.program.lexer != NULL:
+        sets_walk_lexed(core, sets, core.states[id].threads, &targets, unused)
+        return
     for thread in core.states[id].threads:
         if thread.lex != NULL:
             class_put_thread(core, sets, thread.lex, thread.parser, targets)
@@ -488,193 +542,3 @@ cdef void sets_classes(Core* core, Sets* sets, int32_t id, vector[int32_t]& targ
         parser = core.program.states[thread.parser]
         for i in range(parser.starts.size()):
             class_put_thread(core, sets, parser.starts[i], thread.parser, targets)
-
-
-# --- the Python class -----------------------------------------------------------------------
-
-@cython.no_gc_clear
-cdef class StateSets:
-    """Numbered states of a compiled grammar, each of one text or of many.
-
-    A state stands for what may follow; the numbers are those of ``Matcher.state_id``.  -1 is the state that
-    nothing may follow.  States of many texts are exact, except that they forget which keys came in objects
-    whose undeclared keys must differ: there they allow too much.  All methods raise ``LimitError`` when an
-    operation exceeds the ``Limits`` of the grammar, and ``ValueError`` for a number that is no state.
-    """
-
-    cdef readonly CompiledCore compiled
-    cdef Core* core
-    cdef Sets* sets
-
-    def __cinit__(self, CompiledCore compiled not None):
-        if compiled.core == NULL:
-            raise TypeError("state sets need a compiled grammar")
-        self.compiled = compiled
-        self.core = compiled.core
-        self.sets = new Sets()
-        self.sets.stack.resize(compiled.engine.longest + 1)
-        self.sets.path.resize(compiled.engine.longest + 1, NULL)
-
-    def __dealloc__(self):
-        if self.sets != NULL:
-            del self.sets
-
-    cdef int check(self, int64_t state) except -1:
-        # States are never dropped: what is one now stays one.
-        cdef int64_t count
-        with nogil:
-            self.core.index.lock.lock_shared()
-            count = <int64_t>self.core.states.size()
-            self.core.index.lock.unlock_shared()
-        if not 0 <= state < count:
-            raise ValueError(f"{state} is no state (0 to {count - 1})")
-        return 0
-
-    @property
-    def start(self):
-        """The state of the empty text."""
-        return self.compiled.start
-
-    @property
-    def exact(self):
-        """Whether states of many texts are exact: no object has undeclared keys that must differ."""
-        cdef size_t i
-        for i in range(self.core.program.records.size()):
-            if self.core.program.records[i].used != NULL:
-                return False
-        return True
-
-    def is_accepting(self, int64_t state):
-        """Whether one of the texts is complete."""
-        cdef cbool accepting
-        self.check(state)
-        with nogil:
-            self.core.index.lock.lock_shared()
-            accepting = self.core.states[state].accepting
-            self.core.index.lock.unlock_shared()
-        return bool(accepting)
-
-    cdef int32_t follow(self, int64_t state, int64_t token) except -4:
-        cdef TokenIndex owner = self.compiled.engine.owner
-        cdef int64_t length
-        cdef int32_t target = UNKNOWN
-        cdef Outcome outcome
-        if not 0 <= token < self.compiled.engine.vocab_size:
-            raise VocabularyError(
-                f"token id {token} is outside the vocabulary (0 to {self.compiled.engine.vocab_size - 1})")
-        if self.core.index.lock.try_lock_shared():
-            target = self.core.states[state].edges.find(<int32_t>token)
-            self.core.index.lock.unlock_shared()
-            if target != UNKNOWN:
-                return target
-        length = owner.starts[token + 1] - owner.starts[token]
-        if length == 0:
-            return NO_STATE
-        with nogil:
-            outcome = edge_new(self.core, <int32_t>state, <int32_t>token, owner.data.data() + owner.starts[token],
-                               length, &target)
-        check_outcome(outcome, self.core)
-        return target
-
-    def next(self, int64_t state, int64_t token):
-        """The state behind one token; -1 when it is not allowed or no text."""
-        self.check(state)
-        return self.follow(state, token)
-
-    def next_bytes(self, int64_t state, bytes data):
-        """The state behind some bytes; -1 when they are not allowed."""
-        cdef const uint8_t* text = <const uint8_t*><const char*>data
-        cdef int64_t length = len(data)
-        cdef int32_t target
-        cdef Outcome outcome
-        self.check(state)
-        with nogil:
-            outcome = edge_new(self.core, <int32_t>state, -1, text, length, &target)
-        check_outcome(outcome, self.core)
-        return target
-
-    def any(self, int64_t state):
-        """The state behind any one token that is text (no EOS); -1 when there is none."""
-        cdef int32_t target
-        cdef Outcome outcome
-        self.check(state)
-        with nogil:
-            core_enter(self.core)
-            target = sets_any(self.core, self.sets, <int32_t>state)
-            outcome = core_leave(self.core)
-        check_outcome(outcome, self.core)
-        return target
-
-    def join(self, int64_t a, int64_t b):
-        """The state of the texts of both; -1 has no texts."""
-        cdef int32_t target
-        cdef Outcome outcome
-        if a != NO_STATE:
-            self.check(a)
-        if b != NO_STATE:
-            self.check(b)
-        with nogil:
-            core_enter(self.core)
-            target = sets_join(self.core, self.sets, <int32_t>a, <int32_t>b)
-            outcome = core_leave(self.core)
-        check_outcome(outcome, self.core)
-        return target
-
-    def covers(self, int64_t a, int64_t b):
-        """True only if all that may follow ``b`` may follow ``a``; sound, but it misses some cases."""
-        cdef cbool result
-        cdef Outcome outcome
-        self.check(a)
-        self.check(b)
-        with nogil:
-            core_enter(self.core)
-            result = sets_covers(self.core, self.sets, <int32_t>a, <int32_t>b)
-            outcome = core_leave(self.core)
-        check_outcome(outcome, self.core)
-        return bool(result)
-
-    def classes(self, int64_t state):
-        """The tokens allowed in a state, by where they lead: a list of (state, int32 ids as bytes, ascending)."""
-        cdef vector[int32_t] targets
-        cdef unordered_map[int32_t, int32_t] order
-        cdef vector[int32_t] ids
-        cdef vector[vector[int32_t]] tokens
-        cdef Outcome outcome
-        cdef size_t i
-        cdef int32_t previous = NO_STATE, group = 0
-        self.check(state)
-        with nogil:
-            targets.resize(<size_t>self.compiled.engine.vocab_size, NO_STATE)
-            core_enter(self.core)
-            sets_classes(self.core, self.sets, <int32_t>state, targets)
-            outcome = core_leave(self.core)
-            for i in range(targets.size()):
-                if targets[i] == NO_STATE:
-                    continue
-                if targets[i] != previous:
-                    previous = targets[i]
-                    found = order.find(previous)
-                    if found == order.end():
-                        order[previous] = <int32_t>ids.size()
-                        ids.push_back(previous)
-                        tokens.resize(ids.size())
-                    group = order[previous]
-                tokens[group].push_back(<int32_t>i)
-        check_outcome(outcome, self.core)
-        return [(ids[i], (<const char*>tokens[i].data())[:tokens[i].size() * sizeof(int32_t)])
-                for i in range(ids.size())]
-
-    def shortest_completion(self, int64_t state):
-        """Token ids that spell the fewest bytes that make one of the texts complete, or None.
-
-        Of a state of one text there is always one; it is exact then."""
-        cdef vector[uint8_t] out
-        cdef cbool found
-        cdef Outcome outcome
-        self.check(state)
-        with nogil:
-            core_enter(self.core)
-            found = shortest_bytes(self.core, &self.compiled.costs, <int32_t>state, out)
-            outcome = core_leave(self.core)
-        check_outcome(outcome, self.core)
-        return self.compiled.engine.segment((<const char*>out.data())[:out.size()]) if found else None

@@ -24,7 +24,7 @@ from maskwright.diffusion.reading import OutOfBudget, Reading
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots, read_canvas
 from maskwright.errors import CanvasError, LimitError, UnsatisfiableError, VocabularyError
 
-SEARCH_BUDGET = 20_000
+SEARCH_BUDGET = 4_000
 FIRST_BUDGET = 2_000_000
 """Steps that finding the first witness may take; a step is a look at one state and slot."""
 _TRIES_A_CLASS = 8
