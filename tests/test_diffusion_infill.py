@@ -184,7 +184,9 @@ def test_fixed_text_and_gaps() -> None:
     canvas = ['{"name": "', Gap(1, 5), '", "n": 1', Gap(0, 4), MASK, MASK]
     seen = set()
     for seed in range(6):
-        ids = infill(Random("some ends", seed), compiled, canvas, seed=seed, schedule=Schedule(temperature=1.0))
+        ids = infill(
+            Random("some ends", seed), compiled, canvas, seed=seed, schedule=Schedule(temperature=1.0)
+        )
         text = text_of(ids)
         assert is_valid(compiled, ids) and text.startswith(b'{"name": "') and b'", "n": 1' in text
         assert len(ids) <= len(Canvas(compiled, canvas, mask_id=MASK))
