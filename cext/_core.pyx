@@ -34,6 +34,8 @@ One extension module, read in data-flow order:
     engine.pxi   the Python class of a vocabulary
     compiled.pxi the Python class of a grammar
     matcher.pxi  the Python class of a sequence
+    sets.pxi     states of many texts at once, for texts with gaps
+    statesets.pxi their Python class
     batch.pxi    masks of many sequences at once
     cut.pxi      logits of many sequences, cut by their masks
 
@@ -53,7 +55,7 @@ from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
-from maskwright.errors import BitmaskError, LimitError, UnsatisfiableError, VocabularyError
+from maskwright.errors import BitmaskError, GrammarError, LimitError, UnsatisfiableError, VocabularyError
 
 cdef extern from "tables.hpp" namespace "maskwright" nogil:
     cdef cppclass KeyIds:
@@ -96,5 +98,7 @@ include "explain.pxi"
 include "engine.pxi"
 include "compiled.pxi"
 include "matcher.pxi"
+include "sets.pxi"
+include "statesets.pxi"
 include "batch.pxi"
 include "cut.pxi"

@@ -68,6 +68,7 @@ cdef cppclass LexState:
     uint64_t first[4]              # bytes that lead on
     uint64_t forced_first[4]       # the same without respellings of the same text
     LexMask* mask
+    Span* span                     # where all tokens lead (sets.pxi), or NULL
 
 cdef cppclass Automaton:
     int32_t kind
@@ -117,6 +118,7 @@ cdef void lex_free(Automaton* automaton) noexcept nogil:
     cdef size_t i
     lex_forget_masks(automaton)
     for i in range(automaton.states.size()):
+        span_free(automaton.index, automaton.states[i])
         del automaton.states[i]
     if automaton.codes != NULL:
         codes_free(automaton.codes)
@@ -148,6 +150,7 @@ cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
     state.closes = 0
     state.harmless = 0
     state.mask = NULL
+    state.span = NULL
     automaton.states.push_back(state)
     # Limits are checked by the caller once it is done: half-computed results are never kept.
     count = lex_size(automaton)

@@ -340,9 +340,10 @@ cdef void shortest_try(Core* core, Costs* costs, LexState* lex, int32_t parser, 
     cdef int32_t after, guard, key = NO_KEY
     cdef string quoted
     if lex_keeps_text(lex) and tag >= lex.automaton.other_tag:
-        quoted = thread_quoted(core, text)
+        if text != UNKNOWN_TEXT:
+            quoted = thread_quoted(core, text)
         quoted.append(<const char*>path.data(), path.size())
-        key = used_key(lex.automaton.used, key_text(quoted))
+        key = ANY_KEY if text == UNKNOWN_TEXT else used_key(lex.automaton.used, key_text(quoted))
     shortest_keep(core, costs, state_goto(core.program, parser, lex.automaton, tag, key), path, best, best_after, best_path)
     for guard in core.program.states[parser].guards:
         after = state_goto_guarded(core.program, parser, lex.automaton, tag, guard)

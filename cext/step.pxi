@@ -17,7 +17,9 @@ cdef int32_t thread_goto(Core* core, LexState* lex, int32_t parser, int32_t befo
             key = used_key(lex.automaton.used,
                            text_bytes(&core.tracker.store.texts, core.tracker.states[-1 - before].text))
         else:
-            key = used_key(lex.automaton.used, key_text(text_bytes(&core.tracker.store.texts, text)))
+            key = ANY_KEY
+            if text != UNKNOWN_TEXT:
+                key = used_key(lex.automaton.used, key_text(text_bytes(&core.tracker.store.texts, text)))
     return state_goto(core.program, parser, lex.automaton, lex.tag, key)
 
 

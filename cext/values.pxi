@@ -46,10 +46,16 @@ cdef void values_free(Values* store) noexcept nogil:
         del store.values[i]
 
 
+cdef enum:
+    UNKNOWN_TEXT = 0x7FFFFFFF      # some text, of several that are possible (sets.pxi)
+
+
 cdef int32_t text_append(Texts* texts, int32_t text, uint8_t byte) noexcept nogil:
     # The number of a text and one more byte.
     cdef int64_t key = (<int64_t>text << 8) | byte
     cdef int32_t id
+    if text == UNKNOWN_TEXT:
+        return text
     found = texts.ids.find(key)
     if found != texts.ids.end():
         return dereference(found).second

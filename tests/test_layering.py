@@ -89,7 +89,8 @@ FORBIDDEN = {
         "vocabulary",
     ),
     "maskwright.engine_cache": ("compiler", "frontends", "generator", "hf", "regex"),
-    "maskwright.compiler": ("demo", "generator", "hf", "sampling", "tokenizers"),
+    "maskwright.compiler": ("demo", "diffusion", "generator", "hf", "sampling", "tokenizers"),
+    "maskwright.diffusion": ("cli", "demo", "frontends", "generator", "hf", "lowering", "tokenizers"),
 }
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from maskwright.compiler import compile_regex as compile_regex
     from maskwright.compiler import compile_structural_tag as compile_structural_tag
     from maskwright.errors import BitmaskError as BitmaskError
+    from maskwright.errors import CanvasError as CanvasError
     from maskwright.errors import ConstraintError as ConstraintError
     from maskwright.errors import GrammarError as GrammarError
     from maskwright.errors import LimitError as LimitError
@@ -74,6 +75,7 @@ _HOMES = {
     ],
     "errors": [
         "BitmaskError",
+        "CanvasError",
         "ConstraintError",
         "GrammarError",
         "LimitError",

@@ -1,4 +1,4 @@
-"""The command line: ``maskwright check``, ``generate``, ``mask``.
+"""The command line: ``maskwright check``, ``generate``, ``infill``, ``mask``.
 
 Exit codes: 0 good, 1 findings, 2 usage (bad arguments, unreadable files).  ``-`` is standard input.
 """
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from maskwright import __version__
+from maskwright.cli_infill import add_infill_arguments
 from maskwright.cli_sources import (
     UsageError,
     add_language_options,
@@ -91,6 +92,12 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--stream", action="store_true", help="print the text as it is written")
     generate.set_defaults(run=run_generate)
 
+    infill = commands.add_parser(
+        "infill", help="let a masked-diffusion model fill a canvas, before your eyes"
+    )
+    add_infill_arguments(infill)
+    infill.set_defaults(run=run_infill)
+
     mask = commands.add_parser("mask", help="what may come next after a text, and what is forced")
     mask.add_argument(
         "--schema",
@@ -169,6 +176,23 @@ def run_generate(args: argparse.Namespace) -> int:
     if generation.finish_reason == "budget":
         print("maskwright: the token budget ran short; the shortest completion was written", file=sys.stderr)
     return GOOD
+
+
+# --- infill ---------------------------------------------------------------------------------
+
+
+def run_infill(args: argparse.Namespace) -> int:
+    from maskwright.cli_infill import infill
+
+    schema = read_source(args.schema)
+    try:
+        return infill(args, schema)
+    except ImportError as error:
+        raise UsageError(f'{error}; models need: pip install "maskwright[hf]"') from None
+    except MaskwrightError:
+        raise
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the model {args.model!r} cannot be loaded: {error}") from None
 
 
 # --- mask -----------------------------------------------------------------------------------

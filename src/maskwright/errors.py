@@ -148,3 +148,7 @@ def no_recursion() -> Iterator[None]:
     except RecursionError:
         message = "the source is nested too deeply for Python: simplify it, or raise sys.setrecursionlimit"
         raise GrammarError(message) from None
+
+
+class CanvasError(MaskwrightError):
+    """A canvas, or what a model says about it, is not well formed: kinds, ids, shapes or positions."""

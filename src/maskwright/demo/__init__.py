@@ -12,12 +12,24 @@ from typing import Any
 
 from maskwright.demo.prompts import ANSWER_TOKEN, format_prompt, schema_outline
 
-__all__ = ["ANSWER_TOKEN", "demo_model_path", "demo_schemas", "format_prompt", "schema_outline"]
+__all__ = [
+    "ANSWER_TOKEN",
+    "demo_diffusion_path",
+    "demo_model_path",
+    "demo_schemas",
+    "format_prompt",
+    "schema_outline",
+]
 
 
 def demo_model_path() -> Path:
     """Directory of the demo model, as ``AutoModelForCausalLM.from_pretrained`` takes it."""
     return Path(str(files(__name__) / "model"))
+
+
+def demo_diffusion_path() -> Path:
+    """Directory of the demo masked-diffusion model, as ``AutoModelForMaskedLM.from_pretrained`` takes it."""
+    return Path(str(files(__name__) / "diffusion"))
 
 
 def demo_schemas() -> dict[str, dict[str, Any]]:

@@ -1,0 +1,20 @@
+"""Constrained infilling for diffusion language models: always in the language, always as long as the canvas.
+
+slots     a canvas as slots: fixed, open, optional
+reading   can the open slots be filled, one token each?
+canvas    a canvas with a witness: commits, edits, exact masks
+criteria  weaker criteria from the literature, as baselines
+schedule  which slots to fill in a step, and with what
+model     what a model is
+decode    the loop
+"""
+
+from maskwright.diffusion.canvas import Canvas
+from maskwright.diffusion.decode import Step, infill, infill_steps
+from maskwright.diffusion.model import MaskedDiffusionModel
+from maskwright.diffusion.schedule import Schedule
+from maskwright.diffusion.slots import EMPTY, OPEN, Gap
+
+__all__ = [
+    "EMPTY", "OPEN", "Canvas", "Gap", "MaskedDiffusionModel", "Schedule", "Step", "infill", "infill_steps",
+]  # fmt: skip

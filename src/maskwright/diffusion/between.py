@@ -1,0 +1,131 @@
+"""Fill in the middle, left to right: prefix and suffix are given, the middle is constrained.
+
+For autoregressive models.  A token is allowed when some middle of at most ``max_tokens`` tokens that goes on with
+it makes prefix + middle + suffix a text of the language; the end of the middle when it does already.  This asks
+whether a context-free language meets a regular one, prefix V{0,k} suffix, and is answered by ``Reading``: open slots
+that may be left out, then the suffix.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.compiler import CompiledGrammar
+from maskwright.diffusion.canvas import state_sets
+from maskwright.errors import CanvasError, UnsatisfiableError
+
+MAX_MIDDLE = 4096
+
+
+class Middle:
+    """The middle of a text, token by token; see ``complete_between``.  A rejected token changes nothing."""
+
+    def __init__(self, grammar: CompiledGrammar, prefix: bytes, suffix: bytes, max_tokens: int) -> None:
+        self.vocabulary = grammar.vocabulary
+        self.suffix = suffix
+        self.max_tokens = max_tokens
+        self._sets = state_sets(grammar)
+        self._closing: dict[int, bool] = {}
+        self._within: dict[int, tuple[int, int]] = {}
+        self._tokens: list[int] = []
+        state = self._sets.next_bytes(self._sets.start, prefix) if prefix else self._sets.start
+        if state < 0:
+            raise UnsatisfiableError("no text of the language begins with the prefix")
+        if not self._can_close(state, max_tokens):
+            raise UnsatisfiableError(f"no middle of at most {max_tokens} tokens joins prefix and suffix")
+        self._states = [state]
+
+    @property
+    def tokens(self) -> list[int]:
+        """The middle so far."""
+        return list(self._tokens)
+
+    @property
+    def can_end(self) -> bool:
+        """Whether prefix, middle so far and suffix make a text of the language."""
+        return self._closes(self._states[-1])
+
+    def allowed(self) -> npt.NDArray[np.bool_]:
+        """Which ids may come next (bool [vocabulary size]); end tokens exactly when the middle may end."""
+        out = np.zeros(self.vocabulary.size, dtype=np.bool_)
+        left = self.max_tokens - len(self._tokens)
+        if left > 0:
+            for target, ids in self._sets.classes(self._states[-1]):
+                if self._can_close(target, left - 1):
+                    out[np.frombuffer(ids, dtype=np.int32)] = True
+        if self.can_end:
+            out[list(self.vocabulary.eos_ids)] = True
+        return out
+
+    def accept_token(self, token: int) -> bool:
+        """Go on by one token; False, and nothing changed, when it is not allowed.
+
+        Raises ``VocabularyError`` for an id outside the vocabulary.
+        """
+        state = self._sets.next(self._states[-1], token)
+        left = self.max_tokens - len(self._tokens)
+        if state < 0 or left <= 0 or not self._can_close(state, left - 1):
+            return False
+        self._states.append(state)
+        self._tokens.append(token)
+        return True
+
+    def rollback(self, count: int) -> None:
+        """Take back the last ``count`` tokens.  Raises ``ValueError`` when there are fewer."""
+        if not 0 <= count <= len(self._tokens):
+            raise ValueError(f"cannot take back {count} of {len(self._tokens)} tokens")
+        del self._states[len(self._states) - count :], self._tokens[len(self._tokens) - count :]
+
+    def _closes(self, state: int) -> bool:
+        known = self._closing.get(state)
+        if known is None:
+            after = self._sets.next_bytes(state, self.suffix) if self.suffix else state
+            known = self._closing[state] = after >= 0 and self._sets.is_accepting(after)
+        return known
+
+    def _can_close(self, state: int, tokens: int) -> bool:
+        """Whether at most ``tokens`` more tokens and the suffix complete a text in ``state``."""
+        # Kept: the fewest tokens that will do, as a range.
+        unknown = (0, self.max_tokens + 1)
+        trail: list[int] = []
+        found = None
+        while state >= 0 and len(trail) <= tokens:
+            low, high = self._within.get(state, unknown)
+            if self._closes(state):
+                high = 0
+            if len(trail) + high <= tokens:
+                found = len(trail) + high
+                break
+            if len(trail) + low > tokens:
+                break
+            trail.append(state)
+            state = self._sets.any(state)
+        for used, passed in enumerate(trail):
+            low, high = self._within.get(passed, unknown)
+            if found is not None:
+                self._within[passed] = (low, min(high, found - used))
+            else:
+                self._within[passed] = (max(low, tokens + 1 - used), high)
+        return found is not None
+
+
+def complete_between(
+    grammar: CompiledGrammar, prefix: str | bytes, suffix: str | bytes, *, max_tokens: int = 256
+) -> Middle:
+    """The middle between two texts as a constraint for an autoregressive model.
+
+    ``max_tokens`` bounds the middle; masks never lead to where it does not suffice.  Exact, except that
+    undeclared keys of one object may clash with those of the suffix (``StateSets``): then a text may not be completed.
+
+    Raises ``UnsatisfiableError`` when no such middle exists.
+    """
+    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or not 0 <= max_tokens <= MAX_MIDDLE:
+        raise CanvasError(f"max_tokens: expected 0 to {MAX_MIDDLE}, got {max_tokens!r}")
+    return Middle(grammar, _bytes(prefix, "prefix"), _bytes(suffix, "suffix"), max_tokens)
+
+
+def _bytes(text: str | bytes, name: str) -> bytes:
+    if not isinstance(text, (str, bytes)):
+        raise CanvasError(f"{name}: expected str or bytes, got {type(text).__name__}")
+    return text.encode() if isinstance(text, str) else text

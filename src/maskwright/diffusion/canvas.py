@@ -1,0 +1,556 @@
+"""A canvas that can always be completed.
+
+``Canvas`` holds tokens and open slots and a *witness*: a full text of the language that agrees with every
+token put down so far.  A token is put down only together with a witness; so whatever model, schedule,
+budget or interruption, filling the rest from the witness gives a text of the language that fits.
+
+A proposal is decided in this order: it is what the witness says (free); reading the canvas says that no
+filling exists (exact, ``Reading``); a new witness is found.  The search for one asks ``Reading`` at every step and so
+goes straight to the end, except where two undeclared keys of one object may turn out equal.  When
+``search_budget`` runs out the proposal is refused, which costs fidelity, never validity; ``undecided`` counts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright._core import StateSets
+from maskwright.compiler import CompiledGrammar
+from maskwright.diffusion.reading import OutOfBudget, Reading
+from maskwright.diffusion.slots import EMPTY, OPEN, Slots, read_canvas
+from maskwright.errors import CanvasError, LimitError, UnsatisfiableError, VocabularyError
+
+SEARCH_BUDGET = 4_000
+FIRST_BUDGET = 2_000_000
+"""Steps that finding the first witness may take; a step is a look at one state and slot."""
+_TRIES_A_CLASS = 8
+"""Tokens of one class that a search tries: one will do, unless keys clash."""
+
+
+class Canvas:
+    """Slots under a compiled grammar, with a witness.
+
+    ``slots``: ids, None or ``mask_id`` (open), text, ``Gap``; see ``read_canvas``.  ``eos_ids``: ids of end tokens,
+    by default the vocabulary's; with none, the text has to fill every slot.  ``search_budget``: steps that
+    one proposal may take.
+
+    Raises ``UnsatisfiableError`` when no filling exists, ``CanvasError`` for what is no canvas, ``LimitError``
+    when the first witness takes more than ``FIRST_BUDGET`` steps or the grammar's own limits.
+    """
+
+    def __init__(
+        self,
+        grammar: CompiledGrammar,
+        slots: Sequence[Any] | Slots,
+        *,
+        mask_id: int | None = None,
+        eos_ids: Iterable[int] | None = None,
+        search_budget: float = SEARCH_BUDGET,
+        encode: Callable[[str], list[int]] | None = None,
+    ) -> None:
+        vocabulary = grammar.vocabulary
+        ends = tuple(vocabulary.eos_ids if eos_ids is None else eos_ids)
+        for end in ends:
+            if not 0 <= end < vocabulary.size or vocabulary.tokens[end]:
+                raise VocabularyError(f"eos_ids: {end} is text or outside the vocabulary")
+        self.grammar = grammar
+        self.vocabulary = vocabulary
+        self.search_budget = search_budget
+        self.sets = state_sets(grammar)
+        if not isinstance(slots, Slots):
+            segment = grammar._core.engine.segment
+            slots = read_canvas(slots, vocabulary, mask_id, ends, encode, segment)
+        self._end_token = ends[0] if ends else None
+        self.reading = Reading(self.sets, slots, frozenset(ends))
+        self.refused = 0
+        """Proposals that no filling agrees with."""
+        self.undecided = 0
+        """Proposals refused because the budget ran out."""
+        self._classes: dict[int, list[tuple[int, npt.NDArray[np.int32]]]] = {}
+        self._texts: list[int] = []
+        self._states: list[int] = []
+        self._check_tail()
+        try:
+            found = self._reread(FIRST_BUDGET)
+        except OutOfBudget:
+            raise LimitError(
+                "FIRST_BUDGET (steps of the first search)", FIRST_BUDGET + 1, FIRST_BUDGET
+            ) from None
+        if not found:
+            raise UnsatisfiableError(_why(self.reading))
+
+    # --- what is there
+
+    def __len__(self) -> int:
+        return len(self.reading.tokens)
+
+    @property
+    def tokens(self) -> list[int]:
+        """By slot: the id put down, ``OPEN`` or ``EMPTY``."""
+        return list(self.reading.tokens)
+
+    @property
+    def open(self) -> list[int]:
+        """The open slots."""
+        return [i for i, token in enumerate(self.reading.tokens) if token == OPEN]
+
+    @property
+    def exact(self) -> bool:
+        """Whether ``allowed`` is exact, and not only nearly so (two undeclared keys of an object may clash)."""
+        return bool(self.sets.exact)
+
+    def witness(self) -> list[int]:
+        """A full canvas, consistent with all that was put down: an id by slot, or ``EMPTY``."""
+        return list(self._texts)
+
+    def is_optional(self, position: int) -> bool:
+        return self.reading.optional[position]
+
+    # --- what may come
+
+    def allowed(self, position: int) -> npt.NDArray[np.bool_]:
+        """Which ids slot ``position`` may hold, given all other slots (bool [vocabulary size]).
+
+        Exactly those for which the rest can be filled (see ``exact``).  A slot with a token is taken as open.
+        """
+        reading = self.reading
+        self._check(position)
+        token = reading.tokens[position]
+        if token != OPEN:
+            reading.change(position, OPEN)
+        try:
+            return self._allowed(position)
+        finally:
+            if token != OPEN:
+                reading.change(position, token)
+
+    def _allowed(self, position: int) -> npt.NDArray[np.bool_]:
+        reading = self.reading
+        reading.steps_left = float("inf")
+        out = np.zeros(self.vocabulary.size, dtype=np.bool_)
+        if position < reading.end:
+            state = reading.forward(position)
+            for target, ids in self.classes_of(state) if state >= 0 else ():
+                if reading.viable(target, position + 1):
+                    out[ids] = True
+        if reading.ends and position > reading.last:
+            behind = reading.last + 1
+            if position > reading.end or reading.can_end(reading.forward(behind), behind, position):
+                out[list(reading.ends)] = True
+        return out
+
+    def may_follow(self, position: int, token: int) -> bool:
+        """Whether ``token`` fits what is before ``position``: quick, and necessary for it to be allowed."""
+        reading = self.reading
+        self._check(position)
+        if token in reading.ends:
+            return position > reading.last
+        reading.steps_left = float("inf")
+        try:
+            state = reading.forward(position)
+            return state >= 0 and self.sets.next(state, token) >= 0
+        except LimitError:
+            return True
+
+    # --- putting down
+
+    def try_commit(self, position: int, token: int) -> bool:
+        """Put a token into an open slot; False, and nothing changed, when it is refused.
+
+        ``token`` may be ``EMPTY`` for an optional slot.  An end token fills what is open behind it.
+        """
+        return bool(self.commit_many([(position, token)]))
+
+    def fill(self, position: int) -> None:
+        """Put the witness's token into an open slot."""
+        self.commit_many([(position, self._texts[position])])
+
+    def commit_many(self, proposals: Sequence[tuple[int, int]]) -> list[int]:
+        """Put down as many of ``proposals`` as fit together, earlier ones first; the positions taken.
+
+        The result is that of trying one after another; whole groups are tried first.
+        """
+        for position, token in proposals:
+            self._check(position)
+            self._check_token(position, token)
+        group = [(position, token) for position, token in proposals if self.reading.tokens[position] == OPEN]
+        self._commit_group(group)
+        return [position for position, token in group if self.reading.tokens[position] == token]
+
+    def _commit_group(self, group: list[tuple[int, int]]) -> None:
+        group = [(position, token) for position, token in group if self.reading.tokens[position] == OPEN]
+        if not group:
+            return
+        verdict = self._try(group)
+        if verdict:
+            return
+        if len(group) > 1:
+            half = len(group) // 2
+            self._commit_group(group[:half])
+            self._commit_group(group[half:])
+        elif verdict is None:
+            self.undecided += 1
+        else:
+            self.refused += 1
+
+    def _try(self, group: list[tuple[int, int]]) -> bool | None:
+        """Whether the group could be put down; None: the budget does not say."""
+        reading = self.reading
+        if all(self._texts[position] == token for position, token in group):
+            for position, token in group:
+                self._put(position, token)
+            return True
+        saved = reading.snapshot()
+        try:
+            for position, token in group:
+                if reading.tokens[position] == OPEN:
+                    self._put(position, token)
+                elif reading.tokens[position] != token:
+                    # An end token before it has filled the slot.
+                    reading.restore(saved)
+                    return False
+            if 0 <= reading.end <= reading.last and reading.ends:
+                found = False
+            else:
+                found = self._reread(self.search_budget, max(position for position, _ in group) + 1)
+        except (OutOfBudget, LimitError):
+            reading.restore(saved)
+            return None
+        if not found:
+            reading.restore(saved)
+        return found
+
+    def _put(self, position: int, token: int) -> None:
+        reading = self.reading
+        reading.change(position, token)
+        if token in reading.ends:
+            for i in range(position + 1, len(reading.tokens)):
+                if reading.tokens[i] == OPEN:
+                    reading.change(i, EMPTY if reading.optional[i] else token)
+
+    # --- taking back, editing
+
+    def uncommit(self, positions: Iterable[int]) -> None:
+        """Open slots again; the witness stays."""
+        positions = list(positions)
+        for position in positions:
+            self._check(position)
+        for position in positions:
+            self.reading.change(position, OPEN)
+
+    def replace(self, position: int, token: int) -> bool:
+        """Put another token into a slot; False, and nothing changed, when it is refused."""
+        self._check(position)
+        self._check_token(position, token)
+        before = self.reading.tokens[position]
+        if before == OPEN:
+            return self.try_commit(position, token)
+        self.reading.change(position, OPEN)
+        if self.try_commit(position, token):
+            return True
+        self.reading.change(position, before)
+        return False
+
+    def insert(self, position: int, count: int = 1) -> bool:
+        """Add ``count`` open slots before ``position``; False, and nothing changed, when none fit."""
+        if not 0 <= position <= len(self):
+            raise CanvasError(f"position {position} is outside the canvas (0 to {len(self)})")
+        if count < 1:
+            raise CanvasError(f"insert: expected a number of slots, got {count}")
+        tokens, optional = self.reading.tokens, self.reading.optional
+        # Behind an end token there are only end tokens.
+        new = OPEN if position <= self.reading.end or self._end_token is None else self._end_token
+        return self._reshape(
+            [*tokens[:position], *[new] * count, *tokens[position:]],
+            [*optional[:position], *[False] * count, *optional[position:]],
+        )
+
+    def delete(self, position: int) -> bool:
+        """Remove a slot and what it holds; False, and nothing changed, when the rest cannot be completed."""
+        self._check(position)
+        if len(self) == 1:
+            raise CanvasError("delete: the canvas would have no slot")
+        tokens, optional = self.reading.tokens, self.reading.optional
+        return self._reshape(
+            tokens[:position] + tokens[position + 1 :], optional[:position] + optional[position + 1 :]
+        )
+
+    def _reshape(self, tokens: list[int], optional: list[bool]) -> bool:
+        before, texts, states = self.reading, self._texts, self._states
+        self.reading = Reading(self.sets, Slots(tokens, optional), before.ends)
+        self._texts, self._states = [], []
+        try:
+            if self._reread(self.search_budget):
+                return True
+            self.refused += 1
+        except (OutOfBudget, LimitError):
+            self.undecided += 1
+        self.reading, self._texts, self._states = before, texts, states
+        return False
+
+    # --- the witness
+
+    def suggest(self, guess: Sequence[int]) -> bool:
+        """Take the open slots' tokens from ``guess`` (an id by slot) as witness, if that is a text that fits.
+
+        What follows the last slot with a token may be cut and completed in another way.
+        """
+        self.reading.steps_left = float("inf")
+        try:
+            found = self._completed(guess)
+        except LimitError:
+            found = None
+        if found is not None:
+            self._set_witness(found)
+        return found is not None
+
+    def _completed(self, guess: Sequence[int]) -> list[int] | None:
+        reading = self.reading
+        state = self.sets.start
+        states, texts = [state], []
+        for i, fixed in enumerate(reading.tokens):
+            token = fixed if fixed != OPEN else int(guess[i])
+            if token in reading.ends and reading.optional[i] and i < reading.last:
+                token = EMPTY
+            if token in reading.ends or i == reading.end:
+                break
+            after = state if token == EMPTY else self.sets.next(state, token)
+            if after < 0:
+                break
+            texts.append(token)
+            states.append(after)
+            state = after
+        i = len(texts)
+        if i <= reading.last:
+            return None
+        if reading.ends:
+            # The longest part of it that can still be completed.
+            while i > reading.last + 1 and not reading.can_end(states[i], i, reading.end):
+                i -= 1
+            if not reading.can_end(states[i], i, reading.end):
+                return None
+        elif i < len(reading.tokens) or not self.sets.is_accepting(state):
+            return None
+        rest = self._finish(states[i], i)
+        return None if rest is None else texts[:i] + rest
+
+    def _set_witness(self, texts: list[int]) -> None:
+        self._texts = texts
+        self._states = [state := self.sets.start]
+        for token in texts:
+            if token in self.reading.ends:
+                state = -1
+            elif token != EMPTY and state >= 0:
+                state = self.sets.next(state, token)
+            self._states.append(state)
+
+    def _reread(self, budget: float, unchanged_from: int | None = None) -> bool:
+        """Find a witness for the slots as they are; ``unchanged_from``: where they are what they were.
+
+        False when there is none.  Raises ``OutOfBudget``.
+        """
+        reading = self.reading
+        reading.steps_left = budget
+        keep = bool(self._states) and unchanged_from is not None
+        ends_differ = keep and reading.end < len(self._texts) and self._texts[reading.end] not in reading.ends
+        reading.known = self._states if keep and not ends_differ else ()
+        reading.known_from = unchanged_from if unchanged_from is not None else 0
+        try:
+            if not reading.viable(reading.forward(0), 0):
+                return False
+            first = self._turn(unchanged_from) if keep else 0
+            rest = self._search(self._states[first] if keep else self.sets.start, first)
+            if rest is None and first > 0:
+                first = 0
+                rest = self._search(self.sets.start, 0)
+        finally:
+            reading.known = ()
+            reading.steps_left = float("inf")
+        if rest is None:
+            # It looked viable: two keys clash in all that was tried.
+            raise OutOfBudget
+        self._set_witness(self._texts[:first] + rest)
+        return True
+
+    def _turn(self, changed: int | None) -> int:
+        """Up to where the old witness can stay: the last slot from which its text can be completed."""
+        reading = self.reading
+        high = min(
+            changed or 0, next((i for i, s in enumerate(self._states) if s < 0), len(self._states)) - 1
+        )
+        for i, token in enumerate(reading.tokens[:high]):
+            if token != OPEN and token != self._texts[i]:
+                high = i
+                break
+        low, step = high, 1
+        while low > 0 and not reading.viable(self._states[low], low):
+            high = low - 1
+            low = max(0, low - step)
+            step *= 2
+        while low < high:
+            middle = (low + high + 1) // 2
+            if reading.viable(self._states[middle], middle):
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    def _search(self, state: int, first: int) -> list[int] | None:
+        """Tokens for the slots from ``first`` on, from ``state``; None when there are none."""
+        reading = self.reading
+        texts: list[int] = []
+        states = [state]
+        choices = [self._candidates(state, first)] if first <= reading.last else []
+        while True:
+            i = first + len(texts)
+            if i > reading.last:
+                rest = self._finish(states[-1], i)
+                if rest is not None:
+                    return texts + rest
+                if not texts:
+                    return None
+            else:
+                for token in choices[-1]:
+                    after = states[-1] if token == EMPTY else self.sets.next(states[-1], token)
+                    reading.spend()
+                    if after >= 0 and reading.viable(after, i + 1):
+                        texts.append(token)
+                        states.append(after)
+                        if i + 1 <= reading.last:
+                            choices.append(self._candidates(after, i + 1))
+                        break
+                else:
+                    reading.refute(states[-1], i)
+                    choices.pop()
+                    if not choices:
+                        return None
+                    texts.pop()
+                    states.pop()
+                continue
+            texts.pop()
+            states.pop()
+
+    def _candidates(self, state: int, i: int) -> Iterator[int]:
+        """Tokens for slot ``i``, likely ones first; at least one of every class that is viable."""
+        reading = self.reading
+        fixed = reading.tokens[i]
+        if fixed != OPEN:
+            yield fixed
+            return
+        before = self._texts[i] if i < len(self._texts) else OPEN
+        if before == EMPTY or (before >= 0 and before not in reading.ends):
+            yield before
+        if reading.optional[i]:
+            yield EMPTY
+        completion = reading.completion(state)
+        if completion:
+            yield completion[0]
+        for target, ids in self.classes_of(state):
+            reading.spend()
+            if reading.viable(target, i + 1):
+                yield from ids[:_TRIES_A_CLASS].tolist()
+
+    def classes_of(self, state: int) -> list[tuple[int, npt.NDArray[np.int32]]]:
+        """Tokens by where they lead, large classes first."""
+        classes = self._classes.get(state)
+        if classes is None:
+            self.reading.spend(len(self._classes) // 8 + 20)
+            found = [(target, np.frombuffer(ids, dtype=np.int32)) for target, ids in self.sets.classes(state)]
+            classes = self._classes[state] = sorted(found, key=lambda entry: -len(entry[1]))
+        return classes
+
+    def _finish(self, state: int, i: int) -> list[int] | None:
+        """The slots from ``i`` on, behind all fixed text: the old witness, or a short completion."""
+        reading = self.reading
+        n = len(reading.tokens)
+        if not reading.ends:
+            return [] if self.sets.is_accepting(state) else None
+        if i < len(self._states) and self._states[i] == state and self._agrees(i):
+            return self._texts[i:]
+        room = [k for k in range(i, reading.end) if reading.tokens[k] == OPEN]
+        text = self._shortest(state, len(room))
+        if text is None:
+            return None
+        rest = [self._tail_token(k) for k in range(i, n)]
+        for k, token in zip(room, text, strict=False):
+            rest[k - i] = token
+        return rest
+
+    def _agrees(self, i: int) -> bool:
+        """Whether the old witness from slot ``i`` on is what the slots hold."""
+        return len(self._texts) == len(self.reading.tokens) and all(
+            token in (OPEN, text)
+            for token, text in zip(self.reading.tokens[i:], self._texts[i:], strict=True)
+        )
+
+    def _tail_token(self, i: int) -> int:
+        token = self.reading.tokens[i]
+        if token != OPEN:
+            return token
+        assert self._end_token is not None, "without end tokens there is no tail"
+        return EMPTY if self.reading.optional[i] else self._end_token
+
+    def _shortest(self, state: int, room: int) -> list[int] | None:
+        """At most ``room`` tokens that complete the text."""
+        reading = self.reading
+        text: list[int] = []
+        while True:
+            completion = reading.completion(state)
+            if completion is not None and len(completion) <= room - len(text):
+                return text + completion
+            if not reading.within(state, room - len(text)):
+                return None
+            for target, ids in self.classes_of(state):
+                token = int(ids[0])
+                after = self.sets.next(state, token)
+                if after >= 0 and reading.within(target, room - len(text) - 1):
+                    text.append(token)
+                    state = after
+                    break
+            else:
+                return None
+
+    # --- checks
+
+    def _check(self, position: int) -> None:
+        if not 0 <= position < len(self):
+            raise CanvasError(f"position {position} is outside the canvas (0 to {len(self) - 1})")
+
+    def _check_token(self, position: int, token: int) -> None:
+        if token == EMPTY:
+            if not self.reading.optional[position]:
+                raise CanvasError(f"slot {position} must hold a token")
+        elif not 0 <= token < self.vocabulary.size:
+            raise VocabularyError(f"token id {token} is outside the vocabulary of {self.vocabulary.size} ids")
+
+    def _check_tail(self) -> None:
+        reading = self.reading
+        if reading.ends and reading.end <= reading.last:
+            raise UnsatisfiableError(
+                f"slot {reading.end} holds an end token, but slot {reading.last} behind it holds text"
+            )
+
+
+def state_sets(grammar: CompiledGrammar) -> StateSets:
+    """The state sets of a grammar; they are kept with it."""
+    sets = getattr(grammar, "_state_sets", None)
+    if sets is None:
+        sets = grammar._state_sets = StateSets(grammar._core)  # type: ignore[attr-defined]
+    return sets
+
+
+def _why(reading: Reading) -> str:
+    """Where the fixed text leaves the language, or that the slots do not suffice."""
+    for i in range(len(reading.tokens)):
+        if reading.forward(i + 1) < 0:
+            held = reading.tokens[i]
+            what = f"token {held}" if held >= 0 else "any token"
+            return f"the canvas cannot be filled: no text of the language has {what} in slot {i}"
+        if i > reading.last:
+            break
+    room = sum(token == OPEN for token in reading.tokens)
+    return f"the canvas cannot be filled: its {room} open slots are too few or too many for any text of the language"

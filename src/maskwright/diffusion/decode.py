@@ -1,0 +1,317 @@
+"""The decoding loop: model calls, proposals, and a canvas that decides on them."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.compiler import CompiledGrammar
+from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
+from maskwright.diffusion.criteria import CRITERIA, LooseCanvas
+from maskwright.diffusion.model import MaskedDiffusionModel, checked_logits, checked_model
+from maskwright.diffusion.schedule import Schedule, probabilities, sample, scores, transfer_counts
+from maskwright.diffusion.slots import EMPTY, OPEN, read_canvas
+from maskwright.errors import CanvasError
+
+_OTHER_TRIES = 8
+"""Tokens proposed for a slot whose best one was refused, of the best ``_LOOKED_AT``."""
+_LOOKED_AT = 64
+UNIFORM_STEPS = 8
+
+
+@dataclass
+class Step:
+    """One model call and what became of it."""
+
+    number: int
+    tokens: list[int]
+    """By slot: an id, ``OPEN`` or ``EMPTY``."""
+    taken: list[int]
+    """The slots filled in this step."""
+    proposed: int = 0
+    refused: int = 0
+    model_seconds: float = 0.0
+    constraint_seconds: float = 0.0
+
+
+@dataclass
+class _Run:
+    model: MaskedDiffusionModel
+    canvas: Canvas | LooseCanvas
+    schedule: Schedule
+    rng: np.random.Generator
+    generated: list[int]
+    impossible: npt.NDArray[np.bool_]
+    probability: dict[int, float] = field(default_factory=dict)
+    """Of what was put down, by slot."""
+
+
+def infill(
+    model: MaskedDiffusionModel,
+    grammar: CompiledGrammar,
+    canvas: Sequence[Any],
+    *,
+    schedule: Schedule | None = None,
+    criterion: str = "exact",
+    search_budget: float = SEARCH_BUDGET,
+    seed: int | None = None,
+    on_step: Callable[[Step], None] | None = None,
+) -> list[int]:
+    """Fill a canvas; its token ids, one a slot, end tokens included.
+
+    ``canvas``: token ids, ``model.mask_id`` or None for an open slot, ``str`` or ``bytes`` for fixed text, ``Gap(min, max)``
+    for a variable number of tokens (slots of it that stay empty are left out of the result).
+    ``on_step`` sees every ``Step``.  ``search_budget``: steps of search that one proposal may take; whatever it is, the
+    result is in the language.  ``criterion`` "exact" gives that; the others are baselines (``criteria``).
+
+    Raises, before the first model call: ``UnsatisfiableError`` when nothing of the language fits, ``CanvasError`` for
+    a malformed canvas or model.  Later: ``CanvasError`` for logits of a wrong shape.
+    """
+    tokens: list[int] = []
+    for step in infill_steps(
+        model,
+        grammar,
+        canvas,
+        schedule=schedule,
+        criterion=criterion,
+        search_budget=search_budget,
+        seed=seed,
+    ):
+        tokens = step.tokens
+        if on_step is not None and step.number:
+            on_step(step)
+    return [token for token in tokens if token != EMPTY]
+
+
+def infill_steps(
+    model: MaskedDiffusionModel,
+    grammar: CompiledGrammar,
+    canvas: Sequence[Any],
+    *,
+    schedule: Schedule | None = None,
+    criterion: str = "exact",
+    search_budget: float = SEARCH_BUDGET,
+    seed: int | None = None,
+) -> Iterator[Step]:
+    """The same step by step; step 0 comes before the first model call."""
+    vocabulary = grammar.vocabulary
+    checked_model(model, vocabulary.size)
+    if criterion not in CRITERIA:
+        raise CanvasError(f"criterion: expected one of {', '.join(CRITERIA)}, got {criterion!r}")
+    has_encode = type(model).encode is not MaskedDiffusionModel.encode
+    slots = read_canvas(
+        canvas,
+        vocabulary,
+        model.mask_id,
+        model.eos_ids,
+        model.encode if has_encode else None,
+        grammar._core.engine.segment,
+    )
+    started = time.perf_counter()
+    filled: Canvas | LooseCanvas
+    if criterion == "exact":
+        filled = Canvas(grammar, slots, eos_ids=model.eos_ids, search_budget=search_budget)
+    else:
+        filled = LooseCanvas(grammar, slots, model.eos_ids, criterion)
+    impossible = np.array([not data for data in vocabulary.tokens])
+    impossible[list(model.eos_ids)] = False
+    impossible[list(model.forbidden_ids)] = True
+    if model.mask_id is not None:
+        impossible[model.mask_id] = True
+    run = _Run(model, filled, schedule or Schedule(), np.random.default_rng(seed), filled.open, impossible)
+    first = Step(0, filled.tokens, [], constraint_seconds=time.perf_counter() - started)
+    return _steps(run, first)
+
+
+def _steps(run: _Run, first: Step) -> Iterator[Step]:
+    yield first
+    if not run.generated:
+        return
+    yield from _uniform(run) if run.model.kind == "uniform" else _absorbing(run)
+
+
+# --- models with a mask
+
+
+def _absorbing(run: _Run) -> Iterator[Step]:
+    schedule = run.schedule
+    slots = len(run.canvas)
+    block = schedule.block or slots
+    starts = [s for s in range(0, slots, block) if any(s <= i < s + block for i in run.generated)]
+    steps = max(1, (schedule.steps or len(run.generated)) // len(starts))
+    number = 0
+    for start in starts:
+        here = [i for i in run.canvas.open if start <= i < start + block]
+        counts = transfer_counts(len(here), steps)
+        done = 0
+        while here:
+            number += 1
+            count = max(1, counts[done]) if done < len(counts) else len(here)
+            step = _one_step(run, number, here, count)
+            done += 1
+            if schedule.remask and done < len(counts) - schedule.remask:
+                _remask(run, start, start + block)
+                step.tokens = run.canvas.tokens
+            yield step
+            here = [i for i in run.canvas.open if start <= i < start + block]
+
+
+def _one_step(run: _Run, number: int, here: list[int], count: int) -> Step:
+    """A model call, and ``count`` of the slots ``here`` filled."""
+    canvas, schedule = run.canvas, run.schedule
+    logits, rows, seconds = _logits(run)
+    opened = canvas.open
+    view = logits[[rows[i] for i in opened]]
+    view[:, run.impossible] = -np.inf
+    # Drawn for all slots: what a slot gets does not depend on the others.
+    uniform = run.rng.random(logits.shape)[[rows[i] for i in opened]] if schedule.temperature > 0 else None
+    chosen = sample(view, schedule.temperature, uniform)
+    probs = probabilities(view)
+    order = scores(probs, chosen, schedule.score, run.rng)
+    row_of = {position: k for k, position in enumerate(opened)}
+    ranked = sorted(here, key=lambda i: -order[row_of[i]])
+    if schedule.threshold is not None:
+        sure = sum(probs[row_of[i], chosen[row_of[i]]] >= schedule.threshold for i in here)
+        count = max(1, int(sure))
+    started = time.perf_counter()
+    guess = canvas.tokens
+    for position, k in row_of.items():
+        guess[position] = chosen[k]
+    canvas.suggest(guess)
+    proposals = [(i, _proposal(run, i, chosen[row_of[i]])) for i in ranked[:count]]
+    before = canvas.refused + canvas.undecided
+    taken = canvas.commit_many(proposals)
+    for position, _ in proposals:
+        if canvas.tokens[position] == OPEN:
+            _settle(run, position, view[row_of[position]])
+            taken.append(position)
+    if run.model.kind == "editing":
+        _edit(run, logits, rows)
+    for i in taken:
+        if i in row_of and canvas.tokens[i] >= 0:
+            run.probability[i] = float(probs[row_of[i], canvas.tokens[i]])
+    refused = canvas.refused + canvas.undecided - before
+    elapsed = time.perf_counter() - started
+    return Step(number, canvas.tokens, taken, len(proposals), refused, seconds, elapsed)
+
+
+def _logits(run: _Run) -> tuple[npt.NDArray[np.float32], dict[int, int], float]:
+    """Logits, the row of each slot, and the seconds it took."""
+    tokens = run.canvas.tokens
+    shown = [i for i, token in enumerate(tokens) if token != EMPTY]
+    mask = run.model.mask_id
+    ids = [mask if tokens[i] == OPEN and mask is not None else tokens[i] for i in shown]
+    started = time.perf_counter()
+    logits = checked_logits(run.model, ids, run.canvas.vocabulary.size)
+    seconds = time.perf_counter() - started
+    return logits, {i: row for row, i in enumerate(shown)}, seconds
+
+
+def _proposal(run: _Run, position: int, token: int) -> int:
+    """An end token where the text goes on leaves an optional slot out."""
+    if token in run.model.eos_ids and run.canvas.is_optional(position):
+        return EMPTY
+    return token
+
+
+def _settle(run: _Run, position: int, row: npt.NDArray[np.float32]) -> None:
+    """Fill a slot whose best token was refused: the next best ones, then what the witness has."""
+    canvas = run.canvas
+    tries = _OTHER_TRIES
+    for token in _best(row, _LOOKED_AT):
+        if canvas.may_follow(position, token):
+            if tries == 0 or canvas.try_commit(position, token):
+                break
+            tries -= 1
+    if canvas.tokens[position] == OPEN:
+        canvas.fill(position)
+
+
+def _best(row: npt.NDArray[np.float32], count: int) -> list[int]:
+    """The possible tokens of largest logits, best first."""
+    top = np.argpartition(-row, min(count, len(row) - 1))[:count]
+    top = top[np.lexsort((top, -row[top]))]
+    return [int(token) for token in top if row[token] > -np.inf]
+
+
+def _remask(run: _Run, start: int, stop: int) -> None:
+    """Open the slots of lowest probability again."""
+    tokens = run.canvas.tokens
+    held = [i for i in run.generated if start <= i < stop and tokens[i] >= 0 and i in run.probability]
+    held.sort(key=lambda i: run.probability[i])
+    for position in held[: run.schedule.remask]:
+        if len(run.canvas.open) < len(run.generated) - 1:
+            run.canvas.uncommit([position])
+            del run.probability[position]
+
+
+def _edit(run: _Run, logits: npt.NDArray[np.float32], rows: dict[int, int]) -> None:
+    """Replace tokens that the model is now sure are others (LLaDA 2.1)."""
+    tokens = run.canvas.tokens
+    held = [i for i in run.generated if tokens[i] >= 0 and i in rows]
+    if not held:
+        return
+    view = logits[[rows[i] for i in held]]
+    view[:, run.impossible] = -np.inf
+    probs = probabilities(view)
+    best = probs.argmax(axis=-1)
+    for k, position in enumerate(held):
+        if best[k] != tokens[position] and probs[k, best[k]] >= run.schedule.edit_threshold:
+            run.canvas.replace(position, int(best[k]))
+
+
+# --- models without a mask
+
+
+def _uniform(run: _Run) -> Iterator[Step]:
+    """Every step predicts all slots anew from the canvas of the step before; the first one is noise."""
+    canvas = run.canvas
+    candidates = np.flatnonzero(~run.impossible)
+    noise = {i: int(run.rng.choice(candidates)) for i in run.generated}
+    shown = [noise.get(i, token) for i, token in enumerate(canvas.tokens)]
+    for number in range(1, (run.schedule.steps or UNIFORM_STEPS) + 1):
+        started = time.perf_counter()
+        logits = checked_logits(run.model, [t for t in shown if t != EMPTY], canvas.vocabulary.size)
+        seconds = time.perf_counter() - started
+        rows = {i: row for row, i in enumerate(i for i, t in enumerate(shown) if t != EMPTY)}
+        started = time.perf_counter()
+        fill_from(canvas, logits, rows, run.generated, run.impossible)
+        shown = canvas.tokens
+        yield Step(
+            number, shown, list(run.generated), len(run.generated), 0, seconds, time.perf_counter() - started
+        )
+
+
+def fill_from(
+    canvas: Canvas | LooseCanvas,
+    logits: npt.NDArray[np.float32],
+    rows: dict[int, int],
+    positions: Sequence[int],
+    impossible: npt.NDArray[np.bool_],
+) -> None:
+    """Fill ``positions`` anew, the surest first, with the likeliest tokens that fit together."""
+    canvas.uncommit(i for i in positions if canvas.tokens[i] != OPEN)
+    opened = [i for i in positions if i in rows]
+    view = logits[[rows[i] for i in opened]]
+    view[:, impossible] = -np.inf
+    probs = probabilities(view)
+    best = probs.argmax(axis=-1)
+    guess = canvas.tokens
+    for k, i in enumerate(opened):
+        guess[i] = int(best[k])
+    canvas.suggest(guess)
+    ranked = np.argsort(-probs[np.arange(len(opened)), best], kind="stable").tolist()
+    canvas.commit_many([(opened[k], int(best[k])) for k in ranked])
+    for k in ranked:
+        if canvas.tokens[opened[k]] == OPEN:
+            best_other = (t for t in _best(view[k], _LOOKED_AT) if canvas.may_follow(opened[k], t))
+            if not any(canvas.try_commit(opened[k], t) for t in itertools.islice(best_other, _OTHER_TRIES)):
+                canvas.fill(opened[k])
+    for i in canvas.open:
+        canvas.fill(i)

@@ -1,0 +1,80 @@
+"""What a masked-diffusion model is to this package: logits for every slot of a canvas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.errors import CanvasError
+
+Logits = npt.NDArray[np.float32]
+_LARGEST = np.float32(1e30)
+
+
+class MaskedDiffusionModel:
+    """Base class of models.  A subclass sets the attributes and defines ``logits``.
+
+    ``mask_id``: the id of an open slot, or None for models that start from noise.  ``eos_ids``: ids that end
+    the text (empty: texts fill the canvas).  ``forbidden_ids``: ids never to be put down (the mask always is).
+    ``kind``: ``"absorbing"`` (open slots become tokens), ``"editing"`` (which it may also change later) or
+    ``"uniform"`` (no mask: every slot is predicted anew in every step).
+    """
+
+    mask_id: int | None = None
+    eos_ids: Sequence[int] = ()
+    forbidden_ids: Sequence[int] = ()
+    kind: Literal["absorbing", "editing", "uniform"] = "absorbing"
+
+    def logits(self, canvas: list[int]) -> Any:
+        """Logits of every slot, position-aligned: float32 [len(canvas), V], numpy or a CPU tensor."""
+        raise NotImplementedError
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of text that is fixed in a canvas.  By default unknown: the fewest tokens are taken."""
+        raise NotImplementedError
+
+
+def checked_logits(model: MaskedDiffusionModel, canvas: list[int], vocab_size: int) -> Logits:
+    """The model's logits as float32 [len(canvas), vocab_size]; NaN counts as impossible.
+
+    Raises ``CanvasError`` when they have another shape or are no numbers.
+    """
+    given = model.logits(list(canvas))
+    try:
+        logits = np.asarray(given, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise CanvasError(
+            f"logits: expected float32 [{len(canvas)}, {vocab_size}], got {type(given).__name__}: {error}"
+        ) from None
+    if logits.shape != (len(canvas), vocab_size):
+        raise CanvasError(f"logits: expected shape [{len(canvas)}, {vocab_size}], got {list(logits.shape)}")
+    return np.where(np.isnan(logits), np.float32(-np.inf), np.minimum(logits, _LARGEST))
+
+
+def checked_model(model: MaskedDiffusionModel, vocab_size: int) -> None:
+    """Raise ``CanvasError`` when a model's ids do not fit the vocabulary."""
+    if model.kind not in ("absorbing", "editing", "uniform"):
+        raise CanvasError(f"model.kind: expected absorbing, editing or uniform, got {model.kind!r}")
+    if (model.mask_id is None) != (model.kind == "uniform"):
+        raise CanvasError(
+            f"model.mask_id: a model of kind {model.kind!r} has {'no' if model.mask_id is not None else 'a'} mask id"
+        )
+    ids: list[tuple[str, Iterable[int]]] = [
+        ("eos_ids", model.eos_ids),
+        ("forbidden_ids", model.forbidden_ids),
+    ]
+    if model.mask_id is not None:
+        ids.append(("mask_id", [model.mask_id]))
+    for name, values in ids:
+        for value in values:
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, (int, np.integer))
+                or not 0 <= value < vocab_size
+            ):
+                raise CanvasError(f"model.{name}: {value!r} is no id of the vocabulary of {vocab_size} ids")
+    if model.mask_id is not None and model.mask_id in model.eos_ids:
+        raise CanvasError(f"model.mask_id: {model.mask_id} is an end token as well")

@@ -1,0 +1,225 @@
+"""Can the open slots be filled?  Reading a canvas from left to right, all fillings at once.
+
+``Reading.viable(state, i)`` says whether the slots from ``i`` on can be filled, one token each, so that a text in
+``state`` becomes one of the language.  A state may be that of many texts (``StateSets``), and an open
+slot leads to the state of all texts that are one token longer; so a question is one walk to the right, never
+a search.  Answers are kept by slot and state: fixing a slot leaves every *no* true, and opening one every
+*yes*.
+
+Exact when the state sets are (``StateSets.exact``); else a *yes* means that nothing but two equal keys of
+one object can still be in the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from maskwright._core import StateSets
+from maskwright.diffusion.slots import EMPTY, OPEN, Slots
+from maskwright.errors import VocabularyError
+
+Snapshot: TypeAlias = tuple[list[int], list[set[int]], list[set[int]], list[int]]
+
+_FRESH_COST = 20
+_UNKNOWN_DISTANCE = (0.0, float("inf"))
+
+
+class OutOfBudget(Exception):
+    """The steps allowed for one question are spent."""
+
+
+class Reading:
+    """A canvas under a grammar; ``ends``: the ids of end tokens (none: the text fills every slot)."""
+
+    def __init__(self, sets: StateSets, slots: Slots, ends: frozenset[int]) -> None:
+        self.sets = sets
+        self.tokens = list(slots.tokens)
+        self.optional = list(slots.optional)
+        self.ends = ends
+        self.steps_left: float = float("inf")
+        self.known: Sequence[int] = ()
+        """States from which a filling is known, by slot, from ``known_from`` on (-1: behind the text)."""
+        self.known_from = 0
+        self._any: dict[int, int] = {}
+        self._distance: dict[int, tuple[float, float]] = {}
+        self._completions: dict[int, list[int] | None] = {}
+        self.renew()
+
+    def renew(self) -> None:
+        """Forget everything about the canvas, after slots came or went."""
+        self._yes: list[set[int]] = [set() for _ in self.tokens]
+        self._no: list[set[int]] = [set() for _ in self.tokens]
+        self._owned: set[tuple[bool, int]] = set()
+        self._forward = [self.sets.start]
+        self._survey()
+
+    def _survey(self) -> None:
+        n = len(self.tokens)
+        self.end = next((i for i, token in enumerate(self.tokens) if token in self.ends), n)
+        texts = [i for i, token in enumerate(self.tokens) if token >= 0 and token not in self.ends]
+        self.last = texts[-1] if texts else -1
+        """The last slot with fixed text; behind it the text may end anywhere."""
+        if not self.ends:
+            self.last = n - 1
+        self._open = [0]
+        for token in self.tokens:
+            self._open.append(self._open[-1] + (token == OPEN))
+
+    # --- changing slots
+
+    def change(self, position: int, token: int) -> None:
+        """Put a token (or ``OPEN``, ``EMPTY``) into a slot."""
+        before, end = self.tokens[position], self.end
+        self.tokens[position] = token
+        self._survey()
+        del self._forward[position + 1 :]
+        for i in range(position + 1 if end == self.end else len(self.tokens)):
+            if before != OPEN:
+                self._forget(self._no, i)
+            if token != OPEN:
+                self._forget(self._yes, i)
+
+    def _forget(self, answers: list[set[int]], i: int) -> None:
+        if answers[i]:
+            answers[i] = set()
+            self._owned.add((answers is self._yes, i))
+
+    def snapshot(self) -> Snapshot:
+        """What ``restore`` needs to take changes back; what is found out until then is forgotten."""
+        saved = (self.tokens, self._yes, self._no, self._forward)
+        self.tokens, self._yes, self._no, self._forward = (list(part) for part in saved)  # type: ignore[assignment]
+        # Sets are copied when they are written to.
+        self._owned.clear()
+        return saved
+
+    def restore(self, saved: Snapshot) -> None:
+        self.tokens, self._yes, self._no, self._forward = saved
+        self._owned.clear()
+        self._survey()
+
+    def _note(self, answer: bool, trail: list[tuple[int, int]]) -> None:
+        known = self._yes if answer else self._no
+        for i, state in trail:
+            if (answer, i) not in self._owned:
+                known[i] = set(known[i])
+                self._owned.add((answer, i))
+            known[i].add(state)
+
+    # --- states
+
+    def spend(self, steps: int = 1) -> None:
+        self.steps_left -= steps
+        if self.steps_left < 0:
+            raise OutOfBudget
+
+    def any(self, state: int) -> int:
+        """The state behind any one token."""
+        target = self._any.get(state)
+        if target is None:
+            self.spend(_FRESH_COST)
+            target = self._any[state] = self.sets.any(state)
+        return target
+
+    def behind(self, state: int, i: int) -> int:
+        """The state behind slot ``i``, -1 when there is none."""
+        token = self.tokens[i]
+        if token == EMPTY:
+            return state
+        if token != OPEN:
+            return self.sets.next(state, token)
+        after = self.any(state)
+        return self.sets.join(state, after) if self.optional[i] else after
+
+    def forward(self, i: int) -> int:
+        """The state of all texts that the slots before ``i`` can hold, -1 when there are none."""
+        while len(self._forward) <= i:
+            state = self._forward[-1]
+            self.spend()
+            self._forward.append(-1 if state < 0 else self.behind(state, len(self._forward) - 1))
+        return self._forward[i]
+
+    # --- questions
+
+    def viable(self, state: int, i: int) -> bool:
+        """Whether a text in ``state`` can be completed in the slots from ``i`` on."""
+        trail: list[tuple[int, int]] = []
+        while True:
+            if state < 0:
+                answer = False
+                break
+            if i > self.last:
+                answer = self.can_end(state, i, self.end)
+                break
+            if state in self._no[i]:
+                answer = False
+                break
+            if state in self._yes[i]:
+                answer = True
+                break
+            trail.append((i, state))
+            if i >= self.known_from and self._is_known(state, i):
+                answer = True
+                break
+            self.spend()
+            state = self.behind(state, i)
+            i += 1
+        self._note(answer, trail)
+        return answer
+
+    def refute(self, state: int, i: int) -> None:
+        """Note that a text in ``state`` cannot be completed from slot ``i`` on, as a search has found."""
+        self._note(False, [(i, state)])
+
+    def _is_known(self, state: int, i: int) -> bool:
+        known = self.known[i] if i < len(self.known) else -1
+        return known >= 0 and (known == state or self.sets.covers(state, known))
+
+    def can_end(self, state: int, i: int, end: int) -> bool:
+        """Whether a text in ``state`` can be completed in the open slots from ``i`` to before ``end``."""
+        if not self.ends:
+            return self.sets.is_accepting(state)
+        return end >= i and self.within(state, self._open[end] - self._open[i])
+
+    def completion(self, state: int) -> list[int] | None:
+        """Some short completion of one of the texts in ``state``."""
+        if state not in self._completions:
+            self.spend()
+            try:
+                self._completions[state] = self.sets.shortest_completion(state)
+            except VocabularyError:
+                # No tokens spell these bytes; others may do.
+                self._completions[state] = None
+        return self._completions[state]
+
+    def within(self, state: int, room: int) -> bool:
+        """Whether ``room`` tokens or fewer complete a text in ``state``."""
+        low, high = self._distance.get(state, _UNKNOWN_DISTANCE)
+        if high <= room or low > room:
+            return high <= room
+        completion = self.completion(state)
+        if completion is not None and len(completion) <= room:
+            self._distance[state] = (low, len(completion))
+            return True
+        # The fewest bytes need not be the fewest tokens.
+        trail: list[int] = []
+        total = float("inf")
+        while state >= 0 and len(trail) <= room:
+            low, high = self._distance.get(state, _UNKNOWN_DISTANCE)
+            if self.sets.is_accepting(state):
+                high = 0
+            if len(trail) + high <= room:
+                total = len(trail) + high
+                break
+            if len(trail) + low > room:
+                break
+            trail.append(state)
+            self.spend()
+            state = self.any(state)
+        for used, passed in enumerate(trail):
+            low, high = self._distance.get(passed, _UNKNOWN_DISTANCE)
+            if total <= room:
+                self._distance[passed] = (low, min(high, total - used))
+            else:
+                self._distance[passed] = (max(low, room + 1 - used), high)
+        return total <= room

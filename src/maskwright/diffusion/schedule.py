@@ -1,0 +1,100 @@
+"""Which slots to fill in a step, and with what: scores, schedules, sampling.
+
+As in LLaDA (arXiv 2502.09992, Algorithm 5), Dream (entropy, margin), Fast-dLLM (arXiv 2505.22618: a threshold) and
+block diffusion (blocks from left to right).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.errors import CanvasError
+
+Score = Literal["confidence", "entropy", "margin", "random", "left_to_right"]
+SCORES = ("confidence", "entropy", "margin", "random", "left_to_right")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How open slots are filled.
+
+    ``steps``: model calls, evenly over the open slots (None: one slot a call); ``block``: slots filled before
+    later ones (None: all at once); ``score``: the order of slots; ``threshold``: a step also takes every slot
+    whose token has at least this probability; ``temperature``: of Gumbel noise on the logits, 0 is greedy;
+    ``remask``: slots of lowest probability opened again after each step but the last ones; ``edit_threshold``: the
+    probability from which an editing model replaces a token.
+    """
+
+    steps: int | None = None
+    block: int | None = None
+    score: Score = "confidence"
+    threshold: float | None = None
+    temperature: float = 0.0
+    remask: int = 0
+    edit_threshold: float = 0.9
+
+    def __post_init__(self) -> None:
+        if self.score not in SCORES:
+            raise CanvasError(f"score: expected one of {', '.join(SCORES)}, got {self.score!r}")
+        for name in ("steps", "block"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise CanvasError(f"{name}: expected a positive integer or None, got {value!r}")
+        if not self.temperature >= 0:
+            raise CanvasError(f"temperature: expected a number of at least 0, got {self.temperature!r}")
+        if self.remask < 0:
+            raise CanvasError(f"remask: expected a number of slots, got {self.remask!r}")
+
+
+def transfer_counts(slots: int, steps: int) -> list[int]:
+    """How many slots each of ``steps`` steps fills: evenly, the remainder first."""
+    base, more = divmod(slots, steps)
+    return [base + (i < more) for i in range(steps)]
+
+
+def sample(
+    logits: npt.NDArray[np.float32], temperature: float, uniform: npt.NDArray[np.float64] | None
+) -> list[int]:
+    """A token a row: the arg-max of logits with Gumbel noise, as LLaDA samples; ``uniform``: numbers to make it from."""
+    if temperature == 0 or uniform is None:
+        chosen = logits.argmax(axis=-1)
+    else:
+        # exp(logits) / (-log(u)) ** temperature, without leaving the range of numbers.
+        with np.errstate(divide="ignore"):
+            noise = np.log(-np.log(uniform))
+        chosen = (logits.astype(np.float64) - temperature * noise).argmax(axis=-1)
+    return list(map(int, chosen))
+
+
+def probabilities(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Softmax by row; a row without any possible token is uniform."""
+    top = logits.max(axis=-1, keepdims=True)
+    finite = np.isfinite(top)
+    shifted = np.where(finite, logits - np.where(finite, top, 0), 0)
+    out: npt.NDArray[np.float32] = np.exp(shifted, dtype=np.float32)
+    out /= out.sum(axis=-1, keepdims=True)
+    return out
+
+
+def scores(
+    probs: npt.NDArray[np.float32],
+    chosen: list[int],
+    score: Score,
+    rng: np.random.Generator,
+) -> npt.NDArray[np.float64]:
+    """How soon each row's slot should be filled: higher is sooner."""
+    rows = np.arange(len(chosen))
+    if score == "random":
+        return np.asarray(rng.random(len(chosen)), dtype=np.float64)
+    if score == "left_to_right":
+        return -rows.astype(np.float64)
+    if score == "entropy":
+        return np.asarray((probs * np.log(np.maximum(probs, 1e-30))).sum(axis=-1), dtype=np.float64)
+    if score == "margin":
+        top = np.partition(probs, -2, axis=-1)[:, -2:] if probs.shape[-1] > 1 else np.zeros((len(rows), 2))
+        return np.asarray(top[:, 1] - top[:, 0], dtype=np.float64)
+    return np.asarray(probs[rows, chosen], dtype=np.float64)

@@ -1,0 +1,121 @@
+"""A canvas as slots: what is fixed, what is open, what may be left out.
+
+A *canvas* is given as a list of token ids, text, and gaps; it is turned into one slot a token.  The text
+ends at the first end token (EOS); every slot behind it holds an end token as well.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from maskwright.errors import CanvasError
+from maskwright.vocabulary import Vocabulary
+
+OPEN = -1
+"""A slot for one token."""
+EMPTY = -2
+"""An optional slot that is left out."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Open slots for ``min`` to ``max`` tokens."""
+
+    min: int
+    max: int
+
+    def __post_init__(self) -> None:
+        for value in (self.min, self.max):
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise CanvasError(f"Gap: expected two numbers of tokens, got {self.min!r} and {self.max!r}")
+        if not 0 <= self.min <= self.max:
+            raise CanvasError(f"Gap: expected 0 <= min <= max, got {self.min} and {self.max}")
+
+
+@dataclass
+class Slots:
+    """``tokens[i]``: an id, ``OPEN`` or ``EMPTY``; ``optional[i]``: whether the slot may be left out."""
+
+    tokens: list[int]
+    optional: list[bool]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+MAX_SLOTS = 1 << 16
+
+
+def read_canvas(
+    canvas: Sequence[Any],
+    vocabulary: Vocabulary,
+    mask_id: int | None,
+    eos_ids: Iterable[int],
+    encode: Callable[[str], list[int]] | None = None,
+    segment: Callable[[bytes], list[int]] | None = None,
+) -> Slots:
+    """Slots of a canvas: ids (``mask_id`` or None is an open slot), ``str`` or ``bytes``, and ``Gap``.
+
+    Text is spelled in tokens by ``encode`` (str) or ``segment`` (bytes).  Raises ``CanvasError``.
+    """
+    if isinstance(canvas, (str, bytes)) or not isinstance(canvas, Iterable):
+        raise CanvasError(f"canvas: expected a list of ids, texts and gaps, got {type(canvas).__name__}")
+    ends = frozenset(eos_ids)
+    tokens: list[int] = []
+    optional: list[bool] = []
+    for place, part in enumerate(canvas):
+        if part is None or isinstance(part, Gap):
+            gap = Gap(1, 1) if part is None else part
+            added, free = [OPEN] * gap.max, gap.max - gap.min
+        elif isinstance(part, (str, bytes)):
+            added, free = _spelled(part, vocabulary, encode, segment, place), 0
+        else:
+            added, free = [_token(part, vocabulary, mask_id, ends, place)], 0
+        tokens += added
+        optional += [False] * (len(added) - free) + [True] * free
+        if len(tokens) > MAX_SLOTS:
+            raise CanvasError(f"canvas: {len(tokens)} slots or more; at most {MAX_SLOTS} are supported")
+    if not tokens:
+        raise CanvasError("canvas: there is no slot")
+    return Slots(tokens, optional)
+
+
+def _token(part: Any, vocabulary: Vocabulary, mask_id: int | None, ends: frozenset[int], place: int) -> int:
+    try:
+        if isinstance(part, bool):
+            raise TypeError
+        token = operator.index(part)
+    except TypeError:
+        raise CanvasError(
+            f"canvas[{place}]: expected a token id, None, text or a Gap, got {type(part).__name__}"
+        ) from None
+    if token == mask_id:
+        return OPEN
+    if token in ends:
+        return token
+    if not 0 <= token < vocabulary.size:
+        raise CanvasError(f"canvas[{place}]: id {token} is outside the vocabulary of {vocabulary.size} ids")
+    if not vocabulary.tokens[token]:
+        raise CanvasError(f"canvas[{place}]: id {token} is neither text, nor an end token, nor the mask")
+    return token
+
+
+def _spelled(
+    part: str | bytes,
+    vocabulary: Vocabulary,
+    encode: Callable[[str], list[int]] | None,
+    segment: Callable[[bytes], list[int]] | None,
+    place: int,
+) -> list[int]:
+    data = part.encode() if isinstance(part, str) else part
+    if isinstance(part, str) and encode is not None:
+        ids = list(encode(part))
+        if any(not 0 <= i < vocabulary.size for i in ids) or vocabulary.decode(ids) != data:
+            raise CanvasError(f"canvas[{place}]: the model's tokens for {part!r} do not spell it")
+        return ids
+    if segment is None:
+        raise CanvasError(f"canvas[{place}]: there is no tokenizer for text; give token ids")
+    return segment(data)

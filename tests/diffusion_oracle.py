@@ -1,0 +1,50 @@
+"""Brute force: every filling of a canvas, by trying all tokens in all open slots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reference import Column, Oracle
+
+from maskwright.diffusion.slots import EMPTY, OPEN
+from maskwright.vocabulary import Vocabulary
+
+
+def fillings(
+    oracle: Oracle,
+    vocabulary: Vocabulary,
+    tokens: list[int],
+    optional: list[bool],
+    ends: tuple[int, ...],
+) -> Iterator[tuple[int, ...]]:
+    """All ways to fill a canvas; ids by slot, EMPTY for what is left out."""
+    texts = [i for i, data in enumerate(vocabulary.tokens) if data]
+
+    def extend(i: int, column: Column | None, ended: bool) -> Iterator[tuple[int, ...]]:
+        if i == len(tokens):
+            if ended or (column is not None and column.complete):
+                yield ()
+            return
+        held = tokens[i]
+        if held == EMPTY or (held == OPEN and optional[i]):
+            for rest in extend(i + 1, column, ended):
+                yield (EMPTY, *rest)
+            if held == EMPTY:
+                return
+        choices = [*texts, *ends] if held == OPEN else [held]
+        for token in choices:
+            if token in ends:
+                if ended or (column is not None and column.complete):
+                    for rest in extend(i + 1, column, True):
+                        yield (token, *rest)
+            elif not ended:
+                after = oracle.read(vocabulary.tokens[token], column)
+                if after is not None:
+                    for rest in extend(i + 1, after, False):
+                        yield (token, *rest)
+
+    yield from extend(0, oracle.empty, False)
+
+
+def allowed_by_slot(found: list[tuple[int, ...]], slots: int) -> list[set[int]]:
+    return [{filling[i] for filling in found if filling[i] != EMPTY} for i in range(slots)]

@@ -1,0 +1,196 @@
+"""Adapters, with tiny random models of transformers and with copies of other loops."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import maskwright as mw
+from maskwright.diffusion import Canvas, Schedule, infill
+from maskwright.errors import CanvasError
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from maskwright.diffusion.adapters import (  # noqa: E402
+    DiffusionLogitsProcessor,
+    HuggingFaceModel,
+    dream_hooks,
+    forced_logits,
+)
+
+CHARACTERS = [bytes([i]) for i in range(32, 127)]
+SIZE = len(CHARACTERS) + 3
+MASK, END = len(CHARACTERS), len(CHARACTERS) + 1
+VOCABULARY = mw.Vocabulary.from_bytes([*CHARACTERS, None, None, None], eos_ids=[END], special_ids=[MASK])
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}, "b": {"enum": ["x", "yy"]}},
+    "required": ["a", "b"],
+    "additionalProperties": False,
+}
+GRAMMAR = mw.compile_json_schema(SCHEMA, VOCABULARY, whitespace="compact")
+SLOTS = 24
+
+
+def check(ids: list[int]) -> None:
+    text = ids[: ids.index(END)] if END in ids else ids
+    assert set(ids[len(text) :]) <= {END}
+    value = json.loads(VOCABULARY.decode(text))
+    assert value["a"] == int(value["a"]) and value["b"] in ("x", "yy")
+
+
+def tiny_bert() -> Any:
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=SIZE,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=64,
+        pad_token_id=SIZE - 1,
+    )
+    return transformers.BertForMaskedLM(config).eval()
+
+
+@pytest.mark.parametrize("prompt", [[], [3, 4, 5]])
+def test_masked_language_models(prompt: list[int]) -> None:
+    model = HuggingFaceModel(tiny_bert(), prompt=prompt, mask_id=MASK, eos_ids=[END])
+    canvas = [MASK] * SLOTS
+    with torch.inference_mode():
+        expected = model.model(input_ids=torch.tensor([prompt + canvas])).logits[0, len(prompt) :].numpy()
+    np.testing.assert_array_equal(model.logits(canvas), expected)
+    check(infill(model, GRAMMAR, canvas, schedule=Schedule(steps=6)))
+
+
+def test_shifted_logits() -> None:
+    def call(model: Any, ids: Any) -> Any:
+        return torch.nn.functional.one_hot(ids, SIZE).float()
+
+    model = HuggingFaceModel(
+        SimpleNamespace(), prompt=[7, 8], mask_id=MASK, eos_ids=[END], shift=1, call=call
+    )
+    # Logits of a slot come from the position before it.
+    assert model.logits([1, 2, 3]).argmax(axis=-1).tolist() == [8, 1, 2]
+    dream = SimpleNamespace(config=SimpleNamespace(model_type="Dream", mask_token_id=MASK, eos_token_id=END))
+    assert HuggingFaceModel(dream).shift == 1
+
+
+def test_ids_come_from_tokenizer_and_configuration() -> None:
+    config = SimpleNamespace(model_type="llada", mask_token_id=5, eos_token_id=[1, 2])
+    model = HuggingFaceModel(SimpleNamespace(config=config))
+    assert (model.mask_id, model.eos_ids, model.shift) == (5, [1, 2], 0)
+    tokenizer = SimpleNamespace(mask_token_id=6, eos_token_id=3)
+    assert HuggingFaceModel(SimpleNamespace(config=config), tokenizer).mask_id == 6
+    with pytest.raises(CanvasError, match="mask token"):
+        HuggingFaceModel(SimpleNamespace(config=SimpleNamespace(eos_token_id=1)))
+    with pytest.raises(CanvasError, match="end token"):
+        HuggingFaceModel(SimpleNamespace(config=SimpleNamespace(mask_token_id=1)))
+    with pytest.raises(CanvasError, match="tokenizer"):
+        model.encode("text")
+
+
+def dream_generate(
+    logits_of: Any, x: Any, steps: int, temperature: float, tokens_hook: Any, logits_hook: Any
+) -> Any:
+    """Dream's loop in short: linear time steps, confidence order, both hooks."""
+    generator = torch.Generator().manual_seed(0)
+    times = torch.linspace(1, 1e-3, steps + 1)
+    x = tokens_hook(None, x, None)
+    for step in range(steps):
+        masked = x == MASK
+        logits = logits_hook(step, x, logits_of(x))[masked]
+        if temperature:
+            probs = torch.softmax(logits / temperature, dim=-1)
+            tokens = torch.multinomial(probs, 1, generator=generator)[:, 0]
+        else:
+            probs = torch.softmax(logits, dim=-1)
+            tokens = probs.argmax(dim=-1)
+        confidence = probs.gather(1, tokens[:, None])[:, 0]
+        count = len(tokens) if step == steps - 1 else int(len(tokens) * (1 - times[step + 1] / times[step]))
+        chosen = confidence.topk(count).indices
+        filled = torch.full_like(tokens, MASK)
+        filled[chosen] = tokens[chosen]
+        x[masked] = filled
+        x = tokens_hook(step, x, logits)
+    return x
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_hooks_of_dream(temperature: float, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+
+    def logits_of(x: Any) -> Any:
+        logits = torch.randn((*x.shape, SIZE), generator=generator) * 3
+        logits[..., MASK] = 9
+        return logits
+
+    canvas = Canvas(GRAMMAR, [MASK] * SLOTS, mask_id=MASK)
+    hooks = dream_hooks(canvas, 2, MASK, certain=temperature > 0)
+    out = dream_generate(logits_of, torch.tensor([[1, 2, *[MASK] * SLOTS]]), 7, temperature, *hooks)
+    assert out[0, :2].tolist() == [1, 2]
+    check(out[0, 2:].tolist())
+
+
+def test_what_is_likeliest_already_keeps_its_logits() -> None:
+    canvas = Canvas(GRAMMAR, [MASK] * SLOTS, mask_id=MASK)
+    witness = canvas.witness()
+    logits = np.random.default_rng(0).normal(size=(SLOTS, SIZE)).astype(np.float32)
+    logits[np.arange(SLOTS), witness] += 20
+    np.testing.assert_array_equal(forced_logits(canvas, logits, range(SLOTS)), logits)
+    assert canvas.open == list(range(SLOTS))
+    logits[3] = -np.inf
+    logits[5] = np.nan
+    assert forced_logits(canvas, logits, range(SLOTS)).argmax(axis=-1).tolist() == witness
+
+
+def tiny_diffusion_gemma() -> Any:
+    text = {
+        "vocab_size": SIZE, "hidden_size": 32, "intermediate_size": 37, "num_hidden_layers": 2,
+        "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 16, "num_experts": 4, "top_k_experts": 2,
+        "moe_intermediate_size": 16, "sliding_window": 64, "layer_types": ["sliding_attention", "full_attention"],
+        "pad_token_id": END, "bos_token_id": 0, "eos_token_id": END,
+    }  # fmt: skip
+    config = transformers.DiffusionGemmaConfig(text_config=text, canvas_length=16)
+    torch.manual_seed(0)
+    return transformers.DiffusionGemmaForBlockDiffusion(config).eval()
+
+
+def test_diffusion_gemma() -> None:
+    """The real loop of transformers over several canvases, with random weights."""
+    if not hasattr(transformers, "DiffusionGemmaForBlockDiffusion"):
+        pytest.skip("this version of transformers has no DiffusionGemma")
+    try:
+        model = tiny_diffusion_gemma()
+    except (TypeError, ValueError, AttributeError) as error:
+        pytest.skip(f"its configuration has changed: {error}")
+    prompt = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    out = model.generate(
+        prompt,
+        logits_processor=transformers.LogitsProcessorList([DiffusionLogitsProcessor(GRAMMAR, 3, 32)]),
+        max_new_tokens=32,
+        max_denoising_steps=3,
+    )
+    sequences = out if isinstance(out, torch.Tensor) else out.sequences
+    for row in sequences[:, 3:].tolist():
+        check(row)
+
+
+def test_canvases_that_follow_each_other() -> None:
+    """The text goes on in the next canvas, and ends in time."""
+    generator = torch.Generator().manual_seed(1)
+    processor = DiffusionLogitsProcessor(GRAMMAR, 2, 24)
+    ids = torch.tensor([[1, 2], [3, 4]])
+    for _ in range(3):
+        for _ in range(2):
+            scores = torch.randn((2, 8, SIZE), generator=generator)
+            canvas = processor(ids, scores, cur_step=torch.tensor(1)).argmax(dim=-1)
+        ids = torch.cat([ids, canvas], dim=1)
+    for row in ids[:, 2:].tolist():
+        check(row)
