@@ -329,6 +329,36 @@ cdef class CompiledCore:
             core_free(self.core)
             index.lock.unlock()
 
+    def rule_places(self):
+        """The number of the rule that each place (kind, index) is in."""
+        return rule_places(self.core.program)
+
+    def waits(self, int32_t parser):
+        """What a parser state (of ``Matcher.threads``) waits for: (kind, index, stack node, whether a lexeme that is no
+        terminal of the lexer may come, terminals of the lexer that may)."""
+        cdef vector[int32_t] found
+        cdef size_t at = 0, i
+        if not 0 <= parser < <int32_t>self.core.program.states.size():
+            raise ValueError(f"there is no parser state {parser}")
+        with nogil:
+            explain_items(self.core, parser, found)
+        items = []
+        while at < found.size():
+            terminals = [found[at + 5 + i] for i in range(<size_t>found[at + 4])]
+            items.append((found[at], found[at + 1], found[at + 2], found[at + 3] != 0, terminals))
+            at += 5 + <size_t>found[at + 4]
+        return items
+
+    def callers(self, int32_t node):
+        """Where a stack node (of ``waits``) returns to: (kind, index, stack node)."""
+        cdef vector[int32_t] found
+        cdef size_t i
+        if not 0 <= node < <int32_t>self.core.program.nodes.size():
+            raise ValueError(f"there is no stack node {node}")
+        with nogil:
+            explain_returns(self.core, node, found)
+        return [(found[3 * i], found[3 * i + 1], found[3 * i + 2]) for i in range(found.size() // 3)]
+
     @property
     def statistics(self):
         """Counts of interned things, and bytes cached by all grammars on this vocabulary."""

@@ -252,6 +252,16 @@ cdef class Matcher:
         """Number of the interned state: equal numbers allow exactly the same continuations."""
         return self.history.back()
 
+    def threads(self):
+        """The readings of the text so far: (parser state, whether a lexeme has begun there), in no order."""
+        cdef vector[int32_t] found
+        cdef size_t i
+        if self.history.back() == TERMINATED:
+            return []
+        with nogil:
+            explain_threads(self.core, self.history.back(), found)
+        return [(found[2 * i], found[2 * i + 1] != 0) for i in range(found.size() // 2)]
+
     def forced_bytes(self):
         """The bytes that every completion begins with (up to escaped spellings of equal keys)."""
         cdef vector[uint8_t] out

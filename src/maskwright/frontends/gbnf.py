@@ -13,6 +13,7 @@ of XGrammar.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from difflib import get_close_matches
 
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, line_column
@@ -44,17 +45,53 @@ _INLINE_DEPTH = 16
 
 def to_grammar(text: str, root: str = "root", limits: Limits = DEFAULT_LIMITS) -> Grammar:
     """The grammar of the texts that ``root`` derives; see ``maskwright.compile_gbnf``."""
-    if not isinstance(text, str):
-        raise GrammarError(f"a grammar is a str, not {type(text).__name__}")
-    parser = _Parser(text, limits)
-    rules, names = parser.parse()
-    if root not in parser.index:
-        message = f"there is no rule {root!r}{parser.suggestion(root)}"
-        raise GrammarError(message, place="1:1", source=text)
-    grammar = to_lexemes(rules, names, parser.index[root], limits)
+    source = read(text, limits)
+    for message, at in source.undefined():
+        raise GrammarError(message, place=line_column(text, at), source=text)
+    grammar = to_lexemes(source.rules, source.names, source.start(root), limits)
     if grammar.rules[grammar.start] == FAIL:
         raise UnsatisfiableError("no text can be derived from the rule", place=root)
     return grammar
+
+
+@dataclass(frozen=True, slots=True)
+class GbnfText:
+    """What a grammar text says: the bodies of its rules by number, and where names are defined and first used.
+
+    Groups nested deeply are rules as well, under the name ``NAME (group)``.
+    """
+
+    text: str
+    rules: list[Node]
+    names: list[str]
+    defined_at: dict[str, int]
+    used_at: dict[str, int]
+
+    def undefined(self) -> list[tuple[str, int]]:
+        """A message for each name without a rule, and where it is used."""
+        return [
+            (f"there is no rule {name!r}{self.suggestion(name)}", at)
+            for name, at in self.used_at.items()
+            if name not in self.defined_at
+        ]
+
+    def suggestion(self, name: str) -> str:
+        close = get_close_matches(name, self.defined_at, 1)
+        return f": did you mean {close[0]!r}?" if close else f": add {name} ::= ..."
+
+    def start(self, root: str) -> int:
+        """The number of the rule that a text derives from.  Raises ``GrammarError``."""
+        if root not in self.defined_at:
+            message = f"there is no rule {root!r}{self.suggestion(root)}"
+            raise GrammarError(message, place="1:1", source=self.text)
+        return self.names.index(root)
+
+
+def read(text: str, limits: Limits = DEFAULT_LIMITS) -> GbnfText:
+    """Read a grammar text; names may be undefined.  Raises ``GrammarError`` or ``LimitError``."""
+    if not isinstance(text, str):
+        raise GrammarError(f"a grammar is a str, not {type(text).__name__}")
+    return _Parser(text, limits).parse()
 
 
 class _Group:
@@ -88,21 +125,14 @@ class _Parser:
         place = line_column(self.text, self.at if at is None else at)
         return GrammarError(message, place=place, source=self.text)
 
-    def parse(self) -> tuple[list[Node], list[str]]:
-        """The bodies of the rules, and their names."""
+    def parse(self) -> GbnfText:
         self.blank()
         if self.at == len(self.text):
             raise self.error("the grammar has no rules: write root ::= ...")
         while self.at < len(self.text):
             self.rule()
-        for name, at in self.used_at.items():
-            if name not in self.defined_at:
-                raise self.error(f"there is no rule {name!r}{self.suggestion(name)}", at)
-        return [EPSILON if body is None else body for body in self.bodies], self.names
-
-    def suggestion(self, name: str) -> str:
-        close = get_close_matches(name, self.defined_at, 1)
-        return f": did you mean {close[0]!r}?" if close else f": add {name} ::= ..."
+        rules = [EPSILON if body is None else body for body in self.bodies]
+        return GbnfText(self.text, rules, self.names, self.defined_at, self.used_at)
 
     def blank(self) -> None:
         found = _BLANK.match(self.text, self.at)
