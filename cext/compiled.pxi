@@ -329,6 +329,11 @@ cdef class CompiledCore:
             core_free(self.core)
             index.lock.unlock()
 
+    @property
+    def clashes(self):
+        """``AutomatonHandle.clashes`` of the grammar's lexer, if it has one."""
+        return list(self.core.program.lexer.lexer.clashes) if self.core.program.lexer != NULL else []
+
     def rule_places(self):
         """The number of the rule that each place (kind, index) is in."""
         return rule_places(self.core.program)

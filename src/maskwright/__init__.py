@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from maskwright.sources import StructuralTag as StructuralTag
     from maskwright.sources import response_format as response_format
     from maskwright.trie import TokenTrie as TokenTrie
+    from maskwright.validation import check_grammar as check_grammar
     from maskwright.vocabulary import Vocabulary as Vocabulary
 
 __version__ = "0.1.0"
@@ -91,6 +92,7 @@ _HOMES = {
     "sources": ["GBNF", "Choice", "JsonSchema", "Lark", "Regex", "StructuralTag", "response_format"],
     "shipped": ["shipped_grammar", "shipped_grammars"],
     "trie": ["TokenTrie"],
+    "validation": ["check_grammar"],
     "vocabulary": ["Vocabulary"],
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -8,36 +8,21 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from maskwright import __version__
+from maskwright.cli_sources import (
+    UsageError,
+    add_language_options,
+    add_schema_options,
+    read_source,
+    source_of,
+)
 from maskwright.errors import MaskwrightError
 from maskwright.report import Finding, Report
 
-if TYPE_CHECKING:
-    from maskwright.frontends.json_schema.options import SchemaOptions
-
 GOOD, FINDINGS, USAGE = 0, 1, 2
 PROFILES = ("openai-strict",)
-_OTHER_KINDS = (".lark", ".gbnf", ".ebnf", ".g4")
-
-
-class UsageError(Exception):
-    """Something on the command line cannot be used."""
-
-
-def read_source(path: str) -> str:
-    """The text of a file or of standard input.  Raises ``UsageError`` when it cannot be read."""
-    try:
-        if path == "-":
-            return sys.stdin.buffer.read().decode("utf-8")
-        with open(path, encoding="utf-8", newline="") as file:
-            return file.read()
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not UTF-8 text (byte {error.start})") from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,12 +51,16 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     check = commands.add_parser(
-        "check", help="report what a schema enforces and every problem of it, or of texts against it"
+        "check", help="report every problem of schemas and grammars, or of texts against them"
     )
-    check.add_argument("schema", nargs="+", metavar="SCHEMA", help="JSON Schema files")
+    check.add_argument("file", nargs="+", metavar="FILE", help="JSON Schemas, grammars, regular expressions")
     check.add_argument(
         "--instance", action="extend", nargs="+", default=[], metavar="FILE", help="texts to check against it"
     )
+    check.add_argument(
+        "--sample", type=_count, default=0, metavar="N", help="also print N random sentences, as JSON strings"
+    )
+    check.add_argument("--seed", type=int, metavar="N", help="of the sentences")
     check.add_argument(
         "--output-format", "--format", choices=("text", "json", "sarif", "github"), default="text"
     )
@@ -84,7 +73,8 @@ def _parser() -> argparse.ArgumentParser:
         help="also list hints, and for each subschema which keywords are enforced, annotations, or refused "
         "(JSON output always has both)",
     )
-    _schema_options(check)
+    add_language_options(check)
+    add_schema_options(check)
     check.set_defaults(run=run_check)
 
     generate = commands.add_parser("generate", help="let a model write JSON that follows a schema")
@@ -102,82 +92,48 @@ def _parser() -> argparse.ArgumentParser:
     generate.set_defaults(run=run_generate)
 
     mask = commands.add_parser("mask", help="what may come next after a text, and what is forced")
-    mask.add_argument("--schema", required=True, metavar="FILE")
+    mask.add_argument(
+        "--schema",
+        "--grammar",
+        required=True,
+        metavar="FILE",
+        help="a JSON Schema, grammar, regular expression",
+    )
     mask.add_argument("--prefix", default="", metavar="TEXT", help="the output so far")
     mask.add_argument("--limit", type=int, default=50, metavar="N", help="bytes to list (default 50)")
-    _schema_options(mask)
+    add_language_options(mask)
+    add_schema_options(mask)
     mask.set_defaults(run=run_mask)
     return parser
-
-
-def _schema_options(parser: argparse.ArgumentParser) -> None:
-    # The names are those of SchemaOptions, which has the defaults and checks the values.
-    group = parser.add_argument_group("options of JSON Schema (see docs/json-schema.md)")
-
-    def option(name: str, **settings: Any) -> None:
-        group.add_argument(name, default=argparse.SUPPRESS, **settings)
-
-    option("--property-order", choices=("schema", "any"), help="order of members (default: schema)")
-    option(
-        "--whitespace",
-        type=_whitespace,
-        metavar="flexible|compact|N",
-        help="between tokens; N: an indentation of N blanks (default: flexible)",
-    )
-    option("--max-whitespace", type=int, metavar="N", help="blanks behind a line break (default: 64)")
-    option(
-        "--max-number-digits", type=int, metavar="N", help="digits before and behind a point (default: 40)"
-    )
-    option(
-        "--no-additional-properties",
-        dest="additional_properties",
-        action="store_false",
-        help="only members that the schema mentions, where it does not say otherwise",
-    )
-    option("--formats", choices=("assert", "annotate"), help="enforce formats, or not (default: assert)")
-    option("--dialect", metavar="NAME", help="draft4, 2020-12, openapi-3.0, ... (default: what $schema says)")
-
-
-def _whitespace(text: str) -> str | int:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else text
-
-
-def schema_options(args: argparse.Namespace) -> SchemaOptions:
-    """The options given on the command line.  Raises ``UsageError`` for values that they do not have."""
-    from maskwright.frontends.json_schema.options import SchemaOptions
-
-    names = [option.name for option in fields(SchemaOptions)]
-    try:
-        return SchemaOptions(**{name: getattr(args, name) for name in names if hasattr(args, name)})
-    except MaskwrightError as error:
-        raise UsageError(str(error)) from None
 
 
 # --- check ----------------------------------------------------------------------------------
 
 
 def run_check(args: argparse.Namespace) -> int:
-    from maskwright.cli_check import check_instance, check_schema, compile_for_bytes, render
+    from maskwright.cli_check import check_file, render
+    from maskwright.validation.sentences import sentences
 
-    if [*args.schema, *args.instance].count("-") > 1:
+    if [*args.file, *args.instance].count("-") > 1:
         raise UsageError("standard input ('-') can be read only once")
+    if args.sample and args.output_format not in ("text", "json"):
+        raise UsageError("--sample needs --format text or json")
     instances = [(path, read_source(path)) for path in args.instance]
     findings: list[tuple[str, Finding]] = []
     reports: list[tuple[str, Report]] = []
-    options = schema_options(args)
-    for path in args.schema:
-        if path.endswith(_OTHER_KINDS):
-            raise UsageError(f"{path}: this version checks JSON Schemas only")
-        text = read_source(path)
-        report = check_schema(text, options, args.profile)
+    samples: list[tuple[str, str]] = []
+    for path in args.file:
+        report, explainer = check_file(path, read_source(path), args, compiled=bool(instances or args.sample))
         reports.append((path, report))
         findings.extend((path, finding) for finding in report.findings)
-        if report.compiles and instances:
-            compiled = compile_for_bytes(text, options)
+        if explainer is not None:
             for instance, data in instances:
-                findings.extend((instance, finding) for finding in check_instance(compiled, data))
+                findings.extend((instance, finding) for finding in explainer.check(data))
+            drawn = sentences(explainer.compiled, args.sample, seed=args.seed)
+            samples.extend((path, text) for text in drawn)
     # Names in a schema may have lone surrogates, which no output can.
-    print(render(findings, reports, args).encode("utf-8", "backslashreplace").decode(), end="")
+    shown = render(findings, reports, samples, args)
+    print(shown.encode("utf-8", "backslashreplace").decode(), end="")
     return FINDINGS if any(finding.severity == "error" for _, finding in findings) else GOOD
 
 
@@ -219,9 +175,11 @@ def run_generate(args: argparse.Namespace) -> int:
 
 
 def run_mask(args: argparse.Namespace) -> int:
-    from maskwright.cli_check import compile_for_bytes
+    from maskwright.validation import compile_for_bytes
+    from maskwright.validation.texts import Explainer
 
-    compiled = compile_for_bytes(read_source(args.schema), schema_options(args))
+    source = source_of(args.schema, read_source(args.schema), args)
+    grammar, compiled = compile_for_bytes(source)
     matcher = compiled.matcher()
     prefix = args.prefix.encode("utf-8", "surrogateescape")  # as it came from the shell
     read = matcher.longest_prefix(prefix)
@@ -235,12 +193,21 @@ def run_mask(args: argparse.Namespace) -> int:
     print(f"forced: {matcher.forced_bytes().decode('utf-8', 'replace')!r}")
     completion = matcher.shortest_completion_bytes().decode("utf-8", "replace")
     print(f"shortest completion: {completion!r}")
+    if grammar.lexing is not None:
+        print(Explainer(grammar, compiled).expected(prefix))
     print(f"allowed bytes: {len(allowed_tokens)}")
     for token in allowed_tokens[: max(args.limit, 0)]:
         print(f"  {token!r}")
     if len(allowed_tokens) > max(args.limit, 0):
         print(f"  ... and {len(allowed_tokens) - max(args.limit, 0)} more")
     return GOOD
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError("must not be negative")
+    return number
 
 
 def _allowed(compiled: Any, matcher: Any) -> list[bytes]:

@@ -7,23 +7,26 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from maskwright import __version__
-from maskwright.compiler import CompiledGrammar, compile_json_schema
+from maskwright.cli_sources import schema_options, source_of
 from maskwright.errors import GrammarError, caret_snippet
 from maskwright.frontends.json_schema import SchemaOptions
 from maskwright.frontends.json_schema.document import read_json
 from maskwright.frontends.json_schema.report import check_json_schema
 from maskwright.report import Finding, KeywordUse, Report
-from maskwright.vocabulary import Vocabulary
+from maskwright.sources import JsonSchema
+from maskwright.validation import check_grammar, compile_for_bytes
+from maskwright.validation.texts import Explainer
 
 _BOLD, _RED, _BLUE, _RESET = "\033[1m", "\033[31m", "\033[34m", "\033[0m"
 
 Located = tuple[str, Finding]
 Reports = Sequence[tuple[str, Report]]
+Samples = Sequence[tuple[str, str]]
 
 
 def check_schema(text: str, options: SchemaOptions, profile: str | None) -> Report:
@@ -36,50 +39,32 @@ def check_schema(text: str, options: SchemaOptions, profile: str | None) -> Repo
     return check_json_schema(text, options, profile=profile)
 
 
-def compile_for_bytes(text: str, options: SchemaOptions) -> CompiledGrammar:
-    """The schema's language over single bytes."""
-    vocabulary = Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
-    return compile_json_schema(text, vocabulary, **asdict(options))
-
-
-def check_instance(compiled: CompiledGrammar, text: str) -> list[Finding]:
-    """Where a text leaves the schema's language, or how an unfinished one could end.
-
-    White space at the end of the file is no part of the text.
-    """
-    matcher = compiled.matcher()
-    data = text.rstrip(" \t\r\n").encode()
-    read = matcher.longest_prefix(data)
-    matcher.accept_bytes(data[:read])
-    before = data[:read].decode("utf-8", "ignore")
-    place = f"{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}"
-    if read < len(data):
-        expected = matcher.shortest_completion_bytes().decode("utf-8", "replace")
-        instead = f"it could go on with {expected!r}" if expected else "it could end"
-        message = f"the text leaves the schema here; {instead}\n" + caret_snippet(text, place)
-        return [Finding("error", "not-in-language", place, message)]
-    if not matcher.is_accepting:
-        completion = matcher.shortest_completion_bytes().decode("utf-8", "replace")
-        return [
-            Finding("error", "incomplete", place, f"the text is unfinished; shortest end: {completion!r}")
-        ]
-    return []
+def check_file(
+    path: str, text: str, args: argparse.Namespace, *, compiled: bool
+) -> tuple[Report, Explainer | None]:
+    """The report about a file, and if ``compiled`` what checks texts against it (None: it does not compile)."""
+    source = source_of(path, text, args)
+    is_schema = isinstance(source, JsonSchema)
+    report = check_schema(text, schema_options(args), args.profile) if is_schema else check_grammar(source)
+    if not compiled or not report.compiles:
+        return report, None
+    return report, Explainer(*compile_for_bytes(source), is_schema=is_schema)
 
 
 # --- output ---------------------------------------------------------------------------------
 
 
-def render(findings: Sequence[Located], reports: Reports, args: argparse.Namespace) -> str:
-    """The findings, and what the reports on schemas say besides, in the format that the arguments ask for.
+def render(findings: Sequence[Located], reports: Reports, samples: Samples, args: argparse.Namespace) -> str:
+    """The findings, what the reports say besides, and random sentences, in the format that the arguments ask for.
 
     Hints and the list of keywords are shown when the output is verbose, and always in JSON.
     """
-    formats: dict[str, Callable[[Sequence[Located], Reports, bool], str]] = {
-        "text": _text,
-        "json": _json,
-        "sarif": _sarif,
-        "github": _github,
-    }
+    if args.output_format == "json":
+        return _json(findings, reports, samples)
+    if args.output_format == "text":
+        sentences = [json.dumps(text, ensure_ascii=False) + "\n" for _, text in samples]
+        return _text(findings, reports, args.verbose) + "".join(sentences)
+    formats = {"sarif": _sarif, "github": _github}
     return formats[args.output_format](findings, reports, args.verbose)
 
 
@@ -143,13 +128,15 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def _json(findings: Sequence[Located], reports: Reports, verbose: bool) -> str:
-    data = {
+def _json(findings: Sequence[Located], reports: Reports, samples: Samples) -> str:
+    data: dict[str, Any] = {
         "version": 1,
         "findings": [_as_dict(path, finding) for path, finding in findings],
         "hints": [_as_dict(path, hint) for path, hint in _hints(reports)],
         "keywords": [{"file": path, **asdict(use)} for path, report in reports for use in report.keywords],
     }
+    if samples:
+        data["samples"] = [{"file": path, "text": text} for path, text in samples]
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 

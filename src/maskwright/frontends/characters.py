@@ -129,7 +129,7 @@ def to_lexemes(rules: Sequence[Node], names: Sequence[str], start: int, limits: 
     Raises ``LimitError`` for a lexeme that is too large.
     """
     regular = _Regular(rules, limits)
-    for group in _groups(rules):
+    for group in strong_components([references(node) for node in rules]):
         regular.look_at(group)
     return _Emitter(rules, names, regular, limits).emit(start)
 
@@ -282,7 +282,8 @@ class _Emitter:
         return regular_expr(node, self.limits)
 
 
-def _references(node: Node) -> list[int]:
+def references(node: Node) -> list[int]:
+    """The rules that a node refers to, each once."""
     found: dict[int, None] = {}
     work = [node]
     while work:
@@ -296,15 +297,14 @@ def _references(node: Node) -> list[int]:
     return list(found)
 
 
-def _groups(rules: Sequence[Node]) -> list[list[int]]:
-    """Strongly connected components, each behind those that it refers to (Tarjan 1972)."""
-    after = [_references(node) for node in rules]
+def strong_components(after: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Strongly connected components of a graph, each behind those that it leads to (Tarjan 1972)."""
     number: dict[int, int] = {}
     low: dict[int, int] = {}
     open_rules: list[int] = []
     is_open: set[int] = set()
     groups: list[list[int]] = []
-    for root in range(len(rules)):
+    for root in range(len(after)):
         if root in number:
             continue
         number[root] = low[root] = len(number)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from maskwright.errors import GrammarError, MaskwrightError, line_column
 
 _NAMES = re.compile(r"'(\w+)'|(?:defined|for|with): (\w+)|\((\w+) in \w+\)")
+_PART = re.compile(r"__(.+)_(?:star|plus|opt|repeat\w*?)_\w+$")
 _POSITION = re.compile(r"at line (\d+) column (\d+)")
 
 
@@ -36,8 +38,8 @@ class LarkText:
     ignored: list[str]
 
 
-def read(text: str, start: str, import_paths: Sequence[str]) -> LarkText:
-    """Read a grammar with the package ``lark``.
+def read(text: str, start: str, import_paths: Sequence[str], *, everything: bool = False) -> LarkText:
+    """Read a grammar with the package ``lark``: what ``start`` leads to, or ``everything``.
 
     Raises ``GrammarError`` with the place as far as Lark says it; ``MaskwrightError`` without the package.
     """
@@ -50,7 +52,10 @@ def read(text: str, start: str, import_paths: Sequence[str]) -> LarkText:
         ) from None
     try:
         loaded, _ = load_grammar(text, "<grammar>", list(import_paths), False)
-        terminals, rules, ignored = loaded.compile([start], set())
+        starts = (
+            [name for name, parameters, *_ in loaded.rule_defs if not parameters] if everything else [start]
+        )
+        terminals, rules, ignored = loaded.compile(starts, "*" if everything else set())
     except LarkError as error:
         raise _grammar_error(text, str(error)) from None
     except OSError as error:
@@ -64,8 +69,16 @@ def read(text: str, start: str, import_paths: Sequence[str]) -> LarkText:
         symbols = [(symbol.name, bool(symbol.is_term)) for symbol in rule.expansion]
         expansions.setdefault(str(rule.origin.name), []).append(symbols)
     if start not in expansions:
-        raise GrammarError(f"the grammar has no rule {start!r}: name another one with start=...")
+        close = get_close_matches(start, [name for name in expansions if not name.startswith("__")], 1)
+        hint = f"did you mean {close[0]!r}?" if close else "name another one with start=..."
+        raise GrammarError(f"the grammar has no rule {start!r}: {hint}")
     return LarkText({t.name: _terminal(t) for t in terminals}, expansions, list(ignored))
+
+
+def owner_of(rule: str) -> str:
+    """The author's name for a rule that the package made of a part of one, or of a template."""
+    part = _PART.match(rule)
+    return (part[1] if part is not None else rule).partition("{")[0]
 
 
 def _terminal(terminal: Any) -> TerminalText:

@@ -1,0 +1,175 @@
+"""The grammar validator.
+
+    outline.py    rules: what is unreachable, derives nothing, or derives itself
+    terminals.py  terminals that take each other's texts
+    lark.py, gbnf.py  what each language adds: names, places
+    texts.py      where a text leaves a grammar, and what was expected there
+    sentences.py  random sentences
+
+The checks look at what the author wrote; whether a grammar compiles is asked of the compiler, over single bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any
+
+from maskwright.compiler import CompiledGrammar, compile_grammar
+from maskwright.deadline import deadline
+from maskwright.errors import (
+    GrammarError,
+    LimitError,
+    MaskwrightError,
+    UnsatisfiableError,
+    UnsupportedSchemaError,
+)
+from maskwright.frontends import structural_tag
+from maskwright.frontends.json_schema import SchemaOptions
+from maskwright.frontends.json_schema.report import check_json_schema
+from maskwright.frontends.parts import choice_part, gbnf_part, json_schema_part, lark_part, regex_part
+from maskwright.frontends.regex import flag_letters
+from maskwright.grammar import Grammar
+from maskwright.limits import DEFAULT_LIMITS, Limits
+from maskwright.regex import parse_regex
+from maskwright.report import Finding, Report
+from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
+from maskwright.validation.gbnf import check_gbnf
+from maskwright.validation.lark import check_lark
+from maskwright.validation.outline import BLANKS_MESSAGE, located, repeats_blanks
+from maskwright.vocabulary import Vocabulary
+
+_CODES = {UnsatisfiableError: "unsatisfiable", LimitError: "limit", UnsupportedSchemaError: "unsupported"}
+
+
+def check_grammar(source: Any, *, limits: Limits = DEFAULT_LIMITS) -> Report:
+    """Every problem of a source (``Lark``, ``GBNF``, ``Regex``, ``Choice``, ``StructuralTag``, ``JsonSchema``), with
+    its place: ``line:column``, or a JSON pointer.  No vocabulary is needed.
+
+    Errors: what does not compile (syntax, undefined names, no text at all, limits).  Warnings: what was hardly meant:
+    unreachable rules, unused terminals, rules that derive nothing, rules that derive themselves, terminals that others
+    shadow, choices listed twice.  Hints: unbounded white space, reserved words, hidden left recursion and the like.
+    Raises ``GrammarError`` for what is no source.
+    """
+    if isinstance(source, JsonSchema):
+        options = SchemaOptions(**{f.name: getattr(source, f.name) for f in fields(SchemaOptions)})
+        return check_json_schema(source.schema, options)
+    if isinstance(source, Choice):
+        source = _listed(source)
+    try:
+        with deadline(limits.max_seconds):
+            report = _checked(source, limits)
+        if report.ok and not _is_of_tokens(source):
+            _check_clashes(*compile_for_bytes(source, limits), report)
+    except MaskwrightError as error:
+        report = Report([_as_finding(error)])
+    return report
+
+
+def _listed(source: Choice) -> Choice:
+    if not isinstance(source.options, Iterable) or isinstance(source.options, (str, bytes)):
+        raise GrammarError("a choice has several options: pass a list")
+    return Choice(list(source.options))
+
+
+def _is_of_tokens(source: Any) -> bool:
+    """Whether a source is a choice of token sequences, which are no texts."""
+    return (
+        isinstance(source, Choice)
+        and len(source.options) > 0
+        and not any(isinstance(option, (str, bytes)) for option in source.options)
+    )
+
+
+def _check_clashes(grammar: Grammar, compiled: CompiledGrammar, report: Report) -> None:
+    names = grammar.lexing.names if grammar.lexing is not None else ()
+    for before, behind in compiled._core.clashes:
+        if 0 <= before < len(names) and 0 <= behind < len(names):
+            message = (
+                f"{names[before]} directly before {names[behind]} can be read as something else, because the longest "
+                "match counts: ignore some white space, or separate them"
+            )
+            report.hints.append(Finding("note", "terminal-clash", "1:1", message))
+
+
+def _checked(source: Any, limits: Limits) -> Report:
+    if isinstance(source, Lark):
+        return check_lark(source, limits)
+    if isinstance(source, GBNF):
+        return check_gbnf(source, limits)
+    if isinstance(source, Regex):
+        return _check_regex(source, limits)
+    if isinstance(source, Choice):
+        return _check_choice(source)
+    if isinstance(source, StructuralTag):
+        return Report()
+    raise GrammarError(
+        f"a {type(source).__name__} is no grammar: use Lark, GBNF, Regex, Choice or StructuralTag"
+    )
+
+
+def _check_regex(source: Regex, limits: Limits) -> Report:
+    report = Report()
+    letters = source.flags if isinstance(source.flags, str) else flag_letters(source.flags)
+    try:
+        language = parse_regex(source.pattern, source.flavour, limits, letters)
+    except GrammarError as error:
+        report.findings.append(_as_finding(error))
+        return report
+    if repeats_blanks(language):
+        report.hints.append(
+            located(source.pattern, "note", "unbounded-blanks", "1:1", BLANKS_MESSAGE, shown=False)
+        )
+    return report
+
+
+def _check_choice(source: Choice) -> Report:
+    report = Report()
+    seen: set[Any] = set()
+    for i, option in enumerate(source.options):
+        key = option if isinstance(option, (str, bytes)) else tuple(option)
+        if key in seen:
+            report.findings.append(
+                Finding("warning", "duplicate-choice", f"/{i}", f"{option!r} is listed twice")
+            )
+        seen.add(key)
+    return report
+
+
+def _as_finding(error: MaskwrightError) -> Finding:
+    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), "malformed")
+    place: str | None = getattr(error, "place", None)
+    if place is None or not (place.startswith(("/", "#")) or place.partition(":")[0].isdecimal()):
+        return Finding("error", code, "1:1", str(error))
+    message = getattr(error, "message", str(error))
+    snippet = getattr(error, "snippet", None)
+    return Finding("error", code, place, f"{message}\n{snippet}" if snippet is not None else message)
+
+
+def to_grammar(source: Any, limits: Limits = DEFAULT_LIMITS) -> Grammar:
+    """The intermediate representation of a source.  Raises what compiling it raises."""
+    if isinstance(source, Lark):
+        options = (source.start, source.lexer, source.import_paths, source.indentation)
+        return lark_part(source.text, *options, limits).make()
+    if isinstance(source, GBNF):
+        return gbnf_part(source.text, source.root, limits).make()
+    if isinstance(source, Regex):
+        return regex_part(source.pattern, source.flavour, source.flags, limits).make()
+    if isinstance(source, Choice):
+        return choice_part(source.options, limits).make()
+    if isinstance(source, StructuralTag):
+        return structural_tag.to_grammar(source.tag, limits)
+    if isinstance(source, JsonSchema):
+        schema_options = SchemaOptions(**{f.name: getattr(source, f.name) for f in fields(SchemaOptions)})
+        return json_schema_part(source.schema, schema_options, limits).make()
+    raise GrammarError(
+        f"a {type(source).__name__} is no grammar: use Lark, GBNF, Regex, Choice or StructuralTag"
+    )
+
+
+def compile_for_bytes(source: Any, limits: Limits = DEFAULT_LIMITS) -> tuple[Grammar, CompiledGrammar]:
+    """A source over single bytes (ids 0 to 255, the end is 256), and its rules.  Raises what compiling it raises."""
+    vocabulary = Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
+    with deadline(limits.max_seconds):
+        grammar = to_grammar(source, limits)
+    return grammar, compile_grammar(grammar, vocabulary, limits)

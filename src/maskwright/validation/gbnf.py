@@ -1,0 +1,31 @@
+"""What can be said about a grammar in GBNF."""
+
+from __future__ import annotations
+
+from maskwright.errors import GrammarError, LimitError, line_column
+from maskwright.frontends.gbnf import read
+from maskwright.limits import Limits
+from maskwright.report import Report
+from maskwright.sources import GBNF
+from maskwright.validation.outline import Outline, check_rules, located
+
+
+def check_gbnf(source: GBNF, limits: Limits) -> Report:
+    """All findings about a grammar, but whether it compiles."""
+    report = Report()
+    try:
+        whole = read(source.text, limits)
+        start = whole.start(source.root)
+    except GrammarError as error:
+        report.findings.append(located(source.text, "error", "malformed", error.place, error.message))
+        return report
+    except LimitError as error:
+        report.findings.append(located(source.text, "error", "limit", error.place, str(error)))
+        return report
+    for message, at in whole.undefined():
+        place = line_column(source.text, at)
+        report.findings.append(located(source.text, "error", "undefined-rule", place, message))
+    places = {name: line_column(source.text, at) for name, at in whole.defined_at.items()}
+    owners = [name.partition(" (")[0] for name in whole.names]
+    check_rules(Outline(source.text, whole.rules, owners, start, places), report, left_recursion=True)
+    return report

@@ -1,0 +1,194 @@
+"""What can be said about a Lark grammar: names, rules, and what its terminals do to each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from maskwright.errors import GrammarError, LimitError, MaskwrightError, line_column
+from maskwright.frontends.characters import Items, Node, Ways
+from maskwright.frontends.lark.inline import take_inline
+from maskwright.frontends.lark.reader import LarkText, owner_of, read
+from maskwright.frontends.lark.terminals import terminal_matches
+from maskwright.grammar import Ref
+from maskwright.limits import Limits
+from maskwright.regular import NOTHING, Lit, Regular
+from maskwright.report import Report
+from maskwright.sources import Lark
+from maskwright.validation.outline import Outline, check_rules, located
+from maskwright.validation.terminals import Terminals, check_terminals
+
+_MANY_UNDEFINED = 50
+_UNDEFINED = re.compile(
+    r"(?:Rule|Terminal) '(\w+)' used but not defined|Terminal used but not defined: (\w+)|Terminals \{(.*)\} were marked"
+)
+_TOKEN = re.compile(
+    r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|(?://|\#)[^\n]*|(?P<directive>%\w+)|(?P<arrow>->)'
+    r"|(?P<name>[_A-Za-z]\w*)|(?P<line>\n)"
+)
+_COLON = re.compile(r"(?:\{[^}\n]*\})?(?:\.-?\d+)?\s*:")
+_IMPORT = re.compile(r"%import\s+\.*(?:\w+\.)*(\w+)[ \t]*(?:->[ \t]*(\w+)|\(([^)]*)\))?")
+
+
+@dataclass(slots=True)
+class Names:
+    """Where a text defines names, and where it uses them, as indices."""
+
+    defined: dict[str, int] = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=dict)
+
+
+def find_names(text: str) -> Names:
+    """The names of a grammar text.  Aliases and what stands in texts are none."""
+    names = Names()
+    at, directive, first, alias = 0, "", True, False
+    while (found := _TOKEN.search(text, at)) is not None:
+        at = found.end()
+        if found["line"]:
+            directive, first, alias = "", True, False
+        elif found["directive"]:
+            directive = found[0]
+            imported = _IMPORT.match(text, found.start())
+            if imported is not None:
+                at = imported.end()
+                group = 3 if imported[3] else 2 if imported[2] else 1
+                for each in re.finditer(r"\w+", imported[group]):
+                    names.defined.setdefault(each[0], imported.start(group) + each.start())
+        elif found["arrow"]:
+            alias = True
+        elif found["name"]:
+            name = found[0]
+            if directive == "%declare" or (first and _COLON.match(text, at)):
+                names.defined.setdefault(name, found.start())
+            elif not alias:
+                names.used.setdefault(name, found.start())
+            first, alias = False, False
+    return names
+
+
+def check_lark(source: Lark, limits: Limits) -> Report:
+    """All findings about a grammar, but whether it compiles."""
+    report = Report()
+    text = source.text
+    try:
+        plain, _ = take_inline(text)
+        names = find_names(plain)
+        whole = _read_with_stubs(text, plain, names, source, report)
+    except GrammarError as error:
+        message = error.message if error.snippet is None else f"{error.message}\n{error.snippet}"
+        report.findings.append(located(text, "error", "malformed", error.place, message, shown=False))
+        return report
+    places = {name: line_column(plain, at) for name, at in names.defined.items()}
+    outline = _outline(whole, source, places)
+    check_rules(outline, report)
+    _check_unused_terminals(outline, names, report)
+    if report.ok:
+        _check_terminals(source, plain, outline, limits, report)
+    return report
+
+
+def _read_with_stubs(text: str, plain: str, names: Names, source: Lark, report: Report) -> LarkText:
+    """Everything that a text says.  The package names one undefined symbol; each gets a stub, to find the next."""
+    paths = list(source.import_paths)
+    undefined: list[str] = []
+    while True:
+        stubs = "".join(f'\n{name}: "{name}"' for name in undefined)
+        try:
+            return read(plain + stubs, source.start, paths, everything=True)
+        except GrammarError as error:
+            found = _UNDEFINED.search(error.message)
+            if found is None or len(undefined) >= _MANY_UNDEFINED:
+                raise
+            for name in re.findall(r"\w+", next(group for group in found.groups() if group)):
+                if name in undefined:
+                    raise
+                undefined.append(name)
+                _report_undefined(text, plain, name, names, report)
+
+
+def _report_undefined(text: str, plain: str, name: str, names: Names, report: Report) -> None:
+    kind = "terminal" if name.isupper() else "rule"
+    others = [other for other in names.defined if other.isupper() == name.isupper()]
+    close = get_close_matches(name, others, 1)
+    hint = f"did you mean {close[0]!r}?" if close else f"add {name}: ..."
+    at = names.used.get(name)
+    place = None if at is None else line_column(plain, at)
+    report.findings.append(
+        located(text, "error", f"undefined-{kind}", place, f"there is no {kind} {name!r}: {hint}")
+    )
+
+
+def _outline(whole: LarkText, source: Lark, places: dict[str, str]) -> Outline:
+    numbers = {name: i for i, name in enumerate(whole.rules)}
+    ignored = set(whole.ignored) if source.lexer == "contextual" else set()
+
+    def symbol(name: str, is_terminal: bool) -> Node:
+        if not is_terminal:
+            return Ref(numbers[name])
+        return NOTHING if name in ignored else Lit("x")
+
+    rules: list[Node] = [
+        Ways(tuple(Items(tuple(symbol(*each) for each in expansion)) for expansion in expansions))
+        for expansions in whole.rules.values()
+    ]
+    owners = [owner_of(name) for name in whole.rules]
+    return Outline(source.text, rules, owners, numbers[source.start], places)
+
+
+def _check_unused_terminals(outline: Outline, names: Names, report: Report) -> None:
+    for name in names.defined:
+        if name.isupper() and name not in names.used:
+            message = f"nothing uses the terminal {name}"
+            report.findings.append(outline.finding("warning", "unused-terminal", name, message))
+
+
+def _check_terminals(source: Lark, plain: str, outline: Outline, limits: Limits, report: Report) -> None:
+    used = read(plain, source.start, list(source.import_paths))
+    ranked = sorted(used.terminals.values(), key=lambda terminal: terminal.rank)
+    languages: list[Regular] = []
+    for terminal in ranked:
+        try:
+            languages.append(terminal_matches(terminal, limits).language)
+        except LimitError as error:
+            report.findings.append(outline.finding("error", "limit", terminal.name, str(error)))
+        except MaskwrightError as error:
+            report.findings.append(outline.finding("error", "bad-terminal", terminal.name, str(error)))
+    if not report.ok:
+        return
+    if source.lexer == "contextual":
+        _check_ignored_in_rules(used, outline, report)
+    number = {terminal.name: i for i, terminal in enumerate(ranked)}
+    labels = [f'"{t.pattern}"' if t.is_string and t.name not in outline.places else t.name for t in ranked]
+    terminals = Terminals(
+        outline,
+        ranked,
+        labels,
+        languages,
+        [number[name] for name in dict.fromkeys(used.ignored)],
+        used,
+        source.start,
+    )
+    check_terminals(terminals, report, limits, lexer=source.lexer == "contextual")
+
+
+def _check_ignored_in_rules(used: LarkText, outline: Outline, report: Report) -> None:
+    ignored = set(used.ignored)
+    for rule, name in _uses(used.rules, ignored):
+        message = (
+            f"the rule {rule} asks for {name}, which is ignored everywhere: that alternative never matches"
+        )
+        report.findings.append(outline.finding("warning", "ignored-in-rule", rule, message))
+
+
+def _uses(rules: dict[str, list[list[tuple[str, bool]]]], wanted: set[str]) -> Sequence[tuple[str, str]]:
+    return list(
+        dict.fromkeys(
+            (owner_of(rule), name)
+            for rule, expansions in rules.items()
+            for expansion in expansions
+            for name, is_terminal in expansion
+            if is_terminal and name in wanted
+        )
+    )

@@ -1,0 +1,174 @@
+"""Where a text leaves a grammar, what was expected there, and in which rules.
+
+A matcher says which readings of the text so far there are: the parser state in which a lexeme began, and whether
+it has begun.  Where it began is the last place of the text at which the same parser state was waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from maskwright._core import Matcher
+from maskwright.bitmask import allocate_token_bitmask
+from maskwright.compiler import CompiledGrammar
+from maskwright.dfa import beginnings, matcher
+from maskwright.errors import LimitError, caret_snippet
+from maskwright.frontends.lark.reader import owner_of
+from maskwright.grammar import Grammar
+from maskwright.regular import Lit
+from maskwright.report import Finding
+
+_SHOWN = 12
+_MANY_RULES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What may come at a place of a text: ``names`` of terminals, the ``rules`` that wait for them (the
+    innermost one first, then those around it), and the first ``characters`` that may come."""
+
+    names: tuple[str, ...]
+    rules: tuple[str, ...]
+    characters: str
+
+    def __str__(self) -> str:
+        what = _listed(self.names, _SHOWN) if self.names else self.characters
+        if not what:
+            return "the end of the text was expected"
+        where = f" in {' < '.join(self.rules)}" if self.rules else ""
+        return f"expected {what}{where}"
+
+
+class Explainer:
+    """Explains places of texts; ``compiled`` is over single bytes, with ids equal to their values."""
+
+    def __init__(self, grammar: Grammar, compiled: CompiledGrammar, *, is_schema: bool = False) -> None:
+        self.grammar = grammar
+        self.compiled = compiled
+        self.is_schema = is_schema
+        self.places = compiled._core.rule_places()
+        self.begins: dict[int, Callable[[str], bool] | None] = {}
+
+    def check(self, text: str) -> list[Finding]:
+        """Where a text leaves the language, or how an unfinished one could end.
+
+        White space at the end of JSON is no part of the text; nor are line feeds there, where a grammar has none.
+        """
+        stripped = text.rstrip(" \t\r\n" if self.is_schema else "\r\n")
+        for given in (stripped,) if self.is_schema else dict.fromkeys((text, stripped)):
+            data = given.encode()
+            found = self.compiled.matcher()
+            read = found.longest_prefix(data)
+            found.accept_bytes(data[:read])
+            if read == len(data) and found.is_accepting:
+                return []
+            if read < len(data):
+                break
+        before = data[:read].decode("utf-8", "ignore")
+        place = f"{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}"
+        expected = self.expected(data[:read])
+        end = found.shortest_completion_bytes().decode("utf-8", "replace")
+        if read < len(stripped.encode()) or (read < len(data) and not end):
+            what = "schema" if self.is_schema else "grammar"
+            instead = f"it could go on with {end!r}" if end else "it could end"
+            message = f"the text leaves the {what} here; {instead}; {expected}\n{caret_snippet(text, place)}"
+            return [Finding("error", "not-in-language", place, message)]
+        return [
+            Finding(
+                "error", "incomplete", place, f"the text is unfinished; shortest end: {end!r}; {expected}"
+            )
+        ]
+
+    def expected(self, data: bytes) -> Expectation:
+        """What may come behind ``data``, which must begin some text of the language."""
+        matcher_ = self.compiled.matcher()
+        waiting: dict[int, int] = {}
+        for i in range(len(data) + 1):
+            for parser, inside in matcher_.threads():
+                if not inside:
+                    waiting[parser] = i
+            if i < len(data):
+                matcher_.accept_bytes(data[i : i + 1])
+        names: dict[str, None] = {}
+        stacks: list[tuple[str, ...]] = []
+        for parser, inside in sorted(matcher_.threads()):
+            begun = data[waiting.get(parser, 0) :].decode("utf-8", "ignore") if inside else ""
+            for kind, index, node, _, terminals in self.compiled._core.waits(parser):
+                fitting = [t for t in terminals if not begun or self.begins_with(t, begun)]
+                if not fitting and terminals:
+                    continue
+                for terminal in fitting:
+                    names[self.label(terminal) + (f" (behind {begun!r})" if begun else "")] = None
+                stacks.append(self.stack(kind, index, node))
+        characters = _characters(self.compiled, matcher_)
+        rules = min(stacks, key=len, default=()) if stacks else ()
+        return Expectation(tuple(names), rules, characters)
+
+    def label(self, terminal: int) -> str:
+        lexing = self.grammar.lexing
+        assert lexing is not None
+        language = lexing.terminals[terminal].regular
+        name = lexing.names[terminal] if terminal < len(lexing.names) else "a terminal"
+        return f'"{language.text}"' if isinstance(language, Lit) else name
+
+    def begins_with(self, terminal: int, begun: str) -> bool:
+        """Whether a terminal may begin with a text; True where that takes too many states to say."""
+        if terminal not in self.begins:
+            lexing = self.grammar.lexing
+            assert lexing is not None
+            try:
+                self.begins[terminal] = matcher(beginnings(lexing.terminals[terminal].regular))
+            except LimitError:
+                self.begins[terminal] = None
+        test = self.begins[terminal]
+        try:
+            return test is None or test(begun)
+        except LimitError:
+            return True
+
+    def stack(self, kind: int, index: int, node: int) -> tuple[str, ...]:
+        """The rules around a place, the innermost one first; of several callers the first one."""
+        found: list[str] = []
+        seen: set[int] = set()
+        while True:
+            rule = self.places.get((kind, index))
+            if rule is not None and rule < len(self.grammar.names):
+                name = self.grammar.names[rule]
+                name = name if self.is_schema else owner_of(name).partition(" (")[0]
+                if not found or found[-1] != name:
+                    found.append(name)
+            callers = self.compiled._core.callers(node) if node not in seen else []
+            seen.add(node)
+            if not callers:
+                return tuple(found[:_MANY_RULES])
+            kind, index, node = callers[0]
+
+
+def _characters(compiled: CompiledGrammar, at: Matcher) -> str:
+    mask = allocate_token_bitmask(1, compiled.vocabulary.size)
+    at.fill_next_token_bitmask(mask)
+    allowed = [i for i in range(256) if mask[0, i >> 5] >> (i & 31) & 1]
+    parts: list[str] = []
+    i = 0
+    while i < len(allowed):
+        j = i
+        while j + 1 < len(allowed) and allowed[j + 1] == allowed[j] + 1:
+            j += 1
+        if j - i >= 3:
+            parts.append(f"{_byte(allowed[i])}..{_byte(allowed[j])}")
+        else:
+            parts += [_byte(each) for each in allowed[i : j + 1]]
+        i = j + 1
+    return _listed(tuple(parts), _SHOWN)
+
+
+def _byte(value: int) -> str:
+    return repr(chr(value)) if value < 0x80 else f"0x{value:02X}"
+
+
+def _listed(parts: tuple[str, ...], most: int) -> str:
+    shown = list(parts[:most])
+    if len(parts) > most:
+        return f"{', '.join(shown)} or {len(parts) - most} more"
+    return " or ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
