@@ -355,14 +355,17 @@ cdef class CompiledCore:
         return items
 
     def callers(self, int32_t node):
-        """Where a stack node (of ``waits``) returns to: (kind, index, stack node)."""
+        """Where a stack node (of ``waits``) returns to: (kind, index, stack node), or None for the end of the text."""
         cdef vector[int32_t] found
         cdef size_t i
         if not 0 <= node < <int32_t>self.core.program.nodes.size():
             raise ValueError(f"there is no stack node {node}")
         with nogil:
             explain_returns(self.core, node, found)
-        return [(found[3 * i], found[3 * i + 1], found[3 * i + 2]) for i in range(found.size() // 3)]
+        return [
+            (found[3 * i], found[3 * i + 1], found[3 * i + 2]) if found[3 * i] != ACCEPT else None
+            for i in range(found.size() // 3)
+        ]
 
     @property
     def statistics(self):

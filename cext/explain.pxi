@@ -33,17 +33,19 @@ cdef void explain_items(Core* core, int32_t parser, vector[int32_t]& out) noexce
 
 
 cdef void explain_returns(Core* core, int32_t node, vector[int32_t]& out) noexcept nogil:
-    # By return address: kind, index, stack node; without the end of the text.
+    # By return address: kind, index, stack node; all of them ACCEPT for the end of the text.
     cdef Program* program = core.program
     cdef Local* local
     cdef size_t i
     core.index.lock.lock_shared()
     for i in range(program.nodes[node].returns.size()):
-        if program.nodes[node].returns[i].local != ACCEPT:
-            local = program.locals[program.nodes[node].returns[i].local]
-            out.push_back(local.kind)
-            out.push_back(local.index)
-            out.push_back(program.nodes[node].returns[i].node)
+        if program.nodes[node].returns[i].local == ACCEPT:
+            out.insert(out.end(), 3, <int32_t>ACCEPT)
+            continue
+        local = program.locals[program.nodes[node].returns[i].local]
+        out.push_back(local.kind)
+        out.push_back(local.index)
+        out.push_back(program.nodes[node].returns[i].node)
     core.index.lock.unlock_shared()
 
 

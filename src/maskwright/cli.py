@@ -175,6 +175,7 @@ def run_generate(args: argparse.Namespace) -> int:
 
 
 def run_mask(args: argparse.Namespace) -> int:
+    from maskwright.sources import JsonSchema
     from maskwright.validation import compile_for_bytes
     from maskwright.validation.texts import Explainer
 
@@ -193,7 +194,7 @@ def run_mask(args: argparse.Namespace) -> int:
     print(f"forced: {matcher.forced_bytes().decode('utf-8', 'replace')!r}")
     completion = matcher.shortest_completion_bytes().decode("utf-8", "replace")
     print(f"shortest completion: {completion!r}")
-    if grammar.lexing is not None:
+    if not isinstance(source, JsonSchema):
         print(Explainer(grammar, compiled).expected(prefix))
     print(f"allowed bytes: {len(allowed_tokens)}")
     for token in allowed_tokens[: max(args.limit, 0)]:

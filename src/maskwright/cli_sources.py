@@ -44,6 +44,10 @@ def language_of(path: str, args: argparse.Namespace) -> str:
 def source_of(path: str, text: str, args: argparse.Namespace) -> Any:
     """The source that a text is, with the options of the command line.  Raises ``UsageError``."""
     language = language_of(path, args)
+    if args.start is not None and language not in ("lark", "gbnf"):
+        raise UsageError(f"{path}: --start is for Lark and GBNF")
+    if getattr(args, "profile", None) is not None and language != "json-schema":
+        raise UsageError(f"{path}: --profile is for JSON Schemas")
     if language == "lark":
         folder = os.path.dirname(path) or "."
         paths = () if path == "-" else (folder,)

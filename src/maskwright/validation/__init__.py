@@ -15,14 +15,15 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
+
 from maskwright.compiler import CompiledGrammar, compile_grammar
 from maskwright.deadline import deadline
 from maskwright.errors import (
     GrammarError,
     LimitError,
     MaskwrightError,
-    UnsatisfiableError,
-    UnsupportedSchemaError,
+    no_recursion,
 )
 from maskwright.frontends import structural_tag
 from maskwright.frontends.json_schema import SchemaOptions
@@ -36,10 +37,8 @@ from maskwright.report import Finding, Report
 from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
 from maskwright.validation.gbnf import check_gbnf
 from maskwright.validation.lark import check_lark
-from maskwright.validation.outline import BLANKS_MESSAGE, located, repeats_blanks
+from maskwright.validation.outline import BLANKS_MESSAGE, finding_of, located, repeats_blanks
 from maskwright.vocabulary import Vocabulary
-
-_CODES = {UnsatisfiableError: "unsatisfiable", LimitError: "limit", UnsupportedSchemaError: "unsupported"}
 
 
 def check_grammar(source: Any, *, limits: Limits = DEFAULT_LIMITS) -> Report:
@@ -56,13 +55,15 @@ def check_grammar(source: Any, *, limits: Limits = DEFAULT_LIMITS) -> Report:
         return check_json_schema(source.schema, options)
     if isinstance(source, Choice):
         source = _listed(source)
+    elif not isinstance(source, (Lark, GBNF, Regex, StructuralTag)):
+        raise _no_grammar(source)
     try:
-        with deadline(limits.max_seconds):
+        with deadline(limits.max_seconds), no_recursion():
             report = _checked(source, limits)
         if report.ok and not _is_of_tokens(source):
             _check_clashes(*compile_for_bytes(source, limits), report)
     except MaskwrightError as error:
-        report = Report([_as_finding(error)])
+        report = Report([finding_of(error)])
     return report
 
 
@@ -93,18 +94,27 @@ def _check_clashes(grammar: Grammar, compiled: CompiledGrammar, report: Report) 
 
 
 def _checked(source: Any, limits: Limits) -> Report:
+    text = (
+        source.text
+        if isinstance(source, (Lark, GBNF))
+        else source.pattern
+        if isinstance(source, Regex)
+        else ""
+    )
+    if not isinstance(text, str):
+        raise GrammarError(f"a grammar is a str, not {type(text).__name__}")
     if isinstance(source, Lark):
         return check_lark(source, limits)
     if isinstance(source, GBNF):
         return check_gbnf(source, limits)
     if isinstance(source, Regex):
         return _check_regex(source, limits)
-    if isinstance(source, Choice):
-        return _check_choice(source)
-    if isinstance(source, StructuralTag):
-        return Report()
-    raise GrammarError(
-        f"a {type(source).__name__} is no grammar: use Lark, GBNF, Regex, Choice or StructuralTag"
+    return _check_choice(source) if isinstance(source, Choice) else Report()
+
+
+def _no_grammar(source: Any) -> GrammarError:
+    return GrammarError(
+        f"a {type(source).__name__} is no grammar: use Lark, GBNF, Regex, Choice, StructuralTag or JsonSchema"
     )
 
 
@@ -114,7 +124,7 @@ def _check_regex(source: Regex, limits: Limits) -> Report:
     try:
         language = parse_regex(source.pattern, source.flavour, limits, letters)
     except GrammarError as error:
-        report.findings.append(_as_finding(error))
+        report.findings.append(finding_of(error))
         return report
     if repeats_blanks(language):
         report.hints.append(
@@ -125,25 +135,20 @@ def _check_regex(source: Regex, limits: Limits) -> Report:
 
 def _check_choice(source: Choice) -> Report:
     report = Report()
-    seen: set[Any] = set()
+    seen: set[str | bytes | tuple[int, ...]] = set()
     for i, option in enumerate(source.options):
-        key = option if isinstance(option, (str, bytes)) else tuple(option)
+        if not isinstance(option, (str, bytes, list, tuple, np.ndarray)):
+            raise GrammarError(
+                f"a choice is a str, bytes, or a list of token ids, not {type(option).__name__}",
+                place=f"/{i}",
+            )
+        key = option if isinstance(option, (str, bytes)) else tuple(int(token) for token in option)
         if key in seen:
             report.findings.append(
-                Finding("warning", "duplicate-choice", f"/{i}", f"{option!r} is listed twice")
+                Finding("warning", "duplicate-choice", f"/{i}", f"{key!r} is listed twice")
             )
         seen.add(key)
     return report
-
-
-def _as_finding(error: MaskwrightError) -> Finding:
-    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), "malformed")
-    place: str | None = getattr(error, "place", None)
-    if place is None or not (place.startswith(("/", "#")) or place.partition(":")[0].isdecimal()):
-        return Finding("error", code, "1:1", str(error))
-    message = getattr(error, "message", str(error))
-    snippet = getattr(error, "snippet", None)
-    return Finding("error", code, place, f"{message}\n{snippet}" if snippet is not None else message)
 
 
 def to_grammar(source: Any, limits: Limits = DEFAULT_LIMITS) -> Grammar:
@@ -162,9 +167,7 @@ def to_grammar(source: Any, limits: Limits = DEFAULT_LIMITS) -> Grammar:
     if isinstance(source, JsonSchema):
         schema_options = SchemaOptions(**{f.name: getattr(source, f.name) for f in fields(SchemaOptions)})
         return json_schema_part(source.schema, schema_options, limits).make()
-    raise GrammarError(
-        f"a {type(source).__name__} is no grammar: use Lark, GBNF, Regex, Choice or StructuralTag"
-    )
+    raise _no_grammar(source)
 
 
 def compile_for_bytes(source: Any, limits: Limits = DEFAULT_LIMITS) -> tuple[Grammar, CompiledGrammar]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from maskwright.errors import GrammarError, LimitError, line_column
+from maskwright.errors import MaskwrightError, line_column
 from maskwright.frontends.gbnf import read
 from maskwright.limits import Limits
 from maskwright.report import Report
 from maskwright.sources import GBNF
-from maskwright.validation.outline import Outline, check_rules, located
+from maskwright.validation.outline import Outline, check_rules, finding_of, located
 
 
 def check_gbnf(source: GBNF, limits: Limits) -> Report:
@@ -16,11 +16,8 @@ def check_gbnf(source: GBNF, limits: Limits) -> Report:
     try:
         whole = read(source.text, limits)
         start = whole.start(source.root)
-    except GrammarError as error:
-        report.findings.append(located(source.text, "error", "malformed", error.place, error.message))
-        return report
-    except LimitError as error:
-        report.findings.append(located(source.text, "error", "limit", error.place, str(error)))
+    except MaskwrightError as error:
+        report.findings.append(finding_of(error))
         return report
     for message, at in whole.undefined():
         place = line_column(source.text, at)

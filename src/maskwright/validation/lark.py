@@ -10,14 +10,14 @@ from difflib import get_close_matches
 from maskwright.errors import GrammarError, LimitError, MaskwrightError, line_column
 from maskwright.frontends.characters import Items, Node, Ways
 from maskwright.frontends.lark.inline import take_inline
-from maskwright.frontends.lark.reader import LarkText, owner_of, read
+from maskwright.frontends.lark.reader import LarkText, TerminalText, owner_of, read
 from maskwright.frontends.lark.terminals import terminal_matches
 from maskwright.grammar import Ref
 from maskwright.limits import Limits
 from maskwright.regular import NOTHING, Lit, Regular
 from maskwright.report import Report
 from maskwright.sources import Lark
-from maskwright.validation.outline import Outline, check_rules, located
+from maskwright.validation.outline import Outline, check_rules, finding_of, located
 from maskwright.validation.terminals import Terminals, check_terminals
 
 _MANY_UNDEFINED = 50
@@ -77,8 +77,7 @@ def check_lark(source: Lark, limits: Limits) -> Report:
         names = find_names(plain)
         whole = _read_with_stubs(text, plain, names, source, report)
     except GrammarError as error:
-        message = error.message if error.snippet is None else f"{error.message}\n{error.snippet}"
-        report.findings.append(located(text, "error", "malformed", error.place, message, shown=False))
+        report.findings.append(finding_of(error))
         return report
     places = {name: line_column(plain, at) for name, at in names.defined.items()}
     outline = _outline(whole, source, places)
@@ -160,7 +159,7 @@ def _check_terminals(source: Lark, plain: str, outline: Outline, limits: Limits,
     if source.lexer == "contextual":
         _check_ignored_in_rules(used, outline, report)
     number = {terminal.name: i for i, terminal in enumerate(ranked)}
-    labels = [f'"{t.pattern}"' if t.is_string and t.name not in outline.places else t.name for t in ranked]
+    labels = [_label(terminal, outline) for terminal in ranked]
     terminals = Terminals(
         outline,
         ranked,
@@ -171,6 +170,13 @@ def _check_terminals(source: Lark, plain: str, outline: Outline, limits: Limits,
         source.start,
     )
     check_terminals(terminals, report, limits, lexer=source.lexer == "contextual")
+
+
+def _label(terminal: TerminalText, outline: Outline) -> str:
+    """A terminal's name, or what stands in the text where the package gave the name."""
+    if terminal.name in outline.places or not (terminal.is_string or terminal.name.startswith("__")):
+        return terminal.name
+    return f'"{terminal.pattern}"' if terminal.is_string else f"/{terminal.pattern}/"
 
 
 def _check_ignored_in_rules(used: LarkText, outline: Outline, report: Report) -> None:

@@ -12,11 +12,19 @@ from dataclasses import dataclass, field
 from maskwright.deadline import check_time
 from maskwright.determinize import leaf_sets
 from maskwright.dfa import is_empty, length_bounds
-from maskwright.errors import caret_snippet
+from maskwright.errors import (
+    LimitError,
+    MaskwrightError,
+    UnsatisfiableError,
+    UnsupportedSchemaError,
+    caret_snippet,
+)
 from maskwright.frontends.characters import Items, Loop, Node, Ways, references, strong_components
 from maskwright.grammar import Ref
 from maskwright.regular import Regular, Repeat, intersect_ranges, postorder
 from maskwright.report import Finding, Report, Severity
+
+_CODES = {UnsatisfiableError: "unsatisfiable", LimitError: "limit", UnsupportedSchemaError: "unsupported"}
 
 BLANKS = (
     (0x09, 0x0D), (0x1C, 0x20), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A),
@@ -55,6 +63,15 @@ def located(
     return Finding(severity, code, place or "1:1", message)
 
 
+def finding_of(error: MaskwrightError) -> Finding:
+    """An error of a source as a finding: at its place, where that is one of the text or a JSON pointer."""
+    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), "malformed")
+    place: str | None = getattr(error, "place", None)
+    if place is None or not (place.startswith(("/", "#")) or place.partition(":")[0].isdecimal()):
+        return Finding("error", code, "1:1", str(error))
+    return Finding("error", code, place, str(error).removeprefix(f"{place}: "))
+
+
 def check_rules(outline: Outline, report: Report, *, left_recursion: bool = False) -> None:
     """Unreachable rules, rules that derive nothing, cycles, empty repetitions, hidden left recursion (or any), blanks."""
     rules = outline.rules
@@ -63,7 +80,7 @@ def check_rules(outline: Outline, report: Report, *, left_recursion: bool = Fals
     nullable = _fixed_point(rules, _is_nullable)
     used = {outline.owners[rule] for rule in reachable}
     for name in dict.fromkeys(outline.owners):
-        if name not in used:
+        if name not in used and name in outline.places:
             message = f"nothing leads from {outline.owners[outline.start]} to the rule {name}"
             report.findings.append(outline.finding("warning", "unreachable-rule", name, message))
     _check_productive(outline, report, reachable, productive)

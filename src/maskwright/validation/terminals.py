@@ -73,10 +73,12 @@ def check_terminals(terminals: Terminals, report: Report, limits: Limits, *, lex
 
 
 def _check_blanks(terminals: Terminals, report: Report) -> None:
-    for terminal, language in zip(terminals.ranked, terminals.languages, strict=True):
+    for terminal, label, language in zip(
+        terminals.ranked, terminals.labels, terminals.languages, strict=True
+    ):
         bounds = length_bounds(language)
         if is_blank(language) and bounds is not None and bounds[1] is None:
-            message = f"{terminal.name}: {BLANKS_MESSAGE}"
+            message = f"{label}: {BLANKS_MESSAGE}"
             report.hints.append(
                 terminals.outline.finding("note", "unbounded-blanks", terminal.name, message, shown=False)
             )

@@ -21,23 +21,28 @@ from maskwright.report import Finding
 
 _SHOWN = 12
 _MANY_RULES = 6
+_MANY_GROUPS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What may come at a place of a text: ``names`` of terminals, the ``rules`` that wait for them (the
-    innermost one first, then those around it), and the first ``characters`` that may come."""
+    """What may come at a place of a text."""
 
-    names: tuple[str, ...]
-    rules: tuple[str, ...]
+    groups: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+    """Names of terminals, and the rules that wait for them: the innermost one first, then those around it."""
     characters: str
+    """The first characters that may come, where a grammar has no terminals."""
 
     def __str__(self) -> str:
-        what = _listed(self.names, _SHOWN) if self.names else self.characters
-        if not what:
+        if not self.groups and not self.characters:
             return "the end of the text was expected"
-        where = f" in {' < '.join(self.rules)}" if self.rules else ""
-        return f"expected {what}{where}"
+        groups = self.groups if any(names for names, _ in self.groups) else self.groups[:1]
+        parts = [
+            _listed(names or (self.characters,), _SHOWN) + (f" in {' < '.join(rules)}" if rules else "")
+            for names, rules in groups[:_MANY_GROUPS]
+        ]
+        more = f", or others in {len(groups) - _MANY_GROUPS} more rules" if len(groups) > _MANY_GROUPS else ""
+        return f"expected {', or '.join(parts or [self.characters])}{more}"
 
 
 class Explainer:
@@ -90,20 +95,17 @@ class Explainer:
                     waiting[parser] = i
             if i < len(data):
                 matcher_.accept_bytes(data[i : i + 1])
-        names: dict[str, None] = {}
-        stacks: list[tuple[str, ...]] = []
+        found: dict[tuple[str, ...], dict[str, None]] = {}
         for parser, inside in sorted(matcher_.threads()):
             begun = data[waiting.get(parser, 0) :].decode("utf-8", "ignore") if inside else ""
             for kind, index, node, _, terminals in self.compiled._core.waits(parser):
                 fitting = [t for t in terminals if not begun or self.begins_with(t, begun)]
-                if not fitting and terminals:
-                    continue
-                for terminal in fitting:
-                    names[self.label(terminal) + (f" (behind {begun!r})" if begun else "")] = None
-                stacks.append(self.stack(kind, index, node))
-        characters = _characters(self.compiled, matcher_)
-        rules = min(stacks, key=len, default=()) if stacks else ()
-        return Expectation(tuple(names), rules, characters)
+                if fitting or not terminals:
+                    names = found.setdefault(self.stack(kind, index, node), {})
+                    behind = f" (behind {begun!r})" if begun else ""
+                    names.update((self.label(terminal) + behind, None) for terminal in fitting)
+        groups = tuple((tuple(names), rules) for rules, names in found.items())
+        return Expectation(groups, _characters(self.compiled, matcher_))
 
     def label(self, terminal: int) -> str:
         lexing = self.grammar.lexing
@@ -128,21 +130,41 @@ class Explainer:
             return True
 
     def stack(self, kind: int, index: int, node: int) -> tuple[str, ...]:
-        """The rules around a place, the innermost one first; of several callers the first one."""
-        found: list[str] = []
-        seen: set[int] = set()
-        while True:
-            rule = self.places.get((kind, index))
-            if rule is not None and rule < len(self.grammar.names):
-                name = self.grammar.names[rule]
-                name = name if self.is_schema else owner_of(name).partition(" (")[0]
-                if not found or found[-1] != name:
-                    found.append(name)
-            callers = self.compiled._core.callers(node) if node not in seen else []
-            seen.add(node)
-            if not callers:
-                return tuple(found[:_MANY_RULES])
-            kind, index, node = callers[0]
+        """The rules around a place, the innermost one first: the shortest way to the start."""
+        first = (kind, index, node)
+        before: dict[tuple[int, int, int], tuple[int, int, int] | None] = {first: None}
+        last = first
+        for place in (work := [first]):
+            callers = self.compiled._core.callers(place[2])
+            if None in callers:
+                last = place
+                break
+            for caller in callers:
+                if caller is not None and caller not in before:
+                    before[caller] = place
+                    work.append(caller)
+        way: list[str] = []
+        at: tuple[int, int, int] | None = last
+        while at is not None:
+            name = self.rule_name(at[0], at[1])
+            if name is not None and (not way or way[-1] != name):
+                way.append(name)
+            at = before[at]
+        start = self.grammar.names[self.grammar.start]
+        if not self.is_schema and len(self.grammar.names) > 1 and way[:1] != [start]:
+            # A rule that ends with another one is not returned to.
+            way.insert(0, start)
+        return tuple(reversed(way[-_MANY_RULES:]))
+
+    def rule_name(self, kind: int, index: int) -> str | None:
+        """The author's name of the rule that a place is in; None where that says nothing."""
+        rule = self.places.get((kind, index))
+        if rule is None or rule >= len(self.grammar.names) or len(self.grammar.names) == 1:
+            return None
+        name = self.grammar.names[rule]
+        if self.is_schema:
+            return name if name.startswith(("/", "#")) else None
+        return owner_of(name).partition(" (")[0]
 
 
 def _characters(compiled: CompiledGrammar, at: Matcher) -> str:
