@@ -21,7 +21,6 @@ from maskwright.compiler import CompiledGrammar, compile_grammar
 from maskwright.deadline import deadline
 from maskwright.errors import (
     GrammarError,
-    LimitError,
     MaskwrightError,
     no_recursion,
 )
