@@ -86,10 +86,12 @@ FORBIDDEN = {
         "hf",
         "lowering",
         "sampling",
+        "validation",
         "vocabulary",
     ),
+    "maskwright.validation": ("cli", "cli_check", "cli_sources", "demo", "generator", "hf", "tokenizers"),
     "maskwright.engine_cache": ("compiler", "frontends", "generator", "hf", "regex"),
-    "maskwright.compiler": ("demo", "generator", "hf", "sampling", "tokenizers"),
+    "maskwright.compiler": ("demo", "generator", "hf", "sampling", "tokenizers", "validation"),
 }
 
 
