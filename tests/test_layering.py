@@ -86,11 +86,12 @@ FORBIDDEN = {
         "hf",
         "lowering",
         "sampling",
+        "validation",
         "vocabulary",
     ),
+    "maskwright.validation": ("cli", "cli_check", "cli_sources", "demo", "generator", "hf", "tokenizers"),
     "maskwright.engine_cache": ("compiler", "frontends", "generator", "hf", "regex"),
-    "maskwright.compiler": ("demo", "diffusion", "generator", "hf", "sampling", "tokenizers"),
-    "maskwright.diffusion": ("cli", "demo", "frontends", "generator", "hf", "lowering", "tokenizers"),
+    "maskwright.compiler": ("demo", "generator", "hf", "sampling", "tokenizers", "validation"),
 }
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from maskwright.adjacency import Adjacency, Places
 from maskwright.deadline import check_time
+from maskwright.determinize import leaf_sets
 from maskwright.dfa import difference, intersect, is_empty, length_bounds, matcher
 from maskwright.errors import LimitError
 from maskwright.frontends.lark.reader import LarkText, TerminalText
@@ -21,6 +22,9 @@ from maskwright.validation.outline import BLANKS_MESSAGE, Outline, is_blank
 _SHOWN = 5
 _MANY_TERMINALS = 400
 """Of more terminals than this, pairs of patterns are not compared."""
+
+_MANY_RANGES = 200
+"""Patterns whose character sets have more ranges, such as letters of all scripts, are not compared either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +132,8 @@ class _Shadows:
             self.shadowed.add(i)
             takers = [each for each in always if self.within(i, [each])] or always
             message = (
-                f"{labels[i]} is never matched: each of its texts is one of {_listed(labels, takers)} as well, which "
-                f"{self.reason(takers, i)}, and which may come wherever {labels[i]} may"
+                f"{labels[i]} may never be matched: each of its texts is one of {_listed(labels, takers)} as well, which "
+                f"{self.reason(takers, i)}, and which may come behind all that {labels[i]} may come behind"
             )
             report.findings.append(outline.finding("warning", "shadowed-terminal", name, message))
             return
@@ -172,7 +176,13 @@ class _Shadows:
 
     def overlaps(self, report: Report) -> None:
         """Patterns that match some text both, so that rank decides."""
-        patterns = [i for i, text in enumerate(self.texts) if text is None and i not in self.shadowed]
+        patterns = [
+            i
+            for i, text in enumerate(self.texts)
+            if text is None
+            and i not in self.shadowed
+            and _ranges(self.terminals.languages[i]) <= _MANY_RANGES
+        ]
         together = {(a, b) for context in self.contexts for a in context for b in context if a < b}
         for a, b in ((a, b) for a in patterns for b in patterns if (a, b) in together):
             check_time()
@@ -191,6 +201,10 @@ class _Shadows:
                         "note", "overlapping-terminals", self.terminals.ranked[b].name, message, shown=False
                     )
                 )
+
+
+def _ranges(language: Regular) -> int:
+    return sum(len(ranges) for ranges in leaf_sets(language))
 
 
 def _fixed_text(language: Regular) -> str | None:

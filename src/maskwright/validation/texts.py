@@ -61,15 +61,14 @@ class Explainer:
         White space at the end of JSON is no part of the text; nor are line feeds there, where a grammar has none.
         """
         stripped = text.rstrip(" \t\r\n" if self.is_schema else "\r\n")
-        for given in (stripped,) if self.is_schema else dict.fromkeys((text, stripped)):
-            data = given.encode()
+        data = (stripped if self.is_schema else text).encode()
+        for given in dict.fromkeys((data, stripped.encode())):
             found = self.compiled.matcher()
-            read = found.longest_prefix(data)
-            found.accept_bytes(data[:read])
-            if read == len(data) and found.is_accepting:
+            if (not given or found.accept_bytes(given)) and found.is_accepting:
                 return []
-            if read < len(data):
-                break
+        found = self.compiled.matcher()
+        read = found.longest_prefix(data)
+        found.accept_bytes(data[:read])
         before = data[:read].decode("utf-8", "ignore")
         place = f"{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}"
         expected = self.expected(data[:read])
