@@ -91,7 +91,8 @@ FORBIDDEN = {
     ),
     "maskwright.validation": ("cli", "cli_check", "cli_sources", "demo", "generator", "hf", "tokenizers"),
     "maskwright.engine_cache": ("compiler", "frontends", "generator", "hf", "regex"),
-    "maskwright.compiler": ("demo", "generator", "hf", "sampling", "tokenizers", "validation"),
+    "maskwright.compiler": ("demo", "diffusion", "generator", "hf", "sampling", "tokenizers", "validation"),
+    "maskwright.diffusion": ("cli", "demo", "frontends", "generator", "hf", "lowering", "tokenizers"),
 }
 
 

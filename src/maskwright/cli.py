@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from maskwright import __version__
+from maskwright.cli_infill import add_infill_arguments
 from maskwright.cli_sources import (
     UsageError,
     add_language_options,
