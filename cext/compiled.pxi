@@ -131,6 +131,15 @@ cdef class Tables:
         return not self.guards.empty()
 
     @property
+    def unproved(self):
+        """Whether it is not known of all of them that they can be filled (``CompiledCore.unfillable_rules``)."""
+        cdef size_t i
+        for i in range(self.guards.size()):
+            if self.guards[i].free > 0:
+                return True
+        return False
+
+    @property
     def used_keys(self):
         """Keys that must not come again, and sets of them, that were met so far."""
         cdef int64_t total = 0

@@ -235,8 +235,9 @@ cdef cbool distinct_search(Core* core, const Thread& root, int32_t goal, vector[
     if distinct_add(core, nodes, &seen, &queue, root, -1, 0, goal):
         return True
     while not queue.empty():
-        core.index.deadline.searched += 1
-        if core.index.deadline.searched > core.max_search:
+        # A mask asks for many searches, most of which end at once: each is bounded.
+        if <int64_t>nodes.size() > core.max_search:
+            core.index.deadline.searched = <int64_t>nodes.size()
             core.index.deadline.passed = True
         if deadline_look(&core.index.deadline):
             # Nothing that follows from this answer is kept.

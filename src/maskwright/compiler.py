@@ -293,7 +293,7 @@ def _lowered(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> Tables
     imports = {part.key: _tables(part, vocabulary, limits) for part in pruned.imports()}
     tables = lower_to_tables(pruned, engine_for(vocabulary), limits, imports)
     # Only the engine knows whether there are enough different items.
-    while tables.has_guards and tables.lexer is None and (empty := link(tables, limits).unfillable_rules()):
+    while tables.unproved and tables.lexer is None and (empty := link(tables, limits).unfillable_rules()):
         rules = [FAIL if i in empty else body for i, body in enumerate(grammar.rules)]
         grammar = replace(grammar, rules=rules)
         tables = lower_to_tables(prune(grammar), engine_for(vocabulary), limits, imports)

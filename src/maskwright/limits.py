@@ -61,8 +61,8 @@ class Limits:
     max_parser_states: int = 5_000_000
     """Interned parser states of one compiled grammar (count)."""
     max_search: int = 200_000
-    """Threads looked at in one engine operation to prove, of grammars whose terminals can swallow each other and
-    of arrays whose items must be different, that a text can be completed (count)."""
+    """Threads looked at to prove that a text can be completed: in one engine operation, of grammars whose terminals can
+    swallow each other; in one search, of arrays whose items must be different (count)."""
     max_seconds: float = 30.0
     """Time to compile one source, and of one engine operation (a mask, a token, a completion); 0 is no
     limit (seconds)."""
