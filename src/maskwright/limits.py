@@ -63,6 +63,10 @@ class Limits:
     max_search: int = 200_000
     """Threads looked at to prove that a text can be completed: in one engine operation, of grammars whose terminals can
     swallow each other; in one search, of arrays whose items must be different (count)."""
+    max_canvas_steps: int = 2_000_000
+    """States and slots looked at for the first filling of a canvas (count; ``maskwright.diffusion.Canvas``)."""
+    max_lattice_states: int = 50_000
+    """States of all fillings of a canvas (count; ``maskwright.diffusion.Lattice``)."""
     max_seconds: float = 30.0
     """Time to compile one source, and of one engine operation (a mask, a token, a completion); 0 is no
     limit (seconds)."""

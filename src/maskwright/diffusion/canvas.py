@@ -23,10 +23,10 @@ from maskwright.compiler import CompiledGrammar
 from maskwright.diffusion.reading import OutOfBudget, Reading
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots, read_canvas
 from maskwright.errors import CanvasError, LimitError, UnsatisfiableError, VocabularyError
+from maskwright.limits import DEFAULT_LIMITS, Limits
 
 SEARCH_BUDGET = 4_000
-FIRST_BUDGET = 2_000_000
-"""Steps that finding the first witness may take; a step is a look at one state and slot."""
+"""Steps that one proposal may take; a step is a look at one state and slot."""
 _TRIES_A_CLASS = 8
 """Tokens of one class that a search tries: one will do, unless keys clash."""
 
@@ -39,7 +39,7 @@ class Canvas:
     one proposal may take.
 
     Raises ``UnsatisfiableError`` when no filling exists, ``CanvasError`` for what is no canvas, ``LimitError``
-    when the first witness takes more than ``FIRST_BUDGET`` steps or the grammar's own limits.
+    when the first witness takes more than ``limits.max_canvas_steps`` or the grammar's own limits.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class Canvas:
         eos_ids: Iterable[int] | None = None,
         search_budget: float = SEARCH_BUDGET,
         encode: Callable[[str], list[int]] | None = None,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         vocabulary = grammar.vocabulary
         ends = tuple(vocabulary.eos_ids if eos_ids is None else eos_ids)
@@ -60,6 +61,7 @@ class Canvas:
         self.grammar = grammar
         self.vocabulary = vocabulary
         self.search_budget = search_budget
+        self.limits = limits
         self.sets = state_sets(grammar)
         if not isinstance(slots, Slots):
             segment = grammar._core.engine.segment
@@ -75,11 +77,10 @@ class Canvas:
         self._states: list[int] = []
         self._check_tail()
         try:
-            found = self._reread(FIRST_BUDGET)
+            found = self._reread(limits.max_canvas_steps)
         except OutOfBudget:
-            raise LimitError(
-                "FIRST_BUDGET (steps of the first search)", FIRST_BUDGET + 1, FIRST_BUDGET
-            ) from None
+            most = limits.max_canvas_steps
+            raise LimitError("max_canvas_steps", most + 1, most) from None
         if not found:
             raise UnsatisfiableError(_why(self.reading))
 

@@ -22,7 +22,6 @@ from maskwright.diffusion.canvas import Canvas
 from maskwright.diffusion.slots import OPEN
 from maskwright.errors import CanvasError, LimitError
 
-MAX_LATTICE_STATES = 50_000
 
 Floats = npt.NDArray[np.float64]
 
@@ -39,7 +38,7 @@ class _Layer:
 class Lattice:
     """All fillings of a canvas whose grammar is exact.
 
-    Raises ``LimitError`` when more than ``MAX_LATTICE_STATES`` states are reached, ``CanvasError`` when the grammar has
+    Raises ``LimitError`` when more than ``canvas.limits.max_lattice_states`` states are reached, ``CanvasError`` when the grammar has
     objects with undeclared keys (their states cannot be listed) or the canvas has optional slots.
     """
 
@@ -68,8 +67,8 @@ class Lattice:
                 for target, ids in self._moves(state, i, token, ends):
                     layer.edges.append((here, behind.setdefault(target, len(behind)), ids))
             count += len(behind)
-            if count > MAX_LATTICE_STATES:
-                raise LimitError("MAX_LATTICE_STATES", count, MAX_LATTICE_STATES)
+            if count > canvas.limits.max_lattice_states:
+                raise LimitError("max_lattice_states", count, canvas.limits.max_lattice_states)
             self._layers.append(layer)
             index = behind
         self._last = [state < 0 or canvas.sets.is_accepting(state) for state in index]
