@@ -88,10 +88,10 @@ def test_what_a_lattice_cannot_do_is_refused() -> None:
         sample_filling(canvas, np.full((SLOTS, LETTERS.size), -np.inf), np.random.default_rng(0))
 
 
-def test_too_many_states_are_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("maskwright.diffusion.lattice.MAX_LATTICE_STATES", 3)
-    with pytest.raises(LimitError, match="MAX_LATTICE_STATES"):
-        Lattice(Canvas(compiled_by_name("nested")[0], [None] * 6))
+def test_too_many_states_are_a_limit() -> None:
+    few = mw.Limits(max_lattice_states=3)
+    with pytest.raises(LimitError, match="max_lattice_states"):
+        Lattice(Canvas(compiled_by_name("nested")[0], [None] * 6, limits=few))
 
 
 # --- fill in the middle

@@ -22,7 +22,6 @@ from maskwright.diffusion.canvas import Canvas
 from maskwright.diffusion.slots import OPEN
 from maskwright.errors import CanvasError, LimitError
 
-
 Floats = npt.NDArray[np.float64]
 
 
