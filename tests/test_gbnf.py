@@ -6,9 +6,9 @@ import json
 
 import bnf_strategies
 import pytest
+from byte_walks import BYTES, PIECES, accepts, check_equal, finished_walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from walks import BYTES, PIECES, accepts, check_equal, finished_walk
 
 import maskwright as mw
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import toys
+from byte_walks import BYTES, accepts, check_equal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import Oracle
-from walks import BYTES, accepts, check_equal
 
 import maskwright as mw
 from maskwright.frontends.json_schema import SchemaOptions

@@ -8,7 +8,7 @@ from pathlib import Path
 import lark
 import lark_grammars as texts
 import pytest
-from walks import accepts, finished_walk
+from byte_walks import accepts, finished_walk
 
 import maskwright as mw
 from maskwright import Vocabulary

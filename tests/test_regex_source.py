@@ -7,10 +7,10 @@ import re
 
 import pytest
 import regex
+from byte_walks import BYTES, PIECES, accepts, finished_walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_regex import patterns
-from walks import BYTES, PIECES, accepts, finished_walk
 
 import maskwright as mw
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
@@ -30,7 +30,12 @@ def compiled_or_none(pattern: str, flags: str) -> mw.CompiledGrammar | None:
 
 def check(pattern: str, flags: str) -> None:
     expected = re.compile(pattern, sum((getattr(re, letter.upper()) for letter in flags), re.RegexFlag(0)))
-    compiled = compiled_or_none(pattern, flags)
+    try:
+        compiled = compiled_or_none(pattern, flags)
+    except GrammarError as error:
+        # Refused by name: '^' with the flag m, or another look-behind, inside a look-around.
+        assert "not supported" in error.message or "only '^' is supported" in error.message
+        return
     for text in TEXTS:
         if not text and "\\B" in pattern:
             continue  # ``re`` before Python 3.14 does not find \B in an empty text.

@@ -6,11 +6,11 @@ import random
 
 import pytest
 import toys
+from byte_walks import check_equal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_lexemes import LexemeLanguage
 from spelling import spelled
-from walks import check_equal
 
 from maskwright._core import Engine, Matcher
 from maskwright.dfa import is_empty, with_length, without_empty

@@ -10,9 +10,9 @@ from typing import Any
 import jsonschema
 import pytest
 import toys
+from byte_walks import BYTES, PIECES, accepts, check_equal, finished_walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from walks import BYTES, PIECES, accepts, check_equal, finished_walk
 
 import maskwright as mw
 from maskwright.errors import GrammarError, UnsatisfiableError, UnsupportedSchemaError

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 import toys
+from byte_walks import BYTES, accepts, check_equal, finished_walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from walks import BYTES, accepts, check_equal, finished_walk
 
 import maskwright as mw
 from maskwright.errors import BitmaskError, GrammarError, UnsatisfiableError, VocabularyError
