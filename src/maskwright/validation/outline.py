@@ -179,29 +179,25 @@ def nodes(body: Node) -> Iterator[Node]:
             work.append(node.body)
 
 
-def _is_nullable(node: Node, known: list[bool]) -> bool:
+def _derives(node: Node, known: list[bool], leaf: Callable[[Regular], bool]) -> bool:
+    """Whether a body derives a text of a kind, when one does of which every part is of that kind."""
     if isinstance(node, Ref):
         return known[node.rule]
     if isinstance(node, Items):
-        return all(_is_nullable(item, known) for item in node.items)
+        return all(_derives(item, known, leaf) for item in node.items)
     if isinstance(node, Ways):
-        return any(_is_nullable(item, known) for item in node.items)
+        return any(_derives(item, known, leaf) for item in node.items)
     if isinstance(node, Loop):
-        return node.min == 0 or _is_nullable(node.body, known)
-    bounds = length_bounds(node)
-    return bounds is not None and bounds[0] == 0
+        return node.min == 0 or _derives(node.body, known, leaf)
+    return leaf(node)
+
+
+def _is_nullable(node: Node, known: list[bool]) -> bool:
+    return _derives(node, known, lambda part: (length_bounds(part) or (1, 1))[0] == 0)
 
 
 def _is_productive(node: Node, known: list[bool]) -> bool:
-    if isinstance(node, Ref):
-        return known[node.rule]
-    if isinstance(node, Items):
-        return all(_is_productive(item, known) for item in node.items)
-    if isinstance(node, Ways):
-        return any(_is_productive(item, known) for item in node.items)
-    if isinstance(node, Loop):
-        return node.min == 0 or _is_productive(node.body, known)
-    return not is_empty(node)
+    return _derives(node, known, lambda part: not is_empty(part))
 
 
 def _alone(node: Node, nullable: list[bool]) -> Iterator[int]:
