@@ -58,9 +58,10 @@ def main() -> int:
     while time.monotonic() < end:
         try:
             round_of(*strategies[number % 2], number, counts)()
-        except AssertionError as error:
+        except Exception as error:
+            # An error that is not one of ours is a defect as well.
             counts["disagreements"] += 1
-            print(f"seed {number}: {error}", flush=True)
+            print(f"seed {number}: {error!r}", *getattr(error, "__notes__", ()), sep="\n", flush=True)
         number += 1
     print(", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
     return 1 if counts["disagreements"] else 0

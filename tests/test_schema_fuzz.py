@@ -182,6 +182,11 @@ def test_conditions_agree_with_jsonschema(
             [{"c": 1}, {"a": 2}],
         ),
         (
+            {"unevaluatedItems": False, "oneOf": [{"contains": {"type": "null"}, "maxContains": 0}]},
+            [None, 1, {}],
+            [[], [1], [None]],
+        ),
+        (
             {"not": {"enum": ["a", None, [1], {"x": 1}]}},
             ["b", 2, [2], [], [1, 1], {}, {"x": 2}, {"x": 1, "y": 1}],
             ["a", None, [1], {"x": 1}],

@@ -334,15 +334,23 @@ def _whole_number_group(node: Node, bounds: tuple[Decimal, Decimal]) -> NumberGr
     return group
 
 
+def item_keywords(node: Node) -> tuple[str | None, str]:
+    """The keyword that lists schemas of first items, if one does, and the keyword for the items behind them."""
+    schema = node.value
+    for listing, rest in (("prefixItems", "items"), ("items", "additionalItems")):
+        # Before 2020-12, the list stands in `items` and the rest in `additionalItems`.
+        if isinstance(schema.get(listing), list):
+            return listing, rest
+    return None, "items"
+
+
 def array_group(node: Node) -> ArrayGroup:
     schema = node.value
-    keyword = "prefixItems" if "prefixItems" in schema else "items"
+    listing, keyword = item_keywords(node)
     prefix: tuple[Conjunction, ...] = ()
+    if listing is not None:
+        prefix = tuple((node.at(listing, i),) for i in range(len(schema[listing])))
     rest: Conjunction = ()
-    if isinstance(schema.get(keyword), list):
-        prefix = tuple((node.at(keyword, i),) for i in range(len(schema[keyword])))
-        # Before 2020-12, the list stands in `items` and the rest in `additionalItems`.
-        keyword = "items" if keyword == "prefixItems" else "additionalItems"
     if keyword in schema and not isinstance(schema[keyword], list):
         rest = (node.at(keyword),)
     contained: tuple[Contained, ...] = ()

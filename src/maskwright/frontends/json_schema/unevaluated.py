@@ -28,7 +28,7 @@ from maskwright.frontends.json_schema.groups import (
     Some,
 )
 from maskwright.frontends.json_schema.keywords import held, is_hidden
-from maskwright.frontends.json_schema.typed import array_group, negation
+from maskwright.frontends.json_schema.typed import item_keywords, negation
 
 if TYPE_CHECKING:
     from maskwright.frontends.json_schema.normalize import Normalizer
@@ -234,12 +234,7 @@ class Unevaluated:
 
     def _own(self, node: Node) -> Evaluated:
         schema = node.value
-        array = array_group(node)
-        keyword = (
-            "items"
-            if "prefixItems" in schema or not isinstance(schema.get("items"), list)
-            else "additionalItems"
-        )
+        listing, rest = item_keywords(node)
         contained: tuple[Conjunction, ...] = ()
         if "contains" in schema and node.base.dialect.contains_evaluates:
             contained = ((node.at("contains"),),)
@@ -247,7 +242,7 @@ class Unevaluated:
             tuple(schema.get("properties", ())),
             tuple(schema.get("patternProperties", ())),
             "additionalProperties" in schema,
-            len(array.prefix),
-            keyword in schema,
+            0 if listing is None else len(schema[listing]),
+            rest in schema,
             contained,
         )
