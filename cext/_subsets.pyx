@@ -1,7 +1,7 @@
 # distutils: language = c++
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: embedsignature=True, freethreading_compatible=False
-"""Deterministic automata in C++ (see ``subsets.hpp``), for ``maskwright.determinize``.
+"""Minterms, and deterministic automata in C++ (see ``subsets.hpp``), for ``maskwright.determinize``.
 
 A row of a state is a dict from symbols (minterms) to states; a symbol that is missing leads nowhere.
 """
@@ -10,7 +10,11 @@ from libc.stdint cimport int32_t, int64_t
 from libcpp.pair cimport pair
 from libcpp.vector cimport vector
 
+from bisect import bisect_right
+
 from maskwright.errors import LimitError
+
+cdef int64_t MAX_CODE = 0x7FFFFFFF
 
 cdef extern from "subsets.hpp" namespace "maskwright" nogil:
     ctypedef vector[pair[int32_t, int32_t]] DfaRow
@@ -26,15 +30,129 @@ cdef extern from "subsets.hpp" namespace "maskwright" nogil:
         bint accepting(int32_t state)
         const DfaRow& row(int32_t state)
         int64_t exceeded()
+        size_t size()
+    cdef cppclass View:
+        View(Subsets* automaton, vector[vector[int32_t]] finer)
     cdef cppclass Product:
         vector[DfaRow] rows
         vector[int32_t] kinds
         vector[vector[int32_t]] accepting
         int64_t exceeded
-    void c_explore "maskwright::explore"(vector[Subsets*]& automata, const vector[char]& needed,
+    void c_explore "maskwright::explore"(vector[View]& automata, const vector[char]& needed,
                                          int64_t max_states, Product& out) except +
     void c_trim "maskwright::trim"(Rows& dfa) except +
     void c_minimise "maskwright::minimise"(Rows& dfa) except +
+
+
+cdef class Alphabet:
+    """The minterms of some sets of code points, as a partition of the ``universe``.
+
+    A set is a tuple of ranges (low, high): sorted, disjoint, both ends included.  A minterm is a largest part
+    of the universe that no set tells apart; ``minterms`` has the ranges of each.
+    """
+
+    cdef readonly list minterms
+    cdef dict index, known
+    cdef list signs
+    cdef list points
+
+    def __init__(self, universe, sets):
+        cdef Py_ssize_t i
+        cdef int64_t low, high, at, point
+        cdef object inside, bit
+        cdef dict toggles = {}, minterms = {}
+        self.index = {universe: 0}
+        self.known = {}
+        for ranges in sets:
+            self.index.setdefault(ranges, len(self.index))
+        for ranges, i in self.index.items():
+            bit = 1 << <object>i
+            for low, high in ranges:
+                toggles[low] = toggles.get(low, 0) ^ bit
+                toggles[high + 1] = toggles.get(high + 1, 0) ^ bit
+        inside, at = 0, 0
+        for point in sorted(toggles):
+            if inside & 1:
+                found = minterms.get(inside)
+                if found is None:
+                    found = minterms[inside] = []
+                (<list>found).append((at, point - 1))
+            inside ^= toggles[point]
+            at = point
+        self.minterms = list(minterms.values())
+        self.signs = list(minterms)
+
+    def members(self, ranges):
+        """The minterms that make up one of the sets given."""
+        cdef Py_ssize_t i
+        found = self.known.get(ranges)
+        if found is None:
+            bit = 1 << <object>self.index[ranges]
+            members = []
+            for i in range(len(self.signs)):
+                if self.signs[i] & bit:
+                    members.append(i)
+            found = self.known[ranges] = tuple(members)
+        return found
+
+    def finer(self, Alphabet other):
+        """By minterm, the minterms of another alphabet that it is made of; the other one is of more sets."""
+        cdef list out = [[] for _ in self.minterms]
+        cdef Py_ssize_t i
+        for i in range(len(other.minterms)):
+            out[self.minterm_of(other.minterms[i][0][0])].append(i)
+        return out
+
+    def minterm_of(self, int64_t code):
+        """The minterm of a code point; None outside the universe."""
+        cdef int64_t low, high
+        if self.points is None:
+            self.points = sorted(
+                [(low, high, i) for i, ranges in enumerate(self.minterms) for low, high in ranges])
+        at = bisect_right(self.points, (code, MAX_CODE)) - 1
+        if at < 0 or code > self.points[at][1]:
+            return None
+        return self.points[at][2]
+
+    cpdef tuple union(self, minterms):
+        """The ranges of several minterms."""
+        cdef int64_t low, high, from_ = -2, to = -2
+        cdef list parts = [], out = []
+        for i in minterms:
+            parts += <list>self.minterms[i]
+        if len(minterms) > 1:
+            parts.sort()
+        for low, high in parts:
+            if low == to + 1:
+                to = high
+                continue
+            if to >= 0:
+                out.append((from_, to))
+            from_, to = low, high
+        if to >= 0:
+            out.append((from_, to))
+        return tuple(out)
+
+    def edges(self, list rows):
+        """One (source, ranges, target) for each pair of states; ``rows``: by state, targets by minterm."""
+        cdef list out = []
+        cdef dict unions = {}, together
+        cdef Py_ssize_t state
+        for state in range(len(rows)):
+            together = {}
+            for minterm, target in (<dict>rows[state]).items():
+                found = together.get(target)
+                if found is None:
+                    together[target] = [minterm]
+                else:
+                    (<list>found).append(minterm)
+            for target, minterms in together.items():
+                key = tuple(minterms)
+                ranges = unions.get(key)
+                if ranges is None:
+                    ranges = unions[key] = self.union(key)
+                out.append((state, ranges, target))
+        return out
 
 
 cdef dict row_dict(const DfaRow& row):
@@ -86,6 +204,10 @@ cdef class SubsetAutomaton:
             raise LimitError("max_regex_states", self.subsets.exceeded(), self.max_states)
         return 0
 
+    def __len__(self):
+        """The states known so far."""
+        return self.subsets.size()
+
     def accepting(self, int32_t state):
         return self.subsets.accepting(state)
 
@@ -100,20 +222,22 @@ cdef class SubsetAutomaton:
         return known
 
 
-def combine(list automata, list needed, accept, int64_t max_states):
+def combine(list automata, list finer, list needed, accept, int64_t max_states):
     """Rows and accepting flags of the minimal automaton of a boolean combination; no rows for no text.
 
-    ``accept``: from a tuple, which automata accept, to whether the combination does.  States where an
+    ``finer``: by automaton and symbol, the symbols of the combination that it is made of.  ``accept``: from a tuple, which automata accept, to whether the combination does.  States where an
     automaton is dead that is ``needed`` are not explored.  Raises ``LimitError``.
     """
-    cdef vector[Subsets*] parts
+    cdef vector[View] parts
     cdef SubsetAutomaton automaton
+    cdef vector[vector[int32_t]] symbols
     cdef Product product
     cdef Rows dfa
     cdef vector[char] need, kinds
     cdef size_t i
-    for automaton in automata:
-        parts.push_back(automaton.subsets)
+    for automaton, each in zip(automata, finer):
+        symbols = each
+        parts.push_back(View(automaton.subsets, symbols))
     for flag in needed:
         need.push_back(bool(flag))
     with nogil:

@@ -64,6 +64,8 @@ public:
         return states_[state].row;
     }
 
+    size_t size() const { return states_.size(); }
+
     // What was needed when it was more than `max_states` (states, or work for them); else 0.
     int64_t exceeded() const { return exceeded_; }
 
@@ -150,6 +152,32 @@ private:
     int64_t stamp_ = 0;
 };
 
+// An automaton, read over a finer alphabet.
+class View {
+public:
+    // finer: by symbol of the automaton, the symbols that it is made of
+    View(Subsets *automaton, std::vector<std::vector<int32_t>> finer)
+        : automaton_(automaton), finer_(std::move(finer)) {}
+
+    bool accepting(int32_t state) const { return automaton_->accepting(state); }
+    int64_t exceeded() const { return automaton_->exceeded(); }
+
+    const DfaRow &row(int32_t state) {
+        auto [at, fresh] = rows_.try_emplace(state);
+        if (fresh) {
+            for (auto [symbol, target] : automaton_->row(state))
+                for (int32_t part : finer_[symbol]) at->second.emplace_back(part, target);
+            std::sort(at->second.begin(), at->second.end());
+        }
+        return at->second;
+    }
+
+private:
+    Subsets *automaton_;
+    std::vector<std::vector<int32_t>> finer_;
+    std::unordered_map<int32_t, DfaRow> rows_;  // its elements stay where they are
+};
+
 // The states of several automata run side by side.
 struct Product {
     std::vector<DfaRow> rows;
@@ -159,7 +187,7 @@ struct Product {
 };
 
 // A state where an automaton is dead that is `needed` is left out.
-inline void explore(std::vector<Subsets *> &automata, const std::vector<char> &needed, int64_t max_states,
+inline void explore(std::vector<View> &automata, const std::vector<char> &needed, int64_t max_states,
                     Product &out) {
     const size_t count = automata.size();
     Numbering ids, kinds;
@@ -173,11 +201,11 @@ inline void explore(std::vector<Subsets *> &automata, const std::vector<char> &n
     for (size_t state = 0; state < order.size(); ++state) {
         for (size_t i = 0; i < count; ++i) {
             int32_t q = order[state][i];
-            inside[i] = q != kDead && automata[i]->accepting(q);
-            below[i] = q == kDead ? &nothing : &automata[i]->row(q);
+            inside[i] = q != kDead && automata[i].accepting(q);
+            below[i] = q == kDead ? &nothing : &automata[i].row(q);
             at[i] = 0;
-            if (automata[i]->exceeded()) {
-                out.exceeded = automata[i]->exceeded();
+            if (automata[i].exceeded()) {
+                out.exceeded = automata[i].exceeded();
                 return;
             }
         }

@@ -1,6 +1,18 @@
 """Types of the extension module; its docstrings are the manual."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TypeAlias
+
+_Ranges: TypeAlias = tuple[tuple[int, int], ...]
+
+class Alphabet:
+    minterms: list[list[tuple[int, int]]]
+    def __init__(self, universe: _Ranges, sets: Iterable[_Ranges]) -> None: ...
+    def members(self, ranges: _Ranges) -> tuple[int, ...]: ...
+    def finer(self, other: Alphabet) -> list[list[int]]: ...
+    def minterm_of(self, code: int) -> int | None: ...
+    def union(self, minterms: Collection[int]) -> _Ranges: ...
+    def edges(self, rows: list[dict[int, int]]) -> list[tuple[int, _Ranges, int]]: ...
 
 class SubsetAutomaton:
     max_states: int
@@ -14,11 +26,13 @@ class SubsetAutomaton:
         epsilons: list[tuple[int, int]],
         max_states: int,
     ) -> None: ...
+    def __len__(self) -> int: ...
     def accepting(self, state: int) -> bool: ...
     def row(self, state: int) -> dict[int, int]: ...
 
 def combine(
     automata: list[SubsetAutomaton],
+    finer: list[list[list[int]]],
     needed: list[bool],
     accept: Callable[[Sequence[bool]], bool],
     max_states: int,

@@ -148,6 +148,10 @@ class _Measure(NamedTuple):
     """Whether this repetition (or bounded machine) is itself counted, when it may be."""
 
 
+_LEAF = _Measure(True, False, 0, 0)
+_EMPTY = _Measure(False, False, 0, 0)
+
+
 class Thompson:
     """Thompson's construction: places trees between two given states.
 
@@ -356,7 +360,7 @@ class Thompson:
             if id(node) in measured:
                 continue
             if isinstance(node, Chars):
-                measure = _Measure(bool(node.ranges), False, 0, 0)
+                measure = _LEAF if node.ranges else _EMPTY
             elif isinstance(node, (Cat, Alt)):
                 parts = [measured[id(part)] for part in node.parts]
                 # Branches cost edges, not states; they count as well, to bound the work.

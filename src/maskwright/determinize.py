@@ -6,13 +6,14 @@ apart: a tree has few of them, out of 1 112 064 code points.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from maskwright._subsets import SubsetAutomaton, combine
+from maskwright._subsets import Alphabet, SubsetAutomaton, combine
 from maskwright.automata import Thompson
-from maskwright.deadline import check_time
+from maskwright.deadline import check_time, check_time_again
 from maskwright.errors import LimitError
 from maskwright.limits import Limits
 from maskwright.regular import (
@@ -29,57 +30,9 @@ from maskwright.regular import (
 )
 
 
-class Alphabet:
+def alphabet_of(sets: Iterable[Ranges]) -> Alphabet:
     """The minterms of some sets, as a partition of the Unicode scalar values."""
-
-    def __init__(self, sets: Iterable[Ranges]) -> None:
-        index = {ANY_CHAR.ranges: 0}
-        for ranges in sets:
-            index.setdefault(ranges, len(index))
-        toggles: dict[int, int] = {}
-        for ranges, i in index.items():
-            for low, high in ranges:
-                toggles[low] = toggles.get(low, 0) ^ 1 << i
-                toggles[high + 1] = toggles.get(high + 1, 0) ^ 1 << i
-        minterms: dict[int, list[tuple[int, int]]] = {}
-        inside, at = 0, 0
-        for point in sorted(toggles):
-            if inside & 1:
-                minterms.setdefault(inside, []).append((at, point - 1))
-            inside ^= toggles[point]
-            at = point
-        self.minterms: list[list[tuple[int, int]]] = list(minterms.values())
-        self._index = index
-        self._masks = list(minterms)
-        self._members: dict[Ranges, tuple[int, ...]] = {}
-        self._points: tuple[list[int], list[tuple[int, int, int]]] | None = None
-
-    def members(self, ranges: Ranges) -> tuple[int, ...]:
-        """The minterms that make up one of the sets given."""
-        found = self._members.get(ranges)
-        if found is None:
-            bit = 1 << self._index[ranges]
-            found = tuple(i for i, mask in enumerate(self._masks) if mask & bit)
-            self._members[ranges] = found
-        return found
-
-    def minterm_of(self, code: int) -> int | None:
-        """The minterm of a code point; None for a surrogate."""
-        if self._points is None:
-            ordered = sorted((low, high, i) for i, ranges in enumerate(self.minterms) for low, high in ranges)
-            self._points = [low for low, _, _ in ordered], ordered
-        lows, ordered = self._points
-        at = bisect_right(lows, code) - 1
-        return ordered[at][2] if at >= 0 and code <= ordered[at][1] else None
-
-    def union(self, minterms: Iterable[int]) -> Ranges:
-        out: list[tuple[int, int]] = []
-        for low, high in sorted(r for i in minterms for r in self.minterms[i]):
-            if out and out[-1][1] == low - 1:
-                out[-1] = (out[-1][0], high)
-            else:
-                out.append((low, high))
-        return tuple(out)
+    return Alphabet(ANY_CHAR.ranges, sets)
 
 
 def leaf_sets(*nodes: Regular) -> list[Ranges]:
@@ -143,13 +96,13 @@ class Dfa:
 
     def edges(self) -> list[tuple[int, Regular, int]]:
         """One edge for each pair of states, labelled with its set."""
+        labels: dict[Ranges, Chars] = {}
         out: list[tuple[int, Regular, int]] = []
-        for state, row in enumerate(self.rows):
-            together: dict[int, list[int]] = {}
-            for minterm, target in row.items():
-                together.setdefault(target, []).append(minterm)
-            for target, minterms in together.items():
-                out.append((state, Chars(self.alphabet.union(minterms)), target))
+        for source, ranges, target in self.alphabet.edges(self.rows):
+            label = labels.get(ranges)
+            if label is None:
+                label = labels[ranges] = Chars(ranges)
+            out.append((source, label, target))
         return out
 
     def to_regular(self) -> Regular:
@@ -172,9 +125,59 @@ def product(
     """The minimal automaton of a boolean combination; no text is in it unless each node that is
     ``needed`` accepts it, or a longer one."""
     check_time()
-    alphabet = Alphabet(leaf_sets(*nodes))
-    automata = [subset_automaton(node, alphabet, limits) for node in nodes]
-    return Dfa(alphabet, *combine(automata, list(needed), accept, limits.max_regex_states))
+    try:
+        return _combined([_read(node, limits) for node in nodes], accept, needed, limits)
+    except LimitError as error:
+        check_time_again(error)
+        # An automaton that is shared may have become large for the sake of others.
+        _shared.known.clear()
+        return _combined([_read(node, limits) for node in nodes], accept, needed, limits)
+
+
+class _Automaton(NamedTuple):
+    sets: list[Ranges]
+    alphabet: Alphabet
+    subsets: SubsetAutomaton
+
+
+class _Shared(threading.local):
+    """Automata by tree and limit.  Each thread has its own: they determinise while they are read."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[Regular, int], _Automaton] = {}
+
+
+_shared = _Shared()
+_MAX_SHARED = 256
+_MAX_SHARED_STATES = 2000
+
+
+def _read(node: Regular, limits: Limits) -> _Automaton:
+    key = (node, limits.max_regex_states)
+    found = _shared.known.get(key)
+    if found is None or len(found.subsets) > _MAX_SHARED_STATES:
+        if len(_shared.known) >= _MAX_SHARED:
+            _shared.known.clear()
+        sets = leaf_sets(node)
+        alphabet = alphabet_of(sets)
+        found = _Automaton(sets, alphabet, subset_automaton(node, alphabet, limits))
+        _shared.known[key] = found
+    return found
+
+
+def _combined(
+    automata: list[_Automaton],
+    accept: Callable[[Sequence[bool]], bool],
+    needed: Sequence[bool],
+    limits: Limits,
+) -> Dfa:
+    if len(automata) == 1:
+        alphabet = automata[0].alphabet
+    else:
+        alphabet = alphabet_of(ranges for automaton in automata for ranges in automaton.sets)
+    finer = [automaton.alphabet.finer(alphabet) for automaton in automata]
+    subsets = [automaton.subsets for automaton in automata]
+    return Dfa(alphabet, *combine(subsets, finer, list(needed), accept, limits.max_regex_states))
 
 
 def minimal_dfa(node: Regular, limits: Limits) -> Dfa:

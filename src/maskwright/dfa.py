@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from maskwright._subsets import reduce
 from maskwright.automata import without_empty_string
 from maskwright.determinize import (
-    Alphabet,
     Dfa,
+    alphabet_of,
     check_states,
     leaf_sets,
     minimal_dfa,
@@ -33,7 +33,7 @@ from maskwright.regular import (
     Regular,
     Repeat,
     cat,
-    intersect_ranges,
+    has_scalar,
     postorder,
     repeat,
 )
@@ -90,7 +90,7 @@ def matcher(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Callable[[str], b
     A text with a lone surrogate is in none.  The function determinises lazily, so it may raise
     ``LimitError`` as well, and it must not be shared by threads.
     """
-    alphabet = Alphabet(leaf_sets(node))
+    alphabet = alphabet_of(leaf_sets(node))
     automaton = subset_automaton(node, alphabet, limits)
 
     def matches_node(text: str) -> bool:
@@ -116,7 +116,7 @@ def is_empty(node: Regular) -> bool:
     alive: dict[int, bool] = {}
     for part in postorder(node):
         if isinstance(part, Chars):
-            result = bool(intersect_ranges(part.ranges, ANY_CHAR.ranges))
+            result = has_scalar(part.ranges)
         elif isinstance(part, Cat):
             result = all(alive[id(p)] for p in part.parts)
         elif isinstance(part, Alt):
@@ -218,7 +218,7 @@ def length_bounds(node: Regular) -> tuple[int, int | None] | None:
     for part in postorder(node):
         result: tuple[int, int | None] | None = (0, 0)
         if isinstance(part, Chars):
-            result = (1, 1) if intersect_ranges(part.ranges, ANY_CHAR.ranges) else None
+            result = (1, 1) if has_scalar(part.ranges) else None
         elif isinstance(part, Lit):
             result = (len(part.text), len(part.text))
         elif isinstance(part, Cat):

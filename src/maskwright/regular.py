@@ -260,5 +260,10 @@ def intersect_ranges(a: Ranges, b: Ranges) -> Ranges:
     return tuple(out)
 
 
+def has_scalar(ranges: Ranges) -> bool:
+    """Whether a set holds a Unicode scalar value: anything but surrogates."""
+    return any(low < 0xD800 or high > 0xDFFF for low, high in ranges)
+
+
 ANY_CHAR = Chars(((0, 0xD7FF), (0xE000, MAX_CODE_POINT)))
 """Every Unicode scalar value: surrogates cannot be written in UTF-8."""

@@ -14,10 +14,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from maskwright._subsets import Alphabet
 from maskwright.automata import Thompson
 from maskwright.deadline import check_time_again
 from maskwright.determinize import (
-    Alphabet,
+    alphabet_of,
     check_states,
     leaf_sets,
     minimal_dfa,
@@ -137,7 +138,7 @@ class _Resolver:
                     ahead_languages[assertion, context] = self._ahead(assertion, context, word)
         languages = [*behind_languages, *ahead_languages.values()]
         sets = [ranges for _, ranges, _ in builder.edges] + leaf_sets(*languages)
-        self.alphabet = Alphabet([*sets, word] if word else sets)
+        self.alphabet = alphabet_of([*sets, word] if word else sets)
         self.word = frozenset(self.alphabet.members(word)) if word else frozenset()
         self.behinds = [_Automaton(language, self.alphabet, limits) for language in behind_languages]
         self.behind_index = {look: i for i, look in enumerate(behinds)}
