@@ -275,7 +275,7 @@ class _Lowering:
             elif isinstance(lexeme, Words):
                 handle = words_automaton(self.engine, lexeme)
             else:
-                names = list(lexeme.names)
+                names = [canonical_spelling(name) for name in lexeme.names]
                 others = () if lexeme.other is None else (lexeme.other,)
                 handle = self.keyset(names, list(range(len(names))), len(names), others)
             found = self.automaton_index[key] = self.add_automaton(handle)
@@ -286,17 +286,16 @@ class _Lowering:
         return len(self.automata) - 1
 
     def keyset(
-        self, names: list[str], tags: list[int], other_tag: int, others: tuple[Lexeme | None, ...]
+        self, names: list[bytes], tags: list[int], other_tag: int, others: tuple[Lexeme | None, ...]
     ) -> AutomatonHandle:
         base = tagged_automaton(self.engine, others, self.limits) if others else None
-        spelled = [canonical_spelling(name) for name in names]
-        return self.engine.add_keyset(spelled, tags, other_tag, base, max(len(others), 1))
+        return self.engine.add_keyset(names, tags, other_tag, base, max(len(others), 1))
 
     def record(self, body: Record) -> tuple[object, ...]:
         allowed = [m for m in body.members if m.values]
         tags = {m.name: i for i, m in enumerate(allowed)}
-        names = [m.name for m in body.members]
-        name_tags = [tags.get(name, NO_TAG) for name in names]
+        names = [canonical_spelling(m.name) for m in body.members]
+        name_tags = [tags.get(m.name, NO_TAG) for m in body.members]
         goals = (1 << body.goals) - 1
         for member in body.members:
             if not member.values:
@@ -324,7 +323,7 @@ class _Lowering:
             sorts,
             [list(values) for values in [*(m.values for m in allowed), *(o.values for o in body.others)]],
             [m.absent for m in allowed],
-            [len(canonical_spelling(m.name)) + 2 for m in allowed],
+            [len(name) + 2 for name, tag in zip(names, name_tags, strict=True) if tag != NO_TAG],
             [m.required for m in allowed],
             body.min,
             _most(body.max),
@@ -417,7 +416,8 @@ def _clash_message(lexer: AutomatonHandle) -> str:
 
 def lexeme_automaton(engine: Engine, lexeme: Lexeme, limits: Limits) -> AutomatonHandle:
     """The engine's automaton for a lexeme, built when its content is new to the engine."""
-    return tagged_automaton(engine, (lexeme,), limits)
+    known: AutomatonHandle | None = engine.get_automaton(lexeme.key)
+    return tagged_automaton(engine, (lexeme,), limits) if known is None else known
 
 
 def tagged_automaton(engine: Engine, lexemes: tuple[Lexeme | None, ...], limits: Limits) -> AutomatonHandle:
@@ -500,12 +500,19 @@ def _nullable_rules(grammar: Grammar, imports: dict[Hashable, Tables]) -> list[b
 
 
 def _is_nullable(body: Body | None, nullable: list[bool], imports: dict[Hashable, Tables]) -> bool:
+    # Loops, not generators: this runs over every rule of every schema, more than once.
+    if isinstance(body, Seq):
+        for item in body.items:
+            if isinstance(item, Term) or not _is_nullable(item, nullable, imports):
+                return False
+        return True
+    if isinstance(body, Choice):
+        for item in body.items:
+            if not isinstance(item, Term) and _is_nullable(item, nullable, imports):
+                return True
+        return False
     if isinstance(body, Ref):
         return nullable[body.rule]
-    if isinstance(body, Seq):
-        return all(_is_nullable(item, nullable, imports) for item in body.items)
-    if isinstance(body, Choice):
-        return any(_is_nullable(item, nullable, imports) for item in body.items)
     if isinstance(body, Import):
         return imports[body.key].nullable
     if isinstance(body, Repeated):
