@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from maskwright._subsets import Alphabet, SubsetAutomaton, combine
+from maskwright._subsets import Alphabet as Alphabet
+from maskwright._subsets import SubsetAutomaton, combine
 from maskwright.automata import Thompson
 from maskwright.deadline import check_time, check_time_again
 from maskwright.errors import LimitError

@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from maskwright._subsets import Alphabet
 from maskwright.automata import Thompson
 from maskwright.deadline import check_time_again
 from maskwright.determinize import (
+    Alphabet,
     alphabet_of,
     check_states,
     leaf_sets,
