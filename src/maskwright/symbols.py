@@ -9,7 +9,7 @@ what all readings share.
 The engine's states tell what can follow, and forget how the text came about.  So the text is read once more, by Earley's
 method (1970) over the engine's own threads and rules: a *column* holds the places in rules behind a lexeme, each with
 the call that its rule belongs to.  With every place goes the set of occurrences that all ways to it share: ways
-that meet intersect their sets.  This costs some microseconds a byte, and time and memory grow with the square of the length where rules
+that meet intersect their sets.  This costs tens of microseconds a byte, and time and memory grow with the square of the length where rules
 are right-recursive; it has nothing to do with masks.
 """
 
@@ -35,6 +35,18 @@ Found = frozenset[Occurrence]
 _NONE: Found = frozenset()
 
 
+def _union(a: Found, b: Found) -> Found:
+    """Mostly one is empty: then nothing is copied, and what is equal stays one object."""
+    return (a | b if a else b) if b else a
+
+
+def _meet(a: Found, b: Found) -> Found:
+    if a is b:
+        return a
+    both = a & b
+    return a if len(both) == len(a) else b if len(both) == len(b) else both
+
+
 class _Call:
     """A rule called behind a column; ``callers``: where it returns to, with what was found there before."""
 
@@ -53,14 +65,35 @@ _Place = tuple[int, _Call, int]
 """A local state, the call it belongs to, and where that begins in the text (-1: nothing was read yet)."""
 
 
-class _Column:
+class _Parts(NamedTuple):
     """Places that wait for a lexeme, and what was found in a text that ends here (None: it cannot)."""
 
-    __slots__ = ("complete", "waiting")
+    waiting: dict[_Place, Found]
+    complete: Found | None
 
-    def __init__(self, waiting: dict[_Place, Found], complete: Found | None) -> None:
-        self.waiting = waiting
-        self.complete = complete
+
+class _Column:
+    """Everything that can come next behind a lexeme that ended at ``end``; worked out when it is asked for, because
+    most lexemes could have ended at many bytes and went on.
+
+    ``kernel``: the places directly behind the lexeme.  ``line``: the column of the line behind it (-1: it is no newline).
+    """
+
+    __slots__ = ("_end", "_kernel", "_line", "_parts", "_symbols")
+
+    def __init__(self, symbols: Symbols, kernel: dict[_Place, Found], end: int, line: int = -1) -> None:
+        self._symbols = symbols
+        self._kernel = kernel
+        self._end = end
+        self._line = line
+        self._parts: _Parts | None = None
+
+    def parts(self) -> _Parts:
+        if self._parts is None:
+            found = self._symbols._close(self._kernel, self._end)
+            self._parts = found if self._line < 0 else self._symbols._line(found, self._line, self._end)
+            self._kernel = {}
+        return self._parts
 
 
 class Symbols:
@@ -93,9 +126,11 @@ class Symbols:
         self._first: dict[int, tuple[int, bool]] = {}
         self._steps: dict[tuple[int, int], list[tuple[int, int]]] = {}
         self._moves: dict[tuple[int, int], list[int]] = {}
+        self._events: dict[int, tuple[int, int, bool]] = {}
+        self._waiting: dict[tuple[int, int], bool] = {}
         self._alive: dict[int, tuple[bool, bool, bool]] = {}
         self._root = _Call(self._tracer.start_rule)
-        column = self._close({(self._rule(self._root.rule)[0], self._root, -1): _NONE}, 0)
+        column = _Column(self, {(self._rule(self._root.rule)[0], self._root, -1): _NONE}, 0)
         self.start = Reading(self, 0, [(0, column, -1)])
         """Before the first byte."""
 
@@ -125,6 +160,18 @@ class Symbols:
             found = self._moves[local, event] = self._tracer.advance(local, event)
         return found
 
+    def _event(self, event: int) -> tuple[int, int, bool]:
+        found = self._events.get(event)
+        if found is None:
+            found = self._events[event] = self._tracer.event(event)
+        return found
+
+    def _waits(self, local: int, thread: int) -> bool:
+        found = self._waiting.get((local, thread))
+        if found is None:
+            found = self._waiting[local, thread] = self._tracer.waits(local, thread)
+        return found
+
     def _thread(self, thread: int) -> tuple[bool, bool, bool]:
         found = self._alive.get(thread)
         if found is None:
@@ -133,8 +180,8 @@ class Symbols:
 
     # Earley's columns.
 
-    def _close(self, kernel: dict[_Place, Found], end: int) -> _Column:
-        """Everything that can come next behind ``kernel``, a lexeme having ended at ``end``."""
+    def _close(self, kernel: dict[_Place, Found], end: int) -> _Parts:
+        """The column of a kernel: closed over calls and returns."""
         items: dict[_Place, Found] = {}
         calls: dict[int, _Call] = {}
         complete: Found | None = None
@@ -142,8 +189,8 @@ class Symbols:
 
         def put(place: _Place, found: Found) -> None:
             known = items.get(place)
-            shared = found if known is None else known & found
-            if shared != known:
+            shared = found if known is None else _meet(known, found)
+            if shared is not known:
                 items[place] = shared
                 work.append(place)
 
@@ -158,9 +205,9 @@ class Symbols:
                 name = self._rules.get(call.rule)
                 found = found if name is None else found | {Occurrence(name, start, end)}
                 for (back, parent, began), before in call.callers.items():
-                    put((back, parent, start if began < 0 else began), before | found)
+                    put((back, parent, start if began < 0 else began), _union(before, found))
             if final and call is self._root:
-                complete = found if complete is None else complete & found
+                complete = found if complete is None else _meet(complete, found)
             for rule, back in called:
                 child = calls.get(rule)
                 if child is None:
@@ -172,7 +219,7 @@ class Symbols:
                 if nullable:
                     put((back, call, start), items[place])
         self._settle(list(calls.values()))
-        return _Column({place: found for place, found in items.items() if self._place(place[0])[1]}, complete)
+        return _Parts({place: found for place, found in items.items() if self._place(place[0])[1]}, complete)
 
     def _settle(self, calls: Sequence[_Call]) -> None:
         """What is above new calls: the largest solution, since going round a left recursion finds nothing more."""
@@ -188,37 +235,40 @@ class Symbols:
                     if indent > call.indent:
                         call.indent, changed = indent, True
                     if parent not in unknown:
-                        above = found | parent.above if above is None else above & (found | parent.above)
+                        here = _union(found, parent.above)
+                        above = here if above is None else _meet(above, here)
                 if above is not None and (call in unknown or above != call.above):
                     call.above, changed = above, True
                     unknown.discard(call)
 
     def _behind(self, column: _Column, event: int, start: int, end: int, kernel: dict[_Place, Found]) -> None:
         """Add the places behind a lexeme to ``kernel``."""
-        name = self._terminals.get(self._tracer.event(event)[0])
+        name = self._terminals.get(self._event(event)[0])
         own = _NONE if name is None else frozenset((Occurrence(name, start, end),))
-        for (local, call, began), found in column.waiting.items():
-            for target in self._move(local, event):
+        for (local, call, began), found in column.parts().waiting.items():
+            targets = self._move(local, event)
+            here = _union(found, own) if targets else found
+            for target in targets:
                 place = (target, call, start if began < 0 else began)
                 known = kernel.get(place)
-                kernel[place] = found | own if known is None else known & (found | own)
+                kernel[place] = here if known is None else _meet(known, here)
 
-    def _line(self, column: _Column, line: int, end: int) -> _Column:
+    def _line(self, column: _Parts, line: int, end: int) -> _Parts:
         """What of a column behind a newline can stand in a line that begins in column ``line`` (cext/indent.pxi)."""
         kept: dict[_Place, Found] = {}
         complete = self._line(column, 0, end).complete if line else None
         while True:
             if not line and column.complete is not None:
-                complete = column.complete if complete is None else complete & column.complete
+                complete = column.complete if complete is None else _meet(complete, column.complete)
             kernel: dict[_Place, Found] = {}
             for (local, call, began), found in column.waiting.items():
                 target, stays = self._tracer.line(local, line, call.indent)
                 if target >= 0:
                     into = kept if stays else kernel
                     place = (target, call, began)
-                    into[place] = found & into[place] if place in into else found
+                    into[place] = _meet(found, into[place]) if place in into else found
             if not kernel:
-                return _Column(kept, complete)
+                return _Parts(kept, complete)
             column = self._close(kernel, end)
 
 
@@ -247,7 +297,7 @@ class Reading:
             for thread, column, begun in threads:
                 start = begun if begun >= 0 else at - 1
                 for target, event in symbols._step(thread, byte):
-                    _, line, ignored = symbols._tracer.event(event) if event >= 0 else (-1, -1, False)
+                    _, line, ignored = symbols._event(event) if event >= 0 else (-1, -1, False)
                     if event < 0:
                         inside[target, id(column), start] = (target, column, start)
                     elif ignored:
@@ -256,8 +306,7 @@ class Reading:
                         symbols._behind(column, event, start, at, ended.setdefault((target, line), {}))
             threads = list(inside.values())
             for (target, line), kernel in ended.items():
-                column = symbols._close(kernel, at)
-                threads.append((target, column if line < 0 else symbols._line(column, line, at), -1))
+                threads.append((target, _Column(symbols, kernel, at, line), -1))
         threads = [each for each in threads if symbols._thread(each[0])[0]]
         if not threads:
             raise MaskwrightError(f"the text leaves the grammar at or before byte {at}")
@@ -268,19 +317,22 @@ class Reading:
         shared: Found | None = None
         for thread, column, _ in self._threads:
             _, within, skips = self._symbols._thread(thread)
-            for (local, call, _), found in column.waiting.items():
-                if self._symbols._tracer.waits(local, thread):
-                    shared = found | call.above if shared is None else shared & (found | call.above)
-            if column.complete is not None and (skips or not within):
-                shared = column.complete if shared is None else shared & column.complete
+            for (local, call, _), found in column.parts().waiting.items():
+                if self._symbols._waits(local, thread):
+                    here = _union(found, call.above)
+                    shared = here if shared is None else _meet(shared, here)
+            if (complete := column.parts().complete) is not None and (skips or not within):
+                shared = complete if shared is None else _meet(shared, complete)
         return _sorted(shared)
 
     def occurrences_at_end(self) -> list[Occurrence] | None:
         """Those of the text when it ends here; None when it cannot."""
         shared: Found | None = None
         for thread, column, _ in self._threads:
-            if column.complete is not None and not self._symbols._thread(thread)[1]:
-                shared = column.complete if shared is None else shared & column.complete
+            if self._symbols._thread(thread)[1]:
+                continue
+            if (complete := column.parts().complete) is not None:
+                shared = complete if shared is None else _meet(shared, complete)
         return None if shared is None else _sorted(shared)
 
 

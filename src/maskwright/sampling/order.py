@@ -12,7 +12,6 @@ the largest mass, and behind so many draws, an order takes all that is left at o
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -36,13 +35,15 @@ class Table:
         self.logs = logs
         tops = logs.max(axis=1)
         if np.isnan(tops).any() or (tops == np.inf).any():
-            raise ModelError("log-probabilities contain NaN or plus infinity")
+            raise ModelError("the log-probabilities contain NaN or plus infinity")
         self.tops: Floats = np.where(np.isfinite(tops), tops, 0.0)
         count, size = logs.shape
         self.width = max(1, int(np.sqrt(size)))
         starts = np.arange(0, size, self.width)
         self.sums = np.empty((count, len(starts)))
         """Of the masses in blocks of ``width`` tokens, [R, blocks]."""
+        self.counts = np.empty(count, dtype=np.int64)
+        """How many tokens have mass, [R]."""
         portion = max(1, _PORTION // size)
         buffer = np.empty((min(portion, count), size))
         for first in range(0, count, portion):
@@ -51,13 +52,8 @@ class Table:
             np.subtract(logs[part], self.tops[part, None], out=masses)
             np.exp(masses, out=masses)
             np.add.reduceat(masses, starts, axis=1, out=self.sums[part])
+            self.counts[part] = np.count_nonzero(logs[part] > MINUS_INFINITY, axis=1)
         self.log_mass: Floats = log(self.sums.sum(axis=1)) + self.tops
-
-    @cached_property
-    def counts(self) -> Integers:
-        """How many tokens have mass, [R]."""
-        found: Integers = np.count_nonzero(self.logs > MINUS_INFINITY, axis=1)
-        return found
 
     def block(self, rows: Integers, block: Integers) -> Floats:
         """The masses in one block of each of ``rows``, [n, width]."""

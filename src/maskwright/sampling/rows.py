@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.errors import ModelError
 from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Booleans, Floats, Integers, log_sum_exp
 from maskwright.sampling.models import STAY, LanguageModel, ModelState
@@ -152,21 +151,26 @@ class Scores:
 def score(
     rows: Rows, constraint: Constraint, eos_ids: Sequence[int], powers: Floats, forced: Booleans
 ) -> Scores:
-    """Distributions behind ``rows``: raised to ``powers`` [R], cut by the masks, to EOS where ``forced``."""
+    """Distributions behind ``rows``: raised to ``powers`` [R], cut by the masks, to EOS where ``forced``.
+
+    Raises ``ModelError`` for NaN among what the masks allow.
+    """
     rows.evaluate()
-    logprobs = np.asarray(rows.source.logprobs, dtype=np.float64)[rows.parents]
-    if np.isnan(logprobs).any():
-        raise ModelError("the model's log-probabilities contain NaN")
+    logprobs = rows.source.logprobs
     end, *others = eos_ids
+    if others or len(logprobs) != len(rows) or (rows.parents != np.arange(len(rows))).any():
+        logprobs = logprobs[rows.parents]
+    logprobs = np.asarray(logprobs, dtype=np.float64)
     if others:
         logprobs[:, end] = log_sum_exp(logprobs[:, list(eos_ids)])
         logprobs[:, others] = MINUS_INFINITY
     masks = constraint.masks(rows.states)
-    tempered = logprobs * powers[:, None] if (powers != 1.0).any() else logprobs.copy()
+    tempered = logprobs * powers[:, None] if (powers != 1.0).any() else logprobs
     if masks is not None:
         bits = np.unpackbits(masks.view(np.uint8), axis=1, count=logprobs.shape[1], bitorder="little")
-        tempered[bits == 0] = MINUS_INFINITY
+        tempered = np.where(bits.view(bool), tempered, MINUS_INFINITY)
     if forced.any():
+        tempered = tempered.copy()
         kept = tempered[forced, end]
         tempered[forced] = MINUS_INFINITY
         tempered[forced, end] = kept
