@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from sampling_cases import Masked, binary_strings, bracket_transformer, enumerate_target, tasks
 
 import maskwright as mw
@@ -34,12 +35,12 @@ from maskwright.sampling import (
     GrammarConstraint,
     HuggingFaceModel,
     Posterior,
-    awrs_batch,
     locally_constrained,
     sample_verify,
     smc,
 )
 from maskwright.sampling import population as population_module
+from maskwright.sampling.adaptive import awrs_table
 
 SIZES = (8, 32, 128, 512, 2048)
 REPEATS = 20
@@ -107,18 +108,18 @@ def calls() -> dict[str, Any]:
         counted: list[int] = []
 
         def counting(*args: Any, counted: list[int] = counted, **options: Any) -> Any:
-            draws = awrs_batch(*args, **options)
+            draws = awrs_table(*args, **options)
             counted.extend(draws.calls.tolist())
             return draws
 
-        original = population_module.awrs_batch
-        population_module.awrs_batch = counting
+        original = population_module.awrs_table
+        population_module.awrs_table = counting
         try:
             started = time.perf_counter()
             found = smc(model, constraint, 64, max_tokens=budget, seed=1)
             seconds = time.perf_counter() - started
         finally:
-            population_module.awrs_batch = original
+            population_module.awrs_table = original
         plain = sample_verify(model, constraint, 200, budget, 1)
         share = float(np.exp(plain.log_evidence))
         results[name] = {
@@ -147,9 +148,6 @@ def throughput(repeats: int = 7) -> dict[str, Any]:
     Every token of a text counts, EOS included.  ``generate`` runs with the same grammar's logits processor, and
     without any constraint.  The figure is the best of several turns, since other work only takes time.
     """
-    import torch
-
-    torch.set_num_threads(1)
     backend = demo_backend()
     schema = demo_schemas()["person"]["schema"]
     grammar = mw.compile_json_schema(schema, backend.vocabulary)
@@ -258,6 +256,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--plot", type=Path)
     options = parser.parse_args()
+    torch.set_num_threads(1)
     ways: dict[str, Callable[[], dict[str, Any]]] = {
         "distances": distances,
         "calls": calls,

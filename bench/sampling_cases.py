@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -194,46 +193,6 @@ def sql_corpus(seed: int = 0) -> list[str]:
     return texts
 
 
-_ATOM = re.compile(r"Cl|Br|[BCNOPSFIbcnops]|\[[^\[\]]*\]")
-
-
-def smiles_prefix(text: str) -> tuple[bool, bool]:
-    """(whether a SMILES may begin so, whether it may end here): atoms, bonds, branches, rings.  No valences.
-
-    A checker of this benchmark's own, in place of the grammar that is to be shipped.
-    """
-    depth, rings, after_atom, at = 0, set(), False, 0
-    while at < len(text):
-        character = text[at]
-        atom = _ATOM.match(text, at)
-        if atom:
-            after_atom, at = True, atom.end()
-            continue
-        if character == "[":
-            return "]" not in text[at:] and text.count("[", at) == 1, False
-        if not after_atom and character not in "=#-":
-            return False, False
-        if character == "(":
-            depth, after_atom = depth + 1, False
-            bond = text[at + 1 : at + 2]
-            if bond in (")", "("):
-                return False, False
-        elif character == ")":
-            depth -= 1
-            if depth < 0:
-                return False, False
-        elif character in "=#-":
-            if not at or text[at - 1] in "=#-":
-                return False, False
-            after_atom = False
-        elif character.isdigit() and character != "0":
-            rings ^= {character}
-        else:
-            return False, False
-        at += 1
-    return True, bool(text) and after_atom and not depth and not rings
-
-
 def smiles_corpus(seed: int = 0) -> list[str]:
     """Strings of chains, branches and rings; a tenth of them is broken somewhere."""
     rng = np.random.default_rng(seed)
@@ -258,33 +217,47 @@ def smiles_corpus(seed: int = 0) -> list[str]:
     return texts
 
 
+class BlackBox(GrammarConstraint):
+    """A grammar that decides about single tokens, and says nothing of all."""
+
+    exact = False
+
+    def masks(self, states: Sequence[Any]) -> None:
+        return None
+
+    def check(self, states: Sequence[Any], tokens: Sequence[int]) -> np.ndarray:
+        pairs = zip(states, tokens, strict=True)
+        return np.array([self._allows(state, token) for state, token in pairs], dtype=bool)
+
+
 def tasks(backend: HuggingFaceModel) -> dict[str, tuple[Any, Constraint, int]]:
-    """name -> (model, black-box constraint, token budget); the demo model must be ``backend``."""
+    """name -> (model, constraint, token budget); the demo model must be ``backend``.
+
+    Grammars are black boxes here: a JSON Schema, the shipped grammars of SQL and SMILES.  Names of a database are one by
+    nature, also behind the masks of the SQL grammar.
+    """
     vocabulary = backend.vocabulary
     case = demo_schemas()["person"]
-    grammar = GrammarConstraint(mw.compile_json_schema(case["schema"], vocabulary))
-    json_predicate = Predicate(grammar.prefix, grammar.complete)
-
-    def text_of(ids: Sequence[int]) -> str:
-        return vocabulary.decode(ids).decode("utf-8", "replace")
-
-    smiles = Predicate(lambda ids: smiles_prefix(text_of(ids))[0], lambda ids: smiles_prefix(text_of(ids))[1])
+    json_box = BlackBox(mw.compile_json_schema(case["schema"], vocabulary))
+    sql = mw.compile(mw.shipped_grammar("sql"), vocabulary)
+    smiles = BlackBox(mw.compile(mw.shipped_grammar("smiles"), vocabulary))
+    names = SqlNames(vocabulary, music_database())
     prompted = {
         name: HuggingFaceModel(backend.model, backend.tokenizer, prompt)
         for name, prompt in {
             "json": format_prompt(case["request"], case["schema"]),
-            "sql": "select name, age from singer where age > 20\nselect theme from concert\nselect",
+            "sql": "select name, age from singer where age > 20;\nselect theme from concert;\n",
             "smiles": "CCO\nc1ccccc1\nCC(=O)N\n",
         }.items()
     }
+    confident_sql, confident_smiles = (
+        ngram_model(corpus, backend) for corpus in (sql_corpus(), smiles_corpus())
+    )
     return {
-        "JSON, demo model": (prompted["json"], json_predicate, 120),
-        "SQL names, demo model": (prompted["sql"], SqlNames(vocabulary, music_database()), 40),
+        "JSON, demo model": (prompted["json"], json_box, 120),
+        "SQL with schema, demo model": (prompted["sql"], BlackBox(sql) * names, 40),
         "SMILES, demo model": (prompted["smiles"], smiles, 40),
-        "SQL names, confident model": (
-            ngram_model(sql_corpus(), backend),
-            SqlNames(vocabulary, music_database()),
-            40,
-        ),
-        "SMILES, confident model": (ngram_model(smiles_corpus(), backend), smiles, 40),
+        "SQL with schema, confident model": (confident_sql, BlackBox(sql) * names, 40),
+        "SQL masks and schema, confident model": (confident_sql, GrammarConstraint(sql) * names, 40),
+        "SMILES, confident model": (confident_smiles, smiles, 40),
     }

@@ -34,6 +34,7 @@ One extension module, read in data-flow order:
     engine.pxi   the Python class of a vocabulary
     compiled.pxi the Python class of a grammar
     matcher.pxi  the Python class of a sequence
+    tracing.pxi  how a text is read, thread by thread: for occurrences of symbols
     sets.pxi     states of many texts at once, for texts with gaps
     statesets.pxi their Python class
     batch.pxi    masks of many sequences at once
@@ -98,6 +99,7 @@ include "explain.pxi"
 include "engine.pxi"
 include "compiled.pxi"
 include "matcher.pxi"
+include "tracing.pxi"
 include "sets.pxi"
 include "statesets.pxi"
 include "batch.pxi"

@@ -14,6 +14,7 @@ cdef class Tables:
     cdef list handles
     cdef readonly AutomatonHandle lexer        # or None
     cdef readonly list imports
+    cdef readonly list names                   # of the rules
     cdef vector[vector[PlainTerm]] plain_terms
     cdef vector[vector[Call]] plain_calls
     cdef vector[uint8_t] plain_final
@@ -27,7 +28,7 @@ cdef class Tables:
 
     def __init__(self, Engine engine, list automata, AutomatonHandle lexer, list plain_terms, list plain_calls,
                  bytes plain_final, list plain_guard, list guards, list rules, list repeated, list records, list indented, int32_t start_rule,
-                 list imports):
+                 list imports, list names):
         cdef vector[PlainTerm] terms
         cdef vector[Call] calls
         cdef PlainTerm term
@@ -40,6 +41,7 @@ cdef class Tables:
         self.handles = automata
         self.lexer = lexer
         self.imports = imports
+        self.names = names
         self.start_rule = start_rule
         self.indented = indented
         for entries in plain_terms:
@@ -342,6 +344,18 @@ cdef class CompiledCore:
     def clashes(self):
         """``AutomatonHandle.clashes`` of the grammar's lexer, if it has one."""
         return list(self.core.program.lexer.lexer.clashes) if self.core.program.lexer != NULL else []
+
+    @property
+    def rule_names(self):
+        """The name of each rule, those of imported grammars included."""
+        cdef Tables each
+        return [name for each in self.tables for name in each.names]
+
+    @property
+    def terminal_names(self):
+        """The names of the lexer's terminals; empty without a lexer."""
+        cdef Tables first = self.tables[0]
+        return list(first.lexer.names) if first.lexer is not None else []
 
     def rule_places(self):
         """The number of the rule that each place (kind, index) is in."""

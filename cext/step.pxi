@@ -9,18 +9,20 @@ cdef string thread_quoted(const Core* core, int32_t text) noexcept nogil:
     return tracker_quoted(&core.tracker, text) if text < 0 else text_bytes(&core.tracker.store.texts, text)
 
 
+cdef int32_t thread_used_key(Core* core, LexState* lex, int32_t before, int32_t text) noexcept nogil:
+    # Which key that must not come again `lex` accepts; `before`: the text before the last byte.
+    if not lex_keeps_text(lex):
+        return NO_KEY
+    if before < 0:
+        return used_key(lex.automaton.used, text_bytes(&core.tracker.store.texts, core.tracker.states[-1 - before].text))
+    if text == UNKNOWN_TEXT:
+        return ANY_KEY
+    return used_key(lex.automaton.used, key_text(text_bytes(&core.tracker.store.texts, text)))
+
+
 cdef int32_t thread_goto(Core* core, LexState* lex, int32_t parser, int32_t before, int32_t text) noexcept nogil:
-    # The parser state behind a lexeme that `lex` accepts; `before`: the text before the last byte.
-    cdef int32_t key = NO_KEY
-    if lex_keeps_text(lex):
-        if before < 0:
-            key = used_key(lex.automaton.used,
-                           text_bytes(&core.tracker.store.texts, core.tracker.states[-1 - before].text))
-        else:
-            key = ANY_KEY
-            if text != UNKNOWN_TEXT:
-                key = used_key(lex.automaton.used, key_text(text_bytes(&core.tracker.store.texts, text)))
-    return state_goto(core.program, parser, lex.automaton, lex.tag, key)
+    # The parser state behind a lexeme that `lex` accepts.
+    return state_goto(core.program, parser, lex.automaton, lex.tag, thread_used_key(core, lex, before, text))
 
 
 cdef int32_t thread_leave(Core* core, const Thread& thread, int32_t before, int32_t joined,

@@ -75,7 +75,18 @@ ALLOWED = {
         "limits",
         "regular",
     ),
-    "maskwright.sampling": ("_core", "bitmask", "compiler", "errors", "hf", "sampling", "vocabulary"),
+    "maskwright.sampling": (
+        "_core",
+        "bitmask",
+        "compiler",
+        "errors",
+        "hf",
+        "sampling",
+        "symbols",
+        "vocabulary",
+    ),
+    "maskwright.symbols": ("_core", "compiler", "errors"),
+    "maskwright.search": ("compiler", "errors", "sampling", "search", "symbols"),
 }
 FORBIDDEN = {
     "maskwright.frontends": (

@@ -11,23 +11,38 @@ import numpy as np
 import pytest
 
 from maskwright import BitmaskError, ConstraintError, MaskwrightError, ModelError
-from maskwright.sampling import Draws, awrs, awrs_batch
+from maskwright.sampling import Draws, adaptive, awrs, awrs_batch, order
+from maskwright.sampling.order import Order, Table
 
 DRAWS = 10**6
 ERRORS = 4.0
 
 
 class Scripted(np.random.Generator):
-    """Exponential races that come out in given orders, one a row."""
+    """Orders of draws that are given, one a row."""
 
-    def __init__(self, probabilities: np.ndarray, orders: np.ndarray) -> None:
+    def __init__(self, orders: np.ndarray) -> None:
         super().__init__(np.random.PCG64(0))
-        ranks = np.argsort(orders, axis=1)
-        self._times = probabilities * np.exp(ranks.astype(float))
+        self.orders = orders
 
-    def standard_exponential(self, size: Any = None, *args: Any, **kwargs: Any) -> Any:
-        assert size == self._times.shape
-        return self._times
+
+class ScriptedOrder:
+    """What ``Order`` does, in the order given, with masses that are summed up each time."""
+
+    def __init__(self, table: Table, rows: np.ndarray, rng: Scripted) -> None:
+        self._p = np.exp(table.logs[rows])
+        self._orders = rng.orders
+        self.left = np.full(len(rows), self._p.shape[1])
+
+    def draw(self, at: np.ndarray) -> np.ndarray:
+        tokens = self._orders[at, self._orders.shape[1] - self.left[at]]
+        self.left[at] -= 1
+        return tokens
+
+    def log_rest(self, at: np.ndarray) -> np.ndarray:
+        rest = [self._p[i, self._orders[i, len(self._orders[i]) - self.left[i] :]].sum() for i in at]
+        with np.errstate(divide="ignore"):
+            return np.log(rest)
 
 
 def plackett_luce(p: np.ndarray, order: tuple[int, ...]) -> float:
@@ -52,7 +67,10 @@ DISTRIBUTIONS = {
 @pytest.mark.parametrize(
     "limits", [{}, {"max_rejects": 1}, {"max_rejects": 2}, {"max_rejects": 3}, {"min_remaining": 0.4}]
 )
-def test_recursive_weights_are_exact_over_all_orders(name: str, probes: int, limits: dict[str, Any]) -> None:
+def test_recursive_weights_are_exact_over_all_orders(
+    name: str, probes: int, limits: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adaptive, "Order", ScriptedOrder)
     p = np.array(DISTRIBUTIONS[name])
     orders = list(itertools.permutations(range(4)))
     chances = np.array([plackett_luce(p, order) for order in orders])
@@ -62,7 +80,7 @@ def test_recursive_weights_are_exact_over_all_orders(name: str, probes: int, lim
         draws = awrs_batch(
             np.log(np.tile(p, (len(orders), 1))),
             lambda rows, tokens, good=good: good[tokens],
-            Scripted(p, np.array(orders)),
+            Scripted(np.array(orders)),
             method="recursive",
             probes=probes,
             **limits,
@@ -76,8 +94,9 @@ def test_recursive_weights_are_exact_over_all_orders(name: str, probes: int, lim
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
-def test_calls_are_those_of_the_closed_form(name: str) -> None:
+def test_calls_are_those_of_the_closed_form(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rejects before the first accept: sum of p_v / (p_v + Z) over bad tokens; then one probe unless none is left."""
+    monkeypatch.setattr(adaptive, "Order", ScriptedOrder)
     p = np.array(DISTRIBUTIONS[name])
     orders = list(itertools.permutations(range(4)))
     chances = np.array([plackett_luce(p, order) for order in orders])
@@ -88,7 +107,7 @@ def test_calls_are_those_of_the_closed_form(name: str) -> None:
         draws = awrs_batch(
             np.log(np.tile(p, (len(orders), 1))),
             lambda rows, tokens, good=good: good[tokens],
-            Scripted(p, np.array(orders)),
+            Scripted(np.array(orders)),
             method="recursive",
         )
         mass = p[good].sum()
@@ -192,6 +211,60 @@ def test_a_larger_vocabulary() -> None:
     error = np.sqrt((squares / count - mean**2) / count)
     exact = np.bincount(cells, p * good, minlength=2)
     assert np.abs((mean - exact) / error).max() < ERRORS
+
+
+# --- orders of draws
+
+
+@pytest.mark.parametrize("sort_after", [0, 2, 24])
+def test_orders_follow_plackett_and_luce(sort_after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """10⁵ orders of five tokens, one without mass and one left out, however they are drawn."""
+    monkeypatch.setattr(order, "_SORT_AFTER", sort_after)
+    p = np.array([0.5, 0.0, 0.25, 0.15, 0.07, 0.03])
+    with np.errstate(divide="ignore"):
+        table = Table(np.log(np.tile(p, (2, 1))))
+    count = 100_000 if sort_after else 20_000
+    without = np.tile([-1, 3], (count, 1))
+    drawn = Order(table, np.arange(count) % 2, np.random.default_rng(3), without)
+    everything = np.arange(count)
+    rounds = np.column_stack([drawn.draw(everything) for _ in range(4)])
+    assert (drawn.left == 0).all() and np.isneginf(drawn.log_rest(everything[:10])).all()
+    p[3] = 0.0
+    for row in itertools.permutations([0, 2, 4, 5]):
+        expected = plackett_luce(p, row)
+        found = (rounds == row).all(axis=1).mean()
+        assert abs(found - expected) < ERRORS * math.sqrt(expected / count) + 1e-12
+
+
+def test_what_is_left_is_exact_at_every_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when the masses that are left are far below the first ones, and when all is sorted."""
+    monkeypatch.setattr(order, "_SORT_AFTER", 10)
+    rng = np.random.default_rng(8)
+    logs = rng.normal(size=(4, 50)) * np.array([[1.0], [30.0], [300.0], [3.0]])
+    logs[3, rng.random(50) < 0.5] = -np.inf
+    rows = np.array([0, 1, 2, 3, 3, 0])
+    drawn = Order(Table(logs), rows, rng)
+    left = [set(np.flatnonzero(np.isfinite(logs[row])).tolist()) for row in rows]
+    while (at := np.flatnonzero(drawn.left > 0)).size:
+        exact = [np.logaddexp.reduce(logs[rows[i], sorted(left[i])]) for i in at]
+        assert drawn.log_rest(at) == pytest.approx(np.array(exact), rel=1e-12, abs=1e-12)
+        for i, token in zip(at.tolist(), drawn.draw(at).tolist(), strict=True):
+            left[i].remove(token)
+    assert not any(left)
+
+
+def test_one_large_vocabulary() -> None:
+    """Shares of the likeliest of 131 072 tokens, by orders that share one row."""
+    rng = np.random.default_rng(4)
+    logs = rng.normal(size=131_072) * 3
+    p = np.exp(logs) / np.exp(logs).sum()
+    table = Table(logs[None])
+    assert table.log_mass == pytest.approx(np.logaddexp.reduce(logs), rel=1e-12)
+    count = 20_000
+    tokens = np.concatenate([table.sample(np.zeros(500, dtype=int), rng) for _ in range(count // 500)])
+    top = np.argsort(p)[-20:]
+    found = np.bincount(tokens, minlength=len(p))[top] / count
+    assert np.abs((found - p[top]) / np.sqrt(p[top] / count)).max() < ERRORS
 
 
 # --- estimators that are wrong, and the same test

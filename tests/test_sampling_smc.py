@@ -40,6 +40,7 @@ from maskwright.sampling import (
 )
 from maskwright.sampling import population as population_module
 from maskwright.sampling import sequential as sequential_module
+from maskwright.sampling.order import Table
 
 ERRORS = 4.0
 RUNS: dict[str, Any] = {"n_particles": 4, "islands": 4000, "max_tokens": 6, "seed": 20261121}
@@ -154,15 +155,18 @@ def test_a_reward_of_zero_is_a_dead_end() -> None:
 # --- the same tests catch what is wrong
 
 
-def all_that_is_left(logprobs: np.ndarray, accept: Any, rng: np.random.Generator, **options: Any) -> Draws:
+def all_that_is_left(
+    table: Table, rows: np.ndarray, accept: Any, rng: np.random.Generator, **options: Any
+) -> Draws:
     """The wrong estimator: once a token is accepted, whatever was not rejected counts as good."""
+    logprobs = table.logs[rows]
     bad = np.zeros(logprobs.shape, dtype=bool)
     found = np.zeros(len(logprobs), dtype=bool)
 
-    def watched(rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        verdicts = accept(rows, tokens)
-        bad[rows, tokens] |= ~verdicts & ~found[rows]
-        found[rows] |= verdicts
+    def watched(at: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        verdicts = accept(at, tokens)
+        bad[at, tokens] |= ~verdicts & ~found[at]
+        found[at] |= verdicts
         return verdicts
 
     draws = awrs_batch(logprobs, watched, rng, method="recursive")
@@ -171,7 +175,7 @@ def all_that_is_left(logprobs: np.ndarray, accept: Any, rng: np.random.Generator
 
 
 def test_a_wrong_token_weight_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(population_module, "awrs_batch", all_that_is_left)
+    monkeypatch.setattr(population_module, "awrs_table", all_that_is_left)
     _, worst = deviations(smc(bigram_model(), predicate(), **RUNS), enumerate_target())
     assert worst > 3 * ERRORS
 

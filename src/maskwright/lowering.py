@@ -400,6 +400,7 @@ def lower_to_tables(
         lowering.indented,
         grammar.start,
         [imports[key] for key in lowering.imports],
+        grammar.names,
     )
 
 

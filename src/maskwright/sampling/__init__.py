@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from maskwright.sampling.baselines import locally_constrained as locally_constrained
     from maskwright.sampling.baselines import rejection_sampling as rejection_sampling
     from maskwright.sampling.baselines import sample_verify as sample_verify
+    from maskwright.sampling.blocks import SymbolEnds as SymbolEnds
     from maskwright.sampling.constraints import END as END
     from maskwright.sampling.constraints import Constraint as Constraint
     from maskwright.sampling.constraints import Everything as Everything
@@ -48,6 +49,7 @@ _HOMES = {
     "asap": ["Asap"],
     "adaptive": ["Draw", "Draws", "awrs", "awrs_batch"],
     "baselines": ["locally_constrained", "rejection_sampling", "sample_verify"],
+    "blocks": ["SymbolEnds"],
     "constraints": ["END", "Constraint", "Everything", "GrammarConstraint", "Product"],
     "huggingface": ["HuggingFaceModel"],
     "models": ["CallableModel", "LanguageModel", "ModelState"],

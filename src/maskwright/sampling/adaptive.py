@@ -52,15 +52,11 @@ from maskwright.sampling.logspace import (
     Floats,
     Integers,
     log,
-    log_sum_exp,
 )
+from maskwright.sampling.order import Order, Table
 
 Verdicts = Callable[[Integers, Integers], npt.NDArray[np.bool_]]
 """``accept(rows [n], tokens [n]) -> verdicts [n]``; a pair comes at most once."""
-
-_SORT_AFTER = 24
-"""Draws after which the order is computed for all tokens; before, the maximum is looked for each time."""
-
 
 _MANY = 1e15
 """From here on, a count is taken for its logarithm."""
@@ -153,22 +149,45 @@ def awrs_batch(
     The rows go in step, so that a slow checker sees as many candidates together as there are rows.  A row
     without finite scores comes back with token -1 and weight zero.
     """
-    _check_options(method, probes, max_rejects, max_accepts, min_remaining)
     logprobs = np.asarray(logprobs, dtype=np.float64)
     if logprobs.ndim != 2 or not logprobs.shape[1]:
         raise ModelError(f"logprobs must be [B, V], not {list(logprobs.shape)}")
-    top = logprobs.max(axis=1)
-    if np.isnan(top).any() or (top == np.inf).any():
-        raise ModelError("logprobs contain NaN or plus infinity")
-    rng = np.random.default_rng(rng)
+    return awrs_table(
+        Table(logprobs),
+        np.arange(len(logprobs)),
+        accept,
+        np.random.default_rng(rng),
+        method=method,
+        probes=probes,
+        max_rejects=max_rejects,
+        max_accepts=max_accepts,
+        min_remaining=min_remaining,
+    )
+
+
+def awrs_table(
+    table: Table,
+    rows: Integers,
+    accept: Verdicts,
+    rng: np.random.Generator,
+    *,
+    method: str = "auto",
+    probes: int = 1,
+    max_rejects: int | None = None,
+    max_accepts: int = 2,
+    min_remaining: float = 0.0,
+) -> Draws:
+    """``awrs_batch`` for B draws from rows [B] of a table, which may come several times; ``accept`` gets positions in B."""
+    _check_options(method, probes, max_rejects, max_accepts, min_remaining)
     limit = max_rejects if max_rejects is not None else np.inf
     if method == "geometric":
-        return _geometric(logprobs, accept, rng, max_accepts, limit)
-    return _recursive(logprobs, accept, rng, probes, limit, min_remaining, method == "auto")
+        return _geometric(table, rows, accept, rng, max_accepts, limit)
+    return _recursive(table, rows, accept, rng, probes, limit, min_remaining, method == "auto")
 
 
 def _recursive(
-    logprobs: Floats,
+    table: Table,
+    rows: Integers,
     accept: Verdicts,
     rng: np.random.Generator,
     probes: int,
@@ -176,61 +195,67 @@ def _recursive(
     min_remaining: float,
     thrifty: bool,
 ) -> Draws:
-    count = len(logprobs)
-    order = _Order(logprobs, rng)
-    good = np.zeros(logprobs.shape, dtype=bool)
+    count = len(rows)
+    order = Order(table, rows, rng)
+    log_good = np.full(count, MINUS_INFINITY)  # mass of the tokens that count as good
     rest_is_good, found, halved = (np.zeros(count, dtype=bool) for _ in range(3))
     rejects, probed, calls = (np.zeros(count, dtype=np.int64) for _ in range(3))
     tokens = np.full(count, -1)
-    least = log(min_remaining) + log_sum_exp(logprobs) if min_remaining else None
-    rows = np.flatnonzero(order.left > 0)
-    while len(rows):
-        last = np.where(found[rows], probed[rows] == probes - 1, rejects[rows] >= max_rejects - 1)
+    least = log(min_remaining) + table.log_mass[rows] if min_remaining else None
+    at = np.flatnonzero(order.left > 0)
+    while len(at):
+        last = np.where(found[at], probed[at] == probes - 1, rejects[at] >= max_rejects - 1)
         if least is not None:
-            last |= ~found[rows] & (log_sum_exp(order.unseen(rows)) < least[rows])
-        rare = np.zeros(len(rows), dtype=bool)
-        if thrifty and (found[rows] & last).any():
-            rate = _probe_rates(logprobs[rows], good[rows], order.unseen(rows))
-            rare = found[rows] & last & (rate < 1)
-            skipped = rare & (rng.random(len(rows)) >= rate)
-            rest_is_good[rows[skipped]] = True
-            rows, last, rare = rows[~skipped], last[~skipped], rare[~skipped]
-            if not len(rows):
+            last |= ~found[at] & (order.log_rest(at) < least[at])
+        rare = np.zeros(len(at), dtype=bool)
+        if thrifty and (found[at] & last).any():
+            rate = _probe_rates(log_good[at], order.log_rest(at))
+            rare = found[at] & last & (rate < 1)
+            skipped = rare & (rng.random(len(at)) >= rate)
+            rest_is_good[at[skipped]] = True
+            at, last, rare = at[~skipped], last[~skipped], rare[~skipped]
+            if not len(at):
                 break
-        drawn = order.draw(rows)
-        verdicts = accept(rows, drawn)
-        calls[rows] += 1
-        halved[rows] = rare & ~verdicts
+        drawn = order.draw(at)
+        verdicts = accept(at, drawn)
+        calls[at] += 1
+        halved[at] = rare & ~verdicts
         # A draw that halves the weight counts like a good one before.
-        good[rows, drawn] = verdicts | halved[rows]
-        rest_is_good[rows] = (verdicts | halved[rows]) & last
-        probed[rows] += found[rows]
-        rejects[rows] += ~found[rows] & ~verdicts
-        first = ~found[rows] & (verdicts | (tokens[rows] < 0))
-        tokens[rows[first]] = drawn[first]
-        found[rows] |= verdicts
-        rows = rows[~last & (order.left[rows] > 0)]
-    counted = good | (rest_is_good[:, None] & order.is_unseen())
-    log_weights = log_sum_exp(np.where(counted, logprobs, MINUS_INFINITY))
-    return Draws(tokens, log_weights - np.log(2) * halved, calls)
+        good = verdicts | halved[at]
+        mass = np.where(good, table.logs[rows[at], drawn], MINUS_INFINITY)
+        log_good[at] = np.logaddexp(log_good[at], mass)
+        rest_is_good[at] = good & last
+        probed[at] += found[at]
+        rejects[at] += ~found[at] & ~verdicts
+        first = ~found[at] & (verdicts | (tokens[at] < 0))
+        tokens[at[first]] = drawn[first]
+        found[at] |= verdicts
+        at = at[~last & (order.left[at] > 0)]
+    at = np.flatnonzero(rest_is_good)
+    log_good[at] = np.logaddexp(log_good[at], order.log_rest(at))
+    return Draws(tokens, log_good - np.log(2) * halved, calls)
 
 
-def _probe_rates(logprobs: Floats, good: Booleans, unseen: Floats) -> Floats:
+def _probe_rates(known: Floats, rest: Floats) -> Floats:
     """Twice the share of the unseen tokens in what is left; at least 1 means that the draw is made."""
-    rest = log_sum_exp(unseen)
-    known = log_sum_exp(np.where(good, logprobs, MINUS_INFINITY))
     total = np.logaddexp(known, rest)
     rates: Floats = np.exp(np.log(2) + rest - np.where(np.isfinite(total), total, 0.0))
     return rates
 
 
 def _geometric(
-    logprobs: Floats, accept: Verdicts, rng: np.random.Generator, max_accepts: int, max_rejects: float
+    table: Table,
+    rows: Integers,
+    accept: Verdicts,
+    rng: np.random.Generator,
+    max_accepts: int,
+    max_rejects: float,
 ) -> Draws:
-    count = len(logprobs)
-    total = log_sum_exp(logprobs)
-    rejected = np.zeros(logprobs.shape, dtype=bool)
-    known = np.zeros(logprobs.shape, dtype=bool)
+    count = len(rows)
+    total = table.log_mass[rows]
+    rejected = np.empty((count, 0), dtype=np.int64)  # tokens, -1: none
+    log_rejected = np.full(count, MINUS_INFINITY)
+    good: list[set[int]] = [set() for _ in range(count)]
     accepts, calls = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     rejects = np.zeros(count)  # of the simulated run, which may be longer than any number:
     log_rejects = np.full(count, MINUS_INFINITY)
@@ -243,48 +268,54 @@ def _geometric(
         return late
 
     for _ in range(max_accepts):
-        started = rows = np.flatnonzero(alive & ~stopped(rejects))
-        order = _Order(np.where(rejected[rows], MINUS_INFINITY, logprobs[rows]), rng)
-        while len(rows):
-            again, log_again = _phantoms(logprobs[rows], rejected[rows], total[rows], rng)
-            rejects[rows] += again
-            log_rejects[rows] = np.logaddexp(log_rejects[rows], log_again)
-            rows = rows[~stopped(rejects[rows])]
-            at = np.searchsorted(started, rows)
-            drawn = order.draw(at)
-            verdicts = known[rows, drawn]
+        started = at = np.flatnonzero(alive & ~stopped(rejects))
+        order = Order(table, rows[started], rng, rejected[started])
+        while len(at):
+            rest = order.log_rest(np.searchsorted(started, at))
+            again, log_again = _phantoms(log_rejected[at] - total[at], rest - total[at], rng)
+            rejects[at] += again
+            log_rejects[at] = np.logaddexp(log_rejects[at], log_again)
+            at = at[~stopped(rejects[at])]
+            mine = np.searchsorted(started, at)
+            drawn = order.draw(mine)
+            verdicts = np.array(
+                [t in good[i] for i, t in zip(at.tolist(), drawn.tolist(), strict=True)], dtype=bool
+            )
             new = ~verdicts
             if new.any():
-                verdicts[new] = accept(rows[new], drawn[new])
-                calls[rows[new]] += 1
-            known[rows, drawn] = verdicts
-            rejected[rows, drawn] = ~verdicts
-            rejects[rows] += ~verdicts
-            first = (accepts[rows] == 0) & (verdicts | (tokens[rows] < 0))
-            tokens[rows[first]] = drawn[first]
-            accepts[rows] += verdicts
-            alive[rows[~verdicts & (order.left[at] == 0)]] = False
-            rows = rows[~verdicts & (order.left[at] > 0)]
+                verdicts[new] = accept(at[new], drawn[new])
+                calls[at[new]] += 1
+            for i, token in zip(at[new & verdicts].tolist(), drawn[new & verdicts].tolist(), strict=True):
+                good[i].add(token)
+            bad = at[~verdicts]
+            column = np.full(count, -1)
+            column[bad] = drawn[~verdicts]
+            rejected = np.column_stack([rejected, column])
+            log_rejected[bad] = np.logaddexp(log_rejected[bad], table.logs[rows[bad], drawn[~verdicts]])
+            rejects[at] += ~verdicts
+            first = (accepts[at] == 0) & (verdicts | (tokens[at] < 0))
+            tokens[at[first]] = drawn[first]
+            accepts[at] += verdicts
+            alive[at[~verdicts & (order.left[mine] == 0)]] = False
+            at = at[~verdicts & (order.left[mine] > 0)]
     rejects = np.minimum(rejects, max_rejects)
     weight = log(np.minimum(accepts, max_accepts - 1))
     weight -= np.where(rejects < _MANY, np.log(np.maximum(accepts + rejects - 1, 1)), log_rejects)
     return Draws(tokens, weight + np.where(np.isfinite(total), total, 0.0), calls)
 
 
-def _phantoms(
-    logprobs: Floats, rejected: Booleans, total: Floats, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
+def _phantoms(again: Floats, other: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """How often a run with replacement would draw rejected tokens again before it draws another one.
 
-    The number, which may be infinity as a float, and its logarithm.
+    ``again``, ``other``: logarithms of the probabilities of both kinds.  The number, which may be infinity as a float,
+    and its logarithm.
     """
-    number, logarithm = np.zeros(len(logprobs)), np.full(len(logprobs), MINUS_INFINITY)
-    some = np.flatnonzero(rejected.any(axis=1))
+    number, logarithm = np.zeros(len(again)), np.full(len(again), MINUS_INFINITY)
+    some = np.flatnonzero(again > MINUS_INFINITY)
     if len(some):
-        other = log_sum_exp(np.where(rejected[some], MINUS_INFINITY, logprobs[some])) - total[some]
-        again = log_sum_exp(np.where(rejected[some], logprobs[some], MINUS_INFINITY)) - total[some]
+        other = other[some]
         # log(again) = log(1 - other), from whichever of the two is the small one.
-        log_again = np.where(other < -0.7, np.log1p(-np.exp(np.minimum(other, -0.7))), again)
+        log_again = np.where(other < -0.7, np.log1p(-np.exp(np.minimum(other, -0.7))), again[some])
         times = rng.standard_exponential(len(some))
         with np.errstate(divide="ignore", over="ignore"):
             number[some] = np.floor(-times / np.minimum(log_again, -0.0))
@@ -292,49 +323,6 @@ def _phantoms(
         large = log(times) - np.where(other < -30, other, log(-log_again))
         logarithm[some] = np.where(number[some] < _MANY, log(number[some]), large)
     return number, logarithm
-
-
-class _Order:
-    """Draws without replacement, proportional to what is left: exponential races (Gumbel's trick).
-
-    The race of a token is log p - log E with E standard exponential; the largest comes first (Efraimidis
-    and Spirakis 2006; Vieira 2014).  Double precision throughout: single precision ties.
-    """
-
-    def __init__(self, logprobs: Floats, rng: np.random.Generator) -> None:
-        self._logprobs = logprobs
-        self._races = logprobs - np.log(rng.standard_exponential(logprobs.shape))
-        self.left = np.isfinite(logprobs).sum(axis=1)
-        self._drawn = np.zeros(len(logprobs), dtype=np.int64)
-        self._sorted: dict[int, Integers] = {}
-
-    def draw(self, rows: Integers) -> Integers:
-        """The next token of each of ``rows``, all of which have one left."""
-        if len(rows) and self._drawn[rows[0]] >= _SORT_AFTER:
-            drawn = np.array([self._draw_sorted(row) for row in rows.tolist()])
-        elif len(rows) == len(self._races):
-            drawn = self._races.argmax(axis=1)
-        else:
-            drawn = self._races[rows].argmax(axis=1)
-        self._races[rows, drawn] = MINUS_INFINITY
-        self._drawn[rows] += 1
-        self.left[rows] -= 1
-        return drawn
-
-    def _draw_sorted(self, row: int) -> int:
-        # Kept reversed, so that the next one is popped off the end.
-        if row not in self._sorted:
-            self._sorted[row] = np.argsort(self._races[row])[-self.left[row] :]
-        return int(self._sorted[row][self.left[row] - 1])
-
-    def is_unseen(self) -> Booleans:
-        """Which tokens have mass and were not drawn, [B, V]."""
-        unseen: Booleans = self._races > MINUS_INFINITY
-        return unseen
-
-    def unseen(self, rows: Integers) -> Floats:
-        """Log-probabilities of the tokens not drawn yet, minus infinity elsewhere, [rows, V]."""
-        return np.where(self._races[rows] > MINUS_INFINITY, self._logprobs[rows], MINUS_INFINITY)
 
 
 def allowed_tokens(allowed: Any, size: int) -> Booleans:

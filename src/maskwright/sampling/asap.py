@@ -122,12 +122,12 @@ class Asap:
         else:
             rows = rows.children(zero, np.array(ids[-1:]), constraint)
         scores = score(rows, constraint, model.eos_ids, np.ones(1), problem.target.forced(rows.lengths))
-        tokens = np.flatnonzero(np.isfinite(scores.tempered[0]))
+        tokens = np.flatnonzero(np.isfinite(scores.table.logs[0]))
         named = np.where(tokens == model.eos_ids[0], END, tokens)
         if not constraint.exact:
             good = self._check_all(rows.states[0], named)
             tokens, named = tokens[good], named[good]
-        return _Node(named, np.exp(scores.tempered[0, tokens])), rows
+        return _Node(named, np.exp(scores.table.logs[0, tokens])), rows
 
     def _check_all(self, state: Any, tokens: Sequence[int] | Integers) -> Booleans:
         constraint = self._problem.constraint

@@ -13,10 +13,18 @@ Booleans: TypeAlias = npt.NDArray[np.bool_]
 
 MINUS_INFINITY = float("-inf")
 
+_PORTION = 1 << 17
+"""Numbers that are exponentiated at once."""
+
 
 def log_sum_exp(values: Any) -> Floats:
     """Logarithm of the sum of ``exp(values)`` over the last axis, relative to the largest term."""
     values = np.asarray(values, dtype=np.float64)
+    if values.ndim == 2 and len(values) > 1 and values.size > _PORTION:
+        # In portions that fit into caches: what is in between is never written to memory.
+        portion = max(1, _PORTION // values.shape[1])
+        parts = [log_sum_exp(values[i : i + portion]) for i in range(0, len(values), portion)]
+        return np.concatenate(parts)
     top = values.max(axis=-1, keepdims=True, initial=MINUS_INFINITY)
     top = np.where(np.isfinite(top), top, 0.0)
     total: Floats = log(np.exp(values - top).sum(axis=-1)) + top[..., 0]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.sampling.adaptive import awrs_batch
+from maskwright.sampling.adaptive import awrs_table
 from maskwright.sampling.constraints import END, Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Booleans, Floats, Integers
 from maskwright.sampling.models import STAY, LanguageModel
@@ -15,9 +15,6 @@ from maskwright.sampling.rows import Prefix, Rows, Scores, rows_behind, score
 from maskwright.sampling.target import Target
 
 LIVE, FINISHED, DEAD = 0, 1, 2
-
-_PORTION = 1 << 16
-"""Scores that adaptive rejection looks at together."""
 
 
 @dataclass
@@ -126,7 +123,7 @@ class Population:
     def _draw(self, live: Integers, rows: Integers, scores: Scores) -> tuple[Integers, Floats]:
         constraint, rng = self.problem.constraint, self.problem.rng
         if constraint.exact:
-            return scores.sample(rows, rng), scores.log_mass[rows].copy()
+            return scores.sample(rows, rng), scores.log_mass[rows]
         known: dict[tuple[int, int], bool] = {}
         end = self.problem.model.eos_ids[0]
 
@@ -139,25 +136,16 @@ class Population:
                 known.update(zip(new, verdicts.tolist(), strict=True))
             return np.array([known[pair] for pair in pairs], dtype=bool)
 
-        # Tokens that no mask allows are left out, and the particles come in portions that fit into caches.
-        columns = np.flatnonzero(np.isfinite(scores.tempered).any(axis=0))
-        tempered = scores.tempered[:, columns]
-        tokens, log_weights = np.full(len(rows), -1), np.full(len(rows), MINUS_INFINITY)
-        portion = max(1, _PORTION // max(1, len(columns)))
-        for start in range(0, len(rows) if len(columns) else 0, portion):
-            part = slice(start, start + portion)
-            mine = rows[part]
-            draws = awrs_batch(
-                tempered[mine],
-                lambda at, drawn, mine=mine: accept(mine[at], columns[drawn]),  # type: ignore[misc]
-                rng,
-                **self.problem.awrs_options,
-            )
-            tokens[part] = np.where(draws.tokens >= 0, columns[draws.tokens], -1)
-            log_weights[part] = draws.log_weights
+        draws = awrs_table(
+            scores.table,
+            scores.places[rows],
+            lambda at, drawn: accept(rows[at], drawn),
+            rng,
+            **self.problem.awrs_options,
+        )
         self.problem.counts.constraint_calls += len(known)
         self.problem.counts.checked_draws += len(live)
-        return tokens, log_weights
+        return draws.tokens, draws.log_weights
 
     def _finish(self, particles: Integers, rows: Integers, end_scores: Floats) -> Floats:
         target = self.problem.target
@@ -250,7 +238,6 @@ class Population:
         if len(used) < len(self.rows):
             self.rows = self.rows.select(used)
             if self._scores is not None:
-                scores = self._scores
-                self._scores = Scores(scores.logprobs[used], scores.tempered[used], scores.log_mass[used])
+                self._scores = self._scores.select(used)
             self.row_of = np.zeros(len(self), dtype=np.int64)
             self.row_of[live] = back

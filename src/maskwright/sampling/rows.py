@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.errors import ModelError
 from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Booleans, Floats, Integers, log_sum_exp
 from maskwright.sampling.models import STAY, LanguageModel, ModelState
+from maskwright.sampling.order import Table
 
 
 class Prefix:
@@ -120,48 +120,58 @@ def rows_behind(model: LanguageModel, constraint: Constraint, texts: Sequence[Se
 
 @dataclass
 class Scores:
-    """The next token's distribution behind R rows, EOS ids merged into the first one, all [R, V].
+    """The next token's distribution behind R rows, EOS ids merged into the first one.
 
-    ``logprobs``: log p(v).  ``tempered``: power · log p(v) where the masks allow v, else minus infinity.
-    ``log_mass`` [R]: the logarithm of the tempered mass.
+    ``logprobs`` [R, V]: log p(v).  ``table``: power · log p(v) where the masks allow v, else minus infinity; the row
+    of the table that each row has is in ``places`` [R].
     """
 
     logprobs: Floats
-    tempered: Floats
-    log_mass: Floats
+    table: Table
+    places: Integers
+
+    @property
+    def log_mass(self) -> Floats:
+        """The logarithm of the tempered mass, [R]."""
+        mass: Floats = self.table.log_mass[self.places]
+        return mass
+
+    def select(self, kept: Integers) -> Scores:
+        """Those of some rows; the table is shared."""
+        return Scores(self.logprobs[kept], self.table, self.places[kept])
 
     def sample(self, rows: Integers, rng: np.random.Generator) -> Integers:
-        """One token for each of ``rows``, by inverting the cumulative distribution; -1 where there is none."""
+        """One token for each of ``rows``; -1 where there is none."""
         tokens = np.full(len(rows), -1)
-        order = np.argsort(rows, kind="stable")
-        distinct, starts = np.unique(rows[order], return_index=True)
-        points = rng.random(len(rows))
-        for row, members in zip(distinct, np.split(order, starts[1:]), strict=True):
-            if self.log_mass[row] > MINUS_INFINITY:
-                sums = np.cumsum(np.exp(self.tempered[row] - self.log_mass[row]))
-                tokens[members] = np.searchsorted(sums, points[members] * sums[-1], side="right")
+        some = np.flatnonzero(self.log_mass[rows] > MINUS_INFINITY)
+        tokens[some] = self.table.sample(self.places[rows[some]], rng)
         return tokens
 
 
 def score(
     rows: Rows, constraint: Constraint, eos_ids: Sequence[int], powers: Floats, forced: Booleans
 ) -> Scores:
-    """Distributions behind ``rows``: raised to ``powers`` [R], cut by the masks, to EOS where ``forced``."""
+    """Distributions behind ``rows``: raised to ``powers`` [R], cut by the masks, to EOS where ``forced``.
+
+    Raises ``ModelError`` for NaN among what the masks allow.
+    """
     rows.evaluate()
-    logprobs = np.asarray(rows.source.logprobs, dtype=np.float64)[rows.parents]
-    if np.isnan(logprobs).any():
-        raise ModelError("the model's log-probabilities contain NaN")
+    logprobs = rows.source.logprobs
     end, *others = eos_ids
+    if others or len(logprobs) != len(rows) or (rows.parents != np.arange(len(rows))).any():
+        logprobs = logprobs[rows.parents]
+    logprobs = np.asarray(logprobs, dtype=np.float64)
     if others:
         logprobs[:, end] = log_sum_exp(logprobs[:, list(eos_ids)])
         logprobs[:, others] = MINUS_INFINITY
     masks = constraint.masks(rows.states)
-    tempered = logprobs * powers[:, None] if (powers != 1.0).any() else logprobs.copy()
+    tempered = logprobs * powers[:, None] if (powers != 1.0).any() else logprobs
     if masks is not None:
         bits = np.unpackbits(masks.view(np.uint8), axis=1, count=logprobs.shape[1], bitorder="little")
-        tempered[bits == 0] = MINUS_INFINITY
+        tempered = np.where(bits.view(bool), tempered, MINUS_INFINITY)
     if forced.any():
+        tempered = tempered.copy()
         kept = tempered[forced, end]
         tempered[forced] = MINUS_INFINITY
         tempered[forced, end] = kept
-    return Scores(logprobs, tempered, log_sum_exp(tempered))
+    return Scores(logprobs, Table(tempered), np.arange(len(rows)))

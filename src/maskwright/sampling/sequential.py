@@ -68,7 +68,8 @@ def smc(
     ``n_particles`` per island; ``islands`` independent runs share the model's batches.  Resampling takes place
     when the effective sample size falls below ``ess_threshold · n_particles`` (0: never, which is importance
     sampling), by ``"systematic"``, ``"stratified"``, ``"residual"`` or ``"multinomial"`` resampling, at the ends of
-    blocks: ``"token"``, every n tokens, or where ``block(ids)`` is true; finished texts wait.
+    blocks: ``"token"``, every n tokens, or where ``block(ids)`` is true (``SymbolEnds``: behind symbols of a
+    grammar); finished texts wait.
 
     ``twist(ids)``: a positive guess at the expected reward behind a prefix (0 only where it is 0); it steers
     resampling and divides out.  ``lookahead``: with 1, twist by the mass that the masks leave to the next token;

@@ -1,0 +1,170 @@
+"""Best-first search for the texts of largest p(y) · reward(y) (A*: Hart, Nilsson and Raphael 1968).
+
+Prefixes are taken up in the order of what the best text behind each can be worth: log p of the prefix plus a
+bound on the reward.  The first complete text that comes up is therefore the best one of all, the next one the
+second, whatever was not looked at.  Only the next-best sibling of a prefix is put on the heap, so a vocabulary of any size
+costs one sort a prefix.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maskwright.errors import MaskwrightError
+from maskwright.sampling.constraints import END, Constraint
+from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers
+from maskwright.sampling.models import LanguageModel, ModelState
+from maskwright.search.result import Found, SearchResult, allowed_scores, check_problem, number
+
+Bound = Callable[[list[int], bool], float]
+
+
+class _Prefix(NamedTuple):
+    ids: list[int]
+    log_p: float
+    bound: float
+    state: Any
+    """The constraint's."""
+
+
+class _Children(NamedTuple):
+    """What may follow a prefix, the likeliest first."""
+
+    parent: _Prefix
+    tokens: Integers
+    scores: Floats
+    model: ModelState
+    row: int
+
+
+def best_first(
+    model: LanguageModel,
+    constraint: Constraint,
+    *,
+    n: int = 1,
+    reward: Bound | None = None,
+    max_tokens: int = 256,
+    max_nodes: int = 10_000,
+    batch: int = 8,
+) -> SearchResult:
+    """The ``n`` complete texts of at most ``max_tokens`` tokens (EOS included) with the largest p(y) · reward(y).
+
+    ``reward(ids, complete)``: the logarithm of the reward of a complete text, or of a prefix a bound on those of all
+    texts that begin so; at most 0, and never larger than it was for a shorter prefix (minus infinity: none).
+    ``batch``: prefixes that the model is asked about together.  After ``max_nodes`` prefixes the search ends
+    with what it has, and ``SearchResult.proved`` is false.
+
+    Raises ``VocabularyError`` when model and constraint differ in ids, ``ConstraintError`` for rewards that are no such
+    numbers, ``MaskwrightError`` for bad options.
+    """
+    check_problem(
+        model, constraint, n=(n, 1), max_tokens=(max_tokens, 1), max_nodes=(max_nodes, 1), batch=(batch, 1)
+    )
+    judge = reward if reward is not None else _no_reward
+    end = model.eos_ids[0]
+    order = itertools.count()
+    # (worth, negated; number; complete text, prefix that is to be expanded, or next sibling)
+    heap: list[
+        tuple[float, int, Found | tuple[_Prefix, ModelState | None, int, int] | tuple[_Children, int]]
+    ] = []
+
+    def push(worth: float, what: Any) -> None:
+        if worth > MINUS_INFINITY:
+            heapq.heappush(heap, (-worth, next(order), what))
+
+    found: list[Found] = []
+    nodes = 0
+    if constraint.prefix([]):
+        bound = number(judge([], False), "reward([], False)", MINUS_INFINITY, 0.0)
+        push(bound, (_Prefix([], 0.0, bound, constraint.start()), None, 0, 0))
+    while heap and len(found) < n and nodes < max_nodes:
+        wave: list[tuple[_Prefix, ModelState | None, int, int]] = []
+        while heap and len(wave) < min(batch, max_nodes - nodes):
+            what = heap[0][2]
+            if isinstance(what, Found):
+                if wave:
+                    break
+                heapq.heappop(heap)
+                found.append(what)
+                if len(found) == n:
+                    break
+            elif isinstance(what[0], _Children):
+                heapq.heappop(heap)
+                _take(what[0], int(what[1]), constraint, judge, end, push)
+            else:
+                heapq.heappop(heap)
+                wave.append(what)
+        nodes += len(wave)
+        for children in _expand(model, constraint, wave, max_tokens):
+            if len(children.tokens):
+                push(children.parent.log_p + children.scores[0] + children.parent.bound, (children, 0))
+    return SearchResult(found, nodes, len(found) == n or not heap)
+
+
+def _no_reward(ids: list[int], complete: bool) -> float:
+    return 0.0
+
+
+def _take(
+    children: _Children,
+    rank: int,
+    constraint: Constraint,
+    judge: Bound,
+    end: int,
+    push: Callable[[float, Any], None],
+) -> None:
+    """Put one child on the heap, with its own bound, and the sibling behind it with its parent's."""
+    parent = children.parent
+    if rank + 1 < len(children.tokens):
+        push(parent.log_p + children.scores[rank + 1] + parent.bound, (children, rank + 1))
+    token = int(children.tokens[rank])
+    if not constraint.check([parent.state], [END if token == end else token])[0]:
+        return
+    log_p = parent.log_p + float(children.scores[rank])
+    ids = parent.ids if token == end else [*parent.ids, token]
+    bound = number(judge(list(ids), token == end), f"reward({ids}, {token == end})", MINUS_INFINITY, 0.0)
+    if bound > parent.bound:
+        raise MaskwrightError(
+            f"reward({ids}, {token == end}) is {bound}, larger than {parent.bound}, its bound for {parent.ids}"
+        )
+    if token == end:
+        push(log_p + bound, Found(list(ids), log_p, log_p + bound))
+    elif bound > MINUS_INFINITY:
+        prefix = _Prefix(ids, log_p, bound, constraint.advance(parent.state, token))
+        push(log_p + bound, (prefix, children.model, children.row, token))
+
+
+def _expand(
+    model: LanguageModel,
+    constraint: Constraint,
+    wave: list[tuple[_Prefix, ModelState | None, int, int]],
+    max_tokens: int,
+) -> list[_Children]:
+    """Ask the model about prefixes, those behind one state together."""
+    groups: dict[int, list[tuple[_Prefix, ModelState | None, int, int]]] = {}
+    for entry in wave:
+        groups.setdefault(id(entry[1]), []).append(entry)
+    found = []
+    end = model.eos_ids[0]
+    for group in groups.values():
+        source = group[0][1]
+        if source is None:
+            state = model.state([[]])
+        else:
+            state = source.extend(
+                np.array([row for _, _, row, _ in group]), np.array([token for *_, token in group])
+            )
+        prefixes = [prefix for prefix, *_ in group]
+        scores = allowed_scores(model, constraint, [prefix.state for prefix in prefixes], state.logprobs)
+        for row, prefix in enumerate(prefixes):
+            tokens = np.flatnonzero(scores[row] > MINUS_INFINITY)
+            if len(prefix.ids) + 1 >= max_tokens:
+                tokens = tokens[tokens == end]
+            tokens = tokens[np.argsort(-scores[row, tokens], kind="stable")]
+            found.append(_Children(prefix, tokens, scores[row, tokens], state, row))
+    return found

@@ -1,0 +1,81 @@
+"""What searches return, and what they share."""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maskwright.errors import ConstraintError, MaskwrightError
+from maskwright.sampling.constraints import Constraint
+from maskwright.sampling.logspace import MINUS_INFINITY, Floats, log_sum_exp
+from maskwright.sampling.models import LanguageModel
+
+
+class Found(NamedTuple):
+    """A complete text: its ids without EOS, log p of it with EOS, and what it was judged by."""
+
+    ids: list[int]
+    log_probability: float
+    score: float
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """``found``: complete texts, the best one first."""
+
+    found: list[Found]
+    nodes: int
+    """Prefixes that the model was asked about."""
+    proved: bool
+    """Whether nothing better can exist: the search came to its end, and to no limit."""
+
+
+def check_problem(model: Any, constraint: Any, **least: tuple[int, int]) -> None:
+    """Raise unless model and constraint fit, and each number (given, least) is at least what it must be."""
+    if not isinstance(model, LanguageModel):
+        raise MaskwrightError(
+            f"a LanguageModel is needed (HuggingFaceModel, CallableModel), not {type(model).__name__}"
+        )
+    if not isinstance(constraint, Constraint):
+        raise MaskwrightError(
+            f"a Constraint is needed (GrammarConstraint, Predicate), not {type(constraint).__name__}"
+        )
+    for name, (given, low) in least.items():
+        try:
+            good = not isinstance(given, bool) and operator.index(given) >= low
+        except TypeError:
+            good = False
+        if not good:
+            raise MaskwrightError(f"{name} is a number, at least {low}, not {given!r}")
+    constraint.bind(model.vocab_size, model.eos_ids)
+
+
+def allowed_scores(
+    model: LanguageModel, constraint: Constraint, states: list[Any], logprobs: Floats
+) -> Floats:
+    """log p of the tokens that the masks allow [rows, V], all EOS ids as the first one; minus infinity elsewhere."""
+    scores = np.array(logprobs, dtype=np.float64)
+    end, *others = model.eos_ids
+    if others:
+        scores[:, end] = log_sum_exp(scores[:, list(model.eos_ids)])
+        scores[:, others] = MINUS_INFINITY
+    masks = constraint.masks(states)
+    if masks is not None:
+        bits = np.unpackbits(masks.view(np.uint8), axis=1, count=scores.shape[1], bitorder="little")
+        scores[bits == 0] = MINUS_INFINITY
+    return scores
+
+
+def number(value: Any, what: str, low: float, high: float) -> float:
+    """A finite answer of a caller's function within bounds (or ``low`` itself), or ``ConstraintError``."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        found = math.nan
+    if not (low <= found <= high and found < math.inf):
+        raise ConstraintError(f"{what} answered {value!r}; it must be a number from {low:g} to {high:g}")
+    return found

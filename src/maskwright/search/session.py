@@ -1,0 +1,196 @@
+"""Going forward and back in a text by symbols of its grammar.
+
+The interface is that of IterGen (Ugare et al., ICLR 2025, arXiv 2410.07295): generate up to the end of the
+next column name, look at it, take it back if it is wrong.  Symbols are those of ``maskwright.symbols``, so any
+context-free grammar will do, and an occurrence counts when it is certain.  Going back leads to a token boundary; nothing is tokenised anew.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from maskwright.compiler import CompiledGrammar
+from maskwright.errors import MaskwrightError
+from maskwright.sampling.constraints import GrammarConstraint
+from maskwright.sampling.logspace import MINUS_INFINITY
+from maskwright.sampling.models import LanguageModel, ModelState
+from maskwright.search.result import allowed_scores, check_problem
+from maskwright.symbols import Occurrence, Reading, Symbols
+
+TOKEN = "token"
+"""In place of a symbol: each token."""
+
+
+class _Node:
+    """A prefix that was written at some time: its next tokens, and how often each was taken back."""
+
+    __slots__ = ("children", "taken_back")
+
+    def __init__(self) -> None:
+        self.children: dict[int, _Node] = {}
+        self.taken_back = 0
+
+
+class Session:
+    """A text under way: ``forward`` writes, ``backward`` takes back, ``view`` shows the occurrences of a symbol.
+
+    ``symbols``: those that will be asked for (None: any).  ``max_tokens``: the most that are written, EOS included.
+    ``greedy``: the likeliest allowed token instead of a drawn one.  ``penalty``: what the log-probability of a token
+    loses for each time that it was taken back in this place, so that another try differs (in nats; IterGen's
+    recurrence penalty, which multiplies logits and so rewards negative ones).  ``seed``: equal seeds give equal texts.
+
+    Raises ``VocabularyError`` when model and grammar differ in ids, ``GrammarError`` for symbols that the grammar
+    does not have, ``MaskwrightError`` for bad options.  Whatever raises leaves the text as it was.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        grammar: CompiledGrammar,
+        *,
+        symbols: list[str] | None = None,
+        max_tokens: int = 1024,
+        greedy: bool = False,
+        penalty: float = 0.0,
+        seed: int | np.random.Generator | None = None,
+    ) -> None:
+        self._symbols = Symbols(grammar, symbols)
+        self._constraint = GrammarConstraint(grammar)
+        check_problem(model, self._constraint, max_tokens=(max_tokens, 1))
+        if not 0 <= penalty < float("inf"):
+            raise MaskwrightError(f"penalty is a number that is not negative, not {penalty!r}")
+        self._model = model
+        self._vocabulary = grammar.vocabulary
+        self._max_tokens = max_tokens
+        self._greedy = greedy
+        self._penalty = penalty
+        self._rng = np.random.default_rng(seed)
+        self._matcher = self._constraint.start()
+        self._state: ModelState | None = None
+        self._readings: list[Reading] = [self._symbols.start]
+        self._path = [_Node()]
+        self._scores: list[float] = []
+        self.ids: list[int] = []
+        """The tokens so far, EOS excluded."""
+        self.finished = False
+        """Whether EOS was written."""
+
+    @property
+    def text(self) -> str:
+        """What was written so far."""
+        return self._vocabulary.decode(self.ids).decode("utf-8", "replace")
+
+    @property
+    def log_probability(self) -> float:
+        """log p of what was written, EOS included when it was; the grammar does not change it."""
+        return sum(self._scores)
+
+    def forward(self, symbol: str | None = None, n: int = 1) -> str:
+        """Write until ``n`` more occurrences of ``symbol`` are certain, or the text is finished; what was written.
+
+        ``"token"`` counts tokens; None goes on to the end.  A symbol whose end only the next token shows is
+        certain with that token.  Stops early at ``max_tokens``.
+        """
+        start = self._length
+        _at_least_one(n)
+        goal = 0 if symbol is None else self._count(symbol) + n
+        while not self.finished and len(self._scores) < self._max_tokens:
+            if symbol is not None and self._count(symbol) >= goal:
+                break
+            self._step()
+        return self._bytes()[start:].decode("utf-8", "replace")
+
+    def backward(self, symbol: str, n: int = 1) -> str:
+        """Take back the last ``n`` occurrences of ``symbol`` and all that is behind; what was taken back.
+
+        They are counted by their starts.  A token that holds the start of the first one goes as a whole.
+        Raises ``MaskwrightError`` when there are fewer.
+        """
+        _at_least_one(n)
+        found = self._count(symbol)
+        if found < n:
+            raise MaskwrightError(f"there are {found} occurrences of {symbol!r}, so {n} cannot be taken back")
+        if symbol == TOKEN:
+            length = len(self.ids) - n
+        else:
+            start = sorted(each.start for each in self._occurrences(symbol))[-n]
+            length = max(i for i, reading in enumerate(self._readings) if reading.length <= start)
+        before = self._bytes()
+        self._cut(length)
+        return before[self._length :].decode("utf-8", "replace")
+
+    def view(self, symbol: str) -> list[str]:
+        """The texts of all certain occurrences of ``symbol``, by their starts; with ``"token"`` the tokens'."""
+        data = self._bytes()
+        if symbol == TOKEN:
+            ends = [reading.length for reading in self._readings]
+            spans = list(itertools.pairwise(ends))
+        else:
+            spans = sorted((each.start, each.end) for each in self._occurrences(symbol))
+        return [data[start:end].decode("utf-8", "replace") for start, end in spans]
+
+    @property
+    def _length(self) -> int:
+        return self._readings[-1].length
+
+    def _bytes(self) -> bytes:
+        return self._vocabulary.decode(self.ids)
+
+    def _occurrences(self, symbol: str) -> list[Occurrence]:
+        if symbol not in self._symbols.names:
+            raise MaskwrightError(
+                f"{symbol!r} is no symbol of this session; it has {', '.join(self._symbols.names)}"
+            )
+        reading = self._readings[-1]
+        found = reading.occurrences_at_end() if self.finished else reading.occurrences()
+        return [each for each in found or () if each.symbol == symbol]
+
+    def _count(self, symbol: str) -> int:
+        return len(self.ids) if symbol == TOKEN else len(self._occurrences(symbol))
+
+    def _step(self) -> None:
+        """Write one token."""
+        if self._state is None:
+            self._state = self._model.state([self.ids])
+        logprobs = np.asarray(self._state.logprobs, dtype=np.float64)
+        [scores] = allowed_scores(self._model, self._constraint, [self._matcher], logprobs)
+        end = self._model.eos_ids[0]
+        node = self._path[-1]
+        weighed = scores.copy()
+        for token, child in node.children.items():
+            weighed[token] -= self._penalty * child.taken_back
+        if weighed.max() == MINUS_INFINITY:
+            raise MaskwrightError("the model gives no probability to any token that the grammar allows")
+        if not self._greedy:
+            weighed = weighed - np.log(self._rng.standard_exponential(len(weighed)))
+        token = int(weighed.argmax())
+        if token == end:
+            self.finished = True
+        else:
+            matcher = self._constraint.advance(self._matcher, token)
+            reading = self._readings[-1].read(self._vocabulary.decode([token]))
+            state = self._state.extend(np.zeros(1, dtype=np.int64), np.array([token]))
+            self._matcher, self._state = matcher, state
+            self._readings.append(reading)
+            self.ids.append(token)
+            self._path.append(node.children.setdefault(token, _Node()))
+        self._scores.append(float(scores[token]))
+
+    def _cut(self, length: int) -> None:
+        """Keep so many tokens."""
+        if self.finished:
+            self._path[-1].children.setdefault(self._model.eos_ids[0], _Node()).taken_back += 1
+        for node in self._path[length + 1 :]:
+            node.taken_back += 1
+        self._matcher = self._matcher.fork()
+        self._matcher.rollback(len(self.ids) - length)
+        del self.ids[length:], self._scores[length:], self._readings[length + 1 :], self._path[length + 1 :]
+        self.finished = False
+        self._state = None
+
+
+def _at_least_one(n: int) -> None:
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+        raise MaskwrightError(f"n is a number of occurrences, at least 1, not {n!r}")
