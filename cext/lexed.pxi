@@ -11,7 +11,8 @@ cdef void lexed_follow(Core* core, LexState* lex, const Thread& before, uint8_t 
         return
     thread.lex = lex
     thread.text = text_append(&core.tracker.store.texts, before.text, byte) if lex_keeps_text(lex) else 0
-    if lex.tag == NO_TAG or lex_goes_on(lex):
+    if (lex.tag == NO_TAG or lex_goes_on(lex)) and (
+            lex.automaton != core.program.lexer or not lexer_hopeless(lex, thread.watch)):
         out.push_back(thread)
     if lex.tag != NO_TAG:
         thread.parser = thread_goto(core, lex, thread.parser, before.text, thread.text)
@@ -57,7 +58,25 @@ cdef void lexed_add(Core* core, const vector[Thread]& threads, Mask* mask, const
 
 
 cdef void lexed_apply(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* own, int32_t parser) noexcept nogil:
-    # Add what is said about the tokens of a trie, in one parser state.  Recursion is bounded by the longest token.
+    # Add what is said about the tokens of a trie, in one parser state.
+    cdef size_t i, j, kept, before
+    mask_join_bits(core, mask, own.bits)
+    mask.added.insert(mask.added.end(), own.inside.begin(), own.inside.end())
+    lexed_depending(core, threads, mask, own, parser)
+    for i in range(own.pieces.size()):
+        own.pieces[i].part.used = True
+        kept = before = mask.added.size()
+        lexed_depending(core, threads, mask, own.pieces[i].part, parser)
+        for j in range(before, mask.added.size()):
+            if not binary_search(own.pieces[i].removed.begin(), own.pieces[i].removed.end(), mask.added[j]):
+                mask.added[kept] = mask.added[j]
+                kept += 1
+        mask.added.resize(kept)
+
+
+cdef void lexed_depending(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* own,
+                          int32_t parser) noexcept nogil:
+    # Add what depends on the parser state.  Recursion is bounded by the longest token.
     cdef Automaton* lexer = core.program.lexer
     cdef ParserState* state
     cdef LexMask* below
@@ -65,8 +84,6 @@ cdef void lexed_apply(Core* core, const vector[Thread]& threads, Mask* mask, Lex
     cdef Thread each
     cdef size_t i, j
     cdef int32_t after = NO_STATE, known = NO_TAG
-    mask_join_bits(core, mask, own.bits)
-    mask.added.insert(mask.added.end(), own.inside.begin(), own.inside.end())
     for i in range(own.groups.size()):
         possible.clear()
         for j in range(own.groups[i].hypotheses.size()):

@@ -214,6 +214,12 @@ cdef inline const uint64_t* lex_first(LexState* state) noexcept nogil:
 cdef inline cbool lex_goes_on(LexState* state) noexcept nogil:
     # Whether any byte leads on (an accepting state with nothing behind it does not).
     cdef const uint64_t* first
+    cdef uint64_t item
+    if state.automaton.lexer != NULL:
+        for item in state.code.items:
+            if not state.automaton.codes.edges[<int32_t>(item >> 32)].empty():
+                return True
+        return False
     if state.automaton.kind == KIND_TEXT:
         if state.form == FORM_CLOSED:
             return False
