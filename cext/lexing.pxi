@@ -30,6 +30,7 @@ cdef cppclass Lexer:
     KeyIds start_ids
     vector[string] samples         # by terminal; empty: none
     string gap                     # may come before any terminal and at the end; empty: none
+    vector[string] gaps            # all such that are known, the best one too
     cbool safe
     int32_t newline                # terminal that tells columns (indent.pxi), or -1
     int32_t line_break             # the one that stands for it between brackets, or -1
@@ -265,6 +266,8 @@ cdef void lexer_find_gap(Lexer* lexer) noexcept nogil:
             lexer.gap = text
             lexer_forget_answers(lexer.every.automaton)
             serves = lexer_gap_serves(lexer, text)
+            if serves >= 0:
+                lexer.gaps.push_back(text)
             if serves > best:
                 best = serves
                 gap = text
@@ -395,13 +398,23 @@ cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
 
 # --- where a lexeme can be left ----------------------------------------------------------------
 
+cdef cbool lexer_gap_passes(LexState* watch) noexcept nogil:
+    # Whether a watch lets some gap pass.
+    cdef Lexer* lexer = watch.automaton.lexer
+    cdef size_t i
+    for i in range(lexer.gaps.size()):
+        if watch_passes(watch, lexer.gaps[i]):
+            return True
+    return False
+
+
 cdef cbool lexer_leaves(LexState* state) noexcept nogil:
     # Of a safe lexer: whether the watch that begins here lets something pass in any context.
     cdef Lexer* lexer = state.automaton.lexer
     cdef size_t i
     if state.leaves == 0:
         state.leaves = 1
-        if lex_goes_on(state) and (lexer.gap.empty() or not watch_passes(state, lexer.gap)):
+        if lex_goes_on(state) and not lexer_gap_passes(state):
             for i in range(lexer.samples.size()):
                 if not lexer.ignored[i] and not watch_passes(state, lexer.samples[i]):
                     state.leaves = 2

@@ -171,23 +171,69 @@ cdef LexState* lexer_loop(LexState* start, LexerPlace& place, const Index* index
     return NULL
 
 
+cdef inline cbool lexer_crosses(const LexState* state, const LexState* after) noexcept nogil:
+    # Whether the terminal that ends in `state` may be over at a byte that leads to `after`.
+    return lexer_matched(state) and (after == LEX_DEAD or not watch_kills(after))
+
+
+cdef void lexer_walk_loop(LexMask* part, LexState* loop, uint32_t top) noexcept nogil:
+    # The nodes below one at which the lexer is in a loop.  It becomes no ignored terminal, so that every state is alone.
+    cdef const Trie* trie = part.index.trie
+    cdef const TrieNode* nodes = trie.nodes.data()
+    cdef vector[LexState*]* path = &part.index.path
+    cdef unordered_map[string, size_t] groups
+    cdef LexerPlace place
+    cdef Crossing crossing
+    cdef LexState* parent
+    cdef LexState* state
+    cdef uint32_t node = top + 1, last = nodes[top].end
+    cdef size_t group
+    cdef int32_t t
+    if path.size() <= part.index.most_bytes:
+        path.resize(part.index.most_bytes + 1, NULL)
+    path[0][nodes[top].depth] = loop
+    while node < last:
+        if deadline_passed(&part.index.deadline):
+            return
+        parent = path[0][nodes[node].depth - 1]
+        state = lex_next(parent, nodes[node].byte)
+        if nodes[node].depth - 1 > nodes[top].depth and lexer_crosses(parent, state):
+            crossing.tag = parent.tag
+            crossing.watch = parent if state != LEX_DEAD else NULL
+            crossing.byte = nodes[node].byte
+            crossing.node = node
+            part.crossing.push_back(crossing)
+        if state == LEX_DEAD:
+            node = nodes[node].end
+            continue
+        if nodes[node].token < nodes[node + 1].token:
+            if lexer_alone_is_sure(state):
+                for t in range(nodes[node].token, nodes[node + 1].token):
+                    bits_add(part.bits, trie.tokens[t])
+            else:
+                place.alone = state
+                lexer_fill(place)
+                group = lexer_group(part, groups, place)
+                for t in range(nodes[node].token, nodes[node + 1].token):
+                    part.groups[group].tokens.push_back(trie.tokens[t])
+        path[0][nodes[node].depth] = state
+        node += 1
+
+
 cdef LexMask* lexer_part(LexState* loop, uint32_t node, Index* index) noexcept nogil:
     # What a loop says about the tokens below a node; NULL when time is up.
     cdef Lexer* lexer = loop.automaton.lexer
-    cdef LexerPlace kept
     cdef LexMask* part
-    cdef size_t i, depth = index.trie.nodes[node].depth
+    cdef size_t i
     cdef int32_t t
     cdef int64_t key = (<int64_t>loop.id << 32) | node
     found = lexer.parts.find(key)
     if found != lexer.parts.end():
         dereference(found).second.used = True
         return dereference(found).second
-    kept = lexer.path[depth]
-    lexer_stand(lexer, index, depth, loop, NULL)
     part = lexmask_new(index)
-    lexer_walk(part, loop, node + 1, index.trie.nodes[node].end, False)
-    lexer.path[depth] = kept
+    part.bits = bits_new(index)
+    lexer_walk_loop(part, loop, node)
     part.depending = bits_new(index)
     for i in range(part.crossing.size()):
         for t in range(index.trie.nodes[part.crossing[i].node].token,
@@ -209,7 +255,6 @@ cdef void lexer_begin_piece(LexMask* mask, LexState* start, uint32_t node, Lexer
     cdef LexState* loop
     cdef LexMask* part
     cdef Piece made
-    cdef int32_t t
     if 4 * (<int64_t>mask.index.trie.nodes[node].end - node) < mask.index.home_least:
         return
     loop = lexer_loop(start, place[0], mask.index)
@@ -220,10 +265,7 @@ cdef void lexer_begin_piece(LexMask* mask, LexState* start, uint32_t node, Lexer
         return
     if mask.bits == NULL:
         mask.bits = bits_new(mask.index)
-    if part.bits != NULL:
-        bits_unite(mask.bits, part.bits)
-    for t in part.inside:
-        bits_add(mask.bits, t)
+    bits_unite(mask.bits, part.bits)
     place.loop = loop
     place.piece = mask.pieces.size()
     place.top = mask.index.trie.nodes[node].depth
@@ -245,11 +287,6 @@ cdef void lexer_cut(LexMask* mask, const LexerPlace* place, uint32_t node, uint3
 
 
 # --- the walk -------------------------------------------------------------------------------
-
-cdef inline cbool lexer_crosses(const LexState* state, const LexState* after) noexcept nogil:
-    # Whether the terminal that ends in `state` may be over at a byte that leads to `after`.
-    return lexer_matched(state) and (after == LEX_DEAD or not watch_kills(after))
-
 
 cdef cbool lexer_says_same(LexState* state, LexState* loop, uint8_t byte, cbool loop_ends) noexcept nogil:
     # Whether a byte says the same behind a state as behind a loop.
