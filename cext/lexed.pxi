@@ -102,7 +102,9 @@ cdef void lexed_depending(Core* core, const vector[Thread]& threads, Mask* mask,
             return
         if own.crossings[i].tag != known:
             known = own.crossings[i].tag
-            after = state_goto(core.program, parser, lexer, known, NO_KEY)
+            after = parser
+            if not lexer.lexer.ignored[known]:
+                after = state_goto(core.program, parser, lexer, known, NO_KEY)
         if after == NO_STATE or not bits_has(core.program.states[after].first, own.crossings[i].byte):
             continue
         state = core.program.states[after]
@@ -231,3 +233,5 @@ cdef void mask_lexed(Core* core, const vector[Thread]& threads, Mask* mask) noex
             lexed_filter(core, part.bits, threads[i])
             mask_join_bits(core, mask, part.bits)
         bits_release(core.index, part.bits)
+    if mask.added.size() > core.words:
+        mask_flatten(core, mask)

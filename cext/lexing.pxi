@@ -43,7 +43,6 @@ cdef cppclass Lexer:
     unordered_map[int64_t, LexMask*] masks     # by lexer state and start (lexer_mask)
     unordered_map[int64_t, LexMask*] parts     # by loop and trie node (lexer_part)
     unordered_map[int64_t, char] pairs         # lexer state and watch (lexer_pair_verdict)
-    unordered_map[int64_t, AsLoop] as_loop     # by lexer state and loop (lexer_same)
     vector[LexerPlace] path                    # scratch of walks, by depth
 
 

@@ -20,11 +20,6 @@
 cdef enum:
     LOOP_STEPS = 8         # until a state is expected in its loop
 
-cdef cppclass AsLoop:
-    # Bytes that say the same behind a state as behind a loop.
-    uint64_t known[4]
-    uint64_t same[4]
-
 cdef cppclass LexerPlace:
     LexState* alone                # nothing but this state is left: then the lists are not filled; else NULL
     vector[Hypothesis] hypotheses
@@ -33,8 +28,8 @@ cdef cppclass LexerPlace:
     size_t piece
     int32_t top                    # depth of the node at which the piece begins
     uint32_t next                  # children that are not done: nodes [next, last), or positions
-    uint32_t last                  # in `child_nodes` where only those that differ from the loop are looked at
-    AsLoop* as_loop                # then
+    uint32_t last                  # in `child_nodes` where some are skipped
+    Skipped* skipped               # then
 
 
 cdef inline cbool lexer_ignores(const LexState* state) noexcept nogil:
@@ -166,7 +161,7 @@ cdef LexState* lexer_loop(LexState* start, LexerPlace& place, const Index* index
         if after == LEX_DEAD:
             return NULL
         if after == state:
-            return state if not lexer_skips(state) and lexer_alone_is_sure(state) else NULL
+            return state
         state = after
     return NULL
 
@@ -177,7 +172,8 @@ cdef inline cbool lexer_crosses(const LexState* state, const LexState* after) no
 
 
 cdef void lexer_walk_loop(LexMask* part, LexState* loop, uint32_t top) noexcept nogil:
-    # The nodes below one at which the lexer is in a loop.  It becomes no ignored terminal, so that every state is alone.
+    # The nodes below one at which the lexer is in a loop.  Every state is alone, because also what comes behind an
+    # ignored terminal is taken as a crossing here: so the part does not depend on the start.
     cdef const Trie* trie = part.index.trie
     cdef const TrieNode* nodes = trie.nodes.data()
     cdef vector[LexState*]* path = &part.index.path
@@ -288,42 +284,43 @@ cdef void lexer_cut(LexMask* mask, const LexerPlace* place, uint32_t node, uint3
 
 # --- the walk -------------------------------------------------------------------------------
 
-cdef cbool lexer_says_same(LexState* state, LexState* loop, uint8_t byte, cbool loop_ends) noexcept nogil:
-    # Whether a byte says the same behind a state as behind a loop.
+cdef cbool lexer_skips_byte(LexState* state, LexState* loop, uint8_t byte) noexcept nogil:
+    # Whether a byte says the same behind a state as behind a loop (NULL: nothing).
     cdef LexState* after = lex_next(state, byte)
-    cdef cbool crosses
-    if after != lex_next(loop, byte):
-        return False
-    crosses = lexer_crosses(state, after)
-    return crosses == (loop_ends and lexer_crosses(loop, after)) and (
+    cdef cbool crosses = lexer_crosses(state, after)
+    if loop == NULL:
+        return after == LEX_DEAD and not crosses
+    return after == lex_next(loop, byte) and crosses == lexer_crosses(loop, after) and (
         not crosses or (after == LEX_DEAD and state.tag == loop.tag))
 
 
-cdef inline cbool lexer_same(AsLoop* as_loop, LexState* state, LexState* loop, uint8_t byte) noexcept nogil:
-    if not bits_has(as_loop.known, byte):
-        bits_set(as_loop.known, byte)
-        if lexer_says_same(state, loop, byte, True):
-            bits_set(as_loop.same, byte)
-    return bits_has(as_loop.same, byte)
+cdef inline cbool lexer_same(Skipped* skipped, LexState* state, uint8_t byte) noexcept nogil:
+    if not bits_has(skipped.known, byte):
+        bits_set(skipped.known, byte)
+        if lexer_skips_byte(state, skipped.loop, byte):
+            bits_set(skipped.same, byte)
+    return bits_has(skipped.same, byte)
 
 
 cdef void lexer_descend(LexMask* mask, LexerPlace* place, uint32_t node) noexcept nogil:
     # Go on with the children of a node.
-    cdef Lexer* lexer
-    cdef AsLoop made
-    cdef int64_t key
-    place.as_loop = NULL
+    cdef LexState* state = place.alone
+    place.skipped = NULL
     place.next = node + 1
     place.last = mask.trie.nodes[node].end
-    if place.loop == NULL or place.alone == NULL or place.top == mask.trie.nodes[node].depth:
+    if (state == NULL or mask.trie != mask.index.trie
+            or (place.loop != NULL and place.top == mask.trie.nodes[node].depth)):
         return
-    lexer = place.alone.automaton.lexer
-    key = (<int64_t>place.alone.id << 32) | place.loop.id
-    if lexer.as_loop.count(key) == 0:
-        memset(made.known, 0, 32)
-        memset(made.same, 0, 32)
-        lexer.as_loop[key] = made
-    place.as_loop = &lexer.as_loop[key]
+    if state.skipped == NULL:
+        state.skipped = new Skipped()
+        memset(state.skipped.known, 0, 32)
+        memset(state.skipped.same, 0, 32)
+        state.skipped.loop = place.loop
+    elif state.skipped.loop != place.loop:
+        memset(state.skipped.known, 0, 32)
+        memset(state.skipped.same, 0, 32)
+        state.skipped.loop = place.loop
+    place.skipped = state.skipped
     place.next = mask.index.child_first[node]
     place.last = mask.index.child_first[node + 1]
 
@@ -331,7 +328,7 @@ cdef void lexer_descend(LexMask* mask, LexerPlace* place, uint32_t node) noexcep
 cdef uint32_t lexer_next_child(const LexMask* mask, LexerPlace* place) noexcept nogil:
     # The next child that has to be looked at, or 0.
     cdef uint32_t node
-    if place.as_loop == NULL:
+    if place.skipped == NULL:
         node = place.next
         if node >= place.last:
             return 0
@@ -339,7 +336,9 @@ cdef uint32_t lexer_next_child(const LexMask* mask, LexerPlace* place) noexcept 
         return node
     while place.next < place.last:
         place.next += 1
-        if not lexer_same(place.as_loop, place.alone, place.loop, mask.index.child_bytes[place.next - 1]):
+        # Another place may have had its own loop in between.
+        if place.skipped.loop != place.loop or not lexer_same(
+                place.skipped, place.alone, mask.index.child_bytes[place.next - 1]):
             return mask.index.child_nodes[place.next - 1]
     return 0
 
@@ -352,7 +351,7 @@ cdef void lexer_walk(LexMask* mask, LexState* start, uint32_t node, uint32_t las
     cdef int32_t top = nodes[node].depth - 1, depth = top
     if node >= last:
         return
-    lexer.path[top].as_loop = NULL
+    lexer.path[top].skipped = NULL
     lexer.path[top].next = node
     lexer.path[top].last = last
     while not deadline_passed(&mask.index.deadline):
@@ -383,7 +382,7 @@ cdef cbool lexer_visit(LexMask* mask, LexState* start, uint32_t node, unordered_
     cdef cbool empty, ends
     crossing.byte = byte
     crossing.node = node
-    if state != NULL and not (lexer_matched(state) and lexer_ignores(state)):
+    if state != NULL and not (lexer_crosses(state, lex_next(state, byte)) and lexer_ignores(state)):
         place.alone = lex_next(state, byte)
         if lexer_crosses(state, place.alone):
             crossing.tag = state.tag
