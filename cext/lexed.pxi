@@ -74,6 +74,28 @@ cdef void lexed_apply(Core* core, const vector[Thread]& threads, Mask* mask, Lex
         mask.added.resize(kept)
 
 
+cdef cbool lexed_group_alive(Core* core, const TokenGroup* group, int32_t parser) noexcept nogil:
+    # Whether tokens that lead to some hypotheses are allowed in a parser state.  What a look tells comes first.
+    cdef vector[Thread] possible
+    cdef Thread each
+    cdef size_t i
+    for i in range(group.hypotheses.size()):
+        each = thread_at(parser, group.hypotheses[i].watch)
+        each.lex = group.hypotheses[i].lex
+        if thread_sure(core, each):
+            return True
+        possible.push_back(each)
+    for i in range(group.ended.size()):
+        each = thread_at(state_goto(core.program, parser, core.program.lexer, group.ended[i].tag, NO_KEY),
+                         group.ended[i].watch)
+        if each.parser == NO_STATE:
+            continue
+        if thread_sure(core, each):
+            return True
+        possible.push_back(each)
+    return threads_alive(core, possible)
+
+
 cdef void lexed_depending(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* own,
                           int32_t parser) noexcept nogil:
     # Add what depends on the parser state.  Recursion is bounded by the longest token.
@@ -81,21 +103,10 @@ cdef void lexed_depending(Core* core, const vector[Thread]& threads, Mask* mask,
     cdef ParserState* state
     cdef LexMask* below
     cdef vector[Thread] possible
-    cdef Thread each
-    cdef size_t i, j
+    cdef size_t i
     cdef int32_t after = NO_STATE, known = NO_TAG
     for i in range(own.groups.size()):
-        possible.clear()
-        for j in range(own.groups[i].hypotheses.size()):
-            each = thread_at(parser, own.groups[i].hypotheses[j].watch)
-            each.lex = own.groups[i].hypotheses[j].lex
-            possible.push_back(each)
-        for j in range(own.groups[i].ended.size()):
-            each = thread_at(state_goto(core.program, parser, lexer, own.groups[i].ended[j].tag, NO_KEY),
-                             own.groups[i].ended[j].watch)
-            if each.parser != NO_STATE:
-                possible.push_back(each)
-        if threads_alive(core, possible):
+        if lexed_group_alive(core, &own.groups[i], parser):
             mask.added.insert(mask.added.end(), own.groups[i].tokens.begin(), own.groups[i].tokens.end())
     for i in range(own.crossings.size()):
         if core.index.deadline.passed:

@@ -432,6 +432,11 @@ cdef cbool lexer_closes(LexState* start) noexcept nogil:
     cdef uint8_t byte
     if start.closes != 0:
         return start.closes == 1
+    if start.form == FORM_UTF8_SETTLED:
+        # Whichever character this becomes, what comes behind it is the same.
+        target = text_state(start.automaton, start.code, FORM_TEXT, 0, 0)
+        start.closes = 1 if lexer_closes(target) or (lexer_matched(target) and lexer_leaves(target)) else 2
+        return start.closes == 1
     start.closes = 2
     queue.push_back(start)
     origin.push_back(0)

@@ -75,6 +75,7 @@ ALLOWED = {
         "limits",
         "regular",
     ),
+    "maskwright.table_cache": ("_core", "engine_cache", "lowering"),
     "maskwright.sampling": ("_core", "bitmask", "compiler", "errors", "hf", "sampling", "vocabulary"),
 }
 FORBIDDEN = {
