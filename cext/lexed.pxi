@@ -119,7 +119,7 @@ cdef void lexed_depending(Core* core, const vector[Thread]& threads, Mask* mask,
         if after == NO_STATE or not bits_has(core.program.states[after].first, own.crossings[i].byte):
             continue
         state = core.program.states[after]
-        if state.lexer == NULL or not state.starts.empty():
+        if state.lexer == NULL or not state.starts.empty() or state_deep(core.program, after):
             possible.assign(1, thread_at(after, own.crossings[i].watch))
             mask_walk(core, threads, lexmask_residual(own, i), possible, mask.added)
             continue

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import toys
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import maskwright as mw
@@ -18,7 +18,8 @@ from maskwright.frontends.lark.reader import read
 ALPHABET = b"a:\n ()"
 LONGEST = 8
 VOCABULARY = mw.Vocabulary.from_bytes(
-    [*(bytes([byte]) for byte in ALPHABET), b"a\n", b"\n ", b"\n  ", b":\n ", b" a", b"\n\n", b"</s>"], eos_ids=12
+    [*(bytes([byte]) for byte in ALPHABET), b"a\n", b"\n ", b"\n  ", b":\n ", b" a", b"\n\n", b"</s>"],
+    eos_ids=12,
 )
 HEADER = """
 NEWLINE: /(\\n *)+/
@@ -79,10 +80,12 @@ class Reference:
                 continue
             found.append(kind)
             if kind == "NEWLINE":
-                # Blanks at the end of the text are no indentation.
-                column = 0 if match.end() == len(text) else len(match[0]) - match[0].rindex("\n") - 1
+                column = len(match[0]) - match[0].rindex("\n") - 1
                 if column >= INDENTATION.columns:
                     return None
+                if match.end() == len(text):
+                    # Blanks at the end of the text are no indentation.
+                    column = 0
                 if column > columns[-1]:
                     columns.append(column)
                     found.append("_INDENT")
@@ -106,7 +109,7 @@ class Reference:
         return terminals is not None and self.read(terminals)[0]
 
 
-PIECES = ('"a"', '"a" NEWLINE', 'line', '"(" inner ")"', "block", '"a" ":" block', "line+", '"a"?', "NEWLINE")
+PIECES = ('"a"', '"a" NEWLINE', "line", '"(" inner ")"', "block", '"a" ":" block', "line+", '"a"?', "NEWLINE")
 
 
 @st.composite
@@ -115,7 +118,9 @@ def grammars(draw: Any) -> str:
         return " ".join(draw(st.lists(st.sampled_from(PIECES), min_size=1, max_size=most)))
 
     bodies = {name: [body(3) for _ in range(draw(st.integers(1, 2)))] for name in ("start", "line")}
-    bodies["block"] = [f"NEWLINE _INDENT {body(2)} _DEDENT"]
+    bodies["block"] = [
+        f"NEWLINE _INDENT {body(2)} {draw(st.sampled_from(('line', chr(34) + 'a' + chr(34) + ' NEWLINE', 'block')))} _DEDENT"
+    ]
     bodies["inner"] = [draw(st.sampled_from(('"a"', '"a" "a"?', '"a"+', '"(" inner ")" | "a"')))]
     bodies["line"].append('"a" NEWLINE')
     rules = "\n".join(f"{name}: {' | '.join(choices)}" for name, choices in bodies.items())
@@ -151,7 +156,12 @@ def check(grammar: str, longest: int = LONGEST, most: int = 3000) -> int:
 @settings(max_examples=60, deadline=None)
 @given(grammars())
 def test_random_grammars(grammar: str) -> None:
-    check(grammar, most=400)
+    try:
+        check(grammar, most=400)
+    except mw.GrammarError as error:
+        # No newline is left, a block does not end with one, or a bracket is alone in a rule.
+        assert "NEWLINE" in str(error)
+        assume(False)
 
 
 @pytest.mark.parametrize(
@@ -165,3 +175,14 @@ def test_random_grammars(grammar: str) -> None:
 )
 def test_usual_grammars(rules: str) -> None:
     assert check(rules + "\n" + HEADER) > 200
+
+
+@pytest.mark.parametrize(
+    "block", ['"a"', 'line "a"?', 'line | NEWLINE _INDENT line "a" _DEDENT', "half+", 'half | "a" NEWLINE']
+)
+def test_blocks_end_with_a_newline(block: str) -> None:
+    rules = (
+        f'start: "a" block\nblock: NEWLINE _INDENT ({block}) _DEDENT\nline: "a" NEWLINE\nhalf: line | "a"\n'
+    )
+    with pytest.raises(mw.GrammarError, match="must end with NEWLINE"):
+        mw.compile_lark(rules + HEADER, VOCABULARY, indentation=INDENTATION)
