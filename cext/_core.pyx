@@ -50,7 +50,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from cython.operator cimport dereference
 from libcpp cimport bool as cbool
-from libcpp.algorithm cimport sort
+from libcpp.algorithm cimport binary_search, sort
 from libcpp.pair cimport pair
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map

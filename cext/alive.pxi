@@ -48,12 +48,19 @@ cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
     if lexer_is_sure(each):
         return True
     if thread.lex != NULL:
-        return thread.watch == NULL and lex_in_newline(thread.lex) and state_opens_line(core.program, thread.parser)
+        if thread.watch != NULL:
+            return False
+        if lex_in_newline(thread.lex) and state_opens_line(core.program, thread.parser):
+            return True
+        if not (lexer_matched(thread.lex) and lexer_ignores(thread.lex)):
+            return False
+        # Ignored text (a comment, say) that may end here, in front of something that is waited for.
+        each.watch = thread.lex
     state = core.program.states[thread.parser]
     for i in range(state.items.size()):
         for j in range(core.program.locals[state.items[i].local].terminals.size()):
             terminal = core.program.locals[state.items[i].local].terminals[j]
-            if not lexer.ignored[terminal] and watch_passes(thread.watch, lexer.samples[terminal]):
+            if not lexer.ignored[terminal] and watch_passes(each.watch, lexer.samples[terminal]):
                 return True
     return False
 

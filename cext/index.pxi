@@ -34,11 +34,15 @@ cdef cppclass Index:
     const Trie* trie
     size_t words
     vector[uint32_t] parents
+    vector[uint32_t] child_first       # by node: its children are [child_first[node], child_first[node + 1]) of
+    vector[uint32_t] child_nodes       # these,
+    vector[uint8_t] child_bytes        # reached by these
     vector[CharNode] chars             # sorted
     vector[PartNode] parts
     vector[int32_t] by_length          # tokens that are UTF-8 from their start, most characters first
     vector[int32_t] longer             # by number of characters: how many of these have more
     int32_t longest                    # most characters of a token
+    uint8_t commonest                  # byte, by trie nodes
     Bits* text                         # tokens that are UTF-8, but perhaps for a last partial character
     Bits* beyond_ascii                 # those with a byte above 0x7F
     Bits* containing[128]              # by ASCII character
@@ -152,6 +156,7 @@ cdef cbool utf8_possible(int32_t length, int32_t left, int32_t point, CodeRange*
 
 cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nogil:
     cdef vector[int32_t] points, lefts, spans, counts      # by depth
+    cdef vector[int32_t] commonness
     cdef vector[uint32_t] path
     cdef vector[pair[int32_t, int32_t]] lengths            # negative, so that the longest come first
     cdef uint32_t node = 1, last = trie.nodes[0].end
@@ -224,10 +229,36 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
         spans.push_back(span)
         counts.push_back(count)
         node += 1
+    index_fill_children(index)
+    commonness.resize(256, 0)
+    for node in range(1, last):
+        commonness[trie.nodes[node].byte] += 1
+    index.commonest = 0
+    for t in range(256):
+        if commonness[t] > commonness[index.commonest]:
+            index.commonest = <uint8_t>t
     sort(index.chars.begin(), index.chars.end(), &char_before)
     index_fill_containing(index)
     index_fill_lengths(index, lengths)
     index.bytes = 0
+
+
+cdef void index_fill_children(Index* index) noexcept nogil:
+    cdef const Trie* trie = index.trie
+    cdef uint32_t node, last = trie.nodes[0].end
+    cdef vector[uint32_t] next
+    index.child_first.assign(<size_t>last + 1, 0)
+    for node in range(1, last):
+        index.child_first[index.parents[node] + 1] += 1
+    for node in range(last):
+        index.child_first[node + 1] += index.child_first[node]
+    next = index.child_first
+    index.child_nodes.resize(last)
+    index.child_bytes.resize(last)
+    for node in range(1, last):
+        index.child_nodes[next[index.parents[node]]] = node
+        index.child_bytes[next[index.parents[node]]] = trie.nodes[node].byte
+        next[index.parents[node]] += 1
 
 
 cdef void index_note_parents(Index* index, const Trie* trie, uint32_t top) noexcept nogil:

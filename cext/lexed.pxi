@@ -11,7 +11,8 @@ cdef void lexed_follow(Core* core, LexState* lex, const Thread& before, uint8_t 
         return
     thread.lex = lex
     thread.text = text_append(&core.tracker.store.texts, before.text, byte) if lex_keeps_text(lex) else 0
-    if lex.tag == NO_TAG or lex_goes_on(lex):
+    if (lex.tag == NO_TAG or lex_goes_on(lex)) and (
+            lex.automaton != core.program.lexer or not lexer_hopeless(lex, thread.watch)):
         out.push_back(thread)
     if lex.tag != NO_TAG:
         thread.parser = thread_goto(core, lex, thread.parser, before.text, thread.text)
@@ -57,39 +58,68 @@ cdef void lexed_add(Core* core, const vector[Thread]& threads, Mask* mask, const
 
 
 cdef void lexed_apply(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* own, int32_t parser) noexcept nogil:
-    # Add what is said about the tokens of a trie, in one parser state.  Recursion is bounded by the longest token.
+    # Add what is said about the tokens of a trie, in one parser state.
+    cdef size_t i, j, kept, before
+    mask_join_bits(core, mask, own.bits)
+    mask.added.insert(mask.added.end(), own.inside.begin(), own.inside.end())
+    lexed_depending(core, threads, mask, own, parser)
+    for i in range(own.pieces.size()):
+        own.pieces[i].part.used = True
+        kept = before = mask.added.size()
+        lexed_depending(core, threads, mask, own.pieces[i].part, parser)
+        for j in range(before, mask.added.size()):
+            if not binary_search(own.pieces[i].removed.begin(), own.pieces[i].removed.end(), mask.added[j]):
+                mask.added[kept] = mask.added[j]
+                kept += 1
+        mask.added.resize(kept)
+
+
+cdef cbool lexed_group_alive(Core* core, const TokenGroup* group, int32_t parser) noexcept nogil:
+    # Whether tokens that lead to some hypotheses are allowed in a parser state.  What a look tells comes first.
+    cdef vector[Thread] possible
+    cdef Thread each
+    cdef size_t i
+    for i in range(group.hypotheses.size()):
+        each = thread_at(parser, group.hypotheses[i].watch)
+        each.lex = group.hypotheses[i].lex
+        if thread_sure(core, each):
+            return True
+        possible.push_back(each)
+    for i in range(group.ended.size()):
+        each = thread_at(state_goto(core.program, parser, core.program.lexer, group.ended[i].tag, NO_KEY),
+                         group.ended[i].watch)
+        if each.parser == NO_STATE:
+            continue
+        if thread_sure(core, each):
+            return True
+        possible.push_back(each)
+    return threads_alive(core, possible)
+
+
+cdef void lexed_depending(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* own,
+                          int32_t parser) noexcept nogil:
+    # Add what depends on the parser state.  Recursion is bounded by the longest token.
     cdef Automaton* lexer = core.program.lexer
     cdef ParserState* state
     cdef LexMask* below
     cdef vector[Thread] possible
-    cdef Thread each
-    cdef size_t i, j
+    cdef size_t i
     cdef int32_t after = NO_STATE, known = NO_TAG
-    mask_join_bits(core, mask, own.bits)
-    mask.added.insert(mask.added.end(), own.inside.begin(), own.inside.end())
     for i in range(own.groups.size()):
-        possible.clear()
-        for j in range(own.groups[i].hypotheses.size()):
-            each = thread_at(parser, own.groups[i].hypotheses[j].watch)
-            each.lex = own.groups[i].hypotheses[j].lex
-            possible.push_back(each)
-        for j in range(own.groups[i].ended.size()):
-            each = thread_at(state_goto(core.program, parser, lexer, own.groups[i].ended[j].tag, NO_KEY),
-                             own.groups[i].ended[j].watch)
-            if each.parser != NO_STATE:
-                possible.push_back(each)
-        if threads_alive(core, possible):
+        if lexed_group_alive(core, &own.groups[i], parser):
             mask.added.insert(mask.added.end(), own.groups[i].tokens.begin(), own.groups[i].tokens.end())
     for i in range(own.crossings.size()):
         if core.index.deadline.passed:
             return
         if own.crossings[i].tag != known:
             known = own.crossings[i].tag
-            after = state_goto(core.program, parser, lexer, known, NO_KEY)
+            after = parser
+            if not lexer.lexer.ignored[known]:
+                after = state_goto(core.program, parser, lexer, known, NO_KEY)
         if after == NO_STATE or not bits_has(core.program.states[after].first, own.crossings[i].byte):
             continue
         state = core.program.states[after]
-        if state.lexer == NULL or not state.starts.empty():
+        if state.lexer == NULL or not state.starts.empty() or state_deep(core.program, after):
             possible.assign(1, thread_at(after, own.crossings[i].watch))
             mask_walk(core, threads, lexmask_residual(own, i), possible, mask.added)
             continue
@@ -214,3 +244,5 @@ cdef void mask_lexed(Core* core, const vector[Thread]& threads, Mask* mask) noex
             lexed_filter(core, part.bits, threads[i])
             mask_join_bits(core, mask, part.bits)
         bits_release(core.index, part.bits)
+    if mask.added.size() > core.words:
+        mask_flatten(core, mask)

@@ -43,6 +43,12 @@ cdef struct KeyStep:
     LexState* target
     uint8_t byte
 
+cdef cppclass Skipped:
+    # Bytes that say the same behind a state as behind a loop, or nothing (lexingmask.pxi).
+    uint64_t known[4]
+    uint64_t same[4]
+    LexState* loop
+
 cdef cppclass LexState:
     Automaton* automaton
     int32_t id
@@ -61,6 +67,7 @@ cdef cppclass LexState:
     char leaves                    # of a lexer (lexer_leaves): 0 not known, 1 yes, 2 no
     char closes                    # the same (lexer_closes)
     char harmless                  # the same (watch_is_harmless)
+    Skipped* skipped               # the same, or NULL
     cbool has_ahead
     uint64_t ahead[4]              # bytes that continue or end a name, or begin an escape (key_ahead)
     # both
@@ -119,6 +126,8 @@ cdef void lex_free(Automaton* automaton) noexcept nogil:
     lex_forget_masks(automaton)
     for i in range(automaton.states.size()):
         span_free(automaton.index, automaton.states[i])
+        if automaton.states[i].skipped != NULL:
+            del automaton.states[i].skipped
         del automaton.states[i]
     if automaton.codes != NULL:
         codes_free(automaton.codes)
@@ -143,6 +152,7 @@ cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
     state.tag = NO_TAG
     state.code = NULL
     state.base = NULL
+    state.skipped = NULL
     state.has_first = False
     state.has_ahead = False
     state.alive = 0
@@ -214,6 +224,12 @@ cdef inline const uint64_t* lex_first(LexState* state) noexcept nogil:
 cdef inline cbool lex_goes_on(LexState* state) noexcept nogil:
     # Whether any byte leads on (an accepting state with nothing behind it does not).
     cdef const uint64_t* first
+    cdef uint64_t item
+    if state.automaton.lexer != NULL:
+        for item in state.code.items:
+            if not state.automaton.codes.edges[<int32_t>(item >> 32)].empty():
+                return True
+        return False
     if state.automaton.kind == KIND_TEXT:
         if state.form == FORM_CLOSED:
             return False

@@ -30,6 +30,7 @@ cdef cppclass Lexer:
     KeyIds start_ids
     vector[string] samples         # by terminal; empty: none
     string gap                     # may come before any terminal and at the end; empty: none
+    vector[string] gaps            # all such that are known, the best one too
     cbool safe
     int32_t newline                # terminal that tells columns (indent.pxi), or -1
     int32_t line_break             # the one that stands for it between brackets, or -1
@@ -40,7 +41,8 @@ cdef cppclass Lexer:
                                                # (the second NO_TAG: the first alone is not); none when safe
     vector[pair[int32_t, int32_t]] avoided     # such that need not occur
     unordered_map[int64_t, LexMask*] masks     # by lexer state and start (lexer_mask)
-    unordered_map[int64_t, LexMask*] parts     # by lexer state and trie node (lexer_part)
+    unordered_map[int64_t, LexMask*] parts     # by loop and trie node (lexer_part)
+    unordered_map[int64_t, char] pairs         # lexer state and watch (lexer_pair_verdict)
     vector[LexerPlace] path                    # scratch of walks, by depth
 
 
@@ -108,6 +110,11 @@ cdef cbool lexer_skips(const LexState* state) noexcept nogil:
 
 # --- watches --------------------------------------------------------------------------------
 
+cdef inline cbool watch_kills(const LexState* after) noexcept nogil:
+    # Whether a longer match ends here, or will, whichever character this becomes.
+    return after.tag != NO_TAG or (after.form == FORM_UTF8_SETTLED and after.code.tag != NO_TAG)
+
+
 cdef inline cbool watch_step(LexState** watch, uint8_t byte) noexcept nogil:
     # A watch (NULL: none) over a byte; False when there is a longer match.
     cdef LexState* after
@@ -118,7 +125,7 @@ cdef inline cbool watch_step(LexState** watch, uint8_t byte) noexcept nogil:
         watch[0] = NULL
         return True
     watch[0] = after
-    return after.tag == NO_TAG
+    return not watch_kills(after)
 
 
 cdef LexState* watch_join(LexState* watch, LexState* ended) noexcept nogil:
@@ -258,6 +265,8 @@ cdef void lexer_find_gap(Lexer* lexer) noexcept nogil:
             lexer.gap = text
             lexer_forget_answers(lexer.every.automaton)
             serves = lexer_gap_serves(lexer, text)
+            if serves >= 0:
+                lexer.gaps.push_back(text)
             if serves > best:
                 best = serves
                 gap = text
@@ -388,13 +397,23 @@ cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
 
 # --- where a lexeme can be left ----------------------------------------------------------------
 
+cdef cbool lexer_gap_passes(LexState* watch) noexcept nogil:
+    # Whether a watch lets some gap pass.
+    cdef Lexer* lexer = watch.automaton.lexer
+    cdef size_t i
+    for i in range(lexer.gaps.size()):
+        if watch_passes(watch, lexer.gaps[i]):
+            return True
+    return False
+
+
 cdef cbool lexer_leaves(LexState* state) noexcept nogil:
     # Of a safe lexer: whether the watch that begins here lets something pass in any context.
     cdef Lexer* lexer = state.automaton.lexer
     cdef size_t i
     if state.leaves == 0:
         state.leaves = 1
-        if lex_goes_on(state) and (lexer.gap.empty() or not watch_passes(state, lexer.gap)):
+        if lex_goes_on(state) and not lexer_gap_passes(state):
             for i in range(lexer.samples.size()):
                 if not lexer.ignored[i] and not watch_passes(state, lexer.samples[i]):
                     state.leaves = 2
@@ -412,6 +431,11 @@ cdef cbool lexer_closes(LexState* start) noexcept nogil:
     cdef size_t head = 0, at
     cdef uint8_t byte
     if start.closes != 0:
+        return start.closes == 1
+    if start.form == FORM_UTF8_SETTLED:
+        # Whichever character this becomes, what comes behind it is the same.
+        target = text_state(start.automaton, start.code, FORM_TEXT, 0, 0)
+        start.closes = 1 if lexer_closes(target) or (lexer_matched(target) and lexer_leaves(target)) else 2
         return start.closes == 1
     start.closes = 2
     queue.push_back(start)
@@ -435,9 +459,51 @@ cdef cbool lexer_closes(LexState* start) noexcept nogil:
     return False
 
 
+cdef char lexer_pair_verdict(LexState* start, LexState* watching) noexcept nogil:
+    # Of a lexeme under way in `start` and a watch: 1 when it can be completed in any context, 2 when in none, because
+    # the watch would always end first or with it.  0: it depends on the context, or is not found among CLOSE_STATES.
+    cdef Lexer* lexer = start.automaton.lexer
+    cdef vector[pair[int32_t, int32_t]] queue
+    cdef unordered_map[int64_t, char] seen
+    cdef LexState* lex
+    cdef LexState* watch
+    cdef size_t head = 0
+    cdef uint8_t byte
+    cdef char verdict = 2
+    cdef int64_t key = (<int64_t>start.id << 32) | watching.id
+    found = lexer.pairs.find(key)
+    if found != lexer.pairs.end():
+        return dereference(found).second
+    queue.push_back(pair[int32_t, int32_t](start.id, watching.id))
+    seen[key] = 1
+    while head < queue.size() and verdict != 1:
+        for byte in start.automaton.class_byte:
+            watch = start.automaton.states[queue[head].second]
+            lex = lex_next(start.automaton.states[queue[head].first], byte)
+            if lex == LEX_DEAD or not watch_step(&watch, byte):
+                continue
+            if watch == NULL or lexer_matched(lex) or queue.size() == CLOSE_STATES:
+                verdict = 0
+                if watch == NULL and lexer.safe and (lexer_closes(lex) or (lexer_matched(lex) and lexer_leaves(lex))):
+                    verdict = 1
+                    break
+                continue
+            if seen.count((<int64_t>lex.id << 32) | watch.id) == 0:
+                seen[(<int64_t>lex.id << 32) | watch.id] = 1
+                queue.push_back(pair[int32_t, int32_t](lex.id, watch.id))
+        head += 1
+    lexer.pairs[key] = verdict
+    return verdict
+
+
+cdef inline cbool lexer_hopeless(LexState* lex, LexState* watch) noexcept nogil:
+    # Whether a lexeme under way cannot be completed in any context.
+    return watch != NULL and lexer_pair_verdict(lex, watch) == 2
+
+
 cdef cbool lexer_is_sure(const Hypothesis& each) noexcept nogil:
     # Whether a thread (one that stands in `lex`, with `watch`) can be completed in any context.  Before a
     # lexeme, `lex` is NULL.
     if each.lex == NULL:
         return each.watch == NULL or (each.watch.form == FORM_TEXT and lexer_leaves(each.watch))
-    return each.watch == NULL and lexer_closes(each.lex)
+    return lexer_closes(each.lex) if each.watch == NULL else lexer_pair_verdict(each.lex, each.watch) == 1

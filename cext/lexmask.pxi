@@ -47,6 +47,11 @@ cdef cppclass TokenGroup:
     vector[Ended] ended
     vector[int32_t] tokens
 
+cdef cppclass Piece:
+    # Of a lexer's mask: it says what a part says, but for some tokens (lexingmask.pxi).
+    LexMask* part
+    vector[int32_t] removed               # of those that depend on the context; sorted
+
 cdef cppclass LexMask:
     int32_t holders
     cbool used                            # since the last sweep (evict.pxi)
@@ -61,6 +66,8 @@ cdef cppclass LexMask:
     int32_t open_tag                      # crossings with this tag are left out (lexmask_open), or NO_TAG
     vector[Override] overrides
     vector[TokenGroup] groups             # tokens that stay inside if the context allows it (lexing.pxi)
+    vector[Piece] pieces                  # of a lexer; what they allow in any context is in `bits`
+    Bits* depending                       # of a part: tokens of crossings and groups, else NULL
     unordered_map[int64_t, Trie*] merged  # by crossing group: residual trie
     unordered_map[int64_t, LexMask*] behind   # by that and the start of a lexer: what it says of the residuals
     int64_t bytes                         # of all this but the bits
@@ -83,6 +90,7 @@ cdef LexMask* lexmask_new(Index* index) noexcept nogil:
     mask.trie = index.trie
     mask.base = NULL
     mask.bits = NULL
+    mask.depending = NULL
     mask.open_tag = NO_TAG
     mask.bytes = 0
     return mask
@@ -91,6 +99,7 @@ cdef LexMask* lexmask_new(Index* index) noexcept nogil:
 cdef void lexmask_release(LexMask* mask) noexcept nogil:
     cdef pair[int64_t, Trie*] entry
     cdef pair[int64_t, LexMask*] below
+    cdef size_t i
     mask.holders -= 1
     if mask.holders > 0:
         return
@@ -100,7 +109,10 @@ cdef void lexmask_release(LexMask* mask) noexcept nogil:
         del entry.second
     if mask.base != NULL:
         lexmask_release(mask.base)
+    for i in range(mask.pieces.size()):
+        lexmask_release(mask.pieces[i].part)
     bits_release(mask.index, mask.bits)
+    bits_release(mask.index, mask.depending)
     mask.index.bytes -= mask.bytes
     del mask
 
@@ -160,6 +172,8 @@ cdef void lexmask_measure(LexMask* mask) noexcept nogil:
     cdef size_t i, grouped = 0
     for i in range(mask.groups.size()):
         grouped += sizeof(TokenGroup) + mask.groups[i].tokens.size() * 4
+    for i in range(mask.pieces.size()):
+        grouped += sizeof(Piece) + mask.pieces[i].removed.size() * 4
     if mask.inside.size() > LIST_LIMIT:
         own = bits_new(index)
         if mask.bits != NULL:

@@ -87,6 +87,7 @@ ALLOWED = {
     ),
     "maskwright.symbols": ("_core", "compiler", "errors"),
     "maskwright.search": ("compiler", "errors", "sampling", "search", "symbols"),
+    "maskwright.table_cache": ("_core", "engine_cache", "lowering"),
 }
 FORBIDDEN = {
     "maskwright.frontends": (

@@ -84,8 +84,8 @@ class Columns:
     """A deterministic automaton that starts in state 0 and accepts with a column, from 0 on."""
 
     edges: list[tuple[int, Regular, int]]
-    accepts: list[tuple[int, int]]
-    """(state, column)."""
+    accepts: list[tuple[int, int | None]]
+    """(state, column); None: a match of no terminal."""
 
 
 def build_lexer(
@@ -98,7 +98,7 @@ def build_lexer(
 
     ``refused``: languages that begin where a terminal does; their tag is the number of terminals.  ``lines``:
     what stands for the language of one terminal; its tag is that of the terminal in column 0, and the
-    number of terminals and the column elsewhere.  See ``build_nfa``; the automaton's own start is of no use.
+    number of terminals and the column elsewhere (without a column: the number).  See ``build_nfa``; the automaton's own start is of no use.
     """
     builder = _SetThompson(limits)
     starts = [builder.new_state() for _ in terminals]
@@ -114,7 +114,9 @@ def build_lexer(
         builder.epsilons.append((starts[position], first, PLAIN, 0))
         for source, label, target in columns.edges:
             builder.leaf(label, first + source, first + target)
-        accepts = [(first + s, len(terminals) + c if c else position) for s, c in columns.accepts]
+        none = len(terminals)
+        for state, column in columns.accepts:
+            accepts.append((first + state, position if column == 0 else none + (column or 0)))
     return _build(builder, parts, starts, accepts)
 
 

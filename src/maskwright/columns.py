@@ -13,9 +13,10 @@ _TEXT = repeat(alt(_BREAK, _SPACE, _REST), 0, None)
 
 
 def column_automaton(newline: Regular, columns: int, limits: Limits) -> Columns:
-    """The texts of ``newline`` of which fewer than ``columns`` blanks follow the last line break, or form feed.
+    """The texts of ``newline`` by how many blanks follow the last line break, or form feed.
 
-    One that ends otherwise, in a comment say, counts as column 0: only the end of the text can follow it.
+    One that ends otherwise, in a comment say, counts as column 0: only the end of the text can follow it.  With
+    ``columns`` blanks or more it is a match of no terminal: fewer of them must not be taken for the column.
     """
     dfa = product([newline, _TEXT], all, [True, True], limits)
     minterms = dfa.alphabet.minterms
@@ -27,16 +28,14 @@ def column_automaton(newline: Regular, columns: int, limits: Limits) -> Columns:
     work = [(0, -1)]
     for state, column in work:
         if dfa.accepting[state]:
-            found.accepts.append((ids[state, column], max(column, 0)))
+            found.accepts.append((ids[state, column], None if column == columns else max(column, 0)))
         for minterm, target in dfa.rows[state].items():
             if minterm in breaks:
                 after = 0
             elif minterm in blanks and column >= 0:
-                after = column + 1
+                after = min(column + 1, columns)
             else:
                 after = -1
-            if after >= columns:
-                continue
             if (target, after) not in ids:
                 ids[target, after] = len(ids)
                 work.append((target, after))

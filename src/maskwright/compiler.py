@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any, Literal, overload
 
 import numpy as np
 
+from maskwright import table_cache
 from maskwright._core import CompiledCore, Matcher, Tables
 from maskwright.compile_cache import content_key, is_plain, no_collection
 from maskwright.deadline import deadline
@@ -22,7 +23,7 @@ from maskwright.frontends.python_types import python_type_to_schema
 from maskwright.frontends.regex import Flavour
 from maskwright.grammar import FAIL, Grammar, Import
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.lowering import link, lower_to_tables
+from maskwright.lowering import Lowered, link, lower_to_tables, restore
 from maskwright.passes.prune import prune
 from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
 from maskwright.trie import CompiledTrie, TokenTrie
@@ -282,16 +283,29 @@ def _tables(part: Import, vocabulary: Vocabulary, limits: Limits, keep: bool | N
     """The tables of a part, made once; ``keep``: whether they may be, when that is known."""
     tables: Tables | None = vocabulary._tables.get(part.key)
     if tables is None or sum(each.used_keys for each in tables.all_tables()) > _OVERGROWN:
-        tables = _lowered(part.make(), vocabulary, limits)
+        tables = _made(part, vocabulary, limits)
         if part.keep() if keep is None else keep:
             vocabulary._tables.put(part.key, tables)
     return tables
 
 
-def _lowered(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> Tables:
+def _made(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
+    """The tables of a part, from a file or from its source."""
+    if not part.stored:
+        return _lowered(part.make(), vocabulary, limits)
+    name = table_cache.stored_name(part.key)
+    known = table_cache.load(name)
+    if known is not None:
+        return restore(known, engine_for(vocabulary), name)
+    return _lowered(part.make(), vocabulary, limits, lambda lowered: table_cache.save(name, lowered))
+
+
+def _lowered(
+    grammar: Grammar, vocabulary: Vocabulary, limits: Limits, keep: Callable[[Lowered], None] | None = None
+) -> Tables:
     pruned = prune(grammar)
     imports = {part.key: _tables(part, vocabulary, limits) for part in pruned.imports()}
-    tables = lower_to_tables(pruned, engine_for(vocabulary), limits, imports)
+    tables = lower_to_tables(pruned, engine_for(vocabulary), limits, imports, keep)
     # Only the engine knows whether there are enough different items.
     while tables.unproved and tables.lexer is None and (empty := link(tables, limits).unfillable_rules()):
         rules = [FAIL if i in empty else body for i, body in enumerate(grammar.rules)]

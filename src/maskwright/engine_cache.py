@@ -50,7 +50,7 @@ def _load_or_build(vocabulary: Vocabulary) -> Engine:
     tokens = list(vocabulary.tokens)
     if directory is None:
         return Engine(tokens, vocabulary.eos_ids)
-    path = directory / f"{vocabulary.digest}-{_build_digest(_core.__file__)}.bin"
+    path = directory / f"{vocabulary.digest}-{build_digest(_core.__file__)}.bin"
     try:
         return Engine(tokens, vocabulary.eos_ids, _read(path))
     except (OSError, ValueError, struct.error):
@@ -61,8 +61,8 @@ def _load_or_build(vocabulary: Vocabulary) -> Engine:
 
 
 @cache
-def _build_digest(extension: str) -> str:
-    # Tables of another build must never be taken over: the extension itself is part of the name.
+def build_digest(extension: str) -> str:
+    """What tells builds apart: tables of another one must never be taken over."""
     return hashlib.blake2b(Path(extension).read_bytes(), digest_size=8).hexdigest()
 
 

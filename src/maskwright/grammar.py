@@ -145,12 +145,13 @@ class Import:
     """The texts of another grammar, which is made when its tables are not known under ``key`` yet.
 
     Equal keys must mean equal content.  The grammar must not be unsatisfiable.  ``keep`` says whether its tables may be
-    used again.
+    used again, ``stored`` whether they may in another process: then ``repr(key)`` says all that the key does.
     """
 
     key: Hashable
     make: Callable[[], Grammar] = field(compare=False, repr=False)
     keep: Callable[[], bool] = field(default=lambda: True, compare=False, repr=False)
+    stored: bool = field(default=False, compare=False, repr=False)
 
 
 Expr: TypeAlias = Term | Ref | Seq | Choice | Switch | Import

@@ -7,9 +7,10 @@ Counted repetitions and records are handed over as definitions with a register.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from json.encoder import encode_basestring
+from typing import Any, NamedTuple
 
 from maskwright._core import AutomatonHandle, CompiledCore, Engine, Tables
 from maskwright.adjacency import Adjacency, Places
@@ -45,6 +46,20 @@ _MAX_GROWTH = 4
 _NEVER_FREE = 1 << 29
 
 
+class Lowered(NamedTuple):
+    """A grammar whose lexemes are all terminals of its lexer, as plain data for the engine."""
+
+    lexer: tuple[Any, ...]
+    """The arguments of ``Engine.add_lexer`` behind the key."""
+    terms: list[list[tuple[int, int, int]]]
+    calls: list[list[tuple[int, int]]]
+    final: bytes
+    rules: list[tuple[int, int, bool]]
+    repeated: list[tuple[int, int, int, int]]
+    indented: list[int]
+    start: int
+
+
 @dataclass(slots=True)
 class _PlainState:
     terms: list[tuple[int, int, int]] = field(default_factory=list)  # (automaton, next plain state, tag)
@@ -77,6 +92,8 @@ class _Lowering:
         self.indented: list[int] = []
         lexing = grammar.lexing
         self.ranks = {} if lexing is None else {t.key: rank for rank, t in enumerate(lexing.terminals)}
+        self.lexer_content: tuple[Any, ...] | None = None
+        """Of the lexer that was made last; None where the engine had it."""
 
     def rule(self, index: int, body: Body) -> tuple[int, int, bool]:
         check_time()
@@ -213,14 +230,14 @@ class _Lowering:
             "lexer", tuple(self.ranks), lexing.ignored, lexing.refused, pairs, avoided, newline, lexing.columns
         )  # fmt: skip
         handle = self.engine.get_automaton(key)
+        self.lexer_content = None
         if handle is None:
             terminals = [t.regular for t in lexing.terminals]
             lines = None
             if lexing.newline is not None:
                 lines = newline, column_automaton(terminals[newline], lexing.columns, self.limits)
             nfa, starts = build_lexer(terminals, lexing.refused, lines, self.limits)
-            handle = self.engine.add_lexer(
-                key,
+            self.lexer_content = (
                 nfa.n_states,
                 starts,
                 nfa.sets,
@@ -236,7 +253,23 @@ class _Lowering:
                 -1 if lexing.line_break is None else lexing.line_break,
                 lexing.columns,
             )
+            handle = self.engine.add_lexer(key, *self.lexer_content)
         return handle
+
+    def lowered(self, rules: list[tuple[int, int, bool]]) -> Lowered | None:
+        """None for what is more than plain data, or was not all made here."""
+        if self.lexer_content is None or self.automata or self.imports or self.guards or self.records:
+            return None
+        return Lowered(
+            self.lexer_content,
+            [state.terms for state in self.plain],
+            [state.calls for state in self.plain],
+            bytes(state.final for state in self.plain),
+            rules,
+            self.repeated,
+            self.indented,
+            self.grammar.start,
+        )
 
     def adjacency(self, rules: list[tuple[int, int, bool]]) -> Adjacency | None:
         """None for a grammar of which it is not worked out."""
@@ -362,10 +395,39 @@ def link(tables: Tables, limits: Limits) -> CompiledCore:
         raise UnsatisfiableError(_clash_message(tables.lexer)) from None
 
 
+def restore(lowered: Lowered, engine: Engine, name: str) -> Tables:
+    """The tables of a grammar that was lowered before; ``name`` tells its content."""
+    key = ("stored lexer", name)
+    lexer = engine.get_automaton(key)
+    if lexer is None:
+        lexer = engine.add_lexer(key, *lowered.lexer)
+    return Tables(
+        engine,
+        [],
+        lexer,
+        lowered.terms,
+        lowered.calls,
+        lowered.final,
+        [0] * len(lowered.terms),
+        [],
+        lowered.rules,
+        lowered.repeated,
+        [],
+        lowered.indented,
+        lowered.start,
+        [],
+    )
+
+
 def lower_to_tables(
-    grammar: Grammar, engine: Engine, limits: Limits, imports: dict[Hashable, Tables]
+    grammar: Grammar,
+    engine: Engine,
+    limits: Limits,
+    imports: dict[Hashable, Tables],
+    keep: Callable[[Lowered], None] | None = None,
 ) -> Tables:
-    """Hand a pruned grammar to the engine; ``imports`` has the tables of each ``Import``, by key.
+    """Hand a pruned grammar to the engine; ``imports`` has the tables of each ``Import``, by key.  ``keep`` is
+    called with what can be restored.
 
     Raises ``LimitError`` when the grammar or one of its lexemes is too large.
     """
@@ -385,10 +447,13 @@ def lower_to_tables(
     for tables in imports.values():
         if tables.lexer is not None:
             raise GrammarError("a grammar with a lexer cannot be part of another one: use lexer='dynamic'")
+    lexer = lowering.lexer(rules)
+    if keep is not None and (lowered := lowering.lowered(rules)) is not None:
+        keep(lowered)
     return Tables(
         engine,
         lowering.automata,
-        lowering.lexer(rules),
+        lexer,
         [state.terms for state in lowering.plain],
         [state.calls for state in lowering.plain],
         bytes(state.final for state in lowering.plain),

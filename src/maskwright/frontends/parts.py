@@ -81,6 +81,7 @@ def lark_part(
         key,
         lambda: lark.to_grammar(text, start, lexer, import_paths, indentation, schema_part, limits),
         lambda: alone,
+        alone,
     )
 
 

@@ -44,4 +44,47 @@ def find_indentation(source: LarkText, given: Indentation | None) -> Indentation
             )
         if not 1 < found.columns <= 1000:
             raise GrammarError(f"columns must be between 2 and 1000, not {found.columns}")
+        _check_ends(source, found)
     return found
+
+
+def _check_ends(source: LarkText, names: Indentation) -> None:
+    """The lines of a block must end with the newline, which tells where it ends: the end of the text does not."""
+    empty: set[str] = set()
+    ends = set(source.rules)
+    while True:
+        nullable = {
+            name
+            for name, expansions in source.rules.items()
+            if any(all(not is_terminal and part in empty for part, is_terminal in e) for e in expansions)
+        }
+        ending = {
+            name
+            for name in ends
+            if all(_ends_line(expansion, names, empty, ends) for expansion in source.rules[name])
+        }
+        if nullable == empty and ending == ends:
+            break
+        empty, ends = nullable, ending
+    for name, expansions in source.rules.items():
+        for expansion in expansions:
+            for at, (symbol, _) in enumerate(expansion):
+                if symbol == names.dedent and not _ends_line(expansion[:at], names, empty, ends):
+                    raise GrammarError(
+                        f"in rule {name}, what stands before {names.dedent} must end with {names.newline}: "
+                        "a block ends where a line begins"
+                    )
+
+
+def _ends_line(
+    expansion: list[tuple[str, bool]], names: Indentation, empty: set[str], ends: set[str]
+) -> bool:
+    """Whether it ends with a newline or a block, or is empty."""
+    for symbol, is_terminal in reversed(expansion):
+        if symbol in (names.newline, names.dedent, names.indent):
+            return True
+        if is_terminal or symbol not in ends:
+            return False
+        if symbol not in empty:
+            return True
+    return True
