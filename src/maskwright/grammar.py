@@ -306,17 +306,35 @@ class Lexing:
     """Lines begin in a column below this."""
 
 
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """Texts of a rule are reported under ``name``: the last one, or with ``append`` all of them.
+
+    ``parts``: the rule is one lexeme whose texts are a text of the first language and then one of the second; it is
+    the first one that counts, or with ``second`` the second one.
+    """
+
+    name: str
+    append: bool = False
+    parts: tuple[Regular, Regular] | None = None
+    second: bool = False
+
+
 @dataclass(slots=True)
 class Grammar:
     """Rules by index; ``start`` is the rule that the whole text must match.
 
-    Without ``lexing``, a text may be split into lexemes in every possible way.
+    Without ``lexing``, a text may be split into lexemes in every possible way.  ``captures``: by rule, what is
+    reported of its texts; they are no part of the language.  ``blank``: a rule of ignored text, which is no part of
+    what is captured where it stands at an end.
     """
 
     rules: list[Body | None] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     start: int = 0
     lexing: Lexing | None = None
+    captures: dict[int, tuple[Capture, ...]] = field(default_factory=dict)
+    blank: int | None = None
 
     def reserve(self, name: str) -> int:
         """Add a rule whose body is set later (recursion) and return its index."""

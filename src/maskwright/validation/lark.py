@@ -9,6 +9,7 @@ from difflib import get_close_matches
 
 from maskwright.errors import GrammarError, LimitError, MaskwrightError, line_column
 from maskwright.frontends.characters import Items, Node, Ways
+from maskwright.frontends.lark.attributes import take_attributes
 from maskwright.frontends.lark.inline import take_inline
 from maskwright.frontends.lark.reader import LarkText, TerminalText, owner_of, read
 from maskwright.frontends.lark.terminals import terminal_matches
@@ -73,7 +74,7 @@ def check_lark(source: Lark, limits: Limits) -> Report:
     report = Report()
     text = source.text
     try:
-        plain, _ = take_inline(text)
+        plain = take_inline(take_attributes(text)[0]).text
         names = find_names(plain)
         whole = _read_with_stubs(text, plain, names, source, report)
     except GrammarError as error:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias, get_args
 
+from maskwright.dfa import first_matches, length_bounds
 from maskwright.errors import GrammarError
+from maskwright.frontends.lark.attributes import Attributes, take_attributes
 from maskwright.frontends.lark.indentation import Indentation, find_indentation
-from maskwright.frontends.lark.inline import take_inline
-from maskwright.frontends.lark.reader import LarkText, read
-from maskwright.frontends.lark.terminals import terminal_matches
+from maskwright.frontends.lark.inline import Inlined, take_inline
+from maskwright.frontends.lark.reader import LarkText, TerminalText, read
+from maskwright.frontends.lark.terminals import check_some_text, terminal_matches
 from maskwright.grammar import (
     EMPTY,
     FAIL,
+    Capture,
     Choice,
     Expr,
     Grammar,
@@ -26,7 +30,7 @@ from maskwright.grammar import (
 )
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import Matches
-from maskwright.regular import NOTHING, Lit, alt
+from maskwright.regular import EPSILON, NOTHING, Lit, Regular, alt, cat
 
 _LINE_BREAK = alt(Lit("\n"), Lit("\r\n"))
 
@@ -47,25 +51,44 @@ def to_grammar(
         raise GrammarError(f"unknown lexer {lexer!r}: use one of {', '.join(get_args(LexerKind))}")
     if not isinstance(text, str):
         raise GrammarError(f"a Lark grammar is a str, not {type(text).__name__}")
-    plain, schemas = take_inline(text)
-    parts = {name: schema_part(schema) for name, schema in schemas.items()}
-    return _Builder(read(plain, start, import_paths), parts, lexer, indentation, limits).grammar(start)
+    plain, attributes = take_attributes(text)
+    ends = {each.end for each in attributes.values() if each.end}
+    try:
+        inlined = take_inline(plain)
+        source = read(inlined.text, start, import_paths, keep=ends)
+    except GrammarError as error:
+        if error.snippet is None:
+            raise
+        # Lines and columns are those of the text that was given.
+        raise GrammarError(error.message, place=error.place, source=text) from None
+    parts: dict[str, Import | Term] = {name: schema_part(schema) for name, schema in inlined.schemas.items()}
+    parts |= {name: Term(tokens) for name, tokens in inlined.tokens.items()}
+    return _Builder(source, parts, inlined, attributes, lexer, indentation, limits).grammar(start)
 
 
 class _Builder:
     def __init__(
         self,
         source: LarkText,
-        parts: dict[str, Import],
+        parts: dict[str, Import | Term],
+        inlined: Inlined,
+        attributes: dict[str, Attributes],
         lexer: LexerKind,
         indentation: Indentation | None,
         limits: Limits,
     ) -> None:
         self.source = source
         self.parts = parts
+        self.inlined = inlined
+        self.attributes = attributes
+        self.limits = limits
+        self.ending = {each.lexeme: each for each in attributes.values() if each.lexeme}
         self.dynamic = lexer == "dynamic"
-        self.ranked = sorted(source.terminals.values(), key=lambda terminal: terminal.rank)
-        self.matches = {terminal.name: terminal_matches(terminal, limits) for terminal in self.ranked}
+        used = {name for expansions in source.rules.values() for e in expansions for name, _ in e}
+        used.update(source.ignored)
+        texts = [self.without_mark(terminal) for name, terminal in source.terminals.items() if name in used]
+        self.ranked = sorted(texts, key=lambda terminal: terminal.rank)
+        self.matches = {terminal.name: self.match(terminal) for terminal in self.ranked}
         # Equal patterns under two names are two terminals; where lexemes match in every way they are one.
         self.lexemes = {
             name: Lexeme(("regular" if self.dynamic else name, matches.language), matches.language)
@@ -76,6 +99,8 @@ class _Builder:
         self.indices: dict[tuple[str, bool], int] = {}
         """By rule, and whether line breaks mean nothing in it."""
         self.work: list[tuple[str, bool]] = []
+        self.captured: dict[tuple[str, bool], int] = {}
+        """The rules of terminals that are captured."""
         self.skipped: int | None = None
         """The rule of what may come before any terminal: ignored ones; or line breaks between brackets."""
 
@@ -92,12 +117,15 @@ class _Builder:
         out.start = self.rule(start, False)
         while self.work:
             name, inside = self.work.pop()
-            choices = [self.expansion(e, inside) for e in self.source.rules[name]]
-            out.rules[self.indices[name, inside]] = (
-                choices[0] if len(choices) == 1 else Choice(tuple(choices))
-            )
+            choices = [self.expansion(self.ended(e), inside) for e in self.source.rules[name]]
+            index = self.indices[name, inside]
+            out.rules[index] = choices[0] if len(choices) == 1 else Choice(tuple(choices))
+            self.capture(name, index)
         if self.dynamic and self.skipped is not None:
             out.start = out.add("text", Seq((Ref(out.start), Ref(self.skipped))))
+        out.blank = self.skipped
+        if out.captures and self.indentation is not None:
+            raise GrammarError("captures are not supported in grammars with blocks by indentation")
         return out
 
     def lexer(self) -> None:
@@ -171,6 +199,19 @@ class _Builder:
     def symbol(self, name: str, is_terminal: bool, inside: bool) -> Expr:
         if not is_terminal:
             return Ref(self.rule(name, inside))
+        attributes = self.attributes.get(name)
+        if attributes is not None and attributes.capture is not None:
+            return Ref(self.captured_terminal(name, inside))
+        return self.terminal(name, inside)
+
+    def captured_terminal(self, name: str, inside: bool) -> int:
+        index = self.captured.get((name, inside))
+        if index is None:
+            index = self.captured[name, inside] = self.out.add(name, self.terminal(name, inside))
+            self.capture(name, index)
+        return index
+
+    def terminal(self, name: str, inside: bool) -> Expr:
         if name in self.parts:
             return self.inline(self.parts[name])
         lexeme = self.lexemes.get(name)
@@ -180,11 +221,92 @@ class _Builder:
             )
         if inside or (self.dynamic and self.skipped is not None):
             assert self.skipped is not None
-            return Seq((Ref(self.skipped), Term(lexeme)))
-        # A lexer drops what is ignored wherever it stands, so a rule never sees it.
-        return FAIL if not self.dynamic and name in self.source.ignored else Term(lexeme)
+            read: Expr = Seq((Ref(self.skipped), Term(lexeme)))
+        else:
+            # A lexer drops what is ignored wherever it stands, so a rule never sees it.
+            read = FAIL if not self.dynamic and name in self.source.ignored else Term(lexeme)
+        optional = name not in self.ending and self.source.terminals[name].pattern in self.inlined.languages
+        return Choice((read, EMPTY)) if optional else read
 
-    def inline(self, part: Import) -> Expr:
+    def capture(self, name: str, index: int) -> None:
+        """Note what is captured of a rule."""
+        given = self.attributes.get(name)
+        if given is None:
+            return
+        parts = self.parts_of(given) if given.end else None
+        captures = []
+        if given.capture is not None:
+            captures.append(Capture(given.capture.name, given.capture.append, parts))
+        if given.stop_capture is not None:
+            captures.append(Capture(given.stop_capture.name, given.stop_capture.append, parts, True))
+        if captures:
+            self.out.captures[index] = tuple(captures)
+
+    # --- terminals
+
+    def without_mark(self, terminal: TerminalText) -> TerminalText:
+        """Inline languages rank as patterns do."""
+        language = self.inlined.languages.get(terminal.pattern)
+        if language is None:
+            return terminal
+        bounds = length_bounds(language)
+        width = bounds[1] if bounds is not None else None
+        rank = (terminal.rank[0], True, -(1 << 32 if width is None else width), 0, terminal.name)
+        return replace(terminal, is_string=False, rank=rank)
+
+    def match(self, terminal: TerminalText) -> Matches:
+        given = self.ending.get(terminal.name)
+        if given is None:
+            return self.plain_match(terminal)
+        body, end = self.parts_of(given) if given.end else (self.body_of(given), EPSILON)
+        language = first_matches(cat(body, end), self.limits)
+        check_some_text(f"{terminal.name} (of the rule {given.rule})", language)
+        return Matches(language, NOTHING)
+
+    def plain_match(self, terminal: TerminalText, *, may_be_empty: bool = False) -> Matches:
+        language = self.inlined.languages.get(terminal.pattern)
+        if language is not None:
+            return Matches(alt(language, EPSILON) if may_be_empty else language, NOTHING)
+        return terminal_matches(terminal, self.limits, may_be_empty=may_be_empty)
+
+    def body_of(self, given: Attributes) -> Regular:
+        body = self.plain_match(self.source.terminals[given.lexeme], may_be_empty=True)
+        if body.refused != NOTHING:
+            raise GrammarError(
+                f"{given.rule} looks ahead and ends as early as it can: only one of both", place=given.place
+            )
+        return body.language
+
+    def parts_of(self, given: Attributes) -> tuple[Regular, Regular]:
+        """What a rule that has an end consists of."""
+        end = self.plain_match(self.source.terminals[given.end])
+        if end.refused != NOTHING:
+            raise GrammarError(f"the end of {given.rule} looks ahead: it cannot", place=given.place)
+        return self.body_of(given), end.language
+
+    def ended(self, symbols: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
+        """An expansion without the stops that its rules read already."""
+        kept: list[tuple[str, bool]] = []
+        behind = iter(range(len(symbols)))
+        for i in behind:
+            kept.append(symbols[i])
+            given = self.attributes.get(symbols[i][0])
+            if given is not None and given.is_stop:
+                stop = self.source.terminals[given.end].pattern
+                following = symbols[i + 1][0] if i + 1 < len(symbols) else ""
+                if (
+                    following != given.end
+                    and getattr(self.source.terminals.get(following), "pattern", None) != stop
+                ):
+                    raise GrammarError(
+                        f"behind {given.rule} its stop must stand: what was read cannot be taken back; or write "
+                        "suffix= in place of stop=, and nothing behind it",
+                        place=given.place,
+                    )
+                next(behind)
+        return kept
+
+    def inline(self, part: Import | Term) -> Expr:
         if self.dynamic and self.skipped is not None:
             return Seq((Ref(self.skipped), part))
         # Ignored text may come before it, but not inside.
