@@ -24,6 +24,7 @@ cdef class Tables:
     cdef vector[RecordDef] records
     cdef vector[int32_t] indented
     cdef int32_t start_rule
+    cdef public object reader      # of captures, or None (maskwright.captures)
 
     def __init__(self, Engine engine, list automata, AutomatonHandle lexer, list plain_terms, list plain_calls,
                  bytes plain_final, list plain_guard, list guards, list rules, list repeated, list records, list indented, int32_t start_rule,
@@ -306,6 +307,12 @@ cdef class CompiledCore:
         if program.has_tokens and marked:
             raise GrammarError("texts with the byte 0xFF and tokens that stand for themselves cannot be in one grammar")
         return 0
+
+    @property
+    def reader(self):
+        """What reads captures of the first tables, or None."""
+        cdef Tables first = self.tables[0]
+        return first.reader
 
     @property
     def has_tokens(self):

@@ -103,6 +103,25 @@ cdef class AutomatonHandle:
         first is not read as itself).  With none, whatever the grammar accepts can be written."""
         return list(self.automaton.lexer.clashes) if self.automaton.lexer != NULL else []
 
+    def ends(self, bytes data, int64_t at, int64_t limit):
+        """Where matches that begin at ``at`` end in ``data[:limit]``, ascending, and whether one could be longer than that."""
+        cdef const uint8_t* text = <const uint8_t*><const char*>data
+        cdef vector[int64_t] found
+        cdef LexState* state = self.automaton.start
+        cdef cbool more = False
+        if not 0 <= at <= limit <= len(data):
+            raise ValueError(f"there is no text from {at} to {limit} in {len(data)} bytes")
+        with nogil:
+            self.owner.index.lock.lock()
+            while state != LEX_DEAD and at < limit:
+                state = lex_next(state, text[at])
+                at += 1
+                if state != LEX_DEAD and state.tag != NO_TAG:
+                    found.push_back(at)
+            more = state != LEX_DEAD and lex_goes_on(state)
+            self.owner.index.lock.unlock()
+        return list(found), more
+
     def __dealloc__(self):
         cdef Index* index
         cdef size_t i

@@ -263,6 +263,19 @@ cdef class Matcher:
         """The ids accepted so far (-1 stands for bytes given to ``accept_bytes``)."""
         return list(self.tokens)
 
+    def captures(self):
+        """What was captured so far: by name, the text that was captured last (bytes), or a list of all of them.
+
+        The text is read again, which takes time that grows with its length; masks know nothing of captures.  Which
+        reading counts is said in ``docs/grammars.md``.  Empty for grammars without captures."""
+        reader = self.compiled.reader
+        if reader is None:
+            return {}
+        pieces = [self.given[i] if token < 0 else token for i, token in enumerate(self.tokens)]
+        if self.history.back() == TERMINATED:
+            pieces.pop()
+        return reader.read(pieces, self.compiled.engine.token_bytes, any([begun for _, begun in self.threads()]))
+
     @property
     def state_id(self):
         """Number of the interned state: equal numbers allow exactly the same continuations."""

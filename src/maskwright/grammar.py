@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal, TypeAlias
@@ -350,18 +350,28 @@ class Grammar:
     def imports(self) -> list[Import]:
         """The imports of all rules, each key once."""
         found: dict[Hashable, Import] = {}
+        for body in self._leaves():
+            if isinstance(body, Import):
+                found.setdefault(body.key, body)
+        return list(found.values())
+
+    def tokens(self) -> list[Tokens]:
+        """The tokens that stand for themselves, without those of imports."""
+        lexemes = [body.lexeme for body in self._leaves() if isinstance(body, Term)]
+        return list(dict.fromkeys(lexeme for lexeme in lexemes if isinstance(lexeme, Tokens)))
+
+    def _leaves(self) -> Iterator[Body | None]:
         work: list[Body | None] = list(reversed(self.rules))
         while work:
             body = work.pop()
-            if isinstance(body, Import):
-                found.setdefault(body.key, body)
-            elif isinstance(body, (Seq, Choice)):
+            if isinstance(body, (Seq, Choice)):
                 work.extend(reversed(body.items))
             elif isinstance(body, Switch):
                 work.extend(reversed(body.cases))
             elif isinstance(body, Distinct):
                 work.append(body.array)
-        return list(found.values())
+            else:
+                yield body
 
 
 EMPTY = Seq(())

@@ -45,8 +45,31 @@ class Attributes:
     stop_capture: Capture | None = None
 
 
-def take_attributes(text: str) -> tuple[str, dict[str, Attributes]]:
-    """The text without attributes, and these by rule; lines and columns stay where they are.
+@dataclass(frozen=True, slots=True)
+class Attributed:
+    """A text without attributes, and these by rule."""
+
+    text: str
+    attributes: dict[str, Attributes]
+    added: tuple[str, ...]
+    """The places of the rules for which there is one more line behind the text that was given."""
+    lines: int
+    """Of the text that was given."""
+
+    @property
+    def ends(self) -> set[str]:
+        """The terminals that end rules."""
+        return {each.end for each in self.attributes.values() if each.end}
+
+    def place(self, place: str) -> str:
+        """A place of ``text`` in the text that was given."""
+        line, _, _ = place.partition(":")
+        behind = int(line) - self.lines - 1 if line.isdecimal() else -1
+        return self.added[behind] if 0 <= behind < len(self.added) else place
+
+
+def take_attributes(text: str) -> Attributed:
+    """The text without attributes; lines and columns stay where they are.
 
     A rule that is lazy or has an end becomes a terminal and a rule of it; so do its ends.  Raises ``GrammarError``
     for unknown attributes, and for those that say nothing about a text.
@@ -54,23 +77,26 @@ def take_attributes(text: str) -> tuple[str, dict[str, Attributes]]:
     found: dict[str, Attributes] = {}
     out: list[str] = []
     added: list[str] = []
+    places: list[str] = []
     at = 0
     for head in _HEAD.finditer(text):
         given, end = _items(text, head.end())
         colon = _COLON.match(text, end)
         if colon is None:
             raise _error("a colon is missing behind the attributes", text, end)
-        name, place = head[1], line_column(text, head.start(2))
+        name, place = head[1], line_column(text, head.start(1))
         made = _attributes(text, name, place, given, len(found), added)
         if name in found:
             raise GrammarError(f"{name} has attributes twice", place=place, source=text)
         found[name] = made
+        places += [place] * (len(added) - len(places))
         shown = made.lexeme or name
         out += [text[at : head.start(1)] if not made.lexeme else _plain(text[at : head.start(1)]), shown]
         out.append(" " * (end - head.start(1) - len(shown)))
         at = end
     out.append(text[at:])
-    return "".join(out) + "".join(f"\n{line}" for line in added) + ("\n" if added else ""), found
+    whole = "".join(out) + "".join(f"\n{line}" for line in added) + ("\n" if added else "")
+    return Attributed(whole, found, tuple(places), text.count("\n") + 1)
 
 
 def _plain(text: str) -> str:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Literal, TypeAlias, get_args
 
-from maskwright.dfa import first_matches, length_bounds
 from maskwright.errors import GrammarError
 from maskwright.frontends.lark.attributes import Attributes, take_attributes
 from maskwright.frontends.lark.indentation import Indentation, find_indentation
-from maskwright.frontends.lark.inline import Inlined, take_inline
-from maskwright.frontends.lark.reader import LarkText, TerminalText, read
-from maskwright.frontends.lark.terminals import check_some_text, terminal_matches
+from maskwright.frontends.lark.inline import take_inline
+from maskwright.frontends.lark.reader import LarkText, read
+from maskwright.frontends.lark.terminals import TerminalLanguages
 from maskwright.grammar import (
     EMPTY,
     FAIL,
@@ -30,7 +28,7 @@ from maskwright.grammar import (
 )
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import Matches
-from maskwright.regular import EPSILON, NOTHING, Lit, Regular, alt, cat
+from maskwright.regular import NOTHING, Lit, alt
 
 _LINE_BREAK = alt(Lit("\n"), Lit("\r\n"))
 
@@ -51,19 +49,20 @@ def to_grammar(
         raise GrammarError(f"unknown lexer {lexer!r}: use one of {', '.join(get_args(LexerKind))}")
     if not isinstance(text, str):
         raise GrammarError(f"a Lark grammar is a str, not {type(text).__name__}")
-    plain, attributes = take_attributes(text)
-    ends = {each.end for each in attributes.values() if each.end}
+    taken = take_attributes(text)
     try:
-        inlined = take_inline(plain)
-        source = read(inlined.text, start, import_paths, keep=ends)
+        inlined = take_inline(taken.text)
+        source = read(inlined.text, start, import_paths, keep=taken.ends)
+        parts: dict[str, Import | Term] = {
+            name: schema_part(schema) for name, schema in inlined.schemas.items()
+        }
+        parts |= {name: Term(tokens) for name, tokens in inlined.tokens.items()}
+        languages = TerminalLanguages(source, inlined, taken.attributes, limits)
+        return _Builder(source, parts, languages, taken.attributes, lexer, indentation).grammar(start)
     except GrammarError as error:
-        if error.snippet is None:
+        if error.place is None:
             raise
-        # Lines and columns are those of the text that was given.
-        raise GrammarError(error.message, place=error.place, source=text) from None
-    parts: dict[str, Import | Term] = {name: schema_part(schema) for name, schema in inlined.schemas.items()}
-    parts |= {name: Term(tokens) for name, tokens in inlined.tokens.items()}
-    return _Builder(source, parts, inlined, attributes, lexer, indentation, limits).grammar(start)
+        raise GrammarError(error.message, place=taken.place(error.place), source=text) from None
 
 
 class _Builder:
@@ -71,24 +70,18 @@ class _Builder:
         self,
         source: LarkText,
         parts: dict[str, Import | Term],
-        inlined: Inlined,
+        languages: TerminalLanguages,
         attributes: dict[str, Attributes],
         lexer: LexerKind,
         indentation: Indentation | None,
-        limits: Limits,
     ) -> None:
         self.source = source
         self.parts = parts
-        self.inlined = inlined
         self.attributes = attributes
-        self.limits = limits
-        self.ending = {each.lexeme: each for each in attributes.values() if each.lexeme}
+        self.languages = languages
         self.dynamic = lexer == "dynamic"
-        used = {name for expansions in source.rules.values() for e in expansions for name, _ in e}
-        used.update(source.ignored)
-        texts = [self.without_mark(terminal) for name, terminal in source.terminals.items() if name in used]
-        self.ranked = sorted(texts, key=lambda terminal: terminal.rank)
-        self.matches = {terminal.name: self.match(terminal) for terminal in self.ranked}
+        self.ranked = languages.ranked()
+        self.matches = {terminal.name: languages.match(terminal) for terminal in self.ranked}
         # Equal patterns under two names are two terminals; where lexemes match in every way they are one.
         self.lexemes = {
             name: Lexeme(("regular" if self.dynamic else name, matches.language), matches.language)
@@ -225,15 +218,14 @@ class _Builder:
         else:
             # A lexer drops what is ignored wherever it stands, so a rule never sees it.
             read = FAIL if not self.dynamic and name in self.source.ignored else Term(lexeme)
-        optional = name not in self.ending and self.source.terminals[name].pattern in self.inlined.languages
-        return Choice((read, EMPTY)) if optional else read
+        return Choice((read, EMPTY)) if self.languages.is_optional(name) else read
 
     def capture(self, name: str, index: int) -> None:
         """Note what is captured of a rule."""
         given = self.attributes.get(name)
         if given is None:
             return
-        parts = self.parts_of(given) if given.end else None
+        parts = self.languages.parts_of(given) if given.end else None
         captures = []
         if given.capture is not None:
             captures.append(Capture(given.capture.name, given.capture.append, parts))
@@ -241,48 +233,6 @@ class _Builder:
             captures.append(Capture(given.stop_capture.name, given.stop_capture.append, parts, True))
         if captures:
             self.out.captures[index] = tuple(captures)
-
-    # --- terminals
-
-    def without_mark(self, terminal: TerminalText) -> TerminalText:
-        """Inline languages rank as patterns do."""
-        language = self.inlined.languages.get(terminal.pattern)
-        if language is None:
-            return terminal
-        bounds = length_bounds(language)
-        width = bounds[1] if bounds is not None else None
-        rank = (terminal.rank[0], True, -(1 << 32 if width is None else width), 0, terminal.name)
-        return replace(terminal, is_string=False, rank=rank)
-
-    def match(self, terminal: TerminalText) -> Matches:
-        given = self.ending.get(terminal.name)
-        if given is None:
-            return self.plain_match(terminal)
-        body, end = self.parts_of(given) if given.end else (self.body_of(given), EPSILON)
-        language = first_matches(cat(body, end), self.limits)
-        check_some_text(f"{terminal.name} (of the rule {given.rule})", language)
-        return Matches(language, NOTHING)
-
-    def plain_match(self, terminal: TerminalText, *, may_be_empty: bool = False) -> Matches:
-        language = self.inlined.languages.get(terminal.pattern)
-        if language is not None:
-            return Matches(alt(language, EPSILON) if may_be_empty else language, NOTHING)
-        return terminal_matches(terminal, self.limits, may_be_empty=may_be_empty)
-
-    def body_of(self, given: Attributes) -> Regular:
-        body = self.plain_match(self.source.terminals[given.lexeme], may_be_empty=True)
-        if body.refused != NOTHING:
-            raise GrammarError(
-                f"{given.rule} looks ahead and ends as early as it can: only one of both", place=given.place
-            )
-        return body.language
-
-    def parts_of(self, given: Attributes) -> tuple[Regular, Regular]:
-        """What a rule that has an end consists of."""
-        end = self.plain_match(self.source.terminals[given.end])
-        if end.refused != NOTHING:
-            raise GrammarError(f"the end of {given.rule} looks ahead: it cannot", place=given.place)
-        return self.body_of(given), end.language
 
     def ended(self, symbols: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
         """An expansion without the stops that its rules read already."""
