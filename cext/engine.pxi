@@ -292,20 +292,25 @@ cdef class Engine:
 
     def add_lexer(self, key, int32_t n_states, list starts, list sets, list edges, list epsilons, list loops,
                   list accepts, list ignored, follow, avoided, tuple names, int32_t newline, int32_t line_break,
-                  int32_t columns):
+                  int32_t columns, list early):
         """Register the terminals of a grammar that has a lexer (see ``maskwright.grammar.Lexing``).
 
         ``starts``: by terminal, the state of the NFA where it begins; the NFA accepts with the
-        terminal as tag, or with their number what is a match of no terminal.  ``follow``: by terminal, those that may come behind it, and last those at the start; None: not known,
+        terminal as tag, or with their number what is a match of no terminal.  ``follow``: by terminal, those that may come behind it, then those at the start and those behind other lexemes; None: not known,
         which makes some lexers clash that would not.  ``avoided``: those of its ``clashes`` that the grammar
         can do without at any place.  ``newline``: the terminal that tells columns, or -1, ``line_break``: the one that stands for it between brackets (see
-        ``maskwright.automata.build_lexer``)."""
+        ``maskwright.automata.build_lexer``).  ``early``: terminals of which no text begins another one; as soon as one
+        matches, it is what matches."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
         cdef Automaton* a = handle.automaton
         a.codes = new CodeAutomaton()
         a.spelling = SPELLING_UTF8
         read_code_points(a.codes, n_states, sets, edges, epsilons, loops, accepts)
         text_byte_classes(a)
+        if early:
+            a.codes.early.resize(len(starts), 0)
+            for i in early:
+                a.codes.early[<int32_t>i] = 1
         a.lexer = new Lexer()
         a.lexer.first = starts
         a.lexer.newline = newline

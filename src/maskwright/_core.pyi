@@ -55,6 +55,7 @@ class Engine:
         newline: int,
         line_break: int,
         columns: int,
+        early: list[int],
     ) -> AutomatonHandle: ...
     def add_keyset(
         self,

@@ -253,7 +253,7 @@ class _Chart:
         self.going_on: list[tuple[int, int, Symbol | None]] = []
         """(where it began, column, what): lexemes that could be longer than the text."""
         self.matched: dict[tuple[_Leaf, int, int], tuple[list[int], bool]] = {}
-        lexing = reader.grammar.lexing
+        self.lexing = lexing = reader.grammar.lexing
         self.ignored = None if lexing is None else frozenset(lexing.ignored)
         in_sets = frozenset().union(*reader.tokens)
         self.cuts = [at for at, (token, _) in units.items() if token in in_sets and data[at : at + 1] != MARK]
@@ -366,6 +366,15 @@ class _Chart:
         none = len(self.reader.ranks)
         candidates += [(none, leaf) for owner, leaf in self.reader.refused if owner in allowed]
         best, winner = at, none
+        early = set(self.lexing.early) if self.lexing is not None else ()
+        first = min(
+            ((self.ends(leaf, at, column.limit)[0][:1], rank) for rank, leaf in candidates if rank in early),
+            key=lambda each: (each[0] or [len(self.data) + 1], each[1]),
+            default=None,
+        )
+        if first is not None and first[0]:
+            self.advance(index, _Leaf("terminal", first[1]), first[0][0], column.limit)
+            return None
         for rank, leaf in candidates:
             ends, more = self.ends(leaf, at, column.limit)
             if ends and ends[-1] > best:

@@ -304,6 +304,9 @@ class Lexing:
     """The terminal (a position) that stands for a newline between brackets, where it may always be left out."""
     columns: int = 0
     """Lines begin in a column below this."""
+    early: tuple[int, ...] = ()
+    """Terminals (positions) of which no text begins another one: as soon as one in A matches, it is the next
+    terminal, however long others could be."""
 
 
 @dataclass(frozen=True, slots=True)

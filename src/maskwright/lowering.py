@@ -212,7 +212,8 @@ class _Lowering:
         pairs = None if follow is None else tuple(map(tuple, follow))
         newline = -1 if lexing.newline is None else lexing.newline
         key = (
-            "lexer", tuple(self.ranks), lexing.ignored, lexing.refused, pairs, avoided, newline, lexing.columns
+            "lexer", tuple(self.ranks), lexing.ignored, lexing.refused, pairs, avoided, newline, lexing.columns,
+            lexing.early,
         )  # fmt: skip
         handle = self.engine.get_automaton(key)
         if handle is None:
@@ -237,6 +238,7 @@ class _Lowering:
                 newline,
                 -1 if lexing.line_break is None else lexing.line_break,
                 lexing.columns,
+                list(lexing.early),
             )
         return handle
 

@@ -179,7 +179,7 @@ def _check_terminals(
     if source.lexer == "contextual":
         _check_ignored_in_rules(used, outline, report)
     number = {terminal.name: i for i, terminal in enumerate(ranked)}
-    labels = [_label(terminal, outline) for terminal in ranked]
+    labels = [known.rule_of(terminal.name) or _label(terminal, outline) for terminal in ranked]
     terminals = Terminals(
         outline,
         ranked,

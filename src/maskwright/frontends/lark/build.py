@@ -144,6 +144,7 @@ class _Builder:
             newline,
             None if newline is None else len(names) - 1,
             0 if self.indentation is None else self.indentation.columns,
+            tuple(names.index(name) for name in names if self.languages.is_early(name)),
         )
 
     def skip(self, terms: list[Term]) -> int:
@@ -207,7 +208,7 @@ class _Builder:
     def terminal(self, name: str, inside: bool) -> Expr:
         if name in self.parts:
             return self.inline(self.parts[name])
-        lexeme = self.lexemes.get(name)
+        lexeme = self.lexemes.get(self.languages.named(name))
         if lexeme is None:
             raise GrammarError(
                 f"terminal {name} is declared but has no pattern: only a lexer of your own could produce it"

@@ -30,11 +30,30 @@ class TerminalLanguages:
         self.inlined = inlined.languages
         self.early = {each.lexeme: each for each in attributes.values() if each.lexeme}
         self.limits = limits
+        # Two rules that end alike are one terminal: either is what was read.
+        first: dict[object, str] = {}
+        self.same = {name: first.setdefault(self._content(each), name) for name, each in self.early.items()}
+
+    def _content(self, given: Attributes) -> object:
+        texts = [self.source.terminals.get(name) for name in (given.lexeme, given.end)]
+        return tuple(None if text is None else (text.pattern, text.is_string, text.flags) for text in texts)
+
+    def named(self, name: str) -> str:
+        """The terminal that stands for one."""
+        return self.same.get(name, name)
+
+    def rule_of(self, name: str) -> str | None:
+        """The rule of which it is made, if it ends as early as it can."""
+        return self.early[name].rule if name in self.early else None
+
+    def is_early(self, name: str) -> bool:
+        """Whether it ends as early as it can."""
+        return name in self.early
 
     def ranked(self) -> list[TerminalText]:
         """The terminals that are used, better ones first."""
         used = {name for expansions in self.source.rules.values() for e in expansions for name, _ in e}
-        used.update(self.source.ignored)
+        used = {self.named(name) for name in used.union(self.source.ignored)}
         texts = [
             self._as_pattern(terminal) for name, terminal in self.source.terminals.items() if name in used
         ]
