@@ -77,6 +77,7 @@ ALLOWED = {
         "token_sets",
     ),
     "maskwright.token_sets": ("_core", "errors", "grammar"),
+    "maskwright.captures": ("_core", "captures", "deadline", "dfa", "errors", "grammar"),
     "maskwright.sampling": ("_core", "bitmask", "compiler", "errors", "hf", "sampling", "vocabulary"),
 }
 FORBIDDEN = {
