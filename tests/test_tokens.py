@@ -268,8 +268,9 @@ class TokenLexingOracle(LexingOracle):
                 ends = {t: end for t, end in self.longest(piece, at).items() if t in allowed}
                 if not ends:
                     return False
-                at = max(ends.values())
-                terminal = min(t for t, end in ends.items() if end == at)
+                firsts = {t: end for t, end in self.firsts(piece, at).items() if t in allowed}
+                at = min(firsts.values()) if firsts else max(ends.values())
+                terminal = min(t for t, end in (firsts or ends).items() if end == at)
                 if terminal >= count:
                     return False
                 if terminal not in self.ignored:
