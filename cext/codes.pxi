@@ -50,6 +50,7 @@ cdef cppclass CodeAutomaton:
     vector[int32_t] loop_min
     vector[int32_t] loop_max
     vector[int32_t] accept
+    vector[char] early             # by tag: once it is accepted, nothing else matters; empty: none
     vector[vector[uint64_t]] sustained     # by NFA state: see code_sustained; empty: not computed
     vector[CodeState*] states
     KeyIds interned
@@ -191,6 +192,19 @@ cdef void code_close(const CodeAutomaton* codes, vector[uint64_t]& items) noexce
     items.swap(kept)
 
 
+cdef void code_cut(const CodeAutomaton* codes, vector[uint64_t]& items) noexcept nogil:
+    # Where a language is accepted that ends the others, keep its items only.
+    cdef size_t i, j = 0
+    cdef int32_t tag
+    for i in range(items.size()):
+        tag = codes.accept[<int32_t>(items[i] >> 32)]
+        if tag != NO_TAG and tag < <int32_t>codes.early.size() and codes.early[tag]:
+            items[j] = items[i]
+            j += 1
+    if j > 0:
+        items.resize(j)
+
+
 cdef CodeState* code_intern(CodeAutomaton* codes, vector[uint64_t]& items) noexcept nogil:
     cdef string key
     cdef CodeState* state
@@ -199,6 +213,8 @@ cdef CodeState* code_intern(CodeAutomaton* codes, vector[uint64_t]& items) noexc
     code_close(codes, items)
     if items.empty():
         return CODE_DEAD
+    if not codes.early.empty():
+        code_cut(codes, items)
     key.assign(<const char*>items.data(), items.size() * sizeof(uint64_t))
     known = codes.interned.find(key)
     if known >= 0:

@@ -103,6 +103,25 @@ cdef class AutomatonHandle:
         first is not read as itself).  With none, whatever the grammar accepts can be written."""
         return list(self.automaton.lexer.clashes) if self.automaton.lexer != NULL else []
 
+    def ends(self, bytes data, int64_t at, int64_t limit):
+        """Where matches that begin at ``at`` end in ``data[:limit]``, ascending, and whether one could be longer than that."""
+        cdef const uint8_t* text = <const uint8_t*><const char*>data
+        cdef vector[int64_t] found
+        cdef LexState* state = self.automaton.start
+        cdef cbool more = False
+        if not 0 <= at <= limit <= len(data):
+            raise ValueError(f"there is no text from {at} to {limit} in {len(data)} bytes")
+        with nogil:
+            self.owner.index.lock.lock()
+            while state != LEX_DEAD and at < limit:
+                state = lex_next(state, text[at])
+                at += 1
+                if state != LEX_DEAD and state.tag != NO_TAG:
+                    found.push_back(at)
+            more = state != LEX_DEAD and lex_goes_on(state)
+            self.owner.index.lock.unlock()
+        return list(found), more
+
     def __dealloc__(self):
         cdef Index* index
         cdef size_t i
@@ -164,11 +183,15 @@ cdef class Engine:
     cdef object recent             # automata used last
     cdef int32_t next_uid
     cdef size_t longest            # token, in bytes
+    cdef public dict special_tokens    # ids by name
+    cdef public frozenset special_ids
 
     def __init__(self, list tokens, tuple eos_ids, trie_arrays=None, int32_t home_least=2048):
         self.vocab_size = len(tokens)
         self.longest = max(map(len, tokens), default=0)
         self.eos_ids = eos_ids
+        self.special_tokens = {}
+        self.special_ids = frozenset()
         self.automata = WeakValueDictionary()
         self.tables = WeakValueDictionary()
         self.recent = OrderedDict()
@@ -269,20 +292,25 @@ cdef class Engine:
 
     def add_lexer(self, key, int32_t n_states, list starts, list sets, list edges, list epsilons, list loops,
                   list accepts, list ignored, follow, avoided, tuple names, int32_t newline, int32_t line_break,
-                  int32_t columns):
+                  int32_t columns, list early):
         """Register the terminals of a grammar that has a lexer (see ``maskwright.grammar.Lexing``).
 
         ``starts``: by terminal, the state of the NFA where it begins; the NFA accepts with the
-        terminal as tag, or with their number what is a match of no terminal.  ``follow``: by terminal, those that may come behind it, and last those at the start; None: not known,
+        terminal as tag, or with their number what is a match of no terminal.  ``follow``: by terminal, those that may come behind it, then those at the start and those behind other lexemes; None: not known,
         which makes some lexers clash that would not.  ``avoided``: those of its ``clashes`` that the grammar
         can do without at any place.  ``newline``: the terminal that tells columns, or -1, ``line_break``: the one that stands for it between brackets (see
-        ``maskwright.automata.build_lexer``)."""
+        ``maskwright.automata.build_lexer``).  ``early``: terminals of which no text begins another one; as soon as one
+        matches, it is what matches."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
         cdef Automaton* a = handle.automaton
         a.codes = new CodeAutomaton()
         a.spelling = SPELLING_UTF8
         read_code_points(a.codes, n_states, sets, edges, epsilons, loops, accepts)
         text_byte_classes(a)
+        if early:
+            a.codes.early.resize(len(starts), 0)
+            for i in early:
+                a.codes.early[<int32_t>i] = 1
         a.lexer = new Lexer()
         a.lexer.first = starts
         a.lexer.newline = newline
@@ -350,6 +378,40 @@ cdef class Engine:
         self.automata[key] = handle
         self.remember(key, handle)
         return handle
+
+    def add_tokens(self, list ids):
+        """Register a set of tokens that stand for themselves: ids, sorted and at least one."""
+        cdef AutomatonHandle handle = self.new_automaton(KIND_TOKENS)
+        cdef Automaton* a = handle.automaton
+        cdef int32_t token
+        if not ids or not 0 <= ids[0] <= ids[len(ids) - 1] < self.vocab_size:
+            raise VocabularyError("a set of tokens needs some ids of the vocabulary")
+        a.kinds = 1
+        a.token_ids = ids
+        a.token_words.resize(self.owner.index.words, 0)
+        for token in a.token_ids:
+            a.token_words[<size_t>token >> 5] |= (<uint32_t>1) << (token & 31)
+        with nogil:
+            self.owner.index.lock.lock()
+            a.start = lex_new_state(a)
+            self.owner.index.lock.unlock()
+        return handle
+
+    def token_bytes(self, int64_t token):
+        """What an id adds to a text."""
+        if not 0 <= token < self.vocab_size:
+            raise VocabularyError(f"token id {token} is outside the vocabulary (0 to {self.vocab_size - 1})")
+        return (<const char*>self.owner.data.data())[self.owner.starts[token]:self.owner.starts[token + 1]]
+
+    def spelled_alike(self, bytes data):
+        """The ids whose bytes are exactly ``data``."""
+        cdef uint32_t node = 0
+        cdef Trie* trie = &self.owner.trie
+        for byte in data:
+            node = trie_child(trie, node, byte)
+            if node == 0:
+                return []
+        return [trie.tokens[i] for i in range(trie.nodes[node].token, trie.nodes[node + 1].token)]
 
     def segment(self, bytes data):
         """Ids of the fewest tokens that spell ``data``; VocabularyError when none do."""

@@ -23,7 +23,7 @@ cdef cppclass Lexer:
     vector[int32_t] first          # by terminal: NFA state where it begins
     vector[char] ignored           # by tag; the one behind the terminals stands for a match of none
     vector[int32_t] ignored_ones
-    vector[vector[int32_t]] follow # by terminal: those that may come behind it; then those at the start; none: not known
+    vector[vector[int32_t]] follow # by terminal: those that may come behind it; then those at the start, and behind others; none: not known
     LexState* every                # before any terminal
     vector[char] skips             # by NFA state: of an ignored terminal
     vector[LexState*] starts       # by set of terminals

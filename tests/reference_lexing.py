@@ -23,6 +23,7 @@ class LexingOracle:
         assert grammar.lexing is not None
         self.terminals = grammar.lexing.terminals
         self.ignored = set(grammar.lexing.ignored)
+        self.early = set(grammar.lexing.early)
         self.ranks = {lexeme.key: rank for rank, lexeme in enumerate(self.terminals)}
         self.languages = [lexeme_language(lexeme) for lexeme in self.terminals]
         # A match of no terminal, where a terminal is accepted: it ranks behind them all.
@@ -115,6 +116,10 @@ class LexingOracle:
                         known[rank] = end + 1
         return known
 
+    def firsts(self, text: bytes, at: int) -> dict[int, int]:
+        """The same of terminals that end the others: their only match."""
+        return {t: end for t, end in self.longest(text, at).items() if t in self.early}
+
     def tokens(self, text: bytes) -> list[tuple[int, int]] | None:
         """The terminals of a text of the language, each with its end; None for other texts."""
         path = [self.close([], {(self.start, right, 0, 0) for right in self.productions[self.start]})]
@@ -127,7 +132,12 @@ class LexingOracle:
             ends = {t: end for t, end in self.longest(text, at).items() if t in allowed}
             if not ends:
                 return None
-            at = max(ends.values())
+            firsts = {t: first for t, first in self.firsts(text, at).items() if t in allowed}
+            if firsts:
+                ends = firsts
+                at = min(ends.values())
+            else:
+                at = max(ends.values())
             terminal = min(t for t, end in ends.items() if end == at)
             if terminal >= count:
                 return None

@@ -198,9 +198,10 @@ def test_inline_schemas() -> None:
         ('start: A\nA: /".*?"[a-z]*b/', None, "lazy"),
         ('start: x{"a"}\nx{y, z}: y z', None, "template"),
         ('start: "a"\n  b\nb: %json {"a": }', "3:4", "JSON"),
-        ('start: %regex {"substring_words": "a"}', "1:8", "%regex"),
-        ("start: <|end|>", "1:8", "special token"),
-        ("start: <[12]>", "1:8", "special token"),
+        ('start: %regex {"words": "a"}', "1:8", "%regex"),
+        ('start: %lark {start: "a"}', "1:8", "%lark"),
+        ("start: <|end|>", "1:8", "no token"),
+        ("start: <[1200]>", "1:8", "token ids"),
         ("start: A[lazy]\nA: /a/", "1:10", "lazy"),
     ],
 )

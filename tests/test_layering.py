@@ -74,6 +74,7 @@ ALLOWED = {
         "grammar",
         "limits",
         "regular",
+        "token_sets",
     ),
     "maskwright.sampling": (
         "_core",
@@ -88,6 +89,8 @@ ALLOWED = {
     "maskwright.symbols": ("_core", "compiler", "errors"),
     "maskwright.search": ("compiler", "errors", "sampling", "search", "symbols"),
     "maskwright.table_cache": ("_core", "engine_cache", "lowering"),
+    "maskwright.token_sets": ("_core", "errors", "grammar"),
+    "maskwright.captures": ("_core", "captures", "deadline", "dfa", "errors", "grammar"),
 }
 FORBIDDEN = {
     "maskwright.frontends": (

@@ -42,7 +42,11 @@ TERMINALS: tuple[Term, ...] = (
     term(repeat(SPACE, 1, None), " +"),
     term(cat(B, ANY, B), "b.*b"),
     term(alt(A, repeat(Lit("ab"), 1, None)), "a|(ab)+"),
+    term(cat(repeat(A, 0, None), B), "a*b"),
+    term(cat(repeat(AB, 0, None), SPACE), "[ab]* "),
 )
+PREFIX_FREE = {"a", "b", " ", "ab", "ba", "aa", "aba", "abb", "b a", "a*b", "[ab]* "}
+"""Names of terminals of which no text begins another one."""
 
 
 def combinations(most: int) -> list[bytes]:
@@ -61,12 +65,16 @@ def lexed(
     terminals: list[Term],
     ignored: list[Term] = (),
     refused: tuple[tuple[int, Regular], ...] = (),
+    early: tuple[int, ...] = (),
 ) -> Grammar:  # type: ignore[assignment]
     ranked = [t.lexeme for t in [*terminals, *ignored]]
     assert all(isinstance(lexeme, Lexeme) for lexeme in ranked)
     positions = tuple(range(len(terminals), len(ranked)))
     return Grammar(
-        bodies, [f"rule {i}" for i in range(len(bodies))], 0, Lexing(tuple(ranked), positions, refused)
+        bodies,
+        [f"rule {i}" for i in range(len(bodies))],
+        0,
+        Lexing(tuple(ranked), positions, refused, early=early),
     )
 
 
@@ -104,7 +112,10 @@ def grammars(draw: Any, pool: tuple[Term, ...] = TERMINALS) -> Grammar:
         at = draw(st.integers(0, len(terminals) - 1))
         assert isinstance(terminals[at].lexeme, Lexeme)
         refused.append((at, cat(terminals[at].lexeme.regular, draw(st.sampled_from((A, AB, Lit("b ")))))))
-    return lexed(bodies, terminals, ignored, tuple(refused))
+    early = [
+        i for i, t in enumerate(terminals) if t.lexeme.key in PREFIX_FREE and draw(st.integers(0, 4)) == 0
+    ]
+    return lexed(bodies, terminals, ignored, tuple(refused), tuple(early))
 
 
 def check(grammar: Grammar, depth: int = 3) -> None:

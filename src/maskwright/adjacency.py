@@ -52,9 +52,10 @@ class Adjacency:
         self.start_rule = start_rule
 
     def follow(self, terminals: int) -> list[list[int]]:
-        """By terminal, those that may come behind it, sorted; last, those that may come first."""
-        behind = [0] * (terminals + 1)
-        before = self._before(list(range(terminals)), terminals)
+        """By terminal, those that may come behind it, sorted; then those that may come first, and those behind
+        lexemes that are no terminals."""
+        behind = [0] * (terminals + 2)
+        before = self._before(list(range(terminals)), terminals + 1, terminals)
         for place, lasts in enumerate(before):
             added = 0
             for terminal, _ in self.places.terms[place]:
@@ -100,13 +101,13 @@ class Adjacency:
                     exits[place][last] = found
         return exits
 
-    def _before(self, classes: list[int], others: int) -> list[int]:
-        """By place: the classes that may come last before it."""
+    def _before(self, classes: list[int], others: int, nothing: int | None = None) -> list[int]:
+        """By place: the classes that may come last before it; ``nothing``: that of the start, if it is one of its own."""
         places = self.places
         # Behind a place, to the end of its rule: what may come last, and whether nothing needs to.
         lasts, empty = [0] * len(places.final), list(places.final)
         before = [0] * len(places.final)
-        before[places.starts[self.start_rule]] = 1 << others
+        before[places.starts[self.start_rule]] = 1 << (others if nothing is None else nothing)
         changed = True
         while changed:
             changed = False

@@ -10,6 +10,7 @@ import numpy as np
 
 from maskwright import table_cache
 from maskwright._core import CompiledCore, Matcher, Tables
+from maskwright.captures import CaptureReader
 from maskwright.compile_cache import content_key, is_plain, no_collection
 from maskwright.deadline import deadline
 from maskwright.engine_cache import engine_for
@@ -23,9 +24,10 @@ from maskwright.frontends.python_types import python_type_to_schema
 from maskwright.frontends.regex import Flavour
 from maskwright.grammar import FAIL, Grammar, Import
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.lowering import Lowered, link, lower_to_tables, restore
+from maskwright.lowering import Lowered, lexeme_automaton, link, lower_to_tables, restore
 from maskwright.passes.prune import prune
 from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
+from maskwright.token_sets import token_ids
 from maskwright.trie import CompiledTrie, TokenTrie
 from maskwright.vocabulary import Vocabulary
 
@@ -305,7 +307,16 @@ def _lowered(
 ) -> Tables:
     pruned = prune(grammar)
     imports = {part.key: _tables(part, vocabulary, limits) for part in pruned.imports()}
-    tables = lower_to_tables(pruned, engine_for(vocabulary), limits, imports, keep)
+    engine = engine_for(vocabulary)
+    tables = lower_to_tables(pruned, engine, limits, imports, keep)
+    if pruned.captures:
+        tables.reader = CaptureReader(
+            pruned,
+            lambda lexeme: lexeme_automaton(engine, lexeme, limits),
+            lambda part: link(imports[part.key], limits),
+            lambda tokens: token_ids(tokens, engine),
+            limits.max_seconds,
+        )
     # Only the engine knows whether there are enough different items.
     while tables.unproved and tables.lexer is None and (empty := link(tables, limits).unfillable_rules()):
         rules = [FAIL if i in empty else body for i, body in enumerate(grammar.rules)]

@@ -336,11 +336,9 @@ def _take(row: _Row, token: int) -> None:
     if matcher.is_terminated:
         row.done = True
         return
-    # A token spells at least one byte, so that few bytes need no look at the tokens.
-    if (
-        len(matcher.shortest_completion_bytes()) < row.remaining
-        or len(matcher.shortest_completion()) < row.remaining
-    ):
+    # A token spells at least one byte, unless it stands for itself, so that few bytes need no look at the tokens.
+    few = not matcher.compiled.has_tokens and len(matcher.shortest_completion_bytes()) < row.remaining
+    if few or len(matcher.shortest_completion()) < row.remaining:
         row.ids.append(token)
         return
     matcher.rollback(1)

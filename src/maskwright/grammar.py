@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal, TypeAlias
@@ -105,10 +105,33 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
-    """A lexeme."""
+class Tokens:
+    """One token of the vocabulary, standing for itself: no other tokens that spell the same text will do.
 
-    lexeme: Lexeme | Keyset | Words
+    ``names`` are special tokens by name, ``ids`` are ranges of ids, ends included.  ``excluded``: every token but
+    these, out of those that are text or special and do not end a text.  ``place``: where it was written, for errors.
+    Where such a token is read, every lexeme is over.  Not inside of a ``Distinct``.
+    """
+
+    names: tuple[str, ...] = ()
+    ids: tuple[tuple[int, int], ...] = ()
+    excluded: bool = False
+    place: str | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        ids = ",".join(f"{low}-{high}" if low < high else str(low) for low, high in self.ids)
+        parts = [*self.names, *([f"<[{ids}]>"] if ids else [])]
+        listed = ", ".join(parts)
+        if self.excluded:
+            return f"any token but {listed}" if parts else "any token"
+        return listed
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A lexeme, or a token."""
+
+    lexeme: Lexeme | Keyset | Words | Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,19 +305,40 @@ class Lexing:
     """The terminal (a position) that stands for a newline between brackets, where it may always be left out."""
     columns: int = 0
     """Lines begin in a column below this."""
+    early: tuple[int, ...] = ()
+    """Terminals (positions) of which no text begins another one: as soon as one in A matches, it is the next
+    terminal, however long others could be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """Texts of a rule are reported under ``name``: the last one, or with ``append`` all of them.
+
+    ``parts``: the rule is one lexeme whose texts are a text of the first language and then one of the second; it is
+    the first one that counts, or with ``second`` the second one.
+    """
+
+    name: str
+    append: bool = False
+    parts: tuple[Regular, Regular] | None = None
+    second: bool = False
 
 
 @dataclass(slots=True)
 class Grammar:
     """Rules by index; ``start`` is the rule that the whole text must match.
 
-    Without ``lexing``, a text may be split into lexemes in every possible way.
+    Without ``lexing``, a text may be split into lexemes in every possible way.  ``captures``: by rule, what is
+    reported of its texts; they are no part of the language.  ``blank``: a rule of ignored text, which is no part of
+    what is captured where it stands at an end.
     """
 
     rules: list[Body | None] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     start: int = 0
     lexing: Lexing | None = None
+    captures: dict[int, tuple[Capture, ...]] = field(default_factory=dict)
+    blank: int | None = None
 
     def reserve(self, name: str) -> int:
         """Add a rule whose body is set later (recursion) and return its index."""
@@ -310,18 +354,28 @@ class Grammar:
     def imports(self) -> list[Import]:
         """The imports of all rules, each key once."""
         found: dict[Hashable, Import] = {}
+        for body in self._leaves():
+            if isinstance(body, Import):
+                found.setdefault(body.key, body)
+        return list(found.values())
+
+    def tokens(self) -> list[Tokens]:
+        """The tokens that stand for themselves, without those of imports."""
+        lexemes = [body.lexeme for body in self._leaves() if isinstance(body, Term)]
+        return list(dict.fromkeys(lexeme for lexeme in lexemes if isinstance(lexeme, Tokens)))
+
+    def _leaves(self) -> Iterator[Body | None]:
         work: list[Body | None] = list(reversed(self.rules))
         while work:
             body = work.pop()
-            if isinstance(body, Import):
-                found.setdefault(body.key, body)
-            elif isinstance(body, (Seq, Choice)):
+            if isinstance(body, (Seq, Choice)):
                 work.extend(reversed(body.items))
             elif isinstance(body, Switch):
                 work.extend(reversed(body.cases))
             elif isinstance(body, Distinct):
                 work.append(body.array)
-        return list(found.values())
+            else:
+                yield body
 
 
 EMPTY = Seq(())

@@ -35,9 +35,11 @@ from maskwright.grammar import (
     Seq,
     Switch,
     Term,
+    Tokens,
     Words,
 )
 from maskwright.limits import MAX_COUNT, Limits
+from maskwright.token_sets import token_ids
 
 PLAIN, REPEATED, RECORD, INDENTED = 0, 1, 2, 3
 NO_TAG = -1
@@ -58,6 +60,7 @@ class Lowered(NamedTuple):
     repeated: list[tuple[int, int, int, int]]
     indented: list[int]
     start: int
+    names: list[str]
 
 
 @dataclass(slots=True)
@@ -196,7 +199,7 @@ class _Lowering:
 
     # --- lexemes
 
-    def term(self, lexeme: Lexeme | Keyset | Words) -> int:
+    def term(self, lexeme: Lexeme | Keyset | Words | Tokens) -> int:
         """An automaton; of a terminal of the lexer, its rank from -1 downwards."""
         rank = self.ranks.get(lexeme.key) if isinstance(lexeme, Lexeme) else None
         return self.automaton(lexeme) if rank is None else -1 - rank
@@ -227,7 +230,8 @@ class _Lowering:
         pairs = None if follow is None else tuple(map(tuple, follow))
         newline = -1 if lexing.newline is None else lexing.newline
         key = (
-            "lexer", tuple(self.ranks), lexing.ignored, lexing.refused, pairs, avoided, newline, lexing.columns
+            "lexer", tuple(self.ranks), lexing.ignored, lexing.refused, pairs, avoided, newline, lexing.columns,
+            lexing.early,
         )  # fmt: skip
         handle = self.engine.get_automaton(key)
         self.lexer_content = None
@@ -252,13 +256,15 @@ class _Lowering:
                 newline,
                 -1 if lexing.line_break is None else lexing.line_break,
                 lexing.columns,
+                list(lexing.early),
             )
             handle = self.engine.add_lexer(key, *self.lexer_content)
         return handle
 
     def lowered(self, rules: list[tuple[int, int, bool]]) -> Lowered | None:
         """None for what is more than plain data, or was not all made here."""
-        if self.lexer_content is None or self.automata or self.imports or self.guards or self.records:
+        made = self.automata or self.imports or self.guards or self.records or self.grammar.captures
+        if self.lexer_content is None or made:
             return None
         return Lowered(
             self.lexer_content,
@@ -269,6 +275,7 @@ class _Lowering:
             self.repeated,
             self.indented,
             self.grammar.start,
+            self.grammar.names,
         )
 
     def adjacency(self, rules: list[tuple[int, int, bool]]) -> Adjacency | None:
@@ -299,14 +306,16 @@ class _Lowering:
             places.starts.append(start)
         return Adjacency(places, self.grammar.start)
 
-    def automaton(self, lexeme: Lexeme | Keyset | Words) -> int:
-        key = lexeme if isinstance(lexeme, Keyset) else lexeme.key
+    def automaton(self, lexeme: Lexeme | Keyset | Words | Tokens) -> int:
+        key = lexeme if isinstance(lexeme, (Keyset, Tokens)) else lexeme.key
         found = self.automaton_index.get(key)
         if found is None:
             if isinstance(lexeme, Lexeme):
                 handle = lexeme_automaton(self.engine, lexeme, self.limits)
             elif isinstance(lexeme, Words):
                 handle = words_automaton(self.engine, lexeme)
+            elif isinstance(lexeme, Tokens):
+                handle = self.engine.add_tokens(token_ids(lexeme, self.engine))
             else:
                 names = [canonical_spelling(name) for name in lexeme.names]
                 others = () if lexeme.other is None else (lexeme.other,)
@@ -416,6 +425,7 @@ def restore(lowered: Lowered, engine: Engine, name: str) -> Tables:
         lowered.indented,
         lowered.start,
         [],
+        lowered.names,
     )
 
 

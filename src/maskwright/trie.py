@@ -228,6 +228,10 @@ class TrieMatcher:
         """The ids accepted so far."""
         return self._tokens.copy()
 
+    def captures(self) -> dict[str, bytes | list[bytes]]:
+        """None: token sequences have no parts."""
+        return {}
+
     @property
     def state_id(self) -> int:
         """Number of the state."""

@@ -29,7 +29,7 @@ from maskwright.frontends.json_schema import SchemaOptions
 from maskwright.frontends.json_schema.report import check_json_schema
 from maskwright.frontends.parts import choice_part, gbnf_part, json_schema_part, lark_part, regex_part
 from maskwright.frontends.regex import flag_letters
-from maskwright.grammar import Grammar
+from maskwright.grammar import Grammar, Tokens
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex
 from maskwright.report import Finding, Report
@@ -38,6 +38,9 @@ from maskwright.validation.gbnf import check_gbnf
 from maskwright.validation.lark import check_lark
 from maskwright.validation.outline import BLANKS_MESSAGE, finding_of, located, repeats_blanks
 from maskwright.vocabulary import Vocabulary
+
+_MOST_TOKENS = 1 << 21
+"""More than any vocabulary has."""
 
 
 def check_grammar(source: Any, *, limits: Limits = DEFAULT_LIMITS) -> Report:
@@ -171,7 +174,21 @@ def to_grammar(source: Any, limits: Limits = DEFAULT_LIMITS) -> Grammar:
 
 def compile_for_bytes(source: Any, limits: Limits = DEFAULT_LIMITS) -> tuple[Grammar, CompiledGrammar]:
     """A source over single bytes (ids 0 to 255, the end is 256), and its rules.  Raises what compiling it raises."""
-    vocabulary = Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
     with deadline(limits.max_seconds):
         grammar = to_grammar(source, limits)
-    return grammar, compile_grammar(grammar, vocabulary, limits)
+    return grammar, compile_grammar(grammar, _bytes_and_tokens(grammar.tokens()), limits)
+
+
+def _bytes_and_tokens(used: list[Tokens]) -> Vocabulary:
+    """The bytes, the end, and special tokens: those that a grammar names, and as many as it has ids."""
+    names = dict.fromkeys(name for tokens in used for name in tokens.names)
+    highest = max((high for tokens in used for _, high in tokens.ids), default=0)
+    if highest >= _MOST_TOKENS:
+        raise GrammarError(f"no vocabulary has a token {highest}")
+    size = max(257 + len(names) + 1, highest + 1)
+    return Vocabulary(
+        [*(bytes([i]) for i in range(256)), *[b""] * (size - 256)],
+        eos_ids=[256],
+        special_ids=range(257, size),
+        special_tokens={name: 257 + i for i, name in enumerate(names)},
+    )

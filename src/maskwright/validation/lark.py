@@ -9,9 +9,10 @@ from difflib import get_close_matches
 
 from maskwright.errors import GrammarError, LimitError, MaskwrightError, line_column
 from maskwright.frontends.characters import Items, Node, Ways
+from maskwright.frontends.lark.attributes import Attributed, take_attributes
 from maskwright.frontends.lark.inline import take_inline
 from maskwright.frontends.lark.reader import LarkText, TerminalText, owner_of, read
-from maskwright.frontends.lark.terminals import terminal_matches
+from maskwright.frontends.lark.terminals import TerminalLanguages
 from maskwright.grammar import Ref
 from maskwright.limits import Limits
 from maskwright.regular import NOTHING, Lit, Regular
@@ -73,8 +74,11 @@ def check_lark(source: Lark, limits: Limits) -> Report:
     report = Report()
     text = source.text
     try:
-        plain, _ = take_inline(text)
+        taken = take_attributes(text)
+        inlined = take_inline(taken.text)
+        plain = inlined.text
         names = find_names(plain)
+        _rename(names, taken)
         whole = _read_with_stubs(text, plain, names, source, report)
     except GrammarError as error:
         report.findings.append(finding_of(error))
@@ -84,7 +88,9 @@ def check_lark(source: Lark, limits: Limits) -> Report:
     check_rules(outline, report)
     _check_unused_terminals(outline, names, report)
     if report.ok:
-        _check_terminals(source, plain, outline, limits, report)
+        used = read(plain, source.start, list(source.import_paths), keep=taken.ends)
+        languages = TerminalLanguages(used, inlined, taken.attributes, limits)
+        _check_terminals(source, used, languages, outline, limits, report)
     return report
 
 
@@ -143,13 +149,27 @@ def _check_unused_terminals(outline: Outline, names: Names, report: Report) -> N
             report.findings.append(outline.finding("warning", "unused-terminal", name, message))
 
 
-def _check_terminals(source: Lark, plain: str, outline: Outline, limits: Limits, report: Report) -> None:
-    used = read(plain, source.start, list(source.import_paths))
-    ranked = sorted(used.terminals.values(), key=lambda terminal: terminal.rank)
+def _rename(names: Names, taken: Attributed) -> None:
+    """Rules that became terminals are defined where these are; nobody wrote the names of these and of their ends."""
+    for rule, each in taken.attributes.items():
+        if each.lexeme:
+            names.defined[rule] = names.defined.pop(each.lexeme)
+        names.defined.pop(each.end, None)
+
+
+def _check_terminals(
+    source: Lark,
+    used: LarkText,
+    known: TerminalLanguages,
+    outline: Outline,
+    limits: Limits,
+    report: Report,
+) -> None:
+    ranked = known.ranked()
     languages: list[Regular] = []
     for terminal in ranked:
         try:
-            languages.append(terminal_matches(terminal, limits).language)
+            languages.append(known.match(terminal).language)
         except LimitError as error:
             report.findings.append(outline.finding("error", "limit", terminal.name, str(error)))
         except MaskwrightError as error:
@@ -159,7 +179,7 @@ def _check_terminals(source: Lark, plain: str, outline: Outline, limits: Limits,
     if source.lexer == "contextual":
         _check_ignored_in_rules(used, outline, report)
     number = {terminal.name: i for i, terminal in enumerate(ranked)}
-    labels = [_label(terminal, outline) for terminal in ranked]
+    labels = [known.rule_of(terminal.name) or _label(terminal, outline) for terminal in ranked]
     terminals = Terminals(
         outline,
         ranked,

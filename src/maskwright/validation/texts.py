@@ -181,6 +181,9 @@ def _characters(compiled: CompiledGrammar, at: Matcher) -> str:
         else:
             parts += [_byte(each) for each in allowed[i : j + 1]]
         i = j + 1
+    for name, i in compiled.vocabulary.special_tokens.items():
+        if i < compiled.vocabulary.size and mask[0, i >> 5] >> (i & 31) & 1:
+            parts.append(name)
     return _listed(tuple(parts), _SHOWN)
 
 

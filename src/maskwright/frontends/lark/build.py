@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 from maskwright.errors import GrammarError
+from maskwright.frontends.lark.attributes import Attributes, take_attributes
 from maskwright.frontends.lark.indentation import Indentation, find_indentation
 from maskwright.frontends.lark.inline import take_inline
 from maskwright.frontends.lark.reader import LarkText, read
-from maskwright.frontends.lark.terminals import terminal_matches
+from maskwright.frontends.lark.terminals import TerminalLanguages
 from maskwright.grammar import (
     EMPTY,
     FAIL,
+    Capture,
     Choice,
     Expr,
     Grammar,
@@ -47,25 +49,39 @@ def to_grammar(
         raise GrammarError(f"unknown lexer {lexer!r}: use one of {', '.join(get_args(LexerKind))}")
     if not isinstance(text, str):
         raise GrammarError(f"a Lark grammar is a str, not {type(text).__name__}")
-    plain, schemas = take_inline(text)
-    parts = {name: schema_part(schema) for name, schema in schemas.items()}
-    return _Builder(read(plain, start, import_paths), parts, lexer, indentation, limits).grammar(start)
+    taken = take_attributes(text)
+    try:
+        inlined = take_inline(taken.text)
+        source = read(inlined.text, start, import_paths, keep=taken.ends)
+        parts: dict[str, Import | Term] = {
+            name: schema_part(schema) for name, schema in inlined.schemas.items()
+        }
+        parts |= {name: Term(tokens) for name, tokens in inlined.tokens.items()}
+        languages = TerminalLanguages(source, inlined, taken.attributes, limits)
+        return _Builder(source, parts, languages, taken.attributes, lexer, indentation).grammar(start)
+    except GrammarError as error:
+        if error.place is None:
+            raise
+        raise GrammarError(error.message, place=taken.place(error.place), source=text) from None
 
 
 class _Builder:
     def __init__(
         self,
         source: LarkText,
-        parts: dict[str, Import],
+        parts: dict[str, Import | Term],
+        languages: TerminalLanguages,
+        attributes: dict[str, Attributes],
         lexer: LexerKind,
         indentation: Indentation | None,
-        limits: Limits,
     ) -> None:
         self.source = source
         self.parts = parts
+        self.attributes = attributes
+        self.languages = languages
         self.dynamic = lexer == "dynamic"
-        self.ranked = sorted(source.terminals.values(), key=lambda terminal: terminal.rank)
-        self.matches = {terminal.name: terminal_matches(terminal, limits) for terminal in self.ranked}
+        self.ranked = languages.ranked()
+        self.matches = {terminal.name: languages.match(terminal) for terminal in self.ranked}
         # Equal patterns under two names are two terminals; where lexemes match in every way they are one.
         self.lexemes = {
             name: Lexeme(("regular" if self.dynamic else name, matches.language), matches.language)
@@ -76,6 +92,8 @@ class _Builder:
         self.indices: dict[tuple[str, bool], int] = {}
         """By rule, and whether line breaks mean nothing in it."""
         self.work: list[tuple[str, bool]] = []
+        self.captured: dict[tuple[str, bool], int] = {}
+        """The rules of terminals that are captured."""
         self.skipped: int | None = None
         """The rule of what may come before any terminal: ignored ones; or line breaks between brackets."""
 
@@ -92,12 +110,15 @@ class _Builder:
         out.start = self.rule(start, False)
         while self.work:
             name, inside = self.work.pop()
-            choices = [self.expansion(e, inside) for e in self.source.rules[name]]
-            out.rules[self.indices[name, inside]] = (
-                choices[0] if len(choices) == 1 else Choice(tuple(choices))
-            )
+            choices = [self.expansion(self.ended(e), inside) for e in self.source.rules[name]]
+            index = self.indices[name, inside]
+            out.rules[index] = choices[0] if len(choices) == 1 else Choice(tuple(choices))
+            self.capture(name, index)
         if self.dynamic and self.skipped is not None:
             out.start = out.add("text", Seq((Ref(out.start), Ref(self.skipped))))
+        out.blank = self.skipped
+        if out.captures and self.indentation is not None:
+            raise GrammarError("captures are not supported in grammars with blocks by indentation")
         return out
 
     def lexer(self) -> None:
@@ -123,6 +144,7 @@ class _Builder:
             newline,
             None if newline is None else len(names) - 1,
             0 if self.indentation is None else self.indentation.columns,
+            tuple(names.index(name) for name in names if self.languages.is_early(name)),
         )
 
     def skip(self, terms: list[Term]) -> int:
@@ -171,20 +193,71 @@ class _Builder:
     def symbol(self, name: str, is_terminal: bool, inside: bool) -> Expr:
         if not is_terminal:
             return Ref(self.rule(name, inside))
+        attributes = self.attributes.get(name)
+        if attributes is not None and attributes.capture is not None:
+            return Ref(self.captured_terminal(name, inside))
+        return self.terminal(name, inside)
+
+    def captured_terminal(self, name: str, inside: bool) -> int:
+        index = self.captured.get((name, inside))
+        if index is None:
+            index = self.captured[name, inside] = self.out.add(name, self.terminal(name, inside))
+            self.capture(name, index)
+        return index
+
+    def terminal(self, name: str, inside: bool) -> Expr:
         if name in self.parts:
             return self.inline(self.parts[name])
-        lexeme = self.lexemes.get(name)
+        lexeme = self.lexemes.get(self.languages.named(name))
         if lexeme is None:
             raise GrammarError(
                 f"terminal {name} is declared but has no pattern: only a lexer of your own could produce it"
             )
         if inside or (self.dynamic and self.skipped is not None):
             assert self.skipped is not None
-            return Seq((Ref(self.skipped), Term(lexeme)))
-        # A lexer drops what is ignored wherever it stands, so a rule never sees it.
-        return FAIL if not self.dynamic and name in self.source.ignored else Term(lexeme)
+            read: Expr = Seq((Ref(self.skipped), Term(lexeme)))
+        else:
+            # A lexer drops what is ignored wherever it stands, so a rule never sees it.
+            read = FAIL if not self.dynamic and name in self.source.ignored else Term(lexeme)
+        return Choice((read, EMPTY)) if self.languages.is_optional(name) else read
 
-    def inline(self, part: Import) -> Expr:
+    def capture(self, name: str, index: int) -> None:
+        """Note what is captured of a rule."""
+        given = self.attributes.get(name)
+        if given is None:
+            return
+        parts = self.languages.parts_of(given) if given.end else None
+        captures = []
+        if given.capture is not None:
+            captures.append(Capture(given.capture.name, given.capture.append, parts))
+        if given.stop_capture is not None:
+            captures.append(Capture(given.stop_capture.name, given.stop_capture.append, parts, True))
+        if captures:
+            self.out.captures[index] = tuple(captures)
+
+    def ended(self, symbols: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
+        """An expansion without the stops that its rules read already."""
+        kept: list[tuple[str, bool]] = []
+        behind = iter(range(len(symbols)))
+        for i in behind:
+            kept.append(symbols[i])
+            given = self.attributes.get(symbols[i][0])
+            if given is not None and given.is_stop:
+                stop = self.source.terminals[given.end].pattern
+                following = symbols[i + 1][0] if i + 1 < len(symbols) else ""
+                if (
+                    following != given.end
+                    and getattr(self.source.terminals.get(following), "pattern", None) != stop
+                ):
+                    raise GrammarError(
+                        f"behind {given.rule} its stop must stand: what was read cannot be taken back; or write "
+                        "suffix= in place of stop=, and nothing behind it",
+                        place=given.place,
+                    )
+                next(behind)
+        return kept
+
+    def inline(self, part: Import | Term) -> Expr:
         if self.dynamic and self.skipped is not None:
             return Seq((Ref(self.skipped), part))
         # Ignored text may come before it, but not inside.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -38,8 +38,15 @@ class LarkText:
     ignored: list[str]
 
 
-def read(text: str, start: str, import_paths: Sequence[str], *, everything: bool = False) -> LarkText:
-    """Read a grammar with the package ``lark``: what ``start`` leads to, or ``everything``.
+def read(
+    text: str,
+    start: str,
+    import_paths: Sequence[str],
+    *,
+    everything: bool = False,
+    keep: Collection[str] = (),
+) -> LarkText:
+    """Read a grammar with the package ``lark``: what ``start`` leads to and terminals to ``keep``, or ``everything``.
 
     Raises ``GrammarError`` with the place as far as Lark says it; ``MaskwrightError`` without the package.
     """
@@ -55,7 +62,7 @@ def read(text: str, start: str, import_paths: Sequence[str], *, everything: bool
         starts = (
             [name for name, parameters, *_ in loaded.rule_defs if not parameters] if everything else [start]
         )
-        terminals, rules, ignored = loaded.compile(starts, "*" if everything else set())
+        terminals, rules, ignored = loaded.compile(starts, "*" if everything else set(keep))
     except LarkError as error:
         raise _grammar_error(text, str(error)) from None
     except OSError as error:

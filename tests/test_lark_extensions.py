@@ -1,0 +1,229 @@
+"""What llguidance adds to Lark's language: tokens, ``%regex``, rules that end as early as they can.  Oracles are Python's re, and texts
+listed one by one."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import maskwright
+from maskwright import GrammarError, Lark, UnsatisfiableError, Vocabulary
+
+VOCABULARY = Vocabulary.from_bytes(
+    [
+        *(bytes([i]) for i in range(256)),
+        b"</s>",
+        b"<|tool|>",
+        b"<think>",
+        b"</think>",
+        b"<|eot|>",
+        b"<b>",
+        None,
+    ],
+    eos_ids=[256, 260],
+    special_ids=[257, 258, 259],
+)
+LEXERS = ("contextual", "dynamic")
+
+
+def compiled(grammar: str, lexer: Any = "contextual") -> maskwright.CompiledGrammar:
+    return maskwright.compile_lark(grammar, VOCABULARY, lexer=lexer)
+
+
+def accepts(grammar: maskwright.CompiledGrammar, *parts: str | int) -> bool:
+    matcher = grammar.matcher()
+    ids = [i for part in parts for i in ([part] if isinstance(part, int) else part.encode())]
+    return matcher.accept_tokens(ids) == len(ids) and matcher.is_accepting
+
+
+def texts(letters: str, most: int) -> list[str]:
+    return ["".join(chosen) for n in range(most + 1) for chosen in product(letters, repeat=n)]
+
+
+# --- rules that end as early as they can
+
+BODIES = ("[ab]*", "(?:a|b|c)+", "a*b?", "(?:ab)*", "[abc]{2,3}", "b|ab|c")
+ENDS = ("c", "ab", "b+", "a|ca", "[bc]", "cc?")
+TAILS = ("", "a*", "[abc]+", "c?b")
+
+
+@pytest.mark.parametrize("lexer", LEXERS)
+@given(st.sampled_from(BODIES), st.sampled_from(("", *ENDS)), st.sampled_from(TAILS))
+@settings(max_examples=30, deadline=None)
+def test_the_first_end_counts(lexer: str, body: str, end: str, tail: str) -> None:
+    whole = re.compile(f"(?:{body})(?:{end})")
+    attributes = f"suffix=/{end}/" if end else "lazy"
+    start = f"start: x y\ny: (/{tail}/)?" if tail and not re.fullmatch(tail, "") else "start: x"
+    grammar = f"{start}\nx[{attributes}]: /{body}/"
+    if whole.fullmatch(""):
+        with pytest.raises(GrammarError, match="empty text"):
+            compiled(grammar, lexer)
+        return
+    try:
+        found = compiled(grammar, lexer)
+    except UnsatisfiableError:
+        found = None
+    for text in texts("abc", 4):
+        ends = [i for i in range(len(text) + 1) if whole.fullmatch(text[:i])]
+        rest = text[ends[0] :] if ends else "none"
+        expected = bool(ends) and (not rest or ("y" in start and bool(re.fullmatch(tail, rest))))
+        assert (found is not None and accepts(found, text)) == expected, (grammar, text)
+
+
+@pytest.mark.parametrize("lexer", LEXERS)
+def test_a_stop_is_read_by_who_comes_behind(lexer: Any) -> None:
+    found = compiled('start: (x "<e>")+ "z"\nx[stop="<e>"]: /[a-z<]*/', lexer)
+    for text in texts("<ze>", 5):
+        parts = text.split("<e>")
+        expected = (
+            len(parts) > 1 and parts[-1] == "z" and not any(">" in part or "e>" in part for part in parts)
+        )
+        assert accepts(found, text) == expected, text
+
+
+@pytest.mark.parametrize("lexer", LEXERS)
+def test_calls_within_text(lexer: Any) -> None:
+    """As in the manual of llguidance: text, in which a trigger begins a call."""
+    found = compiled(
+        """
+        start: (foo | bar)* TEXT?
+        TEXT: /(.|\\n)+/
+        foo_head[lazy]: TEXT? "<function"
+        foo: foo_head "=foo>" %json {"type": "object"} "</function>"
+        bar_head[lazy]: TEXT? "<function"
+        bar: bar_head "=bar>" /[0-9]+/ "</function>"
+        """,
+        lexer,
+    )
+    assert accepts(found, "some text") and accepts(found, "")
+    assert accepts(found, 'so <function=bar>12</function> <function=foo>{"a": 1}</function> and <b>')
+    if lexer == "contextual":
+        # The trigger ends the text, which could be longer.
+        assert found.matcher().longest_prefix(b"a<function=bar>x") == 15
+        assert not accepts(found, "a<function=baz>") and accepts(found, "a<functio")
+
+
+# --- languages of substrings
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "chunks"),
+    [
+        ("chunks", ["ab", "a", "b", "", "ab"], ["ab", "a", "b", "ab"]),
+        ("chars", "abba", list("abba")),
+        ("words", "ab b, a", ["ab", " ", "b", ",", " ", "a"]),
+        ("words", "don't  stop!!", ["don", "'", "t", "  ", "stop", "!!"]),
+    ],
+)
+@pytest.mark.parametrize("lexer", LEXERS)
+def test_substrings(kind: str, content: Any, chunks: list[str], lexer: Any) -> None:
+    runs = {"".join(chunks[i:j]) for i in range(len(chunks)) for j in range(i, len(chunks) + 1)}
+    inline = json.dumps({f"substring_{kind}": content})
+    for grammar in (f'start: "<" %regex {inline} ">"', f'start: "<" PART ">"\nPART: %regex {inline}'):
+        found = compiled(grammar, lexer)
+        whole = "".join(chunks)
+        cut = {whole[i:j] for i in range(len(whole)) for j in range(i, len(whole) + 1)}
+        for text in cut | runs:
+            assert accepts(found, f"<{text}>") == (text in runs), text
+        assert not accepts(found, f"<{whole}{whole}x>")
+
+
+def test_long_substrings_cost_what_they_are_long() -> None:
+    content = " ".join(f"word{i}" for i in range(5000))
+    found = compiled(f"start: %regex {json.dumps({'substring_words': content})}")
+    assert accepts(found, "word17 word18 word19") and not accepts(found, "word17 word19")
+
+
+# --- tokens
+
+
+@pytest.mark.parametrize("lexer", LEXERS)
+def test_tokens_between_texts(lexer: Any) -> None:
+    found = compiled('start: <think> /[^<]+/ </think> ("a" | <|tool|> "b" <|eot|>)\n%ignore " "', lexer)
+    assert accepts(found, 258, "hm", 259, "a") and accepts(found, 258, " hm", 259, " ", 257, "b", 260)
+    assert not accepts(found, "<think>", "hm", 259, "a") and not accepts(found, 258, "hm", "</think>", "a")
+
+
+@pytest.mark.parametrize(
+    ("spelled", "ids"),
+    [
+        ("<[65]>", {65}),
+        ("<[65-67, 70]>", {65, 66, 67, 70}),
+        ("<[^0-255,258]>", {257, 259, 261}),
+        ("<[*]>", {*range(256), 257, 258, 259, 261}),
+        ("<[256-261]>", {256, 257, 258, 259, 260, 261}),
+        ("<b>", {261}),
+    ],
+)
+def test_sets_of_tokens(spelled: str, ids: set[int]) -> None:
+    matcher = compiled(f'start: {spelled} "z"').matcher()
+    assert {i for i in range(len(VOCABULARY)) if matcher.validate_tokens([i])} == ids
+
+
+def test_what_looks_like_a_token_elsewhere() -> None:
+    grammar = 'start: "<|tool|>" /<b>/ // <[no]>\n  "<[1]>"  # <x>\n'.replace("\n  ", " ")
+    assert accepts(compiled(grammar.replace("// <[no]> ", "")), "<|tool|><b><[1]>")
+
+
+# --- misuse
+
+
+@pytest.mark.parametrize(
+    ("grammar", "place", "says"),
+    [
+        ('start: a\na[lazzy]: "x"', "2:3", "no attribute lazzy"),
+        ('start: a\na[capture, capture]: "x"', "2:12", "twice"),
+        ('start: a\na[capture=""]: "x"', "2:3", "needs a name"),
+        ('start: a\na[capture "x"]: "x"', "2:3", "written"),
+        ('start: a\na[capture] "x"', "2:11", "colon"),
+        ('start: a\na[stop]: "x"', "2:3", "needs a value"),
+        ('start: a\na[lazy=1]: "x"', "2:3", "no value"),
+        ('start: a\na[stop="x", suffix="y"]: "x"', "2:1", "only one"),
+        ('start: a\na[stop=""]: "x"', "2:3", "some text"),
+        ('start: a\na[suffix=<b>]: "x"', "2:3", "write <b> behind a"),
+        ('start: a\na[stop_capture="s"]: "x"', "2:3", "stop_capture"),
+        ('start: a\na[max_tokens=5]: "x"', "2:3", "max_tokens cannot be enforced"),
+        ('start: a\na[temperature=0.5]: "x"', "2:3", "temperature cannot be enforced"),
+        ('start: A\nA[lazy]: "x"', "2:1", "belong to rules"),
+        ('start: a "y"\na[stop="x"]: /[a-w]+/', "2:1", "its stop must stand"),
+        ('start: a\na[lazy]: b\nb: "x"', "2:10", "Rules aren't allowed"),
+        ("start: a\na[lazy]: /x*/", None, "empty text"),
+        ("start: a\na[lazy]: /x(?!y)/", "2:1", "looks ahead"),
+        ("start: a\n\na[suffix=Q]: /x/", "3:1", "Q"),
+        ("start: A\nA: <[7]>", "2:4", "cannot be part of the terminal"),
+        ("start: <[7-5]>", "1:8", "empty"),
+        ("start: <[x]>", "1:8", "written"),
+        ("start: <|tol|>", "1:8", "did you mean <|tool|>"),
+        ("start: <[262]>", "1:8", "no such token"),
+        ("start: <[500]>", "1:8", "token ids"),
+        ('start: %regex {"substring_chars": 3}', "1:8", "is a text"),
+        ('start: %regex {"substring_chunks": "ab"}', "1:8", "list of texts"),
+        ('start: %regex {"substring_words": ""}', "1:8", "has no text"),
+        ("start: %regex {", "1:8", "%regex needs"),
+        ('start: A\nA: "x" %regex {"substring_chars": "a"}', None, "all that a terminal is"),
+    ],
+)
+def test_refused(grammar: str, place: str | None, says: str) -> None:
+    with pytest.raises(GrammarError) as caught:
+        compiled(grammar)
+    assert caught.value.place == place and says in str(caught.value)
+
+
+def test_the_validator_knows_them() -> None:
+    report = maskwright.check_grammar(
+        Lark(
+            "start: <|tool|> name <[^5,300]> x? y\nname[capture]: /[a-z]+/\n"
+            'x[suffix="Q"]: %regex {"substring_chars": "abc"}\ny[stop="!"]: /z*/\n'.replace(
+                " y\n", ' y "!"\n', 1
+            )
+        )
+    )
+    assert report.findings == []
+    report = maskwright.check_grammar(Lark('start: "a"\nx[suffix="q"]: "a"\n'))
+    assert [(f.code, f.place) for f in report.findings] == [("unreachable-rule", "2:1")]
