@@ -25,6 +25,7 @@ One extension module, read in data-flow order:
     tracker.pxi  what has been read of an array of different items
     masks.pxi    interned matcher states and their masks (context-dependent tokens)
     step.pxi     how threads read a byte
+    tokens.pxi   how they read a token that stands for itself
     lexed.pxi    the same of a grammar that has a lexer
     shortest.pxi costs, shortest completions and forced bytes
     alive.pxi    the same with a lexer: which threads can be completed
@@ -88,6 +89,7 @@ include "values.pxi"
 include "tracker.pxi"
 include "masks.pxi"
 include "step.pxi"
+include "tokens.pxi"
 include "lexed.pxi"
 include "shortest.pxi"
 include "alive.pxi"

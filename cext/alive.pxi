@@ -18,6 +18,7 @@ cdef struct SearchNode:
     int32_t before         # index of the node before, or -1
     int32_t cost           # bytes so far
     uint8_t byte
+    int32_t token          # that was read in place of a byte, or -1
 
 
 cdef string thread_key(const Thread& thread) noexcept nogil:
@@ -87,7 +88,7 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
     cdef unordered_map[string, int32_t] best
     cdef priority_queue[pair[int64_t, int32_t]] queue
     cdef vector[Thread] after
-    cdef vector[uint8_t] choices, reversed_path
+    cdef vector[uint8_t] choices, reversed_path, token
     cdef SearchNode node, fresh
     cdef string key
     cdef size_t i, j
@@ -99,6 +100,7 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
         fresh.before = -1
         fresh.cost = 0
         fresh.byte = 0
+        fresh.token = -1
         rest = cost_thread(core, start[i])
         if rest < UNREACHED:
             queue.push(pair[int64_t, int32_t](-<int64_t>rest, <int32_t>nodes.size()))
@@ -140,7 +142,12 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
                 core_learn(core, nodes[i].thread, 0)
     elif found:
         while nodes[at].before >= 0:
-            reversed_path.push_back(nodes[at].byte)
+            if nodes[at].token >= 0:
+                token.clear()
+                tokens_spell(nodes[at].token, token)
+                reversed_path.insert(reversed_path.end(), token.rbegin(), token.rend())
+            else:
+                reversed_path.push_back(nodes[at].byte)
             at = nodes[at].before
         for j in range(reversed_path.size(), 0, -1):
             out.push_back(reversed_path[j - 1])
@@ -151,26 +158,43 @@ cdef void core_expand(Core* core, vector[SearchNode]& nodes, int32_t at, const v
                       unordered_map[string, int32_t]& best,
                       priority_queue[pair[int64_t, int32_t]]& queue) noexcept nogil:
     cdef vector[Thread] before, after
+    cdef vector[int32_t] tokens
     cdef SearchNode fresh
-    cdef string key
-    cdef size_t i, j
-    cdef int32_t rest
+    cdef size_t i
     before.push_back(nodes[at].thread)
     fresh.before = at
     fresh.cost = nodes[at].cost + 1
+    fresh.token = -1
     for i in range(choices.size()):
         fresh.byte = choices[i]
         threads_step(core, before, choices[i], after)
-        for j in range(after.size()):
-            fresh.thread = after[j]
-            key = thread_key(after[j])
-            if best.count(key) and best[key] <= fresh.cost:
-                continue
-            best[key] = fresh.cost
-            rest = cost_thread(core, after[j])
-            if rest < UNREACHED:
-                queue.push(pair[int64_t, int32_t](-(<int64_t>fresh.cost + rest), <int32_t>nodes.size()))
-                nodes.push_back(fresh)
+        core_enqueue(core, nodes, fresh, after, best, queue)
+    if before[0].lex == NULL:
+        tokens_different(core.program.states[before[0].parser].tokens, tokens)
+    fresh.cost = nodes[at].cost + TOKEN_SPELLED
+    for i in range(tokens.size()):
+        fresh.token = tokens[i]
+        after.clear()
+        threads_step_token(core, before, fresh.token, after)
+        core_enqueue(core, nodes, fresh, after, best, queue)
+
+
+cdef void core_enqueue(Core* core, vector[SearchNode]& nodes, SearchNode fresh, const vector[Thread]& after,
+                       unordered_map[string, int32_t]& best,
+                       priority_queue[pair[int64_t, int32_t]]& queue) noexcept nogil:
+    cdef string key
+    cdef size_t i
+    cdef int32_t rest
+    for i in range(after.size()):
+        fresh.thread = after[i]
+        key = thread_key(after[i])
+        if best.count(key) and best[key] <= fresh.cost:
+            continue
+        best[key] = fresh.cost
+        rest = cost_thread(core, after[i])
+        if rest < UNREACHED:
+            queue.push(pair[int64_t, int32_t](-(<int64_t>fresh.cost + rest), <int32_t>nodes.size()))
+            nodes.push_back(fresh)
 
 
 cdef void core_learn(Core* core, const Thread& thread, int32_t alive) noexcept nogil:

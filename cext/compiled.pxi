@@ -256,6 +256,7 @@ cdef class CompiledCore:
         self.costs.settled = False
         program.index = tables.owner.index
         program.lexer = NULL
+        program.has_tokens = False
         self.core.index = tables.owner.index
         self.core.edges = 0
         self.core.words = tables.owner.index.words
@@ -274,6 +275,7 @@ cdef class CompiledCore:
                 imports.push_back(starts[id(imported)])
             link_tables(program, &self.core.tracker.guards, each, imports)
         program.start_rule = tables.start_rule
+        self.find_tokens()
         if tables.lexer is not None:
             program.lexer = tables.lexer.automaton
         self.core.max_states = max_states
@@ -291,6 +293,24 @@ cdef class CompiledCore:
         check_outcome(outcome, self.core)
         if self.start == NO_STATE:
             raise UnsatisfiableError("the grammar matches nothing")
+
+    cdef int find_tokens(self) except -1:
+        # Whether tokens stand for themselves; then no text may have the byte that marks them in completions.
+        cdef Program* program = self.core.program
+        cdef cbool marked = False
+        cdef size_t i, j
+        for i in range(program.automata.size()):
+            program.has_tokens = program.has_tokens or program.automata[i].kind == KIND_TOKENS
+            for j in range(program.automata[i].word_data.size()):
+                marked = marked or program.automata[i].word_data[j] == TOKEN_MARK
+        if program.has_tokens and marked:
+            raise GrammarError("texts with the byte 0xFF and tokens that stand for themselves cannot be in one grammar")
+        return 0
+
+    @property
+    def has_tokens(self):
+        """Whether some tokens stand for themselves, and not for their bytes."""
+        return self.core.program.has_tokens
 
     def unfillable_rules(self):
         """The rules of the first tables whose arrays can never have as many different items as they need (see

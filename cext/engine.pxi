@@ -164,11 +164,15 @@ cdef class Engine:
     cdef object recent             # automata used last
     cdef int32_t next_uid
     cdef size_t longest            # token, in bytes
+    cdef public dict special_tokens    # ids by name
+    cdef public frozenset special_ids
 
     def __init__(self, list tokens, tuple eos_ids, trie_arrays=None, int32_t home_least=2048):
         self.vocab_size = len(tokens)
         self.longest = max(map(len, tokens), default=0)
         self.eos_ids = eos_ids
+        self.special_tokens = {}
+        self.special_ids = frozenset()
         self.automata = WeakValueDictionary()
         self.tables = WeakValueDictionary()
         self.recent = OrderedDict()
@@ -350,6 +354,40 @@ cdef class Engine:
         self.automata[key] = handle
         self.remember(key, handle)
         return handle
+
+    def add_tokens(self, list ids):
+        """Register a set of tokens that stand for themselves: ids, sorted and at least one."""
+        cdef AutomatonHandle handle = self.new_automaton(KIND_TOKENS)
+        cdef Automaton* a = handle.automaton
+        cdef int32_t token
+        if not ids or not 0 <= ids[0] <= ids[len(ids) - 1] < self.vocab_size:
+            raise VocabularyError("a set of tokens needs some ids of the vocabulary")
+        a.kinds = 1
+        a.token_ids = ids
+        a.token_words.resize(self.owner.index.words, 0)
+        for token in a.token_ids:
+            a.token_words[<size_t>token >> 5] |= (<uint32_t>1) << (token & 31)
+        with nogil:
+            self.owner.index.lock.lock()
+            a.start = lex_new_state(a)
+            self.owner.index.lock.unlock()
+        return handle
+
+    def token_bytes(self, int64_t token):
+        """What an id adds to a text."""
+        if not 0 <= token < self.vocab_size:
+            raise VocabularyError(f"token id {token} is outside the vocabulary (0 to {self.vocab_size - 1})")
+        return (<const char*>self.owner.data.data())[self.owner.starts[token]:self.owner.starts[token + 1]]
+
+    def spelled_alike(self, bytes data):
+        """The ids whose bytes are exactly ``data``."""
+        cdef uint32_t node = 0
+        cdef Trie* trie = &self.owner.trie
+        for byte in data:
+            node = trie_child(trie, node, byte)
+            if node == 0:
+                return []
+        return [trie.tokens[i] for i in range(trie.nodes[node].token, trie.nodes[node + 1].token)]
 
     def segment(self, bytes data):
         """Ids of the fewest tokens that spell ``data``; VocabularyError when none do."""

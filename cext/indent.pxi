@@ -94,6 +94,7 @@ cdef int32_t state_first_line(Program* program, int32_t id) noexcept nogil:
         terminals.insert(terminals.end(), program.locals[state.items[i].local].terminals.begin(),
                          program.locals[state.items[i].local].terminals.end())
     state.starts = before.starts
+    state.tokens = before.tokens
     memcpy(state.first, before.first, 32)
     state.lexer = lexer_begin(program.lexer, terminals)
     if state.lexer == LEX_DEAD:

@@ -9,6 +9,7 @@ cdef enum:
     KIND_TEXT = 0
     KIND_KEYSET = 1
     KIND_WORDS = 2     # many texts (words.pxi)
+    KIND_TOKENS = 3    # tokens that stand for themselves (tokens.pxi): no byte is ever read
     # where a keyset state stands
     KEY_START = 0      # before the opening quote
     KEY_BODY = 1       # inside, possibly on the way to a name
@@ -98,6 +99,9 @@ cdef cppclass Automaton:
     # words; `tags` are those of the texts (empty: all 0)
     vector[uint8_t] word_data      # all texts, sorted, one after another
     vector[int64_t] word_starts
+    # tokens
+    vector[int32_t] token_ids      # sorted
+    vector[uint32_t] token_words   # the same as a row of a mask
 
 
 cdef LexState LEX_DEAD_STATE

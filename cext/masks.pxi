@@ -515,6 +515,8 @@ cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
         for j in range(parser.starts.size()):
             thread.lex = parser.starts[j]
             mask_join(core, mask, state.threads, thread, False, state.threads.size() == 1 and parser.starts.size() == 1)
+    if core.program.has_tokens:
+        mask_add_tokens(core, state.threads, mask)
     if state.accepting:
         for t in core.eos:
             mask.added.push_back(t)

@@ -33,7 +33,10 @@ cdef Outcome edge_new(Core* core, int32_t state, int32_t token, const uint8_t* d
     core_enter(core)
     target[0] = UNKNOWN if token < 0 else core.states[state].edges.find(token)
     if target[0] == UNKNOWN:
-        target[0] = matcher_step_bytes(core, state, data, length)
+        if token >= 0 and core.program.has_tokens:
+            target[0] = matcher_step_token(core, state, token, data, length)
+        else:
+            target[0] = matcher_step_bytes(core, state, data, length)
         if token >= 0 and not core.index.deadline.passed:
             edge_add(core, state, token, target[0])
     return core_leave(core)
@@ -51,7 +54,8 @@ cdef class Matcher:
     cdef readonly CompiledCore compiled
     cdef Core* core
     cdef vector[int32_t] history   # states; the last one is current
-    cdef vector[int32_t] tokens    # accepted ids, EOS included
+    cdef vector[int32_t] tokens    # accepted ids, EOS included; -1: bytes, which `given` has by position
+    cdef dict given
 
     def __cinit__(self, CompiledCore compiled not None):
         if compiled.core == NULL:
@@ -59,6 +63,7 @@ cdef class Matcher:
         self.compiled = compiled
         self.core = compiled.core
         self.history.push_back(compiled.start)
+        self.given = {}
 
     # --- masks
 
@@ -128,16 +133,25 @@ cdef class Matcher:
             self.core.index.lock.unlock_shared()
             if target != UNKNOWN:
                 return target
-        for t in self.core.eos:
-            if t == token:
-                return TERMINATED if self.accepts(state) else NO_STATE
         length = owner.starts[token + 1] - owner.starts[token]
-        if length == 0:
+        if length == 0 and not self.waits_for(state, <int32_t>token):
+            for t in self.core.eos:
+                if t == token:
+                    return TERMINATED if self.accepts(state) else NO_STATE
             return NO_STATE
         with nogil:
             outcome = edge_new(self.core, state, <int32_t>token, owner.data.data() + owner.starts[token], length, &target)
         check_outcome(outcome, self.core)
         return target
+
+    cdef cbool waits_for(self, int32_t state, int32_t token) noexcept:
+        cdef cbool waits = False
+        if self.core.program.has_tokens:
+            with nogil:
+                self.core.index.lock.lock_shared()
+                waits = state_waits_for(self.core, state, token)
+                self.core.index.lock.unlock_shared()
+        return waits
 
     cdef cbool accepts(self, int32_t state) noexcept:
         cdef cbool accepting
@@ -193,6 +207,7 @@ cdef class Matcher:
         if target == NO_STATE:
             return False
         self.history.push_back(target)
+        self.given[self.tokens.size()] = data
         self.tokens.push_back(-1)
         return True
 
@@ -223,6 +238,7 @@ cdef class Matcher:
         cdef Matcher other = Matcher.__new__(Matcher, self.compiled)
         other.history = self.history
         other.tokens = self.tokens
+        other.given = dict(self.given)
         return other
 
     def reset(self):
@@ -276,8 +292,8 @@ cdef class Matcher:
         check_outcome(outcome, self.core)
         return (<const char*>out.data())[:out.size()]
 
-    def shortest_completion_bytes(self):
-        """The fewest bytes that make the text complete; inside an array whose items must be different, some that do."""
+    cdef bytes completion(self):
+        # The shortest completion; tokens that stand for themselves as `tokens_spell` has them.
         cdef vector[uint8_t] out
         cdef int32_t state = self.history.back()
         cdef cbool found
@@ -293,12 +309,37 @@ cdef class Matcher:
             raise UnsatisfiableError("no completion was found from this state")
         return (<const char*>out.data())[:out.size()]
 
+    cdef list completion_parts(self):
+        # The same: bytes, and ids of tokens that stand for themselves.
+        cdef bytes data = self.completion()
+        cdef bytes mark = bytes([TOKEN_MARK])
+        if not self.core.program.has_tokens:
+            return [data]
+        parts = []
+        before, found, rest = data.partition(mark)
+        while found:
+            parts += [before, int.from_bytes(rest[:TOKEN_SPELLED - 1], "big")]
+            before, found, rest = rest[TOKEN_SPELLED - 1:].partition(mark)
+        parts.append(before)
+        return parts
+
+    def shortest_completion_bytes(self):
+        """The fewest bytes that make the text complete; inside an array whose items must be different, some that do.
+
+        A token that stands for itself counts as five bytes, and adds its own (a special one none)."""
+        engine = self.compiled.engine
+        return b"".join([part if isinstance(part, bytes) else engine.token_bytes(part)
+                         for part in self.completion_parts()])
+
     def shortest_completion(self):
         """Token ids (without EOS) that spell ``shortest_completion_bytes``.
 
         Raises ``VocabularyError`` when the vocabulary cannot spell them.
         """
-        return self.compiled.engine.segment(self.shortest_completion_bytes())
+        ids = []
+        for part in self.completion_parts():
+            ids += self.compiled.engine.segment(part) if isinstance(part, bytes) else [part]
+        return ids
 
 
 cdef Bits* bits_of_state(Core* core, int32_t id) noexcept nogil:

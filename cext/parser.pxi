@@ -105,6 +105,7 @@ cdef cppclass Local:
     cbool final
     cbool pure_final       # final, and nothing else
     vector[LexState*] terms         # start states of the lexemes waited for
+    vector[LexState*] tokens        # the same of tokens that stand for themselves
     vector[int32_t] terminals       # of the lexer
     cbool waits_for_line            # what comes next depends on the column of the next line (indent.pxi)
     vector[Call] calls
@@ -117,6 +118,7 @@ cdef cppclass ParserState:
     vector[Item] items
     cbool complete         # the start rule may end here
     vector[LexState*] starts
+    vector[LexState*] tokens    # of those waited for that stand for themselves
     LexState* lexer        # start of the lexer for the terminals waited for, or NULL
     int32_t indent         # column of the innermost open block
     char opens             # 1: a newline can come next, 2: none, 0: not known yet (state_opens_line)
@@ -130,6 +132,7 @@ cdef cppclass Program:
     vector[Automaton*] automata
     Automaton* lexer                         # NULL: the grammar has none
     vector[LexState*] terminal_starts        # by terminal of the lexer
+    cbool has_tokens                         # that stand for themselves
     Index* index
     vector[vector[PlainTerm]] plain_terms
     vector[vector[Call]] plain_calls         # Call.back is a plain state here
@@ -197,7 +200,9 @@ cdef int32_t parse_rule_start(Program* program, int32_t rule) noexcept nogil:
 
 
 cdef void parse_add_term(Program* program, Local* local, int32_t automaton) noexcept nogil:
-    if program.automata[automaton].start != LEX_DEAD:
+    if program.automata[automaton].kind == KIND_TOKENS:
+        local.tokens.push_back(program.automata[automaton].start)
+    elif program.automata[automaton].start != LEX_DEAD:
         local.terms.push_back(program.automata[automaton].start)
 
 
@@ -238,7 +243,7 @@ cdef void parse_expand_plain(Program* program, Local* local) noexcept nogil:
 
 
 cdef inline cbool local_waits(const Local* local) noexcept nogil:
-    return local.waits_for_line or not (local.terms.empty() and local.terminals.empty())
+    return local.waits_for_line or not (local.terms.empty() and local.terminals.empty() and local.tokens.empty())
 
 
 cdef Local* parse_expand(Program* program, int32_t id) noexcept nogil:

@@ -34,6 +34,10 @@ cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool
     if start.automaton.kind == KIND_WORDS:
         words_shortest(start, tag, out, found)
         return
+    if start.automaton.kind == KIND_TOKENS:
+        tokens_spell(start.automaton.token_ids[0], out)
+        found[0] = True
+        return
     queue.push_back(start)
     origin.push_back(pair[int32_t, uint8_t](-1, 0))
     while head < queue.size():
@@ -452,6 +456,8 @@ cdef cbool shortest_plain(Core* core, const vector[Thread]& threads, vector[uint
         else:
             for j in range(state.starts.size()):
                 shortest_try_lexeme(core, costs, state.starts[j], thread.parser, 0, &best, &after, path)
+            for j in range(state.tokens.size()):
+                shortest_try_lexeme(core, costs, state.tokens[j], thread.parser, 0, &best, &after, path)
     while after != NO_STATE and out.size() < COMPLETION_LIMIT:
         out.insert(out.end(), path.begin(), path.end())
         state = core.program.states[after]
@@ -463,6 +469,8 @@ cdef cbool shortest_plain(Core* core, const vector[Thread]& threads, vector[uint
         path.clear()
         for j in range(state.starts.size()):
             shortest_try_lexeme(core, costs, state.starts[j], thread.parser, 0, &best, &after, path)
+        for j in range(state.tokens.size()):
+            shortest_try_lexeme(core, costs, state.tokens[j], thread.parser, 0, &best, &after, path)
     return False
 
 
@@ -497,6 +505,15 @@ cdef cbool lexed_forced(Core* core, const vector[Thread]& threads, vector[Thread
     return found >= 0
 
 
+cdef cbool threads_open(const Core* core, const vector[Thread]& threads) noexcept nogil:
+    # Whether something else than a byte may come: the end, or a token that stands for itself.
+    cdef size_t i
+    for i in range(threads.size()):
+        if threads[i].lex == NULL and not core.program.states[threads[i].parser].tokens.empty():
+            return True
+    return threads_complete(core, threads)
+
+
 cdef void forced_bytes(Core* core, int32_t id, vector[uint8_t]& out) noexcept nogil:
     # Bytes that every completion begins with, up to escaped spellings of the same keys.
     cdef vector[Thread] threads = core.states[id].threads
@@ -506,7 +523,7 @@ cdef void forced_bytes(Core* core, int32_t id, vector[uint8_t]& out) noexcept no
     cdef int32_t byte, found
     cdef ParserState* state
     while core.program.lexer != NULL and out.size() < FORCED_LIMIT:
-        if threads_complete(core, threads) or not lexed_forced(core, threads, after, out):
+        if threads_open(core, threads) or not lexed_forced(core, threads, after, out):
             return
         threads.swap(after)
     while out.size() < FORCED_LIMIT:
@@ -518,7 +535,7 @@ cdef void forced_bytes(Core* core, int32_t id, vector[uint8_t]& out) noexcept no
                     first[j] |= threads[i].lex.forced_first[j]
             else:
                 state = core.program.states[threads[i].parser]
-                if state.complete:
+                if state.complete or not state.tokens.empty():
                     return
                 for j in range(4):
                     first[j] |= state.first[j]

@@ -305,6 +305,12 @@ cdef void state_finish(ParserState* state, Program* program) noexcept nogil:
                 first = lex_first(local.terms[j])
                 for k in range(4):
                     state.first[k] |= first[k]
+        for j in range(local.tokens.size()):
+            known = False
+            for k in range(state.tokens.size()):
+                known = known or state.tokens[k] == local.tokens[j]
+            if not known:
+                state.tokens.push_back(local.tokens[j])
         terminals.insert(terminals.end(), local.terminals.begin(), local.terminals.end())
     state.lexer = NULL
     if program.lexer != NULL and (state.starts.empty() or not terminals.empty()):

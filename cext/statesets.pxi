@@ -21,6 +21,8 @@ cdef class StateSets:
         if not compiled.core.tracker.guards.empty():
             raise GrammarError("states of many texts do not know which items of an array came (uniqueItems of other items "
                                "than strings): leave the constraint out")
+        if compiled.core.program.has_tokens:
+            raise GrammarError("states of many texts know bytes only: the grammar has tokens that stand for themselves")
         self.compiled = compiled
         self.core = compiled.core
         self.sets = new Sets()

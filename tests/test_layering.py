@@ -74,7 +74,9 @@ ALLOWED = {
         "grammar",
         "limits",
         "regular",
+        "token_sets",
     ),
+    "maskwright.token_sets": ("_core", "errors", "grammar"),
     "maskwright.sampling": ("_core", "bitmask", "compiler", "errors", "hf", "sampling", "vocabulary"),
 }
 FORBIDDEN = {

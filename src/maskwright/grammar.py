@@ -105,10 +105,33 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
-    """A lexeme."""
+class Tokens:
+    """One token of the vocabulary, standing for itself: no other tokens that spell the same text will do.
 
-    lexeme: Lexeme | Keyset | Words
+    ``names`` are special tokens by name, ``ids`` are ranges of ids, ends included.  ``excluded``: every token but
+    these, out of those that are text or special and do not end a text.  ``place``: where it was written, for errors.
+    Where such a token is read, every lexeme is over.  Not inside of a ``Distinct``.
+    """
+
+    names: tuple[str, ...] = ()
+    ids: tuple[tuple[int, int], ...] = ()
+    excluded: bool = False
+    place: str | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        ids = ",".join(f"{low}-{high}" if low < high else str(low) for low, high in self.ids)
+        parts = [*self.names, *([f"<[{ids}]>"] if ids else [])]
+        listed = ", ".join(parts)
+        if self.excluded:
+            return f"any token but {listed}" if parts else "any token"
+        return listed
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A lexeme, or a token."""
+
+    lexeme: Lexeme | Keyset | Words | Tokens
 
 
 @dataclass(frozen=True, slots=True)

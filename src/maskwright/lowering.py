@@ -34,9 +34,11 @@ from maskwright.grammar import (
     Seq,
     Switch,
     Term,
+    Tokens,
     Words,
 )
 from maskwright.limits import MAX_COUNT, Limits
+from maskwright.token_sets import token_ids
 
 PLAIN, REPEATED, RECORD, INDENTED = 0, 1, 2, 3
 NO_TAG = -1
@@ -179,7 +181,7 @@ class _Lowering:
 
     # --- lexemes
 
-    def term(self, lexeme: Lexeme | Keyset | Words) -> int:
+    def term(self, lexeme: Lexeme | Keyset | Words | Tokens) -> int:
         """An automaton; of a terminal of the lexer, its rank from -1 downwards."""
         rank = self.ranks.get(lexeme.key) if isinstance(lexeme, Lexeme) else None
         return self.automaton(lexeme) if rank is None else -1 - rank
@@ -266,14 +268,16 @@ class _Lowering:
             places.starts.append(start)
         return Adjacency(places, self.grammar.start)
 
-    def automaton(self, lexeme: Lexeme | Keyset | Words) -> int:
-        key = lexeme if isinstance(lexeme, Keyset) else lexeme.key
+    def automaton(self, lexeme: Lexeme | Keyset | Words | Tokens) -> int:
+        key = lexeme if isinstance(lexeme, (Keyset, Tokens)) else lexeme.key
         found = self.automaton_index.get(key)
         if found is None:
             if isinstance(lexeme, Lexeme):
                 handle = lexeme_automaton(self.engine, lexeme, self.limits)
             elif isinstance(lexeme, Words):
                 handle = words_automaton(self.engine, lexeme)
+            elif isinstance(lexeme, Tokens):
+                handle = self.engine.add_tokens(token_ids(lexeme, self.engine))
             else:
                 names = [canonical_spelling(name) for name in lexeme.names]
                 others = () if lexeme.other is None else (lexeme.other,)

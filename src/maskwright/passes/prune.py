@@ -28,6 +28,7 @@ from maskwright.grammar import (
     Seq,
     Switch,
     Term,
+    Tokens,
     Values,
     Words,
 )
@@ -143,6 +144,9 @@ def _term_is_productive(term: Term) -> bool:
         return bool(lexeme.names) or lexeme.other is not None
     if isinstance(lexeme, Words):
         return len(lexeme) > 0
+    if isinstance(lexeme, Tokens):
+        # Which tokens there are, only the vocabulary knows; none is an error.
+        return True
     return not is_nothing(lexeme.regular)
 
 
