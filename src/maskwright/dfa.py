@@ -34,6 +34,7 @@ from maskwright.regular import (
     Repeat,
     cat,
     has_scalar,
+    intersect_ranges,
     postorder,
     repeat,
 )

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from maskwright.automata import ENTER, PLAIN, Nfa, build_nfa
-from maskwright.determinize import Alphabet
+from maskwright.determinize import alphabet_of
 from maskwright.errors import LimitError
 from maskwright.limits import Limits
 from maskwright.regular import Machine, Regular, Repeat, postorder
@@ -101,7 +101,7 @@ class _Steps:
     def __init__(self, nfa: Nfa) -> None:
         self.nfa = nfa
         self.work = 0
-        alphabet = Alphabet(nfa.sets)
+        alphabet = alphabet_of(nfa.sets)
         members = [alphabet.members(ranges) for ranges in nfa.sets]
         self.after: dict[int, list[tuple[tuple[int, ...], int]]] = {}
         for source, label, target in nfa.edges:
