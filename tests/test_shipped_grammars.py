@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import random
 import sqlite3
+import sysconfig
 import warnings
+from pathlib import Path
 
 import lark
 import pytest
@@ -98,6 +100,15 @@ def test_random_walks_end_in_the_language(name: str) -> None:
     for _ in range(15):
         text = walk(name, rng, 60)
         assert accepts(name, text), text
+
+
+def test_files_of_the_standard_library_are_python() -> None:
+    """A few; ``bench/stdlib.py`` reads all of them."""
+    files = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
+    small = [file for file in files if 1_000 < file.stat().st_size < 12_000]
+    for file in random.Random(4).sample(small, 12):
+        text = file.read_text(encoding="utf-8")
+        assert accepts("python", text if text.endswith("\n") else text + "\n"), file.name
 
 
 def test_walks_are_python() -> None:

@@ -266,21 +266,17 @@ def test_what_is_refused_is_named_all_at_once() -> None:
     tag = {
         "type": "sequence",
         "elements": [
-            {"type": "token", "token": 3},
             {"type": "any_text", "max_tokens": 5},
             {"type": "json_schema", "json_schema": {}, "style": "qwen_xml"},
-            simple("<", {"type": "exclude_token"}, ">"),
-            {"type": "tag", "begin": {"type": "token", "token": "<t>"}, "content": word("a"), "end": ""},
+            simple("<", {"type": "qwen_xml_parameter"}, ">"),
         ],
     }
     with pytest.raises(UnsupportedSchemaError) as caught:
         mw.compile_structural_tag(tag, BYTES)
     assert [(r.pointer, r.keyword) for r in caught.value.refusals] == [
-        ("/elements/0", "token"),
-        ("/elements/1", "max_tokens"),
-        ("/elements/2", "style"),
-        ("/elements/3/content", "exclude_token"),
-        ("/elements/4/begin", "token"),
+        ("/elements/0", "max_tokens"),
+        ("/elements/1", "style"),
+        ("/elements/2/content", "qwen_xml_parameter"),
     ]
     refused = {"$schema": "http://json-schema.org/draft-03/schema#", "divisibleBy": 2}
     with pytest.raises(UnsupportedSchemaError) as caught:

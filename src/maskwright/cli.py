@@ -1,4 +1,4 @@
-"""The command line: ``maskwright check``, ``generate``, ``infill``, ``mask``.
+"""The command line: ``maskwright check``, ``generate``, ``infill``, ``mask``, ``explain``, ``bench``, ``completion``.
 
 Exit codes: 0 good, 1 findings, 2 usage (bad arguments, unreadable files).  ``-`` is standard input.
 """
@@ -11,13 +11,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from maskwright import __version__
+from maskwright.cli_bench import add_bench_arguments, bench
+from maskwright.cli_completion import SHELLS, script
+from maskwright.cli_explain import add_explain_arguments, add_mask_arguments, explain, mask
 from maskwright.cli_infill import add_infill_arguments
 from maskwright.cli_sources import (
     UsageError,
     add_language_options,
     add_schema_options,
+    count,
+    json_schema_of,
     read_source,
-    source_of,
 )
 from maskwright.errors import MaskwrightError
 from maskwright.report import Finding, Report
@@ -59,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         "--instance", action="extend", nargs="+", default=[], metavar="FILE", help="texts to check against it"
     )
     check.add_argument(
-        "--sample", type=_count, default=0, metavar="N", help="also print N random sentences, as JSON strings"
+        "--sample", type=count, default=0, metavar="N", help="also print N random sentences, as JSON strings"
     )
     check.add_argument("--seed", type=int, metavar="N", help="of the sentences")
     check.add_argument(
@@ -90,27 +94,33 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--temperature", type=float, metavar="T", help="default: the likeliest token")
     generate.add_argument("--seed", type=int, metavar="N")
     generate.add_argument("--stream", action="store_true", help="print the text as it is written")
+    add_schema_options(generate)
     generate.set_defaults(run=run_generate)
 
     infill = commands.add_parser(
         "infill", help="let a masked-diffusion model fill a canvas, before your eyes"
     )
     add_infill_arguments(infill)
+    add_schema_options(infill)
     infill.set_defaults(run=run_infill)
 
-    mask = commands.add_parser("mask", help="what may come next after a text, and what is forced")
-    mask.add_argument(
-        "--schema",
-        "--grammar",
-        required=True,
-        metavar="FILE",
-        help="a JSON Schema, grammar, regular expression",
+    allowed = commands.add_parser("mask", help="what may come next after a text, and what is forced")
+    add_mask_arguments(allowed)
+    allowed.set_defaults(run=mask)
+
+    explained = commands.add_parser(
+        "explain", help="which tokens may come next after a text, what waits for them, and why others may not"
     )
-    mask.add_argument("--prefix", default="", metavar="TEXT", help="the output so far")
-    mask.add_argument("--limit", type=int, default=50, metavar="N", help="bytes to list (default 50)")
-    add_language_options(mask)
-    add_schema_options(mask)
-    mask.set_defaults(run=run_mask)
+    add_explain_arguments(explained)
+    explained.set_defaults(run=explain)
+
+    measured = commands.add_parser("bench", help="what a schema or grammar costs on this machine")
+    add_bench_arguments(measured)
+    measured.set_defaults(run=bench)
+
+    completion = commands.add_parser("completion", help="print a script that completes commands and options")
+    completion.add_argument("shell", choices=SHELLS)
+    completion.set_defaults(run=run_completion)
     return parser
 
 
@@ -148,7 +158,7 @@ def run_check(args: argparse.Namespace) -> int:
 
 
 def run_generate(args: argparse.Namespace) -> int:
-    schema = read_source(args.schema)
+    schema = json_schema_of(read_source(args.schema), args)
     try:
         from maskwright.generator import Generator
 
@@ -184,9 +194,9 @@ def run_generate(args: argparse.Namespace) -> int:
 def run_infill(args: argparse.Namespace) -> int:
     from maskwright.cli_infill import infill
 
-    schema = read_source(args.schema)
+    source = json_schema_of(read_source(args.schema), args)
     try:
-        return infill(args, schema)
+        return infill(args, source)
     except ImportError as error:
         raise UsageError(f'{error}; models need: pip install "maskwright[hf]"') from None
     except MaskwrightError:
@@ -195,53 +205,12 @@ def run_infill(args: argparse.Namespace) -> int:
         raise UsageError(f"the model {args.model!r} cannot be loaded: {error}") from None
 
 
-# --- mask -----------------------------------------------------------------------------------
+# --- completion -----------------------------------------------------------------------------
 
 
-def run_mask(args: argparse.Namespace) -> int:
-    from maskwright.sources import JsonSchema
-    from maskwright.validation import compile_for_bytes
-    from maskwright.validation.texts import Explainer
-
-    source = source_of(args.schema, read_source(args.schema), args)
-    grammar, compiled = compile_for_bytes(source)
-    matcher = compiled.matcher()
-    prefix = args.prefix.encode("utf-8", "surrogateescape")  # as it came from the shell
-    read = matcher.longest_prefix(prefix)
-    if read < len(prefix):
-        allowed = prefix[:read].decode("utf-8", "replace")
-        print(f"maskwright: the output cannot begin like this; it can as far as {allowed!r}", file=sys.stderr)
-        return FINDINGS
-    matcher.accept_bytes(prefix)
-    allowed_tokens = _allowed(compiled, matcher)
-    print(f"complete: {'yes' if matcher.is_accepting else 'no'}")
-    print(f"forced: {matcher.forced_bytes().decode('utf-8', 'replace')!r}")
-    completion = matcher.shortest_completion_bytes().decode("utf-8", "replace")
-    print(f"shortest completion: {completion!r}")
-    if not isinstance(source, JsonSchema):
-        print(Explainer(grammar, compiled).expected(prefix))
-    print(f"allowed bytes: {len(allowed_tokens)}")
-    for token in allowed_tokens[: max(args.limit, 0)]:
-        print(f"  {token!r}")
-    if len(allowed_tokens) > max(args.limit, 0):
-        print(f"  ... and {len(allowed_tokens) - max(args.limit, 0)} more")
+def run_completion(args: argparse.Namespace) -> int:
+    print(script(_parser(), args.shell), end="")
     return GOOD
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError("must not be negative")
-    return number
-
-
-def _allowed(compiled: Any, matcher: Any) -> list[bytes]:
-    from maskwright.bitmask import allocate_token_bitmask
-
-    vocabulary = compiled.vocabulary
-    mask = allocate_token_bitmask(1, vocabulary.size)
-    matcher.fill_next_token_bitmask(mask)
-    return [token for i, token in enumerate(vocabulary.tokens) if token and mask[0, i >> 5] >> (i & 31) & 1]
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from maskwright.diffusion import Step
     from maskwright.diffusion.adapters import HuggingFaceModel
+    from maskwright.sources import JsonSchema
     from maskwright.vocabulary import Vocabulary
 
 _OPEN_SLOT = "░"
@@ -42,15 +43,15 @@ def add_infill_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def infill(args: argparse.Namespace, schema: str) -> int:
+def infill(args: argparse.Namespace, source: JsonSchema) -> int:
     """Fill, and print the text; 1 when a baseline's text is not in the language."""
-    from maskwright.compiler import compile_json_schema
+    from maskwright.compiler import compile as compile_source
     from maskwright.diffusion import Schedule, infill_steps
 
     # Bad options and schemas are reported before a model is loaded.
     schedule = Schedule(steps=args.steps, block=args.block, temperature=args.temperature)
-    model, vocabulary = _load(args, schema)
-    compiled = compile_json_schema(schema, vocabulary)
+    model, vocabulary = _load(args, source)
+    compiled = compile_source(source, vocabulary)
     canvas: list[Any] = [None] * max(args.slots, 0)
     canvas = [*([args.prefix] if args.prefix else []), *canvas, *([args.suffix] if args.suffix else [])]
     view = _View(vocabulary, args.live)
@@ -71,7 +72,7 @@ def infill(args: argparse.Namespace, schema: str) -> int:
     return 0 if valid else 1
 
 
-def _load(args: argparse.Namespace, schema: str) -> tuple[HuggingFaceModel, Vocabulary]:
+def _load(args: argparse.Namespace, source: JsonSchema) -> tuple[HuggingFaceModel, Vocabulary]:
     import torch
     from transformers import AutoModelForMaskedLM, AutoTokenizer
     from transformers.utils import logging
@@ -85,7 +86,7 @@ def _load(args: argparse.Namespace, schema: str) -> tuple[HuggingFaceModel, Voca
     path = args.model or str(demo_diffusion_path())
     tokenizer = AutoTokenizer.from_pretrained(path)
     module = AutoModelForMaskedLM.from_pretrained(path).eval()
-    prompt = args.prompt if args.model else format_prompt(args.prompt, read_json(schema))
+    prompt = args.prompt if args.model else format_prompt(args.prompt, read_json(str(source.schema)))
     if not args.model:
         # For so small a model, waiting for a second thread takes longer than its help saves.
         torch.set_num_threads(1)

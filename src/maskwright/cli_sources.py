@@ -57,6 +57,11 @@ def source_of(path: str, text: str, args: argparse.Namespace) -> Any:
     if language == "regex":
         # The line feed that ends a file is no part of the pattern.
         return Regex(text.removesuffix("\n").removesuffix("\r"), flavour=args.flavour)
+    return json_schema_of(text, args)
+
+
+def json_schema_of(text: str, args: argparse.Namespace) -> JsonSchema:
+    """A JSON Schema with the options of ``add_schema_options``.  Raises ``UsageError``."""
     return JsonSchema(text, **asdict(schema_options(args)))
 
 
@@ -113,3 +118,11 @@ def add_schema_options(parser: argparse.ArgumentParser) -> None:
 
 def _whitespace(text: str) -> str | int:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else text
+
+
+def count(text: str) -> int:
+    """A number of things, for ``argparse``."""
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError("must not be negative")
+    return number

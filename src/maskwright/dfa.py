@@ -34,6 +34,7 @@ from maskwright.regular import (
     Repeat,
     cat,
     has_scalar,
+    intersect_ranges,
     postorder,
     repeat,
 )
@@ -135,6 +136,61 @@ def is_empty(node: Regular) -> bool:
             result = True
         alive[id(part)] = result
     return not alive[id(node)]
+
+
+def some_text(node: Regular, most: int = 1_000) -> str | None:
+    """A text of the language, mostly a short one; None for an empty language, and where none of at most ``most``
+    characters was found."""
+    found: dict[int, str | None] = {}
+    for part in postorder(node):
+        text: str | None = None
+        if isinstance(part, Lit):
+            text = part.text
+        elif isinstance(part, Chars):
+            ranges = intersect_ranges(part.ranges, ANY_CHAR.ranges)
+            text = chr(ranges[0][0]) if ranges else None
+        elif isinstance(part, Cat):
+            texts = [found[id(p)] for p in part.parts]
+            text = None if None in texts else "".join(t for t in texts if t is not None)
+        elif isinstance(part, Alt):
+            text = min((t for p in part.parts if (t := found[id(p)]) is not None), key=len, default=None)
+        elif isinstance(part, Repeat):
+            inner = found[id(part.body)]
+            if part.max is not None and part.max < part.min:
+                text = None
+            elif part.min == 0:
+                text = ""
+            elif inner is not None and len(inner) * part.min <= most:
+                text = inner * part.min
+        elif isinstance(part, Machine) and (part.length is None or part.length[0] == 0):
+            text = _text_of_machine(part, {id(label): found[id(label)] for _, label, _ in part.edges})
+        found[id(part)] = None if text is None or len(text) > most else text
+    return found[id(node)]
+
+
+def _text_of_machine(machine: Machine, labels: dict[int, str | None]) -> str | None:
+    """A text with the fewest edges."""
+    after: dict[int, list[tuple[str, int]]] = {}
+    for a, label, b in machine.edges:
+        text = labels[id(label)]
+        if text is not None:
+            after.setdefault(a, []).append((text, b))
+    most = None if machine.length is None else machine.length[1]
+    seen = {machine.start}
+    level = [(machine.start, "")]
+    edges = 0
+    while level and (most is None or edges <= most):
+        for state, text in level:
+            if state in machine.accepts:
+                return text
+        below: list[tuple[int, str]] = []
+        for state, text in level:
+            for added, target in after.get(state, ()):
+                if target not in seen:
+                    seen.add(target)
+                    below.append((target, text + added))
+        level, edges = below, edges + 1
+    return None
 
 
 def _least_length(machine: Machine, edges: list[tuple[int, int]]) -> int | None:

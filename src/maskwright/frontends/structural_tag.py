@@ -5,7 +5,7 @@
          "end": "</function>"}]}}
 
 Free text is a language: the texts in which no trigger, no excluded text and no end of the enclosing tag is found; the first
-trigger found calls its tags (``free_text``).  Begins that share a trigger are one set of words whose
+trigger found calls its tags (``free_text``).  Where tokens are named, it is any tokens but those.  Begins that share a trigger are one set of words whose
 members decide what follows, so four hundred tools are read like one.  Schemas, patterns and grammars
 are parts that are lowered once.
 """
@@ -22,7 +22,8 @@ from maskwright.errors import GrammarError, LimitError, Refusal, UnsatisfiableEr
 from maskwright.frontends.free_text import Scanner
 from maskwright.frontends.json_schema import SchemaOptions
 from maskwright.frontends.lexical import regular_expr
-from maskwright.frontends.parts import gbnf_part, json_schema_part, regex_part
+from maskwright.frontends.parts import gbnf_part, json_schema_part, lark_part, regex_part
+from maskwright.frontends.structural_tokens import all_but, is_one_of, named_tokens
 from maskwright.grammar import (
     EMPTY,
     FAIL,
@@ -36,25 +37,20 @@ from maskwright.grammar import (
     Seq,
     Switch,
     Term,
+    Tokens,
     Words,
 )
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regular import Lit
 
-_TOKENS = "the engine reads bytes: formats of special tokens are not supported"
 _REFUSED_TYPES = {
-    "token": _TOKENS,
-    "exclude_token": _TOKENS,
-    "any_tokens": _TOKENS,
-    "token_triggered_tags": _TOKENS,
-    "token_dispatch": _TOKENS,
     "qwen_xml_parameter": "only JSON is supported for the content of a schema",
 }
 _FIELDS = {
     "const_string": {"value"},
     "json_schema": {"json_schema", "style", "any_order", "max_whitespace_cnt"},
     "regex": {"pattern"},
-    "grammar": {"grammar"},
+    "grammar": {"grammar", "syntax", "start"},
     "any_text": {"excludes", "max_chars", "max_tokens"},
     "sequence": {"elements"},
     "or": {"elements"},
@@ -66,6 +62,11 @@ _FIELDS = {
     "triggered_tags": {"triggers", "tags", "at_least_one", "stop_after_first", "excludes"},
     "tags_with_separator": {"tags", "separator", "at_least_one", "stop_after_first"},
     "dispatch": {"rules", "loop", "excludes"},
+    "token": {"token"},
+    "exclude_token": {"exclude_tokens"},
+    "any_tokens": {"exclude_tokens", "max_tokens"},
+    "token_triggered_tags": {"trigger_tokens", "tags", "exclude_tokens", "at_least_one", "stop_after_first"},
+    "token_dispatch": {"rules", "loop", "exclude_tokens"},
 }
 _MAX_DEPTH = 60
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -118,13 +119,15 @@ class _Builder:
         self.grammar = Grammar()
         self.refusals: list[Refusal] = []
         self.depth = 0
+        self.end_token: Tokens | None = None
+        """The token that ends the enclosing tag."""
         self.methods: dict[str, Callable[[dict[str, Any], str, tuple[str, ...]], Expr]] = {
             "const_string": self.const_string,
             "json_schema": self.json_schema,
             "regex": lambda f, p, _: self.part(
                 regex_part(_text(f, "pattern", p), "python", "", self.limits), p
             ),
-            "grammar": lambda f, p, _: self.part(gbnf_part(_text(f, "grammar", p), "root", self.limits), p),
+            "grammar": lambda f, p, _: self.text_grammar(f, p),
             "any_text": self.any_text,
             "sequence": self.sequence,
             "or": self.choice,
@@ -136,6 +139,11 @@ class _Builder:
             "triggered_tags": lambda f, p, e: self.triggered_tags(f, p, e, None),
             "tags_with_separator": self.tags_with_separator,
             "dispatch": lambda f, p, e: self.dispatch(f, p),
+            "token": lambda f, p, _: Term(named_tokens([f.get("token")], f"{p}/token")),
+            "exclude_token": lambda f, p, _: self.free_token(f, p),
+            "any_tokens": lambda f, p, _: self.any_tokens(f, p),
+            "token_triggered_tags": lambda f, p, _: self.token_triggered_tags(f, p),
+            "token_dispatch": lambda f, p, _: self.token_dispatch(f, p),
         }
 
     def expr(self, source: object, pointer: str, ends: tuple[str, ...]) -> Expr:
@@ -196,6 +204,18 @@ class _Builder:
         options = _IN_ANY_ORDER if _flag(source, "any_order", pointer) else _IN_ORDER
         return self.part(json_schema_part(source["json_schema"], options, self.limits), pointer)
 
+    def text_grammar(self, source: dict[str, Any], pointer: str) -> Expr:
+        """A grammar in GBNF, or in Lark's language: there is one lexer for a whole text, so terminals of a part match
+        in every possible way."""
+        syntax = source.get("syntax", "gbnf")
+        start = source.get("start", "start" if syntax == "lark" else "root")
+        if syntax not in ("gbnf", "lark") or not isinstance(start, str):
+            raise GrammarError("syntax is gbnf or lark, and start a rule", place=f"{pointer}/syntax")
+        text = _text(source, "grammar", pointer)
+        if syntax == "lark":
+            return self.part(lark_part(text, start, "dynamic", (), None, self.limits), pointer)
+        return self.part(gbnf_part(text, start, self.limits), pointer)
+
     def any_text(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
         if source.get("max_tokens") is not None:
             return self.refuse(pointer, "max_tokens", "tokens are not counted: use max_chars")
@@ -240,28 +260,41 @@ class _Builder:
 
     def tag(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
         begin, body = self.opened(source, pointer, ends)
-        return Seq((self.literal(begin), body))
+        return Seq((Term(begin) if isinstance(begin, Tokens) else self.literal(begin), body))
 
-    def opened(self, source: object, pointer: str, ends: tuple[str, ...]) -> tuple[str, Expr]:
-        """A tag as its begin and what follows that."""
+    def opened(self, source: object, pointer: str, ends: tuple[str, ...]) -> tuple[str | Tokens, Expr]:
+        """A tag as its begin (a text, or a token) and what follows that."""
         if self.check(source, pointer) != "tag":
             raise GrammarError("a tag is expected here", place=pointer)
         assert isinstance(source, dict)
-        for name in ("begin", "end"):
-            if isinstance(source.get(name), dict):
-                return "", self.refuse(f"{pointer}/{name}", "token", _TOKENS)
-        begin = _text(source, "begin", pointer)
+        begin: str | Tokens
+        if isinstance(source.get("begin"), dict):
+            begin = self.single_token(source["begin"], f"{pointer}/begin")
+        else:
+            begin = _text(source, "begin", pointer)
+        before = self.end_token
+        end = source.get("end")
+        self.end_token = self.single_token(end, f"{pointer}/end") if isinstance(end, dict) else None
+        try:
+            return begin, self.closed(source, pointer, ends)
+        finally:
+            self.end_token = before
+
+    def closed(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
+        """What follows the begin of a tag."""
+        if self.end_token is not None and "content" in source:
+            return Seq((self.content(source, pointer, ()), Term(self.end_token)))
         given = source.get("end", "")
         own = tuple(_texts({"end": [given] if isinstance(given, str) else given}, "end", pointer, empty=True))
         if "content" not in source:
             raise GrammarError("the field content is missing", place=pointer or "#")
         if not any(own):
-            return begin, self.content(source, pointer, ends)
+            return self.content(source, pointer, ends)
         if not all(own):
             raise GrammarError(
                 "one of several ends is empty: the others could never come", place=f"{pointer}/end"
             )
-        return begin, self.until(source["content"], f"{pointer}/content", own)
+        return self.until(source["content"], f"{pointer}/content", own)
 
     def until(self, source: object, pointer: str, ends: tuple[str, ...]) -> Expr:
         """A format and then one of ``ends``; plain free text ends where the first of them is found."""
@@ -287,6 +320,18 @@ class _Builder:
         return Choice((switch, *direct)) if direct else switch
 
     def tags(self, source: dict[str, Any], pointer: str) -> list[tuple[str, Expr]]:
+        """Tags that begin with texts."""
+        found: list[tuple[str, Expr]] = []
+        for i, (begin, body) in enumerate(self.any_tags(source, pointer)):
+            if isinstance(begin, Tokens):
+                raise GrammarError(
+                    "a text is expected here; tokens begin the tags of token_triggered_tags",
+                    place=f"{pointer}/tags/{i}/begin",
+                )
+            found.append((begin, body))
+        return found
+
+    def any_tags(self, source: dict[str, Any], pointer: str) -> list[tuple[str | Tokens, Expr]]:
         tags = _list(source, "tags", pointer)
         if not tags:
             raise GrammarError("there are no tags", place=f"{pointer}/tags")
@@ -351,9 +396,13 @@ class _Builder:
 
     def tags_with_separator(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
         cases: dict[str, list[Expr]] = {}
-        for begin, body in self.tags(source, pointer):
-            cases.setdefault(begin, []).append(body)
-        first = self.grammar.add("tag", self.words(cases))
+        ways: list[Expr] = []
+        for begin, body in self.any_tags(source, pointer):
+            if isinstance(begin, Tokens):
+                ways.append(Seq((Term(begin), body)))
+            else:
+                cases.setdefault(begin, []).append(body)
+        first = self.grammar.add("tag", Choice((*([self.words(cases)] if cases else []), *ways)))
         separator = self.literal(_text(source, "separator", pointer))
         low = 1 if _flag(source, "at_least_one", pointer) else 0
         if _flag(source, "stop_after_first", pointer):
@@ -381,6 +430,63 @@ class _Builder:
         again: Expr = Ref(loop) if _flag(source, "loop", pointer, True) else EMPTY
         self.grammar.rules[loop] = self.scanned(rules, excluded, (), None, again)
         return Ref(loop)
+
+    # --- tokens
+
+    def single_token(self, source: dict[str, Any], pointer: str) -> Tokens:
+        if self.check(source, pointer) != "token":
+            raise GrammarError("a text or a token is expected here", place=pointer)
+        return named_tokens([source.get("token")], f"{pointer}/token")
+
+    def free_token(self, source: dict[str, Any], pointer: str, *others: Tokens) -> Expr:
+        """Any token but those that are excluded, end the enclosing tag, or are ``others``."""
+        place = f"{pointer}/exclude_tokens"
+        excluded = named_tokens(_list({"exclude_tokens": [], **source}, "exclude_tokens", pointer), place)
+        ending = () if self.end_token is None else (self.end_token,)
+        return Term(all_but([excluded, *others, *ending], place))
+
+    def any_tokens(self, source: dict[str, Any], pointer: str) -> Expr:
+        most = source.get("max_tokens")
+        if most is not None and (type(most) is not int or most < 0):
+            raise GrammarError("max_tokens is a number of tokens", place=f"{pointer}/max_tokens")
+        return self.repeated(self.free_token(source, pointer), 0, most)
+
+    def token_triggered_tags(self, source: dict[str, Any], pointer: str) -> Expr:
+        place = f"{pointer}/trigger_tokens"
+        given = _list(source, "trigger_tokens", pointer)
+        if not given:
+            raise GrammarError("there are no triggers", place=place)
+        triggers = named_tokens(given, place)
+        calls: list[tuple[Tokens, Expr]] = []
+        for i, (begin, body) in enumerate(self.any_tags(source, pointer)):
+            if not isinstance(begin, Tokens) or not is_one_of(begin, triggers):
+                raise GrammarError(
+                    "the begin of this tag is one of trigger_tokens", place=f"{pointer}/tags/{i}/begin"
+                )
+            calls.append((begin, body))
+        once = _flag(source, "stop_after_first", pointer)
+        first = _flag(source, "at_least_one", pointer)
+        return self.called(calls, self.free_token(source, pointer, triggers), not once, first)
+
+    def token_dispatch(self, source: dict[str, Any], pointer: str) -> Expr:
+        calls: list[tuple[Tokens, Expr]] = []
+        for i, rule in enumerate(_list(source, "rules", pointer)):
+            place = f"{pointer}/rules/{i}"
+            if not isinstance(rule, (list, tuple)) or len(rule) != 2:
+                raise GrammarError("a rule is a pair: a token and a format", place=place)
+            calls.append((named_tokens([rule[0]], f"{place}/0"), self.expr(rule[1], f"{place}/1", ())))
+        if not calls:
+            raise GrammarError("there are no rules", place=f"{pointer}/rules")
+        free = self.free_token(source, pointer, *(token for token, _ in calls))
+        return self.called(calls, free, _flag(source, "loop", pointer, True), False)
+
+    def called(self, calls: list[tuple[Tokens, Expr]], free: Expr, again: bool, first: bool) -> Expr:
+        """Any tokens with calls between them; ``again``: several, ``first``: one at the beginning."""
+        loop = self.grammar.reserve("tokens with calls")
+        behind: Expr = Ref(loop) if again else EMPTY
+        ways = tuple(Seq((Term(token), body, behind)) for token, body in calls)
+        self.grammar.rules[loop] = Choice((EMPTY, Seq((free, Ref(loop))), *ways))
+        return Choice(ways) if first else Ref(loop)
 
 
 def _placed(make: Callable[[], Grammar], pointer: str) -> Callable[[], Grammar]:

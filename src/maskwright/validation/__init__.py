@@ -2,6 +2,7 @@
 
     outline.py    rules: what is unreachable, derives nothing, or derives itself
     terminals.py  terminals that take each other's texts
+    blowup.py     terminals whose automata blow up
     lark.py, gbnf.py  what each language adds: names, places
     texts.py      where a text leaves a grammar, and what was expected there
     sentences.py  random sentences
@@ -34,7 +35,8 @@ from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex
 from maskwright.report import Finding, Report
 from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
-from maskwright.validation.gbnf import check_gbnf
+from maskwright.validation.blowup import BLOWUP_CODE, blowup
+from maskwright.validation.gbnf import check_gbnf, check_lexemes
 from maskwright.validation.lark import check_lark
 from maskwright.validation.outline import BLANKS_MESSAGE, finding_of, located, repeats_blanks
 from maskwright.vocabulary import Vocabulary
@@ -59,13 +61,18 @@ def check_grammar(source: Any, *, limits: Limits = DEFAULT_LIMITS) -> Report:
         source = _listed(source)
     elif not isinstance(source, (Lark, GBNF, Regex, StructuralTag)):
         raise _no_grammar(source)
+    report = Report()
     try:
         with deadline(limits.max_seconds), no_recursion():
             report = _checked(source, limits)
         if report.ok and not _is_of_tokens(source):
-            _check_clashes(*compile_for_bytes(source, limits), report)
+            grammar, compiled = compile_for_bytes(source, limits)
+            _check_clashes(grammar, compiled, report)
+            if isinstance(source, GBNF):
+                with deadline(limits.max_seconds):
+                    check_lexemes(source, grammar, report, limits)
     except MaskwrightError as error:
-        report = Report([finding_of(error)])
+        report.findings.append(finding_of(error))
     return report
 
 
@@ -128,6 +135,9 @@ def _check_regex(source: Regex, limits: Limits) -> Report:
     except GrammarError as error:
         report.findings.append(finding_of(error))
         return report
+    message = blowup(language, limits)
+    if message is not None:
+        report.findings.append(located(source.pattern, "warning", BLOWUP_CODE, "1:1", message, shown=False))
     if repeats_blanks(language):
         report.hints.append(
             located(source.pattern, "note", "unbounded-blanks", "1:1", BLANKS_MESSAGE, shown=False)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from maskwright.errors import MaskwrightError, line_column
-from maskwright.frontends.gbnf import read
+from maskwright.frontends.gbnf import GbnfText, read
+from maskwright.grammar import Body, Choice, Grammar, Lexeme, Seq, Term
 from maskwright.limits import Limits
+from maskwright.regular import Regular
 from maskwright.report import Report
 from maskwright.sources import GBNF
+from maskwright.validation.blowup import BLOWUP_CODE, blowup
 from maskwright.validation.outline import Outline, check_rules, finding_of, located
 
 
@@ -22,7 +25,44 @@ def check_gbnf(source: GBNF, limits: Limits) -> Report:
     for message, at in whole.undefined():
         place = line_column(source.text, at)
         report.findings.append(located(source.text, "error", "undefined-rule", place, message))
-    places = {name: line_column(source.text, at) for name, at in whole.defined_at.items()}
-    owners = [name.partition(" (")[0] for name in whole.names]
-    check_rules(Outline(source.text, whole.rules, owners, start, places), report, left_recursion=True)
+    owners = [_owner(name) for name in whole.names]
+    check_rules(
+        Outline(source.text, whole.rules, owners, start, _places(source.text, whole)),
+        report,
+        left_recursion=True,
+    )
     return report
+
+
+def check_lexemes(source: GBNF, grammar: Grammar, report: Report, limits: Limits) -> None:
+    """The regular parts that a grammar was compiled to: those whose automata blow up."""
+    places = _places(source.text, read(source.text, limits))
+    for name, body in zip(grammar.names, grammar.rules, strict=True):
+        for language in _lexemes(body):
+            message = blowup(language, limits)
+            if message is not None:
+                owner = _owner(name)
+                message = f"part of the rule {owner}: {message}"
+                report.findings.append(
+                    located(source.text, "warning", BLOWUP_CODE, places.get(owner), message)
+                )
+
+
+def _owner(name: str) -> str:
+    return name.partition(" (")[0]
+
+
+def _places(text: str, whole: GbnfText) -> dict[str, str]:
+    return {name: line_column(text, at) for name, at in whole.defined_at.items()}
+
+
+def _lexemes(body: Body | None) -> list[Regular]:
+    found: list[Regular] = []
+    work: list[object] = [body]
+    while work:
+        part = work.pop()
+        if isinstance(part, (Seq, Choice)):
+            work.extend(part.items)
+        elif isinstance(part, Term) and isinstance(part.lexeme, Lexeme):
+            found.append(part.lexeme.regular)
+    return found

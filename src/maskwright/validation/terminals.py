@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from maskwright.adjacency import Adjacency, Places
 from maskwright.deadline import check_time
 from maskwright.determinize import leaf_sets
-from maskwright.dfa import difference, intersect, is_empty, length_bounds, matcher
+from maskwright.dfa import difference, intersect, is_empty, length_bounds, matcher, some_text
 from maskwright.errors import LimitError
 from maskwright.frontends.lark.reader import LarkText, TerminalText
 from maskwright.limits import Limits
 from maskwright.regular import Lit, Regular, alt
 from maskwright.report import Report
+from maskwright.validation.blowup import BLOWUP_CODE, blowup
 from maskwright.validation.outline import BLANKS_MESSAGE, Outline, is_blank
 
 _SHOWN = 5
@@ -65,6 +66,7 @@ class Terminals:
 def check_terminals(terminals: Terminals, report: Report, limits: Limits, *, lexer: bool) -> None:
     """Shadowed terminals, reserved words, patterns that overlap, white space without a bound."""
     _check_blanks(terminals, report)
+    _check_blowups(terminals, report, limits)
     if not lexer:
         return
     contexts = terminals.competitors()
@@ -88,6 +90,18 @@ def _check_blanks(terminals: Terminals, report: Report) -> None:
             )
 
 
+def _check_blowups(terminals: Terminals, report: Report, limits: Limits) -> None:
+    for terminal, label, language in zip(
+        terminals.ranked, terminals.labels, terminals.languages, strict=True
+    ):
+        check_time()
+        message = blowup(language, limits)
+        if message is not None:
+            report.findings.append(
+                terminals.outline.finding("warning", BLOWUP_CODE, terminal.name, f"{label}: {message}")
+            )
+
+
 class _Shadows:
     def __init__(self, terminals: Terminals, contexts: list[set[int]], limits: Limits) -> None:
         self.terminals = terminals
@@ -95,6 +109,7 @@ class _Shadows:
         self.limits = limits
         self.matches = [matcher(language, limits) for language in terminals.languages]
         self.texts = [_fixed_text(language) for language in terminals.languages]
+        self.samples = [some_text(language) for language in terminals.languages]
         self.shadowed: set[int] = set()
 
     def within(self, inner: int, outer: list[int]) -> bool:
@@ -102,6 +117,10 @@ class _Shadows:
         text = self.texts[inner]
         if text is not None:
             return any(self.takes(each, text) for each in outer)
+        sample = self.samples[inner]
+        # One text that none of the others has settles most pairs; the difference settles the rest.
+        if sample is not None and not any(self.takes(each, sample) for each in outer):
+            return False
         languages = self.terminals.languages
         try:
             return is_empty(
