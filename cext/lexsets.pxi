@@ -310,7 +310,9 @@ cdef cbool lexset_read(Index* index, LexSet* start) noexcept nogil:
     cdef LexSet* here
     if start.is_read:
         return True
-    index.walks += 2
+    if start.members.size() > 1:
+        return lexset_read_members(index, start)
+    index.walks += 1
     path.resize(index.most_bytes + 1, <LexSet*>NULL)
     path[0] = start
     while node < last:
@@ -339,6 +341,52 @@ cdef cbool lexset_read(Index* index, LexSet* start) noexcept nogil:
     return True
 
 
+cdef cbool lexset_read_members(Index* index, LexSet* start) noexcept nogil:
+    # The same, as the union of what tokens do to each member: few members are new in a new set.
+    cdef vector[LexSet*] inside
+    cdef vector[LexState*] ended, passed
+    cdef LexSet* single
+    cdef LexState* lex
+    cdef size_t i
+    for i in range(start.members.size()):
+        single = lexset_of(start.automaton.states[start.members[i]])
+        if not lexset_read(index, single):
+            return False
+        if single.inside != NULL:
+            inside.push_back(single.inside)
+        for lex in single.ended:
+            exit_add(ended, lex)
+        for lex in single.passed:
+            exit_add(passed, lex)
+    if not inside.empty():
+        start.inside = lexset_union(start.automaton, inside)
+    start.ended.swap(ended)
+    start.passed.swap(passed)
+    start.is_read = True
+    return True
+
+
+cdef cbool lexset_cross_members(Index* index, LexSet* start) noexcept nogil:
+    # As `lexset_cross`; what is left of the tokens of several members is joined when it is the same.
+    cdef LexSet* single
+    cdef LexCrossing crossing, known
+    cdef size_t i
+    cdef cbool found
+    for i in range(start.members.size()):
+        single = lexset_of(start.automaton.states[start.members[i]])
+        if not lexset_cross(index, single):
+            start.crossings.clear()
+            return False
+        for crossing in single.crossings:
+            found = False
+            for known in start.crossings:
+                found = found or (known.rest == crossing.rest and exit_same(known.lex, crossing.lex))
+            if not found:
+                start.crossings.push_back(crossing)
+    start.is_crossed = True
+    return True
+
+
 cdef cbool lexset_cross(Index* index, LexSet* start) noexcept nogil:
     # Fill in what is left of tokens that run past the end; False when time is up.
     cdef const Trie* trie = index.trie
@@ -354,6 +402,10 @@ cdef cbool lexset_cross(Index* index, LexSet* start) noexcept nogil:
     cdef string rest
     if start.is_crossed:
         return True
+    if start.members.size() > 1:
+        return lexset_cross_members(index, start)
+    if not lexset_read(index, start):
+        return False
     rests.resize(start.passed.size())
     path.resize(index.most_bytes + 1, <LexSet*>NULL)
     path[0] = start

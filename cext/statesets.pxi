@@ -1,5 +1,8 @@
 # The Python class of states of many texts (sets.pxi).
 
+cdef enum:
+    LEXED_COST = 50        # steps of a text that a walk of the trie from one thread takes
+
 
 @cython.no_gc_clear
 cdef class StateSets:
@@ -91,6 +94,21 @@ cdef class StateSets:
                                length, &target)
         check_outcome(outcome, self.core)
         return target
+
+    def cost(self, int64_t state):
+        """What a step from a state costs at most, in steps of a text: it has many threads where stacks are not merged."""
+        cdef int64_t size
+        self.check(state)
+        with nogil:
+            self.core.index.lock.lock_shared()
+            if state >= SET_BASE:
+                size = <int64_t>self.sets.states[state - SET_BASE].parts.size()
+            else:
+                size = <int64_t>self.core.states[state].threads.size()
+                if self.core.program.lexer != NULL:
+                    size *= LEXED_COST
+            self.core.index.lock.unlock_shared()
+        return size
 
     cdef int32_t read(self, int64_t state, const uint8_t* data, int64_t length) except -4:
         # Behind some bytes, of a state of many texts.

@@ -150,12 +150,14 @@ class Canvas:
         self._check(position)
         if token in reading.ends:
             return position > reading.last
-        reading.steps_left = float("inf")
+        reading.steps_left = self.search_budget
         try:
             state = reading.forward(position)
             return state >= 0 and self.sets.next(state, token) >= 0
-        except LimitError:
+        except (OutOfBudget, LimitError):
             return True
+        finally:
+            reading.steps_left = float("inf")
 
     # --- putting down
 
@@ -300,11 +302,13 @@ class Canvas:
 
         What follows the last slot with a token may be cut and completed in another way.
         """
-        self.reading.steps_left = float("inf")
+        self.reading.steps_left = self.search_budget
         try:
             found = self._completed(guess)
-        except LimitError:
+        except (OutOfBudget, LimitError):
             found = None
+        finally:
+            self.reading.steps_left = float("inf")
         if found is not None:
             self._set_witness(found)
         return found is not None

@@ -117,7 +117,7 @@ class Reading:
         """The state behind any one token."""
         target = self._any.get(state)
         if target is None:
-            self.spend(_FRESH_COST)
+            self.spend(_FRESH_COST + self.sets.cost(state))
             target = self._any[state] = self.sets.any(state)
         return target
 
