@@ -192,31 +192,32 @@ class Case:
     """A grammar, what judges its texts, and the fewest slots that hold one."""
 
     name: str
-    judge: Callable[[str], bool]
+    judge: Callable[[str], str]
+    """"valid" or "invalid"; "disputed": the engine says valid, byte for byte, and another implementation invalid."""
     grammar: mw.CompiledGrammar
     fewest: int = 0
 
 
-def judge_json(schema: Any) -> Callable[[str], bool]:
+def judge_json(schema: Any) -> Callable[[str], str]:
     """Valid under the schema, by the package jsonschema."""
     validator = validator_for(schema)
 
-    def judge(text: str) -> bool:
+    def judge(text: str) -> str:
         try:
             value = json.loads(text)
         except ValueError:
-            return False
+            return "invalid"
         try:
-            return bool(validator.is_valid(value))
+            return "valid" if validator.is_valid(value) else "invalid"
         except Exception as error:
             print(f"  not judged: {type(error).__name__}", flush=True)
-            return True
+            return "valid"
 
     return judge
 
 
-def judge_lark(source: mw.Lark) -> Callable[[str], bool]:
-    """Accepted by the package lark (Earley), and by the engine byte for byte (longest match)."""
+def judge_lark(source: mw.Lark) -> Callable[[str], str]:
+    """By the engine byte for byte (longest match), and by the package lark (Earley)."""
     import lark
 
     parser = lark.Lark(source.text, parser="earley")
@@ -224,16 +225,16 @@ def judge_lark(source: mw.Lark) -> Callable[[str], bool]:
         source, mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
     )
 
-    def judge(text: str) -> bool:
+    def judge(text: str) -> str:
         matcher = by_bytes.matcher()
         data = list(text.encode())
         if matcher.accept_tokens(data) < len(data) or not matcher.is_accepting:
-            return False
+            return "invalid"
         try:
             parser.parse(text)
         except lark.exceptions.LarkError:
-            return False
-        return True
+            return "disputed"
+        return "valid"
 
     return judge
 
@@ -286,17 +287,18 @@ def run_validity(args: argparse.Namespace) -> dict[str, Any]:
         rng = random.Random(f"{args.seed} {len(rows)}")
         row = one_run(rng, rng.choice(cases), vocabulary, mask_id)
         rows.append(row)
-        if row["outcome"] == "invalid":
-            print("INVALID", len(rows) - 1, json.dumps(row), flush=True)
+        if row["outcome"] in ("invalid", "disputed"):
+            print(row["outcome"].upper(), len(rows) - 1, json.dumps(row), flush=True)
         if args.log is not None:
             with args.log.open("a") as file:
                 file.write(json.dumps(row) + "\n")
         if len(rows) % 500 == 0:
             print(f"{len(rows)} runs, {time.perf_counter() - started:.0f} s", flush=True)
-    done = [row for row in rows if row["outcome"] in ("valid", "invalid")]
+    done = [row for row in rows if row["outcome"] in ("valid", "invalid", "disputed")]
     return {
         "runs": len(done),
         "invalid": [row for row in done if row["outcome"] == "invalid"],
+        "disputed": [row for row in done if row["outcome"] == "disputed"],
         "longer_than_the_canvas": sum(row["outcome"] == "none" for row in rows),
         "limits": sum(row["outcome"] == "limit" for row in rows),
         "minimal_canvases": sum(row["spare"] == 0 for row in done),
@@ -336,8 +338,10 @@ def one_run(rng: random.Random, case: Case, vocabulary: mw.Vocabulary, mask_id: 
             return {**row, "outcome": "invalid", "why": "one slot fewer was filled"}
     end = next((i for i, token in enumerate(ids) if token in model.eos_ids), len(ids))
     text = vocabulary.decode(ids[:end]).decode("utf-8", "replace")
-    good = len(ids) == slots and all(token in model.eos_ids for token in ids[end:]) and case.judge(text)
-    return row if good else {**row, "outcome": "invalid", "text": text, "schedule": str(schedule)}
+    outcome = case.judge(text)
+    if len(ids) != slots or any(token not in model.eos_ids for token in ids[end:]):
+        outcome = "invalid"
+    return row if outcome == "valid" else {**row, "outcome": outcome, "text": text, "schedule": str(schedule)}
 
 
 # --- recall ---------------------------------------------------------------------------------

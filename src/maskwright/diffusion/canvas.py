@@ -229,11 +229,12 @@ class Canvas:
 
     def _put(self, position: int, token: int) -> None:
         reading = self.reading
-        reading.change(position, token)
+        changes = [(position, token)]
         if token in reading.ends:
             for i in range(position + 1, len(reading.tokens)):
                 if reading.tokens[i] == OPEN:
-                    reading.change(i, EMPTY if reading.optional[i] else token)
+                    changes.append((i, EMPTY if reading.optional[i] else token))
+        reading.change_many(changes)
 
     # --- taking back, editing
 
@@ -242,8 +243,8 @@ class Canvas:
         positions = list(positions)
         for position in positions:
             self._check(position)
-        for position in positions:
-            self.reading.change(position, OPEN)
+        if positions:
+            self.reading.change_many([(position, OPEN) for position in positions])
 
     def replace(self, position: int, token: int) -> bool:
         """Put another token into a slot; False, and nothing changed, when it is refused."""

@@ -70,14 +70,22 @@ class Reading:
 
     def change(self, position: int, token: int) -> None:
         """Put a token (or ``OPEN``, ``EMPTY``) into a slot."""
-        before, end = self.tokens[position], self.end
-        self.tokens[position] = token
+        self.change_many([(position, token)])
+
+    def change_many(self, changes: Sequence[tuple[int, int]]) -> None:
+        """The same in several slots; at least one."""
+        end = self.end
+        widened = any(self.tokens[position] != OPEN for position, _ in changes)
+        for position, token in changes:
+            self.tokens[position] = token
         self._survey()
-        del self._forward[position + 1 :]
-        for i in range(position + 1 if end == self.end else len(self.tokens)):
-            if before != OPEN:
+        del self._forward[min(position for position, _ in changes) + 1 :]
+        last = max(position for position, _ in changes)
+        fixed = any(token != OPEN for _, token in changes)
+        for i in range(last + 1 if end == self.end else len(self.tokens)):
+            if widened:
                 self._forget(self._no, i)
-            if token != OPEN:
+            if fixed:
                 self._forget(self._yes, i)
 
     def _forget(self, answers: list[set[int]], i: int) -> None:
