@@ -198,8 +198,18 @@ class Case:
     fewest: int = 0
 
 
+BYTES = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
+
+
+def accepts(grammar: mw.CompiledGrammar, text: str) -> bool:
+    """By the engine, byte for byte."""
+    matcher = grammar.matcher()
+    data = list(text.encode())
+    return matcher.accept_tokens(data) == len(data) and matcher.is_accepting
+
+
 def judge_json(schema: Any) -> Callable[[str], str]:
-    """Valid under the schema, by the package jsonschema."""
+    """By the package jsonschema, whose patterns are Python's."""
     validator = validator_for(schema)
 
     def judge(text: str) -> str:
@@ -208,7 +218,9 @@ def judge_json(schema: Any) -> Callable[[str], str]:
         except ValueError:
             return "invalid"
         try:
-            return "valid" if validator.is_valid(value) else "invalid"
+            if validator.is_valid(value):
+                return "valid"
+            return "disputed" if accepts(mw.compile_json_schema(schema, BYTES), text) else "invalid"
         except Exception as error:
             print(f"  not judged: {type(error).__name__}", flush=True)
             return "valid"
@@ -221,14 +233,10 @@ def judge_lark(source: mw.Lark) -> Callable[[str], str]:
     import lark
 
     parser = lark.Lark(source.text, parser="earley")
-    by_bytes = mw.compile(
-        source, mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
-    )
+    by_bytes = mw.compile(source, BYTES)
 
     def judge(text: str) -> str:
-        matcher = by_bytes.matcher()
-        data = list(text.encode())
-        if matcher.accept_tokens(data) < len(data) or not matcher.is_accepting:
+        if not accepts(by_bytes, text):
             return "invalid"
         try:
             parser.parse(text)
@@ -326,9 +334,7 @@ def one_run(rng: random.Random, case: Case, vocabulary: mw.Vocabulary, mask_id: 
         if case.fewest < 0:
             return {**row, "outcome": "none"}
         slots = case.fewest + spare
-        ids = infill(
-            model, case.grammar, [None] * slots, schedule=schedule, search_budget=budget, seed=seed
-        )
+        ids = infill(model, case.grammar, [None] * slots, schedule=schedule, search_budget=budget, seed=seed)
     except LimitError as error:
         # Before the first model call: the limits of the grammar.
         return {**row, "outcome": "limit", "why": str(error)}

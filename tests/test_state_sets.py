@@ -65,11 +65,8 @@ def test_counted_loops_are_exact(pattern: str, steps: list[int], data: st.DataOb
     other, more = data.draw(st.sampled_from(reached))
     both = sets.join(state, other)
     check(sets, both, texts | more, compiled_pattern)
-    for part, _ in ((state, texts), (other, more)):
-        if part >= 0:
-            # It may miss some, but not where the union was made of it.
-            assert not sets.covers(part, both) or part == both or sets.is_accepting(part) == sets.is_accepting(both)
-            assert sets.covers(both, part)
+    for part in (state, other):
+        assert part < 0 or sets.covers(both, part)
 
 
 @settings(max_examples=60, deadline=None)

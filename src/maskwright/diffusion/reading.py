@@ -21,7 +21,9 @@ from maskwright.errors import VocabularyError
 
 Snapshot: TypeAlias = tuple[list[int], list[set[int]], list[set[int]], list[int]]
 
-_FRESH_COST = 20
+_FRESH_COST = 4
+_PARTS_A_STEP = 8
+"""What a step from a state that is new costs, in looks at known ones."""
 _UNKNOWN_DISTANCE = (0.0, float("inf"))
 
 
@@ -125,7 +127,7 @@ class Reading:
         """The state behind any one token."""
         target = self._any.get(state)
         if target is None:
-            self.spend(_FRESH_COST + self.sets.cost(state))
+            self.spend(_FRESH_COST + self.sets.cost(state) // _PARTS_A_STEP)
             target = self._any[state] = self.sets.any(state)
         return target
 
