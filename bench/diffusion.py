@@ -367,7 +367,8 @@ def run_recall(args: argparse.Namespace) -> dict[str, Any]:
         encode = lambda text: tokenizer(text, add_special_tokens=False)["input_ids"]  # noqa: E731
     rng = random.Random(args.seed)
     texts_ids = [i for i, data in enumerate(vocabulary.tokens) if data]
-    counts = {"cases": 0, "proposals": 0, "false_refusals": 0, "undecided": 0, "canvases_lost": 0}
+    counts = {"cases": 0, "proposals": 0, "false_refusals": 0, "undecided": 0}
+    counts |= {"canvases_lost": 0, "slots_lost": 0}
     wrong = {"proposals": 0, "accepted": 0, "false_accepts": 0}
     first: list[float] = []
     each: list[float] = []
@@ -392,16 +393,16 @@ def run_recall(args: argparse.Namespace) -> dict[str, Any]:
         masked = [i for i in range(len(ids)) if rng.random() < share] or [0]
         slots = [None if i in set(masked) else token for i, token in enumerate(ids)]
         rng.shuffle(masked)
-        counts["proposals"] += len(masked)
         started = time.perf_counter()
         try:
             canvas = Canvas(compiled, [*slots, vocabulary.eos_ids[0]])
         except MaskwrightError as error:
             counts["canvases_lost"] += 1
-            counts["false_refusals"] += len(masked)
+            counts["slots_lost"] += len(masked)
             print(f"  {case['id']}: {type(error).__name__}: {error}", flush=True)
             continue
         first.append(time.perf_counter() - started)
+        counts["proposals"] += len(masked)
         for position in masked:
             # A wrong token first: accepted only when the rest can be completed.
             guess = rng.choice(texts_ids)

@@ -92,3 +92,10 @@ def test_the_array_of_all_values_is_found() -> None:
             again.fill(position)
         text = VOCABULARY.decode([t for t in again.tokens if t != END])
         assert sorted(json.loads(text)) == [1, 2, 3]
+
+
+def test_the_first_filling_has_a_time_limit() -> None:
+    slots = [*[None] * 12, *b'"a"}]}', *[None] * 12]
+    vocabulary = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
+    with pytest.raises(mw.LimitError, match="max_seconds"):
+        Canvas(mw.compile_json_schema({}, vocabulary), slots, limits=mw.Limits(max_seconds=1e-9))

@@ -12,6 +12,7 @@ goes straight to the end, except where two undeclared keys of one object may tur
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -39,7 +40,7 @@ class Canvas:
     one proposal may take.
 
     Raises ``UnsatisfiableError`` when no filling exists, ``CanvasError`` for what is no canvas, ``LimitError``
-    when the first witness takes more than ``limits.max_canvas_steps`` or the grammar's own limits.
+    when the first witness takes more than ``limits.max_canvas_steps`` or ``limits.max_seconds``, or the grammar's own limits.
     """
 
     def __init__(
@@ -76,11 +77,18 @@ class Canvas:
         self._texts: list[int] = []
         self._states: list[int] = []
         self._check_tail()
+        started = time.monotonic()
+        if limits.max_seconds > 0:
+            self.reading.until = started + limits.max_seconds
         try:
             found = self._reread(limits.max_canvas_steps)
         except OutOfBudget:
-            most = limits.max_canvas_steps
+            elapsed, most = time.monotonic() - started, limits.max_canvas_steps
+            if time.monotonic() > self.reading.until:
+                raise LimitError("max_seconds", elapsed, limits.max_seconds) from None
             raise LimitError("max_canvas_steps", most + 1, most) from None
+        finally:
+            self.reading.until = float("inf")
         if not found:
             raise UnsatisfiableError(_why(self.reading))
 

@@ -12,6 +12,7 @@ one object can still be in the way.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -40,6 +41,8 @@ class Reading:
         self.optional = list(slots.optional)
         self.ends = ends
         self.steps_left: float = float("inf")
+        self.until: float = float("inf")
+        """When the search for a first filling ends (``time.monotonic``)."""
         self.known: Sequence[int] = ()
         """States from which a filling is known, by slot, from ``known_from`` on (-1: behind the text)."""
         self.known_from = 0
@@ -127,6 +130,8 @@ class Reading:
         """The state behind any one token."""
         target = self._any.get(state)
         if target is None:
+            if time.monotonic() > self.until:
+                raise OutOfBudget
             self.spend(_FRESH_COST + self.sets.cost(state) // _PARTS_A_STEP)
             target = self._any[state] = self.sets.any(state)
         return target
