@@ -6,20 +6,22 @@
 
 ``quality``: the demo masked-diffusion model on held-out requests, without a constraint, under the criteria of IG-CD ("gaps")
 and LAVE ("prefix"), and exactly: validity, fields right, texts exactly right, model calls, time of the constraint a step.
-``validity``: random and adversarial logits, all schedules, dev schemas and grammars, budget 0 included: anything
-invalid is a bug.  ``recall``: valid dev instances with slots masked; the true tokens are proposed in random order, and every
+``validity``: random and adversarial logits, all schedules, dev schemas, the shipped grammars of SQL and SMILES, budget 0
+included, canvases from the fewest possible slots on: anything invalid is a bug.  ``recall``: valid dev instances with slots masked; the true tokens are proposed in random order, and every
 refusal is a false one; wrong tokens that are accepted are completed and validated, so a false accept would show.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gzip
 import json
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ from walks import DEFAULT_DATA, tekken_vocabulary, validator_for
 import maskwright as mw
 from maskwright.demo import demo_diffusion_path, demo_schemas
 from maskwright.diffusion import Canvas, MaskedDiffusionModel, Schedule, infill, infill_steps
+from maskwright.diffusion.canvas import state_sets
 from maskwright.errors import LimitError, MaskwrightError, UnsatisfiableError
 
 CRITERIA = ("none", "gaps", "prefix", "exact")
@@ -180,10 +183,87 @@ def dev_cases(rng: random.Random, path: Path) -> Iterator[dict[str, Any]]:
     yield from map(json.loads, lines)
 
 
-def grammars(
-    args: argparse.Namespace, vocabulary: mw.Vocabulary
-) -> list[tuple[str, Any, mw.CompiledGrammar]]:
-    """Demo schemas and dev schemas that are small enough for a canvas of 64 slots."""
+SHIPPED = ("smiles", "sql")
+MOST_SLOTS = 48
+
+
+@dataclass
+class Case:
+    """A grammar, what judges its texts, and the fewest slots that hold one."""
+
+    name: str
+    judge: Callable[[str], str]
+    """"valid" or "invalid"; "disputed": the engine says valid, byte for byte, and another implementation invalid."""
+    grammar: mw.CompiledGrammar
+    fewest: int = 0
+
+
+BYTES = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
+
+
+def accepts(grammar: mw.CompiledGrammar, text: str) -> bool:
+    """By the engine, byte for byte."""
+    matcher = grammar.matcher()
+    data = list(text.encode())
+    return matcher.accept_tokens(data) == len(data) and matcher.is_accepting
+
+
+def judge_json(schema: Any) -> Callable[[str], str]:
+    """By the package jsonschema, whose patterns are Python's."""
+    validator = validator_for(schema)
+
+    def judge(text: str) -> str:
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return "invalid"
+        try:
+            if validator.is_valid(value):
+                return "valid"
+            return "disputed" if accepts(mw.compile_json_schema(schema, BYTES), text) else "invalid"
+        except Exception as error:
+            print(f"  not judged: {type(error).__name__}", flush=True)
+            return "valid"
+
+    return judge
+
+
+def judge_lark(source: mw.Lark) -> Callable[[str], str]:
+    """By the engine byte for byte (longest match), and by the package lark (Earley)."""
+    import lark
+
+    parser = lark.Lark(source.text, parser="earley")
+    by_bytes = mw.compile(source, BYTES)
+
+    def judge(text: str) -> str:
+        if not accepts(by_bytes, text):
+            return "invalid"
+        try:
+            parser.parse(text)
+        except lark.exceptions.LarkError:
+            return "disputed"
+        return "valid"
+
+    return judge
+
+
+def fewest_slots(grammar: mw.CompiledGrammar) -> int:
+    """The length of the shortest canvas that can be filled; 0 when it is longer than ``MOST_SLOTS``."""
+    text = state_sets(grammar).shortest_completion(state_sets(grammar).start)
+    if text is None or len(text) > MOST_SLOTS:
+        return 0
+    fewest = max(1, len(text))
+    while fewest > 1:
+        try:
+            Canvas(grammar, [None] * (fewest - 1))
+        except UnsatisfiableError:
+            break
+        fewest -= 1
+    return fewest
+
+
+def grammars(args: argparse.Namespace, vocabulary: mw.Vocabulary) -> list[Case]:
+    """Demo schemas, dev schemas and shipped grammars that have a text for a canvas of ``MOST_SLOTS`` slots."""
     found = [(name, case["schema"]) for name, case in demo_schemas().items()]
     if args.data.exists():
         rng = random.Random(args.seed)
@@ -193,63 +273,81 @@ def grammars(
         ]
     out = []
     for name, schema in found:
-        try:
-            out.append((name, schema, mw.compile_json_schema(schema, vocabulary)))
-        except MaskwrightError:
-            continue
+        with contextlib.suppress(MaskwrightError):
+            out.append(Case(name, judge_json(schema), mw.compile_json_schema(schema, vocabulary)))
+    for name in SHIPPED:
+        source = mw.shipped_grammar(name)
+        # As often as fifty schemas.
+        out += [Case(name, judge_lark(source), mw.compile(source, vocabulary))] * 50
     return out
 
 
 def run_validity(args: argparse.Namespace) -> dict[str, Any]:
+    """Each run has its own seed; ``--log`` keeps one line a run, from which an interrupted bench goes on."""
     _, vocabulary = demo_vocabulary()
     mask_id = max(vocabulary.special_ids)
-    rng = random.Random(args.seed)
-    compiled = grammars(args, vocabulary)
-    done = too_small = limits = 0
-    invalid: list[str] = []
+    cases = grammars(args, vocabulary)
+    rows = []
+    if args.log is not None and args.log.exists():
+        rows = [json.loads(line) for line in args.log.read_text().splitlines()]
     started = time.perf_counter()
-    while done < args.runs and compiled and time.perf_counter() - started < 60 * args.minutes:
-        name, schema, grammar = rng.choice(compiled)
-        slots = rng.choice((4, 8, 12, 16, 24, 32, 48, 64))
-        schedule = rng.choice(SCHEDULES)
-        model = Adversary(vocabulary, mask_id, rng.choice(TROUBLES), rng.randrange(2**32))
-        budget = rng.choice((0, 200, 4_000))
-        seed = rng.randrange(2**32)
-        try:
-            ids = infill(model, grammar, [None] * slots, schedule=schedule, search_budget=budget, seed=seed)
-        except UnsatisfiableError:
-            too_small += 1
-            if too_small % 50 == 0:
-                # Schemas whose shortest instance is longer than any of these canvases.
-                compiled = [entry for entry in compiled if entry[2] is not grammar or slots < 64]
-            continue
-        except LimitError as error:
-            # Before the first model call: the limits of the grammar.
-            limits += 1
-            print(f"  {name}: {error}", flush=True)
-            continue
-        done += 1
-        end = next((i for i, token in enumerate(ids) if token in model.eos_ids), len(ids))
-        good = len(ids) == slots and all(token in model.eos_ids for token in ids[end:])
-        text = vocabulary.decode(ids[:end])
-        try:
-            validator_for(schema).validate(json.loads(text))
-        except (ValueError, jsonschema.ValidationError):
-            good = False
-        except Exception as error:
-            print(f"  not judged: {name}: {type(error).__name__}", flush=True)
-        if not good:
-            invalid.append(f"{name}: {text!r} ({schedule}, {model.trouble}, budget {budget}, seed {seed})")
-            print("INVALID", invalid[-1], flush=True)
-        if done % 500 == 0:
-            print(f"{done} runs, {len(invalid)} invalid, {time.perf_counter() - started:.0f} s", flush=True)
+    while len(rows) < args.runs and time.perf_counter() - started < 60 * args.minutes:
+        rng = random.Random(f"{args.seed} {len(rows)}")
+        row = one_run(rng, rng.choice(cases), vocabulary, mask_id)
+        rows.append(row)
+        if row["outcome"] in ("invalid", "disputed"):
+            print(row["outcome"].upper(), len(rows) - 1, json.dumps(row), flush=True)
+        if args.log is not None:
+            with args.log.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+        if len(rows) % 500 == 0:
+            print(f"{len(rows)} runs, {time.perf_counter() - started:.0f} s", flush=True)
+    done = [row for row in rows if row["outcome"] in ("valid", "invalid", "disputed")]
     return {
-        "runs": done,
-        "invalid": invalid,
-        "canvas_too_small": too_small,
-        "limits": limits,
-        "schemas": len(compiled),
+        "runs": len(done),
+        "invalid": [row for row in done if row["outcome"] == "invalid"],
+        "disputed": [row for row in done if row["outcome"] == "disputed"],
+        "longer_than_the_canvas": sum(row["outcome"] == "none" for row in rows),
+        "limits": sum(row["outcome"] == "limit" for row in rows),
+        "minimal_canvases": sum(row["spare"] == 0 for row in done),
+        "grammars": len({row["name"] for row in done}),
+        "shipped": {name: sum(row["name"] == name for row in done) for name in SHIPPED},
+        "budget_0": sum(row["budget"] == 0 for row in done),
     }
+
+
+def one_run(rng: random.Random, case: Case, vocabulary: mw.Vocabulary, mask_id: int) -> dict[str, Any]:
+    """Fill one canvas and judge it; a canvas with one slot fewer than the fewest must be refused."""
+    schedule = replace(
+        rng.choice(SCHEDULES),
+        temperature=rng.choice((0.0, 0.0, 0.3, 1.0, 2.0)),
+        block=rng.choice((None, None, 1, 4, 8, 16)),
+    )
+    model = Adversary(vocabulary, mask_id, rng.choice(TROUBLES), rng.randrange(2**32))
+    budget = rng.choice((0, 200, 4_000))
+    spare = rng.choice((0, 0, 1, 2, 4, 8, 16, 24))
+    seed = rng.randrange(2**32)
+    row = {"name": case.name, "trouble": model.trouble, "budget": budget, "spare": spare, "outcome": "valid"}
+    try:
+        if case.fewest == 0:
+            case.fewest = fewest_slots(case.grammar) or -1
+        if case.fewest < 0:
+            return {**row, "outcome": "none"}
+        slots = case.fewest + spare
+        ids = infill(model, case.grammar, [None] * slots, schedule=schedule, search_budget=budget, seed=seed)
+    except LimitError as error:
+        # Before the first model call: the limits of the grammar.
+        return {**row, "outcome": "limit", "why": str(error)}
+    if spare == 0 and slots > 1:
+        with contextlib.suppress(UnsatisfiableError):
+            infill(model, case.grammar, [None] * (slots - 1), schedule=schedule, search_budget=budget)
+            return {**row, "outcome": "invalid", "why": "one slot fewer was filled"}
+    end = next((i for i, token in enumerate(ids) if token in model.eos_ids), len(ids))
+    text = vocabulary.decode(ids[:end]).decode("utf-8", "replace")
+    outcome = case.judge(text)
+    if len(ids) != slots or any(token not in model.eos_ids for token in ids[end:]):
+        outcome = "invalid"
+    return row if outcome == "valid" else {**row, "outcome": outcome, "text": text, "schedule": str(schedule)}
 
 
 # --- recall ---------------------------------------------------------------------------------
@@ -269,7 +367,8 @@ def run_recall(args: argparse.Namespace) -> dict[str, Any]:
         encode = lambda text: tokenizer(text, add_special_tokens=False)["input_ids"]  # noqa: E731
     rng = random.Random(args.seed)
     texts_ids = [i for i, data in enumerate(vocabulary.tokens) if data]
-    counts = {"cases": 0, "proposals": 0, "false_refusals": 0, "undecided": 0, "canvases_lost": 0}
+    counts = {"cases": 0, "proposals": 0, "false_refusals": 0, "undecided": 0}
+    counts |= {"canvases_lost": 0, "slots_lost": 0}
     wrong = {"proposals": 0, "accepted": 0, "false_accepts": 0}
     first: list[float] = []
     each: list[float] = []
@@ -294,16 +393,16 @@ def run_recall(args: argparse.Namespace) -> dict[str, Any]:
         masked = [i for i in range(len(ids)) if rng.random() < share] or [0]
         slots = [None if i in set(masked) else token for i, token in enumerate(ids)]
         rng.shuffle(masked)
-        counts["proposals"] += len(masked)
         started = time.perf_counter()
         try:
             canvas = Canvas(compiled, [*slots, vocabulary.eos_ids[0]])
         except MaskwrightError as error:
             counts["canvases_lost"] += 1
-            counts["false_refusals"] += len(masked)
+            counts["slots_lost"] += len(masked)
             print(f"  {case['id']}: {type(error).__name__}: {error}", flush=True)
             continue
         first.append(time.perf_counter() - started)
+        counts["proposals"] += len(masked)
         for position in masked:
             # A wrong token first: accepted only when the rest can be completed.
             guess = rng.choice(texts_ids)
@@ -390,6 +489,7 @@ def main() -> int:
     validity = commands.add_parser("validity")
     validity.add_argument("--runs", type=int, default=10_000)
     validity.add_argument("--minutes", type=float, default=600, help="stop after so many")
+    validity.add_argument("--log", type=Path, help="a line a run; go on from there")
     validity.add_argument("--schemas", type=int, default=300, help="dev schemas")
     recall = commands.add_parser("recall")
     recall.add_argument("--cases", type=int, default=200)

@@ -12,6 +12,7 @@ One extension module, read in data-flow order:
     lexer.pxi    lexer states
     spelling.pxi how code points are spelled as bytes (UTF-8, quoted strings)
     keyset.pxi   sets of quoted keys, as lexemes
+    lexsets.pxi  sets of lexer states, and where all tokens lead from them
     lexmask.pxi  what a lexer state alone says about every token (context-independent)
     home.pxi     the same from slices, for states that loop on many characters
     words.pxi    many texts as one lexeme
@@ -37,6 +38,7 @@ One extension module, read in data-flow order:
     matcher.pxi  the Python class of a sequence
     tracing.pxi  how a text is read, thread by thread: for occurrences of symbols
     sets.pxi     states of many texts at once, for texts with gaps
+    lexedsets.pxi the same of a grammar that has a lexer
     statesets.pxi their Python class
     batch.pxi    masks of many sequences at once
     cut.pxi      logits of many sequences, cut by their masks
@@ -77,6 +79,7 @@ include "index.pxi"
 include "lexer.pxi"
 include "spelling.pxi"
 include "keyset.pxi"
+include "lexsets.pxi"
 include "lexmask.pxi"
 include "home.pxi"
 include "words.pxi"
@@ -103,6 +106,7 @@ include "compiled.pxi"
 include "matcher.pxi"
 include "tracing.pxi"
 include "sets.pxi"
+include "lexedsets.pxi"
 include "statesets.pxi"
 include "batch.pxi"
 include "cut.pxi"

@@ -52,6 +52,7 @@ cdef cppclass CodeAutomaton:
     vector[int32_t] accept
     vector[char] early             # by tag: once it is accepted, nothing else matters; empty: none
     vector[vector[uint64_t]] sustained     # by NFA state: see code_sustained; empty: not computed
+    vector[int32_t] loops          # by NFA state: the loop that it is in (codes_loops); empty: not computed
     vector[CodeState*] states
     KeyIds interned
     CodeState* start

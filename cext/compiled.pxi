@@ -281,6 +281,7 @@ cdef class CompiledCore:
         self.find_tokens()
         if tables.lexer is not None:
             program.lexer = tables.lexer.automaton
+        self.core.set_states = 0
         self.core.max_states = max_states
         self.core.max_lexer_states = max_lexer_states
         self.core.max_search = max_search

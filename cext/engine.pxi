@@ -41,6 +41,7 @@ cdef class TokenIndex:
             self.trie.tokens.resize(len(ids) // sizeof(int32_t))
             memcpy(self.trie.tokens.data(), <const char*>ids, len(ids))
         self.index = new Index()
+        self.index.walks = 0
         with nogil:
             index_build(self.index, &self.trie, (self.starts.size() + 30) // 32)
         self.index.token_data = self.data.data()
@@ -230,6 +231,7 @@ cdef class Engine:
         cdef AutomatonHandle handle = AutomatonHandle()
         handle.owner = self.owner
         handle.automaton = new Automaton()
+        handle.automaton.mark = 0
         handle.automaton.kind = kind
         handle.automaton.uid = self.next_uid
         handle.automaton.index = self.owner.index

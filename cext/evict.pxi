@@ -1,7 +1,7 @@
 # Keeping what is cached below a number of bytes.
 #
 # Everything cached can be computed again: masks of matcher states and of lexer states, token
-# edges, slices, spans.  When three quarters of the budget are taken, everything is marked as unused; when
+# edges, slices.  When three quarters of the budget are taken, everything is marked as unused; when
 # an operation leaves more than the budget, what nobody used since then goes first, then
 # everything, until half of the budget is free.  Whoever still refers to a bitset holds it, so
 # nothing dangles.
@@ -24,8 +24,6 @@ cdef void evict_lexmasks(Automaton* automaton, cbool all_of_them) noexcept nogil
         if state.mask != NULL and (all_of_them or not state.mask.used):
             lexmask_release(state.mask)
             state.mask = NULL
-        if all_of_them:
-            span_free(automaton.index, state)
     if automaton.counted != NULL:
         masktable_evict(automaton.counted, all_of_them)
     if automaton.lexer != NULL:

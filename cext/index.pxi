@@ -60,6 +60,9 @@ cdef cppclass Index:
     size_t most_bytes                  # of a token
     const uint8_t* token_data          # bytes of all tokens, by id, and where each one starts
     const int64_t* token_starts
+    vector[Residual*] residuals        # what is left of tokens (lexsets.pxi)
+    KeyIds residual_ids
+    int64_t walks                      # of the trie, made there
 
 
 cdef Bits* bits_new(Index* index) noexcept nogil:
@@ -275,6 +278,7 @@ cdef void index_note_parents(Index* index, const Trie* trie, uint32_t top) noexc
 cdef void index_free(Index* index) noexcept nogil:
     cdef int32_t byte
     index_forget_slices(index)
+    residuals_free(index)
     bits_release(index, index.text)
     bits_release(index, index.beyond_ascii)
     for byte in range(128):

@@ -76,7 +76,6 @@ cdef cppclass LexState:
     uint64_t first[4]              # bytes that lead on
     uint64_t forced_first[4]       # the same without respellings of the same text
     LexMask* mask
-    Span* span                     # where all tokens lead (sets.pxi), or NULL
 
 cdef cppclass Automaton:
     int32_t kind
@@ -93,6 +92,12 @@ cdef cppclass Automaton:
     MaskTable* counted             # masks of states that differ in their counts only, or NULL
     Lexer* lexer                   # all terminals of a grammar that has a lexer; else NULL
     vector[int32_t] class_mass     # by class of code points; empty: not counted
+    # sets of states (lexsets.pxi)
+    vector[LexSet*] sets
+    KeyIds set_ids
+    KeyIds set_unions              # by the numbers of several sets
+    vector[int64_t] marks          # scratch of unions, by state
+    int64_t mark
     # keyset
     KeyIds interned
     vector[string] names           # canonical spelling inside the quotes, sorted
@@ -128,8 +133,8 @@ cdef void lex_forget_masks(Automaton* automaton) noexcept nogil:
 cdef void lex_free(Automaton* automaton) noexcept nogil:
     cdef size_t i
     lex_forget_masks(automaton)
+    lexsets_free(automaton)
     for i in range(automaton.states.size()):
-        span_free(automaton.index, automaton.states[i])
         if automaton.states[i].skipped != NULL:
             del automaton.states[i].skipped
         del automaton.states[i]
@@ -164,7 +169,6 @@ cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
     state.closes = 0
     state.harmless = 0
     state.mask = NULL
-    state.span = NULL
     automaton.states.push_back(state)
     # Limits are checked by the caller once it is done: half-computed results are never kept.
     count = lex_size(automaton)
@@ -178,6 +182,8 @@ cdef int64_t lex_size(const Automaton* automaton) noexcept nogil:
     cdef size_t states = automaton.states.size()
     if automaton.codes != NULL and automaton.codes.states.size() > states:
         states = automaton.codes.states.size()
+    if automaton.sets.size() > states:
+        states = automaton.sets.size()
     return <int64_t>states
 
 

@@ -45,6 +45,7 @@ cdef cppclass Core:
     int64_t edges                  # of tokens, from all states
     Tracker tracker
     vector[vector[Thread]] stack   # scratch of walks, by depth
+    int64_t set_states             # of many texts (sets.pxi)
     int64_t max_states             # limits of one operation
     int64_t max_lexer_states
     int64_t max_search
@@ -94,6 +95,8 @@ cdef Outcome core_leave(Core* core) noexcept nogil:
     outcome.given = 0
     if <int64_t>core.states.size() > size:
         size = <int64_t>core.states.size()
+    if core.set_states > size:
+        size = core.set_states
     if <int64_t>core.tracker.states.size() > size:
         size = <int64_t>core.tracker.states.size()
     if core.index.deadline.searched > core.max_search:

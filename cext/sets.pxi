@@ -1,69 +1,60 @@
 # States of many texts at once: what a text with open slots needs.
 #
 # What may follow one of several texts is a set of threads, like what may follow one text: stacks merge as
-# Earley columns do, and the language of the union is the union of the languages.  So it is a matcher
-# state like any other.  `sets_any` is the state behind all texts that are one token longer, which is all
-# that an open slot means; a canvas is read left to right in polynomial time, whatever the grammar.
+# Earley columns do, and the language of the union is the union of the languages.  `sets_any` is the state behind
+# all texts that are one token longer, which is all that an open slot means; a canvas is read left to right in
+# polynomial time, whatever the grammar.
 #
-# Stacks are merged deeper than a text needs it: return addresses to one place become one, with the union of
-# what is below (`stack_merge`).  Otherwise a set of all depths would list them all.
+# A state of many texts is a list of *parts*: a set of lexer states of one automaton (lexsets.pxi) and the parser state in
+# which these lexemes began.  What a token does inside a lexeme is looked up once for the whole set, so a string of up to
+# 10 000 characters costs what any string does.  Parts of one parser state become one, and so do those of
+# one set of lexer states; stacks are merged deeper than a text needs it: return addresses to one place become one, with the
+# union of what is below (`stack_merge`).  Otherwise a set of all depths would list them all.
 #
-# One thing is forgotten: which key it was, in records whose keys must not come twice (UNKNOWN_TEXT,
-# ANY_KEY).  There, and only there, the state of many texts allows more than one of them does.
+# Two things are forgotten: which key it was, in records whose keys must not come twice (ANY_KEY), and which items
+# an array of different items has.  There, and only there, the state of many texts allows more than one of them does.
 #
-# With a lexer, what may follow is split by what a parser state waits for: threads stay apart then, and the whole
-# trie is walked.  Without one, stacks are merged, and:
-#
-# For one lexer state, a walk of the token trie finds the states in which tokens leave the lexeme, and the
-# trie nodes where they run past its end.  From there the threads are followed byte by byte.
+# With a lexer, what may follow is split by what a parser state waits for, and parser states must not be merged:
+# lexedsets.pxi.
 
 cdef enum:
     MERGE_DEPTH = 500      # levels of stacks
     UNDER_WAY = -5
+    SET_BASE = 1 << 30     # states of many texts have numbers from here on, those of one text below
 
-cdef struct SpanExit:
-    LexState* lex      # the lexeme has ended here
-    uint8_t byte       # and the token goes on with this byte
-    uint32_t node      # the trie node behind it
+cdef struct Part:
+    LexSet* lexes          # NULL: before a lexeme
+    int32_t parser
 
-cdef cppclass Span:
-    # What tokens do to a lexer state.
-    vector[LexState*] inside       # where they leave it, each once
-    vector[SpanExit] crossing         # sorted by (lex, byte)
+cdef cppclass SetState:
+    vector[Part] parts             # sorted
+    cbool accepting
+    int32_t any                    # behind any token; UNKNOWN
+    vector[int32_t] bytes          # behind a byte; UNKNOWN; empty: none known
 
 cdef cppclass Sets:
-    unordered_map[int64_t, unordered_map[int32_t, vector[Thread]]] after  # by LexState* and parser state
-    unordered_map[int64_t, vector[Thread]] walked                         # by parser state and trie node
-    vector[int32_t] any                                                   # by matcher state; UNKNOWN
-    unordered_map[int64_t, int32_t] joined                                # by two matcher states
-    unordered_map[string, int32_t] merged                                 # by stack nodes; UNDER_WAY
-    unordered_map[int32_t, vector[int32_t]] parts                         # of merged nodes: what they stand for
-    unordered_map[int64_t, int32_t] parsers                               # by two parser states
-    vector[vector[Thread]] stack                                          # scratch of walks, by depth
-    vector[LexState*] path
+    vector[SetState*] states
+    KeyIds ids
+    unordered_map[int32_t, int32_t] single                # by matcher state
+    unordered_map[int64_t, int32_t] joined                # by two states
+    unordered_map[int64_t, vector[Part]] walked           # by parser state and residual
+    unordered_map[int32_t, vector[LexSet*]] starts        # by parser state
+    unordered_map[string, int32_t] merged                 # by stack nodes; UNDER_WAY
+    unordered_map[int32_t, vector[int32_t]] parts         # of merged nodes: what they stand for
+    unordered_map[string, int32_t] parsers                # by parser states
+    vector[vector[Part]] stack                            # scratch of walks, by depth
+    # with a lexer (lexedsets.pxi)
+    KeyIds after                                          # by thread: its place in `threads`
+    vector[vector[Thread]] threads                        # behind all tokens
+    unordered_map[int32_t, int32_t] any                   # by matcher state
+    vector[vector[Thread]] levels                         # scratch of walks, by depth
 
 
-cdef int64_t span_size(const Span* span) noexcept nogil:
-    return <int64_t>(sizeof(Span) + span.inside.size() * sizeof(LexState*) + span.crossing.size() * sizeof(SpanExit))
-
-
-cdef void span_free(Index* index, LexState* state) noexcept nogil:
-    if state.span != NULL:
-        index.bytes -= span_size(state.span)
-        del state.span
-        state.span = NULL
-
-
-cdef cbool exit_before(const SpanExit& a, const SpanExit& b) noexcept nogil:
-    if a.lex != b.lex:
-        return <uint64_t>a.lex < <uint64_t>b.lex
-    return a.byte < b.byte or (a.byte == b.byte and a.node < b.node)
-
-
-cdef cbool thread_before_in_set(const Thread& a, const Thread& b) noexcept nogil:
-    if a.lex != b.lex:
-        return <uint64_t>a.lex < <uint64_t>b.lex
-    return a.text < b.text or (a.text == b.text and a.parser < b.parser)
+cdef void sets_free(Sets* sets) noexcept nogil:
+    cdef size_t i
+    for i in range(sets.states.size()):
+        del sets.states[i]
+    del sets
 
 
 cdef void stack_expand(Sets* sets, int32_t node, vector[int32_t]& out) noexcept nogil:
@@ -73,17 +64,6 @@ cdef void stack_expand(Sets* sets, int32_t node, vector[int32_t]& out) noexcept 
         out.push_back(node)
     else:
         out.insert(out.end(), dereference(found).second.begin(), dereference(found).second.end())
-
-
-cdef void numbers_normalize(vector[int32_t]& numbers) noexcept nogil:
-    # Sorted, each once.
-    cdef size_t i, j = 0
-    sort(numbers.begin(), numbers.end())
-    for i in range(numbers.size()):
-        if j == 0 or numbers[i] != numbers[j - 1]:
-            numbers[j] = numbers[i]
-            j += 1
-    numbers.resize(j)
 
 
 cdef int32_t stack_merge(Core* core, Sets* sets, vector[int32_t]& nodes, int32_t depth) noexcept nogil:
@@ -137,25 +117,26 @@ cdef int32_t stack_merge(Core* core, Sets* sets, vector[int32_t]& nodes, int32_t
     return id
 
 
-cdef int32_t parser_merge(Core* core, Sets* sets, int32_t a, int32_t b) noexcept nogil:
-    # The union of two parser states.
+cdef int32_t parsers_merge(Core* core, Sets* sets, vector[int32_t]& ids) noexcept nogil:
+    # The union of parser states, at least one; they are sorted here.
     cdef Program* program = core.program
     cdef vector[Item] items, merged
     cdef vector[int32_t] nodes
     cdef Item item
-    cdef int64_t key
+    cdef string key
     cdef size_t i = 0
     cdef int32_t id
-    if a == b:
-        return a
-    if a > b:
-        a, b = b, a
-    key = (<int64_t>a << 32) | b
+    cdef cbool complete = False
+    numbers_normalize(ids)
+    if ids.size() == 1:
+        return ids[0]
+    key.assign(<const char*>ids.data(), ids.size() * sizeof(int32_t))
     found = sets.parsers.find(key)
     if found != sets.parsers.end():
         return dereference(found).second
-    items = program.states[a].items
-    items.insert(items.end(), program.states[b].items.begin(), program.states[b].items.end())
+    for id in ids:
+        items.insert(items.end(), program.states[id].items.begin(), program.states[id].items.end())
+        complete = complete or program.states[id].complete
     sort(items.begin(), items.end(), &item_before)
     while i < items.size():
         item = items[i]
@@ -165,246 +146,310 @@ cdef int32_t parser_merge(Core* core, Sets* sets, int32_t a, int32_t b) noexcept
             i += 1
         item.node = stack_merge(core, sets, nodes, 0)
         merged.push_back(item)
-    id = state_intern(program, merged, program.states[a].complete or program.states[b].complete)
+    id = state_intern(program, merged, complete)
     sets.parsers[key] = id
     return id
 
 
-cdef void sets_compact(Core* core, Sets* sets, vector[Thread]& threads) noexcept nogil:
-    # Threads in the same place of a lexeme become one.
-    cdef size_t i, j = 0
-    if core.program.lexer != NULL:
-        threads_normalize(threads)
-        return
-    sort(threads.begin(), threads.end(), &thread_before_in_set)
-    for i in range(threads.size()):
-        if j > 0 and threads[j - 1].lex == threads[i].lex and threads[j - 1].text == threads[i].text:
-            threads[j - 1].parser = parser_merge(core, sets, threads[j - 1].parser, threads[i].parser)
-        else:
-            threads[j] = threads[i]
-            j += 1
-    threads.resize(j)
+# --- parts ----------------------------------------------------------------------------------
+
+cdef cbool part_before(const Part& a, const Part& b) noexcept nogil:
+    # By set of lexer states.
+    if a.lexes != b.lexes:
+        if a.lexes == NULL or b.lexes == NULL:
+            return a.lexes == NULL
+        if a.lexes.automaton != b.lexes.automaton:
+            return a.lexes.automaton.uid < b.lexes.automaton.uid
+        return a.lexes.id < b.lexes.id
+    return a.parser < b.parser
 
 
-cdef int32_t sets_intern(Core* core, Sets* sets, vector[Thread]& threads) noexcept nogil:
-    sets_compact(core, sets, threads)
-    return matcher_intern(core, threads)
+cdef cbool part_before_by_parser(const Part& a, const Part& b) noexcept nogil:
+    return a.parser < b.parser or (a.parser == b.parser and part_before(a, b))
 
 
-cdef Span* span_get(Core* core, Sets* sets, LexState* start) noexcept nogil:
-    # NULL when time is up.
-    cdef const Trie* trie = core.index.trie
-    cdef const TrieNode* nodes = trie.nodes.data()
-    cdef uint32_t node = 1, last = nodes[0].end
-    cdef size_t depth
-    cdef LexState* state
-    cdef LexState* previous = NULL
-    cdef Span* span
-    cdef SpanExit ended
-    cdef unordered_map[int64_t, char] seen
-    if start.span != NULL:
-        return start.span
-    span = new Span()
-    sets.path[0] = start
-    while node < last:
-        if deadline_passed(&core.index.deadline):
-            del span
-            return NULL
-        depth = nodes[node].depth
-        ended.lex = sets.path[depth - 1]
-        if ended.lex.tag != NO_TAG and depth > 1:
-            ended.byte = nodes[node].byte
-            ended.node = node
-            span.crossing.push_back(ended)
-        state = lex_next(ended.lex, nodes[node].byte)
-        if state == LEX_DEAD:
-            node = nodes[node].end
-            continue
-        if state != previous and nodes[node].token < nodes[node + 1].token:
-            previous = state
-            if seen.count(<int64_t>state) == 0:
-                seen[<int64_t>state] = 1
-                span.inside.push_back(state)
-        sets.path[depth] = state
-        node += 1
-    sort(span.crossing.begin(), span.crossing.end(), &exit_before)
-    core.index.bytes += span_size(span)
-    start.span = span
-    return span
+cdef inline cbool part_joins(const Part& a, const Part& b) noexcept nogil:
+    # Whether their lexer states become one set.
+    if a.parser != b.parser or a.lexes == NULL or b.lexes == NULL:
+        return a.parser == b.parser and a.lexes == b.lexes
+    return a.lexes.automaton == b.lexes.automaton
 
 
-cdef int32_t sets_follow(Core* core, LexState* lex, int32_t parser, int32_t joined,
-                         vector[Thread]& out) noexcept nogil:
-    # A thread whose token leaves it at `lex`; `joined` with what that completes.
+cdef void parts_compact(Core* core, Sets* sets, vector[Part]& parts) noexcept nogil:
+    # Parts of one parser state and automaton become one, then those of one set of lexer states.
+    cdef vector[LexSet*] lexes
+    cdef vector[int32_t] parsers
+    cdef size_t i = 0, first, j = 0
+    sort(parts.begin(), parts.end(), &part_before_by_parser)
+    while i < parts.size():
+        first = i
+        lexes.clear()
+        while i < parts.size() and part_joins(parts[first], parts[i]):
+            lexes.push_back(parts[i].lexes)
+            i += 1
+        parts[j] = parts[first]
+        if parts[first].lexes != NULL:
+            parts[j].lexes = lexset_union(lexes[0].automaton, lexes)
+        j += 1
+    parts.resize(j)
+    sort(parts.begin(), parts.end(), &part_before)
+    i = j = 0
+    while i < parts.size():
+        first = i
+        parsers.clear()
+        while i < parts.size() and parts[i].lexes == parts[first].lexes:
+            parsers.push_back(parts[i].parser)
+            i += 1
+        parts[j].lexes = parts[first].lexes
+        parts[j].parser = parsers_merge(core, sets, parsers)
+        j += 1
+    parts.resize(j)
+
+
+cdef int32_t set_intern(Core* core, Sets* sets, vector[Part]& parts) noexcept nogil:
+    cdef string key
+    cdef SetState* state
+    cdef Part part
+    cdef int32_t known
+    if parts.empty():
+        return NO_STATE
+    parts_compact(core, sets, parts)
+    for part in parts:
+        key.append(<const char*>&part.lexes, sizeof(LexSet*))
+        key.append(<const char*>&part.parser, sizeof(int32_t))
+    known = sets.ids.find(key)
+    if known >= 0:
+        return SET_BASE + known
+    state = new SetState()
+    state.parts = parts
+    state.any = UNKNOWN
+    state.accepting = parts[0].lexes == NULL and core.program.states[parts[0].parser].complete
+    known = <int32_t>sets.states.size()
+    sets.ids.insert(key, known)
+    sets.states.push_back(state)
+    core.set_states = known + 1
+    return SET_BASE + known
+
+
+cdef SetState* set_of(Core* core, Sets* sets, int32_t id) noexcept nogil:
+    # A state as one of many texts.
+    cdef vector[Part] parts
+    cdef Part part
     cdef Thread thread
-    if lex.tag == NO_TAG or lex_goes_on(lex):
-        thread.lex = lex
-        thread.parser = parser
-        thread.text = UNKNOWN_TEXT if lex_keeps_text(lex) else 0
-        thread.watch = NULL
-        out.push_back(thread)
-    if lex.tag != NO_TAG:
-        return state_union(core.program, joined, thread_goto(core, lex, parser, UNKNOWN_TEXT, UNKNOWN_TEXT))
-    return joined
+    if id >= SET_BASE:
+        return sets.states[id - SET_BASE]
+    found = sets.single.find(id)
+    if found != sets.single.end():
+        return sets.states[dereference(found).second - SET_BASE]
+    for thread in core.states[id].threads:
+        part.lexes = NULL
+        if thread.lex != NULL:
+            part.lexes = lexset_of(thread.lex)
+        part.parser = thread.parser
+        parts.push_back(part)
+    sets.single[id] = set_intern(core, sets, parts)
+    return sets.states[sets.single[id] - SET_BASE]
 
 
-cdef void sets_join_parser(int32_t parser, vector[Thread]& out) noexcept nogil:
-    if parser != NO_STATE:
-        out.push_back(thread_at(parser, NULL))
+# --- bytes ----------------------------------------------------------------------------------
+
+cdef void set_leave(Core* core, LexState* lex, int32_t parser, vector[int32_t]& joined) noexcept nogil:
+    # The parser states behind what `lex` has completed.
+    cdef int32_t guard
+    cdef int32_t after = thread_goto(core, lex, parser, UNKNOWN_TEXT, UNKNOWN_TEXT)
+    if after != NO_STATE:
+        joined.push_back(after)
+    for guard in core.program.states[parser].guards:
+        after = state_goto_guarded(core.program, parser, lex.automaton, lex.tag, guard)
+        if after != NO_STATE:
+            joined.push_back(after)
 
 
-cdef cbool sets_step(Core* core, Sets* sets, uint32_t node, int32_t base) noexcept nogil:
-    # One byte of a walk of the trie: fill the level of `node`; False when nothing is left there.
-    cdef size_t depth = <size_t>(core.index.trie.nodes[node].depth - base)
+cdef vector[LexSet*]* set_starts(Core* core, Sets* sets, int32_t parser) noexcept nogil:
+    # The lexemes that a parser state waits for, by automaton.
+    cdef vector[LexSet*] starts, group
+    cdef ParserState* state = core.program.states[parser]
+    cdef size_t i, j
+    found = sets.starts.find(parser)
+    if found != sets.starts.end():
+        return &dereference(found).second
+    for i in range(state.starts.size()):
+        for j in range(starts.size()):
+            if starts[j].automaton == state.starts[i].automaton:
+                group.clear()
+                group.push_back(starts[j])
+                group.push_back(lexset_of(state.starts[i]))
+                starts[j] = lexset_union(starts[j].automaton, group)
+                break
+        else:
+            starts.push_back(lexset_of(state.starts[i]))
+    sets.starts[parser] = starts
+    return &sets.starts[parser]
+
+
+cdef void part_step(Core* core, LexSet* lexes, int32_t parser, uint8_t byte, vector[Part]& out,
+                    vector[int32_t]& joined) noexcept nogil:
+    cdef LexSet* here = lexset_next(lexes, byte)
+    cdef LexState* lex
+    cdef Part part
+    if here == LEXSET_DEAD:
+        return
+    if here.going != NULL:
+        part.lexes = here.going
+        part.parser = parser
+        out.push_back(part)
+    for lex in here.exits:
+        set_leave(core, lex, parser, joined)
+
+
+cdef void parts_step(Core* core, Sets* sets, const vector[Part]& parts, uint8_t byte,
+                     vector[Part]& out) noexcept nogil:
+    # All parts over one byte.
+    cdef vector[int32_t] joined
+    cdef LexSet* start
     cdef size_t i
-    threads_step(core, sets.stack[depth - 1], core.index.trie.nodes[node].byte, sets.stack[depth])
-    for i in range(sets.stack[depth].size()):
-        if sets.stack[depth][i].text > 0:
-            sets.stack[depth][i].text = UNKNOWN_TEXT
-    return not sets.stack[depth].empty()
+    out.clear()
+    for i in range(parts.size()):
+        if parts[i].lexes != NULL:
+            part_step(core, parts[i].lexes, parts[i].parser, byte, out, joined)
+        elif bits_has(core.program.states[parts[i].parser].first, byte):
+            for start in dereference(set_starts(core, sets, parts[i].parser)):
+                part_step(core, start, parts[i].parser, byte, out, joined)
+    parts_join(core, sets, joined, out)
 
 
-cdef void sets_enter(Sets* sets, int32_t parser) noexcept nogil:
-    sets.stack[0].clear()
-    sets_join_parser(parser, sets.stack[0])
+cdef void parts_join(Core* core, Sets* sets, vector[int32_t]& joined, vector[Part]& out) noexcept nogil:
+    cdef Part part
+    if not joined.empty():
+        part.lexes = NULL
+        part.parser = parsers_merge(core, sets, joined)
+        out.push_back(part)
 
 
-cdef void sets_walk(Core* core, Sets* sets, int32_t parser, uint32_t top, vector[Thread]& out) noexcept nogil:
-    # Add the threads behind all tokens at `top` and below, whose byte `parser` accepts.
-    cdef const TrieNode* nodes = core.index.trie.nodes.data()
-    cdef uint32_t node = top
-    cdef int32_t base = nodes[top].depth - 1
-    cdef int64_t key = (<int64_t>parser << 32) | top
-    cdef vector[Thread] ends
-    cdef vector[Thread]* here
+cdef int32_t set_byte(Core* core, Sets* sets, int32_t id, uint8_t byte) noexcept nogil:
+    # The state of many texts behind one byte, or NO_STATE.
+    cdef SetState* state = set_of(core, sets, id)
+    cdef vector[Part] out
+    if state.bytes.empty():
+        state.bytes.resize(256, UNKNOWN)
+    if state.bytes[byte] == UNKNOWN:
+        parts_step(core, sets, state.parts, byte, out)
+        state.bytes[byte] = set_intern(core, sets, out)
+    return state.bytes[byte]
+
+
+cdef int32_t set_bytes(Core* core, Sets* sets, int32_t id, const uint8_t* data, int64_t length) noexcept nogil:
+    # Behind some bytes; NO_STATE also when time is up.
+    cdef int64_t i
+    for i in range(length):
+        if id == NO_STATE or deadline_look(&core.index.deadline):
+            return NO_STATE
+        id = set_byte(core, sets, id, data[i])
+    return id
+
+
+# --- any token ------------------------------------------------------------------------------
+
+cdef void sets_walk(Core* core, Sets* sets, int32_t parser, const Residual* rest, vector[Part]& out) noexcept nogil:
+    # Add the parts behind all of a residual's strings, from before a lexeme.
+    cdef int64_t key = (<int64_t>parser << 32) | rest.id
+    cdef uint32_t node = 0
+    cdef size_t depth
+    cdef vector[Part] ends
+    cdef vector[Part]* known
+    cdef Part start
     found = sets.walked.find(key)
     if found != sets.walked.end():
-        here = &dereference(found).second
-        out.insert(out.end(), here.begin(), here.end())
+        known = &dereference(found).second
+        out.insert(out.end(), known.begin(), known.end())
         return
-    sets_enter(sets, parser)
-    while node < nodes[top].end:
+    start.lexes = NULL
+    start.parser = parser
+    sets.stack[0].assign(1, start)
+    while node < rest.nodes.size():
         if deadline_passed(&core.index.deadline):
             return
-        if not sets_step(core, sets, node, base):
-            node = nodes[node].end
+        depth = rest.nodes[node].depth
+        parts_step(core, sets, sets.stack[depth - 1], rest.nodes[node].byte, sets.stack[depth])
+        if sets.stack[depth].empty():
+            node = rest.nodes[node].end
             continue
-        if nodes[node].token < nodes[node + 1].token:
-            here = &sets.stack[nodes[node].depth - base]
-            ends.insert(ends.end(), here.begin(), here.end())
+        if rest.nodes[node].final:
+            ends.insert(ends.end(), sets.stack[depth].begin(), sets.stack[depth].end())
         node += 1
-    sets_compact(core, sets, ends)
+    parts_compact(core, sets, ends)
     out.insert(out.end(), ends.begin(), ends.end())
     sets.walked[key].swap(ends)
 
 
-cdef vector[Thread]* sets_after(Core* core, Sets* sets, LexState* lex, int32_t parser) noexcept nogil:
-    # The threads behind all tokens from one thread; NULL when time is up.
-    cdef vector[Thread] out
-    cdef Span* span = span_get(core, sets, lex)
-    cdef LexState* state
-    cdef LexState* ended = NULL
-    cdef int32_t joined = NO_STATE, after = NO_STATE
+cdef cbool part_any(Core* core, Sets* sets, LexSet* lexes, int32_t parser, vector[Part]& out,
+                    vector[int32_t]& joined) noexcept nogil:
+    # The parts behind all tokens from one part; False when time is up.
+    cdef Part part
+    cdef LexState* lex
+    cdef vector[int32_t] after
     cdef size_t i
-    cdef vector[Thread]* known
-    if span == NULL:
-        return NULL
-    found = sets.after[<int64_t>lex].find(parser)
-    if found != sets.after[<int64_t>lex].end():
-        return &dereference(found).second
-    for state in span.inside:
-        joined = sets_follow(core, state, parser, joined, out)
-    sets_join_parser(joined, out)
-    for i in range(span.crossing.size()):
-        if span.crossing[i].lex != ended:
-            ended = span.crossing[i].lex
-            after = thread_goto(core, ended, parser, UNKNOWN_TEXT, UNKNOWN_TEXT)
-        if after != NO_STATE and bits_has(core.program.states[after].first, span.crossing[i].byte):
-            sets_walk(core, sets, after, span.crossing[i].node, out)
-    if core.index.deadline.passed:
-        return NULL
-    sets_compact(core, sets, out)
-    known = &sets.after[<int64_t>lex][parser]
-    known.swap(out)
-    return known
+    cdef int32_t target
+    if not lexset_read(core.index, lexes):
+        return False
+    if lexes.inside != NULL:
+        part.lexes = lexes.inside
+        part.parser = parser
+        out.push_back(part)
+    for lex in lexes.ended:
+        set_leave(core, lex, parser, joined)
+    if not lexes.is_crossed:
+        for lex in lexes.passed:
+            set_leave(core, lex, parser, after)
+        if after.empty():
+            # Nothing can follow here.
+            return True
+        if not lexset_cross(core.index, lexes):
+            return False
+    for i in range(lexes.crossings.size()):
+        after.clear()
+        set_leave(core, lexes.crossings[i].lex, parser, after)
+        for target in after:
+            if bits_meet(core.program.states[target].first, lexes.crossings[i].rest.first):
+                sets_walk(core, sets, target, lexes.crossings[i].rest, out)
+    return not core.index.deadline.passed
 
 
-cdef cbool sets_walk_level(Core* core, Sets* sets, uint32_t node) noexcept nogil:
-    # One level of a walk of the whole trie from level 0.
-    cdef size_t i, depth = core.index.trie.nodes[node].depth
-    threads_step(core, sets.stack[depth - 1], core.index.trie.nodes[node].byte, sets.stack[depth])
-    for i in range(sets.stack[depth].size()):
-        if sets.stack[depth][i].text > 0:
-            sets.stack[depth][i].text = UNKNOWN_TEXT
-    return not sets.stack[depth].empty()
-
-
-cdef void sets_walk_lexed(Core* core, Sets* sets, const vector[Thread]& threads, vector[int32_t]* targets,
-                          vector[Thread]& out) noexcept nogil:
-    # The threads behind all tokens, of a grammar that has a lexer; with `targets`, the states by token instead.
-    cdef const Trie* trie = core.index.trie
-    cdef uint32_t node = 1
-    cdef int32_t t, id
-    cdef vector[Thread] here
-    cdef size_t limit = 4096
-    sets.stack[0] = threads
-    while node < trie.nodes[0].end:
-        if deadline_passed(&core.index.deadline):
-            return
-        if not sets_walk_level(core, sets, node):
-            node = trie.nodes[node].end
-            continue
-        if trie.nodes[node].token < trie.nodes[node + 1].token:
-            here = sets.stack[trie.nodes[node].depth]
-            if targets == NULL:
-                out.insert(out.end(), here.begin(), here.end())
-                if out.size() > limit:
-                    threads_normalize(out)
-                    limit = 2 * out.size() + 4096
-            else:
-                id = sets_intern(core, sets, here)
-                for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
-                    targets[0][trie.tokens[t]] = id
-        node += 1
+cdef inline cbool bits_meet(const uint64_t* a, const uint64_t* b) noexcept nogil:
+    return ((a[0] & b[0]) | (a[1] & b[1]) | (a[2] & b[2]) | (a[3] & b[3])) != 0
 
 
 cdef int32_t sets_any(Core* core, Sets* sets, int32_t id) noexcept nogil:
     # The state behind any one token that is text; NO_STATE when there is none, UNKNOWN when time is up.
-    cdef vector[Thread] out
-    cdef vector[Thread]* after
-    cdef ParserState* parser
-    cdef Thread thread
-    cdef size_t i
-    if sets.any.size() <= <size_t>id:
-        sets.any.resize(core.states.size() + 1, UNKNOWN)
-    if sets.any[id] != UNKNOWN:
-        return sets.any[id]
+    cdef SetState* state
+    cdef vector[Part] out
+    cdef vector[int32_t] joined
+    cdef LexSet* start
+    cdef Part part
     if core.program.lexer != NULL:
-        sets_walk_lexed(core, sets, core.states[id].threads, NULL, out)
-        if core.index.deadline.passed:
-            return UNKNOWN
-        sets.any[id] = sets_intern(core, sets, out)
-        return sets.any[id]
-    for thread in core.states[id].threads:
-        if thread.lex != NULL:
-            after = sets_after(core, sets, thread.lex, thread.parser)
-            if after == NULL:
+        return lexed_any(core, sets, id)
+    state = set_of(core, sets, id)
+    if state.any != UNKNOWN:
+        return state.any
+    for part in state.parts:
+        if part.lexes != NULL:
+            if not part_any(core, sets, part.lexes, part.parser, out, joined):
                 return UNKNOWN
-            out.insert(out.end(), after.begin(), after.end())
             continue
-        parser = core.program.states[thread.parser]
-        for i in range(parser.starts.size()):
-            after = sets_after(core, sets, parser.starts[i], thread.parser)
-            if after == NULL:
+        for start in dereference(set_starts(core, sets, part.parser)):
+            if not part_any(core, sets, start, part.parser, out, joined):
                 return UNKNOWN
-            out.insert(out.end(), after.begin(), after.end())
-    sets.any[id] = sets_intern(core, sets, out)
-    return sets.any[id]
+    parts_join(core, sets, joined, out)
+    state.any = set_intern(core, sets, out)
+    return state.any
 
+
+# --- unions ---------------------------------------------------------------------------------
 
 cdef int32_t sets_join(Core* core, Sets* sets, int32_t a, int32_t b) noexcept nogil:
     # The state of the texts of both.
-    cdef vector[Thread] threads
+    cdef vector[Part] parts
+    cdef SetState* other
     cdef int64_t key
     cdef int32_t id
     if a == b or b == NO_STATE:
@@ -417,26 +462,57 @@ cdef int32_t sets_join(Core* core, Sets* sets, int32_t a, int32_t b) noexcept no
     found = sets.joined.find(key)
     if found != sets.joined.end():
         return dereference(found).second
-    threads = core.states[a].threads
-    threads.insert(threads.end(), core.states[b].threads.begin(), core.states[b].threads.end())
-    id = sets_intern(core, sets, threads)
+    if core.program.lexer != NULL:
+        id = lexed_join(core, a, b)
+    else:
+        parts = set_of(core, sets, a).parts
+        other = set_of(core, sets, b)
+        parts.insert(parts.end(), other.parts.begin(), other.parts.end())
+        id = set_intern(core, sets, parts)
     sets.joined[key] = id
     return id
 
 
+cdef cbool parser_covers(Core* core, Sets* sets, int32_t a, int32_t b) noexcept nogil:
+    # Whether all that may follow `b` may follow `a`, as far as merging them shows it.
+    cdef vector[int32_t] both
+    if a == b:
+        return True
+    both.push_back(a)
+    both.push_back(b)
+    return parsers_merge(core, sets, both) == a
+
+
+cdef cbool lexset_covers(LexSet* a, LexSet* b) noexcept nogil:
+    cdef vector[LexSet*] both
+    if a == b:
+        return True
+    if a == NULL or b == NULL or a.automaton != b.automaton:
+        return False
+    both.push_back(a)
+    both.push_back(b)
+    return lexset_union(a.automaton, both) == a
+
+
 cdef cbool sets_covers(Core* core, Sets* sets, int32_t a, int32_t b) noexcept nogil:
-    # Whether everything that may follow `b` may follow `a`, as far as equal threads show it.
-    cdef Thread one, other
+    # Whether everything that may follow `b` may follow `a`, as far as equal parts show it.
+    cdef SetState* over
+    cdef SetState* under
+    cdef size_t i, j
     cdef cbool found
     if a == b:
         return True
-    for one in core.states[b].threads:
+    if core.program.lexer != NULL:
+        return lexed_covers(core, a, b)
+    over = set_of(core, sets, a)
+    under = set_of(core, sets, b)
+    if over == under:
+        return True
+    for i in range(under.parts.size()):
         found = False
-        for other in core.states[a].threads:
-            if (other.lex == one.lex and other.watch == one.watch
-                    and (other.text == one.text or other.text == UNKNOWN_TEXT)
-                    and (other.parser == one.parser or (core.program.lexer == NULL and parser_merge(
-                        core, sets, other.parser, one.parser) == other.parser))):
+        for j in range(over.parts.size()):
+            if (lexset_covers(over.parts[j].lexes, under.parts[i].lexes)
+                    and parser_covers(core, sets, over.parts[j].parser, under.parts[i].parser)):
                 found = True
                 break
         if not found:
@@ -446,99 +522,58 @@ cdef cbool sets_covers(Core* core, Sets* sets, int32_t a, int32_t b) noexcept no
 
 # --- tokens by where they lead --------------------------------------------------------------
 
-cdef void class_put(Core* core, Sets* sets, uint32_t node, int32_t id, vector[int32_t]& targets) noexcept nogil:
-    # The tokens that end at a trie node lead to `id`, and to where they are known to lead.
-    cdef const Trie* trie = core.index.trie
-    cdef int32_t t, token
-    for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
-        token = trie.tokens[t]
-        targets[token] = sets_join(core, sets, targets[token], id)
-
-
-cdef void class_put_inside(Core* core, Sets* sets, LexState* start, int32_t parser,
-                           vector[int32_t]& targets) noexcept nogil:
-    cdef const TrieNode* nodes = core.index.trie.nodes.data()
-    cdef uint32_t node = 1
-    cdef size_t depth
-    cdef int32_t id = NO_STATE
-    cdef LexState* state
-    cdef LexState* previous = NULL
-    cdef vector[Thread] threads
-    cdef unordered_map[int64_t, int32_t] known
-    sets.path[0] = start
-    while node < nodes[0].end:
-        if deadline_passed(&core.index.deadline):
-            return
-        depth = nodes[node].depth
-        state = lex_next(sets.path[depth - 1], nodes[node].byte)
-        if state == LEX_DEAD:
-            node = nodes[node].end
-            continue
-        if nodes[node].token < nodes[node + 1].token:
-            if state != previous:
-                previous = state
-                found = known.find(<int64_t>state)
-                if found != known.end():
-                    id = dereference(found).second
-                else:
-                    threads.clear()
-                    sets_join_parser(sets_follow(core, state, parser, NO_STATE, threads), threads)
-                    id = sets_intern(core, sets, threads)
-                    known[<int64_t>state] = id
-            class_put(core, sets, node, id, targets)
-        sets.path[depth] = state
-        node += 1
-
-
-cdef void class_put_walk(Core* core, Sets* sets, int32_t parser, uint32_t top,
-                         vector[int32_t]& targets) noexcept nogil:
-    cdef const TrieNode* nodes = core.index.trie.nodes.data()
-    cdef uint32_t node = top
-    cdef int32_t base = nodes[top].depth - 1
-    cdef vector[Thread] threads
-    sets_enter(sets, parser)
-    while node < nodes[top].end:
-        if deadline_passed(&core.index.deadline):
-            return
-        if not sets_step(core, sets, node, base):
-            node = nodes[node].end
-            continue
-        if nodes[node].token < nodes[node + 1].token:
-            threads = sets.stack[nodes[node].depth - base]
-            class_put(core, sets, node, sets_intern(core, sets, threads), targets)
-        node += 1
-
-
-cdef void class_put_thread(Core* core, Sets* sets, LexState* lex, int32_t parser,
-                           vector[int32_t]& targets) noexcept nogil:
-    cdef Span* span = span_get(core, sets, lex)
-    cdef LexState* ended = NULL
-    cdef int32_t after = NO_STATE
-    cdef size_t i
-    if span == NULL:
-        return
-    class_put_inside(core, sets, lex, parser, targets)
-    for i in range(span.crossing.size()):
-        if span.crossing[i].lex != ended:
-            ended = span.crossing[i].lex
-            after = thread_goto(core, ended, parser, UNKNOWN_TEXT, UNKNOWN_TEXT)
-        if after != NO_STATE and bits_has(core.program.states[after].first, span.crossing[i].byte):
-            class_put_walk(core, sets, after, span.crossing[i].node, targets)
-
-
 cdef void sets_classes(Core* core, Sets* sets, int32_t id, vector[int32_t]& targets) noexcept nogil:
     # Where each token leads, by token; NO_STATE when it is not allowed.
-    cdef ParserState* parser
-    cdef Thread thread
-    cdef size_t i
-    cdef vector[Thread] unused
+    cdef const Trie* trie = core.index.trie
+    cdef uint32_t node = 1
+    cdef size_t depth
+    cdef int32_t t
+    cdef vector[int32_t] path
     if core.program.lexer != NULL:
-        sets_walk_lexed(core, sets, core.states[id].threads, &targets, unused)
+        lexed_classes(core, sets, id, targets)
         return
-    for thread in core.states[id].threads:
-        if thread.lex != NULL:
-            class_put_thread(core, sets, thread.lex, thread.parser, targets)
+    path.resize(core.index.most_bytes + 1, NO_STATE)
+    path[0] = id
+    while node < trie.nodes[0].end:
+        if deadline_passed(&core.index.deadline):
+            return
+        depth = trie.nodes[node].depth
+        path[depth] = set_byte(core, sets, path[depth - 1], trie.nodes[node].byte)
+        if path[depth] == NO_STATE:
+            node = trie.nodes[node].end
             continue
-        parser = core.program.states[thread.parser]
-        for i in range(parser.starts.size()):
-            class_put_thread(core, sets, parser.starts[i], thread.parser, targets)
+        for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
+            targets[trie.tokens[t]] = path[depth]
+        node += 1
+
+
+# --- completions ----------------------------------------------------------------------------
+
+cdef enum:
+    SAMPLED = 4            # members of a set of lexer states that are looked at
+
+cdef cbool sets_shortest(Core* core, Sets* sets, int32_t id, vector[uint8_t]& out) noexcept nogil:
+    # Some short completion of one of the texts; the shortest one of the only text.
+    cdef SetState* state
+    cdef vector[Thread] threads
+    cdef Thread thread
+    cdef Part part
+    cdef size_t i, step
+    if id < SET_BASE:
+        return shortest_bytes(core, id, out)
+    state = sets.states[id - SET_BASE]
+    if state.accepting:
+        return True
+    for part in state.parts:
+        thread = thread_at(part.parser, NULL)
+        if part.lexes == NULL:
+            threads.push_back(thread)
+            continue
+        step = (part.lexes.members.size() + SAMPLED - 1) // SAMPLED
+        i = 0
+        while i < part.lexes.members.size():
+            thread.lex = part.lexes.automaton.states[part.lexes.members[i]]
+            thread.text = UNKNOWN_TEXT if lex_keeps_text(thread.lex) else 0
+            threads.push_back(thread)
+            i += step
+    return shortest_plain(core, threads, out)

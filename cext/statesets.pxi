@@ -1,13 +1,16 @@
 # The Python class of states of many texts (sets.pxi).
 
+cdef enum:
+    LEXED_COST = 50        # steps of a text that a walk of the trie from one thread takes
+
 
 @cython.no_gc_clear
 cdef class StateSets:
     """Numbered states of a compiled grammar, each of one text or of many.
 
-    A state stands for what may follow; the numbers are those of ``Matcher.state_id``.  -1 is the state that
-    nothing may follow.  States of many texts are exact, except that they forget which keys came in objects
-    whose undeclared keys must differ: there they allow too much.  All methods raise ``LimitError`` when an
+    A state stands for what may follow; the numbers of states of one text are those of ``Matcher.state_id``.  -1 is
+    the state that nothing may follow.  States of many texts are exact, except that they forget which key is under way in objects
+    whose undeclared keys must differ, and the items of arrays whose items must differ: there they allow too much.  All methods raise ``LimitError`` when an
     operation exceeds the ``Limits`` of the grammar, and ``ValueError`` for a number that is no state.
     """
 
@@ -18,30 +21,27 @@ cdef class StateSets:
     def __cinit__(self, CompiledCore compiled not None):
         if compiled.core == NULL:
             raise TypeError("state sets need a compiled grammar")
-        if not compiled.core.tracker.guards.empty():
-            raise GrammarError("states of many texts do not know which items of an array came (uniqueItems of other items "
-                               "than strings): leave the constraint out")
         if compiled.core.program.has_tokens:
             raise GrammarError("states of many texts know bytes only: the grammar has tokens that stand for themselves")
         self.compiled = compiled
         self.core = compiled.core
         self.sets = new Sets()
         self.sets.stack.resize(compiled.engine.longest + 1)
-        self.sets.path.resize(compiled.engine.longest + 1, NULL)
+        self.sets.levels.resize(compiled.engine.longest + 1)
 
     def __dealloc__(self):
         if self.sets != NULL:
-            del self.sets
+            sets_free(self.sets)
 
     cdef int check(self, int64_t state) except -1:
         # States are never dropped: what is one now stays one.
         cdef int64_t count
         with nogil:
             self.core.index.lock.lock_shared()
-            count = <int64_t>self.core.states.size()
+            count = <int64_t>(self.sets.states.size() if state >= SET_BASE else self.core.states.size())
             self.core.index.lock.unlock_shared()
-        if not 0 <= state < count:
-            raise ValueError(f"{state} is no state (0 to {count - 1})")
+        if not 0 <= (state - SET_BASE if state >= SET_BASE else state) < count:
+            raise ValueError(f"{state} is no state")
         return 0
 
     @property
@@ -51,8 +51,10 @@ cdef class StateSets:
 
     @property
     def exact(self):
-        """Whether states of many texts are exact: no object has undeclared keys that must differ."""
+        """Whether states of many texts are exact: no undeclared keys and no items must differ."""
         cdef size_t i
+        if not self.core.tracker.guards.empty():
+            return False
         for i in range(self.core.program.records.size()):
             if self.core.program.records[i].used != NULL:
                 return False
@@ -64,7 +66,10 @@ cdef class StateSets:
         self.check(state)
         with nogil:
             self.core.index.lock.lock_shared()
-            accepting = self.core.states[state].accepting
+            if state >= SET_BASE:
+                accepting = self.sets.states[state - SET_BASE].accepting
+            else:
+                accepting = self.core.states[state].accepting
             self.core.index.lock.unlock_shared()
         return bool(accepting)
 
@@ -76,17 +81,45 @@ cdef class StateSets:
         if not 0 <= token < self.compiled.engine.vocab_size:
             raise VocabularyError(
                 f"token id {token} is outside the vocabulary (0 to {self.compiled.engine.vocab_size - 1})")
+        length = owner.starts[token + 1] - owner.starts[token]
+        if length == 0:
+            return NO_STATE
+        if state >= SET_BASE:
+            return self.read(state, owner.data.data() + owner.starts[token], length)
         if self.core.index.lock.try_lock_shared():
             target = self.core.states[state].edges.find(<int32_t>token)
             self.core.index.lock.unlock_shared()
             if target != UNKNOWN:
                 return target
-        length = owner.starts[token + 1] - owner.starts[token]
-        if length == 0:
-            return NO_STATE
         with nogil:
             outcome = edge_new(self.core, <int32_t>state, <int32_t>token, owner.data.data() + owner.starts[token],
                                length, &target)
+        check_outcome(outcome, self.core)
+        return target
+
+    def cost(self, int64_t state):
+        """What a step from a state costs at most, in steps of a text: it has many threads where stacks are not merged."""
+        cdef int64_t size
+        self.check(state)
+        with nogil:
+            self.core.index.lock.lock_shared()
+            if state >= SET_BASE:
+                size = <int64_t>self.sets.states[state - SET_BASE].parts.size()
+            else:
+                size = <int64_t>self.core.states[state].threads.size()
+                if self.core.program.lexer != NULL:
+                    size *= LEXED_COST
+            self.core.index.lock.unlock_shared()
+        return size
+
+    cdef int32_t read(self, int64_t state, const uint8_t* data, int64_t length) except -4:
+        # Behind some bytes, of a state of many texts.
+        cdef int32_t target
+        cdef Outcome outcome
+        with nogil:
+            core_enter(self.core)
+            target = set_bytes(self.core, self.sets, <int32_t>state, data, length)
+            outcome = core_leave(self.core)
         check_outcome(outcome, self.core)
         return target
 
@@ -102,6 +135,8 @@ cdef class StateSets:
         cdef int32_t target
         cdef Outcome outcome
         self.check(state)
+        if state >= SET_BASE:
+            return self.read(state, text, length)
         with nogil:
             outcome = edge_new(self.core, <int32_t>state, -1, text, length, &target)
         check_outcome(outcome, self.core)
@@ -188,7 +223,7 @@ cdef class StateSets:
         self.check(state)
         with nogil:
             core_enter(self.core)
-            found = shortest_bytes(self.core, <int32_t>state, out)
+            found = sets_shortest(self.core, self.sets, <int32_t>state, out)
             outcome = core_leave(self.core)
         check_outcome(outcome, self.core)
         return self.compiled.engine.segment((<const char*>out.data())[:out.size()]) if found else None

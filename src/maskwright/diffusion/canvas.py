@@ -12,6 +12,7 @@ goes straight to the end, except where two undeclared keys of one object may tur
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -39,7 +40,7 @@ class Canvas:
     one proposal may take.
 
     Raises ``UnsatisfiableError`` when no filling exists, ``CanvasError`` for what is no canvas, ``LimitError``
-    when the first witness takes more than ``limits.max_canvas_steps`` or the grammar's own limits.
+    when the first witness takes more than ``limits.max_canvas_steps`` or ``limits.max_seconds``, or the grammar's own limits.
     """
 
     def __init__(
@@ -76,11 +77,18 @@ class Canvas:
         self._texts: list[int] = []
         self._states: list[int] = []
         self._check_tail()
+        started = time.monotonic()
+        if limits.max_seconds > 0:
+            self.reading.until = started + limits.max_seconds
         try:
             found = self._reread(limits.max_canvas_steps)
         except OutOfBudget:
-            most = limits.max_canvas_steps
+            elapsed, most = time.monotonic() - started, limits.max_canvas_steps
+            if time.monotonic() > self.reading.until:
+                raise LimitError("max_seconds", elapsed, limits.max_seconds) from None
             raise LimitError("max_canvas_steps", most + 1, most) from None
+        finally:
+            self.reading.until = float("inf")
         if not found:
             raise UnsatisfiableError(_why(self.reading))
 
@@ -150,12 +158,14 @@ class Canvas:
         self._check(position)
         if token in reading.ends:
             return position > reading.last
-        reading.steps_left = float("inf")
+        reading.steps_left = self.search_budget
         try:
             state = reading.forward(position)
             return state >= 0 and self.sets.next(state, token) >= 0
-        except LimitError:
+        except (OutOfBudget, LimitError):
             return True
+        finally:
+            reading.steps_left = float("inf")
 
     # --- putting down
 
@@ -227,11 +237,12 @@ class Canvas:
 
     def _put(self, position: int, token: int) -> None:
         reading = self.reading
-        reading.change(position, token)
+        changes = [(position, token)]
         if token in reading.ends:
             for i in range(position + 1, len(reading.tokens)):
                 if reading.tokens[i] == OPEN:
-                    reading.change(i, EMPTY if reading.optional[i] else token)
+                    changes.append((i, EMPTY if reading.optional[i] else token))
+        reading.change_many(changes)
 
     # --- taking back, editing
 
@@ -240,8 +251,8 @@ class Canvas:
         positions = list(positions)
         for position in positions:
             self._check(position)
-        for position in positions:
-            self.reading.change(position, OPEN)
+        if positions:
+            self.reading.change_many([(position, OPEN) for position in positions])
 
     def replace(self, position: int, token: int) -> bool:
         """Put another token into a slot; False, and nothing changed, when it is refused."""
@@ -300,11 +311,13 @@ class Canvas:
 
         What follows the last slot with a token may be cut and completed in another way.
         """
-        self.reading.steps_left = float("inf")
+        self.reading.steps_left = self.search_budget
         try:
             found = self._completed(guess)
-        except LimitError:
+        except (OutOfBudget, LimitError):
             found = None
+        finally:
+            self.reading.steps_left = float("inf")
         if found is not None:
             self._set_witness(found)
         return found is not None

@@ -12,6 +12,7 @@ one object can still be in the way.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -21,7 +22,9 @@ from maskwright.errors import VocabularyError
 
 Snapshot: TypeAlias = tuple[list[int], list[set[int]], list[set[int]], list[int]]
 
-_FRESH_COST = 20
+_FRESH_COST = 4
+_PARTS_A_STEP = 8
+"""What a step from a state that is new costs, in looks at known ones."""
 _UNKNOWN_DISTANCE = (0.0, float("inf"))
 
 
@@ -38,6 +41,8 @@ class Reading:
         self.optional = list(slots.optional)
         self.ends = ends
         self.steps_left: float = float("inf")
+        self.until: float = float("inf")
+        """When the search for a first filling ends (``time.monotonic``)."""
         self.known: Sequence[int] = ()
         """States from which a filling is known, by slot, from ``known_from`` on (-1: behind the text)."""
         self.known_from = 0
@@ -70,14 +75,22 @@ class Reading:
 
     def change(self, position: int, token: int) -> None:
         """Put a token (or ``OPEN``, ``EMPTY``) into a slot."""
-        before, end = self.tokens[position], self.end
-        self.tokens[position] = token
+        self.change_many([(position, token)])
+
+    def change_many(self, changes: Sequence[tuple[int, int]]) -> None:
+        """The same in several slots; at least one."""
+        end = self.end
+        widened = any(self.tokens[position] != OPEN for position, _ in changes)
+        for position, token in changes:
+            self.tokens[position] = token
         self._survey()
-        del self._forward[position + 1 :]
-        for i in range(position + 1 if end == self.end else len(self.tokens)):
-            if before != OPEN:
+        del self._forward[min(position for position, _ in changes) + 1 :]
+        last = max(position for position, _ in changes)
+        fixed = any(token != OPEN for _, token in changes)
+        for i in range(last + 1 if end == self.end else len(self.tokens)):
+            if widened:
                 self._forget(self._no, i)
-            if token != OPEN:
+            if fixed:
                 self._forget(self._yes, i)
 
     def _forget(self, answers: list[set[int]], i: int) -> None:
@@ -117,7 +130,9 @@ class Reading:
         """The state behind any one token."""
         target = self._any.get(state)
         if target is None:
-            self.spend(_FRESH_COST)
+            if time.monotonic() > self.until:
+                raise OutOfBudget
+            self.spend(_FRESH_COST + self.sets.cost(state) // _PARTS_A_STEP)
             target = self._any[state] = self.sets.any(state)
         return target
 

@@ -1,0 +1,484 @@
+# Sets of lexer states, and what a token that is not known does to them.
+#
+# Where a lexeme stands after some tokens that are not known is a set of states of its automaton.  These sets are the
+# states of a subset construction: interned, with transitions by byte.  One walk of the token trie says where all
+# tokens lead that stay in the lexeme, as one set again, and with what tags it ends; a second one, made only when something
+# may follow, what is left of the tokens that run past its end: a *residual*, a small trie of its own.
+# A member that accepts nothing but what others accept is left out: of a string of at most 60 characters that may end already,
+# the state that has read the fewest stands for all (`lexset_reduce`).
+# Nothing here depends on the grammar around a lexeme.  Sets are kept with their automaton.
+
+cdef struct ResidualNode:
+    uint32_t end           # index after the last node of the subtree
+    uint16_t depth         # bytes from the root
+    uint8_t byte
+    uint8_t final          # a token ends here
+
+cdef cppclass Residual:
+    # What is left of some tokens: a set of strings.
+    int32_t id
+    uint64_t first[4]
+    vector[ResidualNode] nodes
+
+cdef struct LexCrossing:
+    LexState* lex          # where the lexeme ends; its tag counts
+    Residual* rest         # of the tokens that go on from there
+
+cdef cppclass LexSet:
+    Automaton* automaton
+    int32_t id
+    vector[int32_t] members        # ids of lexer states, ascending
+    vector[LexState*] exits        # members that accept, one for each tag
+    LexSet* going                  # the members that can go on, or NULL
+    vector[LexSet*] next           # by byte (text: by byte class); NULL: not computed
+    int64_t stamp                  # of the last walk that saw it
+    cbool is_read                  # the next three are known
+    LexSet* inside                 # behind tokens that do not leave the lexeme, or NULL
+    vector[LexState*] ended        # what tokens complete with their last byte
+    vector[LexState*] passed       # what they complete before
+    cbool is_crossed               # this too
+    vector[LexCrossing] crossings
+
+
+cdef LexSet LEXSET_DEAD_SET
+cdef LexSet* LEXSET_DEAD = &LEXSET_DEAD_SET
+
+
+cdef void lexsets_free(Automaton* automaton) noexcept nogil:
+    cdef size_t i
+    for i in range(automaton.sets.size()):
+        del automaton.sets[i]
+
+
+cdef void residuals_free(Index* index) noexcept nogil:
+    cdef size_t i
+    for i in range(index.residuals.size()):
+        del index.residuals[i]
+
+
+cdef void numbers_normalize(vector[int32_t]& numbers) noexcept nogil:
+    # Sorted, each once.
+    cdef size_t i, j = 0
+    sort(numbers.begin(), numbers.end())
+    for i in range(numbers.size()):
+        if j == 0 or numbers[i] != numbers[j - 1]:
+            numbers[j] = numbers[i]
+            j += 1
+    numbers.resize(j)
+
+
+cdef inline cbool exit_same(const LexState* a, const LexState* b) noexcept nogil:
+    # Whether the same follows.
+    return a.tag == b.tag and lex_keeps_text(a) == lex_keeps_text(b)
+
+
+cdef void exit_add(vector[LexState*]& exits, LexState* lex) noexcept nogil:
+    cdef LexState* known
+    for known in exits:
+        if exit_same(known, lex):
+            return
+    exits.push_back(lex)
+
+
+cdef enum:
+    NO_LOOP = -1
+    TWO_LOOPS = -2
+
+cdef void codes_loops(CodeAutomaton* codes) noexcept nogil:
+    # Find the loop whose passes the count of an item is, for each NFA state.
+    cdef vector[int32_t] work
+    cdef NfaEpsilon epsilon
+    cdef CodeEdge edge
+    cdef size_t i
+    cdef int32_t state
+    if not codes.loops.empty():
+        return
+    codes.loops.resize(codes.edges.size(), NO_LOOP)
+    for i in range(codes.edges.size()):
+        for epsilon in codes.epsilons[i]:
+            if epsilon.op == EPSILON_ENTER:
+                codes_put_loop(codes, epsilon.target, epsilon.loop, work)
+    while not work.empty():
+        state = work.back()
+        work.pop_back()
+        for edge in codes.edges[state]:
+            codes_put_loop(codes, edge.target, codes.loops[state], work)
+        for epsilon in codes.epsilons[state]:
+            if epsilon.op == EPSILON_PLAIN:
+                codes_put_loop(codes, epsilon.target, codes.loops[state], work)
+
+
+cdef void codes_put_loop(CodeAutomaton* codes, int32_t state, int32_t loop, vector[int32_t]& work) noexcept nogil:
+    if codes.loops[state] == loop or codes.loops[state] == TWO_LOOPS:
+        return
+    codes.loops[state] = loop if codes.loops[state] == NO_LOOP else TWO_LOOPS
+    work.push_back(state)
+
+
+cdef cppclass Seen:
+    # Items of members that are kept and have read the same part of a character.
+    int32_t form
+    int32_t left
+    int32_t low
+    unordered_map[uint64_t, char] items
+    unordered_map[int32_t, int32_t] best   # by NFA state: the count that allows most
+
+
+cdef cbool item_is_ordered(const CodeAutomaton* codes, int32_t loop, int32_t count) noexcept nogil:
+    # Whether items at one NFA state with this and other such counts allow one more than the other.
+    return loop >= 0 and (codes.loop_max[loop] < 0 or count >= codes.loop_min[loop])
+
+
+cdef cbool item_is_seen(const CodeAutomaton* codes, Seen* seen, uint64_t item) noexcept nogil:
+    # Whether all that the item accepts is accepted from one that was seen.
+    cdef int32_t state = <int32_t>(item >> 32), count = <int32_t><uint32_t>item
+    if not item_is_ordered(codes, codes.loops[state], count):
+        return seen.items.count(item) > 0
+    found = seen.best.find(state)
+    if found == seen.best.end():
+        return False
+    if codes.loop_max[codes.loops[state]] < 0:
+        return dereference(found).second >= count
+    return dereference(found).second <= count
+
+
+cdef void item_see(const CodeAutomaton* codes, Seen* seen, uint64_t item) noexcept nogil:
+    cdef int32_t state = <int32_t>(item >> 32), count = <int32_t><uint32_t>item
+    if item_is_seen(codes, seen, item):
+        return
+    if item_is_ordered(codes, codes.loops[state], count):
+        seen.best[state] = count
+    else:
+        seen.items[item] = 1
+
+
+cdef void lexset_reduce(Automaton* automaton, vector[int32_t]& members) noexcept nogil:
+    # Leave out members that accept only what others accept: counts of loops are compared.
+    cdef CodeAutomaton* codes = automaton.codes
+    cdef vector[pair[int64_t, int32_t]] order
+    cdef vector[Seen] groups
+    cdef Seen fresh
+    cdef LexState* lex
+    cdef int64_t weight
+    cdef size_t i, j
+    cdef uint64_t item
+    cdef int32_t id, loop, count
+    cdef cbool kept
+    if automaton.kind != KIND_TEXT or members.size() < 2 or codes.loop_min.empty():
+        return
+    codes_loops(codes)
+    for id in members:
+        # Those that allow most come first.
+        weight = 0
+        for item in automaton.states[id].code.items:
+            loop, count = codes.loops[<int32_t>(item >> 32)], <int32_t><uint32_t>item
+            if loop >= 0:
+                weight += codes.loop_min[loop] - count if codes.loop_max[loop] < 0 else count
+        order.push_back(pair[int64_t, int32_t](weight, id))
+    sort(order.begin(), order.end())
+    members.clear()
+    for i in range(order.size()):
+        lex = automaton.states[order[i].second]
+        j = 0
+        while j < groups.size() and not (groups[j].form == lex.form and groups[j].left == lex.left
+                                         and groups[j].low == lex.low):
+            j += 1
+        if j == groups.size():
+            fresh.form = lex.form
+            fresh.left = lex.left
+            fresh.low = lex.low
+            groups.push_back(fresh)
+        kept = False
+        for item in lex.code.items:
+            kept = kept or not item_is_seen(codes, &groups[j], item)
+        if kept:
+            members.push_back(lex.id)
+            for item in lex.code.items:
+                item_see(codes, &groups[j], item)
+    sort(members.begin(), members.end())
+
+
+cdef LexSet* lexset_intern(Automaton* automaton, vector[int32_t]& members) noexcept nogil:
+    # `members`: ascending, at least one.
+    cdef string key
+    cdef LexSet* made
+    cdef LexState* lex
+    cdef vector[int32_t] going
+    cdef int32_t id
+    lexset_reduce(automaton, members)
+    key.assign(<const char*>members.data(), members.size() * sizeof(int32_t))
+    id = automaton.set_ids.find(key)
+    if id >= 0:
+        return automaton.sets[id]
+    made = new LexSet()
+    made.automaton = automaton
+    made.id = <int32_t>automaton.sets.size()
+    made.members = members
+    made.going = made
+    made.stamp = 0
+    made.is_read = False
+    made.is_crossed = False
+    made.inside = NULL
+    automaton.set_ids.insert(key, made.id)
+    automaton.sets.push_back(made)
+    for id in members:
+        lex = automaton.states[id]
+        if lex.tag != NO_TAG:
+            exit_add(made.exits, lex)
+            if not lex_goes_on(lex):
+                continue
+        going.push_back(id)
+    if going.empty():
+        made.going = NULL
+    elif going.size() < members.size():
+        made.going = lexset_intern(automaton, going)
+    if lex_size(automaton) > automaton.index.largest:
+        automaton.index.largest = lex_size(automaton)
+    return made
+
+
+cdef LexSet* lexset_union(Automaton* automaton, vector[LexSet*]& sets) noexcept nogil:
+    # Of one automaton; at least one.
+    cdef string key
+    cdef vector[int32_t] ids, members
+    cdef LexSet* each
+    cdef int32_t id, member
+    for each in sets:
+        ids.push_back(each.id)
+    numbers_normalize(ids)
+    if ids.size() == 1:
+        return automaton.sets[ids[0]]
+    key.assign(<const char*>ids.data(), ids.size() * sizeof(int32_t))
+    id = automaton.set_unions.find(key)
+    if id >= 0:
+        return automaton.sets[id]
+    automaton.mark += 1
+    automaton.marks.resize(automaton.states.size(), 0)
+    for id in ids:
+        each = automaton.sets[id]
+        for member in each.members:
+            if automaton.marks[member] != automaton.mark:
+                automaton.marks[member] = automaton.mark
+                members.push_back(member)
+    sort(members.begin(), members.end())
+    each = lexset_intern(automaton, members)
+    automaton.set_unions.insert(key, each.id)
+    return each
+
+
+cdef LexSet* lexset_of(LexState* lex) noexcept nogil:
+    cdef vector[int32_t] members
+    members.push_back(lex.id)
+    return lexset_intern(lex.automaton, members)
+
+
+cdef LexSet* lexset_next(LexSet* before, uint8_t byte) noexcept nogil:
+    # LEXSET_DEAD when no member reads the byte.
+    cdef Automaton* automaton = before.automaton
+    cdef vector[int32_t] members
+    cdef LexState* lex
+    cdef LexSet* target
+    cdef size_t place = byte
+    cdef int32_t id
+    if automaton.kind == KIND_TEXT:
+        place = automaton.byte_class[byte]
+    if before.next.empty():
+        before.next.resize(automaton.class_byte.size() if automaton.kind == KIND_TEXT else 256, <LexSet*>NULL)
+    target = before.next[place]
+    if target != NULL:
+        return target
+    for id in before.members:
+        lex = lex_next(automaton.states[id], byte)
+        if lex != LEX_DEAD:
+            members.push_back(lex.id)
+    numbers_normalize(members)
+    target = LEXSET_DEAD
+    if not members.empty():
+        target = lexset_intern(automaton, members)
+    before.next[place] = target
+    return target
+
+
+cdef cbool lexset_read(Index* index, LexSet* start) noexcept nogil:
+    # Fill in what tokens do; False when time is up.
+    cdef const Trie* trie = index.trie
+    cdef const TrieNode* nodes = trie.nodes.data()
+    cdef uint32_t node = 1, last = nodes[0].end
+    cdef vector[LexSet*] path, inside
+    cdef vector[LexState*] ended, passed
+    cdef LexState* lex
+    cdef LexSet* here
+    if start.is_read:
+        return True
+    if start.members.size() > 1:
+        return lexset_read_members(index, start)
+    index.walks += 1
+    path.resize(index.most_bytes + 1, <LexSet*>NULL)
+    path[0] = start
+    while node < last:
+        if deadline_passed(&index.deadline):
+            return False
+        here = lexset_next(path[nodes[node].depth - 1], nodes[node].byte)
+        if here == LEXSET_DEAD:
+            node = nodes[node].end
+            continue
+        path[nodes[node].depth] = here
+        if nodes[node].token < nodes[node + 1].token and here.stamp != index.walks:
+            here.stamp = index.walks
+            if here.going != NULL:
+                inside.push_back(here.going)
+            for lex in here.exits:
+                exit_add(ended, lex)
+        if nodes[node].end > node + 1:
+            for lex in here.exits:
+                exit_add(passed, lex)
+        node += 1
+    if not inside.empty():
+        start.inside = lexset_union(start.automaton, inside)
+    start.ended.swap(ended)
+    start.passed.swap(passed)
+    start.is_read = True
+    return True
+
+
+cdef cbool lexset_read_members(Index* index, LexSet* start) noexcept nogil:
+    # The same, as the union of what tokens do to each member: few members are new in a new set.
+    cdef vector[LexSet*] inside
+    cdef vector[LexState*] ended, passed
+    cdef LexSet* single
+    cdef LexState* lex
+    cdef size_t i
+    for i in range(start.members.size()):
+        single = lexset_of(start.automaton.states[start.members[i]])
+        if not lexset_read(index, single):
+            return False
+        if single.inside != NULL:
+            inside.push_back(single.inside)
+        for lex in single.ended:
+            exit_add(ended, lex)
+        for lex in single.passed:
+            exit_add(passed, lex)
+    if not inside.empty():
+        start.inside = lexset_union(start.automaton, inside)
+    start.ended.swap(ended)
+    start.passed.swap(passed)
+    start.is_read = True
+    return True
+
+
+cdef cbool lexset_cross_members(Index* index, LexSet* start) noexcept nogil:
+    # As `lexset_cross`; what is left of the tokens of several members is joined when it is the same.
+    cdef LexSet* single
+    cdef LexCrossing crossing, known
+    cdef size_t i
+    cdef cbool found
+    for i in range(start.members.size()):
+        single = lexset_of(start.automaton.states[start.members[i]])
+        if not lexset_cross(index, single):
+            start.crossings.clear()
+            return False
+        for crossing in single.crossings:
+            found = False
+            for known in start.crossings:
+                found = found or (known.rest == crossing.rest and exit_same(known.lex, crossing.lex))
+            if not found:
+                start.crossings.push_back(crossing)
+    start.is_crossed = True
+    return True
+
+
+cdef cbool lexset_cross(Index* index, LexSet* start) noexcept nogil:
+    # Fill in what is left of tokens that run past the end; False when time is up.
+    cdef const Trie* trie = index.trie
+    cdef const TrieNode* nodes = trie.nodes.data()
+    cdef uint32_t node = 1, last = nodes[0].end
+    cdef vector[LexSet*] path
+    cdef vector[vector[string]] rests
+    cdef LexCrossing crossing
+    cdef LexState* lex
+    cdef LexSet* here
+    cdef size_t i
+    cdef int32_t t, token, depth
+    cdef string rest
+    if start.is_crossed:
+        return True
+    if start.members.size() > 1:
+        return lexset_cross_members(index, start)
+    if not lexset_read(index, start):
+        return False
+    rests.resize(start.passed.size())
+    path.resize(index.most_bytes + 1, <LexSet*>NULL)
+    path[0] = start
+    while node < last:
+        if deadline_passed(&index.deadline):
+            return False
+        depth = nodes[node].depth
+        here = lexset_next(path[depth - 1], nodes[node].byte)
+        if here == LEXSET_DEAD:
+            node = nodes[node].end
+            continue
+        path[depth] = here
+        for lex in here.exits:
+            for i in range(start.passed.size()):
+                if exit_same(start.passed[i], lex):
+                    for t in range(nodes[node + 1].token, nodes[nodes[node].end].token):
+                        token = trie.tokens[t]
+                        rest.assign(<const char*>index.token_data + index.token_starts[token] + depth,
+                                    <size_t>(index.token_starts[token + 1] - index.token_starts[token] - depth))
+                        rests[i].push_back(rest)
+                    break
+        node += 1
+    for i in range(rests.size()):
+        if not rests[i].empty():
+            crossing.lex = start.passed[i]
+            crossing.rest = residual_intern(index, rests[i])
+            start.crossings.push_back(crossing)
+    start.is_crossed = True
+    return True
+
+
+cdef Residual* residual_intern(Index* index, vector[string]& texts) noexcept nogil:
+    # A set of strings, none of them empty.
+    cdef string key, previous
+    cdef vector[size_t] path
+    cdef Residual* made
+    cdef ResidualNode node
+    cdef uint32_t length
+    cdef size_t i, j, common, size = 0
+    cdef int32_t id
+    sort(texts.begin(), texts.end())
+    for i in range(texts.size()):
+        if i == 0 or texts[i] != texts[i - 1]:
+            length = <uint32_t>texts[i].size()
+            key.append(<const char*>&length, sizeof(length))
+            key.append(texts[i])
+    id = index.residual_ids.find(key)
+    if id >= 0:
+        return index.residuals[id]
+    made = new Residual()
+    memset(made.first, 0, 32)
+    made.id = <int32_t>index.residuals.size()
+    for i in range(texts.size()):
+        if i > 0 and texts[i] == previous:
+            continue
+        common = 0
+        while common < texts[i].size() and common < previous.size() and texts[i][common] == previous[common]:
+            common += 1
+        while path.size() > common:
+            made.nodes[path.back()].end = <uint32_t>made.nodes.size()
+            path.pop_back()
+        for j in range(common, texts[i].size()):
+            node.end = 0
+            node.depth = <uint16_t>(j + 1)
+            node.byte = <uint8_t>texts[i][j]
+            node.final = j + 1 == texts[i].size()
+            path.push_back(made.nodes.size())
+            made.nodes.push_back(node)
+        bits_set(made.first, <uint8_t>texts[i][0])
+        previous = texts[i]
+    while not path.empty():
+        made.nodes[path.back()].end = <uint32_t>made.nodes.size()
+        path.pop_back()
+    index.residual_ids.insert(key, made.id)
+    index.residuals.push_back(made)
+    return made
