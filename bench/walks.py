@@ -124,7 +124,10 @@ def check_schema(
     for number in range(args.walks):
         rng = random.Random(f"{args.seed} {name} {number}")
         totals.walks += 1
-        text = walk(compiled, rng, args.steps, totals)
+        try:
+            text = walk(compiled, rng, args.steps, totals)
+        except mw.MaskwrightError as beyond:
+            text = f"{type(beyond).__name__}: {beyond}"
         if isinstance(text, str):
             totals.problems.append(f"{name}: {text}")
             continue

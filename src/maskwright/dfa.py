@@ -79,6 +79,30 @@ def first_matches(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
     return Dfa(dfa.alphabet, rows, dfa.accepting).to_regular()
 
 
+def first_matches_since(node: Regular, other: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
+    """The texts of ``node`` that begin with no other text of it, or with a text of ``other`` behind that one."""
+    alphabet = alphabet_of(leaf_sets(node, other))
+    this, that = (subset_automaton(each, alphabet, limits) for each in (node, other))
+    ids = {(0, 0, False): 0}
+    order = [(0, 0, False)]
+    rows: list[dict[int, int]] = []
+    accepting: list[bool] = []
+    for state, beside, seen in order:
+        accepting.append(this.accepting(state) and not seen)
+        seen = this.accepting(state) or (seen and not (beside >= 0 and that.accepting(beside)))
+        below = that.row(beside) if beside >= 0 else {}
+        row: dict[int, int] = {}
+        for minterm, target in this.row(state).items():
+            after = (target, below.get(minterm, -1), seen)
+            if after not in ids:
+                ids[after] = len(order)
+                order.append(after)
+                check_states(len(order), limits)
+            row[minterm] = ids[after]
+        rows.append(row)
+    return Dfa(alphabet, *reduce(rows, accepting)).to_regular()
+
+
 def beginnings(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
     """The texts that texts of ``node`` begin with, but the empty one."""
     dfa = minimal_dfa(node, limits)

@@ -10,7 +10,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from maskwright.dfa import beginnings, difference, first_matches, intersect, is_empty, length_bounds
+from maskwright.dfa import (
+    beginnings,
+    difference,
+    first_matches,
+    first_matches_since,
+    intersect,
+    is_empty,
+    length_bounds,
+)
 from maskwright.errors import GrammarError
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex.anchors import EVERY_TEXT
@@ -179,11 +187,13 @@ def _refused(tree: Regular, alternatives: list[list[Item]], ahead: int, limits: 
             parts.append(cat(before, Chars(last.word)))
     if len(parts) == ahead:
         return alt(*parts)
-    alone = cat(resolve(tree, limits, search=False), EVERY_TEXT)
+    language = resolve(tree, limits, search=False)
+    alone = cat(language, EVERY_TEXT)
     somewhere = resolve(cat(tree, EVERY_TEXT), limits, search=False)
     if not is_empty(difference(somewhere, alone, limits)):
         raise GrammarError("a terminal cannot ask for certain text behind it: make that text part of it")
-    return alt(*parts, first_matches(difference(alone, somewhere, limits), limits))
+    # More text may undo a refusal (`(?!(in|input)\b)`), with a longer match; then the next one counts as well.
+    return alt(*parts, first_matches_since(difference(alone, somewhere, limits), language, limits))
 
 
 def _ends_in(tree: Regular, word: Ranges) -> bool:
