@@ -72,6 +72,7 @@ cdef extern from "tables.hpp" namespace "maskwright" nogil:
         size_t count()
         size_t bytes()
 
+include "plain.pxi"
 include "threads.pxi"
 include "trie.pxi"
 include "codes.pxi"

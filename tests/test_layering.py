@@ -60,7 +60,7 @@ ALLOWED = {
     ),
     "maskwright.passes": ("deadline", "errors", "grammar", "limits", "passes", "regular"),
     "maskwright.vocabulary": ("compile_cache", "errors", "tokenizers"),
-    "maskwright.compile_cache": (),
+    "maskwright.compile_cache": ("_core",),
     "maskwright.tokenizers": ("errors", "tokenizers"),
     "maskwright.adjacency": (),
     "maskwright.columns": ("automata", "determinize", "limits", "regular"),

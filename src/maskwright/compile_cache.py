@@ -16,6 +16,9 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
+from maskwright._core import count_values
+from maskwright._core import is_plain as is_plain
+
 _KEPT = 64
 
 
@@ -48,51 +51,14 @@ def content_key(source: Any, most: int) -> bytes | None:
     Version 2 of the format: later ones depend on which objects are shared.  It writes shared ones each time, so
     that few objects may be exponentially many values, or endless ones.
     """
-    level, count = [source], 0
-    while level:
-        below: list[Any] = []
-        for value in level:
-            if isinstance(value, dict):
-                below += value.values()
-            elif isinstance(value, (list, tuple)):
-                below += value
-        count += len(below)
-        if count > most:
-            return None
-        level = below
+    if count_values(source, most) > most:
+        return None
     try:
         return marshal.dumps(source, 2)
     except ValueError:
         return None
 
 
-def is_plain(source: Any) -> bool:
-    """Whether data consists of exactly the types that JSON text is read as.
-
-    Others may be written like these by ``marshal`` (anything with a buffer, as bytes): only grammars
-    of plain data may be kept by content.
-    """
-    work = [source]
-    while work:
-        value = work.pop()
-        kind = type(value)
-        if kind is dict:
-            if not _NAMES.issuperset(map(type, value)):
-                return False
-            inner = value.values()
-        elif kind is list:
-            inner = value
-        elif kind in _SCALARS:
-            continue
-        else:
-            return False
-        if not _SCALARS.issuperset(map(type, inner)):
-            work += [item for item in inner if type(item) not in _SCALARS]
-    return True
-
-
-_NAMES = frozenset((str,))
-_SCALARS = frozenset((str, int, float, bool, type(None)))
 _compiling = 0
 _collector = Lock()
 
