@@ -234,7 +234,8 @@ cdef cbool lexer_find(LexState* start, int32_t tag, size_t most, string* out) no
 
 cdef inline cbool lexer_pair(const Lexer* lexer, const string& before, const string& behind) noexcept nogil:
     # Whether two texts in a row are read as what they are.
-    return watch_passes(lexer_read(lexer.every, before), behind)
+    cdef LexState* state = lexer_read(lexer.every, before)
+    return state != LEX_DEAD and watch_passes(state, behind)
 
 
 cdef int32_t lexer_gap_serves(const Lexer* lexer, const string& gap) noexcept nogil:
