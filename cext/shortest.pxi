@@ -19,6 +19,29 @@ cdef cppclass Costs:
     unordered_map[int64_t, int32_t] tagged     # automaton uid << 32 | tag -> the same with that tag, from its start
 
 
+cdef cbool text_plain_does(LexState* state) noexcept nogil:
+    # Between two characters: whether one byte leads wherever an escape or several bytes of UTF-8 do.
+    cdef CodeAutomaton* codes = state.automaton.codes
+    cdef vector[char] seen
+    cdef unordered_map[int64_t, char] targets
+    cdef CodeState* target
+    cdef int32_t byte, cls
+    if state.automaton.kind != KIND_TEXT or state.form != FORM_TEXT:
+        return False
+    seen.resize(codes.classes, 0)
+    for byte in range(0x20, 0x80):
+        cls = codes.ascii_class[byte]
+        if cls != NO_CLASS and byte != QUOTE and byte != BACKSLASH and not seen[cls]:
+            seen[cls] = 1
+            targets[<int64_t>code_next(codes, state.code, cls)] = 1
+    for cls in range(codes.classes):
+        if not seen[cls]:
+            target = code_next(codes, state.code, cls)
+            if target != CODE_DEAD and targets.count(<int64_t>target) == 0:
+                return False
+    return True
+
+
 cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool* found) noexcept nogil:
     # The shortest bytes, one at least, from `start` to a state that accepts `tag` (NO_TAG: anything),
     # breadth first.  `out` is appended to.
@@ -26,10 +49,11 @@ cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool
     cdef vector[pair[int32_t, uint8_t]] origin
     cdef unordered_map[int64_t, char] seen
     cdef vector[uint8_t] reversed_path
-    cdef const uint64_t* first
+    cdef const uint64_t* first = NULL
     cdef LexState* target
     cdef size_t head = 0
     cdef int32_t byte, at
+    cdef cbool plain
     found[0] = False
     if start.automaton.kind == KIND_WORDS:
         words_shortest(start, tag, out, found)
@@ -43,9 +67,11 @@ cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool
     while head < queue.size():
         if head & 63 == 63 and deadline_look(&start.automaton.index.deadline):
             return
-        first = lex_first(queue[head])
+        plain = text_plain_does(queue[head])
+        if not plain:
+            first = lex_first(queue[head])
         for byte in range(256):
-            if not bits_has(first, <uint8_t>byte):
+            if (byte >= 0x80 or byte == BACKSLASH) if plain else not bits_has(first, <uint8_t>byte):
                 continue
             target = lex_next(queue[head], <uint8_t>byte)
             if target == LEX_DEAD or seen.count(<int64_t>target):

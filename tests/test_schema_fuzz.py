@@ -199,3 +199,10 @@ def test_keywords_that_need_complements(schema: dict[str, Any], good: list[Any],
         assert any(accepts(compiled, text) for text in serialisations(instance)), instance
     for instance in bad:
         assert not any(accepts(compiled, text) for text in serialisations(instance)), instance
+
+
+def test_the_shortest_completion_of_a_very_long_text() -> None:
+    compiled = mw.compile_json_schema({"type": "string", "not": {"maxLength": 30_000}}, BYTES)
+    completion = compiled.matcher().shortest_completion_bytes()
+    assert len(completion) == 30_003
+    assert accepts(compiled, completion.decode())
