@@ -7,7 +7,8 @@ All operations raise ``LimitError`` above ``limits.max_regex_states`` states.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeVar
 
 from maskwright._subsets import reduce
 from maskwright.automata import without_empty_string
@@ -39,6 +40,7 @@ from maskwright.regular import (
     repeat,
 )
 
+_Place = TypeVar("_Place", bound=Hashable)
 _EVERY_TEXT = repeat(ANY_CHAR, 0, None)
 
 
@@ -83,24 +85,35 @@ def first_matches_since(node: Regular, other: Regular, limits: Limits = DEFAULT_
     """The texts of ``node`` that begin with no other text of it, or with a text of ``other`` behind that one."""
     alphabet = alphabet_of(leaf_sets(node, other))
     this, that = (subset_automaton(each, alphabet, limits) for each in (node, other))
-    ids = {(0, 0, False): 0}
-    order = [(0, 0, False)]
-    rows: list[dict[int, int]] = []
-    accepting: list[bool] = []
-    for state, beside, seen in order:
-        accepting.append(this.accepting(state) and not seen)
+
+    def moves(place: tuple[int, int, bool]) -> dict[int, tuple[int, int, bool]]:
+        state, beside, seen = place
         seen = this.accepting(state) or (seen and not (beside >= 0 and that.accepting(beside)))
         below = that.row(beside) if beside >= 0 else {}
+        return {m: (target, below.get(m, -1), seen) for m, target in this.row(state).items()}
+
+    places, rows = _explored((0, 0, False), moves, limits)
+    accepting = [this.accepting(state) and not seen for state, _, seen in places]
+    return Dfa(alphabet, *reduce(rows, accepting)).to_regular()
+
+
+def _explored(
+    start: _Place, moves: Callable[[_Place], dict[int, _Place]], limits: Limits
+) -> tuple[list[_Place], list[dict[int, int]]]:
+    """The places that are reached, the start first, and the rows of the automaton that they make."""
+    ids = {start: 0}
+    order = [start]
+    rows: list[dict[int, int]] = []
+    for place in order:
         row: dict[int, int] = {}
-        for minterm, target in this.row(state).items():
-            after = (target, below.get(minterm, -1), seen)
+        for minterm, after in moves(place).items():
             if after not in ids:
                 ids[after] = len(order)
                 order.append(after)
                 check_states(len(order), limits)
             row[minterm] = ids[after]
         rows.append(row)
-    return Dfa(alphabet, *reduce(rows, accepting)).to_regular()
+    return order, rows
 
 
 def beginnings(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
@@ -404,19 +417,11 @@ def _any_length_from_least(dfa: Dfa) -> bool:
 
 def _at_least(dfa: Dfa, low: int, limits: Limits) -> Dfa:
     """The texts of at least ``low`` code points, by a product with a saturating counter."""
-    ids = {(0, 0): 0}
-    order = [(0, 0)]
-    rows: list[dict[int, int]] = []
-    for state, count in order:
-        after = min(count + 1, low)
-        row: dict[int, int] = {}
-        for minterm, target in dfa.rows[state].items():
-            pair = (target, after)
-            if pair not in ids:
-                ids[pair] = len(order)
-                order.append(pair)
-                check_states(len(order), limits)
-            row[minterm] = ids[pair]
-        rows.append(row)
-    accepting = [count == low and dfa.accepting[state] for state, count in order]
+
+    def moves(place: tuple[int, int]) -> dict[int, tuple[int, int]]:
+        state, count = place
+        return {m: (target, min(count + 1, low)) for m, target in dfa.rows[state].items()}
+
+    places, rows = _explored((0, 0), moves, limits)
+    accepting = [count == low and dfa.accepting[state] for state, count in places]
     return Dfa(dfa.alphabet, *reduce(rows, accepting))
