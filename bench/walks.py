@@ -20,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,14 @@ def walk(compiled: mw.CompiledGrammar, rng: random.Random, steps: int, totals: T
     return vocabulary.decode(ids)
 
 
+def exact_number(text: str) -> int | float:
+    """An integer however it is written: the validator's doubles lose the digits of large ones."""
+    value = Decimal(text)
+    if -400 < value.adjusted() < 400 and value == value.to_integral_value():
+        return int(value)
+    return float(text)
+
+
 def check_schema(
     schema: Any,
     vocabulary: mw.Vocabulary,
@@ -164,7 +173,7 @@ def check_schema(
             totals.problems.append(f"{name}: {text}")
             continue
         try:
-            instance = json.loads(text)
+            instance = json.loads(text, parse_float=exact_number)
             error = next(iter(validator.iter_errors(instance)), None)
         except re.error:
             # The validator does not read this pattern (`\p{...}`).
