@@ -105,7 +105,8 @@ class TestIndentation:
         written = json.dumps(value, indent=width, ensure_ascii=ascii_only)
         assert accepts(grammar, written) == valid
         # Nothing else is: any other blank is refused.
-        for other in (json.dumps(value), json.dumps(value, indent=width + 1), f"{written}\n", f" {written}"):
+        others = [json.dumps(value, indent=n, ensure_ascii=ascii_only) for n in (None, width + 1)]
+        for other in (*others, f"{written}\n", f" {written}"):
             assert other == written or not accepts(grammar, other)
 
     @settings(max_examples=200, deadline=None)

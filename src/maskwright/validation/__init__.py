@@ -195,7 +195,8 @@ def _bytes_and_tokens(used: list[Tokens]) -> Vocabulary:
     highest = max((high for tokens in used for _, high in tokens.ids), default=0)
     if highest >= _MOST_TOKENS:
         raise GrammarError(f"no vocabulary has a token {highest}")
-    size = max(257 + len(names) + 1, highest + 1)
+    # One more than is named: there are others.
+    size = max(257 + len(names) + 1, highest + 1) if used else 257
     return Vocabulary(
         [*(bytes([i]) for i in range(256)), *[b""] * (size - 256)],
         eos_ids=[256],
