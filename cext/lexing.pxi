@@ -149,7 +149,10 @@ cdef cbool watch_read(LexState** watch, const string& text) noexcept nogil:
 
 
 cdef cbool watch_passes(LexState* watch, const string& text) noexcept nogil:
-    # Whether a watch lets a text pass, and samples behind it.
+    # Whether a watch lets a text pass, and samples behind it.  Dead: what comes before is not read at all, as
+    # another terminal ends it (Lexing.early).
+    if watch == LEX_DEAD:
+        return False
     return watch_read(&watch, text) and (watch == NULL or watch_is_harmless(watch))
 
 
@@ -234,8 +237,7 @@ cdef cbool lexer_find(LexState* start, int32_t tag, size_t most, string* out) no
 
 cdef inline cbool lexer_pair(const Lexer* lexer, const string& before, const string& behind) noexcept nogil:
     # Whether two texts in a row are read as what they are.
-    cdef LexState* state = lexer_read(lexer.every, before)
-    return state != LEX_DEAD and watch_passes(state, behind)
+    return watch_passes(lexer_read(lexer.every, before), behind)
 
 
 cdef int32_t lexer_gap_serves(const Lexer* lexer, const string& gap) noexcept nogil:
