@@ -17,16 +17,6 @@ LARK = 'start: "let" NAME "=" sum\nsum: NUMBER ("+" NUMBER)*\nNAME: /[a-z]+/\nNU
 SCHEMA = '{"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]}'
 
 
-@pytest.fixture
-def file(tmp_path):
-    def write(name, text):
-        path = tmp_path / name
-        path.write_text(text, encoding="utf-8", newline="")
-        return str(path)
-
-    return write
-
-
 def test_explain_says_what_waits_and_why_not(file, capsys):
     grammar = file("g.lark", LARK)
     assert (

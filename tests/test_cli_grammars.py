@@ -13,16 +13,6 @@ from maskwright.cli import main
 LARK = 'start: "let" NAME "=" NUMBER\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/\n%ignore " "\n'
 
 
-@pytest.fixture
-def file(tmp_path):
-    def write(name, text):
-        path = tmp_path / name
-        path.write_text(text, encoding="utf-8", newline="")
-        return str(path)
-
-    return write
-
-
 @pytest.mark.parametrize(
     ("name", "good", "bad"),
     [
