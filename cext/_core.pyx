@@ -64,7 +64,9 @@ from maskwright.errors import BitmaskError, GrammarError, LimitError, Unsatisfia
 cdef extern from "tables.hpp" namespace "maskwright" nogil:
     cdef cppclass KeyIds:
         int32_t find(const string&)        # -1: not there
+        int32_t find(const void*, size_t)
         void insert(const string&, int32_t)
+        void insert(const void*, size_t, int32_t)
     cdef cppclass TokenEdges:
         int32_t find(int32_t)              # -3: not there
         void insert(int32_t, int32_t)
@@ -83,6 +85,7 @@ include "keyset.pxi"
 include "lexsets.pxi"
 include "lexmask.pxi"
 include "home.pxi"
+include "keywalk.pxi"
 include "words.pxi"
 include "lexing.pxi"
 include "lexingmask.pxi"

@@ -123,41 +123,6 @@ cdef void key_narrow(const Automaton* keys, KeyPosition* at, uint8_t byte) noexc
     at.depth += 1
 
 
-cdef const uint64_t* key_ahead(LexState* state) noexcept nogil:
-    # Of a state in the body, outside an escape: the bytes behind which a name is still followed.
-    cdef const Automaton* keys = state.automaton
-    cdef KeyPosition at
-    cdef const string* name
-    cdef int32_t i = state.key.first
-    cdef uint8_t byte
-    if not state.has_ahead:
-        memset(state.ahead, 0, 32)
-        bits_set(state.ahead, BACKSLASH)
-        while i < state.key.last:
-            if keys.names[i].size() == <size_t>state.key.depth:
-                bits_set(state.ahead, QUOTE)
-                i += 1
-                continue
-            byte = <uint8_t>keys.names[i][state.key.depth]
-            bits_set(state.ahead, byte)
-            # On to the first name with another byte.
-            at = state.key
-            at.first = i
-            key_narrow(keys, &at, byte)
-            i = at.last
-        for i in range(state.key.used_first, state.key.used_last):
-            name = used_name(keys, &state.key, i)
-            bits_set(state.ahead, <uint8_t>name[0][state.key.depth] if name.size() > <size_t>state.key.depth else QUOTE)
-        state.has_ahead = True
-    return state.ahead
-
-
-cdef inline cbool key_leaves_names(LexState* state, uint8_t byte) noexcept nogil:
-    # Whether no name goes on with this byte (other keys may).
-    return (state.key.where == KEY_BODY and state.key.escape == 0
-            and not bits_has(key_ahead(state), byte))
-
-
 cdef string key_spelling(int32_t c) noexcept nogil:
     # The canonical spelling of a code point inside quotes.
     cdef string out
@@ -354,19 +319,19 @@ cdef cbool key_read_escape(const Automaton* keys, KeyPosition* at, uint8_t byte)
     return point != ESCAPE_BAD
 
 
-cdef LexState* key_intern(Automaton* keys, KeyPosition* at, LexState* base) noexcept nogil:
-    cdef string key
-    cdef int32_t known
+cdef LexState* key_intern(Automaton* keys, const KeyPlace& place) noexcept nogil:
+    cdef int32_t known = keys.interned.find(&place, sizeof(KeyPlace))
     cdef LexState* state
-    key.assign(<const char*>at, sizeof(KeyPosition))
-    key.append(<const char*>&base, sizeof(base))
-    known = keys.interned.find(key)
     if known >= 0:
         return keys.states[known]
     state = lex_new_state(keys)
-    keys.interned.insert(key, state.id)
-    state.key = at[0]
-    state.base = base
+    keys.interned.insert(&place, sizeof(KeyPlace), state.id)
+    state.key = place.at
+    state.base = place.base
+    if place.at.where == KEY_CLOSED:
+        state.tag = <int32_t>place.at.value
+    elif place.at.where == KEY_OTHER and place.base.tag != NO_TAG:
+        state.tag = keys.other_tag + place.base.tag
     return state
 
 
@@ -399,125 +364,139 @@ cdef LexState* key_start(Automaton* keys, int32_t low, int32_t high, cbool other
                          const vector[char]* allowed, int32_t used, cbool pending) noexcept nogil:
     # The start for tags low..high (of these, those `allowed`, if given) and other keys but those in the
     # set `used`; LEX_DEAD when nothing is allowed.
-    cdef KeyPosition at
-    cdef LexState* state
-    memset(&at, 0, sizeof(at))
-    at.where = KEY_START
-    at.last = <int32_t>keys.names.size()
-    at.low = low
-    at.high = high
-    at.other = other and keys.base.start != LEX_DEAD
-    at.filter = key_filter(keys, allowed, low, high)
-    if at.other == 0 and not key_any_allowed(keys, &at):
+    cdef KeyPlace place
+    memset(&place, 0, sizeof(place))
+    place.at.where = KEY_START
+    place.at.last = <int32_t>keys.names.size()
+    place.at.low = low
+    place.at.high = high
+    place.at.other = other and keys.base.start != LEX_DEAD
+    place.at.filter = key_filter(keys, allowed, low, high)
+    if place.at.other == 0 and not key_any_allowed(keys, &place.at):
         return LEX_DEAD
-    if at.other:
-        at.pending = pending
-        at.used = used
-        at.used_last = <int32_t>keys.used.sets[used].size() if used > 0 else 0
-    return key_checked(keys, &at, keys.base.start if at.other else NULL)
+    if place.at.other:
+        place.at.pending = pending
+        place.at.used = used
+        place.at.used_last = <int32_t>keys.used.sets[used].size() if used > 0 else 0
+        place.base = keys.base.start
+    return key_intern(keys, place) if key_completable(keys, place) else LEX_DEAD
 
 
-cdef cbool key_completable(LexState* state) noexcept nogil:
+cdef cbool key_completable(Automaton* keys, const KeyPlace& place) noexcept nogil:
     # Whether some key is left from here, though some other keys are used.
+    cdef LexState* state
+    cdef KeyPlace behind
     cdef int32_t byte
-    if state.key.other == 0 or state.key.used_first == state.key.used_last:
+    if place.at.other == 0 or place.at.used_first == place.at.used_last:
         return True
-    if code_texts(state.base.automaton.codes, state.base.code) >= MANY_TEXTS:
+    if code_texts(place.base.automaton.codes, place.base.code) >= MANY_TEXTS:
         return True
+    # The answer is kept with the state.
+    state = key_intern(keys, place)
     if state.alive == 0:
         state.alive = 2
-        if key_any_allowed(state.automaton, &state.key):
+        if key_any_allowed(keys, &place.at):
             state.alive = 1
-        elif state.base.form == FORM_TEXT or state.base.form == FORM_OUTSIDE:
-            if (code_texts(state.base.automaton.codes, state.base.code)
-                    > state.key.used_last - state.key.used_first):
+        elif place.base.form == FORM_TEXT or place.base.form == FORM_OUTSIDE:
+            if (code_texts(place.base.automaton.codes, place.base.code)
+                    > place.at.used_last - place.at.used_first):
                 state.alive = 1
         else:
             for byte in range(256):
-                if key_next(state, <uint8_t>byte) != LEX_DEAD:
+                behind = place
+                if key_move(keys, &behind, <uint8_t>byte):
                     state.alive = 1
                     break
     return state.alive == 1
 
 
-cdef LexState* key_checked(Automaton* keys, KeyPosition* at, LexState* base) noexcept nogil:
-    # The state at a position, or LEX_DEAD when nothing is left.
-    cdef LexState* state = key_intern(keys, at, base)
-    return state if key_completable(state) else LEX_DEAD
+cdef cbool key_on_other(KeyPlace* place) noexcept nogil:
+    # On the way to no name any more.
+    cdef int32_t pending = place.at.pending
+    if place.at.other == 0:
+        return False
+    memset(&place.at, 0, sizeof(KeyPosition))
+    place.at.where = KEY_OTHER
+    place.at.other = 1
+    place.at.pending = pending
+    return True
 
 
-cdef LexState* key_on_other(Automaton* keys, KeyPosition* at, LexState* base) noexcept nogil:
-    if at.other == 0:
-        return LEX_DEAD
-    cdef KeyPosition lost
-    memset(&lost, 0, sizeof(lost))
-    lost.where = KEY_OTHER
-    lost.other = 1
-    lost.pending = at.pending
-    cdef LexState* state = key_intern(keys, &lost, base)
-    if base.tag != NO_TAG:
-        state.tag = keys.other_tag + base.tag
-    return state
-
-
-cdef LexState* key_close(Automaton* keys, KeyPosition* at, LexState* base) noexcept nogil:
-    cdef LexState* state
+cdef cbool key_close(const Automaton* keys, KeyPlace* place) noexcept nogil:
+    cdef KeyPosition* at = &place.at
     cdef int32_t tag
     if at.used_first < at.used_last and used_name(keys, at, at.used_first).size() == <size_t>at.depth:
-        return LEX_DEAD
+        return False
     if at.first < at.last and keys.names[at.first].size() == <size_t>at.depth:
         tag = keys.tags[at.first]
         if not key_allows(keys, at, tag):
-            return LEX_DEAD
-        memset(at, 0, sizeof(KeyPosition))
+            return False
+        memset(place, 0, sizeof(KeyPlace))
         at.where = KEY_CLOSED
         at.value = tag
-        state = key_intern(keys, at, NULL)
-        state.tag = tag
-        return state
-    return key_on_other(keys, at, base)
+        return True
+    return key_on_other(place)
 
 
-cdef LexState* key_next(LexState* state, uint8_t byte) noexcept nogil:
-    cdef Automaton* keys = state.automaton
-    cdef KeyPosition at = state.key
-    cdef LexState* base = NULL
+cdef cbool key_move(Automaton* keys, KeyPlace* place, uint8_t byte) noexcept nogil:
+    # Read a byte; False when it leads nowhere.
+    cdef KeyPosition* at = &place.at
     if at.where == KEY_CLOSED:
-        return LEX_DEAD
-    if state.base != NULL:
-        base = lex_next(state.base, byte)
-        if base == LEX_DEAD:
+        return False
+    if place.base != NULL:
+        place.base = lex_next(place.base, byte)
+        if place.base == LEX_DEAD:
             # Only names are left.
-            base = NULL
+            place.base = NULL
             at.other = 0
             at.used = at.used_first = at.used_last = at.pending = 0
     if at.where == KEY_OTHER:
-        return key_on_other(keys, &at, base)
+        return key_on_other(place)
     if at.where == KEY_START:
-        if byte != QUOTE:
-            return LEX_DEAD
         at.where = KEY_BODY
-        return key_checked(keys, &at, base)
+        return byte == QUOTE and key_completable(keys, place[0])
     if at.escape == 0:
         if byte == QUOTE:
-            return key_close(keys, &at, base)
+            return key_close(keys, place)
         if byte == BACKSLASH:
-            if key_inside_character(keys, &at):
-                return LEX_DEAD
+            if key_inside_character(keys, at):
+                return False
             at.escape = 1
         else:
-            key_narrow(keys, &at, byte)
-    elif not key_read_escape(keys, &at, byte):
-        return LEX_DEAD
+            key_narrow(keys, at, byte)
+    elif not key_read_escape(keys, at, byte):
+        return False
     if at.escape != 0:
-        if key_escape_alive(keys, &at):
-            return key_checked(keys, &at, base)
+        if key_escape_alive(keys, at):
+            return key_completable(keys, place[0])
     elif at.other == 1:
         if at.first < at.last or at.used_first < at.used_last:
-            return key_checked(keys, &at, base)
-    elif key_any_allowed(keys, &at):
-        return key_intern(keys, &at, base)
-    return key_on_other(keys, &at, base)
+            return key_completable(keys, place[0])
+    elif key_any_allowed(keys, at):
+        return True
+    return key_on_other(place)
+
+
+cdef inline KeyPlace key_place(const LexState* state) noexcept nogil:
+    cdef KeyPlace place
+    place.at = state.key
+    place.base = state.base
+    return place
+
+
+cdef LexState* key_next(LexState* state, uint8_t byte) noexcept nogil:
+    cdef KeyPlace place = key_place(state)
+    return key_intern(state.automaton, place) if key_move(state.automaton, &place, byte) else LEX_DEAD
+
+
+cdef void key_fill_first(LexState* state) noexcept nogil:
+    cdef KeyPlace behind
+    cdef int32_t byte
+    for byte in range(256):
+        if state.key.where != KEY_START or byte == QUOTE:
+            behind = key_place(state)
+            if key_move(state.automaton, &behind, <uint8_t>byte):
+                bits_set(state.first, <uint8_t>byte)
 
 
 cdef string key_text(const string& quoted) noexcept nogil:

@@ -33,6 +33,11 @@ cdef struct KeyPosition:
     int32_t pending    # 1: another key came before, but it is not known which (mask_walk)
     int32_t filter     # which tags of low..high, an index into the automaton's `filters`; 0: all
 
+cdef struct KeyPlace:
+    # What a keyset state is interned by; no padding.
+    KeyPosition at
+    LexState* base
+
 cdef cppclass UsedKeys:
     # Sets of other keys that a record has had, by number; the set 0 is empty.
     vector[string] keys            # canonical spellings
@@ -69,8 +74,6 @@ cdef cppclass LexState:
     char closes                    # the same (lexer_closes)
     char harmless                  # the same (watch_is_harmless)
     Skipped* skipped               # the same, or NULL
-    cbool has_ahead
-    uint64_t ahead[4]              # bytes that continue or end a name, or begin an escape (key_ahead)
     # both
     cbool has_first
     uint64_t first[4]              # bytes that lead on
@@ -163,7 +166,6 @@ cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
     state.base = NULL
     state.skipped = NULL
     state.has_first = False
-    state.has_ahead = False
     state.alive = 0
     state.leaves = 0
     state.closes = 0
@@ -206,17 +208,15 @@ cdef inline LexState* lex_next(LexState* state, uint8_t byte) noexcept nogil:
 cdef void lex_fill_first(LexState* state) noexcept nogil:
     # Which bytes lead on.
     cdef int32_t byte
-    cdef LexState* target
     memset(state.first, 0, 32)
     if state.automaton.kind == KIND_WORDS:
         words_fill_first(state)
-    for byte in range(256 if state.automaton.kind != KIND_WORDS else 0):
-        if state.automaton.kind == KIND_TEXT:
-            target = lex_next(state, <uint8_t>byte)
-        else:
-            target = key_next(state, <uint8_t>byte)
-        if target != LEX_DEAD:
-            bits_set(state.first, <uint8_t>byte)
+    elif state.automaton.kind == KIND_KEYSET:
+        key_fill_first(state)
+    else:
+        for byte in range(256):
+            if lex_next(state, <uint8_t>byte) != LEX_DEAD:
+                bits_set(state.first, <uint8_t>byte)
     memcpy(state.forced_first, state.first, 32)
     if (state.automaton.kind == KIND_KEYSET and state.key.where == KEY_BODY and state.key.escape == 0
             and state.key.other == 0):

@@ -201,7 +201,6 @@ cdef void lexmask_walk(LexMask* mask, LexState* start, uint32_t top) noexcept no
     cdef LexState* parent
     cdef LexState* state
     cdef Crossing crossing
-    cdef cbool keys = start.automaton.kind == KIND_KEYSET
     if path.size() <= <size_t>nodes[top].depth:
         path.resize(2 * <size_t>nodes[top].depth + 16, NULL)
     path[0][nodes[top].depth] = start
@@ -212,10 +211,6 @@ cdef void lexmask_walk(LexMask* mask, LexState* start, uint32_t top) noexcept no
         if depth >= path.size():
             path.resize(2 * depth, NULL)
         parent = path[0][depth - 1]
-        if keys and key_leaves_names(parent, nodes[node].byte):
-            # A set of names only: there are no other keys.
-            node = nodes[node].end
-            continue
         state = lex_next(parent, nodes[node].byte)
         if parent.tag != NO_TAG and depth > 1:
             crossing.tag = parent.tag
@@ -230,43 +225,6 @@ cdef void lexmask_walk(LexMask* mask, LexState* start, uint32_t top) noexcept no
             mask.inside.push_back(trie.tokens[t])
         path[0][depth] = state
         node += 1
-
-
-cdef void lexmask_walk_names(LexMask* mask, LexState* start) noexcept nogil:
-    # Only where a name is still possible; elsewhere the base automaton's mask holds.
-    cdef const Trie* trie = mask.index.trie
-    cdef vector[LexState*] path
-    cdef uint32_t node = 1, last = trie.nodes[0].end
-    cdef int32_t depth, t
-    cdef LexState* parent
-    cdef LexState* state
-    cdef Override override
-    path.push_back(start)
-    while node < last:
-        depth = trie.nodes[node].depth
-        path.resize(<size_t>depth)
-        parent = path[depth - 1]
-        if key_leaves_names(parent, trie.nodes[node].byte):
-            node = trie.nodes[node].end
-            continue
-        state = lex_next(parent, trie.nodes[node].byte)
-        if state != LEX_DEAD and state.key.where in (KEY_START, KEY_BODY):
-            if state.base == NULL:
-                # No other key begins like this.
-                for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
-                    mask.inside.push_back(trie.tokens[t])
-            path.push_back(state)
-            node += 1
-            continue
-        override.node = node
-        if state != LEX_DEAD and state.key.where == KEY_CLOSED:
-            override.tag = state.tag
-            mask.overrides.push_back(override)
-        elif (state == LEX_DEAD and parent.base != NULL
-                and lex_next(parent.base, trie.nodes[node].byte) != LEX_DEAD):
-            override.tag = NO_TAG
-            mask.overrides.push_back(override)
-        node = trie.nodes[node].end
 
 
 cdef string lexmask_key(LexState* state, int32_t longest) noexcept nogil:
@@ -308,15 +266,13 @@ cdef LexMask* lexmask_make(LexState* state, Index* index) noexcept nogil:
             lexmask_walk(mask, state, 0)
     elif state.automaton.kind == KIND_WORDS:
         words_walk(mask, state)
-    elif state.base != NULL:
-        mask.base = lexmask_get(state.base, index)
-        if mask.base == NULL:
-            return mask
-        mask.base.holders += 1
-        if state.key.where != KEY_OTHER:
-            lexmask_walk_names(mask, state)
     else:
-        lexmask_walk(mask, state, 0)
+        if state.base != NULL:
+            mask.base = lexmask_get(state.base, index)
+            if mask.base == NULL:
+                return mask
+            mask.base.holders += 1
+        key_walk(mask, state)
     lexmask_finish(mask)
     return mask
 

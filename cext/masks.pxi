@@ -150,22 +150,15 @@ cdef void threads_normalize(vector[Thread]& threads) noexcept nogil:
 
 
 cdef int32_t matcher_intern(Core* core, vector[Thread]& threads) noexcept nogil:
-    cdef string key
     cdef MatcherState* state
-    cdef size_t i
     cdef int32_t known
     if core.program.lexer != NULL:
         threads_keep_alive(core, threads)
     if threads.empty():
         return NO_STATE
     threads_normalize(threads)
-    for i in range(threads.size()):
-        key.append(<const char*>&threads[i].lex, sizeof(LexState*))
-        if core.program.lexer != NULL:
-            key.append(<const char*>&threads[i].watch, sizeof(LexState*))
-        key.append(<const char*>&threads[i].parser, sizeof(int32_t))
-        key.append(<const char*>&threads[i].text, sizeof(int32_t))
-    known = core.state_ids.find(key)
+    # A thread has no padding.
+    known = core.state_ids.find(threads.data(), threads.size() * sizeof(Thread))
     if known >= 0:
         return known
     state = new MatcherState()
@@ -173,7 +166,7 @@ cdef int32_t matcher_intern(Core* core, vector[Thread]& threads) noexcept nogil:
     state.accepting = threads_complete(core, threads)
     state.mask = NULL
     state.used = False
-    core.state_ids.insert(key, <int32_t>core.states.size())
+    core.state_ids.insert(threads.data(), threads.size() * sizeof(Thread), <int32_t>core.states.size())
     core.states.push_back(state)
     return <int32_t>core.states.size() - 1
 

@@ -148,6 +148,7 @@ cdef cppclass Program:
     KeyIds local_ids
     vector[StackNode*] nodes
     KeyIds node_ids
+    KeyIds cycle_ids       # of nodes that refer to each other: the first one
     vector[ParserState*] states
     KeyIds state_ids
     unordered_map[int64_t, int32_t] unions
@@ -169,15 +170,13 @@ cdef void parse_free(Program* program) noexcept nogil:
 cdef int32_t parse_local(Program* program, int32_t kind, int32_t index, int32_t phase,
                          int32_t count) noexcept nogil:
     cdef int32_t fields[4]
-    cdef string key
     cdef int32_t known
     cdef Local* local
     fields[0] = kind
     fields[1] = index
     fields[2] = phase
     fields[3] = count
-    key.assign(<const char*>fields, sizeof(fields))
-    known = program.local_ids.find(key)
+    known = program.local_ids.find(fields, sizeof(fields))
     if known >= 0:
         return known
     local = new Local()
@@ -187,7 +186,7 @@ cdef int32_t parse_local(Program* program, int32_t kind, int32_t index, int32_t 
     local.count = count
     local.expanded = False
     local.waits_for_line = False
-    program.local_ids.insert(key, <int32_t>program.locals.size())
+    program.local_ids.insert(fields, sizeof(fields), <int32_t>program.locals.size())
     program.locals.push_back(local)
     return <int32_t>program.locals.size() - 1
 

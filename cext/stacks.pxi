@@ -42,19 +42,16 @@ cdef void returns_normalize(vector[Return]& returns) noexcept nogil:
 
 
 cdef int32_t node_intern(Program* program, vector[Return]& returns) noexcept nogil:
-    cdef string key
     cdef int32_t known
     cdef StackNode* node
     returns_normalize(returns)
-    key.push_back(78)
-    key.append(<const char*>returns.data(), returns.size() * sizeof(Return))
-    known = program.node_ids.find(key)
+    known = program.node_ids.find(returns.data(), returns.size() * sizeof(Return))
     if known >= 0:
         return known
     node = new StackNode()
     node.returns = returns
     node.indent = returns_indent(program, returns)
-    program.node_ids.insert(key, <int32_t>program.nodes.size())
+    program.node_ids.insert(returns.data(), returns.size() * sizeof(Return), <int32_t>program.nodes.size())
     program.nodes.push_back(node)
     return <int32_t>program.nodes.size() - 1
 
@@ -207,15 +204,14 @@ cdef void column_intern_cycle(Program* program, Column* column, vector[size_t]& 
             returns.push_back(back)
         returns_normalize(returns)
         contents.push_back(returns)
-        key.push_back(67)
         target = <int32_t>returns.size()
         key.append(<const char*>&order[i].first, sizeof(int32_t))
         key.append(<const char*>&target, sizeof(int32_t))
         key.append(<const char*>returns.data(), returns.size() * sizeof(Return))
-    base = program.node_ids.find(key)
+    base = program.cycle_ids.find(key)
     if base < 0:
         base = <int32_t>program.nodes.size()
-        program.node_ids.insert(key, base)
+        program.cycle_ids.insert(key, base)
         for i in range(contents.size()):
             node = new StackNode()
             node.returns = contents[i]
@@ -326,8 +322,8 @@ cdef void state_finish(ParserState* state, Program* program) noexcept nogil:
 cdef int32_t state_intern(Program* program, vector[Item]& items, cbool complete) noexcept nogil:
     # Items of the same local state are merged: their stacks become one set.
     cdef vector[Item] merged
+    cdef Item last
     cdef size_t i
-    cdef string key
     cdef int32_t known
     cdef ParserState* state
     sort(items.begin(), items.end(), &item_before)
@@ -336,16 +332,18 @@ cdef int32_t state_intern(Program* program, vector[Item]& items, cbool complete)
             merged.back().node = node_union(program, merged.back().node, items[i].node)
         else:
             merged.push_back(items[i])
-    key.assign(<const char*>merged.data(), merged.size() * sizeof(Item))
-    key.push_back(complete)
-    known = program.state_ids.find(key)
+    last.local = ACCEPT
+    last.node = complete
+    merged.push_back(last)
+    known = program.state_ids.find(merged.data(), merged.size() * sizeof(Item))
     if known >= 0:
         return known
+    program.state_ids.insert(merged.data(), merged.size() * sizeof(Item), <int32_t>program.states.size())
+    merged.pop_back()
     state = new ParserState()
     state.items.swap(merged)
     state.complete = complete
     state_finish(state, program)
-    program.state_ids.insert(key, <int32_t>program.states.size())
     program.states.push_back(state)
     return <int32_t>program.states.size() - 1
 

@@ -2,43 +2,124 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace maskwright {
 
-// Numbers of keys.  A table of std would move all its entries at once when it grows, which takes
-// milliseconds for a hundred thousand of them.
+// Numbers of keys, which are bytes: open addressing, linear probing; the keys lie one behind another.  A large
+// table is cut into parts, because growing moves all that a part has.
 class KeyIds {
 public:
     // The number of a key, or -1.
-    int32_t find(const std::string &key) const {
-        const auto &part = parts_[part_of(key)];
-        auto found = part.find(key);
-        return found == part.end() ? -1 : found->second;
+    int32_t find(const void *key, size_t size) const {
+        const uint64_t hash = hash_of(key, size);
+        return parts_.empty() ? whole_.find(hash, key, size) : part(hash).find(hash, key, size);
     }
 
-    void insert(const std::string &key, int32_t id) {
-        if (parts_.size() == 1 && parts_[0].size() >= kSplitAt) split();
-        parts_[part_of(key)].emplace(key, id);
+    // The key is not there yet.
+    void insert(const void *key, size_t size, int32_t id) {
+        const uint64_t hash = hash_of(key, size);
+        if (parts_.empty() && whole_.count() >= kSplitAt) split();
+        if (parts_.empty())
+            whole_.insert(hash, key, size, id);
+        else
+            part(hash).insert(hash, key, size, id);
     }
+
+    int32_t find(const std::string &key) const { return find(key.data(), key.size()); }
+    void insert(const std::string &key, int32_t id) { insert(key.data(), key.size(), id); }
 
 private:
+    class Part {
+    public:
+        int32_t find(uint64_t hash, const void *key, size_t size) const {
+            if (slots_.empty()) return -1;
+            for (size_t i = hash & mask();; i = (i + 1) & mask()) {
+                const Slot &slot = slots_[i];
+                if (slot.id < 0) return -1;
+                if (slot.hash == hash && slot.size == size && std::memcmp(bytes_.data() + slot.at, key, size) == 0)
+                    return slot.id;
+            }
+        }
+
+        void insert(uint64_t hash, const void *key, size_t size, int32_t id) {
+            if (4 * (count_ + 1) > 3 * slots_.size()) grow();
+            const char *data = static_cast<const char *>(key);
+            place({hash, bytes_.size(), size, id});
+            bytes_.insert(bytes_.end(), data, data + size);
+            ++count_;
+        }
+
+        size_t count() const { return count_; }
+
+        template <class Visit> void visit(Visit visit) const {
+            for (const Slot &slot : slots_)
+                if (slot.id >= 0) visit(slot.hash, bytes_.data() + slot.at, slot.size, slot.id);
+        }
+
+    private:
+        struct Slot {
+            uint64_t hash = 0;
+            size_t at = 0, size = 0;
+            int32_t id = -1;
+        };
+
+        size_t mask() const { return slots_.size() - 1; }
+
+        void place(const Slot &slot) {
+            size_t i = slot.hash & mask();
+            while (slots_[i].id >= 0) i = (i + 1) & mask();
+            slots_[i] = slot;
+        }
+
+        void grow() {
+            std::vector<Slot> before(slots_.empty() ? 8 : 2 * slots_.size());
+            before.swap(slots_);
+            for (const Slot &slot : before)
+                if (slot.id >= 0) place(slot);
+        }
+
+        std::vector<Slot> slots_;
+        std::vector<char> bytes_;
+        size_t count_ = 0;
+    };
+
     static constexpr size_t kSplitAt = 2048, kParts = 64;
 
-    size_t part_of(const std::string &key) const {
-        // The low bits choose the bucket inside a part.
-        return parts_.size() == 1 ? 0 : (std::hash<std::string>{}(key) >> 40) % kParts;
+    static uint64_t hash_of(const void *key, size_t size) {
+        const char *at = static_cast<const char *>(key);
+        uint64_t hash = 0x9E3779B97F4A7C15u ^ size, word;
+        for (; size >= 8; at += 8, size -= 8) {
+            std::memcpy(&word, at, 8);
+            hash = mix(hash ^ word);
+        }
+        word = 0;
+        if (size > 0) std::memcpy(&word, at, size);
+        return mix(hash ^ word);
     }
+
+    static uint64_t mix(uint64_t value) {
+        // Both halves of a product depend on all bits.
+        const auto product = static_cast<unsigned __int128>(value) * 0xD6E8FEB86659FD93u;
+        return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+    }
+
+    // The low bits choose the slot inside a part.
+    const Part &part(uint64_t hash) const { return parts_[(hash >> 40) % kParts]; }
+    Part &part(uint64_t hash) { return parts_[(hash >> 40) % kParts]; }
 
     void split() {
-        std::vector<std::unordered_map<std::string, int32_t>> parts(kParts);
-        parts.swap(parts_);
-        for (auto &entry : parts[0]) parts_[part_of(entry.first)].emplace(entry.first, entry.second);
+        parts_.resize(kParts);
+        whole_.visit([this](uint64_t hash, const char *key, size_t size, int32_t id) {
+            part(hash).insert(hash, key, size, id);
+        });
+        whole_ = Part();
     }
 
-    std::vector<std::unordered_map<std::string, int32_t>> parts_{1};
+    Part whole_;
+    std::vector<Part> parts_;
 };
 
 // Where tokens lead from one state: open addressing, linear probing.

@@ -61,15 +61,15 @@ cdef cbool words_narrow(const Automaton* words, WordPlace* at, uint8_t byte) noe
 
 
 cdef LexState* words_state(Automaton* words, const WordPlace* place) noexcept nogil:
-    cdef KeyPosition at
+    cdef KeyPlace key
     cdef LexState* state
-    memset(&at, 0, sizeof(at))
-    at.first = place.first
-    at.last = place.last
-    at.depth = place.depth
-    state = key_intern(words, &at, NULL)
-    if word_length(words, at.first) == at.depth:
-        state.tag = word_tag(words, at.first)
+    memset(&key, 0, sizeof(key))
+    key.at.first = place.first
+    key.at.last = place.last
+    key.at.depth = place.depth
+    state = key_intern(words, key)
+    if word_length(words, key.at.first) == key.at.depth:
+        state.tag = word_tag(words, key.at.first)
     return state
 
 
@@ -112,6 +112,7 @@ cdef void words_walk(LexMask* mask, LexState* start) noexcept nogil:
     cdef uint32_t child
     cdef int32_t i, t
     cdef uint8_t byte
+    crossing.watch = NULL
     work.push_back(words_place(start))
     while not work.empty():
         if deadline_passed(&mask.index.deadline):

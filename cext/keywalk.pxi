@@ -1,0 +1,93 @@
+# Masks of keysets: only where a name is still possible; elsewhere the mask of the automaton for other keys holds.
+#
+# No lexer state is made on the way: the places along a name are of no use to anyone else.
+
+cdef struct KeyNode:
+    uint32_t node          # of the trie
+    KeyPlace place         # there
+
+
+cdef void key_ahead(const Automaton* keys, const KeyPosition* at, uint64_t* ahead) noexcept nogil:
+    # The bytes behind which a name is still followed.
+    cdef KeyPosition behind
+    cdef const string* name
+    cdef int32_t i = at.first
+    cdef uint8_t byte
+    if at.escape != 0:
+        memset(ahead, 0xFF, 32)
+        return
+    memset(ahead, 0, 32)
+    bits_set(ahead, QUOTE)
+    if at.where == KEY_START:
+        return
+    bits_set(ahead, BACKSLASH)
+    while i < at.last:
+        if keys.names[i].size() == <size_t>at.depth:
+            i += 1
+            continue
+        byte = <uint8_t>keys.names[i][at.depth]
+        bits_set(ahead, byte)
+        # On to the first name with another byte.
+        behind = at[0]
+        behind.first = i
+        key_narrow(keys, &behind, byte)
+        i = behind.last
+    for i in range(at.used_first, at.used_last):
+        name = used_name(keys, at, i)
+        if name.size() > <size_t>at.depth:
+            bits_set(ahead, <uint8_t>name[0][at.depth])
+
+
+cdef void key_walk_closed(LexMask* mask, uint32_t node, int32_t tag) noexcept nogil:
+    # A name ends at `node`.
+    cdef Override override
+    if mask.base == NULL:
+        home_close(mask, node, tag)
+    else:
+        override.node = node
+        override.tag = tag
+        mask.overrides.push_back(override)
+
+
+cdef void key_walk(LexMask* mask, LexState* start) noexcept nogil:
+    # Tokens of names only are listed; where other keys are possible as well, so are the ends of names (overrides).
+    cdef Automaton* keys = start.automaton
+    cdef const Trie* trie = mask.index.trie
+    cdef vector[KeyNode] work
+    cdef KeyNode each, behind
+    cdef uint64_t ahead[4]
+    cdef uint32_t i, j
+    cdef int32_t t
+    cdef uint8_t byte
+    if start.key.where not in (KEY_START, KEY_BODY):
+        return
+    each.node = 0
+    each.place = key_place(start)
+    work.push_back(each)
+    while not work.empty():
+        if deadline_passed(&mask.index.deadline):
+            return
+        each = work.back()
+        work.pop_back()
+        i = mask.index.child_first[each.node]
+        j = mask.index.child_first[each.node + 1]
+        if i == j:
+            continue
+        key_ahead(keys, &each.place.at, ahead)
+        for i in range(i, j):
+            byte = mask.index.child_bytes[i]
+            if not bits_has(ahead, byte):
+                continue
+            behind.node = mask.index.child_nodes[i]
+            behind.place = each.place
+            if not key_move(keys, &behind.place, byte):
+                if each.place.base != NULL and lex_next(each.place.base, byte) != LEX_DEAD:
+                    key_walk_closed(mask, behind.node, NO_TAG)
+            elif behind.place.at.where == KEY_CLOSED:
+                key_walk_closed(mask, behind.node, <int32_t>behind.place.at.value)
+            elif behind.place.at.where == KEY_BODY:
+                if behind.place.base == NULL:
+                    # No other key begins like this.
+                    for t in range(trie.nodes[behind.node].token, trie.nodes[behind.node + 1].token):
+                        mask.inside.push_back(trie.tokens[t])
+                work.push_back(behind)
