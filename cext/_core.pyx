@@ -67,6 +67,10 @@ cdef extern from "tables.hpp" namespace "maskwright" nogil:
         int32_t find(const void*, size_t)
         void insert(const string&, int32_t)
         void insert(const void*, size_t, int32_t)
+    cdef cppclass ScratchIds:
+        int32_t find(int64_t)              # -1: not there
+        void insert(int64_t, int32_t)
+        void clear()
     cdef cppclass TokenEdges:
         int32_t find(int32_t)              # -3: not there
         void insert(int32_t, int32_t)

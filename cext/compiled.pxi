@@ -249,6 +249,7 @@ cdef class CompiledCore:
     def __init__(self, Tables tables, int64_t max_states, int64_t max_lexer_states, int64_t max_search,
                  double max_seconds):
         cdef Program* program = new Program()
+        program.column = new Column()
         cdef vector[int32_t] imports
         cdef Outcome outcome
         cdef Tables each

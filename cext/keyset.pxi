@@ -311,6 +311,19 @@ cdef int32_t escape_read(int32_t* escape, uint32_t* value, uint8_t byte) noexcep
     return <int32_t>(0x10000 + (((value[0] >> 16) - 0xD800) << 10) + (low - 0xDC00))
 
 
+cdef void escape_ahead(int32_t escape, uint64_t* ahead) noexcept nogil:
+    # The bytes that may go on with a backslash sequence (escape_read).
+    cdef int32_t byte
+    if escape == 6:
+        bits_set(ahead, BACKSLASH)
+    elif escape == 7:
+        bits_set(ahead, 117)
+    else:
+        for byte in range(QUOTE, 118):
+            if (byte == 117 or short_escape(<uint8_t>byte) >= 0) if escape == 1 else hex_digit(<uint8_t>byte) >= 0:
+                bits_set(ahead, <uint8_t>byte)
+
+
 cdef cbool key_read_escape(const Automaton* keys, KeyPosition* at, uint8_t byte) noexcept nogil:
     # False when the byte does not go on with the backslash sequence.
     cdef int32_t point = escape_read(&at.escape, &at.value, byte)

@@ -13,10 +13,10 @@ cdef void key_ahead(const Automaton* keys, const KeyPosition* at, uint64_t* ahea
     cdef const string* name
     cdef int32_t i = at.first
     cdef uint8_t byte
-    if at.escape != 0:
-        memset(ahead, 0xFF, 32)
-        return
     memset(ahead, 0, 32)
+    if at.escape != 0:
+        escape_ahead(at.escape, ahead)
+        return
     bits_set(ahead, QUOTE)
     if at.where == KEY_START:
         return

@@ -152,6 +152,7 @@ cdef cppclass Program:
     vector[ParserState*] states
     KeyIds state_ids
     unordered_map[int64_t, int32_t] unions
+    Column* column                           # scratch (stacks.pxi)
 
 
 cdef void parse_free(Program* program) noexcept nogil:
@@ -162,6 +163,7 @@ cdef void parse_free(Program* program) noexcept nogil:
         del program.nodes[i]
     for i in range(program.states.size()):
         del program.states[i]
+    del program.column
     del program
 
 

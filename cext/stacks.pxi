@@ -12,14 +12,17 @@ cdef struct ColumnItem:
     int32_t node           # >= 0: stack node; < 0: -1 - index of a rule called in this column
 
 cdef cppclass Column:
+    # Scratch of a program: its memory is used again for the next column.
     vector[int32_t] rules                  # called here
-    unordered_map[int32_t, int32_t] index  # rule -> position in `rules`
-    vector[vector[Return]] returns         # by position; Return.node as in ColumnItem
+    ScratchIds index                       # rule -> position in `rules`
+    vector[vector[Return]] returns         # by position; Return.node as in ColumnItem; may be longer than `rules`
     vector[int32_t] resolved               # stack node, or NO_STATE
     vector[ColumnItem] kept
     vector[ColumnItem] work
-    unordered_map[int64_t, char] seen
+    ScratchIds seen
     cbool complete
+    vector[Item] kernel                    # of state_advance
+    vector[int32_t] locals
 
 
 cdef cbool return_before(const Return& a, const Return& b) noexcept nogil:
@@ -73,28 +76,26 @@ cdef int32_t node_union(Program* program, int32_t a, int32_t b) noexcept nogil:
 cdef void column_push(Column* column, int32_t local, int32_t node) noexcept nogil:
     cdef int64_t key = (<int64_t>local << 32) | <uint32_t>node
     cdef ColumnItem item
-    if column.seen.count(key) == 0:
-        column.seen[key] = 1
+    if column.seen.find(key) < 0:
+        column.seen.insert(key, 1)
         item.local = local
         item.node = node
         column.work.push_back(item)
 
 
 cdef void column_call(Program* program, Column* column, ColumnItem item, Call call) noexcept nogil:
-    cdef int32_t position
+    cdef int32_t position = column.index.find(call.rule)
     cdef size_t i
     cdef Return back
-    cdef vector[Return] none
-    found = column.index.find(call.rule)
-    if found == column.index.end():
+    if position < 0:
         position = <int32_t>column.rules.size()
-        column.index[call.rule] = position
+        column.index.insert(call.rule, position)
         column.rules.push_back(call.rule)
-        column.returns.push_back(none)
+        if column.returns.size() < column.rules.size():
+            column.returns.resize(column.rules.size())
+        column.returns[position].clear()
         column.resolved.push_back(NO_STATE)
         column_push(column, parse_rule_start(program, call.rule), -1 - position)
-    else:
-        position = dereference(found).second
     if item.node >= 0 and parse_expand(program, call.back).pure_final:
         for i in range(program.nodes[item.node].returns.size()):
             column.returns[position].push_back(program.nodes[item.node].returns[i])
@@ -349,17 +350,22 @@ cdef int32_t state_intern(Program* program, vector[Item]& items, cbool complete)
 
 
 cdef int32_t state_from_kernel(Program* program, const vector[Item]& kernel) noexcept nogil:
-    cdef Column column
+    cdef Column* column = program.column
     cdef vector[Item] items
     cdef Item item
     cdef size_t i
+    column.rules.clear()
+    column.index.clear()
+    column.resolved.clear()
+    column.kept.clear()
+    column.seen.clear()
     column.complete = False
     for i in range(kernel.size()):
-        column_push(&column, kernel[i].local, kernel[i].node)
-    column_close(program, &column)
+        column_push(column, kernel[i].local, kernel[i].node)
+    column_close(program, column)
     if column.kept.empty() and not column.complete:
         return NO_STATE
-    column_resolve(program, &column)
+    column_resolve(program, column)
     for i in range(column.kept.size()):
         item.local = column.kept[i].local
         item.node = column.kept[i].node
@@ -440,20 +446,21 @@ cdef int32_t state_goto_guarded(Program* program, int32_t id, const Automaton* a
 
 cdef int32_t state_advance(Program* program, const ParserState* state, const Automaton* automaton, int32_t tag,
                            int32_t key, int32_t guard) noexcept nogil:
-    cdef vector[Item] kernel
-    cdef vector[int32_t] locals
+    cdef vector[Item]* kernel = &program.column.kernel
+    cdef vector[int32_t]* locals = &program.column.locals
     cdef Item item
     cdef size_t i, j
+    kernel.clear()
     for i in range(state.items.size()):
         if not state.guards.empty() and parse_guard(program, state.items[i].local) != guard:
             continue
         locals.clear()
-        parse_advance(program, state.items[i].local, automaton, tag, key, locals)
+        parse_advance(program, state.items[i].local, automaton, tag, key, locals[0])
         for j in range(locals.size()):
-            item.local = locals[j]
+            item.local = locals[0][j]
             item.node = state.items[i].node
             kernel.push_back(item)
-    return state_from_kernel(program, kernel) if not kernel.empty() else NO_STATE
+    return state_from_kernel(program, kernel[0]) if not kernel.empty() else NO_STATE
 
 
 cdef int32_t state_union(Program* program, int32_t a, int32_t b) noexcept nogil:

@@ -122,6 +122,59 @@ private:
     std::vector<Part> parts_;
 };
 
+// Numbers of numbers, for work that is done again and again: emptying it costs nothing.
+class ScratchIds {
+public:
+    // The number of a key, or -1.
+    int32_t find(int64_t key) const {
+        if (slots_.empty()) return -1;
+        for (size_t i = home(key);; i = (i + 1) & (slots_.size() - 1)) {
+            if (slots_[i].round != round_) return -1;
+            if (slots_[i].key == key) return slots_[i].id;
+        }
+    }
+
+    // The key is not there yet.
+    void insert(int64_t key, int32_t id) {
+        if (2 * (count_ + 1) > slots_.size()) grow();
+        place(key, id);
+        ++count_;
+    }
+
+    void clear() {
+        ++round_;
+        count_ = 0;
+    }
+
+private:
+    struct Slot {
+        int64_t key = 0;
+        int32_t id = -1;
+        uint64_t round = 0;
+    };
+
+    size_t home(int64_t key) const {
+        return (static_cast<uint64_t>(key) * 0x9E3779B97F4A7C15u >> 32) & (slots_.size() - 1);
+    }
+
+    void place(int64_t key, int32_t id) {
+        size_t i = home(key);
+        while (slots_[i].round == round_) i = (i + 1) & (slots_.size() - 1);
+        slots_[i] = {key, id, round_};
+    }
+
+    void grow() {
+        std::vector<Slot> before(slots_.empty() ? 16 : 2 * slots_.size());
+        before.swap(slots_);
+        for (const Slot &slot : before)
+            if (slot.round == round_) place(slot.key, slot.id);
+    }
+
+    std::vector<Slot> slots_;
+    size_t count_ = 0;
+    uint64_t round_ = 1;
+};
+
 // Where tokens lead from one state: open addressing, linear probing.
 class TokenEdges {
 public:
