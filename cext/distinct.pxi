@@ -6,7 +6,9 @@
 #
 # A mask starts from what the lexer state allows in any context.  Only along the bytes that stay
 # compatible with earlier items may a token inside the lexeme be wrong; those are followed one by
-# one, and so are the few tokens that run past the end of the lexeme.
+# one.  So are tokens that run past the end of the lexeme, unless it is a string: then its value is left open,
+# so that what is behind it is asked once for all of them, and only tokens that go on into an item that may be
+# equal to it are read one by one.
 
 cdef enum:
     # what a search looks for; each is also reached where the outermost array ends
@@ -282,8 +284,10 @@ cdef inline cbool distinct_settled(Core* core, int32_t text, cbool begun) noexce
     return mode != TRACK_AFTER and (begun or mode != TRACK_NUMBER) and tracker_easy(&core.tracker, text)
 
 
-cdef void distinct_inside(Core* core, const Thread& thread, cbool begun, vector[TokenSpan]& gone) noexcept nogil:
-    # The tokens inside the lexeme that its own mask allows and earlier items do not.
+cdef void distinct_inside(Core* core, const Thread& thread, cbool begun, cbool opaque, vector[TokenSpan]& gone,
+                          vector[uint32_t]& ends) noexcept nogil:
+    # The tokens inside the lexeme that its own mask allows and earlier items do not.  `opaque`: strings that end like
+    # an earlier one are listed in `ends` instead, as trie nodes of their closing quotes.
     cdef const Trie* trie = core.index.trie
     cdef vector[Thread] path, out
     cdef vector[uint64_t] ahead
@@ -315,6 +319,9 @@ cdef void distinct_inside(Core* core, const Thread& thread, cbool begun, vector[
         lex = LEX_DEAD
         if bits_has(&ahead[4 * depth - 4], byte):
             lex = lex_next(path[depth - 1].lex, byte)
+        if opaque and byte == QUOTE and lex != LEX_DEAD and core.tracker.states[-1 - path[depth - 1].text].escape == 0:
+            ends.push_back(node)
+            lex = LEX_DEAD
         if lex == LEX_DEAD:
             node = trie.nodes[node].end
             continue
@@ -380,39 +387,60 @@ cdef void distinct_crossing(Core* core, const Thread& thread, const vector[uint3
             node += 1
 
 
+cdef inline cbool distinct_opaque(Core* core, const Thread& thread, cbool begun) noexcept nogil:
+    # Whether a lexeme under way is a string that need not be known, unless it is like an earlier one.
+    cdef const Automaton* automaton = thread.lex.automaton
+    if automaton.kind != KIND_KEYSET and (automaton.kind != KIND_TEXT or automaton.spelling != SPELLING_QUOTED):
+        return False
+    return (begun and core.tracker.states[-1 - thread.text].mode == TRACK_STRING
+            and tracker_owes(&core.tracker, thread.text) == 0 and tracker_free_behind(&core.tracker, thread.text))
+
+
 cdef void distinct_mask(Core* core, Mask* mask, const Thread& thread, cbool begun, cbool alone) noexcept nogil:
     # Add what a thread inside such an array allows.  `begun`: its lexeme was, else it starts here.
     cdef LexMask* own = lexmask_get(thread.lex, core.index)
     cdef LexMask* base
     cdef vector[TokenSpan] gone
     cdef TokenSpan span
-    cdef vector[uint32_t] nodes
-    cdef vector[Thread] behind
-    cdef vector[int32_t] added
+    cdef vector[uint32_t] nodes, exact
+    cdef vector[Thread] behind, threads
+    cdef vector[int32_t] added, crossing
     cdef CrossingGroup group
     cdef Override override
     cdef uint64_t first[4]
     cdef int32_t known = NO_TAG, key, tag, t
+    cdef uint32_t node
+    cdef size_t i, j
     cdef Mask part
+    cdef cbool opaque = distinct_opaque(core, thread, begun)
     if own == NULL:
         return
     base = own if own.base == NULL else own.base
-    distinct_inside(core, thread, begun, gone)
+    distinct_inside(core, thread, begun, opaque, gone, exact)
     key = ANY_KEY if lex_keeps_text(thread.lex) else NO_KEY
     if not mask_open(core, base, thread.lex, thread.parser):
         return
-    for group in base.crossings:
+    threads.push_back(thread)
+    for i in range(base.crossings.size()):
+        group = base.crossings[i]
         if group.tag != known:
             known = group.tag
             tag = known if thread.lex.base == NULL else thread.lex.automaton.other_tag + known
             mask_behind(core, thread.lex, tag, thread.parser, key, behind, first)
+            for j in range(behind.size() if opaque else 0):
+                behind[j].text = tracker_unknown(&core.tracker, thread.text)
         if bits_has(first, group.byte):
-            nodes.insert(nodes.end(), base.nodes.begin() + group.first, base.nodes.begin() + group.last)
+            if opaque:
+                mask_walk(core, threads, lexmask_residual(base, i), behind, crossing)
+            else:
+                nodes.insert(nodes.end(), base.nodes.begin() + group.first, base.nodes.begin() + group.last)
     for override in own.overrides:
-        span.first = core.index.trie.nodes[override.node].token
-        span.last = core.index.trie.nodes[core.index.trie.nodes[override.node].end].token
+        exact.push_back(override.node)
+    for node in exact:
+        span.first = core.index.trie.nodes[node].token
+        span.last = core.index.trie.nodes[core.index.trie.nodes[node].end].token
         gone.push_back(span)
-        nodes.push_back(override.node)
+        nodes.push_back(node)
     sort(nodes.begin(), nodes.end())
     distinct_crossing(core, thread, nodes, added)
     if gone.empty():
@@ -421,6 +449,7 @@ cdef void distinct_mask(Core* core, Mask* mask, const Thread& thread, cbool begu
         mask.added.insert(mask.added.end(), own.inside.begin(), own.inside.end())
         if base != own:
             mask.added.insert(mask.added.end(), base.inside.begin(), base.inside.end())
+        mask.added.insert(mask.added.end(), crossing.begin(), crossing.end())
         mask.added.insert(mask.added.end(), added.begin(), added.end())
         return
     part.bits = NULL
@@ -430,6 +459,7 @@ cdef void distinct_mask(Core* core, Mask* mask, const Thread& thread, cbool begu
     part.base.insert(part.base.end(), own.inside.begin(), own.inside.end())
     if base != own:
         part.base.insert(part.base.end(), base.inside.begin(), base.inside.end())
+    part.base.insert(part.base.end(), crossing.begin(), crossing.end())
     for span in gone:
         for t in range(span.first, span.last):
             part.removed.push_back(core.index.trie.tokens[t])

@@ -249,10 +249,12 @@ cdef int64_t matcher_read(Core* core, int32_t id, const uint8_t* data, int64_t l
 
 # --- masks ----------------------------------------------------------------------------------
 
-cdef cbool threads_pending(const vector[Thread]& threads) noexcept nogil:
-    # Whether some thread is in a key that may have come before, in this very token.
+cdef cbool threads_pending(Core* core, const vector[Thread]& threads) noexcept nogil:
+    # Whether some thread is in a key or an item that may have come before, in this very token.
     cdef size_t i
     for i in range(threads.size()):
+        if threads[i].text < 0 and tracker_doubtful(&core.tracker, threads[i].text):
+            return True
         if (threads[i].lex != NULL and threads[i].lex.automaton.kind == KIND_KEYSET
                 and threads[i].lex.key.pending):
             return True
@@ -297,7 +299,7 @@ cdef void mask_walk(Core* core, const vector[Thread]& threads, const ResidualVie
         if core.stack[depth].empty():
             node = trie.nodes[node].end
             continue
-        if threads_pending(core.stack[depth]):
+        if threads_pending(core, core.stack[depth]):
             mask_check(core, threads, view, node, added)
             node = trie.nodes[node].end
             continue

@@ -30,6 +30,8 @@ cdef cppclass Frame:
     int32_t owes               # of this array and those around it, how many still need two equal items
     cbool must_differ          # items must be different, or those of an array around it
     cbool outside_free         # whatever comes, the arrays around this one can be completed
+    cbool unknown              # some value in it is not known
+    cbool doubtful             # an array with a guard around it has such a value: its next item may be equal to that
     vector[int32_t] candidates
     cbool has_goals
     vector[int32_t] goals      # what candidates have where this frame is
@@ -159,7 +161,10 @@ cdef int32_t frame_push(Tracker* tracker, int32_t parent, cbool is_object, int32
     frame.size = 0
     frame.cells = -1
     frame.key = -1
+    frame.unknown = frame.doubtful = False
     if parent >= 0:
+        frame.doubtful = tracker.frames[parent].doubtful or (
+            tracker.frames[parent].guard != 0 and tracker.frames[parent].unknown)
         frame_targets(tracker, parent, targets)
         for target in targets:
             if tracker.store.values[target].kind == kind:
@@ -193,6 +198,8 @@ cdef int32_t frame_complete(Tracker* tracker, int32_t id, int32_t value) noexcep
     after.size = frame.size + 1
     after.cells = frame.cells
     after.key = value if is_key else -1
+    after.unknown = frame.unknown or tracker.store.values[value].unknown
+    after.doubtful = frame.doubtful
     if frame.is_object:
         if not is_key:
             after.cells = cell_insert(&tracker.store, frame.cells, frame.key, value)
@@ -423,6 +430,24 @@ cdef cbool tracker_alive(Tracker* tracker, int32_t text) noexcept nogil:
     # There are more values than may not come.
     others = <size_t>frame.size + frame_goals(tracker, frame).size()
     return others < <size_t>tracker.guards[frame.guard - 1].least
+
+
+cdef int32_t tracker_unknown(Tracker* tracker, int32_t text) noexcept nogil:
+    # The text behind the string under way, if it is unlike all that matters: which one it is is left open.
+    cdef string none
+    return frame_complete(tracker, tracker.states[-1 - text].frame,
+                          value_scalar(&tracker.store, VALUE_UNKNOWN, none))
+
+
+cdef cbool tracker_doubtful(Tracker* tracker, int32_t text) noexcept nogil:
+    # Whether what comes next may have to be unlike a value that was left open.
+    cdef TrackerState at = tracker.states[-1 - text]
+    cdef Frame* frame = tracker.frames[at.frame]
+    if frame.doubtful:
+        return True
+    if frame.guard == 0 or not frame.unknown or at.mode == TRACK_AFTER:
+        return False
+    return at.mode != TRACK_VALUE or not tracker_alive(tracker, text)
 
 
 cdef void tracker_ahead(Tracker* tracker, int32_t text, uint64_t* ahead) noexcept nogil:

@@ -11,6 +11,7 @@ cdef enum:
     VALUE_STRING = 4
     VALUE_ARRAY = 5
     VALUE_OBJECT = 6
+    VALUE_UNKNOWN = 7  # some string, unlike all earlier ones that matter (distinct_mask)
     GREATEST_EXPONENT = 1000000000
 
 cdef cppclass Texts:
@@ -24,6 +25,7 @@ cdef cppclass Value:
     string text                # of a number (see number_text) or a string (its canonical spelling)
     vector[int32_t] items      # of an array; of an object, by key
     vector[int32_t] keys       # of an object, sorted
+    cbool unknown              # or something in it
 
 cdef struct Cell:
     # A list of values, its last one first.  Sets are sorted by key: equal sets are one list.
@@ -147,6 +149,7 @@ cdef int32_t value_scalar(Values* store, int32_t kind, const string& text) noexc
         value = new Value()
         value.kind = kind
         value.text = text
+        value.unknown = kind == VALUE_UNKNOWN
         store.values.push_back(value)
         store.ids.insert(name, id)
     return id
@@ -165,6 +168,7 @@ cdef int32_t value_list(Values* store, cbool is_object, int32_t cells) noexcept 
         id = <int32_t>store.values.size()
         value = new Value()
         value.kind = VALUE_OBJECT if is_object else VALUE_ARRAY
+        value.unknown = False
         cell = cells
         at = 0
         while cell >= 0:
@@ -176,8 +180,10 @@ cdef int32_t value_list(Values* store, cbool is_object, int32_t cells) noexcept 
         while cell >= 0:
             at -= 1
             value.items[at] = store.cells[cell].value
+            value.unknown = value.unknown or store.values[value.items[at]].unknown
             if is_object:
                 value.keys[at] = store.cells[cell].key
+                value.unknown = value.unknown or store.values[value.keys[at]].unknown
             cell = store.cells[cell].before
         store.values.push_back(value)
         store.ids.insert(name, id)

@@ -23,6 +23,7 @@ from maskwright.regular import Lit, alt
 PIECES = [
     b'","', b'a","a', b'"a","', b"true,", b"false,true", b",1", b"1,2", b"],[", b"],[1", b"},{", b'"},{"a":', b'": true',
     b"1.0,", b"[1]", b"],", b"]]", b'"a"', b", ", b",\n ", b"[[", b'{"a":', b'{"a":true,"b":', b'"a": ', b"\xc3", b'\xc3\xa9"',
+    b'b","b"', b'a","a"', b'b","b"]', b'a","ab', b'","a","a"', b'","b","', b'"},{"a":"', b'a"},{"a":"a"}', b'"],["a"],["', b'":"a"},{"',
 ]  # fmt: skip
 VOCABULARY = mw.Vocabulary.from_bytes(
     [*(bytes([i]) for i in range(256)), *PIECES, None], eos_ids=[256 + len(PIECES)]
@@ -53,6 +54,13 @@ SCHEMAS: list[dict[str, Any]] = [
     {**UNIQUE, "items": {"enum": [0, False, None, "", [], {}, [0], [False], 1, 1.5, "a"]}, "minItems": 9},
     {**UNIQUE, "items": {"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 2}},
     {**UNIQUE, "items": {**UNIQUE, "items": {"type": "string"}}, "minItems": 1},
+    {**UNIQUE, "items": {"type": "string"}},
+    {**UNIQUE, "items": {"enum": ["a", "b", "ab", "aab"]}},
+    {**UNIQUE, "items": {"type": "string", "pattern": "^(a|b)*$"}},
+    {**UNIQUE, "items": {"type": "object", "properties": {"a": {"type": "string"}}}},
+    {**UNIQUE, "items": {"type": "object", "additionalProperties": {"enum": ["a", "b"]}}},
+    {**UNIQUE, "items": {"type": "array", "items": {"type": "string"}}},
+    {**UNIQUE, "items": {"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 1}},
     REPEATED,
     {**REPEATED, "items": {"type": "integer", "minimum": 0, "maximum": 20}, "maxItems": 3},
     {**REPEATED, "items": {**REPEATED, "items": {"enum": [0, "a"]}}},
