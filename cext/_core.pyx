@@ -61,6 +61,9 @@ from libcpp.vector cimport vector
 
 from maskwright.errors import BitmaskError, GrammarError, LimitError, UnsatisfiableError, VocabularyError
 
+cdef extern from *:
+    int __builtin_ctzll(unsigned long long) noexcept nogil
+
 cdef extern from "tables.hpp" namespace "maskwright" nogil:
     cdef cppclass KeyIds:
         int32_t find(const string&)        # -1: not there

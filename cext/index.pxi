@@ -264,6 +264,18 @@ cdef void index_fill_children(Index* index) noexcept nogil:
         next[index.parents[node]] += 1
 
 
+cdef uint32_t index_child_from(const Index* index, uint32_t low, uint32_t high, uint8_t byte) noexcept nogil:
+    # Position among children [low, high) of one node of the first one from `byte` on.
+    cdef uint32_t middle
+    while low < high:
+        middle = (low + high) // 2
+        if index.child_bytes[middle] < byte:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 cdef void index_note_parents(Index* index, const Trie* trie, uint32_t top) noexcept nogil:
     cdef vector[uint32_t] path
     cdef uint32_t node

@@ -49,15 +49,36 @@ cdef void key_walk_closed(LexMask* mask, uint32_t node, int32_t tag) noexcept no
         mask.overrides.push_back(override)
 
 
+cdef void key_walk_child(LexMask* mask, Automaton* keys, const KeyNode& each, uint32_t child,
+                         vector[KeyNode]& work) noexcept nogil:
+    cdef const Trie* trie = mask.index.trie
+    cdef uint8_t byte = trie.nodes[child].byte
+    cdef KeyNode behind
+    cdef int32_t t
+    behind.node = child
+    behind.place = each.place
+    if not key_move(keys, &behind.place, byte):
+        if each.place.base != NULL and lex_next(each.place.base, byte) != LEX_DEAD:
+            key_walk_closed(mask, child, NO_TAG)
+    elif behind.place.at.where == KEY_CLOSED:
+        key_walk_closed(mask, child, <int32_t>behind.place.at.value)
+    elif behind.place.at.where == KEY_BODY:
+        if behind.place.base == NULL:
+            # No other key begins like this.
+            for t in range(trie.nodes[child].token, trie.nodes[child + 1].token):
+                mask.inside.push_back(trie.tokens[t])
+        work.push_back(behind)
+
+
 cdef void key_walk(LexMask* mask, LexState* start) noexcept nogil:
     # Tokens of names only are listed; where other keys are possible as well, so are the ends of names (overrides).
-    cdef Automaton* keys = start.automaton
-    cdef const Trie* trie = mask.index.trie
+    cdef const Index* index = mask.index
     cdef vector[KeyNode] work
-    cdef KeyNode each, behind
+    cdef KeyNode each
     cdef uint64_t ahead[4]
-    cdef uint32_t i, j
-    cdef int32_t t
+    cdef uint64_t bits
+    cdef uint32_t i, last
+    cdef int32_t word
     cdef uint8_t byte
     if start.key.where not in (KEY_START, KEY_BODY):
         return
@@ -69,25 +90,16 @@ cdef void key_walk(LexMask* mask, LexState* start) noexcept nogil:
             return
         each = work.back()
         work.pop_back()
-        i = mask.index.child_first[each.node]
-        j = mask.index.child_first[each.node + 1]
-        if i == j:
+        i = index.child_first[each.node]
+        last = index.child_first[each.node + 1]
+        if i == last:
             continue
-        key_ahead(keys, &each.place.at, ahead)
-        for i in range(i, j):
-            byte = mask.index.child_bytes[i]
-            if not bits_has(ahead, byte):
-                continue
-            behind.node = mask.index.child_nodes[i]
-            behind.place = each.place
-            if not key_move(keys, &behind.place, byte):
-                if each.place.base != NULL and lex_next(each.place.base, byte) != LEX_DEAD:
-                    key_walk_closed(mask, behind.node, NO_TAG)
-            elif behind.place.at.where == KEY_CLOSED:
-                key_walk_closed(mask, behind.node, <int32_t>behind.place.at.value)
-            elif behind.place.at.where == KEY_BODY:
-                if behind.place.base == NULL:
-                    # No other key begins like this.
-                    for t in range(trie.nodes[behind.node].token, trie.nodes[behind.node + 1].token):
-                        mask.inside.push_back(trie.tokens[t])
-                work.push_back(behind)
+        key_ahead(start.automaton, &each.place.at, ahead)
+        for word in range(4):
+            bits = ahead[word]
+            while bits:
+                byte = <uint8_t>(64 * word + __builtin_ctzll(bits))
+                bits &= bits - 1
+                i = index_child_from(index, i, last, byte)
+                if i < last and index.child_bytes[i] == byte:
+                    key_walk_child(mask, start.automaton, each, index.child_nodes[i], work)
