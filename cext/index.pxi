@@ -115,10 +115,6 @@ cdef void bits_unite(Bits* bits, const Bits* other) noexcept nogil:
         own[i] |= added[i]
 
 
-cdef cbool char_before(const CharNode& a, const CharNode& b) noexcept nogil:
-    return a.point < b.point or (a.point == b.point and a.node < b.node)
-
-
 cdef int32_t utf8_lead(uint8_t byte, int32_t* point) noexcept nogil:
     # Continuation bytes behind a first byte, or -1; `point` becomes its part of the code point.
     if byte < 0x80:
@@ -161,7 +157,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     cdef vector[int32_t] points, lefts, spans, counts      # by depth
     cdef vector[int32_t] commonness
     cdef vector[uint32_t] path
-    cdef vector[pair[int32_t, int32_t]] lengths            # negative, so that the longest come first
+    cdef vector[pair[int32_t, int32_t]] lengths
     cdef uint32_t node = 1, last = trie.nodes[0].end
     cdef size_t depth
     cdef int32_t t, left, point, span, count
@@ -216,7 +212,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
             whole.node = node
             index.chars.push_back(whole)
         for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
-            lengths.push_back(pair[int32_t, int32_t](-count, trie.tokens[t]))
+            lengths.push_back(pair[int32_t, int32_t](count, trie.tokens[t]))
             bits_add(index.text, trie.tokens[t])
         if left > 0 and trie.nodes[node].token < trie.nodes[node + 1].token:
             part.node = node
@@ -240,10 +236,29 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     for t in range(256):
         if commonness[t] > commonness[index.commonest]:
             index.commonest = <uint8_t>t
-    sort(index.chars.begin(), index.chars.end(), &char_before)
+    index_sort_chars(index)
     index_fill_containing(index)
     index_fill_lengths(index, lengths)
     index.bytes = 0
+
+
+cdef void index_sort_chars(Index* index) noexcept nogil:
+    # By code point; nodes come in their order already.
+    cdef vector[int32_t] places
+    cdef vector[CharNode] found
+    cdef CharNode each
+    cdef size_t i
+    found.swap(index.chars)
+    index.chars.resize(found.size())
+    places.resize(LAST_CODE_POINT + 2, 0)
+    for i in range(found.size()):
+        places[found[i].point + 1] += 1
+    for i in range(LAST_CODE_POINT + 1):
+        places[i + 1] += places[i]
+    for i in range(found.size()):
+        each = found[i]
+        index.chars[places[each.point]] = each
+        places[each.point] += 1
 
 
 cdef void index_fill_children(Index* index) noexcept nogil:
@@ -350,19 +365,24 @@ cdef void index_fill_containing(Index* index) noexcept nogil:
             bits_add(index.containing[whole.point], trie.tokens[t])
 
 
-cdef void index_fill_lengths(Index* index, vector[pair[int32_t, int32_t]]& lengths) noexcept nogil:
-    # Pairs of minus a number of characters and a token.
+cdef void index_fill_lengths(Index* index, const vector[pair[int32_t, int32_t]]& lengths) noexcept nogil:
+    # Pairs of a number of characters and a token.
+    cdef vector[int32_t] places
     cdef size_t i
-    sort(lengths.begin(), lengths.end())
-    index.longest = -lengths[0].first if not lengths.empty() else 0
-    index.longer.resize(<size_t>index.longest + 1, 0)
     for i in range(lengths.size()):
-        index.by_length.push_back(lengths[i].second)
-        index.longer[-lengths[i].first - 1] = <int32_t>i + 1
-    # Lengths that no token has.
+        if lengths[i].first > index.longest:
+            index.longest = lengths[i].first
+    index.longer.assign(<size_t>index.longest + 1, 0)
+    for i in range(lengths.size()):
+        index.longer[lengths[i].first - 1] += 1
     for i in range(<size_t>index.longest, 0, -1):
-        if index.longer[i - 1] < index.longer[i]:
-            index.longer[i - 1] = index.longer[i]
+        index.longer[i - 1] += index.longer[i]
+    # Those of n characters begin behind all that have more.
+    places = index.longer
+    index.by_length.resize(lengths.size())
+    for i in range(lengths.size()):
+        index.by_length[places[lengths[i].first]] = lengths[i].second
+        places[lengths[i].first] += 1
 
 
 # --- slices ---------------------------------------------------------------------------------

@@ -216,9 +216,10 @@ def _checked_tokens(tokens: Sequence[bytes | None]) -> list[bytes]:
     if isinstance(tokens, (str, bytes, Mapping)) or not isinstance(tokens, Iterable):
         raise VocabularyError(f"tokens: expected a list of bytes by id, got {type(tokens).__name__}")
     checked = [b"" if token is None else token for token in tokens]
-    for i, token in enumerate(checked):
-        if not isinstance(token, bytes):
-            raise VocabularyError(f"tokens[{i}]: expected bytes or None, got {type(token).__name__}")
+    if set(map(type, checked)) != {bytes}:
+        for i, token in enumerate(checked):
+            if not isinstance(token, bytes):
+                raise VocabularyError(f"tokens[{i}]: expected bytes or None, got {type(token).__name__}")
     if not checked:
         raise VocabularyError("tokens: the list is empty")
     return checked
