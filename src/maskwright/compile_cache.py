@@ -23,25 +23,29 @@ _KEPT = 64
 
 
 class CompileCache:
-    """The things used last, by key.  Safe for threads."""
+    """The things used last, by key, of at most some weight together.  Safe for threads."""
 
     def __init__(self, most: int = _KEPT) -> None:
         self._most = most
-        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+        self._weight = 0
+        self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._lock = Lock()
 
     def get(self, key: Hashable) -> Any:
         with self._lock:
             found = self._kept.get(key)
-            if found is not None:
-                self._kept.move_to_end(key)
-            return found
+            if found is None:
+                return None
+            self._kept.move_to_end(key)
+            return found[0]
 
-    def put(self, key: Hashable, compiled: Any) -> None:
+    def put(self, key: Hashable, compiled: Any, weight: int = 1) -> None:
+        """The last one is kept whatever it weighs."""
         with self._lock:
-            self._kept[key] = compiled
-            if len(self._kept) > self._most:
-                self._kept.popitem(last=False)
+            self._weight += weight - self._kept.pop(key, (None, 0))[1]
+            self._kept[key] = compiled, weight
+            while self._weight > self._most and len(self._kept) > 1:
+                self._weight -= self._kept.popitem(last=False)[1][1]
 
 
 def content_key(source: Any, most: int) -> bytes | None:

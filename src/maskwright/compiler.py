@@ -287,7 +287,7 @@ def _tables(part: Import, vocabulary: Vocabulary, limits: Limits, keep: bool | N
     if tables is None or sum(each.used_keys for each in tables.all_tables()) > _OVERGROWN:
         tables = _made(part, vocabulary, limits)
         if part.keep() if keep is None else keep:
-            vocabulary._tables.put(part.key, tables)
+            vocabulary._tables.put(part.key, tables, len(tables.names))
     return tables
 
 

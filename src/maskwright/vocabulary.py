@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _DIGEST_VERSION = 1
 _MASK_BUDGET = 128 << 20
-_TABLES_KEPT = 1024
+_TABLES_KEPT = 16384  # rules
 
 
 class Vocabulary:
