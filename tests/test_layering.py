@@ -73,9 +73,11 @@ ALLOWED = {
         "errors",
         "grammar",
         "limits",
+        "merging",
         "regular",
         "token_sets",
     ),
+    "maskwright.merging": ("automata", "deadline"),
     "maskwright.sampling": (
         "_core",
         "bitmask",

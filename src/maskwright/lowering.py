@@ -39,6 +39,7 @@ from maskwright.grammar import (
     Words,
 )
 from maskwright.limits import MAX_COUNT, Limits
+from maskwright.merging import merge_states
 from maskwright.token_sets import token_ids
 
 PLAIN, REPEATED, RECORD, INDENTED = 0, 1, 2, 3
@@ -240,7 +241,8 @@ class _Lowering:
             lines = None
             if lexing.newline is not None:
                 lines = newline, column_automaton(terminals[newline], lexing.columns, self.limits)
-            nfa, starts = build_lexer(terminals, lexing.refused, lines, self.limits)
+            built = build_lexer(terminals, lexing.refused, lines, self.limits)
+            nfa, starts = merge_states(*built, len(terminals))
             self.lexer_content = (
                 nfa.n_states,
                 starts,

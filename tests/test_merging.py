@@ -1,0 +1,94 @@
+"""Lexers with fewer states accept what they accepted, with the same tags."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from maskwright.automata import ENTER, LEAVE, PLAIN, Nfa, build_lexer
+from maskwright.limits import Limits
+from maskwright.merging import merge_states
+from maskwright.regex import parse_regex
+from maskwright.regular import Regular
+
+ALPHABET = "ab1"
+
+
+def closed(nfa: Nfa, items: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    work = list(items)
+    while work:
+        state, count = work.pop()
+        for source, target, op, loop in nfa.epsilons:
+            if source != state:
+                continue
+            low, high = nfa.loops[loop] if op != PLAIN else (0, -1)
+            after = count
+            if op == ENTER:
+                if 0 <= high <= count:
+                    continue
+                after = min(count + 1, low) if high < 0 else count + 1
+            elif op == LEAVE:
+                if count < low:
+                    continue
+                after = 0
+            if (target, after) not in items:
+                items.add((target, after))
+                work.append((target, after))
+    return items
+
+
+def tags(nfa: Nfa, start: int, text: str) -> set[int]:
+    items = closed(nfa, {(start, 0)})
+    for char in text:
+        items = closed(
+            nfa,
+            {
+                (target, count)
+                for state, count in items
+                for source, label, target in nfa.edges
+                if source == state and any(low <= ord(char) <= high for low, high in nfa.sets[label])
+            },
+        )
+    return {tag for state, tag in nfa.accepts if any(state == item for item, _ in items)}
+
+
+def language(pattern: str) -> Regular:
+    return parse_regex(pattern)
+
+
+PATTERNS = st.recursive(
+    st.sampled_from(["a", "b", "1", "[ab]", "[a-z0-9]", "ab"]),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map("".join),
+        st.tuples(inner, inner).map(lambda pair: f"({pair[0]}|{pair[1]})"),
+        inner.map(lambda one: f"({one})*"),
+        inner.map(lambda one: f"({one}){{2,9}}"),
+    ),
+    max_leaves=6,
+)
+
+
+@given(
+    st.lists(PATTERNS, min_size=1, max_size=3), PATTERNS, st.lists(st.text(ALPHABET, max_size=6), max_size=20)
+)
+def test_languages_stay(patterns: list[str], refused: str, texts: list[str]) -> None:
+    nfa, starts = build_lexer([language(one) for one in patterns], [(0, language(refused))], None, Limits())
+    merged, new = merge_states(nfa, starts, len(patterns))
+    assert merged.n_states <= nfa.n_states and len(new) == len(starts)
+    for text in texts:
+        for before, behind in zip(starts, new, strict=True):
+            assert tags(nfa, before, text) == tags(merged, behind, text)
+
+
+def test_the_first_letter_of_a_name_leads_where_the_others_do() -> None:
+    nfa, starts = build_lexer([language("[a-z][a-z0-9]*"), language("a1b1|b1")], [], None, Limits())
+    merged, _ = merge_states(nfa, starts, 2)
+    assert merged.n_states < nfa.n_states
+
+
+def test_matches_of_no_terminal_stay_apart() -> None:
+    nfa, starts = build_lexer(
+        [language("a"), language("b")], [(0, language("ax")), (1, language("bx"))], None, Limits()
+    )
+    merged, _ = merge_states(nfa, starts, 2)
+    assert sum(tag == 2 for _, tag in merged.accepts) == 2
