@@ -66,6 +66,26 @@ cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
     return False
 
 
+cdef cbool thread_stuck(Core* core, const Thread& thread) noexcept nogil:
+    # Whether a look tells that ignored text cannot be left: it takes whatever might come behind it (a comment that
+    # lasts to the end of the line, where no line ends).
+    cdef ParserState* state = core.program.states[thread.parser]
+    cdef LexState* after
+    cdef uint8_t byte
+    if thread.lex == NULL or thread.lex.automaton != core.program.lexer or not state.starts.empty() or state.complete:
+        return False
+    if not (lexer_matched(thread.lex) and lexer_ignores(thread.lex)) or not state.tokens.empty():
+        return False
+    for byte in thread.lex.automaton.class_byte:
+        after = lex_next(thread.lex, byte)
+        if after == LEX_DEAD:
+            if state.lexer != NULL and lex_next(state.lexer, byte) != LEX_DEAD:
+                return False
+        elif after != thread.lex and not (after.form == FORM_UTF8_SETTLED and after.code == thread.lex.code):
+            return False
+    return True
+
+
 cdef void search_bytes(Core* core, const Thread& thread, vector[uint8_t]& out) noexcept nogil:
     # Bytes that a thread can read, of those that are all alike one only.
     cdef LexState* lex = thread.lex
@@ -210,13 +230,22 @@ cdef void core_learn(Core* core, const Thread& thread, int32_t alive) noexcept n
         core.alive.insert(key, alive)
 
 
+cdef int32_t thread_known(Core* core, const Thread& thread) noexcept nogil:
+    # Whether it can be completed, as far as that is known without a search: 1, 0, or -1.
+    cdef int32_t known
+    if thread_sure(core, thread):
+        return 1
+    known = core.alive.find(thread_key(thread))
+    if known < 0 and thread_stuck(core, thread):
+        core_learn(core, thread, 0)
+        known = 0
+    return known
+
+
 cdef cbool thread_alive(Core* core, const Thread& thread) noexcept nogil:
     cdef vector[Thread] start
     cdef vector[uint8_t] path
-    cdef int32_t known
-    if thread_sure(core, thread):
-        return True
-    known = core.alive.find(thread_key(thread))
+    cdef int32_t known = thread_known(core, thread)
     if known >= 0:
         return known == 1
     start.push_back(thread)

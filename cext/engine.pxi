@@ -314,6 +314,7 @@ cdef class Engine:
             for i in early:
                 a.codes.early[<int32_t>i] = 1
         a.lexer = new Lexer()
+        a.lexer.stops = False
         a.lexer.first = starts
         a.lexer.newline = newline
         a.lexer.line_break = line_break

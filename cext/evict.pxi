@@ -62,7 +62,11 @@ cdef void age(Index* index) noexcept nogil:
         if automaton.lexer != NULL:
             for context in automaton.lexer.masks:
                 context.second.used = False
+            for entry in automaton.lexer.shares.masks:
+                entry.second.used = False
             for context in automaton.lexer.parts:
+                context.second.used = False
+            for context in automaton.lexer.watched:
                 context.second.used = False
     index.aged = True
 

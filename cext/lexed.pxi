@@ -54,50 +54,101 @@ cdef void lexed_add(Core* core, const vector[Thread]& threads, Mask* mask, const
     # What the lexer allows in a thread without a watch.
     cdef LexMask* own = lexer_mask(thread.lex, core.program.states[thread.parser].lexer, core.index)
     if own != NULL:
-        lexed_apply(core, threads, mask, own, thread.parser)
+        lexed_apply(core, threads, mask, own, thread.parser, NULL)
 
 
-cdef void lexed_apply(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* own, int32_t parser) noexcept nogil:
-    # Add what is said about the tokens of a trie, in one parser state.
-    cdef size_t i, j, kept, before
+cdef void lexed_apply(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* own, int32_t parser,
+                      vector[int32_t]* holes) noexcept nogil:
+    # Add what is said about the tokens of a trie, in one parser state, but for some (NULL: none).
+    cdef Mask part
+    cdef size_t i, first = core.open.size()
+    cdef int32_t token
+    if holes != NULL and not holes.empty() and (own.bits != NULL or not own.pieces.empty()):
+        part.bits = NULL
+        part.own = False
+        lexed_apply(core, threads, &part, own, parser, NULL)
+        mask_flatten(core, &part)
+        for token in holes[0]:
+            bits_remove(part.bits, token)
+        mask_join_bits(core, mask, part.bits)
+        bits_release(core.index, part.bits)
+        for i in range(first, core.open.size()):
+            lexed_cut_holes(&core.open[i], holes)
+        return
     mask_join_bits(core, mask, own.bits)
-    mask.added.insert(mask.added.end(), own.inside.begin(), own.inside.end())
-    lexed_depending(core, threads, mask, own, parser)
+    lexed_add_tokens(mask, own.inside, holes)
+    lexed_depending(core, threads, mask, own, parser, holes)
     for i in range(own.pieces.size()):
         own.pieces[i].part.used = True
-        kept = before = mask.added.size()
-        lexed_depending(core, threads, mask, own.pieces[i].part, parser)
-        for j in range(before, mask.added.size()):
-            if not binary_search(own.pieces[i].removed.begin(), own.pieces[i].removed.end(), mask.added[j]):
-                mask.added[kept] = mask.added[j]
-                kept += 1
-        mask.added.resize(kept)
+        lexed_depending(core, threads, mask, own.pieces[i].part, parser, &own.pieces[i].removed)
+    for i in range(own.shares.size()):
+        own.shares[i].used = True
+        lexed_apply(core, threads, mask, own.shares[i], parser, holes)
 
 
-cdef cbool lexed_group_alive(Core* core, const TokenGroup* group, int32_t parser) noexcept nogil:
-    # Whether tokens that lead to some hypotheses are allowed in a parser state.  What a look tells comes first.
-    cdef vector[Thread] possible
+cdef int32_t lexed_group_known(Core* core, const TokenGroup* group, int32_t parser, vector[Thread]& possible) noexcept nogil:
+    # Whether tokens that lead to some hypotheses are allowed in a parser state: 1, 0, or -1 when that takes a search from
+    # `possible`.
     cdef Thread each
+    cdef int32_t known
     cdef size_t i
     for i in range(group.hypotheses.size()):
         each = thread_at(parser, group.hypotheses[i].watch)
         each.lex = group.hypotheses[i].lex
-        if thread_sure(core, each):
-            return True
-        possible.push_back(each)
+        known = thread_known(core, each)
+        if known == 1:
+            return 1
+        if known < 0:
+            possible.push_back(each)
     for i in range(group.ended.size()):
         each = thread_at(state_goto(core.program, parser, core.program.lexer, group.ended[i].tag, NO_KEY),
                          group.ended[i].watch)
         if each.parser == NO_STATE:
             continue
-        if thread_sure(core, each):
-            return True
-        possible.push_back(each)
-    return threads_alive(core, possible)
+        known = thread_known(core, each)
+        if known == 1:
+            return 1
+        if known < 0:
+            possible.push_back(each)
+    return 0 if possible.empty() else -1
+
+
+cdef void lexed_add_tokens(Mask* mask, vector[int32_t]& tokens, vector[int32_t]* holes) noexcept nogil:
+    cdef int32_t token
+    if holes == NULL or holes.empty():
+        mask.added.insert(mask.added.end(), tokens.begin(), tokens.end())
+        return
+    for token in tokens:
+        if not binary_search(holes.begin(), holes.end(), token):
+            mask.added.push_back(token)
+
+
+cdef void lexed_cut_holes(OpenGroup* group, vector[int32_t]* holes) noexcept nogil:
+    cdef vector[int32_t] kept
+    cdef int32_t token
+    for token in group.tokens:
+        if not binary_search(holes.begin(), holes.end(), token):
+            kept.push_back(token)
+    group.tokens.swap(kept)
+
+
+cdef void lexed_settle(Core* core, Mask* mask) noexcept nogil:
+    # Search for the open groups of a mask, unless all their tokens are allowed anyway.
+    cdef size_t i, j
+    if core.open.empty():
+        return
+    mask_flatten(core, mask)
+    for i in range(core.open.size()):
+        for j in range(core.open[i].tokens.size()):
+            if not bits_hold_token(mask.bits, core.open[i].tokens[j]):
+                if threads_alive(core, core.open[i].threads):
+                    lexed_add_tokens(mask, core.open[i].tokens, NULL)
+                break
+    core.open.clear()
 
 
 cdef void lexed_depending(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* own,
-                          int32_t parser) noexcept nogil:
+                          int32_t parser, vector[int32_t]* holes) noexcept nogil:
     # Add what depends on the parser state.  Recursion is bounded by the longest token.
     cdef Automaton* lexer = core.program.lexer
     cdef ParserState* state
@@ -105,9 +156,19 @@ cdef void lexed_depending(Core* core, const vector[Thread]& threads, Mask* mask,
     cdef vector[Thread] possible
     cdef size_t i
     cdef int32_t after = NO_STATE, known = NO_TAG
+    cdef int32_t allowed
+    cdef vector[int32_t] found
     for i in range(own.groups.size()):
-        if lexed_group_alive(core, &own.groups[i], parser):
-            mask.added.insert(mask.added.end(), own.groups[i].tokens.begin(), own.groups[i].tokens.end())
+        possible.clear()
+        allowed = lexed_group_known(core, &own.groups[i], parser, possible)
+        if allowed == 1:
+            lexed_add_tokens(mask, own.groups[i].tokens, holes)
+        elif allowed < 0:
+            core.open.resize(core.open.size() + 1)
+            core.open.back().threads = possible
+            core.open.back().tokens = own.groups[i].tokens
+            if holes != NULL:
+                lexed_cut_holes(&core.open.back(), holes)
     for i in range(own.crossings.size()):
         if core.index.deadline.passed:
             return
@@ -121,11 +182,13 @@ cdef void lexed_depending(Core* core, const vector[Thread]& threads, Mask* mask,
         state = core.program.states[after]
         if state.lexer == NULL or not state.starts.empty() or state_deep(core.program, after):
             possible.assign(1, thread_at(after, own.crossings[i].watch))
-            mask_walk(core, threads, lexmask_residual(own, i), possible, mask.added)
+            found.clear()
+            mask_walk(core, threads, lexmask_residual(own, i), possible, found)
+            lexed_add_tokens(mask, found, holes)
             continue
         below = lexer_behind(own, i, state.lexer)
         if below != NULL:
-            lexed_apply(core, threads, mask, below, after)
+            lexed_apply(core, threads, mask, below, after, holes)
 
 
 cdef void lexed_add_all(Core* core, const vector[Thread]& threads, Mask* mask) noexcept nogil:
@@ -169,6 +232,7 @@ cdef void lexed_unwatched(Core* core, const vector[Thread]& threads, Mask* mask,
         return
     if thread.lex != NULL or state.lexer != NULL:
         lexed_add(core, threads, mask, thread)
+        lexed_settle(core, mask)
     for i in range(state.starts.size() if thread.lex == NULL else 0):
         mask_join_thread(core, threads, mask, state.starts[i], thread.parser,
                          alone and state.lexer == NULL and state.starts.size() == 1)
@@ -187,29 +251,16 @@ cdef cbool token_allowed(Core* core, const Thread& thread, int32_t token) noexce
 
 cdef void lexed_filter(Core* core, Bits* bits, const Thread& thread) noexcept nogil:
     # Of the tokens in `bits`, which the thread would allow without its watch, remove those that it does not.
-    cdef const Trie* trie = core.index.trie
-    cdef const TrieNode* nodes = trie.nodes.data()
-    cdef vector[LexState*] path
-    cdef LexState* watch
-    cdef uint32_t node = 1
-    cdef int32_t t
-    path.push_back(thread.watch)
-    while node < nodes[0].end:
-        if deadline_passed(&core.index.deadline):
-            return
-        path.resize(<size_t>nodes[node].depth)
-        watch = path.back()
-        if not watch_step(&watch, nodes[node].byte):
-            for t in range(nodes[node].token, nodes[nodes[node].end].token):
-                bits_remove(bits, trie.tokens[t])
-        elif watch != NULL:
-            for t in range(nodes[node].token, nodes[node + 1].token):
-                if bits_hold_token(bits, trie.tokens[t]) and not token_allowed(core, thread, trie.tokens[t]):
-                    bits_remove(bits, trie.tokens[t])
-            path.push_back(watch)
-            node += 1
-            continue
-        node = nodes[node].end
+    cdef LexMask* watched = lexer_watched(thread.watch, core.index)
+    cdef int32_t token
+    cdef size_t i
+    if watched == NULL:
+        return
+    for i in range(bits.words.size()):
+        bits.words[i] &= ~watched.bits.words[i]
+    for token in watched.holes:
+        if bits_hold_token(bits, token) and not token_allowed(core, thread, token):
+            bits_remove(bits, token)
 
 
 cdef cbool bits_within(const Bits* some, const Bits* others) noexcept nogil:
@@ -224,6 +275,7 @@ cdef void mask_lexed(Core* core, const vector[Thread]& threads, Mask* mask) noex
     cdef Thread thread
     cdef Mask part
     cdef size_t i, watched = 0
+    core.open.clear()
     for i in range(threads.size()):
         if threads[i].watch == NULL:
             lexed_unwatched(core, threads, mask, threads[i], threads.size() == 1)

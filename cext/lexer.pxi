@@ -50,10 +50,10 @@ cdef struct KeyStep:
     uint8_t byte
 
 cdef cppclass Skipped:
-    # Bytes that say the same behind a state as behind a loop, or nothing (lexingmask.pxi).
+    # Bytes that say the same behind a state as behind that of a part, or nothing (lexingmask.pxi).
     uint64_t known[4]
     uint64_t same[4]
-    LexState* loop
+    LexState* shadow
 
 cdef cppclass LexState:
     Automaton* automaton
@@ -73,6 +73,8 @@ cdef cppclass LexState:
     char leaves                    # of a lexer (lexer_leaves): 0 not known, 1 yes, 2 no
     char closes                    # the same (lexer_closes)
     char harmless                  # the same (watch_is_harmless)
+    char hopeless                  # the same (lexer_hopeless)
+    cbool kills                    # the same: a longer match ends here, or will, whichever character this becomes
     Skipped* skipped               # the same, or NULL
     # both
     cbool has_first
@@ -170,6 +172,8 @@ cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
     state.leaves = 0
     state.closes = 0
     state.harmless = 0
+    state.hopeless = 0
+    state.kills = False
     state.mask = NULL
     automaton.states.push_back(state)
     # Limits are checked by the caller once it is done: half-computed results are never kept.

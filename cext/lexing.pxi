@@ -26,6 +26,7 @@ cdef cppclass Lexer:
     vector[vector[int32_t]] follow # by terminal: those that may come behind it; then those at the start, and behind others; none: not known
     LexState* every                # before any terminal
     vector[char] skips             # by NFA state: of an ignored terminal
+    vector[char] useful            # by NFA state: it leads to a match of some terminal
     vector[LexState*] starts       # by set of terminals
     KeyIds start_ids
     vector[string] samples         # by terminal; empty: none
@@ -42,13 +43,18 @@ cdef cppclass Lexer:
     vector[pair[int32_t, int32_t]] avoided     # such that need not occur
     unordered_map[int64_t, LexMask*] masks     # by lexer state and start (lexer_mask)
     unordered_map[int64_t, LexMask*] parts     # by loop and trie node (lexer_part)
+    unordered_map[int64_t, LexMask*] watched   # by watch (lexer_watched)
     unordered_map[int64_t, char] pairs         # lexer state and watch (lexer_pair_verdict)
+    MaskTable shares                           # by node and place (lexer_share)
     vector[LexerPlace] path                    # scratch of walks, by depth
+    cbool stops                                # whether they stop where an ignored terminal ends
 
 
 cdef void lexer_forget_masks(Lexer* lexer, cbool all_of_them) noexcept nogil:
     lexer_forget(lexer.masks, all_of_them)
     lexer_forget(lexer.parts, all_of_them)
+    lexer_forget(lexer.watched, all_of_them)
+    masktable_evict(&lexer.shares, all_of_them)
 
 
 cdef void lexer_forget(unordered_map[int64_t, LexMask*]& masks, cbool all_of_them) noexcept nogil:
@@ -63,6 +69,12 @@ cdef void lexer_forget(unordered_map[int64_t, LexMask*]& masks, cbool all_of_the
         masks.erase(gone[i])
 
 
+cdef inline void terminals_add(vector[uint64_t]& terminals, int32_t terminal) noexcept nogil:
+    if terminals.size() <= <size_t>(terminal >> 6):
+        terminals.resize(<size_t>(terminal >> 6) + 1, 0)
+    terminals[<size_t>(terminal >> 6)] |= (<uint64_t>1) << (terminal & 63)
+
+
 cdef LexState* lexer_begin(Automaton* automaton, const vector[int32_t]& terminals) noexcept nogil:
     # Before any of some terminals.
     cdef vector[uint64_t] items
@@ -74,22 +86,31 @@ cdef LexState* lexer_begin(Automaton* automaton, const vector[int32_t]& terminal
 
 cdef LexState* lexer_start(Automaton* automaton, vector[int32_t]& terminals) noexcept nogil:
     # Before any of some terminals, or an ignored one.
+    cdef vector[uint64_t] bits
+    cdef int32_t terminal
+    for terminal in terminals:
+        terminals_add(bits, terminal)
+    return lexer_start_set(automaton, bits)
+
+
+cdef LexState* lexer_start_set(Automaton* automaton, vector[uint64_t]& bits) noexcept nogil:
+    # The same for a set of terminals.
     cdef Lexer* lexer = automaton.lexer
+    cdef vector[int32_t] terminals
     cdef string key
-    cdef int32_t known
-    cdef size_t i, j = 0
-    terminals.insert(terminals.end(), lexer.ignored_ones.begin(), lexer.ignored_ones.end())
-    sort(terminals.begin(), terminals.end())
-    for i in range(terminals.size()):
-        if j == 0 or terminals[i] != terminals[j - 1]:
-            terminals[j] = terminals[i]
-            j += 1
-    terminals.resize(j)
-    key.assign(<const char*>terminals.data(), j * sizeof(int32_t))
+    cdef int32_t known, terminal
+    for terminal in lexer.ignored_ones:
+        terminals_add(bits, terminal)
+    while not bits.empty() and bits.back() == 0:
+        bits.pop_back()
+    key.assign(<const char*>bits.data(), bits.size() * sizeof(uint64_t))
     known = lexer.start_ids.find(key)
     if known < 0:
         known = <int32_t>lexer.starts.size()
         lexer.start_ids.insert(key, known)
+        for terminal in range(64 * <int32_t>bits.size()):
+            if (bits[<size_t>(terminal >> 6)] >> (terminal & 63)) & 1:
+                terminals.push_back(terminal)
         lexer.starts.push_back(lexer_begin(automaton, terminals))
     return lexer.starts[known]
 
@@ -110,11 +131,6 @@ cdef cbool lexer_skips(const LexState* state) noexcept nogil:
 
 # --- watches --------------------------------------------------------------------------------
 
-cdef inline cbool watch_kills(const LexState* after) noexcept nogil:
-    # Whether a longer match ends here, or will, whichever character this becomes.
-    return after.tag != NO_TAG or (after.form == FORM_UTF8_SETTLED and after.code.tag != NO_TAG)
-
-
 cdef inline cbool watch_step(LexState** watch, uint8_t byte) noexcept nogil:
     # A watch (NULL: none) over a byte; False when there is a longer match.
     cdef LexState* after
@@ -125,7 +141,7 @@ cdef inline cbool watch_step(LexState** watch, uint8_t byte) noexcept nogil:
         watch[0] = NULL
         return True
     watch[0] = after
-    return not watch_kills(after)
+    return not after.kills
 
 
 cdef LexState* watch_join(LexState* watch, LexState* ended) noexcept nogil:
@@ -366,6 +382,30 @@ cdef void lexer_reach(CodeAutomaton* codes, vector[int32_t]& work, vector[char]&
             work.push_back(codes.epsilons[state][j].target)
 
 
+cdef void lexer_find_useful(Automaton* automaton) noexcept nogil:
+    cdef CodeAutomaton* codes = automaton.codes
+    cdef Lexer* lexer = automaton.lexer
+    cdef vector[vector[int32_t]] before
+    cdef vector[int32_t] work
+    cdef int32_t i, state
+    cdef size_t j
+    before.resize(codes.edges.size())
+    for i in range(<int32_t>codes.edges.size()):
+        for j in range(codes.edges[i].size()):
+            before[codes.edges[i][j].target].push_back(i)
+        for j in range(codes.epsilons[i].size()):
+            before[codes.epsilons[i][j].target].push_back(i)
+        if codes.accept[i] not in (NO_TAG, <int32_t>lexer.first.size()):
+            work.push_back(i)
+    lexer.useful.assign(codes.edges.size(), 0)
+    while not work.empty():
+        state = work.back()
+        work.pop_back()
+        if not lexer.useful[state]:
+            lexer.useful[state] = 1
+            work.insert(work.end(), before[state].begin(), before[state].end())
+
+
 cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
     cdef Lexer* lexer = automaton.lexer
     cdef vector[int32_t] terminals, work
@@ -374,6 +414,7 @@ cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
     for i in lexer.ignored_ones:
         work.push_back(lexer.first[i])
     lexer_reach(automaton.codes, work, lexer.skips)
+    lexer_find_useful(automaton)
     if lexer.newline >= 0:
         work.assign(1, lexer.first[lexer.newline])
         lexer_reach(automaton.codes, work, lexer.lines)
@@ -499,9 +540,42 @@ cdef char lexer_pair_verdict(LexState* start, LexState* watching) noexcept nogil
     return verdict
 
 
+cdef cbool lexer_useful(const Lexer* lexer, const CodeState* code) noexcept nogil:
+    cdef size_t i
+    for i in range(code.items.size()):
+        if lexer.useful[<size_t>(code.items[i] >> 32)]:
+            return True
+    return False
+
+
+cdef cbool lexer_never(LexState* lex) noexcept nogil:
+    # Whether only a match of no terminal is possible any more.
+    cdef Lexer* lexer = lex.automaton.lexer
+    cdef CodeAutomaton* codes = lex.automaton.codes
+    cdef CodeState* target
+    cdef int32_t first, last
+    cdef size_t i
+    if lex.hopeless != 0:
+        return lex.hopeless == 1
+    lex.hopeless = 2 if lexer_useful(lexer, lex.code) else 1
+    if lex.hopeless == 2 and lex.form == FORM_UTF8:
+        # Of those that the character may become.
+        first = utf8_first(lex.low, lex.left)
+        last = utf8_last(lex.low, lex.left)
+        lex.hopeless = 1
+        i = codes_range_of(codes, first)
+        while i < codes.range_low.size() and codes.range_low[i] <= last:
+            target = code_next(codes, lex.code, codes.range_class[i])
+            if target != CODE_DEAD and lexer_useful(lexer, target):
+                lex.hopeless = 2
+                break
+            i += 1
+    return lex.hopeless == 1
+
+
 cdef inline cbool lexer_hopeless(LexState* lex, LexState* watch) noexcept nogil:
     # Whether a lexeme under way cannot be completed in any context.
-    return watch != NULL and lexer_pair_verdict(lex, watch) == 2
+    return lexer_never(lex) or (watch != NULL and lexer_pair_verdict(lex, watch) == 2)
 
 
 cdef cbool lexer_is_sure(const Hypothesis& each) noexcept nogil:

@@ -18,14 +18,16 @@
 # terminals such as identifiers.
 
 cdef enum:
+    SHARE_LEAST = 64       # trie nodes below which sharing does not pay
     LOOP_STEPS = 8         # until a state is expected in its loop
 
 cdef cppclass LexerPlace:
     LexState* alone                # nothing but this state is left: then the lists are not filled; else NULL
     vector[Hypothesis] hypotheses
     vector[Ended] ended
-    LexState* loop                 # of the piece that holds here, or NULL
+    LexState* shadow               # where the part of the piece stands that holds here, or NULL
     size_t piece
+    cbool outer                    # the piece is that of a mask that this one is shared by
     int32_t top                    # depth of the node at which the piece begins
     uint32_t next                  # children that are not done: nodes [next, last), or positions
     uint32_t last                  # in `child_nodes` where some are skipped
@@ -46,11 +48,11 @@ cdef void lexer_fill(LexerPlace& place) noexcept nogil:
     place.ended.clear()
     each.lex = place.alone
     each.watch = NULL
-    if place.alone.tag == NO_TAG or lex_goes_on(place.alone):
+    if (place.alone.tag == NO_TAG or lex_goes_on(place.alone)) and not lexer_never(place.alone):
         place.hypotheses.push_back(each)
     if lexer_matched(place.alone):
         each.watch = watch_join(NULL, place.alone)
-        if lexer_ignores(place.alone):
+        if lexer_ignores(place.alone) and not place.alone.automaton.lexer.stops:
             each.lex = NULL
             place.hypotheses.push_back(each)
         else:
@@ -71,7 +73,7 @@ cdef void lexer_find_alone(LexerPlace& place) noexcept nogil:
         if place.hypotheses.size() == 1 and place.ended.empty():
             place.alone = lex
         return
-    if lexer_ignores(lex):
+    if lexer_ignores(lex) and not lex.automaton.lexer.stops:
         if (place.hypotheses.size() == 2 and place.ended.empty() and place.hypotheses[1].lex == NULL
                 and place.hypotheses[1].watch == lex):
             place.alone = lex
@@ -82,6 +84,7 @@ cdef void lexer_find_alone(LexerPlace& place) noexcept nogil:
 
 cdef void lexer_step(LexState* start, const LexerPlace& before, uint8_t byte, LexerPlace& out) noexcept nogil:
     # Over one byte, all in one parser state.  `lex` NULL: the lexer is at `start`.
+    cdef Lexer* lexer = start.automaton.lexer
     cdef Hypothesis each
     cdef Ended ended
     cdef size_t i
@@ -99,7 +102,7 @@ cdef void lexer_step(LexState* start, const LexerPlace& before, uint8_t byte, Le
         if not lexer_matched(each.lex):
             continue
         each.watch = watch_join(each.watch, each.lex)
-        if lexer_ignores(each.lex):
+        if lexer_ignores(each.lex) and not lexer.stops:
             each.lex = NULL
             out.hypotheses.push_back(each)
         else:
@@ -126,15 +129,20 @@ cdef cbool lexer_any_sure(const LexerPlace& place) noexcept nogil:
     return False
 
 
+cdef void lexer_name(const LexerPlace& place, string& key) noexcept nogil:
+    # Add what the lists hold to a key.
+    cdef size_t i
+    key.append(<const char*>place.hypotheses.data(), place.hypotheses.size() * sizeof(Hypothesis))
+    for i in range(place.ended.size()):
+        key.append(<const char*>&place.ended[i].watch, sizeof(LexState*))
+        key.append(<const char*>&place.ended[i].tag, sizeof(int32_t))
+
+
 cdef size_t lexer_group(LexMask* mask, unordered_map[string, size_t]& known, const LexerPlace& place) noexcept nogil:
     # The group of tokens that the context allows if it allows any of the hypotheses.
     cdef TokenGroup made
     cdef string key
-    cdef size_t i
-    key.assign(<const char*>place.hypotheses.data(), place.hypotheses.size() * sizeof(Hypothesis))
-    for i in range(place.ended.size()):
-        key.append(<const char*>&place.ended[i].watch, sizeof(LexState*))
-        key.append(<const char*>&place.ended[i].tag, sizeof(int32_t))
+    lexer_name(place, key)
     found = known.find(key)
     if found != known.end():
         return dereference(found).second
@@ -146,105 +154,6 @@ cdef size_t lexer_group(LexMask* mask, unordered_map[string, size_t]& known, con
 
 
 # --- pieces ---------------------------------------------------------------------------------
-
-cdef LexState* lexer_loop(LexState* start, LexerPlace& place, const Index* index) noexcept nogil:
-    # The loop into which the commonest byte leads, or NULL.
-    cdef LexerPlace behind
-    cdef LexState* state
-    cdef LexState* after
-    cdef int32_t steps
-    lexer_fill(place)
-    lexer_step(start, place, index.commonest, behind)
-    state = behind.alone
-    for steps in range(LOOP_STEPS if state != NULL else 0):
-        after = lex_next(state, index.commonest)
-        if after == LEX_DEAD:
-            return NULL
-        if after == state:
-            return state
-        state = after
-    return NULL
-
-
-cdef inline cbool lexer_crosses(const LexState* state, const LexState* after) noexcept nogil:
-    # Whether the terminal that ends in `state` may be over at a byte that leads to `after`.
-    return lexer_matched(state) and (after == LEX_DEAD or not watch_kills(after))
-
-
-cdef void lexer_walk_loop(LexMask* part, LexState* loop, uint32_t top) noexcept nogil:
-    # The nodes below one at which the lexer is in a loop.  Every state is alone, because also what comes behind an
-    # ignored terminal is taken as a crossing here: so the part does not depend on the start.
-    cdef const Trie* trie = part.index.trie
-    cdef const TrieNode* nodes = trie.nodes.data()
-    cdef vector[LexState*]* path = &part.index.path
-    cdef unordered_map[string, size_t] groups
-    cdef LexerPlace place
-    cdef Crossing crossing
-    cdef LexState* parent
-    cdef LexState* state
-    cdef uint32_t node = top + 1, last = nodes[top].end
-    cdef size_t group
-    cdef int32_t t
-    if path.size() <= part.index.most_bytes:
-        path.resize(part.index.most_bytes + 1, NULL)
-    path[0][nodes[top].depth] = loop
-    while node < last:
-        if deadline_passed(&part.index.deadline):
-            return
-        parent = path[0][nodes[node].depth - 1]
-        state = lex_next(parent, nodes[node].byte)
-        if nodes[node].depth - 1 > nodes[top].depth and lexer_crosses(parent, state):
-            crossing.tag = parent.tag
-            crossing.watch = parent if state != LEX_DEAD else NULL
-            crossing.byte = nodes[node].byte
-            crossing.node = node
-            part.crossing.push_back(crossing)
-        if state == LEX_DEAD:
-            node = nodes[node].end
-            continue
-        if nodes[node].token < nodes[node + 1].token:
-            if lexer_alone_is_sure(state):
-                for t in range(nodes[node].token, nodes[node + 1].token):
-                    bits_add(part.bits, trie.tokens[t])
-            else:
-                place.alone = state
-                lexer_fill(place)
-                group = lexer_group(part, groups, place)
-                for t in range(nodes[node].token, nodes[node + 1].token):
-                    part.groups[group].tokens.push_back(trie.tokens[t])
-        path[0][nodes[node].depth] = state
-        node += 1
-
-
-cdef LexMask* lexer_part(LexState* loop, uint32_t node, Index* index) noexcept nogil:
-    # What a loop says about the tokens below a node; NULL when time is up.
-    cdef Lexer* lexer = loop.automaton.lexer
-    cdef LexMask* part
-    cdef size_t i
-    cdef int32_t t
-    cdef int64_t key = (<int64_t>loop.id << 32) | node
-    found = lexer.parts.find(key)
-    if found != lexer.parts.end():
-        dereference(found).second.used = True
-        return dereference(found).second
-    part = lexmask_new(index)
-    part.bits = bits_new(index)
-    lexer_walk_loop(part, loop, node)
-    part.depending = bits_new(index)
-    for i in range(part.crossing.size()):
-        for t in range(index.trie.nodes[part.crossing[i].node].token,
-                       index.trie.nodes[index.trie.nodes[part.crossing[i].node].end].token):
-            bits_add(part.depending, index.trie.tokens[t])
-    for i in range(part.groups.size()):
-        for t in part.groups[i].tokens:
-            bits_add(part.depending, t)
-    lexmask_finish(part)
-    if index.deadline.passed:
-        lexmask_release(part)
-        return NULL
-    lexer.parts[key] = part
-    return part
-
 
 cdef void lexer_begin_piece(LexMask* mask, LexState* start, uint32_t node, LexerPlace* place) noexcept nogil:
     # Where a piece pays, let it hold below a node.
@@ -262,7 +171,8 @@ cdef void lexer_begin_piece(LexMask* mask, LexState* start, uint32_t node, Lexer
     if mask.bits == NULL:
         mask.bits = bits_new(mask.index)
     bits_unite(mask.bits, part.bits)
-    place.loop = loop
+    place.shadow = loop
+    place.outer = False
     place.piece = mask.pieces.size()
     place.top = mask.index.trie.nodes[node].depth
     part.holders += 1
@@ -270,34 +180,39 @@ cdef void lexer_begin_piece(LexMask* mask, LexState* start, uint32_t node, Lexer
     mask.pieces.push_back(made)
 
 
+cdef inline void lexer_cut_token(LexMask* mask, Piece* piece, int32_t token) noexcept nogil:
+    bits_remove(mask.bits, token)
+    if bits_hold_token(piece.part.depending, token):
+        piece.removed.push_back(token)
+
+
 cdef void lexer_cut(LexMask* mask, const LexerPlace* place, uint32_t node, uint32_t last) noexcept nogil:
     # A hole: the tokens of nodes [node, last).
     cdef const Trie* trie = mask.index.trie
-    cdef Piece* piece = &mask.pieces[place.piece]
-    cdef int32_t t, token
+    cdef int32_t t
     for t in range(trie.nodes[node].token, trie.nodes[last].token):
-        token = trie.tokens[t]
-        bits_remove(mask.bits, token)
-        if bits_hold_token(piece.part.depending, token):
-            piece.removed.push_back(token)
+        if place.outer:
+            mask.holes.push_back(trie.tokens[t])
+        else:
+            lexer_cut_token(mask, &mask.pieces[place.piece], trie.tokens[t])
 
 
 # --- the walk -------------------------------------------------------------------------------
 
-cdef cbool lexer_skips_byte(LexState* state, LexState* loop, uint8_t byte) noexcept nogil:
-    # Whether a byte says the same behind a state as behind a loop (NULL: nothing).
+cdef cbool lexer_skips_byte(LexState* state, LexState* shadow, uint8_t byte) noexcept nogil:
+    # Whether a byte says the same behind a state as behind that of a part (NULL: nothing).
     cdef LexState* after = lex_next(state, byte)
     cdef cbool crosses = lexer_crosses(state, after)
-    if loop == NULL:
+    if shadow == NULL:
         return after == LEX_DEAD and not crosses
-    return after == lex_next(loop, byte) and crosses == lexer_crosses(loop, after) and (
-        not crosses or (after == LEX_DEAD and state.tag == loop.tag))
+    return after == lex_next(shadow, byte) and crosses == lexer_crosses(shadow, after) and (
+        not crosses or (after == LEX_DEAD and state.tag == shadow.tag))
 
 
 cdef inline cbool lexer_same(Skipped* skipped, LexState* state, uint8_t byte) noexcept nogil:
     if not bits_has(skipped.known, byte):
         bits_set(skipped.known, byte)
-        if lexer_skips_byte(state, skipped.loop, byte):
+        if lexer_skips_byte(state, skipped.shadow, byte):
             bits_set(skipped.same, byte)
     return bits_has(skipped.same, byte)
 
@@ -309,17 +224,17 @@ cdef void lexer_descend(LexMask* mask, LexerPlace* place, uint32_t node) noexcep
     place.next = node + 1
     place.last = mask.trie.nodes[node].end
     if (state == NULL or mask.trie != mask.index.trie
-            or (place.loop != NULL and place.top == mask.trie.nodes[node].depth)):
+            or (place.shadow != NULL and place.top == mask.trie.nodes[node].depth)):
         return
     if state.skipped == NULL:
         state.skipped = new Skipped()
         memset(state.skipped.known, 0, 32)
         memset(state.skipped.same, 0, 32)
-        state.skipped.loop = place.loop
-    elif state.skipped.loop != place.loop:
+        state.skipped.shadow = place.shadow
+    elif state.skipped.shadow != place.shadow:
         memset(state.skipped.known, 0, 32)
         memset(state.skipped.same, 0, 32)
-        state.skipped.loop = place.loop
+        state.skipped.shadow = place.shadow
     place.skipped = state.skipped
     place.next = mask.index.child_first[node]
     place.last = mask.index.child_first[node + 1]
@@ -336,8 +251,8 @@ cdef uint32_t lexer_next_child(const LexMask* mask, LexerPlace* place) noexcept 
         return node
     while place.next < place.last:
         place.next += 1
-        # Another place may have had its own loop in between.
-        if place.skipped.loop != place.loop or not lexer_same(
+        # Another place may have had its own shadow in between.
+        if place.skipped.shadow != place.shadow or not lexer_same(
                 place.skipped, place.alone, mask.index.child_bytes[place.next - 1]):
             return mask.index.child_nodes[place.next - 1]
     return 0
@@ -362,9 +277,13 @@ cdef void lexer_walk(LexMask* mask, LexState* start, uint32_t node, uint32_t las
             depth -= 1
         elif lexer_visit(mask, start, node, groups):
             depth += 1
-            if pieces and lexer.path[depth].loop == NULL and lexer.safe:
+            if pieces and lexer.path[depth].shadow == NULL and lexer.safe:
                 lexer_begin_piece(mask, start, node, &lexer.path[depth])
-            lexer_descend(mask, &lexer.path[depth], node)
+            if pieces and nodes[node].end - node > SHARE_LEAST and lexer_begins(lexer.path[depth]):
+                lexer_spread(mask, start, node)
+                depth -= 1
+            else:
+                lexer_descend(mask, &lexer.path[depth], node)
 
 
 cdef cbool lexer_visit(LexMask* mask, LexState* start, uint32_t node, unordered_map[string, size_t]& groups) noexcept nogil:
@@ -382,13 +301,13 @@ cdef cbool lexer_visit(LexMask* mask, LexState* start, uint32_t node, unordered_
     cdef cbool empty, ends
     crossing.byte = byte
     crossing.node = node
-    if state != NULL and not (lexer_crosses(state, lex_next(state, byte)) and lexer_ignores(state)):
+    if state != NULL and not (lexer_crosses(state, lex_next(state, byte)) and lexer_ignores(state) and not lexer.stops):
         place.alone = lex_next(state, byte)
         if lexer_crosses(state, place.alone):
             crossing.tag = state.tag
             crossing.watch = state if place.alone != LEX_DEAD else NULL
             mask.crossing.push_back(crossing)
-        empty = place.alone == LEX_DEAD
+        empty = place.alone == LEX_DEAD or lexer_never(place.alone)
     else:
         lexer_fill(before[0])
         for i in range(before.ended.size()):
@@ -399,28 +318,30 @@ cdef cbool lexer_visit(LexMask* mask, LexState* start, uint32_t node, unordered_
                 mask.crossing.push_back(crossing)
         lexer_step(start, before[0], byte, place[0])
         empty = place.hypotheses.empty() and place.ended.empty()
-    place.loop = NULL
-    if before.loop != NULL:
-        state = lex_next(before.loop, byte)
-        ends = nodes[node].depth - 1 > before.top and lexer_crosses(before.loop, state)
-        if not empty and state == before.loop:
-            # The piece goes on.
-            place.loop = before.loop
-            place.piece = before.piece
-            place.top = before.top
-        elif state == place.alone and not empty and not ends and crossings == mask.crossing.size():
+    place.shadow = NULL
+    if before.shadow != NULL:
+        state = lex_next(before.shadow, byte)
+        ends = nodes[node].depth - 1 > before.top and lexer_crosses(before.shadow, state)
+        if empty or ends:
+            if state != LEX_DEAD or ends:
+                lexer_cut(mask, before, node, nodes[node].end)
+        elif state == place.alone and crossings == mask.crossing.size():
             return False
-        elif state != LEX_DEAD or ends:
-            lexer_cut(mask, before, node, nodes[node].end)
+        elif state != LEX_DEAD:
+            # The piece goes on.
+            place.shadow = state
+            place.piece = before.piece
+            place.outer = before.outer
+            place.top = before.top
     if empty:
         return False
     if nodes[node].token < nodes[node + 1].token:
         if lexer.safe and lexer_any_sure(place[0]):
-            if place.loop == NULL:
+            if place.shadow == NULL or not lexer_alone_is_sure(place.shadow):
                 for t in range(nodes[node].token, nodes[node + 1].token):
                     mask.inside.push_back(trie.tokens[t])
         else:
-            if place.loop != NULL:
+            if place.shadow != NULL:
                 lexer_cut(mask, place, node, node + 1)
             lexer_fill(place[0])
             i = lexer_group(mask, groups, place[0])
@@ -437,24 +358,40 @@ cdef void lexer_stand(Lexer* lexer, const Index* index, size_t depth, LexState* 
     first.lex = lex
     first.watch = watch
     lexer.path[depth].alone = NULL
-    lexer.path[depth].loop = NULL
+    lexer.path[depth].shadow = NULL
+    lexer.path[depth].outer = False
     lexer.path[depth].hypotheses.assign(1, first)
     lexer.path[depth].ended.clear()
 
 
 cdef LexMask* lexer_behind(LexMask* mask, size_t group, LexState* start) noexcept nogil:
-    # What a lexer at `start` says of the residuals of a group of crossings.  NULL when time is up.
+    # What a lexer at `start` says of the residuals of a group of crossings.  NULL when time is up.  They begin with the
+    # same byte, and the end of an ignored terminal is a crossing here: so starts that the byte leads to one state say the
+    # same.
+    cdef Lexer* lexer = start.automaton.lexer
     cdef LexMask* below
+    cdef CrossingGroup* crossing = &mask.crossings[group]
+    cdef LexerPlace place
     cdef ResidualView view
-    cdef int64_t key = (<int64_t>group << 32) | start.id
+    cdef int64_t key = (<int64_t>group << 32) | lex_next(start, crossing.byte).id
     found = mask.behind.find(key)
     if found != mask.behind.end():
         return dereference(found).second
     view = lexmask_residual(mask, group)
-    lexer_stand(start.automaton.lexer, mask.index, <size_t>view.depth, NULL, mask.crossings[group].watch)
+    lexer_stand(lexer, mask.index, <size_t>view.depth, NULL, crossing.watch)
+    if lexer.safe and view.trie == mask.index.trie and view.last - view.first > SHARE_LEAST:
+        lexer_step(start, lexer.path[view.depth], crossing.byte, place)
+        if not lexer_comes_back(place):
+            below = lexer_share(mask, start, view.first, place)
+            if below != NULL:
+                below.holders += 1
+                mask.behind[key] = below
+            return below
     below = lexmask_new(mask.index)
     below.trie = view.trie
+    lexer.stops = True
     lexer_walk(below, start, view.first, view.last, False)
+    lexer.stops = False
     lexmask_finish(below)
     if mask.index.deadline.passed:
         lexmask_release(below)
@@ -463,12 +400,118 @@ cdef LexMask* lexer_behind(LexMask* mask, size_t group, LexState* start) noexcep
     return below
 
 
+# --- what starts share ----------------------------------------------------------------------
+
+cdef cbool lexer_begins(const LexerPlace& place) noexcept nogil:
+    # Whether the lexer may be at its start.
+    cdef size_t i
+    if place.alone != NULL:
+        return lexer_matched(place.alone) and lexer_ignores(place.alone)
+    for i in range(place.hypotheses.size()):
+        if place.hypotheses[i].lex == NULL:
+            return True
+    return False
+
+
+cdef cbool lexer_comes_back(const LexerPlace& place) noexcept nogil:
+    # Whether it may be there again.
+    cdef size_t i
+    if place.alone != NULL:
+        return lexer_skips(place.alone)
+    for i in range(place.hypotheses.size()):
+        if place.hypotheses[i].lex == NULL or lexer_skips(place.hypotheses[i].lex):
+            return True
+    return False
+
+
+cdef void lexer_spread(LexMask* mask, LexState* start, uint32_t node) noexcept nogil:
+    # What is below a node at which the lexer may be at its start: child by child, shared by all starts that the first
+    # byte leads to one place.
+    cdef const TrieNode* nodes = mask.index.trie.nodes.data()
+    cdef Lexer* lexer = start.automaton.lexer
+    cdef LexerPlace* here = &lexer.path[nodes[node].depth]
+    cdef LexerPlace behind
+    cdef LexState* shadow
+    cdef LexMask* share
+    cdef uint32_t child = node + 1
+    cdef cbool ends
+    while child < nodes[node].end and not mask.index.deadline.passed:
+        lexer_fill(here[0])
+        lexer_step(start, here[0], nodes[child].byte, behind)
+        shadow = LEX_DEAD
+        ends = False
+        if here.shadow != NULL:
+            shadow = lex_next(here.shadow, nodes[child].byte)
+            ends = nodes[node].depth > here.top and lexer_crosses(here.shadow, shadow)
+        if not here.ended.empty() or lexer_comes_back(behind):
+            lexer_walk(mask, start, child, nodes[child].end, True)
+        elif ends or shadow != behind.alone or shadow == LEX_DEAD:
+            if ends or shadow != LEX_DEAD or not (behind.hypotheses.empty() and behind.ended.empty()):
+                share = lexer_share(mask, start, child, behind)
+                if share != NULL:
+                    lexer_take(mask, here, share)
+        child = nodes[child].end
+
+
+cdef LexMask* lexer_share(LexMask* mask, LexState* start, uint32_t node, const LexerPlace& place) noexcept nogil:
+    # What is said about the tokens of a node where the lexer is at a place; NULL when time is up.
+    cdef const TrieNode* nodes = mask.index.trie.nodes.data()
+    cdef Lexer* lexer = start.automaton.lexer
+    cdef LexerPlace* before = &lexer.path[nodes[node].depth - 1]
+    cdef LexMask* share
+    cdef string key
+    cdef cbool below = before.shadow != NULL and nodes[node].depth - 1 > before.top, outer = before.outer
+    key.assign(<const char*>&node, sizeof(node))
+    key.append(<const char*>&before.shadow, sizeof(LexState*))
+    key.push_back(below)
+    lexer_name(place, key)
+    found = lexer.shares.masks.find(key)
+    if found != lexer.shares.masks.end():
+        dereference(found).second.used = True
+        return dereference(found).second
+    share = lexmask_new(mask.index)
+    before.outer = True
+    lexer_walk(share, start, node, nodes[node].end, True)
+    lexer.path[nodes[node].depth - 1].outer = outer
+    lexer_finish(share)
+    if mask.index.deadline.passed:
+        lexmask_release(share)
+        return NULL
+    lexer.shares.masks[key] = share
+    return share
+
+
+cdef void lexer_take(LexMask* mask, const LexerPlace* place, LexMask* share) noexcept nogil:
+    # Add what is shared.
+    cdef int32_t token
+    if mask.bits == NULL:
+        mask.bits = bits_new(mask.index)
+    for token in share.holes:
+        if place.outer:
+            mask.holes.push_back(token)
+        else:
+            lexer_cut_token(mask, &mask.pieces[place.piece], token)
+    if share.bits != NULL:
+        bits_unite(mask.bits, share.bits)
+    for token in share.inside:
+        bits_add(mask.bits, token)
+    if not (share.crossings.empty() and share.groups.empty() and share.pieces.empty() and share.shares.empty()):
+        share.holders += 1
+        mask.shares.push_back(share)
+
+
+cdef void lexer_finish(LexMask* mask) noexcept nogil:
+    cdef size_t i
+    for i in range(mask.pieces.size()):
+        sort(mask.pieces[i].removed.begin(), mask.pieces[i].removed.end())
+    lexmask_finish(mask)
+
+
 cdef LexMask* lexer_mask(LexState* lex, LexState* start, Index* index) noexcept nogil:
     # Of a lexer in state `lex` (NULL: at `start`), where `start` is what the parser state waits for.  NULL
     # when time is up.
     cdef Lexer* lexer = start.automaton.lexer
     cdef LexMask* mask
-    cdef size_t i
     cdef int64_t key = start.id
     if lex != NULL:
         key = (<int64_t>lex.id + 1) << 32
@@ -482,12 +525,54 @@ cdef LexMask* lexer_mask(LexState* lex, LexState* start, Index* index) noexcept 
     mask = lexmask_new(index)
     if lexer.safe:
         lexer_begin_piece(mask, start, 0, &lexer.path[0])
-    lexer_walk(mask, start, 1, index.trie.nodes[0].end, True)
-    for i in range(mask.pieces.size()):
-        sort(mask.pieces[i].removed.begin(), mask.pieces[i].removed.end())
-    lexmask_finish(mask)
+    if lex == NULL:
+        lexer_spread(mask, start, 0)
+    else:
+        lexer_walk(mask, start, 1, index.trie.nodes[0].end, True)
+    lexer_finish(mask)
     if index.deadline.passed:
         lexmask_release(mask)
         return NULL
     lexer.masks[key] = mask
+    return mask
+
+
+# --- watches --------------------------------------------------------------------------------
+
+cdef LexMask* lexer_watched(LexState* watch, Index* index) noexcept nogil:
+    # In `bits`, the tokens that a watch does not let pass; in `holes`, those at whose end it still watches.  NULL when time
+    # is up.
+    cdef Lexer* lexer = watch.automaton.lexer
+    cdef const Trie* trie = index.trie
+    cdef const TrieNode* nodes = trie.nodes.data()
+    cdef vector[LexState*] path
+    cdef LexMask* mask
+    cdef LexState* state
+    cdef uint32_t node = 1
+    cdef int32_t t
+    found = lexer.watched.find(watch.id)
+    if found != lexer.watched.end():
+        dereference(found).second.used = True
+        return dereference(found).second
+    mask = lexmask_new(index)
+    mask.bits = bits_new(index)
+    path.push_back(watch)
+    while node < nodes[0].end and not deadline_passed(&index.deadline):
+        path.resize(<size_t>nodes[node].depth)
+        state = path.back()
+        if not watch_step(&state, nodes[node].byte):
+            for t in range(nodes[node].token, nodes[nodes[node].end].token):
+                bits_add(mask.bits, trie.tokens[t])
+        elif state != NULL:
+            for t in range(nodes[node].token, nodes[node + 1].token):
+                mask.holes.push_back(trie.tokens[t])
+            path.push_back(state)
+            node += 1
+            continue
+        node = nodes[node].end
+    lexmask_finish(mask)
+    if index.deadline.passed:
+        lexmask_release(mask)
+        return NULL
+    lexer.watched[watch.id] = mask
     return mask

@@ -67,6 +67,9 @@ cdef cppclass LexMask:
     vector[Override] overrides
     vector[TokenGroup] groups             # tokens that stay inside if the context allows it (lexing.pxi)
     vector[Piece] pieces                  # of a lexer; what they allow in any context is in `bits`
+    vector[LexMask*] shares               # what it shares with others, as far as it depends on the context; else in `bits`
+    vector[int32_t] holes                 # of such: tokens of the other's piece about which it speaks; of a watch, see
+                                          # lexer_watched
     Bits* depending                       # of a part: tokens of crossings and groups, else NULL
     unordered_map[int64_t, Trie*] merged  # by crossing group: residual trie
     unordered_map[int64_t, LexMask*] behind   # by that and the start of a lexer: what it says of the residuals
@@ -111,6 +114,8 @@ cdef void lexmask_release(LexMask* mask) noexcept nogil:
         lexmask_release(mask.base)
     for i in range(mask.pieces.size()):
         lexmask_release(mask.pieces[i].part)
+    for i in range(mask.shares.size()):
+        lexmask_release(mask.shares[i])
     bits_release(mask.index, mask.bits)
     bits_release(mask.index, mask.depending)
     mask.index.bytes -= mask.bytes
@@ -184,7 +189,7 @@ cdef void lexmask_measure(LexMask* mask) noexcept nogil:
         mask.bits = own
         mask.inside.clear()
         mask.inside.shrink_to_fit()
-    mask.bytes = (mask.inside.size() * 4 + mask.crossing.size() * sizeof(Crossing)
+    mask.bytes = ((mask.inside.size() + mask.holes.size()) * 4 + mask.crossing.size() * sizeof(Crossing)
                   + mask.crossings.size() * sizeof(CrossingGroup) + mask.nodes.size() * 4
                   + mask.overrides.size() * sizeof(Override) + grouped + sizeof(LexMask))
     index.bytes += mask.bytes

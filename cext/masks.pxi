@@ -32,6 +32,11 @@ cdef cppclass MatcherState:
     Mask* mask
     TokenEdges edges               # the state behind a token, or NO_STATE
 
+cdef cppclass OpenGroup:
+    # Tokens that are allowed if any of some threads can be completed, which takes a search (lexed.pxi).
+    vector[Thread] threads
+    vector[int32_t] tokens
+
 cdef cppclass Core:
     # One compiled grammar on one vocabulary.
     Program* program
@@ -45,6 +50,7 @@ cdef cppclass Core:
     int64_t edges                  # of tokens, from all states
     Tracker tracker
     vector[vector[Thread]] stack   # scratch of walks, by depth
+    vector[OpenGroup] open         # of the mask under way
     int64_t set_states             # of many texts (sets.pxi)
     int64_t max_states             # limits of one operation
     int64_t max_lexer_states

@@ -107,6 +107,7 @@ cdef cppclass Local:
     vector[LexState*] terms         # start states of the lexemes waited for
     vector[LexState*] tokens        # the same of tokens that stand for themselves
     vector[int32_t] terminals       # of the lexer
+    vector[uint64_t] terminal_set   # these as bits
     cbool waits_for_line            # what comes next depends on the column of the next line (indent.pxi)
     vector[Call] calls
 
@@ -151,6 +152,7 @@ cdef cppclass Program:
     KeyIds cycle_ids       # of nodes that refer to each other: the first one
     vector[ParserState*] states
     KeyIds state_ids
+    KeyIds kernel_ids      # by items before the closure: the parser state, one higher
     unordered_map[int64_t, int32_t] unions
     Column* column                           # scratch (stacks.pxi)
 
@@ -234,6 +236,7 @@ cdef void parse_expand_plain(Program* program, Local* local) noexcept nogil:
     for i in range(program.plain_terms[local.index].size()):
         if program.plain_terms[local.index][i].automaton < 0:
             local.terminals.push_back(-1 - program.plain_terms[local.index][i].automaton)
+            terminals_add(local.terminal_set, local.terminals.back())
         else:
             parse_add_term(program, local, program.plain_terms[local.index][i].automaton)
     for i in range(program.plain_calls[local.index].size()):

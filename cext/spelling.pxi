@@ -79,6 +79,7 @@ cdef LexState* text_state(Automaton* automaton, CodeState* code, int32_t form, i
         automaton.partial[key] = state
     if form == FORM_CLOSED or (form == FORM_TEXT and automaton.spelling == SPELLING_UTF8):
         state.tag = code.tag
+    state.kills = code.tag != NO_TAG and form in (FORM_TEXT, FORM_UTF8_SETTLED)
     return state
 
 
@@ -100,19 +101,30 @@ cdef LexState* text_after(Automaton* automaton, CodeState* code, int32_t point) 
                       FORM_TEXT, 0, 0)
 
 
+cdef inline int32_t utf8_first(int32_t low, int32_t left) noexcept nogil:
+    # The least code point of which `left` continuation bytes are missing, and which is not overlong.
+    return low if low != 0 else 0x800 if left == 2 else 0x10000
+
+
+cdef inline int32_t utf8_last(int32_t low, int32_t left) noexcept nogil:
+    cdef int32_t last = low + (1 << (6 * left)) - 1
+    return last if last < LAST_CODE_POINT else LAST_CODE_POINT
+
+
 cdef LexState* text_utf8(Automaton* automaton, CodeState* code, int32_t left, int32_t low) noexcept nogil:
     # `left` continuation bytes are missing.  What is no text (overlong, above U+10FFFF) makes a span
     # exact; surrogates are in no class.
-    cdef int32_t last = low + (1 << (6 * left)) - 1, first = low
-    if low == 0:
-        first = 0x800 if left == 2 else 0x10000
-    if last > LAST_CODE_POINT:
-        last = LAST_CODE_POINT
+    cdef int32_t first = utf8_first(low, left), last = utf8_last(low, left)
     cdef CodeState* target
+    cdef LexState* state
+    cdef int32_t span
     if first != low or last == LAST_CODE_POINT:
-        if code_span(automaton.codes, code, first, last, &target) == SPAN_DEAD:
+        span = code_span(automaton.codes, code, first, last, &target)
+        if span == SPAN_DEAD:
             return LEX_DEAD
-        return text_state(automaton, code, FORM_UTF8, left, low)
+        state = text_state(automaton, code, FORM_UTF8, left, low)
+        state.kills = span == SPAN_UNIFORM and target.tag != NO_TAG
+        return state
     return text_settle(automaton, code, FORM_UTF8, left, low, first, last)
 
 

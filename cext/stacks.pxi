@@ -141,6 +141,7 @@ cdef cbool column_try_resolve(Program* program, Column* column, size_t position)
     # Intern a called rule's node when everything below it is interned.  A return address that
     # would only return again is replaced by where it leads.
     cdef vector[Return] returns
+    cdef vector[size_t] members
     cdef Return back
     cdef size_t i, j
     cdef int32_t node
@@ -148,6 +149,10 @@ cdef cbool column_try_resolve(Program* program, Column* column, size_t position)
         back = column.returns[position][i]
         if back.node < 0:
             node = column.resolved[-1 - back.node]
+            if node == NO_STATE and back.node == -1 - <int32_t>position:
+                # The commonest cycle.
+                members.assign(1, position)
+                continue
             if node == NO_STATE:
                 return False
             if parse_expand(program, back.local).pure_final:
@@ -156,6 +161,9 @@ cdef cbool column_try_resolve(Program* program, Column* column, size_t position)
                 continue
             back.node = node
         returns.push_back(back)
+    if not members.empty():
+        column_intern_cycle(program, column, members)
+        return True
     column.resolved[position] = node_intern(program, returns)
     return True
 
@@ -277,7 +285,7 @@ cdef void state_finish(ParserState* state, Program* program) noexcept nogil:
     cdef Local* local
     cdef cbool known
     cdef const uint64_t* first
-    cdef vector[int32_t] terminals
+    cdef vector[uint64_t] terminals
     cdef int32_t guard
     state.indent = 0
     state.opens = 0
@@ -308,10 +316,13 @@ cdef void state_finish(ParserState* state, Program* program) noexcept nogil:
                 known = known or state.tokens[k] == local.tokens[j]
             if not known:
                 state.tokens.push_back(local.tokens[j])
-        terminals.insert(terminals.end(), local.terminals.begin(), local.terminals.end())
+        if terminals.size() < local.terminal_set.size():
+            terminals.resize(local.terminal_set.size(), 0)
+        for k in range(local.terminal_set.size()):
+            terminals[k] |= local.terminal_set[k]
     state.lexer = NULL
     if program.lexer != NULL and (state.starts.empty() or not terminals.empty()):
-        state.lexer = lexer_start(program.lexer, terminals)
+        state.lexer = lexer_start_set(program.lexer, terminals)
         if state.lexer == LEX_DEAD:
             state.lexer = NULL
         else:
@@ -349,7 +360,19 @@ cdef int32_t state_intern(Program* program, vector[Item]& items, cbool complete)
     return <int32_t>program.states.size() - 1
 
 
-cdef int32_t state_from_kernel(Program* program, const vector[Item]& kernel) noexcept nogil:
+cdef int32_t state_from_kernel(Program* program, vector[Item]& kernel) noexcept nogil:
+    # What waits for a lexeme behind some items, which are sorted here.
+    cdef int32_t known
+    sort(kernel.begin(), kernel.end(), &item_before)
+    # Kept one higher: NO_STATE is -1.
+    known = program.kernel_ids.find(kernel.data(), kernel.size() * sizeof(Item)) - 1
+    if known < NO_STATE:
+        known = state_close(program, kernel)
+        program.kernel_ids.insert(kernel.data(), kernel.size() * sizeof(Item), known + 1)
+    return known
+
+
+cdef int32_t state_close(Program* program, const vector[Item]& kernel) noexcept nogil:
     cdef Column* column = program.column
     cdef vector[Item] items
     cdef Item item
