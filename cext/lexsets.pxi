@@ -19,6 +19,7 @@ cdef cppclass Residual:
     int32_t id
     uint64_t first[4]
     vector[ResidualNode] nodes
+    vector[Residual*] below        # by node: what is behind it; empty, or NULL: not made yet
 
 cdef struct LexCrossing:
     LexState* lex          # where the lexeme ends; its tag counts
@@ -482,3 +483,22 @@ cdef Residual* residual_intern(Index* index, vector[string]& texts) noexcept nog
     index.residual_ids.insert(key, made.id)
     index.residuals.push_back(made)
     return made
+
+
+cdef Residual* residual_below(Index* index, Residual* rest, uint32_t top) noexcept nogil:
+    # What is left of the strings that go on behind a node.
+    cdef vector[string] texts
+    cdef string text
+    cdef uint32_t node
+    cdef size_t depth
+    if rest.below.empty():
+        rest.below.resize(rest.nodes.size(), <Residual*>NULL)
+    if rest.below[top] == NULL:
+        for node in range(top + 1, rest.nodes[top].end):
+            depth = <size_t>(rest.nodes[node].depth - rest.nodes[top].depth)
+            text.resize(depth - 1)
+            text.push_back(<char>rest.nodes[node].byte)
+            if rest.nodes[node].final:
+                texts.push_back(text)
+        rest.below[top] = residual_intern(index, texts)
+    return rest.below[top]

@@ -114,6 +114,7 @@ cdef cppclass Local:
 cdef cppclass StackNode:
     vector[Return] returns
     int32_t indent         # column of the innermost open block
+    cbool cyclic           # a cycle (left recursion) can be reached
 
 cdef cppclass ParserState:
     vector[Item] items

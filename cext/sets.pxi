@@ -37,12 +37,23 @@ cdef cppclass Sets:
     KeyIds ids
     unordered_map[int32_t, int32_t] single                # by matcher state
     unordered_map[int64_t, int32_t] joined                # by two states
-    unordered_map[int64_t, vector[Part]] walked           # by parser state and residual
     unordered_map[int32_t, vector[LexSet*]] starts        # by parser state
-    unordered_map[string, int32_t] merged                 # by stack nodes; UNDER_WAY
-    unordered_map[int32_t, vector[int32_t]] parts         # of merged nodes: what they stand for
+    unordered_map[int32_t, int32_t] plain                 # by stack node: that of different return addresses
+    unordered_map[int64_t, int32_t] unions                # of two such
+    unordered_map[string, int32_t] merged                 # by stack nodes with cycles; UNDER_WAY
+    unordered_map[int32_t, vector[int32_t]] parts         # of merged nodes with cycles: what they stand for
     unordered_map[string, int32_t] parsers                # by parser states
-    vector[vector[Part]] stack                            # scratch of walks, by depth
+    unordered_map[int64_t, int32_t] narrowed              # parser states, by parser state and automaton
+    # frames (frames.pxi)
+    int32_t bottom                                        # stack node; UNKNOWN: not made yet
+    unordered_map[int32_t, int32_t] frames                # parser states, by local state
+    unordered_map[int32_t, int32_t] behind                # parser states, by stack node
+    unordered_map[int64_t, int32_t] put_nodes             # by stack node and bottom; UNDER_WAY
+    unordered_map[int64_t, int32_t] put_states            # by parser state and bottom
+    vector[Reach*] reaches
+    unordered_map[int64_t, int32_t] walked                # by parser state and residual
+    unordered_map[int64_t, int32_t] frame_walks           # by local state and residual
+    KeyIds frame_reads                                    # by set of lexer states and local state
     # with a lexer (lexedsets.pxi)
     KeyIds after                                          # by thread: its place in `threads`
     vector[vector[Thread]] threads                        # behind all tokens
@@ -50,10 +61,15 @@ cdef cppclass Sets:
     vector[vector[Thread]] levels                         # scratch of walks, by depth
 
 
+cdef inline int64_t pair_key(int32_t a, int32_t b) noexcept nogil:
+    return (<int64_t>a << 32) | <uint32_t>b
+
+
 cdef void sets_free(Sets* sets) noexcept nogil:
     cdef size_t i
     for i in range(sets.states.size()):
         del sets.states[i]
+    reaches_free(sets.reaches)
     del sets
 
 
@@ -66,9 +82,94 @@ cdef void stack_expand(Sets* sets, int32_t node, vector[int32_t]& out) noexcept 
         out.insert(out.end(), dereference(found).second.begin(), dereference(found).second.end())
 
 
+cdef int32_t stack_plain(Core* core, Sets* sets, int32_t node, int32_t depth) noexcept nogil:
+    # A stack without cycles, with different return addresses at every level.
+    cdef Program* program = core.program
+    cdef vector[Return] returns, merged
+    cdef Return back
+    cdef size_t i = 0
+    cdef int32_t below
+    found = sets.plain.find(node)
+    if found != sets.plain.end():
+        return dereference(found).second
+    returns = program.nodes[node].returns
+    if depth == MERGE_DEPTH or deadline_passed(&core.index.deadline):
+        return node
+    while i < returns.size():
+        back = returns[i]
+        if back.local != ACCEPT:
+            back.node = stack_plain(core, sets, back.node, depth + 1)
+        i += 1
+        while i < returns.size() and returns[i].local == back.local:
+            if back.local != ACCEPT:
+                below = stack_plain(core, sets, returns[i].node, depth + 1)
+                back.node = stack_union(core, sets, back.node, below, depth + 1)
+            i += 1
+        merged.push_back(back)
+    below = node_intern(program, merged)
+    sets.plain[node] = below
+    sets.plain[below] = below
+    return below
+
+
+cdef int32_t stack_union(Core* core, Sets* sets, int32_t a, int32_t b, int32_t depth) noexcept nogil:
+    # The union of two such stacks as one such.  They are interned from the bottom, so equal unions are one node.
+    cdef Program* program = core.program
+    cdef const vector[Return]* left
+    cdef const vector[Return]* right
+    cdef vector[Return] merged
+    cdef Return back
+    cdef size_t i = 0, j = 0
+    cdef int64_t key
+    cdef int32_t id
+    if a == b:
+        return a
+    if a > b:
+        a, b = b, a
+    key = pair_key(a, b)
+    found = sets.unions.find(key)
+    if found != sets.unions.end():
+        return dereference(found).second
+    if depth == MERGE_DEPTH or deadline_passed(&core.index.deadline):
+        return node_union(program, a, b)
+    left = &program.nodes[a].returns
+    right = &program.nodes[b].returns
+    while i < left.size() or j < right.size():
+        if j == right.size() or (i < left.size() and left[0][i].local < right[0][j].local):
+            merged.push_back(left[0][i])
+            i += 1
+        elif i == left.size() or right[0][j].local < left[0][i].local:
+            merged.push_back(right[0][j])
+            j += 1
+        else:
+            back = left[0][i]
+            if back.local != ACCEPT:
+                back.node = stack_union(core, sets, back.node, right[0][j].node, depth + 1)
+            merged.push_back(back)
+            i += 1
+            j += 1
+    id = node_intern(program, merged)
+    sets.unions[key] = id
+    sets.plain[id] = id
+    return id
+
+
 cdef int32_t stack_merge(Core* core, Sets* sets, vector[int32_t]& nodes, int32_t depth) noexcept nogil:
-    # The union of stacks as one whose return addresses differ, down to the bottom: a subset construction,
-    # with stack nodes as states.  `nodes` stand for themselves; they are sorted here.
+    # The union of stacks as one whose return addresses differ, down to the bottom.  `nodes` are sorted here.
+    cdef size_t i
+    cdef int32_t id
+    numbers_normalize(nodes)
+    for id in nodes:
+        if core.program.nodes[id].cyclic:
+            return stack_merge_cyclic(core, sets, nodes, depth)
+    id = stack_plain(core, sets, nodes[0], depth)
+    for i in range(1, nodes.size()):
+        id = stack_union(core, sets, id, stack_plain(core, sets, nodes[i], depth), depth)
+    return id
+
+
+cdef int32_t stack_merge_cyclic(Core* core, Sets* sets, vector[int32_t]& nodes, int32_t depth) noexcept nogil:
+    # The same where stacks have cycles: a subset construction, with stack nodes as states.
     cdef Program* program = core.program
     cdef vector[Return] returns, merged
     cdef vector[int32_t] below
@@ -76,7 +177,6 @@ cdef int32_t stack_merge(Core* core, Sets* sets, vector[int32_t]& nodes, int32_t
     cdef string key
     cdef size_t i = 0
     cdef int32_t id, count
-    numbers_normalize(nodes)
     if nodes.size() == 1:
         return nodes[0]
     key.assign(<const char*>nodes.data(), nodes.size() * sizeof(int32_t))
@@ -85,8 +185,7 @@ cdef int32_t stack_merge(Core* core, Sets* sets, vector[int32_t]& nodes, int32_t
         return dereference(found).second
     if found != sets.merged.end():
         # A cycle (left recursion): the node comes first, what it holds later.
-        id = <int32_t>program.nodes.size()
-        program.nodes.push_back(new StackNode())
+        id = node_reserve(program)
         sets.merged[key] = id
         sets.parts[id] = nodes
         return id
@@ -112,7 +211,7 @@ cdef int32_t stack_merge(Core* core, Sets* sets, vector[int32_t]& nodes, int32_t
     count = <int32_t>program.nodes.size()
     id = node_intern(program, merged)
     sets.merged[key] = id
-    if id == count:
+    if id == count and program.nodes[id].cyclic:
         sets.parts[id] = nodes
     return id
 
@@ -243,9 +342,10 @@ cdef SetState* set_of(Core* core, Sets* sets, int32_t id) noexcept nogil:
         return sets.states[dereference(found).second - SET_BASE]
     for thread in core.states[id].threads:
         part.lexes = NULL
+        part.parser = thread.parser
         if thread.lex != NULL:
             part.lexes = lexset_of(thread.lex)
-        part.parser = thread.parser
+            part.parser = parser_narrow(core, sets, thread.parser, thread.lex.automaton)
         parts.push_back(part)
     sets.single[id] = set_intern(core, sets, parts)
     return sets.states[sets.single[id] - SET_BASE]
@@ -314,7 +414,7 @@ cdef void parts_step(Core* core, Sets* sets, const vector[Part]& parts, uint8_t 
             part_step(core, parts[i].lexes, parts[i].parser, byte, out, joined)
         elif bits_has(core.program.states[parts[i].parser].first, byte):
             for start in dereference(set_starts(core, sets, parts[i].parser)):
-                part_step(core, start, parts[i].parser, byte, out, joined)
+                part_step(core, start, parser_narrow(core, sets, parts[i].parser, start.automaton), byte, out, joined)
     parts_join(core, sets, joined, out)
 
 
@@ -350,71 +450,6 @@ cdef int32_t set_bytes(Core* core, Sets* sets, int32_t id, const uint8_t* data, 
 
 # --- any token ------------------------------------------------------------------------------
 
-cdef void sets_walk(Core* core, Sets* sets, int32_t parser, const Residual* rest, vector[Part]& out) noexcept nogil:
-    # Add the parts behind all of a residual's strings, from before a lexeme.
-    cdef int64_t key = (<int64_t>parser << 32) | rest.id
-    cdef uint32_t node = 0
-    cdef size_t depth
-    cdef vector[Part] ends
-    cdef vector[Part]* known
-    cdef Part start
-    found = sets.walked.find(key)
-    if found != sets.walked.end():
-        known = &dereference(found).second
-        out.insert(out.end(), known.begin(), known.end())
-        return
-    start.lexes = NULL
-    start.parser = parser
-    sets.stack[0].assign(1, start)
-    while node < rest.nodes.size():
-        if deadline_passed(&core.index.deadline):
-            return
-        depth = rest.nodes[node].depth
-        parts_step(core, sets, sets.stack[depth - 1], rest.nodes[node].byte, sets.stack[depth])
-        if sets.stack[depth].empty():
-            node = rest.nodes[node].end
-            continue
-        if rest.nodes[node].final:
-            ends.insert(ends.end(), sets.stack[depth].begin(), sets.stack[depth].end())
-        node += 1
-    parts_compact(core, sets, ends)
-    out.insert(out.end(), ends.begin(), ends.end())
-    sets.walked[key].swap(ends)
-
-
-cdef cbool part_any(Core* core, Sets* sets, LexSet* lexes, int32_t parser, vector[Part]& out,
-                    vector[int32_t]& joined) noexcept nogil:
-    # The parts behind all tokens from one part; False when time is up.
-    cdef Part part
-    cdef LexState* lex
-    cdef vector[int32_t] after
-    cdef size_t i
-    cdef int32_t target
-    if not lexset_read(core.index, lexes):
-        return False
-    if lexes.inside != NULL:
-        part.lexes = lexes.inside
-        part.parser = parser
-        out.push_back(part)
-    for lex in lexes.ended:
-        set_leave(core, lex, parser, joined)
-    if not lexes.is_crossed:
-        for lex in lexes.passed:
-            set_leave(core, lex, parser, after)
-        if after.empty():
-            # Nothing can follow here.
-            return True
-        if not lexset_cross(core.index, lexes):
-            return False
-    for i in range(lexes.crossings.size()):
-        after.clear()
-        set_leave(core, lexes.crossings[i].lex, parser, after)
-        for target in after:
-            if bits_meet(core.program.states[target].first, lexes.crossings[i].rest.first):
-                sets_walk(core, sets, target, lexes.crossings[i].rest, out)
-    return not core.index.deadline.passed
-
-
 cdef inline cbool bits_meet(const uint64_t* a, const uint64_t* b) noexcept nogil:
     return ((a[0] & b[0]) | (a[1] & b[1]) | (a[2] & b[2]) | (a[3] & b[3])) != 0
 
@@ -422,25 +457,11 @@ cdef inline cbool bits_meet(const uint64_t* a, const uint64_t* b) noexcept nogil
 cdef int32_t sets_any(Core* core, Sets* sets, int32_t id) noexcept nogil:
     # The state behind any one token that is text; NO_STATE when there is none, UNKNOWN when time is up.
     cdef SetState* state
-    cdef vector[Part] out
-    cdef vector[int32_t] joined
-    cdef LexSet* start
-    cdef Part part
     if core.program.lexer != NULL:
         return lexed_any(core, sets, id)
     state = set_of(core, sets, id)
-    if state.any != UNKNOWN:
-        return state.any
-    for part in state.parts:
-        if part.lexes != NULL:
-            if not part_any(core, sets, part.lexes, part.parser, out, joined):
-                return UNKNOWN
-            continue
-        for start in dereference(set_starts(core, sets, part.parser)):
-            if not part_any(core, sets, start, part.parser, out, joined):
-                return UNKNOWN
-    parts_join(core, sets, joined, out)
-    state.any = set_intern(core, sets, out)
+    if state.any == UNKNOWN:
+        state.any = frames_any(core, sets, state.parts)
     return state.any
 
 

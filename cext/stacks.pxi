@@ -47,6 +47,7 @@ cdef void returns_normalize(vector[Return]& returns) noexcept nogil:
 cdef int32_t node_intern(Program* program, vector[Return]& returns) noexcept nogil:
     cdef int32_t known
     cdef StackNode* node
+    cdef Return back
     returns_normalize(returns)
     known = program.node_ids.find(returns.data(), returns.size() * sizeof(Return))
     if known >= 0:
@@ -54,7 +55,19 @@ cdef int32_t node_intern(Program* program, vector[Return]& returns) noexcept nog
     node = new StackNode()
     node.returns = returns
     node.indent = returns_indent(program, returns)
+    node.cyclic = False
+    for back in returns:
+        node.cyclic = node.cyclic or (back.local != ACCEPT and program.nodes[back.node].cyclic)
     program.node_ids.insert(returns.data(), returns.size() * sizeof(Return), <int32_t>program.nodes.size())
+    program.nodes.push_back(node)
+    return <int32_t>program.nodes.size() - 1
+
+
+cdef int32_t node_reserve(Program* program) noexcept nogil:
+    # A node of a cycle whose content comes later.
+    cdef StackNode* node = new StackNode()
+    node.indent = 0
+    node.cyclic = True
     program.nodes.push_back(node)
     return <int32_t>program.nodes.size() - 1
 
@@ -228,6 +241,7 @@ cdef void column_intern_cycle(Program* program, Column* column, vector[size_t]& 
                 if node.returns[j].node < 0:
                     node.returns[j].node = base + (-1 - node.returns[j].node)
             node.indent = 0
+            node.cyclic = True
             program.nodes.push_back(node)
         for i in range(contents.size()):
             # What is below the cycle reaches every node of it.

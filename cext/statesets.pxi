@@ -26,7 +26,7 @@ cdef class StateSets:
         self.compiled = compiled
         self.core = compiled.core
         self.sets = new Sets()
-        self.sets.stack.resize(compiled.engine.longest + 1)
+        self.sets.bottom = UNKNOWN
         self.sets.levels.resize(compiled.engine.longest + 1)
 
     def __dealloc__(self):
