@@ -41,7 +41,6 @@ cdef class TokenIndex:
             self.trie.tokens.resize(len(ids) // sizeof(int32_t))
             memcpy(self.trie.tokens.data(), <const char*>ids, len(ids))
         self.index = new Index()
-        self.index.walks = 0
         with nogil:
             index_build(self.index, &self.trie, (self.starts.size() + 30) // 32)
         self.index.token_data = self.data.data()

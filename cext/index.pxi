@@ -62,7 +62,6 @@ cdef cppclass Index:
     const int64_t* token_starts
     vector[Residual*] residuals        # what is left of tokens (lexsets.pxi)
     KeyIds residual_ids
-    int64_t walks                      # of the trie, made there
 
 
 cdef Bits* bits_new(Index* index) noexcept nogil:

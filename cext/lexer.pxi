@@ -101,6 +101,8 @@ cdef cppclass Automaton:
     vector[LexSet*] sets
     KeyIds set_ids
     KeyIds set_unions              # by the numbers of several sets
+    vector[LexSet*] singles        # by lexer state; NULL: not made yet
+    unordered_map[int32_t, vector[int32_t]] splits     # of lexer states: see lexset_split
     vector[int64_t] marks          # scratch of unions, by state
     int64_t mark
     # keyset

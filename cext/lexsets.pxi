@@ -32,7 +32,6 @@ cdef cppclass LexSet:
     vector[LexState*] exits        # members that accept, one for each tag
     LexSet* going                  # the members that can go on, or NULL
     vector[LexSet*] next           # by byte (text: by byte class); NULL: not computed
-    int64_t stamp                  # of the last walk that saw it
     cbool is_read                  # the next three are known
     LexSet* inside                 # behind tokens that do not leave the lexeme, or NULL
     vector[LexState*] ended        # what tokens complete with their last byte
@@ -153,6 +152,38 @@ cdef void item_see(const CodeAutomaton* codes, Seen* seen, uint64_t item) noexce
         seen.items[item] = 1
 
 
+cdef void lexset_split(Automaton* automaton, vector[int32_t]& members) noexcept nogil:
+    # Put a member for each item in place of members with several: there are few items, and many sets of them.  Not in the middle of a character:
+    # some items may not be able to finish it.
+    cdef CodeAutomaton* codes = automaton.codes
+    cdef vector[int32_t] out
+    cdef vector[int32_t]* parts
+    cdef vector[uint64_t] single
+    cdef LexState* lex
+    cdef size_t i
+    cdef int32_t id
+    if automaton.kinds != 1 or not codes.early.empty():
+        return
+    for id in members:
+        lex = automaton.states[id]
+        if lex.code.items.size() < 2 or not (lex.form <= FORM_CLOSED or form_is_settled(lex.form)):
+            out.push_back(id)
+            continue
+        parts = &automaton.splits[id]
+        if parts.empty():
+            for i in range(lex.code.items.size()):
+                single.assign(1, lex.code.items[i])
+                parts.push_back(text_state(automaton, code_intern(codes, single), lex.form, lex.left, lex.low).id)
+        out.insert(out.end(), parts.begin(), parts.end())
+    numbers_normalize(out)
+    members.swap(out)
+
+
+cdef inline cbool form_is_settled(int32_t form) noexcept nogil:
+    return (form == FORM_UTF8_SETTLED or form == FORM_UNIT_SETTLED or form == FORM_PAIR_SETTLED
+            or form == FORM_LOW_SETTLED)
+
+
 cdef void lexset_reduce(Automaton* automaton, vector[int32_t]& members) noexcept nogil:
     # Leave out members that accept only what others accept: counts of loops are compared.
     cdef CodeAutomaton* codes = automaton.codes
@@ -165,16 +196,21 @@ cdef void lexset_reduce(Automaton* automaton, vector[int32_t]& members) noexcept
     cdef uint64_t item
     cdef int32_t id, loop, count
     cdef cbool kept
-    if automaton.kind != KIND_TEXT or members.size() < 2 or codes.loop_min.empty():
+    if automaton.kind != KIND_TEXT or codes.loop_min.empty():
         return
     codes_loops(codes)
+    lexset_split(automaton, members)
+    if members.size() < 2:
+        return
     for id in members:
         # Those that allow most come first.
         weight = 0
         for item in automaton.states[id].code.items:
             loop, count = codes.loops[<int32_t>(item >> 32)], <int32_t><uint32_t>item
             if loop >= 0:
-                weight += codes.loop_min[loop] - count if codes.loop_max[loop] < 0 else count
+                count = codes.loop_min[loop] - count if codes.loop_max[loop] < 0 else count
+                weight = count if count > weight else weight
+        weight = (weight << 16) - <int64_t>automaton.states[id].code.items.size()
         order.push_back(pair[int64_t, int32_t](weight, id))
     sort(order.begin(), order.end())
     members.clear()
@@ -201,12 +237,17 @@ cdef void lexset_reduce(Automaton* automaton, vector[int32_t]& members) noexcept
 
 cdef LexSet* lexset_intern(Automaton* automaton, vector[int32_t]& members) noexcept nogil:
     # `members`: ascending, at least one.
+    lexset_reduce(automaton, members)
+    return lexset_make(automaton, members)
+
+
+cdef LexSet* lexset_make(Automaton* automaton, vector[int32_t]& members) noexcept nogil:
+    # The same with all members.
     cdef string key
     cdef LexSet* made
     cdef LexState* lex
     cdef vector[int32_t] going
     cdef int32_t id
-    lexset_reduce(automaton, members)
     key.assign(<const char*>members.data(), members.size() * sizeof(int32_t))
     id = automaton.set_ids.find(key)
     if id >= 0:
@@ -216,7 +257,6 @@ cdef LexSet* lexset_intern(Automaton* automaton, vector[int32_t]& members) noexc
     made.id = <int32_t>automaton.sets.size()
     made.members = members
     made.going = made
-    made.stamp = 0
     made.is_read = False
     made.is_crossed = False
     made.inside = NULL
@@ -232,7 +272,7 @@ cdef LexSet* lexset_intern(Automaton* automaton, vector[int32_t]& members) noexc
     if going.empty():
         made.going = NULL
     elif going.size() < members.size():
-        made.going = lexset_intern(automaton, going)
+        made.going = lexset_make(automaton, going)
     if lex_size(automaton) > automaton.index.largest:
         automaton.index.largest = lex_size(automaton)
     return made
@@ -273,6 +313,18 @@ cdef LexSet* lexset_of(LexState* lex) noexcept nogil:
     return lexset_intern(lex.automaton, members)
 
 
+cdef LexSet* lexset_single(LexState* lex) noexcept nogil:
+    # The set with just this member.
+    cdef Automaton* automaton = lex.automaton
+    cdef vector[int32_t] members
+    if automaton.singles.size() <= <size_t>lex.id:
+        automaton.singles.resize(automaton.states.size(), <LexSet*>NULL)
+    if automaton.singles[lex.id] == NULL:
+        members.push_back(lex.id)
+        automaton.singles[lex.id] = lexset_make(automaton, members)
+    return automaton.singles[lex.id]
+
+
 cdef LexSet* lexset_next(LexSet* before, uint8_t byte) noexcept nogil:
     # LEXSET_DEAD when no member reads the byte.
     cdef Automaton* automaton = before.automaton
@@ -305,37 +357,40 @@ cdef cbool lexset_read(Index* index, LexSet* start) noexcept nogil:
     cdef const Trie* trie = index.trie
     cdef const TrieNode* nodes = trie.nodes.data()
     cdef uint32_t node = 1, last = nodes[0].end
-    cdef vector[LexSet*] path, inside
-    cdef vector[LexState*] ended, passed
+    cdef Automaton* automaton
+    cdef vector[LexState*] path, ended, passed
+    cdef vector[int32_t] reached, inside
     cdef LexState* lex
-    cdef LexSet* here
+    cdef int32_t id
     if start.is_read:
         return True
     if start.members.size() > 1:
         return lexset_read_members(index, start)
-    index.walks += 1
-    path.resize(index.most_bytes + 1, <LexSet*>NULL)
-    path[0] = start
+    automaton = start.automaton
+    lex = automaton.states[start.members[0]]
+    path.resize(index.most_bytes + 1, lex)
     while node < last:
         if deadline_passed(&index.deadline):
             return False
-        here = lexset_next(path[nodes[node].depth - 1], nodes[node].byte)
-        if here == LEXSET_DEAD:
+        lex = lex_next(path[nodes[node].depth - 1], nodes[node].byte)
+        if lex == LEX_DEAD:
             node = nodes[node].end
             continue
-        path[nodes[node].depth] = here
-        if nodes[node].token < nodes[node + 1].token and here.stamp != index.walks:
-            here.stamp = index.walks
-            if here.going != NULL:
-                inside.push_back(here.going)
-            for lex in here.exits:
-                exit_add(ended, lex)
-        if nodes[node].end > node + 1:
-            for lex in here.exits:
-                exit_add(passed, lex)
+        path[nodes[node].depth] = lex
+        if nodes[node].token < nodes[node + 1].token:
+            reached.push_back(lex.id)
+        if lex.tag != NO_TAG and nodes[node].end > node + 1:
+            exit_add(passed, lex)
         node += 1
+    numbers_normalize(reached)
+    for id in reached:
+        lex = automaton.states[id]
+        if lex.tag != NO_TAG:
+            exit_add(ended, lex)
+        if lex.tag == NO_TAG or lex_goes_on(lex):
+            inside.push_back(id)
     if not inside.empty():
-        start.inside = lexset_union(start.automaton, inside)
+        start.inside = lexset_intern(automaton, inside)
     start.ended.swap(ended)
     start.passed.swap(passed)
     start.is_read = True
@@ -350,7 +405,7 @@ cdef cbool lexset_read_members(Index* index, LexSet* start) noexcept nogil:
     cdef LexState* lex
     cdef size_t i
     for i in range(start.members.size()):
-        single = lexset_of(start.automaton.states[start.members[i]])
+        single = lexset_single(start.automaton.states[start.members[i]])
         if not lexset_read(index, single):
             return False
         if single.inside != NULL:
@@ -374,7 +429,7 @@ cdef cbool lexset_cross_members(Index* index, LexSet* start) noexcept nogil:
     cdef size_t i
     cdef cbool found
     for i in range(start.members.size()):
-        single = lexset_of(start.automaton.states[start.members[i]])
+        single = lexset_single(start.automaton.states[start.members[i]])
         if not lexset_cross(index, single):
             start.crossings.clear()
             return False
@@ -393,11 +448,10 @@ cdef cbool lexset_cross(Index* index, LexSet* start) noexcept nogil:
     cdef const Trie* trie = index.trie
     cdef const TrieNode* nodes = trie.nodes.data()
     cdef uint32_t node = 1, last = nodes[0].end
-    cdef vector[LexSet*] path
+    cdef vector[LexState*] path
     cdef vector[vector[string]] rests
     cdef LexCrossing crossing
     cdef LexState* lex
-    cdef LexSet* here
     cdef size_t i
     cdef int32_t t, token, depth
     cdef string rest
@@ -408,26 +462,24 @@ cdef cbool lexset_cross(Index* index, LexSet* start) noexcept nogil:
     if not lexset_read(index, start):
         return False
     rests.resize(start.passed.size())
-    path.resize(index.most_bytes + 1, <LexSet*>NULL)
-    path[0] = start
+    path.resize(index.most_bytes + 1, start.automaton.states[start.members[0]])
     while node < last:
         if deadline_passed(&index.deadline):
             return False
         depth = nodes[node].depth
-        here = lexset_next(path[depth - 1], nodes[node].byte)
-        if here == LEXSET_DEAD:
+        lex = lex_next(path[depth - 1], nodes[node].byte)
+        if lex == LEX_DEAD:
             node = nodes[node].end
             continue
-        path[depth] = here
-        for lex in here.exits:
-            for i in range(start.passed.size()):
-                if exit_same(start.passed[i], lex):
-                    for t in range(nodes[node + 1].token, nodes[nodes[node].end].token):
-                        token = trie.tokens[t]
-                        rest.assign(<const char*>index.token_data + index.token_starts[token] + depth,
-                                    <size_t>(index.token_starts[token + 1] - index.token_starts[token] - depth))
-                        rests[i].push_back(rest)
-                    break
+        path[depth] = lex
+        for i in range(start.passed.size() if lex.tag != NO_TAG else 0):
+            if exit_same(start.passed[i], lex):
+                for t in range(nodes[node + 1].token, nodes[nodes[node].end].token):
+                    token = trie.tokens[t]
+                    rest.assign(<const char*>index.token_data + index.token_starts[token] + depth,
+                                <size_t>(index.token_starts[token + 1] - index.token_starts[token] - depth))
+                    rests[i].push_back(rest)
+                break
         node += 1
     for i in range(rests.size()):
         if not rests[i].empty():
