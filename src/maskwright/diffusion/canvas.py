@@ -28,6 +28,8 @@ from maskwright.limits import DEFAULT_LIMITS, Limits
 
 SEARCH_BUDGET = 4_000
 """Steps that one proposal may take; a step is a look at one state and slot."""
+_LOOK_AHEAD = 16
+"""Slots that a search looks ahead at every slot; every so many slots it looks to the end."""
 _TRIES_A_CLASS = 8
 """Tokens of one class that a search tries: one will do, unless keys clash."""
 
@@ -414,11 +416,19 @@ class Canvas:
         return low
 
     def _search(self, state: int, first: int) -> list[int] | None:
-        """Tokens for the slots from ``first`` on, from ``state``; None when there are none."""
+        """Tokens for the slots from ``first`` on, from ``state``; None when there are none.
+
+        Whether the rest can be filled is asked every ``_LOOK_AHEAD`` slots; in between, whether that many more can.
+        Where the first answer is no, the slots since the last yes are searched again, asking at every one.
+        """
         reading = self.reading
         texts: list[int] = []
         states = [state]
-        choices = [self._candidates(state, first)] if first <= reading.last else []
+        choices = [self._candidates(state, first, False)] if first <= reading.last else []
+        sure = first
+        """From the text up to this slot the rest can be filled."""
+        careful = first
+        """Before this slot, each is asked for."""
         while True:
             i = first + len(texts)
             if i > reading.last:
@@ -428,15 +438,26 @@ class Canvas:
                 if not texts:
                     return None
             else:
+                whole = i < careful or i + 1 - sure >= _LOOK_AHEAD or i == reading.last
                 for token in choices[-1]:
                     after = states[-1] if token == EMPTY else self.sets.next(states[-1], token)
                     reading.spend()
-                    if after >= 0 and reading.viable(after, i + 1):
-                        texts.append(token)
-                        states.append(after)
-                        if i + 1 <= reading.last:
-                            choices.append(self._candidates(after, i + 1))
+                    if after < 0 or not reading.goes_on(after, i + 1, i + 1 + _LOOK_AHEAD):
+                        continue
+                    if whole and not reading.viable(after, i + 1):
+                        if i < careful:
+                            continue
+                        careful = i + 1
+                        del texts[sure - first :], states[sure - first + 1 :], choices[sure - first :]
+                        choices.append(self._candidates(states[-1], sure, True))
                         break
+                    texts.append(token)
+                    states.append(after)
+                    if whole:
+                        sure = i + 1
+                    if i + 1 <= reading.last:
+                        choices.append(self._candidates(after, i + 1, i + 1 < careful))
+                    break
                 else:
                     reading.refute(states[-1], i)
                     choices.pop()
@@ -444,11 +465,13 @@ class Canvas:
                         return None
                     texts.pop()
                     states.pop()
+                    sure = min(sure, first + len(texts))
                 continue
             texts.pop()
             states.pop()
+            sure = min(sure, first + len(texts))
 
-    def _candidates(self, state: int, i: int) -> Iterator[int]:
+    def _candidates(self, state: int, i: int, careful: bool) -> Iterator[int]:
         """Tokens for slot ``i``, likely ones first; at least one of every class that is viable."""
         reading = self.reading
         fixed = reading.tokens[i]
@@ -465,7 +488,7 @@ class Canvas:
             yield completion[0]
         for target, ids in self.classes_of(state):
             reading.spend()
-            if reading.viable(target, i + 1):
+            if reading.goes_on(target, i + 1, i + 1 + _LOOK_AHEAD) and (not careful or reading.viable(target, i + 1)):
                 yield from ids[:_TRIES_A_CLASS].tolist()
 
     def classes_of(self, state: int) -> list[tuple[int, npt.NDArray[np.int32]]]:

@@ -182,6 +182,20 @@ class Reading:
         self._note(answer, trail)
         return answer
 
+    def goes_on(self, state: int, i: int, stop: int) -> bool:
+        """Whether the slots from ``i`` to before ``stop`` can be filled, whatever comes behind them: necessary for ``viable``."""
+        while state >= 0 and i < stop and i <= self.last:
+            if state in self._yes[i]:
+                return True
+            if state in self._no[i]:
+                return False
+            if i >= self.known_from and self._is_known(state, i):
+                return True
+            self.spend()
+            state = self.behind(state, i)
+            i += 1
+        return state >= 0
+
     def refute(self, state: int, i: int) -> None:
         """Note that a text in ``state`` cannot be completed from slot ``i`` on, as a search has found."""
         self._note(False, [(i, state)])
