@@ -121,7 +121,7 @@ cdef cppclass Seen:
     int32_t left
     int32_t low
     unordered_map[uint64_t, char] items
-    unordered_map[int32_t, int32_t] best   # by NFA state: the count that allows most
+    vector[int32_t] best                   # by NFA state: the count that allows most, or -1
 
 
 cdef cbool item_is_ordered(const CodeAutomaton* codes, int32_t loop, int32_t count) noexcept nogil:
@@ -134,12 +134,11 @@ cdef cbool item_is_seen(const CodeAutomaton* codes, Seen* seen, uint64_t item) n
     cdef int32_t state = <int32_t>(item >> 32), count = <int32_t><uint32_t>item
     if not item_is_ordered(codes, codes.loops[state], count):
         return seen.items.count(item) > 0
-    found = seen.best.find(state)
-    if found == seen.best.end():
+    if seen.best[state] < 0:
         return False
     if codes.loop_max[codes.loops[state]] < 0:
-        return dereference(found).second >= count
-    return dereference(found).second <= count
+        return seen.best[state] >= count
+    return seen.best[state] <= count
 
 
 cdef void item_see(const CodeAutomaton* codes, Seen* seen, uint64_t item) noexcept nogil:
@@ -158,30 +157,68 @@ cdef void lexset_split(Automaton* automaton, vector[int32_t]& members) noexcept 
     cdef CodeAutomaton* codes = automaton.codes
     cdef vector[int32_t] out
     cdef vector[int32_t]* parts
-    cdef vector[uint64_t] single
     cdef LexState* lex
-    cdef size_t i
-    cdef int32_t id
+    cdef int32_t id, part
     if automaton.kinds != 1 or not codes.early.empty():
         return
+    automaton.mark += 1
     for id in members:
-        lex = automaton.states[id]
-        if lex.code.items.size() < 2 or not (lex.form <= FORM_CLOSED or form_is_settled(lex.form)):
-            out.push_back(id)
-            continue
-        parts = &automaton.splits[id]
-        if parts.empty():
+        parts = lexset_parts(automaton, automaton.states[id])
+        automaton.marks.resize(automaton.states.size(), 0)
+        for part in parts[0]:
+            if automaton.marks[part] != automaton.mark:
+                automaton.marks[part] = automaton.mark
+                out.push_back(part)
+    members.swap(out)
+
+
+cdef vector[int32_t]* lexset_parts(Automaton* automaton, LexState* lex) noexcept nogil:
+    # The members that stand for one.
+    cdef vector[uint64_t] single
+    cdef vector[int32_t] parts
+    cdef LexState* part
+    cdef size_t i
+    cdef int32_t id
+    if automaton.splits.size() <= <size_t>lex.id:
+        automaton.splits.resize(automaton.states.size())
+    if automaton.splits[lex.id].empty():
+        if lex.code.items.size() > 1 and (lex.form <= FORM_CLOSED or form_is_settled(lex.form)):
             for i in range(lex.code.items.size()):
                 single.assign(1, lex.code.items[i])
-                parts.push_back(text_state(automaton, code_intern(codes, single), lex.form, lex.left, lex.low).id)
-        out.insert(out.end(), parts.begin(), parts.end())
-    numbers_normalize(out)
-    members.swap(out)
+                part = text_state(automaton, code_intern(automaton.codes, single), lex.form, lex.left, lex.low)
+                parts.push_back(part.id)
+        else:
+            parts.push_back(lex.id)
+        automaton.splits.resize(automaton.states.size())
+        for id in parts:
+            # A member that stands for an item, and what that leads to without a character, stays whole.
+            automaton.splits[id].assign(1, id)
+        automaton.splits[lex.id] = parts
+    return &automaton.splits[lex.id]
 
 
 cdef inline cbool form_is_settled(int32_t form) noexcept nogil:
     return (form == FORM_UTF8_SETTLED or form == FORM_UNIT_SETTLED or form == FORM_PAIR_SETTLED
             or form == FORM_LOW_SETTLED)
+
+
+cdef int64_t lexset_rank(Automaton* automaton, int32_t id) noexcept nogil:
+    # Lower for those that allow more, as counts show it.
+    cdef CodeAutomaton* codes = automaton.codes
+    cdef int64_t rank = 0
+    cdef int32_t loop, count
+    cdef uint64_t item
+    if automaton.ranks.size() <= <size_t>id:
+        automaton.ranks.resize(automaton.states.size(), -1)
+    if automaton.ranks[id] < 0:
+        for item in automaton.states[id].code.items:
+            loop, count = codes.loops[<int32_t>(item >> 32)], <int32_t><uint32_t>item
+            if loop >= 0:
+                count = codes.loop_min[loop] - count if codes.loop_max[loop] < 0 else count
+                rank = count if count > rank else rank
+        rank = ((rank + 1) << 16) - <int64_t>automaton.states[id].code.items.size()
+        automaton.ranks[id] = rank if rank > 0 else 0
+    return automaton.ranks[id]
 
 
 cdef void lexset_reduce(Automaton* automaton, vector[int32_t]& members) noexcept nogil:
@@ -191,10 +228,9 @@ cdef void lexset_reduce(Automaton* automaton, vector[int32_t]& members) noexcept
     cdef vector[Seen] groups
     cdef Seen fresh
     cdef LexState* lex
-    cdef int64_t weight
     cdef size_t i, j
     cdef uint64_t item
-    cdef int32_t id, loop, count
+    cdef int32_t id
     cdef cbool kept
     if automaton.kind != KIND_TEXT or codes.loop_min.empty():
         return
@@ -203,15 +239,7 @@ cdef void lexset_reduce(Automaton* automaton, vector[int32_t]& members) noexcept
     if members.size() < 2:
         return
     for id in members:
-        # Those that allow most come first.
-        weight = 0
-        for item in automaton.states[id].code.items:
-            loop, count = codes.loops[<int32_t>(item >> 32)], <int32_t><uint32_t>item
-            if loop >= 0:
-                count = codes.loop_min[loop] - count if codes.loop_max[loop] < 0 else count
-                weight = count if count > weight else weight
-        weight = (weight << 16) - <int64_t>automaton.states[id].code.items.size()
-        order.push_back(pair[int64_t, int32_t](weight, id))
+        order.push_back(pair[int64_t, int32_t](lexset_rank(automaton, id), id))
     sort(order.begin(), order.end())
     members.clear()
     for i in range(order.size()):
@@ -224,6 +252,7 @@ cdef void lexset_reduce(Automaton* automaton, vector[int32_t]& members) noexcept
             fresh.form = lex.form
             fresh.left = lex.left
             fresh.low = lex.low
+            fresh.best.assign(codes.edges.size(), -1)
             groups.push_back(fresh)
         kept = False
         for item in lex.code.items:
