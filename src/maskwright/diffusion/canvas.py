@@ -431,6 +431,9 @@ class Canvas:
         """Before this slot, each is asked for."""
         while True:
             i = first + len(texts)
+            rest = self._old_rest(states[-1], i)
+            if rest is not None:
+                return texts + rest
             if i > reading.last:
                 rest = self._finish(states[-1], i)
                 if rest is not None:
@@ -470,6 +473,19 @@ class Canvas:
             texts.pop()
             states.pop()
             sure = min(sure, first + len(texts))
+
+    def _old_rest(self, state: int, i: int) -> list[int] | None:
+        """The old witness from slot ``i`` on, if it completes a text in ``state``."""
+        if i < self.reading.known_from or not self._agrees(i):
+            return None
+        for token in self._texts[i:]:
+            if token in self.reading.ends:
+                break
+            if token != EMPTY:
+                state = self.sets.next(state, token)
+                if state < 0:
+                    return None
+        return self._texts[i:] if self.sets.is_accepting(state) else None
 
     def _candidates(self, state: int, i: int, careful: bool) -> Iterator[int]:
         """Tokens for slot ``i``, likely ones first; at least one of every class that is viable."""
