@@ -103,7 +103,6 @@ cdef cppclass Automaton:
     KeyIds set_unions              # by the numbers of several sets
     vector[LexSet*] singles        # by lexer state; NULL: not made yet
     vector[vector[int32_t]] splits # by lexer state: members that stand for it (lexset_split); empty: not made yet
-    vector[int64_t] ranks          # by lexer state: lexset_rank; -1: not known yet
     vector[int64_t] marks          # scratch of unions, by state
     int64_t mark
     # keyset

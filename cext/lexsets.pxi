@@ -115,13 +115,14 @@ cdef void codes_put_loop(CodeAutomaton* codes, int32_t state, int32_t loop, vect
     work.push_back(state)
 
 
-cdef cppclass Seen:
-    # Items of members that are kept and have read the same part of a character.
+cdef cppclass Best:
+    # Items of members that have read the same part of a character, and the least member that has each.
     int32_t form
     int32_t left
     int32_t low
-    unordered_map[uint64_t, char] items
-    vector[int32_t] best                   # by NFA state: the count that allows most, or -1
+    vector[int32_t] count                      # by NFA state: the one that allows most, or -1
+    vector[int32_t] owner                      # of that
+    unordered_map[uint64_t, int32_t] others    # owners of items whose counts are not compared
 
 
 cdef cbool item_is_ordered(const CodeAutomaton* codes, int32_t loop, int32_t count) noexcept nogil:
@@ -129,26 +130,27 @@ cdef cbool item_is_ordered(const CodeAutomaton* codes, int32_t loop, int32_t cou
     return loop >= 0 and (codes.loop_max[loop] < 0 or count >= codes.loop_min[loop])
 
 
-cdef cbool item_is_seen(const CodeAutomaton* codes, Seen* seen, uint64_t item) noexcept nogil:
-    # Whether all that the item accepts is accepted from one that was seen.
+cdef void item_claim(const CodeAutomaton* codes, Best* best, uint64_t item, int32_t id) noexcept nogil:
+    cdef int32_t state = <int32_t>(item >> 32), count = <int32_t><uint32_t>item
+    cdef int32_t loop = codes.loops[state], known = best.count[state]
+    if not item_is_ordered(codes, loop, count):
+        found = best.others.find(item)
+        if found == best.others.end() or id < dereference(found).second:
+            best.others[item] = id
+        return
+    if known < 0 or (count > known if codes.loop_max[loop] < 0 else count < known):
+        best.count[state] = count
+        best.owner[state] = id
+    elif count == known and id < best.owner[state]:
+        best.owner[state] = id
+
+
+cdef cbool item_is_claimed(const CodeAutomaton* codes, Best* best, uint64_t item, int32_t id) noexcept nogil:
+    # By the member itself.
     cdef int32_t state = <int32_t>(item >> 32), count = <int32_t><uint32_t>item
     if not item_is_ordered(codes, codes.loops[state], count):
-        return seen.items.count(item) > 0
-    if seen.best[state] < 0:
-        return False
-    if codes.loop_max[codes.loops[state]] < 0:
-        return seen.best[state] >= count
-    return seen.best[state] <= count
-
-
-cdef void item_see(const CodeAutomaton* codes, Seen* seen, uint64_t item) noexcept nogil:
-    cdef int32_t state = <int32_t>(item >> 32), count = <int32_t><uint32_t>item
-    if item_is_seen(codes, seen, item):
-        return
-    if item_is_ordered(codes, codes.loops[state], count):
-        seen.best[state] = count
-    else:
-        seen.items[item] = 1
+        return best.others[item] == id
+    return best.count[state] == count and best.owner[state] == id
 
 
 cdef void lexset_split(Automaton* automaton, vector[int32_t]& members) noexcept nogil:
@@ -202,36 +204,16 @@ cdef inline cbool form_is_settled(int32_t form) noexcept nogil:
             or form == FORM_LOW_SETTLED)
 
 
-cdef int64_t lexset_rank(Automaton* automaton, int32_t id) noexcept nogil:
-    # Lower for those that allow more, as counts show it.
-    cdef CodeAutomaton* codes = automaton.codes
-    cdef int64_t rank = 0
-    cdef int32_t loop, count
-    cdef uint64_t item
-    if automaton.ranks.size() <= <size_t>id:
-        automaton.ranks.resize(automaton.states.size(), -1)
-    if automaton.ranks[id] < 0:
-        for item in automaton.states[id].code.items:
-            loop, count = codes.loops[<int32_t>(item >> 32)], <int32_t><uint32_t>item
-            if loop >= 0:
-                count = codes.loop_min[loop] - count if codes.loop_max[loop] < 0 else count
-                rank = count if count > rank else rank
-        rank = ((rank + 1) << 16) - <int64_t>automaton.states[id].code.items.size()
-        automaton.ranks[id] = rank if rank > 0 else 0
-    return automaton.ranks[id]
-
-
 cdef void lexset_reduce(Automaton* automaton, vector[int32_t]& members) noexcept nogil:
     # Leave out members that accept only what others accept: counts of loops are compared.
     cdef CodeAutomaton* codes = automaton.codes
-    cdef vector[pair[int64_t, int32_t]] order
-    cdef vector[Seen] groups
-    cdef Seen fresh
+    cdef vector[Best] groups
+    cdef vector[size_t] group
+    cdef Best fresh
     cdef LexState* lex
-    cdef size_t i, j
+    cdef size_t i, j, count = 0
     cdef uint64_t item
     cdef int32_t id
-    cdef cbool kept
     if automaton.kind != KIND_TEXT or codes.loop_min.empty():
         return
     codes_loops(codes)
@@ -239,11 +221,7 @@ cdef void lexset_reduce(Automaton* automaton, vector[int32_t]& members) noexcept
     if members.size() < 2:
         return
     for id in members:
-        order.push_back(pair[int64_t, int32_t](lexset_rank(automaton, id), id))
-    sort(order.begin(), order.end())
-    members.clear()
-    for i in range(order.size()):
-        lex = automaton.states[order[i].second]
+        lex = automaton.states[id]
         j = 0
         while j < groups.size() and not (groups[j].form == lex.form and groups[j].left == lex.left
                                          and groups[j].low == lex.low):
@@ -252,26 +230,31 @@ cdef void lexset_reduce(Automaton* automaton, vector[int32_t]& members) noexcept
             fresh.form = lex.form
             fresh.left = lex.left
             fresh.low = lex.low
-            fresh.best.assign(codes.edges.size(), -1)
+            fresh.count.assign(codes.edges.size(), -1)
+            fresh.owner.assign(codes.edges.size(), -1)
             groups.push_back(fresh)
-        kept = False
+        group.push_back(j)
         for item in lex.code.items:
-            kept = kept or not item_is_seen(codes, &groups[j], item)
-        if kept:
-            members.push_back(lex.id)
-            for item in lex.code.items:
-                item_see(codes, &groups[j], item)
-    sort(members.begin(), members.end())
+            item_claim(codes, &groups[j], item, id)
+    for i in range(members.size()):
+        id = members[i]
+        for item in automaton.states[id].code.items:
+            if item_is_claimed(codes, &groups[group[i]], item, id):
+                members[count] = id
+                count += 1
+                break
+    members.resize(count)
 
 
 cdef LexSet* lexset_intern(Automaton* automaton, vector[int32_t]& members) noexcept nogil:
-    # `members`: ascending, at least one.
+    # `members`: at least one, each once.
     lexset_reduce(automaton, members)
+    sort(members.begin(), members.end())
     return lexset_make(automaton, members)
 
 
 cdef LexSet* lexset_make(Automaton* automaton, vector[int32_t]& members) noexcept nogil:
-    # The same with all members.
+    # The same with all members, which are ascending.
     cdef string key
     cdef LexSet* made
     cdef LexState* lex
@@ -330,7 +313,6 @@ cdef LexSet* lexset_union(Automaton* automaton, vector[LexSet*]& sets) noexcept 
             if automaton.marks[member] != automaton.mark:
                 automaton.marks[member] = automaton.mark
                 members.push_back(member)
-    sort(members.begin(), members.end())
     each = lexset_intern(automaton, members)
     automaton.set_unions.insert(key, each.id)
     return each
@@ -390,12 +372,15 @@ cdef cbool lexset_read(Index* index, LexSet* start) noexcept nogil:
     cdef vector[LexState*] path, ended, passed
     cdef vector[int32_t] reached, inside
     cdef LexState* lex
+    cdef int64_t mark
     cdef int32_t id
     if start.is_read:
         return True
     if start.members.size() > 1:
         return lexset_read_members(index, start)
     automaton = start.automaton
+    automaton.mark += 1
+    mark = automaton.mark
     lex = automaton.states[start.members[0]]
     path.resize(index.most_bytes + 1, lex)
     while node < last:
@@ -407,11 +392,14 @@ cdef cbool lexset_read(Index* index, LexSet* start) noexcept nogil:
             continue
         path[nodes[node].depth] = lex
         if nodes[node].token < nodes[node + 1].token:
-            reached.push_back(lex.id)
+            if automaton.marks.size() < automaton.states.size():
+                automaton.marks.resize(automaton.states.size(), 0)
+            if automaton.marks[lex.id] != mark:
+                automaton.marks[lex.id] = mark
+                reached.push_back(lex.id)
         if lex.tag != NO_TAG and nodes[node].end > node + 1:
             exit_add(passed, lex)
         node += 1
-    numbers_normalize(reached)
     for id in reached:
         lex = automaton.states[id]
         if lex.tag != NO_TAG:

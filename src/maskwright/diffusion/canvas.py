@@ -26,7 +26,7 @@ from maskwright.diffusion.slots import EMPTY, OPEN, Slots, read_canvas
 from maskwright.errors import CanvasError, LimitError, UnsatisfiableError, VocabularyError
 from maskwright.limits import DEFAULT_LIMITS, Limits
 
-SEARCH_BUDGET = 4_000
+SEARCH_BUDGET = 16_000
 """Steps that one proposal may take; a step is a look at one state and slot."""
 _LOOK_AHEAD = 16
 """Slots that a search looks ahead at every slot; every so many slots it looks to the end."""
