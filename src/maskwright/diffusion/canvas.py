@@ -228,6 +228,9 @@ class Canvas:
                     return False
             if 0 <= reading.end <= reading.last and reading.ends:
                 found = False
+            elif self.search_budget > 0 and (texts := self._swapped(group)) is not None:
+                self._set_witness(texts)
+                found = True
             else:
                 found = self._reread(self.search_budget, max(position for position, _ in group) + 1)
         except (OutOfBudget, LimitError):
@@ -476,16 +479,31 @@ class Canvas:
 
     def _old_rest(self, state: int, i: int) -> list[int] | None:
         """The old witness from slot ``i`` on, if it completes a text in ``state``."""
-        if i < self.reading.known_from or not self._agrees(i):
+        if i < self.reading.known_from or not self._agrees(i) or not self._completes(state, self._texts[i:]):
             return None
-        for token in self._texts[i:]:
+        return self._texts[i:]
+
+    def _swapped(self, group: Sequence[tuple[int, int]]) -> list[int] | None:
+        """The old witness with the tokens of ``group`` in their places, if that is a text of the language."""
+        first = min(position for position, _ in group)
+        texts = list(self._texts)
+        for position, token in group:
+            if token in self.reading.ends:
+                return None
+            texts[position] = token
+        state = self._states[first]
+        return texts if state >= 0 and self._completes(state, texts[first:]) else None
+
+    def _completes(self, state: int, rest: Sequence[int]) -> bool:
+        """Whether slots that hold ``rest`` complete a text in ``state``."""
+        for token in rest:
             if token in self.reading.ends:
                 break
             if token != EMPTY:
                 state = self.sets.next(state, token)
                 if state < 0:
-                    return None
-        return self._texts[i:] if self.sets.is_accepting(state) else None
+                    return False
+        return bool(self.sets.is_accepting(state))
 
     def _candidates(self, state: int, i: int, careful: bool) -> Iterator[int]:
         """Tokens for slot ``i``, likely ones first; at least one of every class that is viable."""
