@@ -347,11 +347,18 @@ class Canvas:
         if i <= reading.last:
             return None
         if reading.ends:
-            # The longest part of it that can still be completed.
-            while i > reading.last + 1 and not reading.can_end(states[i], i, reading.end):
-                i -= 1
-            if not reading.can_end(states[i], i, reading.end):
-                return None
+            # The longest part of it that can still be completed: what is before one that can, can too.
+            low, high = reading.last + 1, i
+            if not reading.can_end(states[high], high, reading.end):
+                if not reading.can_end(states[low], low, reading.end):
+                    return None
+                while low < high - 1:
+                    middle = (low + high) // 2
+                    if reading.can_end(states[middle], middle, reading.end):
+                        low = middle
+                    else:
+                        high = middle
+                i = low
         elif i < len(reading.tokens) or not self.sets.is_accepting(state):
             return None
         rest = self._finish(states[i], i)
