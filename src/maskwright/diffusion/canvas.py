@@ -577,15 +577,30 @@ class Canvas:
         reading = self.reading
         text: list[int] = []
         while True:
+            left = room - len(text)
             completion = reading.completion(state)
-            if completion is not None and len(completion) <= room - len(text):
+            if completion is not None and len(completion) <= left:
                 return text + completion
-            if not reading.within(state, room - len(text)):
+            if not reading.within(state, left):
                 return None
+            left = reading.most_left(state)
+            # The completion of fewest bytes takes too many tokens; the first ones are likely good.
+            count = len(completion) // 2 if completion is not None else 0
+            while count > 0:
+                after = state
+                for token in completion[:count] if completion is not None else ():
+                    after = self.sets.next(after, token)
+                if count < left and reading.within(after, left - count):
+                    break
+                count //= 2
+            if completion is not None and count > 0:
+                text += completion[:count]
+                state = after
+                continue
             for target, ids in self.classes_of(state):
                 token = int(ids[0])
                 after = self.sets.next(state, token)
-                if after >= 0 and reading.within(target, room - len(text) - 1):
+                if after >= 0 and reading.within(target, left - 1):
                     text.append(token)
                     state = after
                     break

@@ -252,3 +252,7 @@ class Reading:
             else:
                 self._distance[passed] = (max(low, room + 1 - used), high)
         return total <= room
+
+    def most_left(self, state: int) -> int:
+        """As many tokens as are known to complete a text in ``state``, of which ``within`` was true."""
+        return int(self._distance[state][1])
