@@ -529,7 +529,9 @@ class Canvas:
             yield completion[0]
         for target, ids in self.classes_of(state):
             reading.spend()
-            if reading.goes_on(target, i + 1, i + 1 + _LOOK_AHEAD) and (not careful or reading.viable(target, i + 1)):
+            if reading.goes_on(target, i + 1, i + 1 + _LOOK_AHEAD) and (
+                not careful or reading.viable(target, i + 1)
+            ):
                 yield from ids[:_TRIES_A_CLASS].tolist()
 
     def classes_of(self, state: int) -> list[tuple[int, npt.NDArray[np.int32]]]:
