@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from maskwright._core import StateSets
 from maskwright.compiler import CompiledGrammar
+from maskwright.diffusion.completion import short_completion
 from maskwright.diffusion.reading import OutOfBudget, Reading
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots, read_canvas
 from maskwright.errors import CanvasError, LimitError, UnsatisfiableError, VocabularyError
@@ -92,7 +93,7 @@ class Canvas:
         finally:
             self.reading.until = float("inf")
         if not found:
-            raise UnsatisfiableError(_why(self.reading))
+            raise UnsatisfiableError(self.reading.why())
 
     # --- what is there
 
@@ -486,7 +487,11 @@ class Canvas:
 
     def _old_rest(self, state: int, i: int) -> list[int] | None:
         """The old witness from slot ``i`` on, if it completes a text in ``state``."""
-        if i < self.reading.known_from or not self._agrees(i) or not self._completes(state, self._texts[i:]):
+        if (
+            i < self.reading.known_from
+            or not self._agrees(i)
+            or not self.reading.completes(state, self._texts[i:])
+        ):
             return None
         return self._texts[i:]
 
@@ -499,18 +504,7 @@ class Canvas:
                 return None
             texts[position] = token
         state = self._states[first]
-        return texts if state >= 0 and self._completes(state, texts[first:]) else None
-
-    def _completes(self, state: int, rest: Sequence[int]) -> bool:
-        """Whether slots that hold ``rest`` complete a text in ``state``."""
-        for token in rest:
-            if token in self.reading.ends:
-                break
-            if token != EMPTY:
-                state = self.sets.next(state, token)
-                if state < 0:
-                    return False
-        return bool(self.sets.is_accepting(state))
+        return texts if state >= 0 and self.reading.completes(state, texts[first:]) else None
 
     def _candidates(self, state: int, i: int, careful: bool) -> Iterator[int]:
         """Tokens for slot ``i``, likely ones first; at least one of every class that is viable."""
@@ -552,7 +546,7 @@ class Canvas:
         if i < len(self._states) and self._states[i] == state and self._agrees(i):
             return self._texts[i:]
         room = [k for k in range(i, reading.end) if reading.tokens[k] == OPEN]
-        text = self._shortest(state, len(room))
+        text = short_completion(reading, self.classes_of, state, len(room))
         if text is None:
             return None
         rest = [self._tail_token(k) for k in range(i, n)]
@@ -573,41 +567,6 @@ class Canvas:
             return token
         assert self._end_token is not None, "without end tokens there is no tail"
         return EMPTY if self.reading.optional[i] else self._end_token
-
-    def _shortest(self, state: int, room: int) -> list[int] | None:
-        """At most ``room`` tokens that complete the text."""
-        reading = self.reading
-        text: list[int] = []
-        while True:
-            left = room - len(text)
-            completion = reading.completion(state)
-            if completion is not None and len(completion) <= left:
-                return text + completion
-            if not reading.within(state, left):
-                return None
-            left = reading.most_left(state)
-            # The completion of fewest bytes takes too many tokens; the first ones are likely good.
-            count = len(completion) // 2 if completion is not None else 0
-            while count > 0:
-                after = state
-                for token in completion[:count] if completion is not None else ():
-                    after = self.sets.next(after, token)
-                if count < left and reading.within(after, left - count):
-                    break
-                count //= 2
-            if completion is not None and count > 0:
-                text += completion[:count]
-                state = after
-                continue
-            for target, ids in self.classes_of(state):
-                token = int(ids[0])
-                after = self.sets.next(state, token)
-                if after >= 0 and reading.within(target, left - 1):
-                    text.append(token)
-                    state = after
-                    break
-            else:
-                return None
 
     # --- checks
 
@@ -636,16 +595,3 @@ def state_sets(grammar: CompiledGrammar) -> StateSets:
     if sets is None:
         sets = grammar._state_sets = StateSets(grammar._core)  # type: ignore[attr-defined]
     return sets
-
-
-def _why(reading: Reading) -> str:
-    """Where the fixed text leaves the language, or that the slots do not suffice."""
-    for i in range(len(reading.tokens)):
-        if reading.forward(i + 1) < 0:
-            held = reading.tokens[i]
-            what = f"token {held}" if held >= 0 else "any token"
-            return f"the canvas cannot be filled: no text of the language has {what} in slot {i}"
-        if i > reading.last:
-            break
-    room = sum(token == OPEN for token in reading.tokens)
-    return f"the canvas cannot be filled: its {room} open slots are too few or too many for any text of the language"

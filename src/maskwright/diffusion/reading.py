@@ -256,3 +256,26 @@ class Reading:
     def most_left(self, state: int) -> int:
         """As many tokens as are known to complete a text in ``state``, of which ``within`` was true."""
         return int(self._distance[state][1])
+
+    def completes(self, state: int, rest: Sequence[int]) -> bool:
+        """Whether slots that hold ``rest`` complete a text in ``state``."""
+        for token in rest:
+            if token in self.ends:
+                break
+            if token != EMPTY:
+                state = self.sets.next(state, token)
+                if state < 0:
+                    return False
+        return bool(self.sets.is_accepting(state))
+
+    def why(self) -> str:
+        """Where the fixed text leaves the language, or that the slots do not suffice."""
+        for i in range(len(self.tokens)):
+            if self.forward(i + 1) < 0:
+                held = self.tokens[i]
+                what = f"token {held}" if held >= 0 else "any token"
+                return f"the canvas cannot be filled: no text of the language has {what} in slot {i}"
+            if i > self.last:
+                break
+        room = sum(token == OPEN for token in self.tokens)
+        return f"the canvas cannot be filled: its {room} open slots are too few or too many for any text of the language"
