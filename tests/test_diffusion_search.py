@@ -77,3 +77,16 @@ def test_completions_of_the_fewest_bytes_may_take_too_many_tokens() -> None:
     assert VOCABULARY.decode(canvas.witness()) == b'"abababab"'
     with pytest.raises(mw.UnsatisfiableError):
         Canvas(grammar, [None] * (fewest - 1))
+
+
+def test_tokens_behind_the_end_of_the_old_witness_are_no_part_of_it() -> None:
+    """Two at once: one that fits the witness, and one behind its end token."""
+    grammar = mw.compile_json_schema({"type": "string"}, VOCABULARY)
+    canvas = Canvas(grammar, [None] * 12)
+    assert canvas.suggest([*b'"x"', *[END] * 9])
+    canvas.commit_many([(1, ord("y")), (9, ord("z"))])
+    ids = canvas.witness()
+    end = ids.index(END) if END in ids else len(ids)
+    assert set(ids[end:]) <= {END}
+    matcher = grammar.matcher()
+    assert matcher.accept_tokens(ids[:end]) == end and matcher.is_accepting

@@ -259,8 +259,10 @@ class Reading:
 
     def completes(self, state: int, rest: Sequence[int]) -> bool:
         """Whether slots that hold ``rest`` complete a text in ``state``."""
-        for token in rest:
+        for i, token in enumerate(rest):
             if token in self.ends:
+                if any(behind != EMPTY and behind not in self.ends for behind in rest[i:]):
+                    return False
                 break
             if token != EMPTY:
                 state = self.sets.next(state, token)
