@@ -420,6 +420,11 @@ cdef class CompiledCore:
         ]
 
     @property
+    def state_count(self):
+        """Matcher and parser states, those of sets of texts included."""
+        return self.core.states.size() + self.core.program.states.size()
+
+    @property
     def statistics(self):
         """Counts of interned things, and bytes cached by all grammars on this vocabulary."""
         return {

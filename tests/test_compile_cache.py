@@ -373,6 +373,31 @@ def test_a_grammar_that_has_grown_is_compiled_anew(monkeypatch: pytest.MonkeyPat
     assert matcher.accept_bytes(b"}")
 
 
+def test_grammars_that_have_grown_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    vocabulary = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
+    first = mw.compile_json_schema({"type": "string"}, vocabulary)
+    second = mw.compile_json_schema({"type": "object"}, vocabulary)
+    assert first.matcher().accept_bytes(b'"some text"')
+    monkeypatch.setattr(compiler, "_STATES_KEPT", first._core.state_count + second._core.state_count)
+    assert mw.compile_json_schema({"type": "string"}, vocabulary) is first
+    third = mw.compile_json_schema({"type": "array"}, vocabulary)
+    assert mw.compile_json_schema({"type": "array"}, vocabulary) is third
+    assert mw.compile_json_schema({"type": "string"}, vocabulary) is first
+    assert mw.compile_json_schema({"type": "object"}, vocabulary) is not second
+
+
+def test_tables_are_kept_by_their_weight() -> None:
+    cache = compile_cache.CompileCache(10)
+    cache.put("a", 1, 4)
+    cache.put("b", 2, 4)
+    cache.put("a", 3, 4)
+    assert cache.get("a") == 3
+    cache.put("c", 4, 5)
+    assert (cache.get("b"), cache.get("a"), cache.get("c")) == (None, 3, 4)
+    cache.put("d", 5, 100)
+    assert (cache.get("a"), cache.get("c"), cache.get("d")) == (None, None, 5)
+
+
 def test_few_objects_that_are_very_many_values_have_no_key() -> None:
     doubled: list[Any] = []
     for _ in range(60):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import marshal
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any
@@ -46,6 +46,15 @@ class CompileCache:
             self._kept[key] = compiled, weight
             while self._weight > self._most and len(self._kept) > 1:
                 self._weight -= self._kept.popitem(last=False)[1][1]
+
+    def shed(self, size: Callable[[Any], int], most: int) -> None:
+        """Drop what was used longest ago while sizes, which may have grown, are more than ``most`` together."""
+        with self._lock:
+            total = sum(size(kept) for kept, _ in self._kept.values())
+            while total > most and len(self._kept) > 1:
+                dropped, weight = self._kept.popitem(last=False)[1]
+                self._weight -= weight
+                total -= size(dropped)
 
 
 def content_key(source: Any, most: int) -> bytes | None:

@@ -34,6 +34,8 @@ from maskwright.vocabulary import Vocabulary
 # States of a grammar are never dropped.  One with so many of them, because its texts have ever new keys,
 # is left to the matchers that it has, and compiled anew for others.
 _OVERGROWN = 200_000
+# Of all grammars that are kept together: a state takes about a kilobyte.
+_STATES_KEPT = 1_000_000
 
 
 class CompiledGrammar:
@@ -272,13 +274,18 @@ def compile_grammar(
 def _compile(part: Import, vocabulary: Vocabulary, limits: Limits) -> CompiledGrammar:
     """The grammar compiled from an equal part before, or a new one."""
     compiled: CompiledGrammar | None = vocabulary._compiled.get(part.key)
-    if compiled is None or compiled.statistics["matcher_states"] > _OVERGROWN:
+    if compiled is None or _states_of(compiled) > _OVERGROWN:
         keep = part.keep()
         with no_collection(), deadline(limits.max_seconds):
             compiled = CompiledGrammar(link(_tables(part, vocabulary, limits, keep), limits), vocabulary)
         if keep:
             vocabulary._compiled.put(part.key, compiled)
+            vocabulary._compiled.shed(_states_of, _STATES_KEPT)
     return compiled
+
+
+def _states_of(compiled: CompiledGrammar) -> int:
+    return compiled._core.state_count
 
 
 def _tables(part: Import, vocabulary: Vocabulary, limits: Limits, keep: bool | None = None) -> Tables:
