@@ -11,14 +11,20 @@ def nfa_matches(nfa: Nfa, text: str) -> int | None:
     return min((tag for state, tag in nfa.accepts if state in reached), default=None)
 
 
+def nfa_tags(nfa: Nfa, text: str, start: int) -> set[int]:
+    """The tags of all accepting states that ``text`` leads to from one of several starts."""
+    reached = {state for state, _ in _run(nfa, text, start)}
+    return {tag for state, tag in nfa.accepts if state in reached}
+
+
 def nfa_alive(nfa: Nfa, text: str) -> bool:
     """Whether any item is left after ``text``: by construction, whether it can be completed."""
     lively = {source for source, _, _ in nfa.edges} | {state for state, _ in nfa.accepts}
     return any(state in lively for state, _ in _run(nfa, text))
 
 
-def _run(nfa: Nfa, text: str) -> set[tuple[int, int]]:
-    items = close(nfa, {(nfa.start, 0)})
+def _run(nfa: Nfa, text: str, start: int | None = None) -> set[tuple[int, int]]:
+    items = close(nfa, {(nfa.start if start is None else start, 0)})
     for c in text:
         counts: dict[int, list[int]] = {}
         for state, count in items:

@@ -4,52 +4,15 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from nfa_simulation import nfa_tags
 
-from maskwright.automata import ENTER, LEAVE, PLAIN, Nfa, build_lexer
+from maskwright.automata import build_lexer
 from maskwright.limits import Limits
 from maskwright.merging import merge_states
 from maskwright.regex import parse_regex
 from maskwright.regular import Regular
 
 ALPHABET = "ab1"
-
-
-def closed(nfa: Nfa, items: set[tuple[int, int]]) -> set[tuple[int, int]]:
-    work = list(items)
-    while work:
-        state, count = work.pop()
-        for source, target, op, loop in nfa.epsilons:
-            if source != state:
-                continue
-            low, high = nfa.loops[loop] if op != PLAIN else (0, -1)
-            after = count
-            if op == ENTER:
-                if 0 <= high <= count:
-                    continue
-                after = min(count + 1, low) if high < 0 else count + 1
-            elif op == LEAVE:
-                if count < low:
-                    continue
-                after = 0
-            if (target, after) not in items:
-                items.add((target, after))
-                work.append((target, after))
-    return items
-
-
-def tags(nfa: Nfa, start: int, text: str) -> set[int]:
-    items = closed(nfa, {(start, 0)})
-    for char in text:
-        items = closed(
-            nfa,
-            {
-                (target, count)
-                for state, count in items
-                for source, label, target in nfa.edges
-                if source == state and any(low <= ord(char) <= high for low, high in nfa.sets[label])
-            },
-        )
-    return {tag for state, tag in nfa.accepts if any(state == item for item, _ in items)}
 
 
 def language(pattern: str) -> Regular:
@@ -77,7 +40,7 @@ def test_languages_stay(patterns: list[str], refused: str, texts: list[str]) -> 
     assert merged.n_states <= nfa.n_states and len(new) == len(starts)
     for text in texts:
         for before, behind in zip(starts, new, strict=True):
-            assert tags(nfa, before, text) == tags(merged, behind, text)
+            assert nfa_tags(nfa, text, before) == nfa_tags(merged, text, behind)
 
 
 def test_the_first_letter_of_a_name_leads_where_the_others_do() -> None:
