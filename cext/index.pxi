@@ -252,7 +252,7 @@ cdef void index_sort_chars(Index* index) noexcept nogil:
     places.resize(LAST_CODE_POINT + 2, 0)
     for i in range(found.size()):
         places[found[i].point + 1] += 1
-    for i in range(LAST_CODE_POINT + 1):
+    for i in range(places.size() - 1):
         places[i + 1] += places[i]
     for i in range(found.size()):
         each = found[i]

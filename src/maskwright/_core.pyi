@@ -75,6 +75,7 @@ class Tables:
     engine: Engine
     reader: Any
     imports: list[Tables]
+    names: list[str]
     def __init__(
         self,
         engine: Engine,
