@@ -420,9 +420,9 @@ def test_response_formats() -> None:
 def test_schemas_of_tools_are_lowered_once() -> None:
     vocabulary = toys.byte_vocabulary()
     first = mw.compile(mw.StructuralTag.from_tools(TOOLS[:2]), vocabulary)
-    parts = dict(vocabulary._tables._kept)
+    parts = {key: tables for key, (tables, _) in vocabulary._tables._kept.items()}
     second = mw.compile(mw.StructuralTag.from_tools(TOOLS), vocabulary)
     assert second is not first
-    assert all(vocabulary._tables.get(key) is tables for key, tables in parts.items())
+    assert parts and all(vocabulary._tables.get(key) is tables for key, tables in parts.items())
     assert mw.compile(mw.StructuralTag.from_tools(TOOLS), vocabulary) is second
     assert PIECES.size  # the walk's vocabulary is another one

@@ -7,14 +7,17 @@ criteria  weaker criteria from the literature, as baselines
 schedule  which slots to fill in a step, and with what
 model     what a model is
 decode    the loop
+particles weighted fillings: sequential Monte Carlo over the steps of the loop
 """
 
 from maskwright.diffusion.canvas import Canvas
 from maskwright.diffusion.decode import Step, infill, infill_steps
 from maskwright.diffusion.model import MaskedDiffusionModel
+from maskwright.diffusion.particles import infill_smc
 from maskwright.diffusion.schedule import Schedule
 from maskwright.diffusion.slots import EMPTY, OPEN, Gap
 
 __all__ = [
-    "EMPTY", "OPEN", "Canvas", "Gap", "MaskedDiffusionModel", "Schedule", "Step", "infill", "infill_steps",
+    "EMPTY", "OPEN", "Canvas", "Gap", "MaskedDiffusionModel", "Schedule", "Step", "infill", "infill_smc",
+    "infill_steps",
 ]  # fmt: skip

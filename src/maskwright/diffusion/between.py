@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.compiler import CompiledGrammar
-from maskwright.diffusion.canvas import state_sets
+from maskwright.diffusion.reading import state_sets
 from maskwright.errors import CanvasError, UnsatisfiableError
 
 MAX_MIDDLE = 4096

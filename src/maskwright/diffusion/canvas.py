@@ -12,6 +12,7 @@ goes straight to the end, except where two undeclared keys of one object may tur
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -19,10 +20,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright._core import StateSets
 from maskwright.compiler import CompiledGrammar
 from maskwright.diffusion.completion import short_completion
-from maskwright.diffusion.reading import OutOfBudget, Reading
+from maskwright.diffusion.reading import OutOfBudget, Reading, state_sets
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots, read_canvas
 from maskwright.errors import CanvasError, LimitError, UnsatisfiableError, VocabularyError
 from maskwright.limits import DEFAULT_LIMITS, Limits
@@ -94,6 +94,12 @@ class Canvas:
             self.reading.until = float("inf")
         if not found:
             raise UnsatisfiableError(self.reading.why())
+
+    def fork(self) -> Canvas:
+        """A canvas that goes its own way from here."""
+        other = copy.copy(self)
+        other.reading = self.reading.fork()
+        return other
 
     # --- what is there
 
@@ -587,11 +593,3 @@ class Canvas:
             raise UnsatisfiableError(
                 f"slot {reading.end} holds an end token, but slot {reading.last} behind it holds text"
             )
-
-
-def state_sets(grammar: CompiledGrammar) -> StateSets:
-    """The state sets of a grammar; they are kept with it."""
-    sets = getattr(grammar, "_state_sets", None)
-    if sets is None:
-        sets = grammar._state_sets = StateSets(grammar._core)  # type: ignore[attr-defined]
-    return sets

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from maskwright.compiler import CompiledGrammar
-from maskwright.diffusion.canvas import state_sets
-from maskwright.diffusion.reading import Reading
+from maskwright.diffusion.reading import Reading, state_sets
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots
 
 CRITERIA = ("exact", "prefix", "gaps", "none")

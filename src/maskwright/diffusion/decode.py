@@ -16,8 +16,9 @@ from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
 from maskwright.diffusion.criteria import CRITERIA, LooseCanvas
 from maskwright.diffusion.model import MaskedDiffusionModel, checked_logits, checked_model
 from maskwright.diffusion.schedule import Schedule, probabilities, sample, scores, transfer_counts
-from maskwright.diffusion.slots import EMPTY, OPEN, read_canvas
+from maskwright.diffusion.slots import EMPTY, OPEN, Slots, read_canvas
 from maskwright.errors import CanvasError
+from maskwright.vocabulary import Vocabulary
 
 _OTHER_TRIES = 8
 """Tokens proposed for a slot whose best one was refused, of the best ``_LOOKED_AT``."""
@@ -100,33 +101,49 @@ def infill_steps(
     seed: int | None = None,
 ) -> Iterator[Step]:
     """The same step by step; step 0 comes before the first model call."""
-    vocabulary = grammar.vocabulary
-    checked_model(model, vocabulary.size)
     if criterion not in CRITERIA:
         raise CanvasError(f"criterion: expected one of {', '.join(CRITERIA)}, got {criterion!r}")
+    started = time.perf_counter()
+    filled: Canvas | LooseCanvas
+    if criterion == "exact":
+        filled = open_canvas(model, grammar, canvas, search_budget)
+    else:
+        filled = LooseCanvas(grammar, _slots(model, grammar, canvas), model.eos_ids, criterion)
+    impossible = impossible_ids(model, grammar.vocabulary)
+    run = _Run(model, filled, schedule or Schedule(), np.random.default_rng(seed), filled.open, impossible)
+    first = Step(0, filled.tokens, [], constraint_seconds=time.perf_counter() - started)
+    return _steps(run, first)
+
+
+def open_canvas(
+    model: MaskedDiffusionModel, grammar: CompiledGrammar, canvas: Sequence[Any], search_budget: float
+) -> Canvas:
+    """A canvas for a model; raises as ``infill`` does before the first model call."""
+    slots = _slots(model, grammar, canvas)
+    return Canvas(grammar, slots, eos_ids=model.eos_ids, search_budget=search_budget)
+
+
+def _slots(model: MaskedDiffusionModel, grammar: CompiledGrammar, canvas: Sequence[Any]) -> Slots:
+    checked_model(model, grammar.vocabulary.size)
     has_encode = type(model).encode is not MaskedDiffusionModel.encode
-    slots = read_canvas(
+    return read_canvas(
         canvas,
-        vocabulary,
+        grammar.vocabulary,
         model.mask_id,
         model.eos_ids,
         model.encode if has_encode else None,
         grammar._core.engine.segment,
     )
-    started = time.perf_counter()
-    filled: Canvas | LooseCanvas
-    if criterion == "exact":
-        filled = Canvas(grammar, slots, eos_ids=model.eos_ids, search_budget=search_budget)
-    else:
-        filled = LooseCanvas(grammar, slots, model.eos_ids, criterion)
+
+
+def impossible_ids(model: MaskedDiffusionModel, vocabulary: Vocabulary) -> npt.NDArray[np.bool_]:
+    """Ids that are neither text nor an end, or that the model must not put down (bool [vocabulary size])."""
     impossible = np.array([not data for data in vocabulary.tokens])
     impossible[list(model.eos_ids)] = False
     impossible[list(model.forbidden_ids)] = True
     if model.mask_id is not None:
         impossible[model.mask_id] = True
-    run = _Run(model, filled, schedule or Schedule(), np.random.default_rng(seed), filled.open, impossible)
-    first = Step(0, filled.tokens, [], constraint_seconds=time.perf_counter() - started)
-    return _steps(run, first)
+    return impossible
 
 
 def _steps(run: _Run, first: Step) -> Iterator[Step]:
@@ -165,7 +182,7 @@ def _absorbing(run: _Run) -> Iterator[Step]:
 def _one_step(run: _Run, number: int, here: list[int], count: int) -> Step:
     """A model call, and ``count`` of the slots ``here`` filled."""
     canvas, schedule = run.canvas, run.schedule
-    logits, rows, seconds = _logits(run)
+    logits, rows, seconds = canvas_logits(run.model, canvas)
     opened = canvas.open
     view = logits[[rows[i] for i in opened]]
     view[:, run.impossible] = -np.inf
@@ -184,7 +201,7 @@ def _one_step(run: _Run, number: int, here: list[int], count: int) -> Step:
     for position, k in row_of.items():
         guess[position] = chosen[k]
     canvas.suggest(guess)
-    proposals = [(i, _proposal(run, i, chosen[row_of[i]])) for i in ranked[:count]]
+    proposals = [(i, as_proposal(run.model, canvas, i, chosen[row_of[i]])) for i in ranked[:count]]
     before = canvas.refused + canvas.undecided
     taken = canvas.commit_many(proposals)
     for position, _ in proposals:
@@ -201,21 +218,23 @@ def _one_step(run: _Run, number: int, here: list[int], count: int) -> Step:
     return Step(number, canvas.tokens, taken, len(proposals), refused, seconds, elapsed)
 
 
-def _logits(run: _Run) -> tuple[npt.NDArray[np.float32], dict[int, int], float]:
+def canvas_logits(
+    model: MaskedDiffusionModel, canvas: Canvas | LooseCanvas
+) -> tuple[npt.NDArray[np.float32], dict[int, int], float]:
     """Logits, the row of each slot, and the seconds it took."""
-    tokens = run.canvas.tokens
+    tokens = canvas.tokens
     shown = [i for i, token in enumerate(tokens) if token != EMPTY]
-    mask = run.model.mask_id
+    mask = model.mask_id
     ids = [mask if tokens[i] == OPEN and mask is not None else tokens[i] for i in shown]
     started = time.perf_counter()
-    logits = checked_logits(run.model, ids, run.canvas.vocabulary.size)
+    logits = checked_logits(model, ids, canvas.vocabulary.size)
     seconds = time.perf_counter() - started
     return logits, {i: row for row, i in enumerate(shown)}, seconds
 
 
-def _proposal(run: _Run, position: int, token: int) -> int:
+def as_proposal(model: MaskedDiffusionModel, canvas: Canvas | LooseCanvas, position: int, token: int) -> int:
     """An end token where the text goes on leaves an optional slot out."""
-    if token in run.model.eos_ids and run.canvas.is_optional(position):
+    if token in model.eos_ids and canvas.is_optional(position):
         return EMPTY
     return token
 

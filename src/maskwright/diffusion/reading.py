@@ -12,11 +12,13 @@ one object can still be in the way.
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Sequence
 from typing import TypeAlias
 
 from maskwright._core import StateSets
+from maskwright.compiler import CompiledGrammar
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots
 from maskwright.errors import VocabularyError
 
@@ -50,6 +52,16 @@ class Reading:
         self._distance: dict[int, tuple[float, float]] = {}
         self._completions: dict[int, list[int] | None] = {}
         self.renew()
+
+    def fork(self) -> Reading:
+        """A copy with slots of its own; what is known of states is shared."""
+        other = copy.copy(self)
+        other.tokens, other.optional, other._open = list(self.tokens), list(self.optional), list(self._open)
+        other._yes, other._no, other._forward = list(self._yes), list(self._no), list(self._forward)
+        # Sets are copied when they are written to.
+        self._owned.clear()
+        other._owned = set()
+        return other
 
     def renew(self) -> None:
         """Forget everything about the canvas, after slots came or went."""
@@ -281,3 +293,11 @@ class Reading:
                 break
         room = sum(token == OPEN for token in self.tokens)
         return f"the canvas cannot be filled: its {room} open slots are too few or too many for any text of the language"
+
+
+def state_sets(grammar: CompiledGrammar) -> StateSets:
+    """The state sets of a grammar; they are kept with it."""
+    sets = getattr(grammar, "_state_sets", None)
+    if sets is None:
+        sets = grammar._state_sets = StateSets(grammar._core)  # type: ignore[attr-defined]
+    return sets

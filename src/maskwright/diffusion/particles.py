@@ -1,0 +1,224 @@
+"""Weighted samples of a constrained canvas: sequential Monte Carlo over the steps of a masked-diffusion model.
+
+Filling slot after slot with the best token that fits samples from the wrong distribution: it never pays for
+having walked into a corner.  Here every particle is a canvas with a weight.  A slot's token is drawn by adaptive
+weighted rejection (``sampling.adaptive``) from the model's probabilities restricted to what fits the canvas, the
+factor of the weight estimates the mass of what fits, and canvases with little weight give way to copies of the others
+(Del Moral, Doucet and Jasra 2006).  So
+
+    E[weight · f(canvas)] = sum over trajectories of q(trajectory) · 1[in the language] · reward · f(canvas)
+
+where q is the unconstrained loop of the same schedule: it fills slots in the order of the schedule, each from the
+softmax of the logits of its step.  An end token fills what is open behind it at no cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from maskwright.compiler import CompiledGrammar
+from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
+from maskwright.diffusion.decode import as_proposal, canvas_logits, impossible_ids, open_canvas
+from maskwright.diffusion.model import MaskedDiffusionModel
+from maskwright.diffusion.schedule import Schedule, probabilities, scores, transfer_counts
+from maskwright.diffusion.slots import EMPTY, OPEN
+from maskwright.errors import CanvasError, ConstraintError, LimitError, MaskwrightError
+from maskwright.sampling.adaptive import awrs
+from maskwright.sampling.logspace import (
+    MINUS_INFINITY,
+    Floats,
+    Integers,
+    effective_sample_size,
+    log,
+    log_mean_exp,
+    normalized,
+)
+from maskwright.sampling.population import Counts
+from maskwright.sampling.posterior import Posterior
+from maskwright.sampling.resampling import SCHEMES, resample
+
+
+def infill_smc(
+    model: MaskedDiffusionModel,
+    grammar: CompiledGrammar,
+    canvas: Sequence[Any],
+    n_particles: int = 16,
+    *,
+    schedule: Schedule | None = None,
+    reward: Callable[[list[int]], float] | None = None,
+    ess_threshold: float = 0.5,
+    resampling: str = "systematic",
+    search_budget: float = SEARCH_BUDGET,
+    seed: int | np.random.Generator | None = None,
+) -> Posterior:
+    """Properly weighted fillings of a canvas (see the module); ``canvas`` as for ``infill``.
+
+    ``schedule``: its steps, blocks, scores and threshold, which choose slots by what the canvas holds; its
+    temperature, 1 where it is 0, divides the logits.  ``reward(ids)``: finite and not negative, of the text without end
+    tokens.  Particles are resampled when their effective number falls below ``ess_threshold · n_particles``.
+
+    The result's ``sequences`` are texts without end tokens, and ``exp(log_evidence)`` estimates without bias how much
+    of the model's own samples the language (times the reward) has.  Equal canvases share a model call.  Equal seeds give equal results.
+
+    Raises ``UnsatisfiableError`` before the first model call when nothing fits; ``CanvasError`` for a malformed canvas or
+    model, a schedule that opens slots again, and models that are not of kind ``"absorbing"``; ``LimitError`` when
+    ``search_budget`` does not decide on a token, since weights would be wrong; ``ConstraintError`` for bad rewards,
+    ``MaskwrightError`` for bad options.
+    """
+    schedule = schedule or Schedule()
+    if model.kind != "absorbing" or schedule.remask:
+        raise CanvasError("weights need a model of kind absorbing, and a schedule without remask")
+    if isinstance(n_particles, bool) or not isinstance(n_particles, int) or n_particles < 1:
+        raise MaskwrightError(f"n_particles is a number, at least 1, not {n_particles!r}")
+    if not 0 <= ess_threshold <= 1:
+        raise MaskwrightError(f"ess_threshold is a share of the particles, 0 to 1, not {ess_threshold}")
+    if resampling not in SCHEMES:
+        raise MaskwrightError(f"resampling is one of {', '.join(SCHEMES)}, not {resampling!r}")
+    first = open_canvas(model, grammar, canvas, search_budget)
+    run = _Run(model, schedule, impossible_ids(model, grammar.vocabulary), np.random.default_rng(seed))
+    run.canvases = [first] * n_particles
+    run.log_weights = np.zeros(n_particles)
+    run.fill(first.open, ess_threshold * n_particles, resampling)
+    texts = [_text(each, model.eos_ids) for each in run.canvases]
+    run.log_weights = run.log_weights + _log_rewards(reward, texts, run.log_weights)
+    return Posterior(
+        texts,
+        run.log_weights,
+        np.isfinite(run.log_weights),
+        ess_history=run.ess_history,
+        genealogy=run.genealogy,
+        counts=run.counts,
+    )
+
+
+@dataclass
+class _Run:
+    model: MaskedDiffusionModel
+    schedule: Schedule
+    impossible: Any
+    rng: np.random.Generator
+    canvases: list[Canvas] = field(default_factory=list)
+    """By particle; equal ones may be one object, which is never changed."""
+    log_weights: Floats = field(default_factory=lambda: np.zeros(0))
+    ess_history: list[Any] = field(default_factory=list)
+    genealogy: list[Integers] = field(default_factory=list)
+    counts: Counts = field(default_factory=Counts)
+
+    def fill(self, generated: list[int], least: float, scheme: str) -> None:
+        """Blocks of slots from left to right, each in steps."""
+        block = self.schedule.block or len(self.canvases[0])
+        starts = sorted({i // block * block for i in generated})
+        steps = max(1, (self.schedule.steps or len(generated)) // max(1, len(starts)))
+        for start in starts:
+            counts = transfer_counts(sum(start <= i < start + block for i in generated), steps)
+            done = 0
+            while self._step(range(start, start + block), counts[done] if done < len(counts) else None):
+                done += 1
+                self._resample(least, scheme)
+
+    def _step(self, block: range, count: int | None) -> bool:
+        """Fill ``count`` slots (None: all) of the block in every particle; False when nothing is open there."""
+        rows: dict[tuple[int, ...], list[int]] = {}
+        for i, canvas in enumerate(self.canvases):
+            if self.log_weights[i] > MINUS_INFINITY and any(p in block for p in canvas.open):
+                rows.setdefault(tuple(canvas.tokens), []).append(i)
+        for particles in rows.values():
+            self._step_row(particles, block, count)
+        return bool(rows)
+
+    def _step_row(self, particles: list[int], block: range, count: int | None) -> None:
+        """The same for particles with equal canvases."""
+        canvas = self.canvases[particles[0]]
+        logits, row_of, _ = canvas_logits(self.model, canvas)
+        self.counts.model_calls += 1
+        self.counts.model_rows += 1
+        opened = [p for p in canvas.open if p in block]
+        view = logits[[row_of[p] for p in opened]] / np.float32(self.schedule.temperature or 1.0)
+        view[:, self.impossible] = -np.inf
+        probs = probabilities(view)
+        chosen = [int(token) for token in view.argmax(axis=-1)]
+        if self.schedule.threshold is not None:
+            count = max(1, int((probs.max(axis=-1) >= self.schedule.threshold).sum()))
+        log_probs = log(probs.astype(np.float64))
+        log_probs -= np.logaddexp.reduce(log_probs, axis=-1, keepdims=True)
+        # What was tried in the first slot, by position, holds for all of them.
+        tried: dict[int, dict[int, Canvas | None]] = {}
+        for particle in particles:
+            order = np.argsort(-scores(probs, chosen, self.schedule.score, self.rng), kind="stable")
+            for place, k in enumerate(order[:count].tolist()):
+                known = tried.setdefault(opened[k], {}) if place == 0 else {}
+                self._draw(particle, opened[k], log_probs[k], known)
+
+    def _draw(self, particle: int, position: int, log_probs: Floats, known: dict[int, Canvas | None]) -> None:
+        """Fill one slot; ``known``: what became of tokens that were tried there before."""
+        canvas = self.canvases[particle]
+        if self.log_weights[particle] == MINUS_INFINITY or canvas.tokens[position] != OPEN:
+            # It died in this step, or an end token has filled the slot.
+            return
+        asked = 0
+
+        def accept(token: int) -> bool:
+            nonlocal asked
+            if token not in known:
+                asked += 1
+                known[token] = _with_token(canvas, position, as_proposal(self.model, canvas, position, token))
+            return known[token] is not None
+
+        draw = awrs(log_probs, accept, self.rng)
+        self.counts.constraint_calls += asked
+        self.counts.checked_draws += 1
+        self.log_weights[particle] += draw.log_weight
+        filled = known[draw.token]
+        if filled is None:
+            self.log_weights[particle] = MINUS_INFINITY
+        else:
+            self.canvases[particle] = filled
+
+    def _resample(self, least: float, scheme: str) -> None:
+        size = float(effective_sample_size(self.log_weights))
+        self.ess_history.append(size)
+        ancestors = np.arange(len(self.canvases))
+        if size < least and np.isfinite(self.log_weights).any():
+            mean = log_mean_exp(self.log_weights)
+            ancestors = resample(normalized(self.log_weights), scheme, self.rng)
+            self.canvases = [self.canvases[i] for i in ancestors.tolist()]
+            self.log_weights = np.full(len(self.canvases), mean)
+        self.genealogy.append(ancestors)
+
+
+def _with_token(canvas: Canvas, position: int, token: int) -> Canvas | None:
+    """A copy with one more token, or None when it does not fit."""
+    if token != EMPTY and not canvas.may_follow(position, token):
+        return None
+    filled = canvas.fork()
+    if filled.try_commit(position, token):
+        return filled
+    if filled.undecided > canvas.undecided:
+        raise LimitError("search_budget", canvas.search_budget + 1, canvas.search_budget)
+    return None
+
+
+def _text(canvas: Canvas, eos_ids: Sequence[int]) -> list[int]:
+    return [token for token in canvas.tokens if token >= 0 and token not in eos_ids]
+
+
+def _log_rewards(
+    reward: Callable[[list[int]], float] | None, texts: list[list[int]], log_weights: Floats
+) -> Floats:
+    found = np.zeros(len(texts))
+    known: dict[tuple[int, ...], float] = {}
+    for i, ids in enumerate(texts):
+        if reward is None or log_weights[i] == MINUS_INFINITY:
+            continue
+        if tuple(ids) not in known:
+            value = float(reward(list(ids)))
+            if not 0 <= value < float("inf"):
+                raise ConstraintError(f"reward: expected a finite number that is not negative, got {value}")
+            known[tuple(ids)] = value
+        found[i] = known[tuple(ids)]
+        found[i] = np.log(found[i]) if found[i] > 0 else MINUS_INFINITY
+    return found
