@@ -227,6 +227,11 @@ def test_bad_options(options: dict[str, Any], error: type[Exception]) -> None:
         infill_smc(Model(), GRAMMARS["regex"], [None] * 3, **options)
 
 
+def test_a_token_that_is_not_decided_is_an_error() -> None:
+    with pytest.raises(mw.CanvasError, match="search_budget=0"):
+        infill_smc(Model(), GRAMMARS["brackets"], [None] * 4, 32, search_budget=0, seed=1)
+
+
 def test_nothing_fits() -> None:
     model = Model()
     with pytest.raises(mw.UnsatisfiableError):

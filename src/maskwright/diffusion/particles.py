@@ -26,7 +26,7 @@ from maskwright.diffusion.decode import as_proposal, canvas_logits, impossible_i
 from maskwright.diffusion.model import MaskedDiffusionModel
 from maskwright.diffusion.schedule import Schedule, probabilities, scores, transfer_counts
 from maskwright.diffusion.slots import EMPTY, OPEN
-from maskwright.errors import CanvasError, ConstraintError, LimitError, MaskwrightError
+from maskwright.errors import CanvasError, ConstraintError, MaskwrightError
 from maskwright.sampling.adaptive import awrs
 from maskwright.sampling.logspace import (
     MINUS_INFINITY,
@@ -65,7 +65,7 @@ def infill_smc(
     of the model's own samples the language (times the reward) has.  Equal canvases share a model call.  Equal seeds give equal results.
 
     Raises ``UnsatisfiableError`` before the first model call when nothing fits; ``CanvasError`` for a malformed canvas or
-    model, a schedule that opens slots again, and models that are not of kind ``"absorbing"``; ``LimitError`` when
+    model, a schedule that opens slots again, models that are not of kind ``"absorbing"``, and later when
     ``search_budget`` does not decide on a token, since weights would be wrong; ``ConstraintError`` for bad rewards,
     ``MaskwrightError`` for bad options.
     """
@@ -198,7 +198,10 @@ def _with_token(canvas: Canvas, position: int, token: int) -> Canvas | None:
     if filled.try_commit(position, token):
         return filled
     if filled.undecided > canvas.undecided:
-        raise LimitError("search_budget", canvas.search_budget + 1, canvas.search_budget)
+        raise CanvasError(
+            f"whether token {token} fits slot {position} is not known within search_budget={canvas.search_budget:g}, "
+            "and weights would be wrong: raise it"
+        )
     return None
 
 
