@@ -158,13 +158,10 @@ def _steps(run: _Run, first: Step) -> Iterator[Step]:
 
 def _absorbing(run: _Run) -> Iterator[Step]:
     schedule = run.schedule
-    slots = len(run.canvas)
-    block = schedule.block or slots
-    starts = [s for s in range(0, slots, block) if any(s <= i < s + block for i in run.generated)]
-    steps = max(1, (schedule.steps or len(run.generated)) // len(starts))
+    blocks, steps = schedule.blocks(len(run.canvas), run.generated)
     number = 0
-    for start in starts:
-        here = [i for i in run.canvas.open if start <= i < start + block]
+    for block in blocks:
+        here = [i for i in run.canvas.open if i in block]
         counts = transfer_counts(len(here), steps)
         done = 0
         while here:
@@ -173,10 +170,10 @@ def _absorbing(run: _Run) -> Iterator[Step]:
             step = _one_step(run, number, here, count)
             done += 1
             if schedule.remask and done < len(counts) - schedule.remask:
-                _remask(run, start, start + block)
+                _remask(run, block)
                 step.tokens = run.canvas.tokens
             yield step
-            here = [i for i in run.canvas.open if start <= i < start + block]
+            here = [i for i in run.canvas.open if i in block]
 
 
 def _one_step(run: _Run, number: int, here: list[int], count: int) -> Step:
@@ -259,10 +256,10 @@ def _best(row: npt.NDArray[np.float32], count: int) -> list[int]:
     return [int(token) for token in top if row[token] > -np.inf]
 
 
-def _remask(run: _Run, start: int, stop: int) -> None:
+def _remask(run: _Run, block: range) -> None:
     """Open the slots of lowest probability again."""
     tokens = run.canvas.tokens
-    held = [i for i in run.generated if start <= i < stop and tokens[i] >= 0 and i in run.probability]
+    held = [i for i in run.generated if i in block and tokens[i] >= 0 and i in run.probability]
     held.sort(key=lambda i: run.probability[i])
     for position in held[: run.schedule.remask]:
         if len(run.canvas.open) < len(run.generated) - 1:

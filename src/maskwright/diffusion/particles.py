@@ -14,7 +14,7 @@ softmax of the logits of its step.  An end token fills what is open behind it at
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,7 @@ from maskwright.diffusion.decode import as_proposal, canvas_logits, impossible_i
 from maskwright.diffusion.model import MaskedDiffusionModel
 from maskwright.diffusion.schedule import Schedule, probabilities, scores, transfer_counts
 from maskwright.diffusion.slots import EMPTY, OPEN
-from maskwright.errors import CanvasError, ConstraintError, MaskwrightError
+from maskwright.errors import CanvasError
 from maskwright.sampling.adaptive import awrs
 from maskwright.sampling.logspace import (
     MINUS_INFINITY,
@@ -39,7 +39,8 @@ from maskwright.sampling.logspace import (
 )
 from maskwright.sampling.population import Counts
 from maskwright.sampling.posterior import Posterior
-from maskwright.sampling.resampling import SCHEMES, resample
+from maskwright.sampling.resampling import check_particles, is_uneven, resample
+from maskwright.sampling.target import Potential, log_potential
 
 
 def infill_smc(
@@ -49,7 +50,7 @@ def infill_smc(
     n_particles: int = 16,
     *,
     schedule: Schedule | None = None,
-    reward: Callable[[list[int]], float] | None = None,
+    reward: Potential | None = None,
     ess_threshold: float = 0.5,
     resampling: str = "systematic",
     search_budget: float = SEARCH_BUDGET,
@@ -72,17 +73,12 @@ def infill_smc(
     schedule = schedule or Schedule()
     if model.kind != "absorbing" or schedule.remask:
         raise CanvasError("weights need a model of kind absorbing, and a schedule without remask")
-    if isinstance(n_particles, bool) or not isinstance(n_particles, int) or n_particles < 1:
-        raise MaskwrightError(f"n_particles is a number, at least 1, not {n_particles!r}")
-    if not 0 <= ess_threshold <= 1:
-        raise MaskwrightError(f"ess_threshold is a share of the particles, 0 to 1, not {ess_threshold}")
-    if resampling not in SCHEMES:
-        raise MaskwrightError(f"resampling is one of {', '.join(SCHEMES)}, not {resampling!r}")
+    check_particles(n_particles, ess_threshold, resampling)
     first = open_canvas(model, grammar, canvas, search_budget)
     run = _Run(model, schedule, impossible_ids(model, grammar.vocabulary), np.random.default_rng(seed))
     run.canvases = [first] * n_particles
     run.log_weights = np.zeros(n_particles)
-    run.fill(first.open, ess_threshold * n_particles, resampling)
+    run.fill(first.open, ess_threshold, resampling)
     texts = [_text(each, model.eos_ids) for each in run.canvases]
     run.log_weights = run.log_weights + _log_rewards(reward, texts, run.log_weights)
     return Posterior(
@@ -108,17 +104,15 @@ class _Run:
     genealogy: list[Integers] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
 
-    def fill(self, generated: list[int], least: float, scheme: str) -> None:
+    def fill(self, generated: list[int], ess_threshold: float, scheme: str) -> None:
         """Blocks of slots from left to right, each in steps."""
-        block = self.schedule.block or len(self.canvases[0])
-        starts = sorted({i // block * block for i in generated})
-        steps = max(1, (self.schedule.steps or len(generated)) // max(1, len(starts)))
-        for start in starts:
-            counts = transfer_counts(sum(start <= i < start + block for i in generated), steps)
+        blocks, steps = self.schedule.blocks(len(self.canvases[0]), generated)
+        for block in blocks:
+            counts = transfer_counts(sum(i in block for i in generated), steps)
             done = 0
-            while self._step(range(start, start + block), counts[done] if done < len(counts) else None):
+            while self._step(block, counts[done] if done < len(counts) else None):
                 done += 1
-                self._resample(least, scheme)
+                self._resample(ess_threshold, scheme)
 
     def _step(self, block: range, count: int | None) -> bool:
         """Fill ``count`` slots (None: all) of the block in every particle; False when nothing is open there."""
@@ -178,12 +172,11 @@ class _Run:
         else:
             self.canvases[particle] = filled
 
-    def _resample(self, least: float, scheme: str) -> None:
-        size = float(effective_sample_size(self.log_weights))
-        self.ess_history.append(size)
+    def _resample(self, ess_threshold: float, scheme: str) -> None:
+        size, mean = effective_sample_size(self.log_weights), log_mean_exp(self.log_weights)
+        self.ess_history.append(float(size))
         ancestors = np.arange(len(self.canvases))
-        if size < least and np.isfinite(self.log_weights).any():
-            mean = log_mean_exp(self.log_weights)
+        if is_uneven(size, mean, ess_threshold, len(self.canvases)):
             ancestors = resample(normalized(self.log_weights), scheme, self.rng)
             self.canvases = [self.canvases[i] for i in ancestors.tolist()]
             self.log_weights = np.full(len(self.canvases), mean)
@@ -209,19 +202,12 @@ def _text(canvas: Canvas, eos_ids: Sequence[int]) -> list[int]:
     return [token for token in canvas.tokens if token >= 0 and token not in eos_ids]
 
 
-def _log_rewards(
-    reward: Callable[[list[int]], float] | None, texts: list[list[int]], log_weights: Floats
-) -> Floats:
+def _log_rewards(reward: Potential | None, texts: list[list[int]], log_weights: Floats) -> Floats:
     found = np.zeros(len(texts))
     known: dict[tuple[int, ...], float] = {}
     for i, ids in enumerate(texts):
-        if reward is None or log_weights[i] == MINUS_INFINITY:
-            continue
-        if tuple(ids) not in known:
-            value = float(reward(list(ids)))
-            if not 0 <= value < float("inf"):
-                raise ConstraintError(f"reward: expected a finite number that is not negative, got {value}")
-            known[tuple(ids)] = value
-        found[i] = known[tuple(ids)]
-        found[i] = np.log(found[i]) if found[i] > 0 else MINUS_INFINITY
+        if reward is not None and log_weights[i] > MINUS_INFINITY:
+            if tuple(ids) not in known:
+                known[tuple(ids)] = log_potential(reward(list(ids)), "reward", ids)
+            found[i] = known[tuple(ids)]
     return found

@@ -6,6 +6,7 @@ block diffusion (blocks from left to right).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -48,6 +49,12 @@ class Schedule:
             raise CanvasError(f"temperature: expected a number of at least 0, got {self.temperature!r}")
         if self.remask < 0:
             raise CanvasError(f"remask: expected a number of slots, got {self.remask!r}")
+
+    def blocks(self, slots: int, generated: Sequence[int]) -> tuple[list[range], int]:
+        """The blocks of a canvas that have generated slots, from left to right, and the steps for each of them."""
+        size = self.block or slots
+        found = [range(i * size, (i + 1) * size) for i in sorted({slot // size for slot in generated})]
+        return found, max(1, (self.steps or len(generated)) // max(1, len(found)))
 
 
 def transfer_counts(slots: int, steps: int) -> list[int]:

@@ -10,9 +10,27 @@ from __future__ import annotations
 import numpy as np
 
 from maskwright.errors import MaskwrightError
-from maskwright.sampling.logspace import Floats, Integers
+from maskwright.sampling.logspace import Booleans, Floats, Integers
 
 SCHEMES = ("systematic", "stratified", "residual", "multinomial")
+
+
+def check_particles(n_particles: int, ess_threshold: float, scheme: str) -> None:
+    """Raise ``MaskwrightError`` for options of particles that make no sense."""
+    if isinstance(n_particles, bool) or not isinstance(n_particles, (int, np.integer)) or n_particles < 1:
+        raise MaskwrightError(f"n_particles is a number, at least 1, not {n_particles!r}")
+    if not 0 <= ess_threshold <= 1:
+        raise MaskwrightError(f"ess_threshold is a share of the particles, 0 to 1, not {ess_threshold}")
+    if scheme not in SCHEMES:
+        raise MaskwrightError(f"resampling is one of {', '.join(SCHEMES)}, not {scheme!r}")
+
+
+def is_uneven(sizes: Floats, means: Floats, ess_threshold: float, n_particles: int) -> Booleans:
+    """Whether effective sizes ask for resampling; ``means``: logarithms of mean weights, minus infinity for dead ones."""
+    # Equal weights have an effective size of N up to rounding.
+    least = min(ess_threshold * n_particles, n_particles * (1 - 1e-9))
+    uneven: Booleans = (sizes < least) & np.isfinite(means)
+    return uneven
 
 
 def resample(weights: Floats, scheme: str, rng: np.random.Generator) -> Integers:

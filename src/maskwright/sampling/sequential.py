@@ -31,7 +31,7 @@ from maskwright.sampling.models import LanguageModel
 from maskwright.sampling.population import FINISHED, Population, Problem
 from maskwright.sampling.posterior import Posterior
 from maskwright.sampling.rejuvenation import Paths, rejuvenate
-from maskwright.sampling.resampling import SCHEMES, resample
+from maskwright.sampling.resampling import check_particles, is_uneven, resample
 from maskwright.sampling.target import Potential, Target
 
 Block = str | int | Callable[[list[int]], bool]
@@ -127,7 +127,7 @@ class _Run:
     ) -> None:
         self.problem = problem
         self.shape = (islands, n_particles)
-        self.threshold = ess_threshold * n_particles
+        self.threshold = ess_threshold
         self.scheme = scheme
         self.ess_history: list[Any] = []
         self.genealogy: list[Integers] = []
@@ -179,8 +179,7 @@ class _Run:
         sizes, means = effective_sample_size(log_weights), log_mean_exp(log_weights)
         self.ess_history.append(float(sizes[0]) if len(sizes) == 1 else sizes)
         live = population.is_live.reshape(self.shape).any(axis=1)
-        # Equal weights have an effective size of N up to rounding.
-        uneven = (sizes < self.threshold) & (sizes < self.shape[1] * (1 - 1e-9)) & np.isfinite(means) & live
+        uneven = is_uneven(sizes, means, self.threshold, self.shape[1]) & live
         ancestors = np.arange(len(population)).reshape(self.shape)
         for island in np.flatnonzero(uneven):
             chosen = resample(normalized(log_weights[island]), self.scheme, self.problem.rng)
@@ -225,9 +224,9 @@ def _check_options(
     rollouts: int,
     rejuvenation: int,
 ) -> None:
-    least = {"n_particles": 1, "islands": 1, "lookahead": 0, "rollouts": 1, "rejuvenation": 0}
+    check_particles(n_particles, ess_threshold, scheme)
+    least = {"islands": 1, "lookahead": 0, "rollouts": 1, "rejuvenation": 0}
     given = {
-        "n_particles": n_particles,
         "islands": islands,
         "lookahead": lookahead,
         "rollouts": rollouts,
@@ -236,7 +235,3 @@ def _check_options(
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least[name]:
             raise MaskwrightError(f"{name} is a number, at least {least[name]}, not {value!r}")
-    if not 0 <= ess_threshold <= 1:
-        raise MaskwrightError(f"ess_threshold is a share of the particles, 0 to 1, not {ess_threshold}")
-    if scheme not in SCHEMES:
-        raise MaskwrightError(f"resampling is one of {', '.join(SCHEMES)}, not {scheme!r}")
