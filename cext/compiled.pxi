@@ -59,7 +59,7 @@ cdef class Tables:
             self.plain_final.push_back(byte)
         self.plain_guard = plain_guard
         guard.closed = 0
-        for guard.free, guard.least, guard.repeats in guards:
+        for guard.free, guard.least, guard.repeats, guard.most in guards:
             self.guards.push_back(guard)
         for rule.kind, rule.index, rule.nullable in rules:
             self.rules.push_back(rule)
@@ -138,18 +138,20 @@ cdef class Tables:
         """Whether it is not known of all of them that they can be filled (``CompiledCore.unfillable_rules``)."""
         cdef size_t i
         for i in range(self.guards.size()):
-            if self.guards[i].free > 0:
+            if not guard_free(&self.guards[i], 0):
                 return True
         return False
 
     @property
     def used_keys(self):
-        """Keys that must not come again, and sets of them, that were met so far."""
+        """Keys that must not come again, and sets of them, that were met so far, here and in what is imported."""
         cdef int64_t total = 0
+        cdef Tables each
         cdef size_t i
-        for i in range(self.records.size()):
-            if self.records[i].used != NULL:
-                total += self.records[i].used.keys.size() + self.records[i].used.sets.size()
+        for each in self.all_tables():
+            for i in range(each.records.size()):
+                if each.records[i].used != NULL:
+                    total += each.records[i].used.keys.size() + each.records[i].used.sets.size()
         return total
 
     def all_tables(self):
@@ -336,7 +338,7 @@ cdef class CompiledCore:
         open_rules = {}
         for rule in range(<int32_t>first.rules.size() if first.has_guards else 0):
             guard = program.plain_guard[program.rules[rule].index] if program.rules[rule].kind == LOCAL_PLAIN else 0
-            if guard and self.core.tracker.guards[guard - 1].free > 0:
+            if guard and not guard_free(&self.core.tracker.guards[guard - 1], 0):
                 open_rules[rule] = guard
                 self.core.tracker.guards[guard - 1].closed = 1
         while changed and open_rules:
@@ -421,8 +423,18 @@ cdef class CompiledCore:
 
     @property
     def state_count(self):
-        """Matcher and parser states, those of sets of texts included."""
-        return self.core.states.size() + self.core.program.states.size()
+        """Matcher, parser and tracker states, those of sets of texts included."""
+        return self.core.states.size() + self.core.program.states.size() + self.core.tracker.states.size()
+
+    @property
+    def used_keys(self):
+        """That of its tables."""
+        return self.tables[0].used_keys
+
+    def renewed(self):
+        """The same grammar with the same limits, without what was computed for it."""
+        return CompiledCore(self.tables[0], self.core.max_states, self.core.max_lexer_states, self.core.max_search,
+                            self.core.max_seconds)
 
     @property
     def statistics(self):

@@ -16,6 +16,7 @@ cdef enum:
     SEARCH_EASY = 1        # one whose items may be any from there on
     SEARCH_TEXT = 2        # nothing else: a whole text, taking nothing for granted
     HEAD_START = 40        # what being like an earlier item is worth, in bytes
+    SEARCH_SHORT = 2000    # states of one that may as well fail
 
 cdef struct DistinctNode:
     Thread thread
@@ -23,6 +24,7 @@ cdef struct DistinctNode:
     uint8_t byte           # by which it was reached
     cbool typed            # in an escape that was begun before the search
     int32_t paid           # arrays that got the two equal items they needed, on the way here
+    cbool begun            # a string: its end and what an earlier one goes on with have been tried, the rest not
 
 
 # --- alive ----------------------------------------------------------------------------------
@@ -40,7 +42,35 @@ cdef cbool distinct_alive(Core* core, const Thread& thread) noexcept nogil:
     known = core.alive.find(thread_key(thread))
     if known >= 0:
         return known == 1
-    return distinct_search(core, thread, SEARCH_ALIVE, NULL)
+    if distinct_careless(core, thread):
+        return True
+    return distinct_search(core, thread, SEARCH_ALIVE, 0, NULL)
+
+
+cdef cbool distinct_careless(Core* core, const Thread& thread) noexcept nogil:
+    # Whether a string under way may become any: two equal items are needed, none must differ, and they are found
+    # behind a string that is like nothing else.
+    cdef TrackerState at = core.tracker.states[-1 - thread.text]
+    cdef const Frame* frame = core.tracker.frames[at.frame]
+    cdef const Automaton* automaton
+    cdef Thread behind
+    cdef string name
+    cdef int32_t known
+    if at.mode != TRACK_STRING or not frame.owes or frame.must_differ:
+        return False
+    automaton = thread.lex.automaton
+    if automaton.kind != KIND_TEXT or automaton.spelling != SPELLING_QUOTED:
+        return False
+    behind = thread_at(state_goto(core.program, thread.parser, automaton, 0, NO_KEY), NULL)
+    behind.text = tracker_unknown(&core.tracker, thread.text)
+    if behind.parser == NO_STATE:
+        return False
+    name = thread_key(behind)
+    known = core.careless.find(name)
+    if known < 0:
+        known = 1 if distinct_search(core, behind, SEARCH_ALIVE, SEARCH_SHORT, NULL) else 0
+        core.careless.insert(name, known)
+    return known == 1
 
 
 cdef void distinct_clean(Core* core, vector[Thread]& threads) noexcept nogil:
@@ -78,25 +108,27 @@ cdef cbool distinct_fillable(Core* core, int32_t rule, int32_t guard) noexcept n
     thread.text = tracker_open(&core.tracker, 0, guard)
     for i in range(state.starts.size()):
         thread.parser = state_goto_guarded(core.program, start, state.starts[i].automaton, 0, guard)
-        if thread.parser != NO_STATE and distinct_search(core, thread, SEARCH_TEXT, NULL):
+        if thread.parser != NO_STATE and distinct_search(core, thread, SEARCH_TEXT, 0, NULL):
             return True
     return False
 
 
-cdef int64_t distinct_rank(Core* core, const Thread& thread, int32_t goal) noexcept nogil:
-    # What is higher is looked at first.  Two equal items are found where one is like an earlier one.
+cdef int64_t distinct_rank(Core* core, const Thread& thread, int32_t goal, cbool like) noexcept nogil:
+    # What is higher is looked at first.  Two equal items are found where one is `like` an earlier one.
     # Where other items can always be found, few states are compatible; elsewhere the cheapest way out
     # of the grammar leads the search.
     cdef int32_t after, cost
     cdef int64_t first = -1
     cdef TrackerState at
     if tracker_owes(&core.tracker, thread.text):
-        if tracker_compatible(&core.tracker, thread.text):
-            at = core.tracker.states[-1 - thread.text]
-            first = HEAD_START
-            if at.mode == TRACK_NUMBER:
-                # The longer, the less likely is it the first spelling of that number.
-                first -= HEAD_START // 8 * <int64_t>text_bytes(&core.tracker.store.texts, at.text).size()
+        at = core.tracker.states[-1 - thread.text]
+        if like:
+            # What is still missing counts: a long string is not repeated where a short item can be.
+            first = max(0, HEAD_START - tracker_missing(&core.tracker, thread.text))
+        if at.mode >= TRACK_STRING and (not like or at.mode == TRACK_NUMBER):
+            # The longer a number, the less likely is it the first spelling of an earlier one; what is like nothing
+            # earlier should end soon.
+            first -= HEAD_START // 8 * text_characters(&core.tracker.store.texts, at.text)
     elif goal != SEARCH_TEXT and tracker_free_behind(&core.tracker, thread.text):
         return 0
     costs_prepare(core)
@@ -145,12 +177,19 @@ cdef void distinct_first(const uint64_t* first, cbool inside, uint64_t* out) noe
         out[i] |= first[i] & ~blank[i]
 
 
+cdef inline cbool distinct_waits(Core* core, const DistinctNode& node) noexcept nogil:
+    # Whether most bytes may be left for later: in a string, it may end first, or go on like an earlier one.
+    cdef TrackerState at = core.tracker.states[-1 - node.thread.text]
+    return at.mode == TRACK_STRING and at.escape == 0
+
+
 cdef void distinct_bytes(Core* core, const DistinctNode& node, vector[uint8_t]& out) noexcept nogil:
     # The bytes to go on with.
     cdef TrackerState at = core.tracker.states[-1 - node.thread.text]
     cdef cbool inside = at.mode == TRACK_STRING
     cdef const ParserState* state = core.program.states[node.thread.parser]
     cdef uint64_t first[4]
+    cdef uint64_t ahead[4]
     cdef int32_t byte
     cdef size_t i
     out.clear()
@@ -160,6 +199,13 @@ cdef void distinct_bytes(Core* core, const DistinctNode& node, vector[uint8_t]& 
     else:
         for i in range(state.starts.size()):
             distinct_first(lex_first(state.starts[i]), inside, first)
+    if distinct_waits(core, node):
+        memset(ahead, 0, 32)
+        if tracker_compatible(&core.tracker, node.thread.text):
+            tracker_ahead(&core.tracker, node.thread.text, ahead)
+        bits_set(ahead, QUOTE)
+        for i in range(4):
+            first[i] &= ahead[i] if not node.begun else ~ahead[i]
     for byte in range(256):
         if bits_has(first, <uint8_t>byte) and not distinct_skips(at, <uint8_t>byte, node.typed):
             if byte != BACKSLASH or not inside or at.escape != 0:
@@ -212,18 +258,26 @@ cdef cbool distinct_add(Core* core, vector[DistinctNode]& nodes, KeyIds* seen, p
     node.byte = byte
     at = core.tracker.states[-1 - thread.text]
     node.typed = at.mode == TRACK_STRING and at.escape != 0 and (parent < 0 or nodes[parent].typed)
+    node.begun = False
     node.paid = 0
     if parent >= 0:
         paid = tracker_owes(&core.tracker, nodes[parent].thread.text) - tracker_owes(&core.tracker, thread.text)
         node.paid = nodes[parent].paid + (paid if paid > 0 else 0)
     nodes.push_back(node)
-    queue.push(pair[int64_t, int32_t](distinct_rank(core, thread, goal) + 4 * <int64_t>UNREACHED * node.paid,
-                                      <int32_t>nodes.size() - 1))
+    distinct_push(core, nodes, queue, <int32_t>nodes.size() - 1, goal)
     return False
 
 
-cdef cbool distinct_search(Core* core, const Thread& root, int32_t goal, vector[uint8_t]* path) noexcept nogil:
-    # Whether a thread can reach a goal; `path`, if given, gets the bytes.
+cdef void distinct_push(Core* core, vector[DistinctNode]& nodes, priority_queue[pair[int64_t, int32_t]]* queue, int32_t at,
+                        int32_t goal) noexcept nogil:
+    cdef const Thread* thread = &nodes[at].thread
+    cdef cbool like = not nodes[at].begun and tracker_compatible(&core.tracker, thread.text)
+    queue.push(pair[int64_t, int32_t](distinct_rank(core, thread[0], goal, like) + 4 * <int64_t>UNREACHED * nodes[at].paid, at))
+
+
+cdef cbool distinct_search(Core* core, const Thread& root, int32_t goal, int64_t most, vector[uint8_t]* path) noexcept nogil:
+    # Whether a thread can reach a goal; `path`, if given, gets the bytes.  `most`, if not 0: looks at so many states,
+    # and finds nothing behind them.
     cdef vector[DistinctNode] nodes
     cdef KeyIds seen
     cdef priority_queue[pair[int64_t, int32_t]] queue
@@ -237,6 +291,8 @@ cdef cbool distinct_search(Core* core, const Thread& root, int32_t goal, vector[
     if distinct_add(core, nodes, &seen, &queue, root, -1, 0, goal):
         return True
     while not queue.empty():
+        if most and <int64_t>nodes.size() > most:
+            return False
         # A mask asks for many searches, most of which end at once: each is bounded.
         if <int64_t>nodes.size() > core.max_search:
             core.index.deadline.searched = <int64_t>nodes.size()
@@ -247,6 +303,9 @@ cdef cbool distinct_search(Core* core, const Thread& root, int32_t goal, vector[
         at = queue.top().second
         queue.pop()
         distinct_bytes(core, nodes[at], bytes)
+        if not nodes[at].begun and distinct_waits(core, nodes[at]):
+            nodes[at].begun = True
+            distinct_push(core, nodes, &queue, at, goal)
         for byte in bytes:
             out.clear()
             thread = nodes[at].thread
@@ -274,14 +333,16 @@ cdef struct TokenSpan:
     int32_t last
 
 
-cdef inline cbool distinct_settled(Core* core, int32_t text, cbool begun) noexcept nogil:
-    # Whether nothing inside a lexeme matters: it is part of an item that will be new.  Behind an item,
+cdef inline cbool distinct_settled(Core* core, const Thread& thread, cbool begun) noexcept nogil:
+    # Whether nothing inside a lexeme matters: it is part of an item that will be new, or may be.  Behind an item,
     # there may be a comma.
     cdef int32_t mode
-    if text >= 0:
+    if thread.text >= 0:
         return True
-    mode = core.tracker.states[-1 - text].mode
-    return mode != TRACK_AFTER and (begun or mode != TRACK_NUMBER) and tracker_easy(&core.tracker, text)
+    mode = core.tracker.states[-1 - thread.text].mode
+    if mode == TRACK_AFTER or not (begun or mode != TRACK_NUMBER):
+        return False
+    return tracker_easy(&core.tracker, thread.text) or (begun and distinct_careless(core, thread))
 
 
 cdef void distinct_inside(Core* core, const Thread& thread, cbool begun, cbool opaque, vector[TokenSpan]& gone,
@@ -299,7 +360,7 @@ cdef void distinct_inside(Core* core, const Thread& thread, cbool begun, cbool o
     cdef TokenSpan span
     cdef uint8_t byte
     cdef cbool alive
-    if distinct_settled(core, thread.text, begun):
+    if distinct_settled(core, thread, begun):
         return
     path.push_back(thread)
     while node < last:
@@ -333,7 +394,7 @@ cdef void distinct_inside(Core* core, const Thread& thread, cbool begun, cbool o
             if out[i].lex == lex:
                 alive = True
                 pending = out[i]
-        if alive and not distinct_settled(core, pending.text, True):
+        if alive and not distinct_settled(core, pending, True):
             path.push_back(pending)
             node += 1
             continue
@@ -504,7 +565,7 @@ cdef cbool distinct_completion(Core* core, int32_t id, vector[uint8_t]& out) noe
                 threads[0] = threads[i]
         threads.resize(1)
         plain.clear()
-        if threads[0].text < 0 and not distinct_search(core, threads[0], SEARCH_EASY, &plain):
+        if threads[0].text < 0 and not distinct_search(core, threads[0], SEARCH_EASY, 0, &plain):
             return False
         for i in range(plain.size()):
             threads_step(core, threads, plain[i], after)

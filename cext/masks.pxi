@@ -42,6 +42,7 @@ cdef cppclass Core:
     Program* program
     Costs* costs
     KeyIds alive                   # by thread, where it is known (alive.pxi, distinct.pxi): 1 or 0
+    KeyIds careless                # whether a string may become any, by what is behind it (distinct.pxi)
     Index* index
     size_t words                   # of a mask row
     vector[int32_t] eos

@@ -278,7 +278,7 @@ cdef class Matcher:
 
     @property
     def state_id(self):
-        """Number of the interned state: equal numbers allow exactly the same continuations."""
+        """Number of the interned state: equal numbers allow exactly the same continuations, among a matcher and its forks."""
         return self.history.back()
 
     def threads(self):

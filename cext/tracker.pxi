@@ -18,6 +18,7 @@ cdef enum:
     TRACK_NUMBER = 5
     TRACK_LITERAL = 6
     TEXT_WRONG = -0x7FFFFFFF   # no item may be like this
+    ANY_COUNT = 0x3FFFFFFF
 
 cdef cppclass Frame:
     int32_t parent             # -1: the outermost one
@@ -38,9 +39,10 @@ cdef cppclass Frame:
 
 cdef struct Guard:
     # What is demanded of the items of an array (see Distinct).
-    int32_t free
+    int32_t free               # -1: not known
     int32_t least
     int32_t repeats
+    int32_t most               # -1: any number
     int32_t closed             # no such array may begin, while it is not known whether any can be filled
 
 cdef struct TrackerState:
@@ -70,9 +72,27 @@ cdef void tracker_free(Tracker* tracker) noexcept nogil:
 
 # --- frames ---------------------------------------------------------------------------------
 
-cdef inline cbool frame_free(const Tracker* tracker, const Frame* frame, int32_t count) noexcept nogil:
+cdef cbool guard_free(const Guard* guard, int32_t count) noexcept nogil:
     # Whether items can be found for the places from `count` on, whatever came before.
-    return frame.guard == 0 or count >= tracker.guards[frame.guard - 1].free
+    if guard.free < 0:
+        return False
+    if not guard.repeats:
+        return count >= guard.free
+    if guard.most < 0:
+        return True
+    # A place for what came where items are alike already, or two of these places.
+    return guard.most > count if count > guard.free else guard.most >= guard.free + 2
+
+
+cdef inline cbool frame_free(const Tracker* tracker, const Frame* frame, int32_t count) noexcept nogil:
+    return frame.guard == 0 or guard_free(&tracker.guards[frame.guard - 1], count)
+
+
+cdef inline int32_t guard_counts(const Guard* guard) noexcept nogil:
+    # Items that are counted: how many more there are makes no difference.
+    if guard.repeats:
+        return guard.most if guard.most >= 0 else 0
+    return guard.free if guard.free >= 0 else ANY_COUNT
 
 
 cdef inline cbool frame_repeats(const Tracker* tracker, const Frame* frame) noexcept nogil:
@@ -213,8 +233,7 @@ cdef int32_t frame_complete(Tracker* tracker, int32_t id, int32_t value) noexcep
     elif frame.parent < 0:
         # Nobody compares this array: the order of its items does not matter, nor their number.
         after.cells = cell_insert(&tracker.store, frame.cells, value, value)
-        if after.count > tracker.guards[after.guard - 1].free:
-            after.count = tracker.guards[after.guard - 1].free
+        after.count = min(after.count, guard_counts(&tracker.guards[after.guard - 1]))
     else:
         after.cells = cell_intern(&tracker.store, frame.cells, -1, value)
     for i in range(frame.candidates.size()):
@@ -357,6 +376,8 @@ cdef int32_t tracker_read(Tracker* tracker, int32_t text, uint8_t byte) noexcept
     if found != tracker.moves.end():
         return dereference(found).second
     after = tracker_step(tracker, tracker.states[-1 - text], byte)
+    if after < 0 and after != TEXT_WRONG and tracker_owes(tracker, after) and tracker_lost(tracker, after):
+        after = TEXT_WRONG
     tracker.moves[key] = after
     if compatible == 2 and after < 0 and after != TEXT_WRONG and tracker.states[-1 - after].mode >= TRACK_STRING:
         if tracker.states[-1 - after].mode == tracker.states[-1 - text].mode:
@@ -400,6 +421,26 @@ cdef cbool tracker_compatible(Tracker* tracker, int32_t text) noexcept nogil:
     return at.compatible == 1
 
 
+cdef int32_t tracker_missing(Tracker* tracker, int32_t text) noexcept nogil:
+    # Of a string under way, the bytes by which it is shorter than those that it may become equal to.
+    cdef TrackerState at = tracker.states[-1 - text]
+    cdef vector[int32_t] targets
+    cdef string read
+    cdef int32_t target, missing, least = -1
+    cdef const Value* value
+    if at.mode != TRACK_STRING:
+        return 0
+    frame_targets(tracker, at.frame, targets)
+    read = text_bytes(&tracker.store.texts, at.text)
+    for target in targets:
+        value = tracker.store.values[target]
+        if string_compatible(value, read, at.escape, at.value):
+            missing = <int32_t>value.text.size() - <int32_t>read.size()
+            if least < 0 or missing < least:
+                least = missing
+    return least if least > 0 else 0
+
+
 cdef cbool tracker_free_behind(const Tracker* tracker, int32_t text) noexcept nogil:
     # Whether items can be found for all places behind the current one, if that is new.
     cdef const Frame* frame = tracker.frames[tracker.states[-1 - text].frame]
@@ -410,6 +451,25 @@ cdef cbool tracker_free_behind(const Tracker* tracker, int32_t text) noexcept no
 cdef cbool tracker_easy(Tracker* tracker, int32_t text) noexcept nogil:
     # Whether any completion of the current item will do, and others can be found for the rest.
     return tracker_free_behind(tracker, text) and not tracker_compatible(tracker, text)
+
+
+cdef cbool tracker_lost(Tracker* tracker, int32_t text) noexcept nogil:
+    # Whether two equal items are still needed, and neither the item under way nor a later one can be like an earlier.
+    cdef TrackerState at = tracker.states[-1 - text]
+    cdef const Frame* frame = tracker.frames[at.frame]
+    cdef cbool may_be = tracker_compatible(tracker, text) or (at.mode == TRACK_AFTER and frame_repeats(tracker, frame))
+    cdef int32_t left
+    while frame.owes:
+        if frame_repeats(tracker, frame) and tracker.guards[frame.guard - 1].most >= 0:
+            # Places for an item that may be like an earlier one.
+            left = tracker.guards[frame.guard - 1].most - frame.count
+            if left <= 0 or (left == 1 and not may_be):
+                return True
+        may_be = may_be and not frame.candidates.empty()
+        if frame.parent < 0:
+            break
+        frame = tracker.frames[frame.parent]
+    return False
 
 
 cdef inline int32_t tracker_owes(const Tracker* tracker, int32_t text) noexcept nogil:

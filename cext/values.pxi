@@ -85,6 +85,15 @@ cdef string text_bytes(const Texts* texts, int32_t text) noexcept nogil:
     return out
 
 
+cdef int64_t text_characters(const Texts* texts, int32_t text) noexcept nogil:
+    cdef int64_t count = 0
+    while text > 0:
+        if texts.byte[text] & 0xC0 != 0x80:
+            count += 1
+        text = texts.before[text]
+    return count
+
+
 cdef void number_digits(const string& text, string& digits, cbool* negative, cbool* scientific, int64_t* power) noexcept nogil:
     # The digits of a number's text without zeros in front, and the power of ten of the last one, as far
     # as it has been read.

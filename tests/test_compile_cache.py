@@ -357,16 +357,43 @@ def test_the_last_to_leave_turns_collection_on() -> None:
     assert gc.isenabled()
 
 
-def test_a_grammar_that_has_grown_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_grammar_that_has_grown_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    vocabulary = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
+    unique = {"type": "array", "uniqueItems": True, "items": {"type": ["array", "string"]}}
+    for schema, item in (({"type": "object"}, '"key {}":{}'), (unique, '[["a {}"], {}]')):
+        grammar = mw.compile_json_schema(schema, vocabulary)
+        first = grammar.matcher()
+        for i in range(40):
+            bracket = "{" if schema is not unique else "["
+            assert first.accept_bytes(f"{',' if i else bracket}{item.format(i, i)}".encode())
+        grown = grammar.statistics
+        monkeypatch.setattr(compiler, "_OVERGROWN", 10_000)
+        grammar.matcher()
+        assert grammar.statistics == grown
+        monkeypatch.setattr(compiler, "_OVERGROWN", 150)
+        assert grammar._core.state_count > 150
+        fork = first.fork()
+        second = grammar.matcher()
+        now = grammar.statistics
+        assert all(
+            now[name] < grown[name] / 2 for name in now if name.endswith("_states") and grown[name] > 50
+        )
+        assert second.accept_bytes(b"{}" if schema is not unique else b"[]") and second.is_accepting
+        # Those that there were go on.
+        assert fork.accept_bytes(b"}" if schema is not unique else b"]") and fork.is_accepting
+        monkeypatch.setattr(compiler, "_OVERGROWN", 10_000)
+
+
+def test_a_grammar_that_met_many_keys_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     vocabulary = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
     first = mw.compile_json_schema({"type": "object"}, vocabulary)
     matcher = first.matcher()
-    for i in range(40):
+    for i in range(60):
         assert matcher.accept_bytes(f'{"," if i else "{"}"key {i}":{i}'.encode())
         matcher.accept_bytes(b" ")
     assert mw.compile_json_schema({"type": "object"}, vocabulary) is first
     monkeypatch.setattr(compiler, "_OVERGROWN", 50)
-    assert first.statistics["matcher_states"] > 50
+    assert first._core.used_keys > 50
     second = mw.compile_json_schema({"type": "object"}, vocabulary)
     assert second is not first
     assert mw.compile_json_schema({"type": "object"}, vocabulary) is second

@@ -32,6 +32,8 @@ EOS = VOCABULARY.size - 1
 UNIQUE: dict[str, Any] = {"type": "array", "uniqueItems": True}
 REPEATED = {"type": "array", "not": {"uniqueItems": True}}
 BOOLEAN = {"type": "boolean"}
+LETTERS = {"type": "string", "maxLength": 2}
+LOOP = {"type": "array", "items": {"$ref": "#/$defs/loop"}, "minItems": 1}
 TWO_BOOLEANS = {"type": "object", "properties": {"a": BOOLEAN, "b": BOOLEAN}}
 
 SCHEMAS: list[dict[str, Any]] = [
@@ -67,6 +69,15 @@ SCHEMAS: list[dict[str, Any]] = [
     {**REPEATED, "prefixItems": [{"enum": [1, "a"]}, {"enum": ["a", 2, []]}], "items": {"const": 2}, "maxItems": 3},
     {**UNIQUE, "items": {**REPEATED, "items": {"enum": [0, 1]}, "maxItems": 2}},
     {**REPEATED, "items": {**UNIQUE, "items": {"enum": [0, 1]}}, "maxItems": 2},
+    {**REPEATED, "prefixItems": [{"const": True}]},
+    {**REPEATED, "maxItems": 4},
+    {**REPEATED, "prefixItems": [{"type": "string"}], "maxItems": 3},
+    {**REPEATED, "prefixItems": [LETTERS, {"type": "number"}, {"type": "string"}], "maxItems": 3},
+    {**REPEATED, "prefixItems": [BOOLEAN, BOOLEAN], "items": {"$ref": "#/$defs/loop"}, "$defs": {"loop": LOOP}},
+    {**REPEATED, "contains": {"const": "a"}},
+    {**REPEATED, "contains": {"type": "array", "items": BOOLEAN}, "minContains": 2, "maxItems": 3, "items": {"type": ["array", "boolean"]}},
+    {**REPEATED, "items": {"type": "array", "items": {"type": "string"}, "minItems": 1}, "maxItems": 2},
+    {**REPEATED, "items": {**REPEATED, "items": {"type": ["string", "boolean"]}, "maxItems": 3}, "maxItems": 2},
     {"oneOf": [UNIQUE, {"type": "array", "items": {"enum": [0, 1]}}]},
 ]  # fmt: skip
 OPTIONS: tuple[dict[str, Any], ...] = (

@@ -85,7 +85,7 @@ class Tables:
         plain_calls: list[list[tuple[int, int]]],
         plain_final: bytes,
         plain_guard: list[int],
-        guards: list[tuple[int, int, bool]],
+        guards: list[tuple[int, int, bool, int]],
         rules: list[tuple[int, int, bool]],
         repeated: list[tuple[int, int, int, int]],
         records: list[tuple[Any, ...]],
@@ -127,6 +127,9 @@ class CompiledCore:
     def callers(self, node: int) -> list[tuple[int, int, int] | None]: ...
     @property
     def state_count(self) -> int: ...
+    @property
+    def used_keys(self) -> int: ...
+    def renewed(self) -> CompiledCore: ...
     @property
     def statistics(self) -> dict[str, int]: ...
 

@@ -31,8 +31,9 @@ from maskwright.token_sets import token_ids
 from maskwright.trie import CompiledTrie, TokenTrie
 from maskwright.vocabulary import Vocabulary
 
-# States of a grammar are never dropped.  One with so many of them, because its texts have ever new keys,
-# is left to the matchers that it has, and compiled anew for others.
+# States of a grammar are never dropped, nor are keys in its tables.  So many states, because texts have ever new keys
+# or items, are left to the matchers that there are, and others begin with none; a grammar with so many keys is
+# compiled anew.
 _OVERGROWN = 200_000
 # Of all grammars that are kept together: a state takes about a kilobyte.
 _STATES_KEPT = 1_000_000
@@ -47,6 +48,8 @@ class CompiledGrammar:
 
     def matcher(self) -> Matcher:
         """A new matcher at the start of the text."""
+        if self._core.state_count > _OVERGROWN:
+            self._core = self._core.renewed()
         return Matcher(self._core)
 
     @property
@@ -274,7 +277,7 @@ def compile_grammar(
 def _compile(part: Import, vocabulary: Vocabulary, limits: Limits) -> CompiledGrammar:
     """The grammar compiled from an equal part before, or a new one."""
     compiled: CompiledGrammar | None = vocabulary._compiled.get(part.key)
-    if compiled is None or _states_of(compiled) > _OVERGROWN:
+    if compiled is None or compiled._core.used_keys > _OVERGROWN:
         keep = part.keep()
         with no_collection(), deadline(limits.max_seconds):
             compiled = CompiledGrammar(link(_tables(part, vocabulary, limits, keep), limits), vocabulary)
@@ -291,7 +294,7 @@ def _states_of(compiled: CompiledGrammar) -> int:
 def _tables(part: Import, vocabulary: Vocabulary, limits: Limits, keep: bool | None = None) -> Tables:
     """The tables of a part, made once; ``keep``: whether they may be, when that is known."""
     tables: Tables | None = vocabulary._tables.get(part.key)
-    if tables is None or sum(each.used_keys for each in tables.all_tables()) > _OVERGROWN:
+    if tables is None or tables.used_keys > _OVERGROWN:
         tables = _made(part, vocabulary, limits)
         if part.keep() if keep is None else keep:
             vocabulary._tables.put(part.key, tables, len(tables.names))

@@ -265,15 +265,19 @@ class Distinct:
     same JSON value: numbers by value, strings decoded, objects whatever the order of their members.
     Not in a grammar with a ``Lexing``.
 
-    ``free``: where the first ``free`` items are done, what is demanded can be met by later items whatever
-    the earlier ones are: different ones for all places that still need one, or one that repeats
-    (None: not known to be so).  ``least``: a number of values that the item at any place has at least.
+    ``free``: where the first ``free`` items are done, there are different ones for all places that still need one,
+    whatever the earlier ones are; with ``repeats``, all items behind the first ``free`` may be the same values
+    (None: neither is known).  ``least``: a number of values that the item at any place has at least.  ``most``: of
+    items, with ``repeats`` only.  ``provided``: rules without which nothing is known about ``free``, should one of
+    them have no text.
     """
 
     array: Expr
     free: int | None = None
     least: int = 0
     repeats: bool = False
+    most: int | None = None
+    provided: tuple[int, ...] = ()
 
 
 Body: TypeAlias = Expr | Repeated | Record | Indented | Distinct

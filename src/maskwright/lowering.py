@@ -46,7 +46,6 @@ PLAIN, REPEATED, RECORD, INDENTED = 0, 1, 2, 3
 NO_TAG = -1
 # Deterministic rule bodies may have so many times as many states.
 _MAX_GROWTH = 4
-_NEVER_FREE = 1 << 29
 
 
 class Lowered(NamedTuple):
@@ -91,7 +90,7 @@ class _Lowering:
         self.automaton_index: dict[object, int] = {}
         self.plain: list[_PlainState] = [_PlainState(final=True)]
         self.repeated: list[tuple[int, int, int, int]] = []
-        self.guards: list[tuple[int, int, bool]] = []
+        self.guards: list[tuple[int, int, bool, int]] = []
         self.records: list[tuple[object, ...]] = []
         self.indented: list[int] = []
         lexing = grammar.lexing
@@ -116,8 +115,7 @@ class _Lowering:
             if moves.calls or moves.final:
                 name = self.grammar.names[index]
                 raise GrammarError("an array of different items must begin with a term", place=name)
-            free = _NEVER_FREE if body.free is None else min(body.free, _NEVER_FREE)
-            self.guards.append((free, body.least, body.repeats))
+            self.guards.append((_most(body.free), body.least, body.repeats, _most(body.most)))
             moves.guard = len(self.guards)
             return PLAIN, self.state(moves), nullable
         return PLAIN, self.state(self.expression(body, 0)), nullable

@@ -298,6 +298,6 @@ class Reading:
 def state_sets(grammar: CompiledGrammar) -> StateSets:
     """The state sets of a grammar; they are kept with it."""
     sets = getattr(grammar, "_state_sets", None)
-    if sets is None:
+    if sets is None or sets.compiled is not grammar._core:
         sets = grammar._state_sets = StateSets(grammar._core)  # type: ignore[attr-defined]
     return sets

@@ -165,7 +165,8 @@ def _prune_body(body: Body | None, good: list[bool]) -> Body:
     if isinstance(body, Indented):
         return body
     if isinstance(body, Distinct):
-        return replace(body, array=_prune_expr(body.array, good))
+        free = body.free if all(good[rule] for rule in body.provided) else None
+        return replace(body, array=_prune_expr(body.array, good), free=free, provided=())
     return FAIL if body is None else _prune_expr(body, good)
 
 

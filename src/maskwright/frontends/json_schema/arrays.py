@@ -63,7 +63,7 @@ class ArrayRules:
             return FAIL
         filled = CountedItems(self, group).filled() if group.contained else self._filled(group)
         if group.repeated is not None:
-            body = Distinct(filled, self.values.repeated_from(group), repeats=True)
+            body = self._repeating(filled, group)
             filled = Ref(self.grammar.add("items of which two are equal", body))
         elif unique:
             body = Distinct(filled, self.values.free_from(group), self.values.least(group))
@@ -84,6 +84,16 @@ class ArrayRules:
         rest = self.emitter.rule(group.rest)
         items = self.grammar.add("items", Repeated(rest, self.separated(group.rest), max(low, 1), high))
         return Seq((marks.open_array, Ref(items), marks.close_array))
+
+    def _repeating(self, filled: Expr, group: ArrayGroup) -> Distinct:
+        """Those of which two items are equal."""
+        if any(c.high is not None for c in group.contained) or (
+            group.contained and group.max_items is not None
+        ):
+            return Distinct(filled, repeats=True, most=group.max_items)
+        # Behind the prefix, if it and an item behind it can be written, one value can come again and again.
+        provided = tuple(self.separated(item) for item in (*group.prefix, group.rest))
+        return Distinct(filled, len(group.prefix), repeats=True, most=group.max_items, provided=provided)
 
     def _different_strings(self, group: ArrayGroup) -> Expr | None:
         """Arrays of strings that are all different: a record of keys only.  None for other items."""

@@ -89,7 +89,9 @@ class _Copies:
         if isinstance(body, Record):
             return self.record(body, depth)
         if isinstance(body, Distinct):
-            return replace(body, array=self.expression(body.array, depth)[0])
+            array = self.expression(body.array, depth)[0]
+            provided = () if array is FAIL else tuple(self.rule(rule, depth + 1) for rule in body.provided)
+            return replace(body, array=array, provided=provided)
         assert not isinstance(body, Indented), "schemas make no lines"
         return FAIL if body is None else self.expression(body, depth)[0]
 

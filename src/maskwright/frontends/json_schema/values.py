@@ -64,10 +64,6 @@ class ValueCounts:
                 return True
         return False
 
-    def repeated_from(self, group: ArrayGroup) -> int | None:
-        """The same where two items must be equal: is there always room for two of one value?"""
-        return 0 if group.max_items is None and not group.prefix and not group.contained else None
-
     def least(self, group: ArrayGroup) -> int:
         """``Distinct.least`` of the arrays of a group."""
         if group.contained:
