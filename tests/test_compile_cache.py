@@ -405,6 +405,7 @@ def test_grammars_that_have_grown_make_room(monkeypatch: pytest.MonkeyPatch) -> 
     first = mw.compile_json_schema({"type": "string"}, vocabulary)
     second = mw.compile_json_schema({"type": "object"}, vocabulary)
     assert first.matcher().accept_bytes(b'"some text"')
+    monkeypatch.setattr(compiler, "_SHED_EVERY", 1)
     monkeypatch.setattr(compiler, "_STATES_KEPT", first._core.state_count + second._core.state_count)
     assert mw.compile_json_schema({"type": "string"}, vocabulary) is first
     third = mw.compile_json_schema({"type": "array"}, vocabulary)

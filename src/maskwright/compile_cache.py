@@ -28,6 +28,7 @@ class CompileCache:
     def __init__(self, most: int = _KEPT) -> None:
         self._most = most
         self._weight = 0
+        self._calls = 0
         self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._lock = Lock()
 
@@ -47,9 +48,13 @@ class CompileCache:
             while self._weight > self._most and len(self._kept) > 1:
                 self._weight -= self._kept.popitem(last=False)[1][1]
 
-    def shed(self, size: Callable[[Any], int], most: int) -> None:
-        """Drop what was used longest ago while sizes, which may have grown, are more than ``most`` together."""
+    def shed(self, size: Callable[[Any], int], most: int, every: int = 1) -> None:
+        """Drop what was used longest ago while sizes, which may have grown, are more than ``most`` together; looked at
+        once in so many calls."""
         with self._lock:
+            self._calls += 1
+            if self._calls % every:
+                return
             total = sum(size(kept) for kept, _ in self._kept.values())
             while total > most and len(self._kept) > 1:
                 dropped, weight = self._kept.popitem(last=False)[1]

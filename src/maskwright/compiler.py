@@ -37,6 +37,7 @@ from maskwright.vocabulary import Vocabulary
 _OVERGROWN = 200_000
 # Of all grammars that are kept together: a state takes about a kilobyte.
 _STATES_KEPT = 1_000_000
+_SHED_EVERY = 16
 
 
 class CompiledGrammar:
@@ -283,7 +284,7 @@ def _compile(part: Import, vocabulary: Vocabulary, limits: Limits) -> CompiledGr
             compiled = CompiledGrammar(link(_tables(part, vocabulary, limits, keep), limits), vocabulary)
         if keep:
             vocabulary._compiled.put(part.key, compiled)
-            vocabulary._compiled.shed(_states_of, _STATES_KEPT)
+            vocabulary._compiled.shed(_states_of, _STATES_KEPT, _SHED_EVERY)
     return compiled
 
 

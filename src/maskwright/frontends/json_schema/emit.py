@@ -13,7 +13,9 @@ from maskwright.dfa import difference, intersect
 from maskwright.errors import LimitError, Refusal, UnsatisfiableError, UnsupportedSchemaError, no_recursion
 from maskwright.frontends.json_schema.arrays import ArrayRules
 from maskwright.frontends.json_schema.bounds import integer_bounds
+from maskwright.frontends.json_schema.document import Document
 from maskwright.frontends.json_schema.groups import (
+    ANYTHING,
     ArrayGroup,
     BooleanGroup,
     Conjunction,
@@ -41,7 +43,9 @@ from maskwright.grammar import (
     Choice,
     Expr,
     Grammar,
+    Import,
     Lexeme,
+    Ref,
     Term,
 )
 from maskwright.limits import Limits
@@ -62,6 +66,7 @@ class Emitter:
         self._rules: dict[Conjunction, int] = {}
         self._pending: list[Conjunction] = []
         self._refusals: list[Refusal] = []
+        self.imports_any = not isinstance(options.whitespace, int)
 
     @no_recursion()
     def emit(self, root: Conjunction) -> Grammar:
@@ -72,7 +77,10 @@ class Emitter:
             conjunction = self._pending.pop()
             try:
                 groups = self.normalizer.groups(conjunction)
-                body = Choice(tuple(self.group(g) for g in groups))
+                if conjunction and groups == ANYTHING:
+                    body: Expr = Ref(self.rule(()))
+                else:
+                    body = Choice(tuple(self.group(g) for g in groups))
             except LimitError as error:
                 raise error.at(conjunction[0].pointer or "#" if conjunction else "#") from None
             self.grammar.rules[self._rules[conjunction]] = body
@@ -101,6 +109,8 @@ class Emitter:
 
     def rule(self, conjunction: Conjunction) -> int:
         found = self._rules.get(conjunction)
+        if found is None and not conjunction and self.imports_any:
+            found = self._rules[()] = self.grammar.add("any value", any_value(self.options, self.limits))
         if found is None:
             name = " & ".join((n.pointer or "#") for n in conjunction) or "any value"
             found = self._rules[conjunction] = self.grammar.reserve(name)
@@ -120,6 +130,26 @@ class Emitter:
         if isinstance(group, BooleanGroup):
             return Term(BOOLEAN if len(group.values) == 2 else TRUE if group.values[0] else FALSE)
         return Term(NULL)
+
+
+def any_value(options: SchemaOptions, limits: Limits) -> Import:
+    """What satisfies every schema: the same in all documents."""
+    spelling = SchemaOptions(
+        property_order=options.property_order,
+        whitespace=options.whitespace,
+        max_whitespace=options.max_whitespace,
+        max_number_digits=options.max_number_digits,
+    )
+    return Import(("any value", spelling, limits), lambda: _any_grammar(spelling, limits))
+
+
+def _any_grammar(options: SchemaOptions, limits: Limits) -> Grammar:
+    emitter = Emitter(Normalizer(Document(True, limits), options, limits), options, limits)
+    emitter.imports_any = False
+    try:
+        return emitter.emit(())
+    finally:
+        emitter.release()
 
 
 _ANY_NUMBER, _ANY_INTEGER = NumberGroup(), NumberGroup(integral=True)
