@@ -157,6 +157,8 @@ cdef class Tables:
     def all_tables(self):
         """These tables and all that they import, each once."""
         order = [self]
+        if not self.imports:
+            return order
         seen = {id(self)}
         for tables in order:
             for imported in tables.imports:
@@ -308,9 +310,10 @@ cdef class CompiledCore:
         cdef size_t i, j
         for i in range(program.automata.size()):
             program.has_tokens = program.has_tokens or program.automata[i].kind == KIND_TOKENS
+        for i in range(program.automata.size() if program.has_tokens else 0):
             for j in range(program.automata[i].word_data.size()):
                 marked = marked or program.automata[i].word_data[j] == TOKEN_MARK
-        if program.has_tokens and marked:
+        if marked:
             raise GrammarError("texts with the byte 0xFF and tokens that stand for themselves cannot be in one grammar")
         return 0
 

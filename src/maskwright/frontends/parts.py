@@ -10,9 +10,10 @@ import hashlib
 import re
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
-from maskwright.compile_cache import content_key, is_plain
+from maskwright.compile_cache import content_key
 from maskwright.errors import GrammarError, UnsatisfiableError
 from maskwright.frontends import gbnf, json_schema, lark, regex
 from maskwright.frontends.json_schema import SchemaOptions
@@ -27,22 +28,31 @@ def json_schema_part(
 ) -> Import:
     """The valid instances of a schema, as JSON text."""
     content = content_key(schema, limits.max_schema_values)
-    key: tuple[Hashable, ...] = (content, options, limits)
-    if options.registry is not None:
-        key = (content, replace(options, registry=None), limits)
+    key: Hashable = _Unique()
+    if content is not None and options.registry is None:
+        key = content + _choices(options, limits)
+    elif content is not None:
         # What is not plain data, such as a function, may have something else the next time.
         given = options.registry
         elsewhere = content_key(given, limits.max_schema_values) if type(given) is dict else None
-        if elsewhere is None or not is_plain(given):
+        if elsewhere is None:
             content = None
         else:
-            key = (*key, hashlib.blake2b(elsewhere).digest())
+            key = (
+                content + _choices(replace(options, registry=None), limits),
+                hashlib.blake2b(elsewhere).digest(),
+            )
     return Import(
-        key if content is not None else _Unique(),
+        key,
         lambda: json_schema.to_grammar(schema, options, limits),
-        # Other data may be written like plain data: it is looked up, but not kept.
-        lambda: content is not None and is_plain(schema),
+        keep=content is not None,
     )
+
+
+@lru_cache
+def _choices(options: SchemaOptions, limits: Limits) -> bytes:
+    """Options without a registry, and limits, as the end of a key."""
+    return repr((options, limits)).encode()
 
 
 def regex_part(pattern: str, flavour: Flavour, flags: str | int, limits: Limits) -> Import:
@@ -80,8 +90,8 @@ def lark_part(
     return Import(
         key,
         lambda: lark.to_grammar(text, start, lexer, import_paths, indentation, schema_part, limits),
-        lambda: alone,
-        alone,
+        keep=alone,
+        stored=alone,
     )
 
 

@@ -68,6 +68,7 @@ _FIELDS = {
     "token_triggered_tags": {"trigger_tokens", "tags", "exclude_tokens", "at_least_one", "stop_after_first"},
     "token_dispatch": {"rules", "loop", "exclude_tokens"},
 }
+_MEMBERS = {kind: {"type", *names} for kind, names in _FIELDS.items()}
 _MAX_DEPTH = 60
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _IN_ORDER, _IN_ANY_ORDER = SchemaOptions(), SchemaOptions(property_order="any")
@@ -118,6 +119,7 @@ class _Builder:
         self.limits = limits
         self.grammar = Grammar()
         self.refusals: list[Refusal] = []
+        self.literals: dict[str, Expr] = {}
         self.depth = 0
         self.end_token: Tokens | None = None
         """The token that ends the enclosing tag."""
@@ -149,9 +151,9 @@ class _Builder:
     def expr(self, source: object, pointer: str, ends: tuple[str, ...]) -> Expr:
         """The texts of a format."""
         kind = self.check(source, pointer)
-        if kind is None:
-            return FAIL
-        assert isinstance(source, dict)
+        return FAIL if kind is None else self.checked(kind, source, pointer, ends)
+
+    def checked(self, kind: str, source: Any, pointer: str, ends: tuple[str, ...]) -> Expr:
         self.depth += 1
         if self.depth > min(_MAX_DEPTH, self.limits.max_depth):
             raise LimitError("max_depth", self.depth, min(_MAX_DEPTH, self.limits.max_depth), place=pointer)
@@ -172,7 +174,8 @@ class _Builder:
             raise GrammarError(
                 f"unknown type {kind!r}: use one of {', '.join(_FIELDS)}", place=pointer or "#"
             )
-        for name in source.keys() - _FIELDS[kind] - {"type"}:
+        if not source.keys() <= _MEMBERS[kind]:
+            name = next(name for name in source if name not in _MEMBERS[kind])
             raise GrammarError(f"a {kind} has no field {name!r}", place=f"{pointer}/{name}")
         return kind
 
@@ -186,7 +189,12 @@ class _Builder:
     # --- single things
 
     def literal(self, text: str) -> Expr:
-        return Term(Lexeme(("regular", Lit(text)), Lit(text))) if text else EMPTY
+        """A text; equal ones are one object, as most tags end alike."""
+        found = self.literals.get(text)
+        if found is None:
+            found = Term(Lexeme(("regular", Lit(text)), Lit(text))) if text else EMPTY
+            self.literals[text] = found
+        return found
 
     def one_of(self, texts: tuple[str, ...]) -> Expr:
         return self.literal(texts[0]) if len(texts) == 1 else Choice(tuple(map(self.literal, texts)))
@@ -285,7 +293,11 @@ class _Builder:
         if self.end_token is not None and "content" in source:
             return Seq((self.content(source, pointer, ()), Term(self.end_token)))
         given = source.get("end", "")
-        own = tuple(_texts({"end": [given] if isinstance(given, str) else given}, "end", pointer, empty=True))
+        if isinstance(given, str):
+            _encodable(given, f"{pointer}/end")
+            own: tuple[str, ...] = (given,)
+        else:
+            own = tuple(_texts(source, "end", pointer, empty=True))
         if "content" not in source:
             raise GrammarError("the field content is missing", place=pointer or "#")
         if not any(own):
@@ -302,13 +314,12 @@ class _Builder:
         if kind is None:
             return FAIL
         assert isinstance(source, dict)
-        limited = any(source.get(name) not in (None, []) for name in _FIELDS["any_text"])
-        if kind == "any_text" and not limited:
+        if kind == "any_text" and all(source.get(name) in (None, []) for name in _FIELDS[kind]):
             scanner = Scanner(ends)
             return Choice(tuple(Term(scanner.mark_lexeme(mark)) for mark in scanner.marks))
         if kind == "triggered_tags":
             return self.triggered_tags(source, pointer, ends, EMPTY)
-        return Seq((self.expr(source, pointer, ends), self.one_of(ends)))
+        return Seq((self.checked(kind, source, pointer, ends), self.one_of(ends)))
 
     def words(self, cases: dict[str, list[Expr]]) -> Expr:
         """One of some texts, and what follows it."""
