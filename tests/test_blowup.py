@@ -1,0 +1,83 @@
+"""Terminals whose automata have exponentially many states: nothing makes more of them than it needs, and limits hold."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from toys import byte_vocabulary
+
+import maskwright as mw
+
+BYTES = byte_vocabulary()
+# The 21st character from the end is an a: a deterministic automaton has two million states.
+SPLIT = "[ab]*a[ab]{20}"
+FEW = mw.Limits(max_lexer_states=20_000)
+
+
+@pytest.mark.parametrize("lexer", ["contextual", "dynamic"])
+def test_a_lexer_has_no_more_states_than_its_limit(lexer: str) -> None:
+    limits = mw.Limits(max_lexer_states=1000)
+    text = f"start: (A _S)+\nA: /{SPLIT}/\n_S: /;/\n"
+    matcher = mw.compile_lark(text, byte_vocabulary(), lexer=lexer, limits=limits).matcher()
+    draw = random.Random(1)
+    read = b""
+    with pytest.raises(mw.LimitError) as info:
+        for _ in range(3000):
+            before = matcher.state_id
+            read += draw.choice([b"a", b"b"])
+            assert matcher.accept_bytes(read[-1:])
+    assert info.value.limit == "max_lexer_states"
+    # It ends where the limit is passed, not behind all that the operation would have made.
+    assert 1000 < info.value.given < 1300
+    assert matcher.state_id == before
+    for _ in range(2):
+        with pytest.raises(mw.LimitError, match="max_lexer_states"):
+            matcher.accept_bytes(b"ab")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        mw.Lark(f"start: A\nA: /{SPLIT}/\n"),
+        mw.Lark(f'start: (A ";")+\nA: /{SPLIT}/\n%ignore " "\n'),
+        mw.Lark(f"start: A\nA: /{SPLIT}/\n", lexer="dynamic"),
+        mw.Regex(SPLIT),
+        mw.Regex(f"({SPLIT}c|d)e"),
+        mw.GBNF("root ::= [ab]* [a] [ab]{20}"),
+        mw.JsonSchema({"type": "string", "pattern": f"^{SPLIT}$"}),
+    ],
+    ids=str,
+)
+def test_what_is_looked_for_is_found_without_all_states(source: object) -> None:
+    matcher = mw.compile(source, byte_vocabulary(), limits=FEW).matcher()
+    assert matcher.accept_bytes(matcher.shortest_completion_bytes())
+    assert matcher.is_accepting
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        # Keys are told apart, and texts that are refused, by complements: these need all states.
+        mw.JsonSchema({"type": "object", "patternProperties": {f"^{SPLIT}$": True}}),
+        mw.Regex(f"(?!{SPLIT}$)[abc]*"),
+    ],
+    ids=str,
+)
+def test_what_needs_all_states_has_too_many(source: object) -> None:
+    with pytest.raises(mw.LimitError, match="max_regex_states"):
+        mw.compile(source, byte_vocabulary())
+
+
+def test_shortest_texts_of_many_states() -> None:
+    matcher = mw.compile_regex(SPLIT, BYTES, limits=FEW).matcher()
+    assert len(matcher.shortest_completion_bytes()) == 21
+    draw = random.Random(0)
+    text = ""
+    for _ in range(60):
+        text += draw.choice("ab")
+        assert matcher.accept_bytes(text[-1:].encode())
+        # The last 20 characters, and none: the first a among them is the one that is counted from.
+        last = text[-21:]
+        wanted = 21 if "a" not in last else (last.index("a") + 21 - len(last))
+        assert len(matcher.shortest_completion_bytes()) == wanted, text
