@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -70,6 +70,11 @@ def gbnf_part(text: str, root: str, limits: Limits) -> Import:
     return Import(("gbnf", text, root, limits), lambda: gbnf.to_grammar(text, root, limits))
 
 
+def inline_schema_part(limits: Limits) -> Callable[[Any], Import]:
+    """What makes parts of the schemas that stand in Lark grammars."""
+    return lambda schema: json_schema_part(schema, SchemaOptions(), limits)
+
+
 def lark_part(
     text: str,
     start: str,
@@ -83,10 +88,7 @@ def lark_part(
     # What a file holds that is imported may have changed.
     alone = not import_paths and not re.search(r"%import\s*\.", text)
     key = ("lark", text, start, lexer, indentation, limits) if alone else _Unique()
-
-    def schema_part(schema: Any) -> Import:
-        return json_schema_part(schema, SchemaOptions(), limits)
-
+    schema_part = inline_schema_part(limits)
     return Import(
         key,
         lambda: lark.to_grammar(text, start, lexer, import_paths, indentation, schema_part, limits),
