@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from toys import byte_vocabulary
 
 import maskwright as mw
@@ -84,3 +86,64 @@ def test_shortest_texts_of_many_states() -> None:
         last = text[-21:]
         wanted = 21 if "a" not in last else (last.index("a") + 21 - len(last))
         assert len(matcher.shortest_completion_bytes()) == wanted, text
+
+
+Sized = tuple[str, int]
+"""A pattern, and the bytes of its shortest text."""
+
+
+def _repeated(inner: st.SearchStrategy[Sized]) -> st.SearchStrategy[Sized]:
+    bounds = st.tuples(st.integers(0, 30), st.integers(0, 30) | st.none())
+    return st.builds(
+        lambda one, bounds: (
+            f"(?:{one[0]}){{{bounds[0]},{'' if bounds[1] is None else sum(bounds)}}}",
+            one[1] * bounds[0],
+        ),
+        inner,
+        bounds,
+    )
+
+
+_PATTERNS = st.recursive(
+    st.sampled_from(
+        [("a", 1), ("b", 1), ("[ab]", 1), ("[bé]", 1), ("é", 2), ("[é€]", 2), ("€c", 4), ("", 0)]
+    ),
+    lambda inner: (
+        st.lists(inner, min_size=2, max_size=3).map(
+            lambda parts: (
+                "".join(f"(?:{part})" for part, _ in parts),
+                sum(size for _, size in parts),
+            )
+        )
+        | st.lists(inner, min_size=2, max_size=3).map(
+            lambda parts: ("|".join(f"(?:{part})" for part, _ in parts), min(size for _, size in parts))
+        )
+        | _repeated(inner)
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=150)
+@given(_PATTERNS, st.text("abcé", max_size=16), st.booleans())
+def test_no_text_is_shorter(pattern: Sized, text: str, quoted: bool) -> None:
+    """In front of each pattern stands one whose states are many, so that they are not looked through."""
+    whole = f"(?:[ab]*a[ab]{{9}})(?:{pattern[0]})"
+    source: object = (
+        mw.JsonSchema({"type": "string", "pattern": f"^(?:{whole})$"}) if quoted else mw.Regex(whole)
+    )
+    matcher = mw.compile(source, BYTES, limits=mw.Limits(max_count=10_000)).matcher()
+    assert len(matcher.shortest_completion_bytes()) == 10 + pattern[1] + 2 * quoted
+    matcher.accept_bytes(b'"' * quoted)
+    for byte in text.encode():
+        matcher.accept_bytes(bytes([byte]))
+        if matcher.is_accepting or matcher.is_terminated:
+            continue
+        rest = matcher.shortest_completion_bytes()
+        # One byte further, nothing is left by more than one byte, and along the completion by one.
+        for next_byte in b'abc"\xc3\xa9\xe2\x82\xac':
+            if matcher.accept_bytes(bytes([next_byte])):
+                left = 0 if matcher.is_accepting else len(matcher.shortest_completion_bytes())
+                assert left >= len(rest) - 1
+                assert next_byte != rest[0] or left == len(rest) - 1
+                matcher.rollback(1)
