@@ -83,6 +83,18 @@ cdef extern from "tables.hpp" namespace "maskwright" nogil:
         size_t count()
         size_t bytes()
 
+cdef extern from "rows.hpp" namespace "maskwright" nogil:
+    cdef cppclass Strip[T]:
+        size_t size()
+        T* begin()
+        T* end()
+        T& operator[](size_t)
+    cdef cppclass Rows[T]:
+        size_t size()
+        Strip[T] operator[](size_t)          # valid until a row is added
+        void push_back(const vector[T]&)
+        void append(const Rows[T]&)
+
 include "plain.pxi"
 include "threads.pxi"
 include "trie.pxi"

@@ -15,8 +15,8 @@ cdef class Tables:
     cdef readonly AutomatonHandle lexer        # or None
     cdef readonly list imports
     cdef readonly list names                   # of the rules
-    cdef vector[vector[PlainTerm]] plain_terms
-    cdef vector[vector[Call]] plain_calls
+    cdef Rows[PlainTerm] plain_terms
+    cdef Rows[Call] plain_calls
     cdef vector[uint8_t] plain_final
     cdef vector[int32_t] plain_guard
     cdef vector[Guard] guards
@@ -180,8 +180,8 @@ cdef void link_tables(Program* program, vector[Guard]* guards, Tables tables, co
     cdef size_t i, j
     for handle in tables.handles:
         program.automata.push_back(handle.automaton)
-    program.plain_terms.insert(program.plain_terms.end(), tables.plain_terms.begin(), tables.plain_terms.end())
-    program.plain_calls.insert(program.plain_calls.end(), tables.plain_calls.begin(), tables.plain_calls.end())
+    program.plain_terms.append(tables.plain_terms)
+    program.plain_calls.append(tables.plain_calls)
     program.plain_final.insert(program.plain_final.end(), tables.plain_final.begin(), tables.plain_final.end())
     program.plain_guard.insert(program.plain_guard.end(), tables.plain_guard.begin(), tables.plain_guard.end())
     for i in range(<size_t>plain, program.plain_guard.size()):
