@@ -19,7 +19,9 @@ cdef enum:
 cdef cppclass Rests:
     # Least bytes to a match.
     vector[int32_t] behind         # by NFA state, passes that the count demands left out
-    vector[int32_t] passes         # by loop: of one pass; 0: not known
+    vector[int32_t] heads          # by NFA state: the one where the passes begin whose count it has; or NO_LOOP, TWO_LOOPS
+    vector[int32_t] loops          # by head
+    vector[int32_t] passes         # by head: of one pass; 0: not known
 
 cdef struct NearNode:
     LexState* state
@@ -48,9 +50,9 @@ cdef void nearest_pull(vector[int32_t]& known, int32_t state, int32_t bytes,
         queue.push(pair[int64_t, int32_t](-<int64_t>bytes, state))
 
 
-cdef void nearest_relax(CodeAutomaton* codes, Rests* rests, vector[int32_t]& known, const vector[int32_t]& goals, int32_t loop,
+cdef void nearest_relax(CodeAutomaton* codes, Rests* rests, vector[int32_t]& known, const vector[int32_t]& goals, int32_t head,
                         const vector[vector[pair[int32_t, int32_t]]]& before) noexcept nogil:
-    # Dijkstra's algorithm, backwards from `goals`; inside a loop, or with NO_LOOP everywhere.
+    # Dijkstra's algorithm, backwards from `goals`; inside the loop of a head, or with NO_LOOP everywhere.
     cdef priority_queue[pair[int64_t, int32_t]] queue
     cdef pair[int32_t, int32_t] step
     cdef int32_t state, bytes, entered
@@ -63,36 +65,69 @@ cdef void nearest_relax(CodeAutomaton* codes, Rests* rests, vector[int32_t]& kno
         queue.pop()
         if bytes > known[state]:
             continue
+        entered = rests.heads[state]
         for i in range(before[state].size()):
             step = before[state][i]
-            entered = codes.loops[state]
-            if loop != NO_LOOP:
-                if codes.loops[step.first] == loop:
+            if head != NO_LOOP:
+                if rests.heads[step.first] == head:
                     nearest_pull(known, step.first, bytes + step.second, queue)
-            elif entered >= 0 and codes.loops[step.first] not in (entered, TWO_LOOPS):
+            elif entered >= 0 and rests.heads[step.first] not in (entered, TWO_LOOPS):
                 # All passes are still to be made.
                 nearest_pull(known, step.first, cost_passes(codes, rests, entered, 0, bytes + step.second), queue)
             else:
                 nearest_pull(known, step.first, bytes + step.second, queue)
 
 
-cdef int32_t cost_passes(const CodeAutomaton* codes, const Rests* rests, int32_t loop, int32_t count,
+cdef int32_t cost_passes(const CodeAutomaton* codes, const Rests* rests, int32_t head, int32_t count,
                          int64_t bytes) noexcept nogil:
     # The passes that a count still demands, and `bytes`.
-    if count < codes.loop_min[loop]:
-        bytes += <int64_t>(codes.loop_min[loop] - count) * rests.passes[loop]
+    cdef int32_t least = codes.loop_min[rests.loops[head]]
+    if count < least:
+        bytes += <int64_t>(least - count) * rests.passes[head]
     return <int32_t>bytes if bytes < UNREACHED else UNREACHED
+
+
+cdef void nearest_find_heads(CodeAutomaton* codes, Rests* rests) noexcept nogil:
+    # Whose passes the count of an item is: those that begin at one place follow each other (of an automaton whose
+    # length is counted, they begin at several).
+    cdef vector[int32_t] work
+    cdef NfaEpsilon epsilon
+    cdef CodeEdge edge
+    cdef int32_t state
+    rests.heads.assign(codes.edges.size(), NO_LOOP)
+    rests.loops.assign(codes.edges.size(), 0)
+    rests.passes.assign(codes.edges.size(), 0)
+    for state in range(<int32_t>codes.edges.size()):
+        for epsilon in codes.epsilons[state]:
+            if epsilon.op == EPSILON_ENTER:
+                rests.loops[state] = epsilon.loop
+                nearest_put_head(rests, epsilon.target, state, work)
+    while not work.empty():
+        state = work.back()
+        work.pop_back()
+        for edge in codes.edges[state]:
+            nearest_put_head(rests, edge.target, rests.heads[state], work)
+        for epsilon in codes.epsilons[state]:
+            if epsilon.op == EPSILON_PLAIN:
+                nearest_put_head(rests, epsilon.target, rests.heads[state], work)
+
+
+cdef void nearest_put_head(Rests* rests, int32_t state, int32_t head, vector[int32_t]& work) noexcept nogil:
+    if rests.heads[state] == head or rests.heads[state] == TWO_LOOPS:
+        return
+    rests.heads[state] = head if rests.heads[state] == NO_LOOP else TWO_LOOPS
+    work.push_back(state)
 
 
 cdef void nearest_prepare(CodeAutomaton* codes, int32_t tag, Rests* rests) noexcept nogil:
     # To a match with `tag` (NO_TAG: any).
     cdef vector[vector[pair[int32_t, int32_t]]] before
-    cdef vector[int32_t] of_set, of_class, heads, entries, goals, known, head
+    cdef vector[int32_t] of_set, of_class, entries, goals, known, own
     cdef NfaEpsilon epsilon
     cdef CodeEdge edge
-    cdef int32_t state, cls, loop, states = <int32_t>codes.edges.size()
+    cdef int32_t state, cls, states = <int32_t>codes.edges.size()
     cdef size_t i
-    codes_loops(codes)
+    nearest_find_heads(codes, rests)
     for cls in range(codes.classes):
         of_class.push_back(nearest_of_class(codes, cls))
     of_set.resize(codes.sets.size(), 4)
@@ -101,32 +136,23 @@ cdef void nearest_prepare(CodeAutomaton* codes, int32_t tag, Rests* rests) noexc
             if set_has(codes.sets[i], cls) and of_class[cls] < of_set[i]:
                 of_set[i] = of_class[cls]
     before.resize(states)
-    # Of a loop with one place where passes begin, they follow each other; of others nothing is known.
-    heads.resize(codes.loop_min.size(), -1)
-    entries.resize(codes.loop_min.size(), -1)
+    entries.resize(states, -1)
     for state in range(states):
         for edge in codes.edges[state]:
             before[edge.target].push_back(pair[int32_t, int32_t](state, of_set[edge.set]))
         for epsilon in codes.epsilons[state]:
+            before[epsilon.target].push_back(pair[int32_t, int32_t](state, 0))
             if epsilon.op == EPSILON_ENTER:
-                heads[epsilon.loop] = state if heads[epsilon.loop] == -1 else -2
-                entries[epsilon.loop] = epsilon.target
-            else:
-                before[epsilon.target].push_back(pair[int32_t, int32_t](state, 0))
+                entries[state] = epsilon.target
         if codes.accept[state] == tag if tag != NO_TAG else codes.accept[state] != NO_TAG:
             goals.push_back(state)
-    rests.passes.assign(heads.size(), 0)
     known.assign(states, UNREACHED)
-    for loop in range(<int32_t>heads.size()):
-        if heads[loop] >= 0 and codes.loops[heads[loop]] == loop:
-            head.assign(1, heads[loop])
-            nearest_relax(codes, rests, known, head, loop, before)
-            rests.passes[loop] = known[entries[loop]] if known[entries[loop]] < UNREACHED else 0
-        elif heads[loop] != -1:
-            for state in range(states):
-                for epsilon in codes.epsilons[state]:
-                    if epsilon.op == EPSILON_ENTER and epsilon.loop == loop:
-                        before[epsilon.target].push_back(pair[int32_t, int32_t](state, 0))
+    for state in range(states):
+        if entries[state] >= 0 and rests.heads[state] == state:
+            own.assign(1, state)
+            nearest_relax(codes, rests, known, own, state, before)
+            if known[entries[state]] < UNREACHED:
+                rests.passes[state] = known[entries[state]]
     rests.behind.assign(states, UNREACHED)
     nearest_relax(codes, rests, rests.behind, goals, NO_LOOP, before)
 
@@ -134,7 +160,7 @@ cdef void nearest_prepare(CodeAutomaton* codes, int32_t tag, Rests* rests) noexc
 cdef int32_t nearest_estimate(const Rests* rests, const LexState* state) noexcept nogil:
     # Bytes to a match, at least.
     cdef const CodeAutomaton* codes
-    cdef int32_t nfa, loop, least = UNREACHED, bytes, close, length
+    cdef int32_t nfa, head, least = UNREACHED, bytes, close, length
     cdef size_t i
     if state.automaton.kind == KIND_KEYSET:
         if state.key.where == KEY_CLOSED:
@@ -147,10 +173,10 @@ cdef int32_t nearest_estimate(const Rests* rests, const LexState* state) noexcep
     codes = state.automaton.codes
     for i in range(state.code.items.size()):
         nfa = <int32_t>(state.code.items[i] >> 32)
-        loop = codes.loops[nfa]
+        head = rests.heads[nfa]
         bytes = rests.behind[nfa]
-        if loop >= 0:
-            bytes = cost_passes(codes, rests, loop, <int32_t><uint32_t>state.code.items[i], bytes)
+        if head >= 0:
+            bytes = cost_passes(codes, rests, head, <int32_t><uint32_t>state.code.items[i], bytes)
         if bytes < least:
             least = bytes
     close = 1 if state.automaton.spelling == SPELLING_QUOTED else 0

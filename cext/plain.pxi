@@ -14,12 +14,24 @@ def content_key(source, int64_t most):
     (with str as keys), list, str, int, float, bool and None: other types may say something else the next time.
     """
     cdef string out
-    return <bytes>out if write_plain(out, source, &most, 0) else None
+    return <bytes>out if write_plain(out, source, &most, 0, None, None) else None
 
 
-cdef bint write_plain(string& out, value, int64_t* most, int depth) except -1:
+def content_keys(source, int64_t most, str name):
+    """``content_key``, and by id those of the values that are called ``name`` in a dict of it: they are parts of it."""
+    cdef string out
+    spans = {}
+    if not write_plain(out, source, &most, 0, name, spans):
+        return None, {}
+    whole = <bytes>out
+    return whole, {value: whole[span] for value, span in spans.items()}
+
+
+cdef bint write_plain(string& out, value, int64_t* most, int depth, str called, dict spans) except -1:
+    # `spans`: where values that are called so stand, by id; None: nobody asks.
     # Each value begins with a letter (a text with the width of its characters) and how long it is: none begins another one.
     cdef int64_t number
+    cdef size_t begin
     cdef double real
     cdef int overflow = 0
     kind = type(value)
@@ -34,15 +46,18 @@ cdef bint write_plain(string& out, value, int64_t* most, int depth) except -1:
             if type(name) is not str:
                 return False
             write_text(out, name)
-            if not write_plain(out, item, most, depth + 1):
+            begin = out.size()
+            if not write_plain(out, item, most, depth + 1, called, spans):
                 return False
+            if spans is not None and <str>name == called:
+                spans[id(item)] = slice(begin, out.size())
     elif kind is list:
         most[0] -= len(<list>value)
         if most[0] < 0 or depth == MOST_NESTING:
             return False
         write_number(out, b"l", len(<list>value))
         for item in <list>value:
-            if not write_plain(out, item, most, depth + 1):
+            if not write_plain(out, item, most, depth + 1, called, spans):
                 return False
     elif kind is bool:
         out.push_back(b"t" if value is True else b"f")

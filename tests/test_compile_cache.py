@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import maskwright as mw
 from maskwright import compile_cache, compiler
 from maskwright._core import CompiledCore
-from maskwright.compile_cache import content_key, no_collection
+from maskwright.compile_cache import content_key, content_keys, no_collection
 
 SCHEMA = {
     "type": "object",
@@ -157,6 +157,16 @@ def test_keys_are_equal_for_equal_data_only(one: Any, other: Any) -> None:
     for i, a in enumerate(pairs):
         for j, b in enumerate(pairs):
             assert (keys[i] == keys[j]) == (_told_apart(a) == _told_apart(b))
+
+
+@given(st.dictionaries(st.sampled_from("ab"), _DATA), _DATA)
+def test_keys_of_parts_are_those_of_the_parts(inner: dict[str, Any], other: Any) -> None:
+    source = [{"a": inner, "c": other}, {"b": {"a": other}}]
+    whole, parts = content_keys(source, 999, "a")
+    assert whole == content_key(source, 999)
+    assert parts[id(inner)] == content_key(inner, 999)
+    assert parts[id(other)] == content_key(other, 999)
+    assert content_keys([source, object()], 999, "a") == (None, {})
 
 
 def test_deep_data_has_no_key() -> None:

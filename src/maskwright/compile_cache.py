@@ -16,6 +16,7 @@ from threading import Lock
 from typing import Any
 
 from maskwright._core import content_key as content_key
+from maskwright._core import content_keys as content_keys
 
 _KEPT = 64
 

@@ -11,7 +11,7 @@ import numpy as np
 from maskwright import table_cache
 from maskwright._core import CompiledCore, Matcher, Tables
 from maskwright.captures import CaptureReader
-from maskwright.compile_cache import content_key, no_collection
+from maskwright.compile_cache import content_keys, no_collection
 from maskwright.deadline import deadline
 from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
@@ -256,11 +256,11 @@ def compile_structural_tag(
     Raises ``GrammarError`` (with a JSON pointer), ``UnsupportedSchemaError`` (formats and keywords that cannot be
     enforced), ``UnsatisfiableError``, ``LimitError``.
     """
-    content = content_key(tag, limits.max_schema_values)
+    content, contents = content_keys(tag, limits.max_schema_values, "json_schema")
     key = ("structural tag", content, limits)
     part = Import(
         key if content is not None else object(),
-        lambda: structural_tag.to_grammar(tag, limits),
+        lambda: structural_tag.to_grammar(tag, limits, contents),
         keep=content is not None,
     )
     return _compile(part, vocabulary, limits)

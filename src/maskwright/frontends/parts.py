@@ -24,10 +24,14 @@ from maskwright.limits import Limits
 
 
 def json_schema_part(
-    schema: dict[str, Any] | bool | str | bytes, options: SchemaOptions, limits: Limits
+    schema: dict[str, Any] | bool | str | bytes,
+    options: SchemaOptions,
+    limits: Limits,
+    content: bytes | None = None,
 ) -> Import:
-    """The valid instances of a schema, as JSON text."""
-    content = content_key(schema, limits.max_schema_values)
+    """The valid instances of a schema, as JSON text.  ``content``: its key, where that is known."""
+    if content is None:
+        content = content_key(schema, limits.max_schema_values)
     key: Hashable = _Unique()
     if content is not None and options.registry is None:
         key = content + _choices(options, limits)

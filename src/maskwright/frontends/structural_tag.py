@@ -74,15 +74,18 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _IN_ORDER, _IN_ANY_ORDER = SchemaOptions(), SchemaOptions(property_order="any")
 
 
-def to_grammar(tag: dict[str, Any] | str, limits: Limits = DEFAULT_LIMITS) -> Grammar:
-    """The grammar of a structural tag; see ``maskwright.compile_structural_tag``."""
+def to_grammar(
+    tag: dict[str, Any] | str, limits: Limits = DEFAULT_LIMITS, contents: dict[int, bytes] | None = None
+) -> Grammar:
+    """The grammar of a structural tag; see ``maskwright.compile_structural_tag``.  ``contents``: the keys of schemas
+    in it, by id, where they are known."""
     source = _read(tag)
     pointer = ""
     if source.get("type") == "structural_tag" and "format" in source:
         source, pointer = source["format"], "/format"
     elif "triggers" in source and "structures" in source:
         source, pointer = _legacy(source), ""
-    builder = _Builder(limits)
+    builder = _Builder(limits, contents or {})
     body = builder.expr(source, pointer, ())
     if builder.refusals:
         raise UnsupportedSchemaError(builder.refusals)
@@ -115,8 +118,9 @@ def _legacy(source: dict[str, Any]) -> dict[str, Any]:
 class _Builder:
     """Formats -> expressions.  ``ends`` are the texts that end the enclosing tag."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, contents: dict[int, bytes]) -> None:
         self.limits = limits
+        self.contents = contents
         self.grammar = Grammar()
         self.refusals: list[Refusal] = []
         self.literals: dict[str, Expr] = {}
@@ -210,7 +214,10 @@ class _Builder:
         if source.get("max_whitespace_cnt") is not None:
             return self.refuse(pointer, "max_whitespace_cnt", "white space is bounded anyway")
         options = _IN_ANY_ORDER if _flag(source, "any_order", pointer) else _IN_ORDER
-        return self.part(json_schema_part(source["json_schema"], options, self.limits), pointer)
+        schema = source["json_schema"]
+        return self.part(
+            json_schema_part(schema, options, self.limits, self.contents.get(id(schema))), pointer
+        )
 
     def text_grammar(self, source: dict[str, Any], pointer: str) -> Expr:
         """A grammar in GBNF, or in Lark's language: there is one lexer for a whole text, so terminals of a part match
