@@ -13,6 +13,7 @@ One extension module, read in data-flow order:
     spelling.pxi how code points are spelled as bytes (UTF-8, quoted strings)
     keyset.pxi   sets of quoted keys, as lexemes
     lexsets.pxi  sets of lexer states, and where all tokens lead from them
+    nearest.pxi  shortest matches of automata with too many states to be looked through
     lexmask.pxi  what a lexer state alone says about every token (context-independent)
     home.pxi     the same from slices, for states that loop on many characters
     words.pxi    many texts as one lexeme
@@ -82,6 +83,18 @@ cdef extern from "tables.hpp" namespace "maskwright" nogil:
         size_t count()
         size_t bytes()
 
+cdef extern from "rows.hpp" namespace "maskwright" nogil:
+    cdef cppclass Strip[T]:
+        size_t size()
+        T* begin()
+        T* end()
+        T& operator[](size_t)
+    cdef cppclass Rows[T]:
+        size_t size()
+        Strip[T] operator[](size_t)          # valid until a row is added
+        void push_back(const vector[T]&)
+        void append(const Rows[T]&)
+
 include "plain.pxi"
 include "threads.pxi"
 include "trie.pxi"
@@ -91,6 +104,7 @@ include "lexer.pxi"
 include "spelling.pxi"
 include "keyset.pxi"
 include "lexsets.pxi"
+include "nearest.pxi"
 include "lexmask.pxi"
 include "home.pxi"
 include "keywalk.pxi"

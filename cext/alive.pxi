@@ -6,13 +6,6 @@
 # has begun can be left, mostly at once.  Answers are kept: all threads on the way to a completion are alive, and
 # where nothing is found all that were looked at are dead.
 
-cdef extern from "<queue>" namespace "std" nogil:
-    cdef cppclass priority_queue[T]:
-        void push(const T&)
-        void pop()
-        const T& top()
-        cbool empty()
-
 cdef struct SearchNode:
     Thread thread
     int32_t before         # index of the node before, or -1

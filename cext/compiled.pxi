@@ -15,8 +15,8 @@ cdef class Tables:
     cdef readonly AutomatonHandle lexer        # or None
     cdef readonly list imports
     cdef readonly list names                   # of the rules
-    cdef vector[vector[PlainTerm]] plain_terms
-    cdef vector[vector[Call]] plain_calls
+    cdef Rows[PlainTerm] plain_terms
+    cdef Rows[Call] plain_calls
     cdef vector[uint8_t] plain_final
     cdef vector[int32_t] plain_guard
     cdef vector[Guard] guards
@@ -157,6 +157,8 @@ cdef class Tables:
     def all_tables(self):
         """These tables and all that they import, each once."""
         order = [self]
+        if not self.imports:
+            return order
         seen = {id(self)}
         for tables in order:
             for imported in tables.imports:
@@ -178,8 +180,8 @@ cdef void link_tables(Program* program, vector[Guard]* guards, Tables tables, co
     cdef size_t i, j
     for handle in tables.handles:
         program.automata.push_back(handle.automaton)
-    program.plain_terms.insert(program.plain_terms.end(), tables.plain_terms.begin(), tables.plain_terms.end())
-    program.plain_calls.insert(program.plain_calls.end(), tables.plain_calls.begin(), tables.plain_calls.end())
+    program.plain_terms.append(tables.plain_terms)
+    program.plain_calls.append(tables.plain_calls)
     program.plain_final.insert(program.plain_final.end(), tables.plain_final.begin(), tables.plain_final.end())
     program.plain_guard.insert(program.plain_guard.end(), tables.plain_guard.begin(), tables.plain_guard.end())
     for i in range(<size_t>plain, program.plain_guard.size()):
@@ -308,9 +310,10 @@ cdef class CompiledCore:
         cdef size_t i, j
         for i in range(program.automata.size()):
             program.has_tokens = program.has_tokens or program.automata[i].kind == KIND_TOKENS
+        for i in range(program.automata.size() if program.has_tokens else 0):
             for j in range(program.automata[i].word_data.size()):
                 marked = marked or program.automata[i].word_data[j] == TOKEN_MARK
-        if program.has_tokens and marked:
+        if marked:
             raise GrammarError("texts with the byte 0xFF and tokens that stand for themselves cannot be in one grammar")
         return 0
 

@@ -173,6 +173,8 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     index.deadline.at = 0
     index.deadline.steps = 0
     index.deadline.passed = False
+    index.deadline.most_states = MANY_STATES
+    index.deadline.crowded = 0
     index.parents.resize(trie.nodes.size(), 0)
     lengths.reserve(trie.tokens.size())
     index.text = bits_new(index)

@@ -162,7 +162,6 @@ cdef inline cbool bits_has(const uint64_t* bits, uint8_t byte) noexcept nogil:
 
 cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
     cdef LexState* state = new LexState()
-    cdef int64_t count
     state.automaton = automaton
     state.id = <int32_t>automaton.states.size()
     state.tag = NO_TAG
@@ -178,11 +177,19 @@ cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
     state.kills = False
     state.mask = NULL
     automaton.states.push_back(state)
-    # Limits are checked by the caller once it is done: half-computed results are never kept.
-    count = lex_size(automaton)
+    automaton_grew(automaton)
+    return state
+
+
+cdef inline void automaton_grew(Automaton* automaton) noexcept nogil:
+    # Too many states end an operation like too little time: nothing half-computed is kept.
+    cdef int64_t count = lex_size(automaton)
+    cdef Deadline* deadline = &automaton.index.deadline
     if count > automaton.index.largest:
         automaton.index.largest = count
-    return state
+    if count > deadline.most_states:
+        deadline.crowded = count
+        deadline.passed = True
 
 
 cdef int64_t lex_size(const Automaton* automaton) noexcept nogil:

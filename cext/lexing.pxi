@@ -219,18 +219,26 @@ cdef cbool lexer_reads_as(LexState* start, const string& text, int32_t terminal)
 
 
 cdef cbool lexer_find(LexState* start, int32_t tag, size_t most, string* out) noexcept nogil:
-    # The shortest text from `start` that is matched with a tag, if `most` states are enough to find it.
+    # The shortest text from `start` that is matched with a tag, if `most` states are enough to find it: breadth first
+    # as long as there are few.
     cdef vector[LexState*] queue
     cdef vector[pair[int32_t, uint8_t]] origin
     cdef unordered_map[int64_t, char] seen
+    cdef vector[uint8_t] path
     cdef string reversed_text
     cdef LexState* target
     cdef size_t head = 0, i
     cdef int32_t at
     cdef uint8_t byte
+    cdef cbool found = False
     queue.push_back(start)
     origin.push_back(pair[int32_t, uint8_t](-1, 0))
-    while head < queue.size() and head < most:
+    while head < queue.size():
+        if head == NEAR_STATES:
+            nearest_match(start, tag, <int64_t>most, path, &found)
+            if found:
+                out.assign(<const char*>path.data(), path.size())
+            return found
         for byte in start.automaton.class_byte:
             target = lex_next(queue[head], byte)
             if target == LEX_DEAD or seen.count(<int64_t>target):

@@ -285,8 +285,7 @@ cdef LexSet* lexset_make(Automaton* automaton, vector[int32_t]& members) noexcep
         made.going = NULL
     elif going.size() < members.size():
         made.going = lexset_make(automaton, going)
-    if lex_size(automaton) > automaton.index.largest:
-        automaton.index.largest = lex_size(automaton)
+    automaton_grew(automaton)
     return made
 
 

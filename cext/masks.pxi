@@ -90,13 +90,26 @@ cdef void core_enter(Core* core) noexcept nogil:
     core.index.deadline.steps = 0
     core.index.deadline.passed = False
     core.index.deadline.searched = 0
+    core.index.deadline.most_states = core.max_lexer_states
+    core.index.deadline.crowded = 0
     core.index.deadline.at = seconds_now() + core.max_seconds if core.max_seconds > 0 else 0
+
+
+cdef int64_t core_lexer_states(const Core* core) noexcept nogil:
+    # The states of its largest automaton.
+    cdef int64_t size = 0
+    cdef size_t i
+    if core.program.lexer != NULL:
+        size = lex_size(core.program.lexer)
+    for i in range(core.program.automata.size()):
+        if lex_size(core.program.automata[i]) > size:
+            size = lex_size(core.program.automata[i])
+    return size
 
 
 cdef Outcome core_leave(Core* core) noexcept nogil:
     # End it.  Tables may overshoot their limits by one operation; what is in them is always whole.
     cdef Outcome outcome
-    cdef size_t i
     cdef int64_t size = <int64_t>core.program.states.size()
     outcome.kind = OUTCOME_GOOD
     outcome.given = 0
@@ -109,6 +122,9 @@ cdef Outcome core_leave(Core* core) noexcept nogil:
     if core.index.deadline.searched > core.max_search:
         outcome.kind = OUTCOME_SEARCH
         outcome.given = core.index.deadline.searched
+    elif core.index.deadline.crowded > 0:
+        outcome.kind = OUTCOME_LEXER_STATES
+        outcome.given = core.index.deadline.crowded
     elif core.index.deadline.passed:
         outcome.kind = OUTCOME_LATE
         outcome.given = core.max_seconds + seconds_now() - core.index.deadline.at
@@ -116,11 +132,10 @@ cdef Outcome core_leave(Core* core) noexcept nogil:
         outcome.kind = OUTCOME_PARSER_STATES
         outcome.given = size
     elif core.index.largest > core.max_lexer_states:
-        for i in range(core.program.automata.size()):
-            size = lex_size(core.program.automata[i])
-            if size > core.max_lexer_states:
-                outcome.kind = OUTCOME_LEXER_STATES
-                outcome.given = size
+        size = core_lexer_states(core)
+        if size > core.max_lexer_states:
+            outcome.kind = OUTCOME_LEXER_STATES
+            outcome.given = size
     if core.index.bytes > core.index.budget:
         evict(core.index)
     elif not core.index.aged and core.index.bytes > core.index.budget // 4 * 3:

@@ -72,7 +72,7 @@ cdef cppclass RecordDef:
     vector[int32_t] keys           # automaton, by set of sorts of other members that are allowed
     vector[int32_t] sorts          # by other kind: those that may reach the same goals are of one sort
     int32_t count                  # members that may occur
-    vector[vector[RecordValue]] values     # by member
+    Rows[RecordValue] values       # by member
     vector[uint32_t] absent        # by member: goals that are reached without it
     vector[int32_t] next_required  # first required member at or after i (count: none)
     vector[int32_t] required_from  # how many are required from i on
@@ -136,8 +136,8 @@ cdef cppclass Program:
     vector[LexState*] terminal_starts        # by terminal of the lexer
     cbool has_tokens                         # that stand for themselves
     Index* index
-    vector[vector[PlainTerm]] plain_terms
-    vector[vector[Call]] plain_calls         # Call.back is a plain state here
+    Rows[PlainTerm] plain_terms
+    Rows[Call] plain_calls         # Call.back is a plain state here
     vector[uint8_t] plain_final
     vector[int32_t] plain_guard              # of a rule's first state: that of its array (see Frame), or 0
     vector[RuleStart] rules

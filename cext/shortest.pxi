@@ -5,7 +5,6 @@
 # byte by byte, always along a cheapest continuation.
 
 cdef enum:
-    UNREACHED = 1000000000
     FORCED_LIMIT = 65536           # bytes reported by one call
     COMPLETION_LIMIT = 1 << 24
 
@@ -43,8 +42,8 @@ cdef cbool text_plain_does(LexState* state) noexcept nogil:
 
 
 cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool* found) noexcept nogil:
-    # The shortest bytes, one at least, from `start` to a state that accepts `tag` (NO_TAG: anything),
-    # breadth first.  `out` is appended to.
+    # The shortest bytes, one at least, from `start` to a state that accepts `tag` (NO_TAG: anything): breadth first
+    # as long as there are few states.  `out` is appended to.
     cdef vector[LexState*] queue
     cdef vector[pair[int32_t, uint8_t]] origin
     cdef unordered_map[int64_t, char] seen
@@ -65,7 +64,8 @@ cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool
     queue.push_back(start)
     origin.push_back(pair[int32_t, uint8_t](-1, 0))
     while head < queue.size():
-        if head & 63 == 63 and deadline_look(&start.automaton.index.deadline):
+        if head == NEAR_STATES:
+            nearest_match(start, tag, 0, out, found)
             return
         plain = text_plain_does(queue[head])
         if not plain:

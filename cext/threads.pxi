@@ -21,12 +21,15 @@ cdef extern from "pool.hpp" namespace "maskwright" nogil:
         Pool& instance()
 
 cdef enum:
+    MANY_STATES = 1 << 30          # more than any automaton has
     DEADLINE_STEPS = 4096          # trie nodes between two looks at the clock
 
 cdef cppclass Deadline:
     double at                      # seconds_now(); 0: none
     int32_t steps
-    cbool passed
+    cbool passed                   # the operation must end, for want of time or room
+    int64_t most_states            # of an automaton, in this operation
+    int64_t crowded                # how many states one has that has more; 0: none
     int64_t searched               # threads looked at to prove that others can be completed (alive.pxi)
 
 

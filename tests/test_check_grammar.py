@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
+import lark.load_grammar
 import numpy as np
 import pytest
 from bnf_strategies import gbnf, grammars
@@ -225,6 +226,16 @@ def test_shadowed_terminals_against_enumeration(terminals):
     report = mw.check_grammar(mw.Lark(text))
     said = {f.message.split(" ")[0] for f in report.findings if f.code == "shadowed-terminal"}
     assert said == expected
+
+
+def test_a_grammar_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = []
+    load = lark.load_grammar.load_grammar
+    monkeypatch.setattr(
+        lark.load_grammar, "load_grammar", lambda text, *more: texts.append(text) or load(text, *more)
+    )
+    assert found(mw.Lark('start: A b\nA: /a+/\nb: "b" | %json {"type": "null"}\n')) == []
+    assert len(texts) == 1
 
 
 # --- other sources --------------------------------------------------------------------------

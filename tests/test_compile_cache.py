@@ -6,6 +6,7 @@ import copy
 import gc
 import json
 import random
+import struct
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -16,11 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 import toys
+from hypothesis import given
+from hypothesis import strategies as st
 
 import maskwright as mw
 from maskwright import compile_cache, compiler
 from maskwright._core import CompiledCore
-from maskwright.compile_cache import content_key, no_collection
+from maskwright.compile_cache import content_key, content_keys, no_collection
 
 SCHEMA = {
     "type": "object",
@@ -119,6 +122,59 @@ def test_numbers_that_are_equal_in_python() -> None:
     keys = [content_key({"const": value}, 999) for value in (1, 1.0, True, "1", 0, 0.0, -0.0, False, None)]
     assert None not in keys
     assert len(set(keys)) == len(keys)
+
+
+_SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(-(2**70), 2**70)
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["a", "\u00e9", "\u0141", "\U0001f600", "\ud800", "\x00"])
+)
+_DATA = st.recursive(
+    _SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=12
+)
+
+
+def _told_apart(value: Any) -> object:
+    """The same exactly for the same data with the same types, in the same order."""
+    if isinstance(value, dict):
+        return "dict", [(name, _told_apart(item)) for name, item in value.items()]
+    if isinstance(value, list):
+        return "list", [_told_apart(item) for item in value]
+    return type(value), struct.pack("d", value) if isinstance(value, float) else value
+
+
+@given(_DATA, _DATA)
+def test_keys_are_equal_for_equal_data_only(one: Any, other: Any) -> None:
+    assert content_key(one, 999) == content_key(copy.deepcopy(one), 999) is not None
+    assert (content_key(one, 999) == content_key(other, 999)) == (_told_apart(one) == _told_apart(other))
+    # Neighbours do not run into each other.
+    pairs = [[one, other], [other, one], [[one], other], [[one, other]], {"a": one, "b": other}]
+    keys = [content_key(pair, 999) for pair in pairs]
+    for i, a in enumerate(pairs):
+        for j, b in enumerate(pairs):
+            assert (keys[i] == keys[j]) == (_told_apart(a) == _told_apart(b))
+
+
+@given(st.dictionaries(st.sampled_from("ab"), _DATA), _DATA)
+def test_keys_of_parts_are_those_of_the_parts(inner: dict[str, Any], other: Any) -> None:
+    source = [{"a": inner, "c": other}, {"b": {"a": other}}]
+    whole, parts = content_keys(source, 999, "a")
+    assert whole == content_key(source, 999)
+    assert parts[id(inner)] == content_key(inner, 999)
+    assert parts[id(other)] == content_key(other, 999)
+    assert content_keys([source, object()], 999, "a") == (None, {})
+
+
+def test_deep_data_has_no_key() -> None:
+    deep: Any = 1
+    for _ in range(5000):
+        deep = [deep]
+    assert content_key(deep, 100_000) is None
+    assert content_key(json.loads("[" * 200 + "]" * 200), 999) is not None
 
 
 def test_the_order_of_members(vocabulary: mw.Vocabulary) -> None:

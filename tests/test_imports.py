@@ -91,7 +91,7 @@ def test_what_may_not_be_kept_is_made_again() -> None:
         made.append(1)
         return toys.grammar(a)
 
-    for keep, count in ((lambda: False, 2), (lambda: True, 3)):
+    for keep, count in ((False, 2), (True, 3)):
         part = Import(("kept", count), make, keep)
         for _ in range(2):
             mw.compile_grammar(toys.grammar(part), BYTES)

@@ -6,12 +6,15 @@ import random
 from pathlib import Path
 
 import lark
+import lark.load_grammar
 import lark_grammars as texts
 import pytest
 from byte_walks import accepts, finished_walk
 
 import maskwright as mw
 from maskwright import Vocabulary
+from maskwright.frontends.lark.reader import read
+from maskwright.shipped import shipped_grammar
 
 BYTES = Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
 LARK_GRAMMARS = Path(lark.__file__).parent / "grammars"
@@ -230,3 +233,22 @@ def test_other_arguments() -> None:
         mw.compile_lark('start: "a"', BYTES, lexer="basic")  # type: ignore[arg-type]
     with pytest.raises(mw.GrammarError, match="is a str"):
         mw.compile_lark(b"start: A", BYTES)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["c", "json", "python", "sql"])
+def test_what_a_start_leads_to(name: str) -> None:
+    """As the package itself leaves out what is not used."""
+    text = shipped_grammar(name).text
+    whole = read(text, "start", ())
+    loaded, _ = lark.load_grammar.load_grammar(text, "<grammar>", [], False)
+    terminals, rules, ignored = loaded.compile(["start"], set())
+    used = whole.used("start")
+    assert list(used.rules) == list(dict.fromkeys(str(rule.origin.name) for rule in rules))
+    assert list(used.terminals) == [terminal.name for terminal in terminals]
+    assert used.ignored == list(ignored)
+
+
+def test_terminals_to_keep_and_rules_that_only_lead_to_each_other() -> None:
+    text = 'start: A\nA: "a"\nB: "b"\nC: "c"\nD: "d"\nx: B y\ny: x\n%ignore D'
+    used = read(text, "start", ()).used("start", {"C"})
+    assert set(used.rules) == {"start"} and set(used.terminals) == {"A", "C", "D"}

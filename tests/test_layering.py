@@ -74,6 +74,7 @@ ALLOWED = {
         "grammar",
         "limits",
         "merging",
+        "passes",
         "regular",
         "token_sets",
     ),

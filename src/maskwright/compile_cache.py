@@ -9,15 +9,14 @@ was compiled does no harm.
 from __future__ import annotations
 
 import gc
-import marshal
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
-from maskwright._core import count_values
-from maskwright._core import is_plain as is_plain
+from maskwright._core import content_key as content_key
+from maskwright._core import content_keys as content_keys
 
 _KEPT = 64
 
@@ -60,21 +59,6 @@ class CompileCache:
                 dropped, weight = self._kept.popitem(last=False)[1]
                 self._weight -= weight
                 total -= size(dropped)
-
-
-def content_key(source: Any, most: int) -> bytes | None:
-    """The content of JSON-like data, order of members included; None when it is something else, or has more than
-    ``most`` values.
-
-    Version 2 of the format: later ones depend on which objects are shared.  It writes shared ones each time, so
-    that few objects may be exponentially many values, or endless ones.
-    """
-    if count_values(source, most) > most:
-        return None
-    try:
-        return marshal.dumps(source, 2)
-    except ValueError:
-        return None
 
 
 _compiling = 0

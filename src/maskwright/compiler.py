@@ -11,7 +11,7 @@ import numpy as np
 from maskwright import table_cache
 from maskwright._core import CompiledCore, Matcher, Tables
 from maskwright.captures import CaptureReader
-from maskwright.compile_cache import content_key, is_plain, no_collection
+from maskwright.compile_cache import content_keys, no_collection
 from maskwright.deadline import deadline
 from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
@@ -257,12 +257,12 @@ def compile_structural_tag(
     Raises ``GrammarError`` (with a JSON pointer), ``UnsupportedSchemaError`` (formats and keywords that cannot be
     enforced), ``UnsatisfiableError``, ``LimitError``.
     """
-    content = content_key(tag, limits.max_schema_values)
+    content, contents = content_keys(tag, limits.max_schema_values, "json_schema")
     key = ("structural tag", content, limits)
     part = Import(
         key if content is not None else object(),
-        lambda: structural_tag.to_grammar(tag, limits),
-        lambda: content is not None and is_plain(tag),
+        lambda: structural_tag.to_grammar(tag, limits, contents),
+        keep=content is not None,
     )
     return _compile(part, vocabulary, limits)
 
@@ -279,10 +279,9 @@ def _compile(part: Import, vocabulary: Vocabulary, limits: Limits) -> CompiledGr
     """The grammar compiled from an equal part before, or a new one."""
     compiled: CompiledGrammar | None = vocabulary._compiled.get(part.key)
     if compiled is None or compiled._core.used_keys > _OVERGROWN:
-        keep = part.keep()
         with no_collection(), deadline(limits.max_seconds):
-            compiled = CompiledGrammar(link(_tables(part, vocabulary, limits, keep), limits), vocabulary)
-        if keep:
+            compiled = CompiledGrammar(link(_tables(part, vocabulary, limits), limits), vocabulary)
+        if part.keep:
             vocabulary._compiled.put(part.key, compiled)
             vocabulary._compiled.shed(_states_of, _STATES_KEPT, _SHED_EVERY)
     return compiled
@@ -292,12 +291,12 @@ def _states_of(compiled: CompiledGrammar) -> int:
     return compiled._core.state_count
 
 
-def _tables(part: Import, vocabulary: Vocabulary, limits: Limits, keep: bool | None = None) -> Tables:
-    """The tables of a part, made once; ``keep``: whether they may be, when that is known."""
+def _tables(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
+    """The tables of a part, made once."""
     tables: Tables | None = vocabulary._tables.get(part.key)
     if tables is None or tables.used_keys > _OVERGROWN:
         tables = _made(part, vocabulary, limits)
-        if part.keep() if keep is None else keep:
+        if part.keep:
             vocabulary._tables.put(part.key, tables, len(tables.names))
     return tables
 

@@ -173,7 +173,7 @@ class Import:
 
     key: Hashable
     make: Callable[[], Grammar] = field(compare=False, repr=False)
-    keep: Callable[[], bool] = field(default=lambda: True, compare=False, repr=False)
+    keep: bool = field(default=True, compare=False, repr=False)
     stored: bool = field(default=False, compare=False, repr=False)
 
 

@@ -57,7 +57,7 @@ class Limits:
     max_rules: int = 500_000
     """Rules of one grammar (count)."""
     max_lexer_states: int = 500_000
-    """Determinised lexer states of one terminal (count)."""
+    """Determinised lexer states of one terminal, or of all together where a grammar has a lexer (count)."""
     max_parser_states: int = 5_000_000
     """Interned parser states of one compiled grammar (count)."""
     max_search: int = 200_000

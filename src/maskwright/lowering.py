@@ -32,7 +32,6 @@ from maskwright.grammar import (
     Record,
     Ref,
     Repeated,
-    Seq,
     Switch,
     Term,
     Tokens,
@@ -40,6 +39,7 @@ from maskwright.grammar import (
 )
 from maskwright.limits import MAX_COUNT, Limits
 from maskwright.merging import merge_states
+from maskwright.passes.nullable import nullable_rules
 from maskwright.token_sets import token_ids
 
 PLAIN, REPEATED, RECORD, INDENTED = 0, 1, 2, 3
@@ -85,11 +85,12 @@ class _Lowering:
         self.limits = limits
         self.tables = imports
         self.imports: dict[Hashable, int] = {}
-        self.nullable = _nullable_rules(grammar, imports)
+        self.nullable = nullable_rules(grammar, {key: tables.nullable for key, tables in imports.items()})
         self.automata: list[AutomatonHandle] = []
         self.automaton_index: dict[object, int] = {}
         self.plain: list[_PlainState] = [_PlainState(final=True)]
         self.repeated: list[tuple[int, int, int, int]] = []
+        self.tails: dict[tuple[int, int], int] = {}
         self.guards: list[tuple[int, int, bool, int]] = []
         self.records: list[tuple[object, ...]] = []
         self.indented: list[int] = []
@@ -100,6 +101,7 @@ class _Lowering:
 
     def rule(self, index: int, body: Body) -> tuple[int, int, bool]:
         check_time()
+        self.tails.clear()
         nullable = self.nullable[index]
         if isinstance(body, Repeated):
             self.repeated.append((body.first, body.rest, body.min, _most(body.max)))
@@ -146,8 +148,16 @@ class _Lowering:
             moves.add(self.plain[behind])
             return moves
         for item in reversed(expr.items[1:]):
-            behind = self.state(self.expression(item, behind))
+            behind = self.tail(item, behind)
         return self.expression(expr.items[0], behind)
+
+    def tail(self, expr: Expr, behind: int) -> int:
+        """A state with the moves of ``expr``; the one that the same object has before the same state in this rule."""
+        key = id(expr), behind
+        found = self.tails.get(key)
+        if found is None:
+            found = self.tails[key] = self.state(self.expression(expr, behind))
+        return found
 
     def switch(self, expr: Switch, behind: int) -> _PlainState:
         cases = [self.state(self.expression(case, behind)) for case in expr.cases]
@@ -562,35 +572,3 @@ def words_automaton(engine: Engine, words: Words) -> AutomatonHandle:
 def canonical_spelling(name: str) -> bytes:
     """A key between its quotes: raw UTF-8, escapes only where RFC 8259 requires them."""
     return encode_basestring(name)[1:-1].encode()
-
-
-def _nullable_rules(grammar: Grammar, imports: dict[Hashable, Tables]) -> list[bool]:
-    nullable = [False] * len(grammar.rules)
-    changed = True
-    while changed:
-        changed = False
-        for i in range(len(grammar.rules) - 1, -1, -1):
-            if not nullable[i] and _is_nullable(grammar.rules[i], nullable, imports):
-                nullable[i] = changed = True
-    return nullable
-
-
-def _is_nullable(body: Body | None, nullable: list[bool], imports: dict[Hashable, Tables]) -> bool:
-    # Loops, not generators: this runs over every rule of every schema, more than once.
-    if isinstance(body, Seq):
-        for item in body.items:
-            if isinstance(item, Term) or not _is_nullable(item, nullable, imports):
-                return False
-        return True
-    if isinstance(body, Choice):
-        for item in body.items:
-            if not isinstance(item, Term) and _is_nullable(item, nullable, imports):
-                return True
-        return False
-    if isinstance(body, Ref):
-        return nullable[body.rule]
-    if isinstance(body, Import):
-        return imports[body.key].nullable
-    if isinstance(body, Repeated):
-        return body.min == 0 or (nullable[body.first] and (body.min == 1 or nullable[body.rest]))
-    return False

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
-from maskwright.compile_cache import content_key, is_plain
+from maskwright.compile_cache import content_key
 from maskwright.errors import GrammarError, UnsatisfiableError
 from maskwright.frontends import gbnf, json_schema, lark, regex
 from maskwright.frontends.json_schema import SchemaOptions
@@ -23,26 +24,39 @@ from maskwright.limits import Limits
 
 
 def json_schema_part(
-    schema: dict[str, Any] | bool | str | bytes, options: SchemaOptions, limits: Limits
+    schema: dict[str, Any] | bool | str | bytes,
+    options: SchemaOptions,
+    limits: Limits,
+    content: bytes | None = None,
 ) -> Import:
-    """The valid instances of a schema, as JSON text."""
-    content = content_key(schema, limits.max_schema_values)
-    key: tuple[Hashable, ...] = (content, options, limits)
-    if options.registry is not None:
-        key = (content, replace(options, registry=None), limits)
+    """The valid instances of a schema, as JSON text.  ``content``: its key, where that is known."""
+    if content is None:
+        content = content_key(schema, limits.max_schema_values)
+    key: Hashable = _Unique()
+    if content is not None and options.registry is None:
+        key = content + _choices(options, limits)
+    elif content is not None:
         # What is not plain data, such as a function, may have something else the next time.
         given = options.registry
         elsewhere = content_key(given, limits.max_schema_values) if type(given) is dict else None
-        if elsewhere is None or not is_plain(given):
+        if elsewhere is None:
             content = None
         else:
-            key = (*key, hashlib.blake2b(elsewhere).digest())
+            key = (
+                content + _choices(replace(options, registry=None), limits),
+                hashlib.blake2b(elsewhere).digest(),
+            )
     return Import(
-        key if content is not None else _Unique(),
+        key,
         lambda: json_schema.to_grammar(schema, options, limits),
-        # Other data may be written like plain data: it is looked up, but not kept.
-        lambda: content is not None and is_plain(schema),
+        keep=content is not None,
     )
+
+
+@lru_cache
+def _choices(options: SchemaOptions, limits: Limits) -> bytes:
+    """Options without a registry, and limits, as the end of a key."""
+    return repr((options, limits)).encode()
 
 
 def regex_part(pattern: str, flavour: Flavour, flags: str | int, limits: Limits) -> Import:
@@ -60,6 +74,11 @@ def gbnf_part(text: str, root: str, limits: Limits) -> Import:
     return Import(("gbnf", text, root, limits), lambda: gbnf.to_grammar(text, root, limits))
 
 
+def inline_schema_part(limits: Limits) -> Callable[[Any], Import]:
+    """What makes parts of the schemas that stand in Lark grammars."""
+    return lambda schema: json_schema_part(schema, SchemaOptions(), limits)
+
+
 def lark_part(
     text: str,
     start: str,
@@ -73,15 +92,12 @@ def lark_part(
     # What a file holds that is imported may have changed.
     alone = not import_paths and not re.search(r"%import\s*\.", text)
     key = ("lark", text, start, lexer, indentation, limits) if alone else _Unique()
-
-    def schema_part(schema: Any) -> Import:
-        return json_schema_part(schema, SchemaOptions(), limits)
-
+    schema_part = inline_schema_part(limits)
     return Import(
         key,
         lambda: lark.to_grammar(text, start, lexer, import_paths, indentation, schema_part, limits),
-        lambda: alone,
-        alone,
+        keep=alone,
+        stored=alone,
     )
 
 

@@ -68,20 +68,24 @@ _FIELDS = {
     "token_triggered_tags": {"trigger_tokens", "tags", "exclude_tokens", "at_least_one", "stop_after_first"},
     "token_dispatch": {"rules", "loop", "exclude_tokens"},
 }
+_MEMBERS = {kind: {"type", *names} for kind, names in _FIELDS.items()}
 _MAX_DEPTH = 60
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _IN_ORDER, _IN_ANY_ORDER = SchemaOptions(), SchemaOptions(property_order="any")
 
 
-def to_grammar(tag: dict[str, Any] | str, limits: Limits = DEFAULT_LIMITS) -> Grammar:
-    """The grammar of a structural tag; see ``maskwright.compile_structural_tag``."""
+def to_grammar(
+    tag: dict[str, Any] | str, limits: Limits = DEFAULT_LIMITS, contents: dict[int, bytes] | None = None
+) -> Grammar:
+    """The grammar of a structural tag; see ``maskwright.compile_structural_tag``.  ``contents``: the keys of schemas
+    in it, by id, where they are known."""
     source = _read(tag)
     pointer = ""
     if source.get("type") == "structural_tag" and "format" in source:
         source, pointer = source["format"], "/format"
     elif "triggers" in source and "structures" in source:
         source, pointer = _legacy(source), ""
-    builder = _Builder(limits)
+    builder = _Builder(limits, contents or {})
     body = builder.expr(source, pointer, ())
     if builder.refusals:
         raise UnsupportedSchemaError(builder.refusals)
@@ -114,10 +118,12 @@ def _legacy(source: dict[str, Any]) -> dict[str, Any]:
 class _Builder:
     """Formats -> expressions.  ``ends`` are the texts that end the enclosing tag."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, contents: dict[int, bytes]) -> None:
         self.limits = limits
+        self.contents = contents
         self.grammar = Grammar()
         self.refusals: list[Refusal] = []
+        self.literals: dict[str, Expr] = {}
         self.depth = 0
         self.end_token: Tokens | None = None
         """The token that ends the enclosing tag."""
@@ -149,9 +155,9 @@ class _Builder:
     def expr(self, source: object, pointer: str, ends: tuple[str, ...]) -> Expr:
         """The texts of a format."""
         kind = self.check(source, pointer)
-        if kind is None:
-            return FAIL
-        assert isinstance(source, dict)
+        return FAIL if kind is None else self.checked(kind, source, pointer, ends)
+
+    def checked(self, kind: str, source: Any, pointer: str, ends: tuple[str, ...]) -> Expr:
         self.depth += 1
         if self.depth > min(_MAX_DEPTH, self.limits.max_depth):
             raise LimitError("max_depth", self.depth, min(_MAX_DEPTH, self.limits.max_depth), place=pointer)
@@ -172,7 +178,8 @@ class _Builder:
             raise GrammarError(
                 f"unknown type {kind!r}: use one of {', '.join(_FIELDS)}", place=pointer or "#"
             )
-        for name in source.keys() - _FIELDS[kind] - {"type"}:
+        if not source.keys() <= _MEMBERS[kind]:
+            name = next(name for name in source if name not in _MEMBERS[kind])
             raise GrammarError(f"a {kind} has no field {name!r}", place=f"{pointer}/{name}")
         return kind
 
@@ -186,7 +193,12 @@ class _Builder:
     # --- single things
 
     def literal(self, text: str) -> Expr:
-        return Term(Lexeme(("regular", Lit(text)), Lit(text))) if text else EMPTY
+        """A text; equal ones are one object, as most tags end alike."""
+        found = self.literals.get(text)
+        if found is None:
+            found = Term(Lexeme(("regular", Lit(text)), Lit(text))) if text else EMPTY
+            self.literals[text] = found
+        return found
 
     def one_of(self, texts: tuple[str, ...]) -> Expr:
         return self.literal(texts[0]) if len(texts) == 1 else Choice(tuple(map(self.literal, texts)))
@@ -202,7 +214,10 @@ class _Builder:
         if source.get("max_whitespace_cnt") is not None:
             return self.refuse(pointer, "max_whitespace_cnt", "white space is bounded anyway")
         options = _IN_ANY_ORDER if _flag(source, "any_order", pointer) else _IN_ORDER
-        return self.part(json_schema_part(source["json_schema"], options, self.limits), pointer)
+        schema = source["json_schema"]
+        return self.part(
+            json_schema_part(schema, options, self.limits, self.contents.get(id(schema))), pointer
+        )
 
     def text_grammar(self, source: dict[str, Any], pointer: str) -> Expr:
         """A grammar in GBNF, or in Lark's language: there is one lexer for a whole text, so terminals of a part match
@@ -285,7 +300,11 @@ class _Builder:
         if self.end_token is not None and "content" in source:
             return Seq((self.content(source, pointer, ()), Term(self.end_token)))
         given = source.get("end", "")
-        own = tuple(_texts({"end": [given] if isinstance(given, str) else given}, "end", pointer, empty=True))
+        if isinstance(given, str):
+            _encodable(given, f"{pointer}/end")
+            own: tuple[str, ...] = (given,)
+        else:
+            own = tuple(_texts(source, "end", pointer, empty=True))
         if "content" not in source:
             raise GrammarError("the field content is missing", place=pointer or "#")
         if not any(own):
@@ -302,13 +321,12 @@ class _Builder:
         if kind is None:
             return FAIL
         assert isinstance(source, dict)
-        limited = any(source.get(name) not in (None, []) for name in _FIELDS["any_text"])
-        if kind == "any_text" and not limited:
+        if kind == "any_text" and all(source.get(name) in (None, []) for name in _FIELDS[kind]):
             scanner = Scanner(ends)
             return Choice(tuple(Term(scanner.mark_lexeme(mark)) for mark in scanner.marks))
         if kind == "triggered_tags":
             return self.triggered_tags(source, pointer, ends, EMPTY)
-        return Seq((self.expr(source, pointer, ends), self.one_of(ends)))
+        return Seq((self.checked(kind, source, pointer, ends), self.one_of(ends)))
 
     def words(self, cases: dict[str, list[Expr]]) -> Expr:
         """One of some texts, and what follows it."""

@@ -58,16 +58,18 @@ def _is_whole(body: Body | None) -> bool:
     """Whether no part of a body is unproductive, all rules being productive."""
     if isinstance(body, Term):
         return _term_is_productive(body)
-    if isinstance(body, Seq):
-        return all(_is_whole(item) for item in body.items)
-    if isinstance(body, Choice):
-        return bool(body.items) and all(_is_whole(item) for item in body.items)
+    # Loops, not generators, here and below: this runs over every rule of every schema.
+    if isinstance(body, (Seq, Choice)):
+        for item in body.items:
+            if not isinstance(item, (Ref, Import)) and not _is_whole(item):
+                return False
+        return bool(body.items) or isinstance(body, Seq)
     if isinstance(body, Switch):
         lexemes = body.lexemes
         read = len(lexemes) > 0 and (
             isinstance(lexemes, Words) or not any(is_nothing(lexeme.regular) for lexeme in lexemes)
         )
-        return read and all(_is_whole(case) for case in body.cases)
+        return read and all(map(_is_whole, body.cases))
     return True
 
 

@@ -12,8 +12,9 @@ The checks look at what the author wrote; whether a grammar compiles is asked of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,14 @@ from maskwright.errors import (
 from maskwright.frontends import structural_tag
 from maskwright.frontends.json_schema import SchemaOptions
 from maskwright.frontends.json_schema.report import check_json_schema
-from maskwright.frontends.parts import choice_part, gbnf_part, json_schema_part, lark_part, regex_part
+from maskwright.frontends.parts import (
+    choice_part,
+    gbnf_part,
+    inline_schema_part,
+    json_schema_part,
+    lark_part,
+    regex_part,
+)
 from maskwright.frontends.regex import flag_letters
 from maskwright.grammar import Grammar, Tokens
 from maskwright.limits import DEFAULT_LIMITS, Limits
@@ -64,9 +72,11 @@ def check_grammar(source: Any, *, limits: Limits = DEFAULT_LIMITS) -> Report:
     report = Report()
     try:
         with deadline(limits.max_seconds), no_recursion():
-            report = _checked(source, limits)
+            report, make = _checked(source, limits)
         if report.ok and not _is_of_tokens(source):
-            grammar, compiled = compile_for_bytes(source, limits)
+            with deadline(limits.max_seconds):
+                grammar = make()
+            compiled = _compiled_for_bytes(grammar, limits)
             _check_clashes(grammar, compiled, report)
             if isinstance(source, GBNF):
                 with deadline(limits.max_seconds):
@@ -102,7 +112,8 @@ def _check_clashes(grammar: Grammar, compiled: CompiledGrammar, report: Report) 
             report.hints.append(Finding("note", "terminal-clash", "1:1", message))
 
 
-def _checked(source: Any, limits: Limits) -> Report:
+def _checked(source: Any, limits: Limits) -> tuple[Report, Callable[[], Grammar]]:
+    """What can be said before it is compiled, and what makes the intermediate representation."""
     text = (
         source.text
         if isinstance(source, (Lark, GBNF))
@@ -113,12 +124,17 @@ def _checked(source: Any, limits: Limits) -> Report:
     if not isinstance(text, str):
         raise GrammarError(f"a grammar is a str, not {type(text).__name__}")
     if isinstance(source, Lark):
-        return check_lark(source, limits)
+        report, reading = check_lark(source, limits)
+        if reading is None:
+            return report, partial(to_grammar, source, limits)
+        return report, partial(reading.grammar, source.lexer, source.indentation, inline_schema_part(limits))
     if isinstance(source, GBNF):
-        return check_gbnf(source, limits)
-    if isinstance(source, Regex):
-        return _check_regex(source, limits)
-    return _check_choice(source) if isinstance(source, Choice) else Report()
+        report = check_gbnf(source, limits)
+    elif isinstance(source, Regex):
+        report = _check_regex(source, limits)
+    else:
+        report = _check_choice(source) if isinstance(source, Choice) else Report()
+    return report, partial(to_grammar, source, limits)
 
 
 def _no_grammar(source: Any) -> GrammarError:
@@ -186,7 +202,11 @@ def compile_for_bytes(source: Any, limits: Limits = DEFAULT_LIMITS) -> tuple[Gra
     """A source over single bytes (ids 0 to 255, the end is 256), and its rules.  Raises what compiling it raises."""
     with deadline(limits.max_seconds):
         grammar = to_grammar(source, limits)
-    return grammar, compile_grammar(grammar, _bytes_and_tokens(grammar.tokens()), limits)
+    return grammar, _compiled_for_bytes(grammar, limits)
+
+
+def _compiled_for_bytes(grammar: Grammar, limits: Limits) -> CompiledGrammar:
+    return compile_grammar(grammar, _bytes_and_tokens(grammar.tokens()), limits)
 
 
 def _bytes_and_tokens(used: list[Tokens]) -> Vocabulary:

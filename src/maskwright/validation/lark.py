@@ -9,6 +9,7 @@ from difflib import get_close_matches
 
 from maskwright.errors import GrammarError, LimitError, MaskwrightError, line_column
 from maskwright.frontends.characters import Items, Node, Ways
+from maskwright.frontends.lark import Reading
 from maskwright.frontends.lark.attributes import Attributed, take_attributes
 from maskwright.frontends.lark.inline import take_inline
 from maskwright.frontends.lark.reader import LarkText, TerminalText, owner_of, read
@@ -69,8 +70,8 @@ def find_names(text: str) -> Names:
     return names
 
 
-def check_lark(source: Lark, limits: Limits) -> Report:
-    """All findings about a grammar, but whether it compiles."""
+def check_lark(source: Lark, limits: Limits) -> tuple[Report, Reading | None]:
+    """All findings about a grammar, but whether it compiles; and the grammar as it was read, if it is well-formed."""
     report = Report()
     text = source.text
     try:
@@ -82,16 +83,16 @@ def check_lark(source: Lark, limits: Limits) -> Report:
         whole = _read_with_stubs(text, plain, names, source, report)
     except GrammarError as error:
         report.findings.append(finding_of(error))
-        return report
+        return report, None
     places = {name: line_column(plain, at) for name, at in names.defined.items()}
     outline = _outline(whole, source, places)
     check_rules(outline, report)
     _check_unused_terminals(outline, names, report)
-    if report.ok:
-        used = read(plain, source.start, list(source.import_paths), keep=taken.ends)
-        languages = TerminalLanguages(used, inlined, taken.attributes, limits)
-        _check_terminals(source, used, languages, outline, limits, report)
-    return report
+    if not report.ok:
+        return report, None
+    reading = Reading.of(text, taken, inlined, whole, source.start, limits)
+    _check_terminals(source, reading.source, reading.languages, outline, limits, report)
+    return report, reading
 
 
 def _read_with_stubs(text: str, plain: str, names: Names, source: Lark, report: Report) -> LarkText:
@@ -101,7 +102,7 @@ def _read_with_stubs(text: str, plain: str, names: Names, source: Lark, report: 
     while True:
         stubs = "".join(f'\n{name}: "{name}"' for name in undefined)
         try:
-            return read(plain + stubs, source.start, paths, everything=True)
+            return read(plain + stubs, source.start, paths)
         except GrammarError as error:
             found = _UNDEFINED.search(error.message)
             if found is None or len(undefined) >= _MANY_UNDEFINED:

@@ -6,7 +6,7 @@ the ignored ones.  This is never less than what competes at one place of a text.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from maskwright.adjacency import Adjacency, Places
 from maskwright.deadline import check_time
@@ -26,6 +26,9 @@ _MANY_TERMINALS = 400
 
 _MANY_RANGES = 200
 """Patterns whose character sets have more ranges, such as letters of all scripts, are not compared either."""
+
+_MANY_STATES = 10_000
+"""Nor are those whose common texts take more states (of ``Limits.max_regex_states``) to tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ class _Shadows:
     def __init__(self, terminals: Terminals, contexts: list[set[int]], limits: Limits) -> None:
         self.terminals = terminals
         self.contexts = contexts
-        self.limits = limits
+        self.limits = replace(limits, max_regex_states=min(limits.max_regex_states, _MANY_STATES))
         self.matches = [matcher(language, limits) for language in terminals.languages]
         self.texts = [_fixed_text(language) for language in terminals.languages]
         self.samples = [some_text(language) for language in terminals.languages]

@@ -13,7 +13,7 @@ do not change the language.
 
 from __future__ import annotations
 
-from maskwright.frontends.lark.build import LexerKind, to_grammar
+from maskwright.frontends.lark.build import LexerKind, Reading, to_grammar
 from maskwright.frontends.lark.indentation import Indentation
 
-__all__ = ["Indentation", "LexerKind", "to_grammar"]
+__all__ = ["Indentation", "LexerKind", "Reading", "to_grammar"]

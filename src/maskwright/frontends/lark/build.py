@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from maskwright.errors import GrammarError
-from maskwright.frontends.lark.attributes import Attributes, take_attributes
+from maskwright.frontends.lark.attributes import Attributed, Attributes, take_attributes
 from maskwright.frontends.lark.indentation import Indentation, find_indentation
-from maskwright.frontends.lark.inline import take_inline
+from maskwright.frontends.lark.inline import Inlined, take_inline
 from maskwright.frontends.lark.reader import LarkText, read
 from maskwright.frontends.lark.terminals import TerminalLanguages
 from maskwright.grammar import (
@@ -45,20 +47,56 @@ def to_grammar(
     limits: Limits = DEFAULT_LIMITS,
 ) -> Grammar:
     """The grammar of a Lark text; see ``maskwright.compile_lark``.  ``schema_part`` makes an inline schema one."""
-    if lexer not in get_args(LexerKind):
-        raise GrammarError(f"unknown lexer {lexer!r}: use one of {', '.join(get_args(LexerKind))}")
     if not isinstance(text, str):
         raise GrammarError(f"a Lark grammar is a str, not {type(text).__name__}")
     taken = take_attributes(text)
-    try:
+    with _in_text(text, taken):
         inlined = take_inline(taken.text)
-        source = read(inlined.text, start, import_paths, keep=taken.ends)
-        parts: dict[str, Import | Term] = {
-            name: schema_part(schema) for name, schema in inlined.schemas.items()
-        }
-        parts |= {name: Term(tokens) for name, tokens in inlined.tokens.items()}
+        whole = read(inlined.text, start, import_paths)
+    reading = Reading.of(text, taken, inlined, whole, start, limits)
+    return reading.grammar(lexer, indentation, schema_part)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A text that was read: what its start leads to."""
+
+    text: str
+    taken: Attributed
+    inlined: Inlined
+    source: LarkText
+    start: str
+    languages: TerminalLanguages
+
+    @classmethod
+    def of(
+        cls, text: str, taken: Attributed, inlined: Inlined, whole: LarkText, start: str, limits: Limits
+    ) -> Reading:
+        source = whole.used(start, taken.ends)
         languages = TerminalLanguages(source, inlined, taken.attributes, limits)
-        return _Builder(source, parts, languages, taken.attributes, lexer, indentation).grammar(start)
+        return cls(text, taken, inlined, source, start, languages)
+
+    def grammar(
+        self, lexer: LexerKind, indentation: Indentation | None, schema_part: Callable[[Any], Import]
+    ) -> Grammar:
+        """The intermediate representation."""
+        if lexer not in get_args(LexerKind):
+            raise GrammarError(f"unknown lexer {lexer!r}: use one of {', '.join(get_args(LexerKind))}")
+        inlined, attributes = self.inlined, self.taken.attributes
+        with _in_text(self.text, self.taken):
+            parts: dict[str, Import | Term] = {
+                name: schema_part(schema) for name, schema in inlined.schemas.items()
+            }
+            parts |= {name: Term(tokens) for name, tokens in inlined.tokens.items()}
+            builder = _Builder(self.source, parts, self.languages, attributes, lexer, indentation)
+            return builder.grammar(self.start)
+
+
+@contextmanager
+def _in_text(text: str, taken: Attributed) -> Iterator[None]:
+    """Errors are placed in the text that was given, not in the one without attributes."""
+    try:
+        yield
     except GrammarError as error:
         if error.place is None:
             raise

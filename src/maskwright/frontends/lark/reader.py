@@ -37,16 +37,27 @@ class LarkText:
     """By rule: its expansions, of symbols (name, whether it is a terminal)."""
     ignored: list[str]
 
+    def used(self, start: str, keep: Collection[str] = ()) -> LarkText:
+        """What ``start`` leads to; terminals that are ignored and those to ``keep`` are used as well."""
+        reached = {start: self.rules[start]}
+        work = [start]
+        terminals = {*self.ignored, *keep}
+        for rule in work:
+            for name, is_terminal in (symbol for expansion in self.rules[rule] for symbol in expansion):
+                if is_terminal:
+                    terminals.add(name)
+                elif name not in reached:
+                    reached[name] = self.rules[name]
+                    work.append(name)
+        return LarkText(
+            {name: terminal for name, terminal in self.terminals.items() if name in terminals},
+            {name: expansions for name, expansions in self.rules.items() if name in reached},
+            self.ignored,
+        )
 
-def read(
-    text: str,
-    start: str,
-    import_paths: Sequence[str],
-    *,
-    everything: bool = False,
-    keep: Collection[str] = (),
-) -> LarkText:
-    """Read a grammar with the package ``lark``: what ``start`` leads to and terminals to ``keep``, or ``everything``.
+
+def read(text: str, start: str, import_paths: Sequence[str]) -> LarkText:
+    """Read a grammar with the package ``lark``: everything that it says, with a rule ``start`` among others.
 
     Raises ``GrammarError`` with the place as far as Lark says it; ``MaskwrightError`` without the package.
     """
@@ -59,10 +70,8 @@ def read(
         ) from None
     try:
         loaded, _ = load_grammar(text, "<grammar>", list(import_paths), False)
-        starts = (
-            [name for name, parameters, *_ in loaded.rule_defs if not parameters] if everything else [start]
-        )
-        terminals, rules, ignored = loaded.compile(starts, "*" if everything else set(keep))
+        starts = [name for name, parameters, *_ in loaded.rule_defs if not parameters]
+        terminals, rules, ignored = loaded.compile(starts, "*")
     except LarkError as error:
         raise _grammar_error(text, str(error)) from None
     except OSError as error:

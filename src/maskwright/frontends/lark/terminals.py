@@ -30,6 +30,7 @@ class TerminalLanguages:
         self.inlined = inlined.languages
         self.early = {each.lexeme: each for each in attributes.values() if each.lexeme}
         self.limits = limits
+        self._known: dict[str, Matches] = {}
         # Two rules that end alike are one terminal: either is what was read.
         first: dict[object, str] = {}
         self.same = {name: first.setdefault(self._content(each), name) for name, each in self.early.items()}
@@ -65,6 +66,12 @@ class TerminalLanguages:
 
     def match(self, terminal: TerminalText) -> Matches:
         """What a terminal matches, never the empty text.  Raises ``GrammarError`` that names it, or ``LimitError``."""
+        found = self._known.get(terminal.name)
+        if found is None:
+            found = self._known[terminal.name] = self._match(terminal)
+        return found
+
+    def _match(self, terminal: TerminalText) -> Matches:
         given = self.early.get(terminal.name)
         if given is None:
             matches = self._plain(terminal)

@@ -1,0 +1,53 @@
+// Rows of different lengths, one behind another: two blocks of memory, however many there are.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace maskwright {
+
+template <class T>
+class Strip {
+public:
+    Strip() = default;
+    Strip(T *first, T *last) : first_(first), last_(last) {}
+
+    size_t size() const { return static_cast<size_t>(last_ - first_); }
+    bool empty() const { return first_ == last_; }
+    T *begin() const { return first_; }
+    T *end() const { return last_; }
+    T &operator[](size_t i) const { return first_[i]; }
+
+private:
+    T *first_ = nullptr;
+    T *last_ = nullptr;
+};
+
+template <class T>
+class Rows {
+public:
+    size_t size() const { return ends_.size(); }
+
+    // Valid until a row is added.
+    Strip<T> operator[](size_t i) { return {items_.data() + begin(i), items_.data() + ends_[i]}; }
+    Strip<const T> operator[](size_t i) const { return {items_.data() + begin(i), items_.data() + ends_[i]}; }
+
+    void push_back(const std::vector<T> &row) {
+        items_.insert(items_.end(), row.begin(), row.end());
+        ends_.push_back(items_.size());
+    }
+
+    void append(const Rows &more) {
+        const size_t before = items_.size();
+        items_.insert(items_.end(), more.items_.begin(), more.items_.end());
+        for (size_t end : more.ends_) ends_.push_back(before + end);
+    }
+
+private:
+    size_t begin(size_t i) const { return i == 0 ? 0 : ends_[i - 1]; }
+
+    std::vector<T> items_;
+    std::vector<size_t> ends_;
+};
+
+}  // namespace maskwright
