@@ -100,8 +100,8 @@ class Symbols:
     """Reads texts of a grammar for the occurrences of some symbols.
 
     ``names``: rules, of a Lark grammar also terminals; of a JSON Schema JSON pointers such as ``"/properties/name"`` (a
-    value), and ``"any value"`` for values that it says nothing about.  Subschemas of equal content are one
-    rule, with the name of the first.  None: all.  What a front-end made part of a lexeme has no symbol
+    value), and ``"any value"`` for values that it says nothing about.  A value behind ``$ref`` has the name of the
+    place that refers to it.  None: all.  What a front-end made part of a lexeme has no symbol
     (rules of GBNF that are regular).  Raises ``GrammarError`` for names that the grammar does not have.
     """
 
