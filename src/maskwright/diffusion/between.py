@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.compiler import CompiledGrammar
+from maskwright.diffusion.distance import Distances
 from maskwright.diffusion.reading import state_sets
 from maskwright.errors import CanvasError, UnsatisfiableError
 
@@ -27,7 +28,7 @@ class Middle:
         self.max_tokens = max_tokens
         self._sets = state_sets(grammar)
         self._closing: dict[int, bool] = {}
-        self._within: dict[int, tuple[int, int]] = {}
+        self._distances = Distances()
         self._tokens: list[int] = []
         state = self._sets.next_bytes(self._sets.start, prefix) if prefix else self._sets.start
         if state < 0:
@@ -86,28 +87,7 @@ class Middle:
 
     def _can_close(self, state: int, tokens: int) -> bool:
         """Whether at most ``tokens`` more tokens and the suffix complete a text in ``state``."""
-        # Kept: the fewest tokens that will do, as a range.
-        unknown = (0, self.max_tokens + 1)
-        trail: list[int] = []
-        found = None
-        while state >= 0 and len(trail) <= tokens:
-            low, high = self._within.get(state, unknown)
-            if self._closes(state):
-                high = 0
-            if len(trail) + high <= tokens:
-                found = len(trail) + high
-                break
-            if len(trail) + low > tokens:
-                break
-            trail.append(state)
-            state = self._sets.any(state)
-        for used, passed in enumerate(trail):
-            low, high = self._within.get(passed, unknown)
-            if found is not None:
-                self._within[passed] = (low, min(high, found - used))
-            else:
-                self._within[passed] = (max(low, tokens + 1 - used), high)
-        return found is not None
+        return state >= 0 and self._distances.within(state, tokens, self._closes, self._sets.any)
 
 
 def complete_between(

@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 from maskwright._core import StateSets
 from maskwright.compiler import CompiledGrammar
+from maskwright.diffusion.distance import Distances
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots
 from maskwright.errors import VocabularyError
 
@@ -27,7 +28,6 @@ Snapshot: TypeAlias = tuple[list[int], list[set[int]], list[set[int]], list[int]
 _FRESH_COST = 4
 _PARTS_A_STEP = 8
 """What a step from a state that is new costs, in looks at known ones."""
-_UNKNOWN_DISTANCE = (0.0, float("inf"))
 
 
 class OutOfBudget(Exception):
@@ -49,7 +49,7 @@ class Reading:
         """States from which a filling is known, by slot, from ``known_from`` on (-1: behind the text)."""
         self.known_from = 0
         self._any: dict[int, int] = {}
-        self._distance: dict[int, tuple[float, float]] = {}
+        self._distances = Distances()
         self._completions: dict[int, list[int] | None] = {}
         self.renew()
 
@@ -235,39 +235,23 @@ class Reading:
 
     def within(self, state: int, room: int) -> bool:
         """Whether ``room`` tokens or fewer complete a text in ``state``."""
-        low, high = self._distance.get(state, _UNKNOWN_DISTANCE)
-        if high <= room or low > room:
-            return high <= room
+        known = self._distances.known_within(state, room)
+        if known is not None:
+            return known
         completion = self.completion(state)
         if completion is not None and len(completion) <= room:
-            self._distance[state] = (low, len(completion))
+            self._distances.note(state, len(completion))
             return True
         # The fewest bytes need not be the fewest tokens.
-        trail: list[int] = []
-        total = float("inf")
-        while state >= 0 and len(trail) <= room:
-            low, high = self._distance.get(state, _UNKNOWN_DISTANCE)
-            if self.sets.is_accepting(state):
-                high = 0
-            if len(trail) + high <= room:
-                total = len(trail) + high
-                break
-            if len(trail) + low > room:
-                break
-            trail.append(state)
-            self.spend()
-            state = self.any(state)
-        for used, passed in enumerate(trail):
-            low, high = self._distance.get(passed, _UNKNOWN_DISTANCE)
-            if total <= room:
-                self._distance[passed] = (low, min(high, total - used))
-            else:
-                self._distance[passed] = (max(low, room + 1 - used), high)
-        return total <= room
+        return self._distances.within(state, room, self.sets.is_accepting, self._walk_on)
+
+    def _walk_on(self, state: int) -> int:
+        self.spend()
+        return self.any(state)
 
     def most_left(self, state: int) -> int:
         """As many tokens as are known to complete a text in ``state``, of which ``within`` was true."""
-        return int(self._distance[state][1])
+        return int(self._distances.most(state))
 
     def completes(self, state: int, rest: Sequence[int]) -> bool:
         """Whether slots that hold ``rest`` complete a text in ``state``."""
