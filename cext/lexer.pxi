@@ -99,6 +99,7 @@ cdef cppclass Automaton:
     vector[int32_t] class_mass     # by class of code points; empty: not counted
     # sets of states (lexsets.pxi)
     vector[LexSet*] sets
+    int64_t set_bytes              # of these, and of what finds them
     KeyIds set_ids
     KeyIds set_unions              # by the numbers of several sets
     vector[LexSet*] singles        # by lexer state; NULL: not made yet

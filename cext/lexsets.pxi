@@ -8,19 +8,6 @@
 # the state that has read the fewest stands for all (`lexset_reduce`).
 # Nothing here depends on the grammar around a lexeme.  Sets are kept with their automaton.
 
-cdef struct ResidualNode:
-    uint32_t end           # index after the last node of the subtree
-    uint16_t depth         # bytes from the root
-    uint8_t byte
-    uint8_t final          # a token ends here
-
-cdef cppclass Residual:
-    # What is left of some tokens: a set of strings.
-    int32_t id
-    uint64_t first[4]
-    vector[ResidualNode] nodes
-    vector[Residual*] below        # by node: what is behind it; empty, or NULL: not made yet
-
 cdef struct LexCrossing:
     LexState* lex          # where the lexeme ends; its tag counts
     Residual* rest         # of the tokens that go on from there
@@ -48,12 +35,17 @@ cdef void lexsets_free(Automaton* automaton) noexcept nogil:
     cdef size_t i
     for i in range(automaton.sets.size()):
         del automaton.sets[i]
+    automaton.sets.clear()
+    automaton.singles.clear()
+    automaton.set_ids.clear()
+    automaton.set_unions.clear()
+    automaton.index.set_bytes -= automaton.set_bytes
+    automaton.set_bytes = 0
 
 
-cdef void residuals_free(Index* index) noexcept nogil:
-    cdef size_t i
-    for i in range(index.residuals.size()):
-        del index.residuals[i]
+cdef inline void lexsets_count(Automaton* automaton, int64_t size) noexcept nogil:
+    automaton.set_bytes += size
+    automaton.index.set_bytes += size
 
 
 cdef void numbers_normalize(vector[int32_t]& numbers) noexcept nogil:
@@ -272,7 +264,10 @@ cdef LexSet* lexset_make(Automaton* automaton, vector[int32_t]& members) noexcep
     made.is_read = False
     made.is_crossed = False
     made.inside = NULL
+    lexsets_count(automaton, <int64_t>(sizeof(LexSet) + 3 * ALLOCATION + members.size() * sizeof(int32_t)
+                                       + 3 * sizeof(void*)) - <int64_t>automaton.set_ids.bytes())
     automaton.set_ids.insert(key, made.id)
+    lexsets_count(automaton, <int64_t>automaton.set_ids.bytes())
     automaton.sets.push_back(made)
     for id in members:
         lex = automaton.states[id]
@@ -314,7 +309,9 @@ cdef LexSet* lexset_union(Automaton* automaton, vector[LexSet*]& sets) noexcept 
                 automaton.marks[member] = automaton.mark
                 members.push_back(member)
     each = lexset_intern(automaton, members)
+    lexsets_count(automaton, -<int64_t>automaton.set_unions.bytes())
     automaton.set_unions.insert(key, each.id)
+    lexsets_count(automaton, <int64_t>automaton.set_unions.bytes())
     return each
 
 
@@ -348,6 +345,7 @@ cdef LexSet* lexset_next(LexSet* before, uint8_t byte) noexcept nogil:
         place = automaton.byte_class[byte]
     if before.next.empty():
         before.next.resize(automaton.class_byte.size() if automaton.kind == KIND_TEXT else 256, <LexSet*>NULL)
+        lexsets_count(automaton, vector_bytes(before.next.size(), sizeof(void*)))
     target = before.next[place]
     if target != NULL:
         return target
@@ -503,71 +501,6 @@ cdef cbool lexset_cross(Index* index, LexSet* start) noexcept nogil:
             crossing.lex = start.passed[i]
             crossing.rest = residual_intern(index, rests[i])
             start.crossings.push_back(crossing)
+    lexsets_count(start.automaton, vector_bytes(start.crossings.size(), sizeof(LexCrossing)))
     start.is_crossed = True
     return True
-
-
-cdef Residual* residual_intern(Index* index, vector[string]& texts) noexcept nogil:
-    # A set of strings, none of them empty.
-    cdef string key, previous
-    cdef vector[size_t] path
-    cdef Residual* made
-    cdef ResidualNode node
-    cdef uint32_t length
-    cdef size_t i, j, common, size = 0
-    cdef int32_t id
-    sort(texts.begin(), texts.end())
-    for i in range(texts.size()):
-        if i == 0 or texts[i] != texts[i - 1]:
-            length = <uint32_t>texts[i].size()
-            key.append(<const char*>&length, sizeof(length))
-            key.append(texts[i])
-    id = index.residual_ids.find(key)
-    if id >= 0:
-        return index.residuals[id]
-    made = new Residual()
-    memset(made.first, 0, 32)
-    made.id = <int32_t>index.residuals.size()
-    for i in range(texts.size()):
-        if i > 0 and texts[i] == previous:
-            continue
-        common = 0
-        while common < texts[i].size() and common < previous.size() and texts[i][common] == previous[common]:
-            common += 1
-        while path.size() > common:
-            made.nodes[path.back()].end = <uint32_t>made.nodes.size()
-            path.pop_back()
-        for j in range(common, texts[i].size()):
-            node.end = 0
-            node.depth = <uint16_t>(j + 1)
-            node.byte = <uint8_t>texts[i][j]
-            node.final = j + 1 == texts[i].size()
-            path.push_back(made.nodes.size())
-            made.nodes.push_back(node)
-        bits_set(made.first, <uint8_t>texts[i][0])
-        previous = texts[i]
-    while not path.empty():
-        made.nodes[path.back()].end = <uint32_t>made.nodes.size()
-        path.pop_back()
-    index.residual_ids.insert(key, made.id)
-    index.residuals.push_back(made)
-    return made
-
-
-cdef Residual* residual_below(Index* index, Residual* rest, uint32_t top) noexcept nogil:
-    # What is left of the strings that go on behind a node.
-    cdef vector[string] texts
-    cdef string text
-    cdef uint32_t node
-    cdef size_t depth
-    if rest.below.empty():
-        rest.below.resize(rest.nodes.size(), <Residual*>NULL)
-    if rest.below[top] == NULL:
-        for node in range(top + 1, rest.nodes[top].end):
-            depth = <size_t>(rest.nodes[node].depth - rest.nodes[top].depth)
-            text.resize(depth - 1)
-            text.push_back(<char>rest.nodes[node].byte)
-            if rest.nodes[node].final:
-                texts.push_back(text)
-        rest.below[top] = residual_intern(index, texts)
-    return rest.below[top]

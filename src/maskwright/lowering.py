@@ -395,7 +395,13 @@ def link(tables: Tables, limits: Limits) -> CompiledCore:
             "arrays whose items must be different (uniqueItems) cannot be part of a grammar with a lexer: "
             "use lexer='dynamic'"
         )
-    bounds = (limits.max_parser_states, limits.max_lexer_states, limits.max_search, limits.max_seconds)
+    bounds = (
+        limits.max_parser_states,
+        limits.max_lexer_states,
+        limits.max_search,
+        limits.max_set_bytes,
+        limits.max_seconds,
+    )
     try:
         return CompiledCore(tables, *bounds)
     except UnsatisfiableError:

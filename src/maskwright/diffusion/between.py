@@ -11,31 +11,41 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from maskwright._core import StateSets
 from maskwright.compiler import CompiledGrammar
 from maskwright.diffusion.distance import Distances
-from maskwright.diffusion.reading import state_sets
+from maskwright.diffusion.sets import HoldsSets, state_sets
 from maskwright.errors import CanvasError, UnsatisfiableError
 
 MAX_MIDDLE = 4096
 
 
-class Middle:
-    """The middle of a text, token by token; see ``complete_between``.  A rejected token changes nothing."""
+class Middle(HoldsSets):
+    """The middle of a text, token by token; see ``complete_between``.  A rejected token and an error change nothing.
+
+    All methods but ``rollback`` raise ``LimitError`` when they exceed the grammar's ``Limits``.
+    """
 
     def __init__(self, grammar: CompiledGrammar, prefix: bytes, suffix: bytes, max_tokens: int) -> None:
+        self.grammar = grammar
         self.vocabulary = grammar.vocabulary
+        self.prefix = prefix
         self.suffix = suffix
         self.max_tokens = max_tokens
-        self._sets = state_sets(grammar)
+        self._tokens: list[int] = []
+        self._move(state_sets(grammar))
+        if self._states[0] < 0:
+            raise UnsatisfiableError("no text of the language begins with the prefix")
+        if not self.with_room(lambda: self._can_close(self._states[0], max_tokens)):
+            raise UnsatisfiableError(f"no middle of at most {max_tokens} tokens joins prefix and suffix")
+
+    def _move(self, sets: StateSets) -> None:
+        states = [sets.next_bytes(sets.start, self.prefix) if self.prefix else sets.start]
+        for token in self._tokens:
+            states.append(sets.next(states[-1], token))
+        self.sets, self._states = sets, states
         self._closing: dict[int, bool] = {}
         self._distances = Distances()
-        self._tokens: list[int] = []
-        state = self._sets.next_bytes(self._sets.start, prefix) if prefix else self._sets.start
-        if state < 0:
-            raise UnsatisfiableError("no text of the language begins with the prefix")
-        if not self._can_close(state, max_tokens):
-            raise UnsatisfiableError(f"no middle of at most {max_tokens} tokens joins prefix and suffix")
-        self._states = [state]
 
     @property
     def tokens(self) -> list[int]:
@@ -45,17 +55,20 @@ class Middle:
     @property
     def can_end(self) -> bool:
         """Whether prefix, middle so far and suffix make a text of the language."""
-        return self._closes(self._states[-1])
+        return self.with_room(lambda: self._closes(self._states[-1]))
 
     def allowed(self) -> npt.NDArray[np.bool_]:
         """Which ids may come next (bool [vocabulary size]); end tokens exactly when the middle may end."""
+        return self.with_room(self._allowed)
+
+    def _allowed(self) -> npt.NDArray[np.bool_]:
         out = np.zeros(self.vocabulary.size, dtype=np.bool_)
         left = self.max_tokens - len(self._tokens)
         if left > 0:
-            for target, ids in self._sets.classes(self._states[-1]):
+            for target, ids in self.sets.classes(self._states[-1]):
                 if self._can_close(target, left - 1):
                     out[np.frombuffer(ids, dtype=np.int32)] = True
-        if self.can_end:
+        if self._closes(self._states[-1]):
             out[list(self.vocabulary.eos_ids)] = True
         return out
 
@@ -64,13 +77,18 @@ class Middle:
 
         Raises ``VocabularyError`` for an id outside the vocabulary.
         """
-        state = self._sets.next(self._states[-1], token)
-        left = self.max_tokens - len(self._tokens)
-        if state < 0 or left <= 0 or not self._can_close(state, left - 1):
+        state = self.with_room(lambda: self._after(token))
+        if state < 0:
             return False
         self._states.append(state)
         self._tokens.append(token)
         return True
+
+    def _after(self, token: int) -> int:
+        """The state behind one more token, -1 when it is not allowed."""
+        state = int(self.sets.next(self._states[-1], token))
+        left = self.max_tokens - len(self._tokens)
+        return state if left > 0 and self._can_close(state, left - 1) else -1
 
     def rollback(self, count: int) -> None:
         """Take back the last ``count`` tokens.  Raises ``ValueError`` when there are fewer."""
@@ -81,13 +99,13 @@ class Middle:
     def _closes(self, state: int) -> bool:
         known = self._closing.get(state)
         if known is None:
-            after = self._sets.next_bytes(state, self.suffix) if self.suffix else state
-            known = self._closing[state] = after >= 0 and self._sets.is_accepting(after)
+            after = self.sets.next_bytes(state, self.suffix) if self.suffix else state
+            known = self._closing[state] = after >= 0 and self.sets.is_accepting(after)
         return known
 
     def _can_close(self, state: int, tokens: int) -> bool:
         """Whether at most ``tokens`` more tokens and the suffix complete a text in ``state``."""
-        return state >= 0 and self._distances.within(state, tokens, self._closes, self._sets.any)
+        return state >= 0 and self._distances.within(state, tokens, self._closes, self.sets.any)
 
 
 def complete_between(

@@ -17,12 +17,16 @@ import time
 from collections.abc import Sequence
 from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from maskwright._core import StateSets
-from maskwright.compiler import CompiledGrammar
 from maskwright.diffusion.distance import Distances
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots
 from maskwright.errors import VocabularyError
 
+Classes: TypeAlias = list[tuple[int, npt.NDArray[np.int32]]]
+"""Tokens by the state that they lead to."""
 Snapshot: TypeAlias = tuple[list[int], list[set[int]], list[set[int]], list[int]]
 
 _FRESH_COST = 4
@@ -49,6 +53,7 @@ class Reading:
         """States from which a filling is known, by slot, from ``known_from`` on (-1: behind the text)."""
         self.known_from = 0
         self._any: dict[int, int] = {}
+        self._classes: dict[int, Classes] = {}
         self._distances = Distances()
         self._completions: dict[int, list[int] | None] = {}
         self.renew()
@@ -148,6 +153,15 @@ class Reading:
             target = self._any[state] = self.sets.any(state)
         return target
 
+    def classes_of(self, state: int) -> Classes:
+        """Tokens by where they lead, large classes first."""
+        classes = self._classes.get(state)
+        if classes is None:
+            self.spend(len(self._classes) // 8 + 20)
+            found = [(target, np.frombuffer(ids, dtype=np.int32)) for target, ids in self.sets.classes(state)]
+            classes = self._classes[state] = sorted(found, key=lambda entry: -len(entry[1]))
+        return classes
+
     def behind(self, state: int, i: int) -> int:
         """The state behind slot ``i``, -1 when there is none."""
         token = self.tokens[i]
@@ -157,6 +171,17 @@ class Reading:
             return self.sets.next(state, token)
         after = self.any(state)
         return self.sets.join(state, after) if self.optional[i] else after
+
+    def states_along(self, texts: Sequence[int]) -> list[int]:
+        """The state before each slot of a full canvas (-1: behind the text), and behind the last one."""
+        states = [state := int(self.sets.start)]
+        for token in texts:
+            if token in self.ends:
+                state = -1
+            elif token != EMPTY and state >= 0:
+                state = self.sets.next(state, token)
+            states.append(state)
+        return states
 
     def forward(self, i: int) -> int:
         """The state of all texts that the slots before ``i`` can hold, -1 when there are none."""
@@ -277,11 +302,3 @@ class Reading:
                 break
         room = sum(token == OPEN for token in self.tokens)
         return f"the canvas cannot be filled: its {room} open slots are too few or too many for any text of the language"
-
-
-def state_sets(grammar: CompiledGrammar) -> StateSets:
-    """The state sets of a grammar; they are kept with it."""
-    sets = getattr(grammar, "_state_sets", None)
-    if sets is None or sets.compiled is not grammar._core:
-        sets = grammar._state_sets = StateSets(grammar._core)  # type: ignore[attr-defined]
-    return sets
