@@ -27,7 +27,7 @@ from maskwright.errors import VocabularyError
 
 Classes: TypeAlias = list[tuple[int, npt.NDArray[np.int32]]]
 """Tokens by the state that they lead to."""
-Snapshot: TypeAlias = tuple[list[int], list[set[int]], list[set[int]], list[int]]
+Snapshot: TypeAlias = tuple[list[int], list[set[int]], list[set[int]], list[int], int, int]
 
 _FRESH_COST = 4
 _PARTS_A_STEP = 8
@@ -61,7 +61,7 @@ class Reading:
     def fork(self) -> Reading:
         """A copy with slots of its own; what is known of states is shared."""
         other = copy.copy(self)
-        other.tokens, other.optional, other._open = list(self.tokens), list(self.optional), list(self._open)
+        other.tokens, other.optional = list(self.tokens), list(self.optional)
         other._yes, other._no, other._forward = list(self._yes), list(self._no), list(self._forward)
         # Sets are copied when they are written to.
         self._owned.clear()
@@ -74,19 +74,19 @@ class Reading:
         self._no: list[set[int]] = [set() for _ in self.tokens]
         self._owned: set[tuple[bool, int]] = set()
         self._forward = [self.sets.start]
+        self.end = 0
+        """The first slot with an end token."""
+        self.last = len(self.tokens) - 1
+        """The last slot with fixed text; behind it the text may end anywhere."""
         self._survey()
 
     def _survey(self) -> None:
-        n = len(self.tokens)
-        self.end = next((i for i, token in enumerate(self.tokens) if token in self.ends), n)
-        texts = [i for i, token in enumerate(self.tokens) if token >= 0 and token not in self.ends]
-        self.last = texts[-1] if texts else -1
-        """The last slot with fixed text; behind it the text may end anywhere."""
-        if not self.ends:
-            self.last = n - 1
-        self._open = [0]
-        for token in self.tokens:
-            self._open.append(self._open[-1] + (token == OPEN))
+        """Go to the first end from a slot that is not behind it, and to the last text from one not before it."""
+        tokens, ends = self.tokens, self.ends
+        while self.end < len(tokens) and tokens[self.end] not in ends:
+            self.end += 1
+        while ends and self.last >= 0 and (tokens[self.last] < 0 or tokens[self.last] in ends):
+            self.last -= 1
 
     # --- changing slots
 
@@ -100,6 +100,10 @@ class Reading:
         widened = any(self.tokens[position] != OPEN for position, _ in changes)
         for position, token in changes:
             self.tokens[position] = token
+            if token in self.ends:
+                self.end = min(self.end, position)
+            elif token >= 0:
+                self.last = max(self.last, position)
         self._survey()
         del self._forward[min(position for position, _ in changes) + 1 :]
         last = max(position for position, _ in changes)
@@ -117,16 +121,16 @@ class Reading:
 
     def snapshot(self) -> Snapshot:
         """What ``restore`` needs to take changes back; what is found out until then is forgotten."""
-        saved = (self.tokens, self._yes, self._no, self._forward)
-        self.tokens, self._yes, self._no, self._forward = (list(part) for part in saved)  # type: ignore[assignment]
+        saved = (self.tokens, self._yes, self._no, self._forward, self.end, self.last)
+        self.tokens, self._forward = list(self.tokens), list(self._forward)
+        self._yes, self._no = list(self._yes), list(self._no)
         # Sets are copied when they are written to.
         self._owned.clear()
         return saved
 
     def restore(self, saved: Snapshot) -> None:
-        self.tokens, self._yes, self._no, self._forward = saved
+        self.tokens, self._yes, self._no, self._forward, self.end, self.last = saved
         self._owned.clear()
-        self._survey()
 
     def _note(self, answer: bool, trail: list[tuple[int, int]]) -> None:
         known = self._yes if answer else self._no
@@ -245,7 +249,7 @@ class Reading:
         """Whether a text in ``state`` can be completed in the open slots from ``i`` to before ``end``."""
         if not self.ends:
             return self.sets.is_accepting(state)
-        return end >= i and self.within(state, self._open[end] - self._open[i])
+        return end >= i and self.within(state, self.tokens[i:end].count(OPEN))
 
     def completion(self, state: int) -> list[int] | None:
         """Some short completion of one of the texts in ``state``."""
