@@ -104,6 +104,7 @@ cdef cppclass Automaton:
     KeyIds set_unions              # by the numbers of several sets
     vector[LexSet*] singles        # by lexer state; NULL: not made yet
     vector[vector[int32_t]] splits # by lexer state: members that stand for it (lexset_split); empty: not made yet
+    vector[Best] bests             # scratch of lexset_reduce
     vector[int64_t] marks          # scratch of unions, by state
     int64_t mark
     # keyset

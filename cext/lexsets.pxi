@@ -37,6 +37,7 @@ cdef void lexsets_free(Automaton* automaton) noexcept nogil:
         del automaton.sets[i]
     automaton.sets.clear()
     automaton.singles.clear()
+    automaton.bests.clear()
     automaton.set_ids.clear()
     automaton.set_unions.clear()
     automaton.index.set_bytes -= automaton.set_bytes
@@ -108,17 +109,20 @@ cdef void codes_put_loop(CodeAutomaton* codes, int32_t state, int32_t loop, vect
 
 
 cdef cppclass Best:
-    # Items of members that have read the same part of a character, and the least member that has each.
+    # Items of members that have read the same part of a character, and the least member that has each.  Scratch of an automaton.
     int32_t form
     int32_t left
     int32_t low
     vector[int32_t] count                      # by NFA state: the one that allows most, or -1
     vector[int32_t] owner                      # of that
+    vector[int32_t] touched                    # NFA states with a count
     unordered_map[uint64_t, int32_t] others    # owners of items whose counts are not compared
 
 
 cdef cbool item_is_ordered(const CodeAutomaton* codes, int32_t loop, int32_t count) noexcept nogil:
-    # Whether items at one NFA state with this and other such counts allow one more than the other.
+    # Whether items at one NFA state with this and other such counts allow one more than the other, or the count is always this.
+    if loop == NO_LOOP:
+        return count == 0
     return loop >= 0 and (codes.loop_max[loop] < 0 or count >= codes.loop_min[loop])
 
 
@@ -130,7 +134,9 @@ cdef void item_claim(const CodeAutomaton* codes, Best* best, uint64_t item, int3
         if found == best.others.end() or id < dereference(found).second:
             best.others[item] = id
         return
-    if known < 0 or (count > known if codes.loop_max[loop] < 0 else count < known):
+    if known < 0:
+        best.touched.push_back(state)
+    if known < 0 or (loop >= 0 and (count > known if codes.loop_max[loop] < 0 else count < known)):
         best.count[state] = count
         best.owner[state] = id
     elif count == known and id < best.owner[state]:
@@ -199,11 +205,10 @@ cdef inline cbool form_is_settled(int32_t form) noexcept nogil:
 cdef void lexset_reduce(Automaton* automaton, vector[int32_t]& members) noexcept nogil:
     # Leave out members that accept only what others accept: counts of loops are compared.
     cdef CodeAutomaton* codes = automaton.codes
-    cdef vector[Best] groups
+    cdef vector[Best]* groups = &automaton.bests
     cdef vector[size_t] group
-    cdef Best fresh
     cdef LexState* lex
-    cdef size_t i, j, count = 0
+    cdef size_t i, j, used = 0, count = 0
     cdef uint64_t item
     cdef int32_t id
     if automaton.kind != KIND_TEXT or codes.loop_min.empty():
@@ -215,27 +220,39 @@ cdef void lexset_reduce(Automaton* automaton, vector[int32_t]& members) noexcept
     for id in members:
         lex = automaton.states[id]
         j = 0
-        while j < groups.size() and not (groups[j].form == lex.form and groups[j].left == lex.left
-                                         and groups[j].low == lex.low):
+        while j < used and not (groups[0][j].form == lex.form and groups[0][j].left == lex.left
+                                and groups[0][j].low == lex.low):
             j += 1
-        if j == groups.size():
-            fresh.form = lex.form
-            fresh.left = lex.left
-            fresh.low = lex.low
-            fresh.count.assign(codes.edges.size(), -1)
-            fresh.owner.assign(codes.edges.size(), -1)
-            groups.push_back(fresh)
+        if j == used:
+            used += 1
+            best_begin(groups[0], j, codes.edges.size())
+            groups[0][j].form = lex.form
+            groups[0][j].left = lex.left
+            groups[0][j].low = lex.low
         group.push_back(j)
         for item in lex.code.items:
-            item_claim(codes, &groups[j], item, id)
+            item_claim(codes, &groups[0][j], item, id)
     for i in range(members.size()):
         id = members[i]
         for item in automaton.states[id].code.items:
-            if item_is_claimed(codes, &groups[group[i]], item, id):
+            if item_is_claimed(codes, &groups[0][group[i]], item, id):
                 members[count] = id
                 count += 1
                 break
     members.resize(count)
+
+
+cdef void best_begin(vector[Best]& groups, size_t place, size_t states) noexcept nogil:
+    # Empty a group; it has few of the many states.
+    cdef int32_t state
+    if place == groups.size():
+        groups.resize(place + 1)
+        groups[place].count.assign(states, -1)
+        groups[place].owner.assign(states, -1)
+    for state in groups[place].touched:
+        groups[place].count[state] = -1
+    groups[place].touched.clear()
+    groups[place].others.clear()
 
 
 cdef LexSet* lexset_intern(Automaton* automaton, vector[int32_t]& members) noexcept nogil:
