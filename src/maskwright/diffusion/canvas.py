@@ -98,9 +98,8 @@ class Canvas(HoldsSets):
             raise UnsatisfiableError(self.with_room(lambda: self.reading.why()))
 
     def _move(self, sets: StateSets) -> None:
-        before = self.reading
-        reading = Reading(sets, Slots(before.tokens, before.optional), before.ends)
-        reading.until = before.until
+        reading = Reading(sets, Slots(self.reading.tokens, self.reading.optional), self.reading.ends)
+        reading.until = self.reading.until
         states = reading.states_along(self._texts) if self._texts else []
         self.sets, self.reading, self._states = sets, reading, states
 
@@ -256,7 +255,7 @@ class Canvas(HoldsSets):
                 self._set_witness(texts)
                 found = True
             else:
-                found = self._reread(self.search_budget, max(position for position, _ in group) + 1)
+                found = self._reread(self.search_budget, min(group)[0], max(group)[0] + 1)
         except (OutOfBudget, LimitError):
             reading.restore(saved)
             raise
@@ -395,8 +394,8 @@ class Canvas(HoldsSets):
         self._states = self.reading.states_along(texts)
         self._texts = texts
 
-    def _reread(self, budget: float, unchanged_from: int | None = None) -> bool:
-        """Find a witness for the slots as they are; ``unchanged_from``: where they are what they were.
+    def _reread(self, budget: float, first: int = 0, unchanged_from: int | None = None) -> bool:
+        """Find a witness for the slots as they are; before ``first`` and from ``unchanged_from`` on they are what they were.
 
         False when there is none.  Raises ``OutOfBudget``.
         """
@@ -407,7 +406,9 @@ class Canvas(HoldsSets):
         reading.known = self._states if keep and not ends_differ else ()
         reading.known_from = unchanged_from if unchanged_from is not None else 0
         try:
-            if not reading.viable(reading.forward(0), 0):
+            # Behind the last text it may end anywhere.
+            first = min(first, reading.last + 1)
+            if not reading.viable(reading.forward(first), first):
                 return False
             first = self._turn(unchanged_from) if keep else 0
             rest = self._search(self._states[first] if keep else self.sets.start, first)
@@ -551,7 +552,6 @@ class Canvas(HoldsSets):
     def _finish(self, state: int, i: int) -> list[int] | None:
         """The slots from ``i`` on, behind all fixed text: the old witness, or a short completion."""
         reading = self.reading
-        n = len(reading.tokens)
         if not reading.ends:
             return [] if self.sets.is_accepting(state) else None
         if i < len(self._states) and self._states[i] == state and self._agrees(i):
@@ -560,7 +560,7 @@ class Canvas(HoldsSets):
         text = short_completion(reading, state, len(room))
         if text is None:
             return None
-        rest = [self._tail_token(k) for k in range(i, n)]
+        rest = [self._tail_token(k) for k in range(i, len(self))]
         for k, token in zip(room, text, strict=False):
             rest[k - i] = token
         return rest

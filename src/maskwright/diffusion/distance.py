@@ -37,24 +37,26 @@ class Distances:
         What either of them raises leaves all ranges as they were.
         """
         trail: list[int] = []
+        least: float = tokens + 1
         total: float | None = None
         while state >= 0 and len(trail) <= tokens:
             low, high = self._ranges.get(state, _UNKNOWN)
             if len(trail) + high <= tokens:
-                total = len(trail) + high
+                total, least = len(trail) + high, len(trail) + low
                 break
             if is_complete(state):
-                self.note(state, 0)
-                total = len(trail)
+                self._ranges[state] = (0, 0)
+                total = least = len(trail)
                 break
             if len(trail) + low > tokens:
                 break
             trail.append(state)
             state = any_token(state)
+        if state < 0:
+            least = float("inf")
         for used, passed in enumerate(trail):
             low, high = self._ranges.get(passed, _UNKNOWN)
-            if total is not None:
-                self._ranges[passed] = (low, min(high, total - used))
-            else:
-                self._ranges[passed] = (max(low, tokens + 1 - used), high)
+            # None that was passed is complete, and every way leads to the next one.
+            low = max(low, least - used)
+            self._ranges[passed] = (low, high if total is None else min(high, total - used))
         return total is not None

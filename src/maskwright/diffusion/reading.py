@@ -108,16 +108,19 @@ class Reading:
         del self._forward[min(position for position, _ in changes) + 1 :]
         last = max(position for position, _ in changes)
         fixed = any(token != OPEN for _, token in changes)
-        for i in range(last + 1 if end == self.end else len(self.tokens)):
-            if widened:
-                self._forget(self._no, i)
-            if fixed:
-                self._forget(self._yes, i)
+        stale = last + 1 if end == self.end else len(self.tokens)
+        if widened:
+            self._forget(False, stale)
+        if fixed:
+            self._forget(True, stale)
 
-    def _forget(self, answers: list[set[int]], i: int) -> None:
-        if answers[i]:
-            answers[i] = set()
-            self._owned.add((answers is self._yes, i))
+    def _forget(self, answer: bool, stop: int) -> None:
+        """Forget such answers for slots before ``stop``."""
+        known = self._yes if answer else self._no
+        for i, states in enumerate(known[:stop]):
+            if states:
+                known[i] = set()
+                self._owned.add((answer, i))
 
     def snapshot(self) -> Snapshot:
         """What ``restore`` needs to take changes back; what is found out until then is forgotten."""
@@ -179,11 +182,12 @@ class Reading:
     def states_along(self, texts: Sequence[int]) -> list[int]:
         """The state before each slot of a full canvas (-1: behind the text), and behind the last one."""
         states = [state := int(self.sets.start)]
+        follow, ends = self.sets.next, self.ends
         for token in texts:
-            if token in self.ends:
+            if token in ends:
                 state = -1
             elif token != EMPTY and state >= 0:
-                state = self.sets.next(state, token)
+                state = follow(state, token)
             states.append(state)
         return states
 
@@ -200,6 +204,7 @@ class Reading:
     def viable(self, state: int, i: int) -> bool:
         """Whether a text in ``state`` can be completed in the slots from ``i`` on."""
         trail: list[tuple[int, int]] = []
+        tokens, follow = self.tokens, self.sets.next
         while True:
             if state < 0:
                 answer = False
@@ -218,7 +223,7 @@ class Reading:
                 answer = True
                 break
             self.spend()
-            state = self.behind(state, i)
+            state = follow(state, tokens[i]) if tokens[i] >= 0 else self.behind(state, i)
             i += 1
         self._note(answer, trail)
         return answer
