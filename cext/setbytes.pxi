@@ -14,6 +14,7 @@ cdef enum:
 cdef extern from "attempt.hpp" namespace "maskwright" nogil:
     ctypedef void (*Attempted "maskwright::Attempted")(void*) noexcept
     cbool attempt(Attempted function, void* argument)
+    int64_t memory_releases()
 
 
 cdef inline int64_t vector_bytes(size_t capacity, size_t item) noexcept nogil:
@@ -64,8 +65,8 @@ cdef int64_t sets_total(const Core* core, const Sets* sets) noexcept nogil:
 
 
 cdef inline cbool sets_full(Core* core, Sets* sets) noexcept nogil:
-    # Whether sets of texts are above their limit: the operation under way ends as if it were late.
-    if not sets.full and sets_total(core, sets) > core.max_set_bytes:
+    # Whether sets of texts are above their limit, or memory is at its end: the operation under way ends as if it were late.
+    if not sets.full and (sets_total(core, sets) > core.max_set_bytes or memory_releases() != sets.releases):
         sets.full = True
         core.index.deadline.passed = True
     return sets.full
@@ -94,6 +95,7 @@ cdef Outcome sets_attempt(Core* core, Sets* sets, Attempted function, void* argu
     core_enter(core)
     before = sets_total(core, sets)
     sets.full = False
+    sets.releases = memory_releases()
     if sets.gone:
         outcome = core_leave(core)
         outcome.kind = OUTCOME_SETS_GONE
@@ -101,7 +103,7 @@ cdef Outcome sets_attempt(Core* core, Sets* sets, Attempted function, void* argu
     good = attempt(function, argument)
     behind = sets_total(core, sets)
     if not good or (core.index.set_bytes > core.max_set_bytes // 2 and behind > core.max_set_bytes):
-        # Without memory, something may be half made.
+        # Without memory, what is shared goes in any case.
         sets_drop_shared(core.index)
     outcome = core_leave(core)
     if not good:

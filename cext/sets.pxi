@@ -33,6 +33,7 @@ cdef cppclass SetState:
 cdef cppclass Sets:
     cbool full                                            # above `max_set_bytes` (setbytes.pxi)
     cbool gone                                            # what they refer to: nothing can be asked
+    int64_t releases                                      # of memory that was set aside (attempt.hpp), before this operation
     int64_t held                                          # bytes of what states and reaches refer to
     vector[SetState*] states
     KeyIds ids

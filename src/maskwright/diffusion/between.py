@@ -34,18 +34,26 @@ class Middle(HoldsSets):
         self.max_tokens = max_tokens
         self._tokens: list[int] = []
         self._move(state_sets(grammar))
-        if self._states[0] < 0:
+        if self.with_room(self._state) < 0:
             raise UnsatisfiableError("no text of the language begins with the prefix")
-        if not self.with_room(lambda: self._can_close(self._states[0], max_tokens)):
+        if not self.with_room(lambda: self._can_close(self._state(), max_tokens)):
             raise UnsatisfiableError(f"no middle of at most {max_tokens} tokens joins prefix and suffix")
 
     def _move(self, sets: StateSets) -> None:
-        states = [sets.next_bytes(sets.start, self.prefix) if self.prefix else sets.start]
-        for token in self._tokens:
-            states.append(sets.next(states[-1], token))
-        self.sets, self._states = sets, states
+        self.sets = sets
+        self._states: list[int] = []
         self._closing: dict[int, bool] = {}
         self._distances = Distances()
+
+    def _state(self) -> int:
+        """The state of prefix and middle."""
+        if not self._states:
+            start = self.sets.start
+            states = [self.sets.next_bytes(start, self.prefix) if self.prefix else start]
+            for token in self._tokens:
+                states.append(self.sets.next(states[-1], token))
+            self._states = states
+        return self._states[-1]
 
     @property
     def tokens(self) -> list[int]:
@@ -55,7 +63,7 @@ class Middle(HoldsSets):
     @property
     def can_end(self) -> bool:
         """Whether prefix, middle so far and suffix make a text of the language."""
-        return self.with_room(lambda: self._closes(self._states[-1]))
+        return self.with_room(lambda: self._closes(self._state()))
 
     def allowed(self) -> npt.NDArray[np.bool_]:
         """Which ids may come next (bool [vocabulary size]); end tokens exactly when the middle may end."""
@@ -65,10 +73,10 @@ class Middle(HoldsSets):
         out = np.zeros(self.vocabulary.size, dtype=np.bool_)
         left = self.max_tokens - len(self._tokens)
         if left > 0:
-            for target, ids in self.sets.classes(self._states[-1]):
+            for target, ids in self.sets.classes(self._state()):
                 if self._can_close(target, left - 1):
                     out[np.frombuffer(ids, dtype=np.int32)] = True
-        if self._closes(self._states[-1]):
+        if self._closes(self._state()):
             out[list(self.vocabulary.eos_ids)] = True
         return out
 
@@ -86,7 +94,7 @@ class Middle(HoldsSets):
 
     def _after(self, token: int) -> int:
         """The state behind one more token, -1 when it is not allowed."""
-        state = int(self.sets.next(self._states[-1], token))
+        state = int(self.sets.next(self._state(), token))
         left = self.max_tokens - len(self._tokens)
         return state if left > 0 and self._can_close(state, left - 1) else -1
 
@@ -94,7 +102,8 @@ class Middle(HoldsSets):
         """Take back the last ``count`` tokens.  Raises ``ValueError`` when there are fewer."""
         if not 0 <= count <= len(self._tokens):
             raise ValueError(f"cannot take back {count} of {len(self._tokens)} tokens")
-        del self._states[len(self._states) - count :], self._tokens[len(self._tokens) - count :]
+        del self._tokens[len(self._tokens) - count :]
+        del self._states[len(self._tokens) + 1 :]
 
     def _closes(self, state: int) -> bool:
         known = self._closing.get(state)

@@ -98,10 +98,11 @@ class Canvas(HoldsSets):
             raise UnsatisfiableError(self.with_room(lambda: self.reading.why()))
 
     def _move(self, sets: StateSets) -> None:
-        reading = Reading(sets, Slots(self.reading.tokens, self.reading.optional), self.reading.ends)
-        reading.until = self.reading.until
-        states = reading.states_along(self._texts) if self._texts else []
-        self.sets, self.reading, self._states = sets, reading, states
+        until = self.reading.until
+        self.reading = Reading(sets, Slots(self.reading.tokens, self.reading.optional), self.reading.ends)
+        self.reading.until = until
+        self.sets, self._states = sets, []
+        self._states = self.reading.states_along(self._texts) if self._texts else []
 
     def fork(self) -> Canvas:
         """A canvas that goes its own way from here."""
@@ -234,7 +235,7 @@ class Canvas(HoldsSets):
             self.refused += 1
 
     def _try(self, group: list[tuple[int, int]]) -> bool:
-        """Whether the group could be put down.  Raises ``OutOfBudget`` and ``LimitError``."""
+        """Whether the group could be put down; an error changes nothing."""
         reading = self.reading
         if all(self._texts[position] == token for position, token in group):
             for position, token in group:
@@ -256,7 +257,7 @@ class Canvas(HoldsSets):
                 found = True
             else:
                 found = self._reread(self.search_budget, min(group)[0], max(group)[0] + 1)
-        except (OutOfBudget, LimitError):
+        except BaseException:
             reading.restore(saved)
             raise
         if not found:
@@ -391,8 +392,7 @@ class Canvas(HoldsSets):
         return None if rest is None else texts[:i] + rest
 
     def _set_witness(self, texts: list[int]) -> None:
-        self._states = self.reading.states_along(texts)
-        self._texts = texts
+        self._texts, self._states = texts, self.reading.states_along(texts)
 
     def _reread(self, budget: float, first: int = 0, unchanged_from: int | None = None) -> bool:
         """Find a witness for the slots as they are; before ``first`` and from ``unchanged_from`` on they are what they were.
@@ -524,7 +524,7 @@ class Canvas(HoldsSets):
             if token in self.reading.ends:
                 return None
             texts[position] = token
-        state = self._states[first]
+        state = self._states[first] if self._states else -1
         return texts if state >= 0 and self.reading.completes(state, texts[first:]) else None
 
     def _candidates(self, state: int, i: int, careful: bool) -> Iterator[int]:

@@ -31,17 +31,13 @@ class HoldsSets:
     sets: StateSets
 
     def _move(self, sets: StateSets) -> None:
-        """Go on with ``sets``; nothing is changed by an error."""
+        """Go on with ``sets``.  Raises ``LimitError`` when what must be known has no room; it is found out later then."""
         raise NotImplementedError
 
-    def make_room(self) -> bool:
-        """Leave sets that are full; whether they were.  All numbers of states are others then.
-
-        Raises ``LimitError`` when not even what must be known has room."""
-        if not self.sets.is_full:
-            return False
-        self._move(state_sets(self.grammar))
-        return True
+    def make_room(self) -> None:
+        """Leave sets that are full: all numbers of states are others then."""
+        if self.sets.is_full:
+            self._move(state_sets(self.grammar))
 
     def with_room(self, ask: Callable[[], Answer]) -> Answer:
         """The answer to a question that may need new states.  ``ask`` leaves everything as it was when it fails.
@@ -50,6 +46,10 @@ class HoldsSets:
         try:
             return ask()
         except LimitError:
-            if not self.make_room():
+            if not self.sets.is_full:
                 raise
+        except MemoryError:
+            self.grammar._state_sets = None
+        # Only here nothing else, such as a traceback, holds the old sets.
+        self._move(state_sets(self.grammar))
         return ask()
