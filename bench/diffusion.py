@@ -32,7 +32,7 @@ from walks import DEFAULT_DATA, tekken_vocabulary, validator_for
 import maskwright as mw
 from maskwright.demo import demo_diffusion_path, demo_schemas
 from maskwright.diffusion import Canvas, MaskedDiffusionModel, Schedule, infill, infill_steps
-from maskwright.diffusion.reading import state_sets
+from maskwright.diffusion.sets import state_sets
 from maskwright.errors import LimitError, MaskwrightError, UnsatisfiableError
 
 CRITERIA = ("none", "gaps", "prefix", "exact")

@@ -12,6 +12,7 @@ One extension module, read in data-flow order:
     lexer.pxi    lexer states
     spelling.pxi how code points are spelled as bytes (UTF-8, quoted strings)
     keyset.pxi   sets of quoted keys, as lexemes
+    residuals.pxi what is left of tokens that run past the end of a lexeme
     lexsets.pxi  sets of lexer states, and where all tokens lead from them
     nearest.pxi  shortest matches of automata with too many states to be looked through
     lexmask.pxi  what a lexer state alone says about every token (context-independent)
@@ -40,7 +41,10 @@ One extension module, read in data-flow order:
     matcher.pxi  the Python class of a sequence
     tracing.pxi  how a text is read, thread by thread: for occurrences of symbols
     sets.pxi     states of many texts at once, for texts with gaps
+    setstacks.pxi stacks of many texts, merged
+    frames.pxi   what tokens do inside one rule, whatever is around it
     lexedsets.pxi the same of a grammar that has a lexer
+    setbytes.pxi what they take, and their limit
     statesets.pxi their Python class
     batch.pxi    masks of many sequences at once
     cut.pxi      logits of many sequences, cut by their masks
@@ -72,6 +76,8 @@ cdef extern from "tables.hpp" namespace "maskwright" nogil:
         int32_t find(const void*, size_t)
         void insert(const string&, int32_t)
         void insert(const void*, size_t, int32_t)
+        void clear()
+        size_t bytes()
     cdef cppclass ScratchIds:
         int32_t find(int64_t)              # -1: not there
         void insert(int64_t, int32_t)
@@ -103,6 +109,7 @@ include "index.pxi"
 include "lexer.pxi"
 include "spelling.pxi"
 include "keyset.pxi"
+include "residuals.pxi"
 include "lexsets.pxi"
 include "nearest.pxi"
 include "lexmask.pxi"
@@ -133,8 +140,10 @@ include "compiled.pxi"
 include "matcher.pxi"
 include "tracing.pxi"
 include "sets.pxi"
+include "setstacks.pxi"
 include "frames.pxi"
 include "lexedsets.pxi"
+include "setbytes.pxi"
 include "statesets.pxi"
 include "batch.pxi"
 include "cut.pxi"

@@ -251,7 +251,7 @@ cdef class CompiledCore:
         self.core = NULL
 
     def __init__(self, Tables tables, int64_t max_states, int64_t max_lexer_states, int64_t max_search,
-                 double max_seconds):
+                 int64_t max_set_bytes, double max_seconds):
         cdef Program* program = new Program()
         program.column = new Column()
         cdef vector[int32_t] imports
@@ -265,6 +265,7 @@ cdef class CompiledCore:
         program.index = tables.owner.index
         program.lexer = NULL
         program.has_tokens = False
+        program.held = 0
         self.core.index = tables.owner.index
         self.core.edges = 0
         self.core.words = tables.owner.index.words
@@ -290,6 +291,7 @@ cdef class CompiledCore:
         self.core.max_states = max_states
         self.core.max_lexer_states = max_lexer_states
         self.core.max_search = max_search
+        self.core.max_set_bytes = max_set_bytes
         self.core.max_seconds = max_seconds
         self.core.stack.resize(self.engine.longest + 1)
         with nogil:
@@ -426,7 +428,7 @@ cdef class CompiledCore:
 
     @property
     def state_count(self):
-        """Matcher, parser and tracker states, those of sets of texts included."""
+        """Matcher, parser and tracker states."""
         return self.core.states.size() + self.core.program.states.size() + self.core.tracker.states.size()
 
     @property
@@ -437,7 +439,7 @@ cdef class CompiledCore:
     def renewed(self):
         """The same grammar with the same limits, without what was computed for it."""
         return CompiledCore(self.tables[0], self.core.max_states, self.core.max_lexer_states, self.core.max_search,
-                            self.core.max_seconds)
+                            self.core.max_set_bytes, self.core.max_seconds)
 
     @property
     def statistics(self):
@@ -467,6 +469,15 @@ cdef int check_outcome(Outcome outcome, const Core* core) except -1:
         raise LimitError("max_lexer_states", outcome.given, core.max_lexer_states)
     if outcome.kind == OUTCOME_SEARCH:
         raise LimitError("max_search", outcome.given, core.max_search)
+    if outcome.kind == OUTCOME_SET_BYTES:
+        raise LimitError("max_set_bytes", outcome.given, core.max_set_bytes)
+    if outcome.kind == OUTCOME_MEMORY:
+        raise LimitError("max_set_bytes", outcome.given, core.max_set_bytes,
+                         message=f"there is no memory for more than {outcome.given:.0f} bytes of sets of texts; "
+                                 "lower Limits(max_set_bytes=...)")
+    if outcome.kind == OUTCOME_SETS_GONE:
+        raise LimitError("max_set_bytes", outcome.given, core.max_set_bytes,
+                         message="these sets of texts were dropped to make room (max_set_bytes): take new ones")
     if outcome.kind == OUTCOME_LATE:
         raise LimitError("max_seconds", outcome.given, core.max_seconds)
     return 0

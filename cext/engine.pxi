@@ -231,6 +231,7 @@ cdef class Engine:
         handle.owner = self.owner
         handle.automaton = new Automaton()
         handle.automaton.mark = 0
+        handle.automaton.set_bytes = 0
         handle.automaton.kind = kind
         handle.automaton.uid = self.next_uid
         handle.automaton.index = self.owner.index

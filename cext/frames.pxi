@@ -17,6 +17,13 @@ cdef void reaches_free(vector[Reach*]& reaches) noexcept nogil:
         del reaches[i]
 
 
+cdef int32_t reach_keep(Sets* sets, Reach* reach) noexcept nogil:
+    sets.held += (vector_bytes(reach.parts.capacity(), sizeof(Part))
+                  + vector_bytes(reach.rests.capacity(), sizeof(void*)))
+    sets.reaches.push_back(reach)
+    return <int32_t>sets.reaches.size() - 1
+
+
 # --- states ---------------------------------------------------------------------------------
 
 cdef int32_t frame_bottom(Core* core, Sets* sets) noexcept nogil:
@@ -179,6 +186,8 @@ cdef cbool reach_put(Core* core, Sets* sets, const Reach* reach, int32_t node, R
     cdef size_t i
     cdef int32_t behind
     for i in range(reach.parts.size()):
+        if sets_stop(core, sets):
+            return False
         part = reach.parts[i]
         part.parser = frame_put(core, sets, part.parser, node)
         if part.parser != NO_STATE:
@@ -214,8 +223,7 @@ cdef cbool frames_follow(Core* core, Sets* sets, int32_t parser, Residual* rest,
                 del found
                 return False
         reach_compact(core, sets, found)
-        sets.walked[key] = <int32_t>sets.reaches.size()
-        sets.reaches.push_back(found)
+        sets.walked[key] = reach_keep(sets, found)
     out.parts.insert(out.parts.end(), found.parts.begin(), found.parts.end())
     out.rests.insert(out.rests.end(), found.rests.begin(), found.rests.end())
     return True
@@ -245,7 +253,7 @@ cdef Reach* frame_walk(Core* core, Sets* sets, int32_t local, Residual* rest) no
         inside.clear()
         node = 0
         while node < rest.nodes.size():
-            if deadline_passed(&core.index.deadline):
+            if sets_stop(core, sets):
                 del found
                 return NULL
             here = lexset_next(path[rest.nodes[node].depth - 1], rest.nodes[node].byte)
@@ -266,8 +274,7 @@ cdef Reach* frame_walk(Core* core, Sets* sets, int32_t local, Residual* rest) no
             found.parts.push_back(part)
     parts_join(core, sets, joined, found.parts)
     reach_compact(core, sets, found)
-    sets.frame_walks[key] = <int32_t>sets.reaches.size()
-    sets.reaches.push_back(found)
+    sets.frame_walks[key] = reach_keep(sets, found)
     return found
 
 
@@ -314,8 +321,7 @@ cdef Reach* frame_read(Core* core, Sets* sets, LexSet* lexes, int32_t local) noe
         del found
         return NULL
     reach_compact(core, sets, found)
-    sets.frame_reads.insert(key, <int32_t>sets.reaches.size())
-    sets.reaches.push_back(found)
+    sets.frame_reads.insert(key, reach_keep(sets, found))
     return found
 
 

@@ -60,6 +60,8 @@ cdef cppclass Index:
     size_t most_bytes                  # of a token
     const uint8_t* token_data          # bytes of all tokens, by id, and where each one starts
     const int64_t* token_starts
+    vector[Sets*] set_holders          # of all grammars
+    int64_t set_bytes                  # of sets of lexer states and residuals (setbytes.pxi)
     vector[Residual*] residuals        # what is left of tokens (lexsets.pxi)
     KeyIds residual_ids
 
@@ -169,6 +171,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     index.longest = 0
     index.largest = 0
     index.bytes = 0
+    index.set_bytes = 0
     index.aged = False
     index.deadline.at = 0
     index.deadline.steps = 0

@@ -37,7 +37,7 @@ cdef vector[Thread]* lexed_after(Core* core, Sets* sets, const Thread& thread) n
         return &sets.threads[known]
     sets.levels[0].assign(1, thread)
     while node < trie.nodes[0].end:
-        if deadline_passed(&core.index.deadline):
+        if sets_stop(core, sets):
             return NULL
         if not lexed_walk_level(core, sets, node):
             node = trie.nodes[node].end
@@ -55,6 +55,7 @@ cdef vector[Thread]* lexed_after(Core* core, Sets* sets, const Thread& thread) n
     threads_normalize(out)
     sets.after.insert(key, <int32_t>sets.threads.size())
     sets.threads.push_back(out)
+    sets.held += vector_bytes(out.size(), sizeof(Thread))
     return &sets.threads.back()
 
 
@@ -107,7 +108,7 @@ cdef void lexed_classes(Core* core, Sets* sets, int32_t id, vector[int32_t]& tar
     cdef int32_t t, target
     sets.levels[0] = core.states[id].threads
     while node < trie.nodes[0].end:
-        if deadline_passed(&core.index.deadline):
+        if sets_stop(core, sets):
             return
         if not lexed_walk_level(core, sets, node):
             node = trie.nodes[node].end

@@ -99,10 +99,12 @@ cdef cppclass Automaton:
     vector[int32_t] class_mass     # by class of code points; empty: not counted
     # sets of states (lexsets.pxi)
     vector[LexSet*] sets
+    int64_t set_bytes              # of these, and of what finds them
     KeyIds set_ids
     KeyIds set_unions              # by the numbers of several sets
     vector[LexSet*] singles        # by lexer state; NULL: not made yet
     vector[vector[int32_t]] splits # by lexer state: members that stand for it (lexset_split); empty: not made yet
+    vector[Best] bests             # scratch of lexset_reduce
     vector[int64_t] marks          # scratch of unions, by state
     int64_t mark
     # keyset

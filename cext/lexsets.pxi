@@ -8,19 +8,6 @@
 # the state that has read the fewest stands for all (`lexset_reduce`).
 # Nothing here depends on the grammar around a lexeme.  Sets are kept with their automaton.
 
-cdef struct ResidualNode:
-    uint32_t end           # index after the last node of the subtree
-    uint16_t depth         # bytes from the root
-    uint8_t byte
-    uint8_t final          # a token ends here
-
-cdef cppclass Residual:
-    # What is left of some tokens: a set of strings.
-    int32_t id
-    uint64_t first[4]
-    vector[ResidualNode] nodes
-    vector[Residual*] below        # by node: what is behind it; empty, or NULL: not made yet
-
 cdef struct LexCrossing:
     LexState* lex          # where the lexeme ends; its tag counts
     Residual* rest         # of the tokens that go on from there
@@ -48,12 +35,18 @@ cdef void lexsets_free(Automaton* automaton) noexcept nogil:
     cdef size_t i
     for i in range(automaton.sets.size()):
         del automaton.sets[i]
+    automaton.sets.clear()
+    automaton.singles.clear()
+    automaton.bests.clear()
+    automaton.set_ids.clear()
+    automaton.set_unions.clear()
+    automaton.index.set_bytes -= automaton.set_bytes
+    automaton.set_bytes = 0
 
 
-cdef void residuals_free(Index* index) noexcept nogil:
-    cdef size_t i
-    for i in range(index.residuals.size()):
-        del index.residuals[i]
+cdef inline void lexsets_count(Automaton* automaton, int64_t size) noexcept nogil:
+    automaton.set_bytes += size
+    automaton.index.set_bytes += size
 
 
 cdef void numbers_normalize(vector[int32_t]& numbers) noexcept nogil:
@@ -116,17 +109,20 @@ cdef void codes_put_loop(CodeAutomaton* codes, int32_t state, int32_t loop, vect
 
 
 cdef cppclass Best:
-    # Items of members that have read the same part of a character, and the least member that has each.
+    # Items of members that have read the same part of a character, and the least member that has each.  Scratch of an automaton.
     int32_t form
     int32_t left
     int32_t low
     vector[int32_t] count                      # by NFA state: the one that allows most, or -1
     vector[int32_t] owner                      # of that
+    vector[int32_t] touched                    # NFA states with a count
     unordered_map[uint64_t, int32_t] others    # owners of items whose counts are not compared
 
 
 cdef cbool item_is_ordered(const CodeAutomaton* codes, int32_t loop, int32_t count) noexcept nogil:
-    # Whether items at one NFA state with this and other such counts allow one more than the other.
+    # Whether items at one NFA state with this and other such counts allow one more than the other, or the count is always this.
+    if loop == NO_LOOP:
+        return count == 0
     return loop >= 0 and (codes.loop_max[loop] < 0 or count >= codes.loop_min[loop])
 
 
@@ -138,7 +134,9 @@ cdef void item_claim(const CodeAutomaton* codes, Best* best, uint64_t item, int3
         if found == best.others.end() or id < dereference(found).second:
             best.others[item] = id
         return
-    if known < 0 or (count > known if codes.loop_max[loop] < 0 else count < known):
+    if known < 0:
+        best.touched.push_back(state)
+    if known < 0 or (loop >= 0 and (count > known if codes.loop_max[loop] < 0 else count < known)):
         best.count[state] = count
         best.owner[state] = id
     elif count == known and id < best.owner[state]:
@@ -207,11 +205,10 @@ cdef inline cbool form_is_settled(int32_t form) noexcept nogil:
 cdef void lexset_reduce(Automaton* automaton, vector[int32_t]& members) noexcept nogil:
     # Leave out members that accept only what others accept: counts of loops are compared.
     cdef CodeAutomaton* codes = automaton.codes
-    cdef vector[Best] groups
+    cdef vector[Best]* groups = &automaton.bests
     cdef vector[size_t] group
-    cdef Best fresh
     cdef LexState* lex
-    cdef size_t i, j, count = 0
+    cdef size_t i, j, used = 0, count = 0
     cdef uint64_t item
     cdef int32_t id
     if automaton.kind != KIND_TEXT or codes.loop_min.empty():
@@ -223,27 +220,39 @@ cdef void lexset_reduce(Automaton* automaton, vector[int32_t]& members) noexcept
     for id in members:
         lex = automaton.states[id]
         j = 0
-        while j < groups.size() and not (groups[j].form == lex.form and groups[j].left == lex.left
-                                         and groups[j].low == lex.low):
+        while j < used and not (groups[0][j].form == lex.form and groups[0][j].left == lex.left
+                                and groups[0][j].low == lex.low):
             j += 1
-        if j == groups.size():
-            fresh.form = lex.form
-            fresh.left = lex.left
-            fresh.low = lex.low
-            fresh.count.assign(codes.edges.size(), -1)
-            fresh.owner.assign(codes.edges.size(), -1)
-            groups.push_back(fresh)
+        if j == used:
+            used += 1
+            best_begin(groups[0], j, codes.edges.size())
+            groups[0][j].form = lex.form
+            groups[0][j].left = lex.left
+            groups[0][j].low = lex.low
         group.push_back(j)
         for item in lex.code.items:
-            item_claim(codes, &groups[j], item, id)
+            item_claim(codes, &groups[0][j], item, id)
     for i in range(members.size()):
         id = members[i]
         for item in automaton.states[id].code.items:
-            if item_is_claimed(codes, &groups[group[i]], item, id):
+            if item_is_claimed(codes, &groups[0][group[i]], item, id):
                 members[count] = id
                 count += 1
                 break
     members.resize(count)
+
+
+cdef void best_begin(vector[Best]& groups, size_t place, size_t states) noexcept nogil:
+    # Empty a group; it has few of the many states.
+    cdef int32_t state
+    if place == groups.size():
+        groups.resize(place + 1)
+        groups[place].count.assign(states, -1)
+        groups[place].owner.assign(states, -1)
+    for state in groups[place].touched:
+        groups[place].count[state] = -1
+    groups[place].touched.clear()
+    groups[place].others.clear()
 
 
 cdef LexSet* lexset_intern(Automaton* automaton, vector[int32_t]& members) noexcept nogil:
@@ -272,7 +281,10 @@ cdef LexSet* lexset_make(Automaton* automaton, vector[int32_t]& members) noexcep
     made.is_read = False
     made.is_crossed = False
     made.inside = NULL
+    lexsets_count(automaton, <int64_t>(sizeof(LexSet) + 3 * ALLOCATION + members.size() * sizeof(int32_t)
+                                       + 3 * sizeof(void*)) - <int64_t>automaton.set_ids.bytes())
     automaton.set_ids.insert(key, made.id)
+    lexsets_count(automaton, <int64_t>automaton.set_ids.bytes())
     automaton.sets.push_back(made)
     for id in members:
         lex = automaton.states[id]
@@ -313,7 +325,9 @@ cdef LexSet* lexset_union(Automaton* automaton, vector[LexSet*]& sets) noexcept 
                 automaton.marks[member] = automaton.mark
                 members.push_back(member)
     each = lexset_intern(automaton, members)
+    lexsets_count(automaton, -<int64_t>automaton.set_unions.bytes())
     automaton.set_unions.insert(key, each.id)
+    lexsets_count(automaton, <int64_t>automaton.set_unions.bytes())
     return each
 
 
@@ -347,6 +361,7 @@ cdef LexSet* lexset_next(LexSet* before, uint8_t byte) noexcept nogil:
         place = automaton.byte_class[byte]
     if before.next.empty():
         before.next.resize(automaton.class_byte.size() if automaton.kind == KIND_TEXT else 256, <LexSet*>NULL)
+        lexsets_count(automaton, vector_bytes(before.next.size(), sizeof(void*)))
     target = before.next[place]
     if target != NULL:
         return target
@@ -502,71 +517,6 @@ cdef cbool lexset_cross(Index* index, LexSet* start) noexcept nogil:
             crossing.lex = start.passed[i]
             crossing.rest = residual_intern(index, rests[i])
             start.crossings.push_back(crossing)
+    lexsets_count(start.automaton, vector_bytes(start.crossings.size(), sizeof(LexCrossing)))
     start.is_crossed = True
     return True
-
-
-cdef Residual* residual_intern(Index* index, vector[string]& texts) noexcept nogil:
-    # A set of strings, none of them empty.
-    cdef string key, previous
-    cdef vector[size_t] path
-    cdef Residual* made
-    cdef ResidualNode node
-    cdef uint32_t length
-    cdef size_t i, j, common, size = 0
-    cdef int32_t id
-    sort(texts.begin(), texts.end())
-    for i in range(texts.size()):
-        if i == 0 or texts[i] != texts[i - 1]:
-            length = <uint32_t>texts[i].size()
-            key.append(<const char*>&length, sizeof(length))
-            key.append(texts[i])
-    id = index.residual_ids.find(key)
-    if id >= 0:
-        return index.residuals[id]
-    made = new Residual()
-    memset(made.first, 0, 32)
-    made.id = <int32_t>index.residuals.size()
-    for i in range(texts.size()):
-        if i > 0 and texts[i] == previous:
-            continue
-        common = 0
-        while common < texts[i].size() and common < previous.size() and texts[i][common] == previous[common]:
-            common += 1
-        while path.size() > common:
-            made.nodes[path.back()].end = <uint32_t>made.nodes.size()
-            path.pop_back()
-        for j in range(common, texts[i].size()):
-            node.end = 0
-            node.depth = <uint16_t>(j + 1)
-            node.byte = <uint8_t>texts[i][j]
-            node.final = j + 1 == texts[i].size()
-            path.push_back(made.nodes.size())
-            made.nodes.push_back(node)
-        bits_set(made.first, <uint8_t>texts[i][0])
-        previous = texts[i]
-    while not path.empty():
-        made.nodes[path.back()].end = <uint32_t>made.nodes.size()
-        path.pop_back()
-    index.residual_ids.insert(key, made.id)
-    index.residuals.push_back(made)
-    return made
-
-
-cdef Residual* residual_below(Index* index, Residual* rest, uint32_t top) noexcept nogil:
-    # What is left of the strings that go on behind a node.
-    cdef vector[string] texts
-    cdef string text
-    cdef uint32_t node
-    cdef size_t depth
-    if rest.below.empty():
-        rest.below.resize(rest.nodes.size(), <Residual*>NULL)
-    if rest.below[top] == NULL:
-        for node in range(top + 1, rest.nodes[top].end):
-            depth = <size_t>(rest.nodes[node].depth - rest.nodes[top].depth)
-            text.resize(depth - 1)
-            text.push_back(<char>rest.nodes[node].byte)
-            if rest.nodes[node].final:
-                texts.push_back(text)
-        rest.below[top] = residual_intern(index, texts)
-    return rest.below[top]

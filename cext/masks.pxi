@@ -56,6 +56,7 @@ cdef cppclass Core:
     int64_t max_states             # limits of one operation
     int64_t max_lexer_states
     int64_t max_search
+    int64_t max_set_bytes          # of sets of texts (setbytes.pxi)
     double max_seconds
 
 
@@ -78,6 +79,9 @@ cdef enum:
     OUTCOME_LEXER_STATES = 2
     OUTCOME_LATE = 3
     OUTCOME_SEARCH = 4
+    OUTCOME_SET_BYTES = 5
+    OUTCOME_MEMORY = 6
+    OUTCOME_SETS_GONE = 7
 
 cdef struct Outcome:
     int32_t kind

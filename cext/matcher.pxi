@@ -29,17 +29,23 @@ cdef Outcome fill_new(Core* core, int32_t id, uint32_t* row) noexcept nogil:
 
 cdef Outcome edge_new(Core* core, int32_t state, int32_t token, const uint8_t* data, int64_t length,
                       int32_t* target) noexcept nogil:
-    # The state behind the bytes of a token (-1: behind any bytes).
+    # As `edge_make`, as an operation.
     core_enter(core)
-    target[0] = UNKNOWN if token < 0 else core.states[state].edges.find(token)
-    if target[0] == UNKNOWN:
-        if token >= 0 and core.program.has_tokens:
-            target[0] = matcher_step_token(core, state, token, data, length)
-        else:
-            target[0] = matcher_step_bytes(core, state, data, length)
-        if token >= 0 and not core.index.deadline.passed:
-            edge_add(core, state, token, target[0])
+    target[0] = edge_make(core, state, token, data, length)
     return core_leave(core)
+
+
+cdef int32_t edge_make(Core* core, int32_t state, int32_t token, const uint8_t* data, int64_t length) noexcept nogil:
+    # The state behind the bytes of a token (-1: behind any bytes).
+    cdef int32_t target = UNKNOWN if token < 0 else core.states[state].edges.find(token)
+    if target == UNKNOWN:
+        if token >= 0 and core.program.has_tokens:
+            target = matcher_step_token(core, state, token, data, length)
+        else:
+            target = matcher_step_bytes(core, state, data, length)
+        if token >= 0 and not core.index.deadline.passed:
+            edge_add(core, state, token, target)
+    return target
 
 
 cdef class Matcher:

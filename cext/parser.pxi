@@ -146,6 +146,7 @@ cdef cppclass Program:
     vector[int32_t] indented                 # the rule inside
     int32_t start_rule
     # everything reached so far
+    int64_t held                             # bytes of what nodes and parser states refer to
     vector[Local*] locals
     KeyIds local_ids
     vector[StackNode*] nodes

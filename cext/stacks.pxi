@@ -58,6 +58,7 @@ cdef int32_t node_intern(Program* program, vector[Return]& returns) noexcept nog
     node.cyclic = False
     for back in returns:
         node.cyclic = node.cyclic or (back.local != ACCEPT and program.nodes[back.node].cyclic)
+    program.held += vector_bytes(node.returns.capacity(), sizeof(Return))
     program.node_ids.insert(returns.data(), returns.size() * sizeof(Return), <int32_t>program.nodes.size())
     program.nodes.push_back(node)
     return <int32_t>program.nodes.size() - 1
@@ -240,6 +241,7 @@ cdef void column_intern_cycle(Program* program, Column* column, vector[size_t]& 
             for j in range(node.returns.size()):
                 if node.returns[j].node < 0:
                     node.returns[j].node = base + (-1 - node.returns[j].node)
+            program.held += vector_bytes(node.returns.capacity(), sizeof(Return))
             node.indent = 0
             node.cyclic = True
             program.nodes.push_back(node)
@@ -370,6 +372,10 @@ cdef int32_t state_intern(Program* program, vector[Item]& items, cbool complete)
     state.items.swap(merged)
     state.complete = complete
     state_finish(state, program)
+    program.held += (vector_bytes(state.items.capacity(), sizeof(Item))
+                     + vector_bytes(state.starts.capacity(), sizeof(void*))
+                     + vector_bytes(state.tokens.capacity(), sizeof(void*))
+                     + vector_bytes(state.guards.capacity(), sizeof(int32_t)))
     program.states.push_back(state)
     return <int32_t>program.states.size() - 1
 
@@ -455,9 +461,16 @@ cdef int32_t state_goto(Program* program, int32_t id, const Automaton* automaton
         target = state_line(program, target, column)
     if key == NO_KEY:
         state.moves[move] = target
+        program.held += MAP_ENTRY if state.moves.size() > 1 else 4 * MAP_ENTRY
     else:
-        state.keyed_moves.insert(keyed, target + 1)
+        state_keep_move(program, state, keyed, target)
     return target
+
+
+cdef void state_keep_move(Program* program, ParserState* state, const string& move, int32_t target) noexcept nogil:
+    program.held -= <int64_t>state.keyed_moves.bytes()
+    state.keyed_moves.insert(move, target + 1)
+    program.held += <int64_t>state.keyed_moves.bytes()
 
 
 cdef int32_t state_goto_guarded(Program* program, int32_t id, const Automaton* automaton, int32_t tag,
@@ -477,7 +490,7 @@ cdef int32_t state_goto_guarded(Program* program, int32_t id, const Automaton* a
     if target >= 0:
         return target - 1
     target = state_advance(program, state, automaton, tag, NO_KEY, guard)
-    state.keyed_moves.insert(move, target + 1)
+    state_keep_move(program, state, move, target)
     return target
 
 

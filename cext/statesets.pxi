@@ -3,19 +3,68 @@
 cdef enum:
     LEXED_COST = 50        # steps of a text that a walk of the trie from one thread takes
 
+cdef struct SetTask:
+    # What an operation is asked, and its answer.
+    Core* core
+    Sets* sets
+    int32_t a
+    int32_t b
+    int32_t token          # -1: any bytes
+    const uint8_t* data
+    int64_t length
+    vector[int32_t]* targets
+    vector[uint8_t]* text
+    int32_t answer
+
+
+cdef void task_read(void* argument) noexcept nogil:
+    cdef SetTask* task = <SetTask*>argument
+    if task.a >= SET_BASE:
+        task.answer = set_bytes(task.core, task.sets, task.a, task.data, task.length)
+    else:
+        task.answer = edge_make(task.core, task.a, task.token, task.data, task.length)
+
+
+cdef void task_any(void* argument) noexcept nogil:
+    cdef SetTask* task = <SetTask*>argument
+    task.answer = sets_any(task.core, task.sets, task.a)
+
+
+cdef void task_join(void* argument) noexcept nogil:
+    cdef SetTask* task = <SetTask*>argument
+    task.answer = sets_join(task.core, task.sets, task.a, task.b)
+
+
+cdef void task_covers(void* argument) noexcept nogil:
+    cdef SetTask* task = <SetTask*>argument
+    task.answer = sets_covers(task.core, task.sets, task.a, task.b)
+
+
+cdef void task_classes(void* argument) noexcept nogil:
+    cdef SetTask* task = <SetTask*>argument
+    sets_classes(task.core, task.sets, task.a, task.targets[0])
+
+
+cdef void task_shortest(void* argument) noexcept nogil:
+    cdef SetTask* task = <SetTask*>argument
+    task.answer = sets_shortest(task.core, task.sets, task.a, task.text[0])
+
 
 @cython.no_gc_clear
 cdef class StateSets:
     """Numbered states of a compiled grammar, each of one text or of many.
 
-    A state stands for what may follow; the numbers of states of one text are those of ``Matcher.state_id``.  -1 is
+    A state stands for what may follow; numbers are those of this object only.  -1 is
     the state that nothing may follow.  States of many texts are exact, except that they forget which key is under way in objects
     whose undeclared keys must differ, and the items of arrays whose items must differ: there they allow too much.  All methods raise ``LimitError`` when an
     operation exceeds the ``Limits`` of the grammar, and ``ValueError`` for a number that is no state.
+
+    Everything is kept in a core of its own, linked from the grammar's tables, so that dropping the object frees it.  When it is
+    full (``is_full``), what it knows can still be asked for as a rule; for anything else, take a new object.
     """
 
     cdef readonly CompiledCore compiled
-    cdef Core* core
+    cdef Core* core                # that of `compiled`
     cdef Sets* sets
 
     def __cinit__(self, CompiledCore compiled not None):
@@ -23,15 +72,25 @@ cdef class StateSets:
             raise TypeError("state sets need a compiled grammar")
         if compiled.core.program.has_tokens:
             raise GrammarError("states of many texts know bytes only: the grammar has tokens that stand for themselves")
-        self.compiled = compiled
-        self.core = compiled.core
+        self.compiled = compiled.renewed()
+        self.core = self.compiled.core
         self.sets = new Sets()
+        self.sets.full = False
+        self.sets.gone = False
+        self.sets.held = 0
         self.sets.bottom = UNKNOWN
         self.sets.levels.resize(compiled.engine.longest + 1)
+        with nogil:
+            self.core.index.lock.lock()
+            self.core.index.set_holders.push_back(self.sets)
+            self.core.index.lock.unlock()
 
     def __dealloc__(self):
         if self.sets != NULL:
-            sets_free(self.sets)
+            with nogil:
+                self.core.index.lock.lock()
+                sets_free(self.core.index, self.sets)
+                self.core.index.lock.unlock()
 
     cdef int check(self, int64_t state) except -1:
         # States are never dropped: what is one now stays one.
@@ -73,29 +132,71 @@ cdef class StateSets:
             self.core.index.lock.unlock_shared()
         return bool(accepting)
 
+    @property
+    def held_bytes(self):
+        """What it takes (bytes), token edges and sets of lexer states apart."""
+        cdef int64_t size
+        with nogil:
+            self.core.index.lock.lock_shared()
+            size = sets_bytes(self.core, self.sets)
+            self.core.index.lock.unlock_shared()
+        return size
+
+    @property
+    def shared_bytes(self):
+        """What sets of lexer states take, of all grammars on this vocabulary (bytes)."""
+        return self.core.index.set_bytes
+
+    @property
+    def is_full(self):
+        """Whether there is room for nothing new, because of ``max_set_bytes``."""
+        return self.sets.gone or self.held_bytes + self.shared_bytes > self.core.max_set_bytes
+
+    @property
+    def state_count(self):
+        """Matcher and parser states."""
+        return self.compiled.state_count
+
+    cdef SetTask task(self, int64_t a, int64_t b):
+        cdef SetTask task
+        memset(&task, 0, sizeof(task))
+        task.core = self.core
+        task.sets = self.sets
+        task.a = <int32_t>a
+        task.b = <int32_t>b
+        return task
+
+    cdef int run(self, Attempted function, SetTask* task) except -1:
+        cdef Outcome outcome
+        with nogil:
+            outcome = sets_attempt(self.core, self.sets, function, task)
+        check_outcome(outcome, self.core)
+        return 0
+
+    cdef int32_t read(self, int64_t state, int64_t token, const uint8_t* data, int64_t length) except -4:
+        cdef SetTask task = self.task(state, 0)
+        task.token = <int32_t>token
+        task.data = data
+        task.length = length
+        self.run(task_read, &task)
+        return task.answer
+
     cdef int32_t follow(self, int64_t state, int64_t token) except -4:
         cdef TokenIndex owner = self.compiled.engine.owner
         cdef int64_t length
         cdef int32_t target = UNKNOWN
-        cdef Outcome outcome
         if not 0 <= token < self.compiled.engine.vocab_size:
             raise VocabularyError(
                 f"token id {token} is outside the vocabulary (0 to {self.compiled.engine.vocab_size - 1})")
         length = owner.starts[token + 1] - owner.starts[token]
         if length == 0:
             return NO_STATE
-        if state >= SET_BASE:
-            return self.read(state, owner.data.data() + owner.starts[token], length)
-        if self.core.index.lock.try_lock_shared():
+        if state < SET_BASE and self.core.index.lock.try_lock_shared():
             target = self.core.states[state].edges.find(<int32_t>token)
             self.core.index.lock.unlock_shared()
             if target != UNKNOWN:
                 return target
-        with nogil:
-            outcome = edge_new(self.core, <int32_t>state, <int32_t>token, owner.data.data() + owner.starts[token],
-                               length, &target)
-        check_outcome(outcome, self.core)
-        return target
+        return self.read(state, token, owner.data.data() + owner.starts[token], length)
 
     def cost(self, int64_t state):
         """What a step from a state costs at most, in steps of a text: it has many threads where stacks are not merged."""
@@ -112,17 +213,6 @@ cdef class StateSets:
             self.core.index.lock.unlock_shared()
         return size
 
-    cdef int32_t read(self, int64_t state, const uint8_t* data, int64_t length) except -4:
-        # Behind some bytes, of a state of many texts.
-        cdef int32_t target
-        cdef Outcome outcome
-        with nogil:
-            core_enter(self.core)
-            target = set_bytes(self.core, self.sets, <int32_t>state, data, length)
-            outcome = core_leave(self.core)
-        check_outcome(outcome, self.core)
-        return target
-
     def next(self, int64_t state, int64_t token):
         """The state behind one token; -1 when it is not allowed or no text."""
         self.check(state)
@@ -130,57 +220,36 @@ cdef class StateSets:
 
     def next_bytes(self, int64_t state, bytes data):
         """The state behind some bytes; -1 when they are not allowed."""
-        cdef const uint8_t* text = <const uint8_t*><const char*>data
-        cdef int64_t length = len(data)
-        cdef int32_t target
-        cdef Outcome outcome
         self.check(state)
-        if state >= SET_BASE:
-            return self.read(state, text, length)
-        with nogil:
-            outcome = edge_new(self.core, <int32_t>state, -1, text, length, &target)
-        check_outcome(outcome, self.core)
-        return target
+        return self.read(state, -1, <const uint8_t*><const char*>data, len(data))
 
     def any(self, int64_t state):
         """The state behind any one token that is text (no EOS); -1 when there is none."""
-        cdef int32_t target
-        cdef Outcome outcome
+        cdef SetTask task
         self.check(state)
-        with nogil:
-            core_enter(self.core)
-            target = sets_any(self.core, self.sets, <int32_t>state)
-            outcome = core_leave(self.core)
-        check_outcome(outcome, self.core)
-        return target
+        task = self.task(state, 0)
+        self.run(task_any, &task)
+        return task.answer
 
     def join(self, int64_t a, int64_t b):
         """The state of the texts of both; -1 has no texts."""
-        cdef int32_t target
-        cdef Outcome outcome
+        cdef SetTask task
         if a != NO_STATE:
             self.check(a)
         if b != NO_STATE:
             self.check(b)
-        with nogil:
-            core_enter(self.core)
-            target = sets_join(self.core, self.sets, <int32_t>a, <int32_t>b)
-            outcome = core_leave(self.core)
-        check_outcome(outcome, self.core)
-        return target
+        task = self.task(a, b)
+        self.run(task_join, &task)
+        return task.answer
 
     def covers(self, int64_t a, int64_t b):
         """True only if all that may follow ``b`` may follow ``a``; sound, but it misses some cases."""
-        cdef cbool result
-        cdef Outcome outcome
+        cdef SetTask task
         self.check(a)
         self.check(b)
-        with nogil:
-            core_enter(self.core)
-            result = sets_covers(self.core, self.sets, <int32_t>a, <int32_t>b)
-            outcome = core_leave(self.core)
-        check_outcome(outcome, self.core)
-        return bool(result)
+        task = self.task(a, b)
+        self.run(task_covers, &task)
+        return task.answer != 0
 
     def classes(self, int64_t state):
         """The tokens allowed in a state, by where they lead: a list of (state, int32 ids as bytes, ascending)."""
@@ -188,15 +257,15 @@ cdef class StateSets:
         cdef unordered_map[int32_t, int32_t] order
         cdef vector[int32_t] ids
         cdef vector[vector[int32_t]] tokens
-        cdef Outcome outcome
+        cdef SetTask task
         cdef size_t i
         cdef int32_t previous = NO_STATE, group = 0
         self.check(state)
+        targets.resize(<size_t>self.compiled.engine.vocab_size, NO_STATE)
+        task = self.task(state, 0)
+        task.targets = &targets
+        self.run(task_classes, &task)
         with nogil:
-            targets.resize(<size_t>self.compiled.engine.vocab_size, NO_STATE)
-            core_enter(self.core)
-            sets_classes(self.core, self.sets, <int32_t>state, targets)
-            outcome = core_leave(self.core)
             for i in range(targets.size()):
                 if targets[i] == NO_STATE:
                     continue
@@ -209,7 +278,6 @@ cdef class StateSets:
                         tokens.resize(ids.size())
                     group = order[previous]
                 tokens[group].push_back(<int32_t>i)
-        check_outcome(outcome, self.core)
         return [(ids[i], (<const char*>tokens[i].data())[:tokens[i].size() * sizeof(int32_t)])
                 for i in range(ids.size())]
 
@@ -218,12 +286,9 @@ cdef class StateSets:
 
         Of a state of one text there is always one; it is exact then."""
         cdef vector[uint8_t] out
-        cdef cbool found
-        cdef Outcome outcome
+        cdef SetTask task
         self.check(state)
-        with nogil:
-            core_enter(self.core)
-            found = sets_shortest(self.core, self.sets, <int32_t>state, out)
-            outcome = core_leave(self.core)
-        check_outcome(outcome, self.core)
-        return self.compiled.engine.segment((<const char*>out.data())[:out.size()]) if found else None
+        task = self.task(state, 0)
+        task.text = &out
+        self.run(task_shortest, &task)
+        return self.compiled.engine.segment((<const char*>out.data())[:out.size()]) if task.answer else None

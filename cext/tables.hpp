@@ -22,11 +22,16 @@ public:
     void insert(const void *key, size_t size, int32_t id) {
         const uint64_t hash = hash_of(key, size);
         if (parts_.empty() && whole_.count() >= kSplitAt) split();
-        if (parts_.empty())
-            whole_.insert(hash, key, size, id);
-        else
-            part(hash).insert(hash, key, size, id);
+        Part &into = parts_.empty() ? whole_ : part(hash);
+        const size_t before = into.bytes();
+        into.insert(hash, key, size, id);
+        bytes_ += into.bytes() - before;
     }
+
+    void clear() { *this = KeyIds(); }
+
+    // What it takes on the heap.
+    size_t bytes() const { return bytes_; }
 
     int32_t find(const std::string &key) const { return find(key.data(), key.size()); }
     void insert(const std::string &key, int32_t id) { insert(key.data(), key.size(), id); }
@@ -53,6 +58,7 @@ private:
         }
 
         size_t count() const { return count_; }
+        size_t bytes() const { return slots_.capacity() * sizeof(Slot) + bytes_.capacity(); }
 
         template <class Visit> void visit(Visit visit) const {
             for (const Slot &slot : slots_)
@@ -116,10 +122,13 @@ private:
             part(hash).insert(hash, key, size, id);
         });
         whole_ = Part();
+        bytes_ = parts_.capacity() * sizeof(Part);
+        for (const Part &each : parts_) bytes_ += each.bytes();
     }
 
     Part whole_;
     std::vector<Part> parts_;
+    size_t bytes_ = 0;
 };
 
 // Numbers of numbers, for work that is done again and again: emptying it costs nothing.

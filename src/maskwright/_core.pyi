@@ -109,7 +109,13 @@ class Tables:
 class CompiledCore:
     engine: Engine
     def __init__(
-        self, tables: Tables, max_states: int, max_lexer_states: int, max_search: int, max_seconds: float
+        self,
+        tables: Tables,
+        max_states: int,
+        max_lexer_states: int,
+        max_search: int,
+        max_set_bytes: int,
+        max_seconds: float,
     ) -> None: ...
     def unfillable_rules(self) -> list[int]: ...
     @property
@@ -176,6 +182,14 @@ class Tracer:
 class StateSets:
     compiled: CompiledCore
     def __init__(self, compiled: CompiledCore) -> None: ...
+    @property
+    def held_bytes(self) -> int: ...
+    @property
+    def shared_bytes(self) -> int: ...
+    @property
+    def is_full(self) -> bool: ...
+    @property
+    def state_count(self) -> int: ...
     @property
     def start(self) -> int: ...
     @property

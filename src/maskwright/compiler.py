@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from maskwright import table_cache
-from maskwright._core import CompiledCore, Matcher, Tables
+from maskwright._core import CompiledCore, Matcher, StateSets, Tables
 from maskwright.captures import CaptureReader
 from maskwright.compile_cache import content_keys, no_collection
 from maskwright.deadline import deadline
@@ -45,6 +45,7 @@ class CompiledGrammar:
 
     def __init__(self, core: CompiledCore, vocabulary: Vocabulary) -> None:
         self._core = core
+        self._state_sets: StateSets | None = None
         self.vocabulary = vocabulary
 
     def matcher(self) -> Matcher:
@@ -288,7 +289,8 @@ def _compile(part: Import, vocabulary: Vocabulary, limits: Limits) -> CompiledGr
 
 
 def _states_of(compiled: CompiledGrammar) -> int:
-    return compiled._core.state_count
+    sets = compiled._state_sets
+    return compiled._core.state_count + (sets.state_count if sets is not None else 0)
 
 
 def _tables(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:

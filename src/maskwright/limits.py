@@ -65,6 +65,10 @@ class Limits:
     swallow each other; in one search, of arrays whose items must be different (count)."""
     max_canvas_steps: int = 2_000_000
     """States and slots looked at for the first filling of a canvas (count; ``maskwright.diffusion.Canvas``)."""
+    max_set_bytes: int = 2**30
+    """Memory for what is known about all fillings of the canvases of one grammar, and of middles of texts
+    (``maskwright.diffusion``; bytes).  It is only a cache: a canvas that reaches the limit begins anew, and a proposal that
+    needs more by itself is refused as undecided."""
     max_lattice_states: int = 50_000
     """States of all fillings of a canvas (count; ``maskwright.diffusion.Lattice``)."""
     max_seconds: float = 30.0

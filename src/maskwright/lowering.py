@@ -405,9 +405,9 @@ def link(tables: Tables, limits: Limits) -> CompiledCore:
             "arrays whose items must be different (uniqueItems) cannot be part of a grammar with a lexer: "
             "use lexer='dynamic'"
         )
-    bounds = (limits.max_parser_states, limits.max_lexer_states, limits.max_search, limits.max_seconds)
+    counts = limits.max_parser_states, limits.max_lexer_states, limits.max_search, limits.max_set_bytes
     try:
-        return CompiledCore(tables, *bounds)
+        return CompiledCore(tables, *counts, limits.max_seconds)
     except UnsatisfiableError:
         if tables.lexer is None or not tables.lexer.clashes:
             raise

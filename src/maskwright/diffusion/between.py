@@ -11,30 +11,49 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from maskwright._core import StateSets
 from maskwright.compiler import CompiledGrammar
-from maskwright.diffusion.reading import state_sets
+from maskwright.diffusion.distance import Distances
+from maskwright.diffusion.sets import HoldsSets, state_sets
 from maskwright.errors import CanvasError, UnsatisfiableError
 
 MAX_MIDDLE = 4096
 
 
-class Middle:
-    """The middle of a text, token by token; see ``complete_between``.  A rejected token changes nothing."""
+class Middle(HoldsSets):
+    """The middle of a text, token by token; see ``complete_between``.  A rejected token and an error change nothing.
+
+    All methods but ``rollback`` raise ``LimitError`` when they exceed the grammar's ``Limits``.
+    """
 
     def __init__(self, grammar: CompiledGrammar, prefix: bytes, suffix: bytes, max_tokens: int) -> None:
+        self.grammar = grammar
         self.vocabulary = grammar.vocabulary
+        self.prefix = prefix
         self.suffix = suffix
         self.max_tokens = max_tokens
-        self._sets = state_sets(grammar)
-        self._closing: dict[int, bool] = {}
-        self._within: dict[int, tuple[int, int]] = {}
         self._tokens: list[int] = []
-        state = self._sets.next_bytes(self._sets.start, prefix) if prefix else self._sets.start
-        if state < 0:
+        self._move(state_sets(grammar))
+        if self.with_room(self._state) < 0:
             raise UnsatisfiableError("no text of the language begins with the prefix")
-        if not self._can_close(state, max_tokens):
+        if not self.with_room(lambda: self._can_close(self._state(), max_tokens)):
             raise UnsatisfiableError(f"no middle of at most {max_tokens} tokens joins prefix and suffix")
-        self._states = [state]
+
+    def _move(self, sets: StateSets) -> None:
+        self.sets = sets
+        self._states: list[int] = []
+        self._closing: dict[int, bool] = {}
+        self._distances = Distances()
+
+    def _state(self) -> int:
+        """The state of prefix and middle."""
+        if not self._states:
+            start = self.sets.start
+            states = [self.sets.next_bytes(start, self.prefix) if self.prefix else start]
+            for token in self._tokens:
+                states.append(self.sets.next(states[-1], token))
+            self._states = states
+        return self._states[-1]
 
     @property
     def tokens(self) -> list[int]:
@@ -44,17 +63,20 @@ class Middle:
     @property
     def can_end(self) -> bool:
         """Whether prefix, middle so far and suffix make a text of the language."""
-        return self._closes(self._states[-1])
+        return self.with_room(lambda: self._closes(self._state()))
 
     def allowed(self) -> npt.NDArray[np.bool_]:
         """Which ids may come next (bool [vocabulary size]); end tokens exactly when the middle may end."""
+        return self.with_room(self._allowed)
+
+    def _allowed(self) -> npt.NDArray[np.bool_]:
         out = np.zeros(self.vocabulary.size, dtype=np.bool_)
         left = self.max_tokens - len(self._tokens)
         if left > 0:
-            for target, ids in self._sets.classes(self._states[-1]):
+            for target, ids in self.sets.classes(self._state()):
                 if self._can_close(target, left - 1):
                     out[np.frombuffer(ids, dtype=np.int32)] = True
-        if self.can_end:
+        if self._closes(self._state()):
             out[list(self.vocabulary.eos_ids)] = True
         return out
 
@@ -63,51 +85,36 @@ class Middle:
 
         Raises ``VocabularyError`` for an id outside the vocabulary.
         """
-        state = self._sets.next(self._states[-1], token)
-        left = self.max_tokens - len(self._tokens)
-        if state < 0 or left <= 0 or not self._can_close(state, left - 1):
+        state = self.with_room(lambda: self._after(token))
+        if state < 0:
             return False
         self._states.append(state)
         self._tokens.append(token)
         return True
 
+    def _after(self, token: int) -> int:
+        """The state behind one more token, -1 when it is not allowed."""
+        state = int(self.sets.next(self._state(), token))
+        left = self.max_tokens - len(self._tokens)
+        return state if left > 0 and self._can_close(state, left - 1) else -1
+
     def rollback(self, count: int) -> None:
         """Take back the last ``count`` tokens.  Raises ``ValueError`` when there are fewer."""
         if not 0 <= count <= len(self._tokens):
             raise ValueError(f"cannot take back {count} of {len(self._tokens)} tokens")
-        del self._states[len(self._states) - count :], self._tokens[len(self._tokens) - count :]
+        del self._tokens[len(self._tokens) - count :]
+        del self._states[len(self._tokens) + 1 :]
 
     def _closes(self, state: int) -> bool:
         known = self._closing.get(state)
         if known is None:
-            after = self._sets.next_bytes(state, self.suffix) if self.suffix else state
-            known = self._closing[state] = after >= 0 and self._sets.is_accepting(after)
+            after = self.sets.next_bytes(state, self.suffix) if self.suffix else state
+            known = self._closing[state] = after >= 0 and self.sets.is_accepting(after)
         return known
 
     def _can_close(self, state: int, tokens: int) -> bool:
         """Whether at most ``tokens`` more tokens and the suffix complete a text in ``state``."""
-        # Kept: the fewest tokens that will do, as a range.
-        unknown = (0, self.max_tokens + 1)
-        trail: list[int] = []
-        found = None
-        while state >= 0 and len(trail) <= tokens:
-            low, high = self._within.get(state, unknown)
-            if self._closes(state):
-                high = 0
-            if len(trail) + high <= tokens:
-                found = len(trail) + high
-                break
-            if len(trail) + low > tokens:
-                break
-            trail.append(state)
-            state = self._sets.any(state)
-        for used, passed in enumerate(trail):
-            low, high = self._within.get(passed, unknown)
-            if found is not None:
-                self._within[passed] = (low, min(high, found - used))
-            else:
-                self._within[passed] = (max(low, tokens + 1 - used), high)
-        return found is not None
+        return state >= 0 and self._distances.within(state, tokens, self._closes, self.sets.any)
 
 
 def complete_between(

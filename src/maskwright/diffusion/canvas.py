@@ -12,6 +12,7 @@ goes straight to the end, except where two undeclared keys of one object may tur
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,9 +21,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maskwright._core import StateSets
 from maskwright.compiler import CompiledGrammar
 from maskwright.diffusion.completion import short_completion
-from maskwright.diffusion.reading import OutOfBudget, Reading, state_sets
+from maskwright.diffusion.reading import OutOfBudget, Reading
+from maskwright.diffusion.sets import HoldsSets, state_sets
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots, read_canvas
 from maskwright.errors import CanvasError, LimitError, UnsatisfiableError, VocabularyError
 from maskwright.limits import DEFAULT_LIMITS, Limits
@@ -35,7 +38,7 @@ _TRIES_A_CLASS = 8
 """Tokens of one class that a search tries: one will do, unless keys clash."""
 
 
-class Canvas:
+class Canvas(HoldsSets):
     """Slots under a compiled grammar, with a witness.
 
     ``slots``: ids, None or ``mask_id`` (open), text, ``Gap``; see ``read_canvas``.  ``eos_ids``: ids of end tokens,
@@ -76,7 +79,6 @@ class Canvas:
         """Proposals that no filling agrees with."""
         self.undecided = 0
         """Proposals refused because the budget ran out."""
-        self._classes: dict[int, list[tuple[int, npt.NDArray[np.int32]]]] = {}
         self._texts: list[int] = []
         self._states: list[int] = []
         self._check_tail()
@@ -84,7 +86,7 @@ class Canvas:
         if limits.max_seconds > 0:
             self.reading.until = started + limits.max_seconds
         try:
-            found = self._reread(limits.max_canvas_steps)
+            found = self.with_room(lambda: self._reread(limits.max_canvas_steps))
         except OutOfBudget:
             elapsed, most = time.monotonic() - started, limits.max_canvas_steps
             if time.monotonic() > self.reading.until:
@@ -93,7 +95,14 @@ class Canvas:
         finally:
             self.reading.until = float("inf")
         if not found:
-            raise UnsatisfiableError(self.reading.why())
+            raise UnsatisfiableError(self.with_room(lambda: self.reading.why()))
+
+    def _move(self, sets: StateSets) -> None:
+        until = self.reading.until
+        self.reading = Reading(sets, Slots(self.reading.tokens, self.reading.optional), self.reading.ends)
+        self.reading.until = until
+        self.sets, self._states = sets, []
+        self._states = self.reading.states_along(self._texts) if self._texts else []
 
     def fork(self) -> Canvas:
         """A canvas that goes its own way from here."""
@@ -134,9 +143,13 @@ class Canvas:
         """Which ids slot ``position`` may hold, given all other slots (bool [vocabulary size]).
 
         Exactly those for which the rest can be filled (see ``exact``).  A slot with a token is taken as open.
+        Raises ``LimitError``, and changes nothing, when this exceeds the grammar's ``Limits``.
         """
-        reading = self.reading
         self._check(position)
+        return self.with_room(lambda: self._allowed_if_open(position))
+
+    def _allowed_if_open(self, position: int) -> npt.NDArray[np.bool_]:
+        reading = self.reading
         token = reading.tokens[position]
         if token != OPEN:
             reading.change(position, OPEN)
@@ -152,7 +165,7 @@ class Canvas:
         out = np.zeros(self.vocabulary.size, dtype=np.bool_)
         if position < reading.end:
             state = reading.forward(position)
-            for target, ids in self.classes_of(state) if state >= 0 else ():
+            for target, ids in reading.classes_of(state) if state >= 0 else ():
                 if reading.viable(target, position + 1):
                     out[ids] = True
         if reading.ends and position > reading.last:
@@ -163,18 +176,20 @@ class Canvas:
 
     def may_follow(self, position: int, token: int) -> bool:
         """Whether ``token`` fits what is before ``position``: quick, and necessary for it to be allowed."""
-        reading = self.reading
         self._check(position)
-        if token in reading.ends:
-            return position > reading.last
-        reading.steps_left = self.search_budget
+        if token in self.reading.ends:
+            return position > self.reading.last
         try:
-            state = reading.forward(position)
-            return state >= 0 and self.sets.next(state, token) >= 0
+            return self.with_room(lambda: self._reads(position, token))
         except (OutOfBudget, LimitError):
             return True
         finally:
-            reading.steps_left = float("inf")
+            self.reading.steps_left = float("inf")
+
+    def _reads(self, position: int, token: int) -> bool:
+        self.reading.steps_left = self.search_budget
+        state = self.reading.forward(position)
+        return bool(state >= 0 and self.sets.next(state, token) >= 0)
 
     # --- putting down
 
@@ -205,7 +220,9 @@ class Canvas:
         group = [(position, token) for position, token in group if self.reading.tokens[position] == OPEN]
         if not group:
             return
-        verdict = self._try(group)
+        verdict = None
+        with contextlib.suppress(OutOfBudget, LimitError):
+            verdict = self.with_room(lambda: self._try(group))
         if verdict:
             return
         if len(group) > 1:
@@ -217,8 +234,8 @@ class Canvas:
         else:
             self.refused += 1
 
-    def _try(self, group: list[tuple[int, int]]) -> bool | None:
-        """Whether the group could be put down; None: the budget does not say."""
+    def _try(self, group: list[tuple[int, int]]) -> bool:
+        """Whether the group could be put down; an error changes nothing."""
         reading = self.reading
         if all(self._texts[position] == token for position, token in group):
             for position, token in group:
@@ -239,10 +256,10 @@ class Canvas:
                 self._set_witness(texts)
                 found = True
             else:
-                found = self._reread(self.search_budget, max(position for position, _ in group) + 1)
-        except (OutOfBudget, LimitError):
+                found = self._reread(self.search_budget, min(group)[0], max(group)[0] + 1)
+        except BaseException:
             reading.restore(saved)
-            return None
+            raise
         if not found:
             reading.restore(saved)
         return found
@@ -304,16 +321,16 @@ class Canvas:
         )
 
     def _reshape(self, tokens: list[int], optional: list[bool]) -> bool:
-        before, texts, states = self.reading, self._texts, self._states
-        self.reading = Reading(self.sets, Slots(tokens, optional), before.ends)
+        before = self.sets, self.reading, self._texts, self._states
+        self.reading = Reading(self.sets, Slots(tokens, optional), self.reading.ends)
         self._texts, self._states = [], []
         try:
-            if self._reread(self.search_budget):
+            if self.with_room(lambda: self._reread(self.search_budget)):
                 return True
             self.refused += 1
         except (OutOfBudget, LimitError):
             self.undecided += 1
-        self.reading, self._texts, self._states = before, texts, states
+        self.sets, self.reading, self._texts, self._states = before
         return False
 
     # --- the witness
@@ -323,13 +340,16 @@ class Canvas:
 
         What follows the last slot with a token may be cut and completed in another way.
         """
-        self.reading.steps_left = self.search_budget
         try:
-            found = self._completed(guess)
+            return self.with_room(lambda: self._suggested(guess))
         except (OutOfBudget, LimitError):
-            found = None
+            return False
         finally:
             self.reading.steps_left = float("inf")
+
+    def _suggested(self, guess: Sequence[int]) -> bool:
+        self.reading.steps_left = self.search_budget
+        found = self._completed(guess)
         if found is not None:
             self._set_witness(found)
         return found is not None
@@ -372,17 +392,10 @@ class Canvas:
         return None if rest is None else texts[:i] + rest
 
     def _set_witness(self, texts: list[int]) -> None:
-        self._texts = texts
-        self._states = [state := self.sets.start]
-        for token in texts:
-            if token in self.reading.ends:
-                state = -1
-            elif token != EMPTY and state >= 0:
-                state = self.sets.next(state, token)
-            self._states.append(state)
+        self._texts, self._states = texts, self.reading.states_along(texts)
 
-    def _reread(self, budget: float, unchanged_from: int | None = None) -> bool:
-        """Find a witness for the slots as they are; ``unchanged_from``: where they are what they were.
+    def _reread(self, budget: float, first: int = 0, unchanged_from: int | None = None) -> bool:
+        """Find a witness for the slots as they are; before ``first`` and from ``unchanged_from`` on they are what they were.
 
         False when there is none.  Raises ``OutOfBudget``.
         """
@@ -393,7 +406,9 @@ class Canvas:
         reading.known = self._states if keep and not ends_differ else ()
         reading.known_from = unchanged_from if unchanged_from is not None else 0
         try:
-            if not reading.viable(reading.forward(0), 0):
+            # Behind the last text it may end anywhere.
+            first = min(first, reading.last + 1)
+            if not reading.viable(reading.forward(first), first):
                 return False
             first = self._turn(unchanged_from) if keep else 0
             rest = self._search(self._states[first] if keep else self.sets.start, first)
@@ -509,7 +524,7 @@ class Canvas:
             if token in self.reading.ends:
                 return None
             texts[position] = token
-        state = self._states[first]
+        state = self._states[first] if self._states else -1
         return texts if state >= 0 and self.reading.completes(state, texts[first:]) else None
 
     def _candidates(self, state: int, i: int, careful: bool) -> Iterator[int]:
@@ -527,35 +542,25 @@ class Canvas:
         completion = reading.completion(state)
         if completion:
             yield completion[0]
-        for target, ids in self.classes_of(state):
+        for target, ids in reading.classes_of(state):
             reading.spend()
             if reading.goes_on(target, i + 1, i + 1 + _LOOK_AHEAD) and (
                 not careful or reading.viable(target, i + 1)
             ):
                 yield from ids[:_TRIES_A_CLASS].tolist()
 
-    def classes_of(self, state: int) -> list[tuple[int, npt.NDArray[np.int32]]]:
-        """Tokens by where they lead, large classes first."""
-        classes = self._classes.get(state)
-        if classes is None:
-            self.reading.spend(len(self._classes) // 8 + 20)
-            found = [(target, np.frombuffer(ids, dtype=np.int32)) for target, ids in self.sets.classes(state)]
-            classes = self._classes[state] = sorted(found, key=lambda entry: -len(entry[1]))
-        return classes
-
     def _finish(self, state: int, i: int) -> list[int] | None:
         """The slots from ``i`` on, behind all fixed text: the old witness, or a short completion."""
         reading = self.reading
-        n = len(reading.tokens)
         if not reading.ends:
             return [] if self.sets.is_accepting(state) else None
         if i < len(self._states) and self._states[i] == state and self._agrees(i):
             return self._texts[i:]
         room = [k for k in range(i, reading.end) if reading.tokens[k] == OPEN]
-        text = short_completion(reading, self.classes_of, state, len(room))
+        text = short_completion(reading, state, len(room))
         if text is None:
             return None
-        rest = [self._tail_token(k) for k in range(i, n)]
+        rest = [self._tail_token(k) for k in range(i, len(self))]
         for k, token in zip(room, text, strict=False):
             rest[k - i] = token
         return rest

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
-import numpy as np
-import numpy.typing as npt
-
 from maskwright.diffusion.reading import Reading
 
-Classes: TypeAlias = list[tuple[int, npt.NDArray[np.int32]]]
-"""Tokens by the state that they lead to."""
 
-
-def short_completion(
-    reading: Reading, classes_of: Callable[[int], Classes], state: int, room: int
-) -> list[int] | None:
+def short_completion(reading: Reading, state: int, room: int) -> list[int] | None:
     """At most ``room`` tokens that complete the text."""
     text: list[int] = []
     while True:
@@ -40,7 +29,7 @@ def short_completion(
             text += completion[:count]
             state = after
             continue
-        for target, ids in classes_of(state):
+        for target, ids in reading.classes_of(state):
             token = int(ids[0])
             after = reading.sets.next(state, token)
             if after >= 0 and reading.within(target, left - 1):

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from maskwright._core import StateSets
 from maskwright.compiler import CompiledGrammar
-from maskwright.diffusion.reading import Reading, state_sets
+from maskwright.diffusion.reading import Reading
+from maskwright.diffusion.sets import HoldsSets, state_sets
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots
 
 CRITERIA = ("exact", "prefix", "gaps", "none")
@@ -20,12 +22,13 @@ GAP = 16
 TAIL = 256
 
 
-class LooseCanvas:
+class LooseCanvas(HoldsSets):
     """The interface of ``Canvas`` with a weaker criterion; what no token passes is filled unchecked."""
 
     def __init__(
         self, grammar: CompiledGrammar, slots: Slots, eos_ids: Iterable[int], criterion: str
     ) -> None:
+        self.grammar = grammar
         self.vocabulary = grammar.vocabulary
         self.criterion = criterion
         self.sets = state_sets(grammar)
@@ -65,7 +68,7 @@ class LooseCanvas:
         if self.tokens_now[position] != OPEN:
             return False
         self.tokens_now[position] = token
-        if self.criterion != "none" and not self._passes():
+        if self.criterion != "none" and not self.with_room(self._passes):
             self.tokens_now[position] = OPEN
             self.refused += 1
             return False
@@ -89,6 +92,9 @@ class LooseCanvas:
             return True
         self.tokens_now[position] = before
         return False
+
+    def _move(self, sets: StateSets) -> None:
+        self.sets = sets
 
     def _passes(self) -> bool:
         end = next((i for i, token in enumerate(self.tokens_now) if token in self.ends), len(self))

@@ -55,6 +55,7 @@ class Lattice:
     def _build(self) -> None:
         """Forward through viable states only; -1 stands for a text that has ended."""
         canvas = self.canvas
+        canvas.make_room()
         reading = canvas.reading
         index = {canvas.sets.start: 0}
         count = 1
@@ -85,7 +86,7 @@ class Lattice:
             return [(target, one)] if target >= 0 and reading.viable(target, i + 1) else []
         if token == OPEN and i < reading.end:
             moves = [
-                (target, ids) for target, ids in canvas.classes_of(state) if reading.viable(target, i + 1)
+                (target, ids) for target, ids in reading.classes_of(state) if reading.viable(target, i + 1)
             ]
         if reading.ends and i > reading.last and canvas.sets.is_accepting(state):
             moves.append((-1, ends if token == OPEN else one))

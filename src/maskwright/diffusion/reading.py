@@ -17,17 +17,21 @@ import time
 from collections.abc import Sequence
 from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from maskwright._core import StateSets
-from maskwright.compiler import CompiledGrammar
+from maskwright.diffusion.distance import Distances
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots
 from maskwright.errors import VocabularyError
 
-Snapshot: TypeAlias = tuple[list[int], list[set[int]], list[set[int]], list[int]]
+Classes: TypeAlias = list[tuple[int, npt.NDArray[np.int32]]]
+"""Tokens by the state that they lead to."""
+Snapshot: TypeAlias = tuple[list[int], list[set[int]], list[set[int]], list[int], int, int]
 
 _FRESH_COST = 4
 _PARTS_A_STEP = 8
 """What a step from a state that is new costs, in looks at known ones."""
-_UNKNOWN_DISTANCE = (0.0, float("inf"))
 
 
 class OutOfBudget(Exception):
@@ -49,14 +53,15 @@ class Reading:
         """States from which a filling is known, by slot, from ``known_from`` on (-1: behind the text)."""
         self.known_from = 0
         self._any: dict[int, int] = {}
-        self._distance: dict[int, tuple[float, float]] = {}
+        self._classes: dict[int, Classes] = {}
+        self._distances = Distances()
         self._completions: dict[int, list[int] | None] = {}
         self.renew()
 
     def fork(self) -> Reading:
         """A copy with slots of its own; what is known of states is shared."""
         other = copy.copy(self)
-        other.tokens, other.optional, other._open = list(self.tokens), list(self.optional), list(self._open)
+        other.tokens, other.optional = list(self.tokens), list(self.optional)
         other._yes, other._no, other._forward = list(self._yes), list(self._no), list(self._forward)
         # Sets are copied when they are written to.
         self._owned.clear()
@@ -69,19 +74,19 @@ class Reading:
         self._no: list[set[int]] = [set() for _ in self.tokens]
         self._owned: set[tuple[bool, int]] = set()
         self._forward = [self.sets.start]
+        self.end = 0
+        """The first slot with an end token."""
+        self.last = len(self.tokens) - 1
+        """The last slot with fixed text; behind it the text may end anywhere."""
         self._survey()
 
     def _survey(self) -> None:
-        n = len(self.tokens)
-        self.end = next((i for i, token in enumerate(self.tokens) if token in self.ends), n)
-        texts = [i for i, token in enumerate(self.tokens) if token >= 0 and token not in self.ends]
-        self.last = texts[-1] if texts else -1
-        """The last slot with fixed text; behind it the text may end anywhere."""
-        if not self.ends:
-            self.last = n - 1
-        self._open = [0]
-        for token in self.tokens:
-            self._open.append(self._open[-1] + (token == OPEN))
+        """Go to the first end from a slot that is not behind it, and to the last text from one not before it."""
+        tokens, ends = self.tokens, self.ends
+        while self.end < len(tokens) and tokens[self.end] not in ends:
+            self.end += 1
+        while ends and self.last >= 0 and (tokens[self.last] < 0 or tokens[self.last] in ends):
+            self.last -= 1
 
     # --- changing slots
 
@@ -95,33 +100,40 @@ class Reading:
         widened = any(self.tokens[position] != OPEN for position, _ in changes)
         for position, token in changes:
             self.tokens[position] = token
+            if token in self.ends:
+                self.end = min(self.end, position)
+            elif token >= 0:
+                self.last = max(self.last, position)
         self._survey()
         del self._forward[min(position for position, _ in changes) + 1 :]
         last = max(position for position, _ in changes)
         fixed = any(token != OPEN for _, token in changes)
-        for i in range(last + 1 if end == self.end else len(self.tokens)):
-            if widened:
-                self._forget(self._no, i)
-            if fixed:
-                self._forget(self._yes, i)
+        stale = last + 1 if end == self.end else len(self.tokens)
+        if widened:
+            self._forget(False, stale)
+        if fixed:
+            self._forget(True, stale)
 
-    def _forget(self, answers: list[set[int]], i: int) -> None:
-        if answers[i]:
-            answers[i] = set()
-            self._owned.add((answers is self._yes, i))
+    def _forget(self, answer: bool, stop: int) -> None:
+        """Forget such answers for slots before ``stop``."""
+        known = self._yes if answer else self._no
+        for i, states in enumerate(known[:stop]):
+            if states:
+                known[i] = set()
+                self._owned.add((answer, i))
 
     def snapshot(self) -> Snapshot:
         """What ``restore`` needs to take changes back; what is found out until then is forgotten."""
-        saved = (self.tokens, self._yes, self._no, self._forward)
-        self.tokens, self._yes, self._no, self._forward = (list(part) for part in saved)  # type: ignore[assignment]
+        saved = (self.tokens, self._yes, self._no, self._forward, self.end, self.last)
+        self.tokens, self._forward = list(self.tokens), list(self._forward)
+        self._yes, self._no = list(self._yes), list(self._no)
         # Sets are copied when they are written to.
         self._owned.clear()
         return saved
 
     def restore(self, saved: Snapshot) -> None:
-        self.tokens, self._yes, self._no, self._forward = saved
+        self.tokens, self._yes, self._no, self._forward, self.end, self.last = saved
         self._owned.clear()
-        self._survey()
 
     def _note(self, answer: bool, trail: list[tuple[int, int]]) -> None:
         known = self._yes if answer else self._no
@@ -148,6 +160,15 @@ class Reading:
             target = self._any[state] = self.sets.any(state)
         return target
 
+    def classes_of(self, state: int) -> Classes:
+        """Tokens by where they lead, large classes first."""
+        classes = self._classes.get(state)
+        if classes is None:
+            self.spend(len(self._classes) // 8 + 20)
+            found = [(target, np.frombuffer(ids, dtype=np.int32)) for target, ids in self.sets.classes(state)]
+            classes = self._classes[state] = sorted(found, key=lambda entry: -len(entry[1]))
+        return classes
+
     def behind(self, state: int, i: int) -> int:
         """The state behind slot ``i``, -1 when there is none."""
         token = self.tokens[i]
@@ -157,6 +178,18 @@ class Reading:
             return self.sets.next(state, token)
         after = self.any(state)
         return self.sets.join(state, after) if self.optional[i] else after
+
+    def states_along(self, texts: Sequence[int]) -> list[int]:
+        """The state before each slot of a full canvas (-1: behind the text), and behind the last one."""
+        states = [state := int(self.sets.start)]
+        follow, ends = self.sets.next, self.ends
+        for token in texts:
+            if token in ends:
+                state = -1
+            elif token != EMPTY and state >= 0:
+                state = follow(state, token)
+            states.append(state)
+        return states
 
     def forward(self, i: int) -> int:
         """The state of all texts that the slots before ``i`` can hold, -1 when there are none."""
@@ -171,6 +204,7 @@ class Reading:
     def viable(self, state: int, i: int) -> bool:
         """Whether a text in ``state`` can be completed in the slots from ``i`` on."""
         trail: list[tuple[int, int]] = []
+        tokens, follow = self.tokens, self.sets.next
         while True:
             if state < 0:
                 answer = False
@@ -189,7 +223,7 @@ class Reading:
                 answer = True
                 break
             self.spend()
-            state = self.behind(state, i)
+            state = follow(state, tokens[i]) if tokens[i] >= 0 else self.behind(state, i)
             i += 1
         self._note(answer, trail)
         return answer
@@ -220,7 +254,7 @@ class Reading:
         """Whether a text in ``state`` can be completed in the open slots from ``i`` to before ``end``."""
         if not self.ends:
             return self.sets.is_accepting(state)
-        return end >= i and self.within(state, self._open[end] - self._open[i])
+        return end >= i and self.within(state, self.tokens[i:end].count(OPEN))
 
     def completion(self, state: int) -> list[int] | None:
         """Some short completion of one of the texts in ``state``."""
@@ -235,39 +269,23 @@ class Reading:
 
     def within(self, state: int, room: int) -> bool:
         """Whether ``room`` tokens or fewer complete a text in ``state``."""
-        low, high = self._distance.get(state, _UNKNOWN_DISTANCE)
-        if high <= room or low > room:
-            return high <= room
+        known = self._distances.known_within(state, room)
+        if known is not None:
+            return known
         completion = self.completion(state)
         if completion is not None and len(completion) <= room:
-            self._distance[state] = (low, len(completion))
+            self._distances.note(state, len(completion))
             return True
         # The fewest bytes need not be the fewest tokens.
-        trail: list[int] = []
-        total = float("inf")
-        while state >= 0 and len(trail) <= room:
-            low, high = self._distance.get(state, _UNKNOWN_DISTANCE)
-            if self.sets.is_accepting(state):
-                high = 0
-            if len(trail) + high <= room:
-                total = len(trail) + high
-                break
-            if len(trail) + low > room:
-                break
-            trail.append(state)
-            self.spend()
-            state = self.any(state)
-        for used, passed in enumerate(trail):
-            low, high = self._distance.get(passed, _UNKNOWN_DISTANCE)
-            if total <= room:
-                self._distance[passed] = (low, min(high, total - used))
-            else:
-                self._distance[passed] = (max(low, room + 1 - used), high)
-        return total <= room
+        return self._distances.within(state, room, self.sets.is_accepting, self._walk_on)
+
+    def _walk_on(self, state: int) -> int:
+        self.spend()
+        return self.any(state)
 
     def most_left(self, state: int) -> int:
         """As many tokens as are known to complete a text in ``state``, of which ``within`` was true."""
-        return int(self._distance[state][1])
+        return int(self._distances.most(state))
 
     def completes(self, state: int, rest: Sequence[int]) -> bool:
         """Whether slots that hold ``rest`` complete a text in ``state``."""
@@ -293,11 +311,3 @@ class Reading:
                 break
         room = sum(token == OPEN for token in self.tokens)
         return f"the canvas cannot be filled: its {room} open slots are too few or too many for any text of the language"
-
-
-def state_sets(grammar: CompiledGrammar) -> StateSets:
-    """The state sets of a grammar; they are kept with it."""
-    sets = getattr(grammar, "_state_sets", None)
-    if sets is None or sets.compiled is not grammar._core:
-        sets = grammar._state_sets = StateSets(grammar._core)  # type: ignore[attr-defined]
-    return sets
