@@ -16,5 +16,8 @@ def extension(name: str, *headers: str) -> Extension:
     )
 
 
-extensions = [extension("_core", "attempt", "cut", "pool", "rows", "tables"), extension("_subsets", "subsets")]
+extensions = [
+    extension("_core", "attempt", "cut", "pool", "rows", "tables"),
+    extension("_subsets", "subsets"),
+]
 setup(ext_modules=cythonize(extensions, include_path=["cext"]))
