@@ -22,13 +22,13 @@ from maskwright.grammar import (
     Import,
     Indented,
     Keyset,
+    Lexeme,
     Record,
     Ref,
     Repeated,
     Seq,
     Switch,
     Term,
-    Tokens,
     Values,
     Words,
 )
@@ -96,6 +96,8 @@ def productive_rules(grammar: Grammar, known: Sequence[bool] = ()) -> list[bool]
 
 
 def _body_is_productive(body: Body | None, good: list[bool]) -> bool:
+    if isinstance(body, Choice):
+        return _expr_is_productive(body, good)
     if isinstance(body, Repeated):
         if body.max is not None and body.max < body.min:
             return False
@@ -105,7 +107,10 @@ def _body_is_productive(body: Body | None, good: list[bool]) -> bool:
     if isinstance(body, Record):
         if body.goals == 0 and body.min == 0 and body.max is None:
             # The usual case: nothing is counted.
-            return all(any(good[rule] for rule, _ in m.values) for m in body.members if m.required)
+            for member in body.members:
+                if member.required and not any(good[rule] for rule, _ in member.values):
+                    return False
+            return True
         return is_completable(_prune_record(body, good))
     if isinstance(body, Indented):
         return good[body.rule]
@@ -115,17 +120,23 @@ def _body_is_productive(body: Body | None, good: list[bool]) -> bool:
 
 
 def _expr_is_productive(expr: Expr, good: list[bool]) -> bool:
+    if isinstance(expr, Term):
+        return _term_is_productive(expr)
     if isinstance(expr, Ref):
         return good[expr.rule]
-    if isinstance(expr, Seq):
-        return all(_expr_is_productive(item, good) for item in expr.items)
     if isinstance(expr, Choice):
-        return any(_expr_is_productive(item, good) for item in expr.items)
+        for item in expr.items:  # noqa: SIM110
+            if _expr_is_productive(item, good):
+                return True
+        return False
+    if isinstance(expr, Seq):
+        for item in expr.items:  # noqa: SIM110
+            if not _expr_is_productive(item, good):
+                return False
+        return True
     if isinstance(expr, Switch):
         return bool(_good_cases(expr, good))
-    if isinstance(expr, Import):
-        return True
-    return _term_is_productive(expr)
+    return True
 
 
 def _good_cases(switch: Switch, good: list[bool]) -> set[int]:
@@ -142,14 +153,12 @@ def _good_cases(switch: Switch, good: list[bool]) -> set[int]:
 
 def _term_is_productive(term: Term) -> bool:
     lexeme = term.lexeme
+    if isinstance(lexeme, Lexeme):
+        return not is_nothing(lexeme.regular)
     if isinstance(lexeme, Keyset):
         return bool(lexeme.names) or lexeme.other is not None
-    if isinstance(lexeme, Words):
-        return len(lexeme) > 0
-    if isinstance(lexeme, Tokens):
-        # Which tokens there are, only the vocabulary knows; none is an error.
-        return True
-    return not is_nothing(lexeme.regular)
+    # Which tokens there are, only the vocabulary knows; none is an error.
+    return len(lexeme) > 0 if isinstance(lexeme, Words) else True
 
 
 def _prune_body(body: Body | None, good: list[bool]) -> Body:
