@@ -28,6 +28,7 @@ cdef struct NearNode:
     int32_t before         # index of the node before, or -1
     int32_t bytes          # so far
     uint8_t byte
+    int32_t next           # bytes below it have been tried
 
 
 cdef int32_t nearest_of_class(const CodeAutomaton* codes, int32_t cls) noexcept nogil:
@@ -196,6 +197,11 @@ cdef int32_t nearest_estimate(const Rests* rests, const LexState* state) noexcep
     return (least if least > state.left else state.left) + close
 
 
+cdef inline int64_t nearest_rank(int64_t estimate, int32_t bytes) noexcept nogil:
+    # What is higher is looked at first: the nearest, of those the longest.
+    return (-estimate << 31) + bytes
+
+
 cdef void nearest_match(LexState* start, int32_t tag, int64_t most, vector[uint8_t]& out, cbool* found) noexcept nogil:
     # The shortest bytes, one at least, from `start` to a state that accepts `tag` (NO_TAG: anything), if `most` states
     # are enough to find them (0: any number).  `out` is appended to.  Not of words and tokens.
@@ -207,7 +213,7 @@ cdef void nearest_match(LexState* start, int32_t tag, int64_t most, vector[uint8
     cdef NearNode node, fresh
     cdef Rests rests
     cdef const uint64_t* first
-    cdef int64_t looked = 0, estimate
+    cdef int64_t looked = 0, estimate, nearest
     cdef int32_t at, byte
     found[0] = False
     if text != NULL:
@@ -216,10 +222,12 @@ cdef void nearest_match(LexState* start, int32_t tag, int64_t most, vector[uint8
     node.before = -1
     node.bytes = 0
     node.byte = 0
+    node.next = 0
     nodes.push_back(node)
     queue.push(pair[int64_t, int32_t](0, 0))
     while not queue.empty():
         at = queue.top().second
+        nearest = queue.top().first
         queue.pop()
         node = nodes[at]
         if at > 0:
@@ -236,20 +244,25 @@ cdef void nearest_match(LexState* start, int32_t tag, int64_t most, vector[uint8
         if looked == most or (looked & 63 == 0 and deadline_look(&start.automaton.index.deadline)):
             return
         first = lex_first(node.state)
-        # Downwards: of those that are as near, the last one comes first.
-        for byte in range(255, -1, -1):
+        # The rest of the bytes waits once one leads on as near as it can be: most are never needed.
+        for byte in range(node.next, 256):
             if not bits_has(first, <uint8_t>byte):
                 continue
             fresh.state = lex_next(node.state, <uint8_t>byte)
             fresh.before = at
             fresh.bytes = node.bytes + 1
             fresh.byte = <uint8_t>byte
+            fresh.next = 0
             if fresh.state == LEX_DEAD:
                 continue
             known = best.find(<int64_t>fresh.state)
             if known != best.end() and dereference(known).second <= fresh.bytes:
                 continue
             best[<int64_t>fresh.state] = fresh.bytes
-            estimate = fresh.bytes + <int64_t>nearest_estimate(&rests, fresh.state)
-            queue.push(pair[int64_t, int32_t]((-estimate << 31) + fresh.bytes, <int32_t>nodes.size()))
+            estimate = nearest_rank(fresh.bytes + <int64_t>nearest_estimate(&rests, fresh.state), fresh.bytes)
+            queue.push(pair[int64_t, int32_t](estimate, <int32_t>nodes.size()))
             nodes.push_back(fresh)
+            if estimate > nearest:
+                nodes[at].next = byte + 1
+                queue.push(pair[int64_t, int32_t](nearest, at))
+                break

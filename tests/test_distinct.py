@@ -79,6 +79,7 @@ SCHEMAS: list[dict[str, Any]] = [
     {**REPEATED, "items": {"type": "array", "items": {"type": "string"}, "minItems": 1}, "maxItems": 2},
     {**REPEATED, "items": {**REPEATED, "items": {"type": ["string", "boolean"]}, "maxItems": 3}, "maxItems": 2},
     {"oneOf": [UNIQUE, {"type": "array", "items": {"enum": [0, 1]}}]},
+    {"oneOf": [{"maxItems": 1}, {"uniqueItems": True, "contains": True}]},
 ]  # fmt: skip
 OPTIONS: tuple[dict[str, Any], ...] = (
     {"whitespace": "compact"},

@@ -322,3 +322,23 @@ def test_misfits_say_what_to_pass(person, colours):
 
 def test_continuous_batching_is_declined(person):
     assert LogitsProcessor(person).supports_continuous_batching is False
+
+
+def test_the_type_of_ids_makes_no_difference(person):
+    processor, another = LogitsProcessor(person), LogitsProcessor(person)
+    width = person.vocabulary.size
+    long, narrow = torch.zeros((1, 3), dtype=torch.int64), torch.zeros((1, 3), dtype=torch.int32)
+    for _ in range(6):
+        scores = processor(long, torch.zeros((1, width)))
+        other = another(narrow, torch.zeros((1, width)))
+        assert torch.equal(scores, other)
+        token = scores.argmax(dim=-1, keepdim=True)
+        long, narrow = torch.cat([long, token], 1), torch.cat([narrow, token.int()], 1)
+
+
+def test_misshapen_ids(person):
+    processor = LogitsProcessor(person)
+    with pytest.raises(mw.MaskwrightError, match="input_ids is"):
+        processor(torch.zeros((1, 3), dtype=torch.int64), torch.zeros((2, person.vocabulary.size)))
+    with pytest.raises(mw.MaskwrightError, match="compiled grammar"):
+        LogitsProcessor(None)

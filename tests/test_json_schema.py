@@ -320,3 +320,22 @@ def test_exclusive_alternatives_with_one_member_each_are_no_goals(vocabulary):
     assert not accepts(compiled, '{"k7": {}}')
     # An object without a path is what only a string would be, and strings satisfy `required`.
     assert not accepts(compiled, '{"k7": {"path": 1}, "k9": ""}')
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"patternProperties": {"^[ab]$": True}, "additionalProperties": False},
+        {"propertyNames": {"enum": ["b", "a"]}},
+    ],
+)
+def test_undeclared_members_come_in_any_order(vocabulary: mw.Vocabulary, schema: dict[str, object]) -> None:
+    compiled = mw.compile_json_schema({"type": "object", **schema}, vocabulary)
+    for text, good in (
+        ('{"a":1,"b":2}', True),
+        ('{"b":1,"a":2}', True),
+        ('{"b":1}', True),
+        ('{"b":1,"b":2}', False),
+        ('{"b":1,"c":2}', False),
+    ):
+        assert accepts(compiled, text) == good, text

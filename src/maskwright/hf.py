@@ -59,6 +59,9 @@ class LogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc, unuse
         assistant_vocab_size: int | None = None,
     ) -> None:
         self._grammars = list(grammars) if isinstance(grammars, Sequence) else [grammars]
+        for grammar in self._grammars:
+            if not hasattr(grammar, "matcher"):
+                raise MaskwrightError(f"a compiled grammar is needed, not {type(grammar).__name__}")
         sizes = {grammar.vocabulary.size for grammar in self._grammars}
         if len(sizes) != 1:
             raise VocabularyError(
@@ -94,7 +97,12 @@ class LogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc, unuse
             raise MaskwrightError(
                 f"{rows} rows cannot be shared out among {len(self._grammars)} grammars; pass one a prompt"
             )
-        ids = input_ids.detach().cpu().numpy()
+        if input_ids.dim() != 2 or len(input_ids) != rows:
+            raise MaskwrightError(
+                f"input_ids is [{rows}, columns], as scores has {rows} rows, not {list(input_ids.shape)}"
+            )
+        # Prefixes are compared as bytes.
+        ids = input_ids.detach().cpu().numpy().astype(np.int64, copy=False)
         started = time.perf_counter()
         bitmask = allocate_token_bitmask(rows, width)
         for row, matcher in enumerate(self._follow(ids)):

@@ -292,7 +292,7 @@ def _meet_strings(a: StringGroup, b: StringGroup) -> StringGroup:
         _joined(a.patterns, b.patterns),
         _joined(a.formats, b.formats),
         max(a.min_length, b.min_length),
-        _least(a.max_length, b.max_length),
+        lesser(a.max_length, b.max_length),
         values,
         _joined(a.not_patterns, b.not_patterns),
         _joined(a.not_formats, b.not_formats),
@@ -314,7 +314,7 @@ def check_length(group: StringGroup) -> None:
         raise Clash(f"minLength {group.min_length} exceeds maxLength {group.max_length}")
 
 
-def _least(a: int | None, b: int | None) -> int | None:
+def lesser(a: int | None, b: int | None) -> int | None:
     if a is None or b is None:
         return b if a is None else a
     return min(a, b)
@@ -330,7 +330,7 @@ def _meet_arrays(a: ArrayGroup, b: ArrayGroup) -> ArrayGroup:
         tuple(conjoin(a.item(i), b.item(i)) for i in range(longest)),
         conjoin(a.rest, b.rest),
         max(a.min_items, b.min_items),
-        _least(a.max_items, b.max_items),
+        lesser(a.max_items, b.max_items),
         _joined(a.contained, b.contained),
         a.unique if a.unique is not None else b.unique,
         a.repeated if a.repeated is not None else b.repeated,
@@ -360,7 +360,7 @@ def _meet_objects(a: ObjectGroup, b: ObjectGroup) -> ObjectGroup:
         a.rules + tuple(rule for rule in b.rules if id(rule) not in known),
         _joined(a.required, b.required),
         max(a.min_members, b.min_members),
-        _least(a.max_members, b.max_members),
+        lesser(a.max_members, b.max_members),
         _joined(a.clauses, b.clauses),
     )
     check_members(met)

@@ -58,13 +58,15 @@ class ObjectRules:
         required = frozenset(group.required)
         members = [self._member(keys, name, name in required) for name in keys.declared]
         others: list[OtherMembers] = []
+        # Members that must be counted are listed, where they are few; else undeclared ones come in any order.
+        listed = self.emitter.options.property_order == "any" or group.clauses or group.min_members
         for kind in self._kinds(keys) if keys.general or group.clauses else _ONE_KIND:
             value = kind.value(group)
             if is_false(value):
                 continue
             language = kind.without(keys.declared, self.emitter.limits)
             ways = self._ways(value, [self._wanted(clause, kind.holds) for clause in group.clauses])
-            names = kind.names(language, self.emitter.limits)
+            names = kind.names(language, self.emitter.limits) if listed else None
             if names is not None:
                 members.extend(Member(name, ways) for name in names)
             else:

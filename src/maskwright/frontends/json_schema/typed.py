@@ -35,6 +35,7 @@ from maskwright.frontends.json_schema.groups import (
     check_length,
     check_members,
     check_number,
+    lesser,
     listed_together,
     nothing,
     value_group,
@@ -353,17 +354,22 @@ def array_group(node: Node) -> ArrayGroup:
     rest: Conjunction = ()
     if keyword in schema and not isinstance(schema[keyword], list):
         rest = (node.at(keyword),)
+    least = int(schema.get("minItems", 0))
+    most = int(schema["maxItems"]) if "maxItems" in schema else None
     contained: tuple[Contained, ...] = ()
     if "contains" in schema:
         low = int(schema.get("minContains", 1))
         high = int(schema["maxContains"]) if "maxContains" in schema else None
-        if low > 0 or high is not None:
+        if schema["contains"] in (True, {}) and (high is None or low <= high):
+            # Every item counts.
+            least, most = max(least, low), lesser(most, high)
+        elif low > 0 or high is not None:
             contained = (Contained((node.at("contains"),), low, high),)
     group = ArrayGroup(
         prefix,
         rest,
-        int(schema.get("minItems", 0)),
-        int(schema["maxItems"]) if "maxItems" in schema else None,
+        least,
+        most,
         contained,
         node.pointer if schema.get("uniqueItems") is True else None,
     )
