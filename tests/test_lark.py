@@ -179,6 +179,13 @@ def test_inline_schemas() -> None:
             finished_walk(compiled, seed)
 
 
+def test_what_looks_like_a_surrogate() -> None:
+    assert ok(r'start: "\\ud800"', r"\ud800")
+    assert ok(r'start: "\U0001F600"', "\U0001f600")
+    assert ok(r"start: /[^\ud800-\udfff]/", "\U0001f600")
+    assert ok(r"start: /a\ud800|b/", "b")
+
+
 # --- what is refused
 
 
@@ -206,6 +213,11 @@ def test_inline_schemas() -> None:
         ("start: <|end|>", "1:8", "no token"),
         ("start: <[1200]>", "1:8", "token ids"),
         ("start: A[lazy]\nA: /a/", "1:10", "lazy"),
+        ('start: "a"\n  | "b\\ud83d\\ude00"', "2:7", "surrogate"),
+        ('start: A\nA: "\\\\\\ud800"i', "2:7", "surrogate"),
+        ('start: a\na[suffix="\\U0000dfff"]: /b/', "2:1", "surrogate"),
+        ('start: "\ud800"', "1:9", "surrogate"),
+        ("start: A\nA: /\\ud83d\\ude00/", None, "matches nothing"),
     ],
 )
 def test_refused(grammar: str, place: str | None, says: str) -> None:
