@@ -186,6 +186,33 @@ def test_what_looks_like_a_surrogate() -> None:
     assert ok(r"start: /a\ud800|b/", "b")
 
 
+@pytest.mark.parametrize("lexer", ["contextual", "dynamic"])
+@pytest.mark.parametrize(
+    ("grammar", "good", "bad"),
+    [
+        ('start: %json {"type": "boolean"}', ["true", "false"], ["", "t"]),
+        ("start: ", [""], ["a"]),
+        ("start: ()", [""], ["a"]),
+        ("start: //", [""], ["a", "/"]),
+        ('start: T~0\nT: "a"', [""], ["a"]),
+        ('start: a*\na: %json {"const": [1]}', ["", "[1]", "[1][1]"], ["[1],[1]"]),
+    ],
+)
+def test_no_terminals(grammar: str, good: list[str], bad: list[str], lexer: str) -> None:
+    for text in good:
+        assert ok(grammar, text, lexer=lexer), text
+    for text in bad:
+        assert not ok(grammar, text, lexer=lexer), text
+
+
+@pytest.mark.parametrize("lexer", ["contextual", "dynamic"])
+def test_only_a_token(lexer: str) -> None:
+    matcher = mw.compile_lark("start: <[65]>", BYTES, lexer=lexer).matcher()  # type: ignore[arg-type]
+    assert not matcher.accept_token(66)
+    assert matcher.accept_token(65)
+    assert matcher.is_accepting
+
+
 # --- what is refused
 
 
