@@ -82,13 +82,13 @@ def read(text: str, start: str, import_paths: Sequence[str]) -> LarkText:
         raise GrammarError("the grammar is nested too deeply for the package lark") from None
     expansions: dict[str, list[list[tuple[str, bool]]]] = {}
     for rule in rules:
-        symbols = [(symbol.name, bool(symbol.is_term)) for symbol in rule.expansion]
+        symbols = [(str(symbol.name), bool(symbol.is_term)) for symbol in rule.expansion]
         expansions.setdefault(str(rule.origin.name), []).append(symbols)
     if start not in expansions:
         close = get_close_matches(start, [name for name in expansions if not name.startswith("__")], 1)
         hint = f"did you mean {close[0]!r}?" if close else "name another one with start=..."
         raise GrammarError(f"the grammar has no rule {start!r}: {hint}")
-    return LarkText({t.name: _terminal(t) for t in terminals}, expansions, list(ignored))
+    return LarkText({str(t.name): _terminal(t) for t in terminals}, expansions, [str(name) for name in ignored])
 
 
 def owner_of(rule: str) -> str:
@@ -104,9 +104,11 @@ def _terminal(terminal: Any) -> TerminalText:
         width = pattern.max_width
     except Exception:  # Lark measures with the module re, which does not know all that we read.
         width = 1 << 32
-    rank = (-terminal.priority, not is_string, -width, -len(pattern.value), terminal.name)
+    # The package's names are tokens, a class of its own.
+    name, value = str(terminal.name), str(pattern.value)
+    rank = (-terminal.priority, not is_string, -width, -len(value), name)
     flags = "".join(sorted(pattern.flags))
-    return TerminalText(terminal.name, pattern.value, is_string, flags, rank)
+    return TerminalText(name, value, is_string, flags, rank)
 
 
 def _grammar_error(text: str, message: str) -> GrammarError:
