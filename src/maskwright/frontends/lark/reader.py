@@ -12,6 +12,8 @@ from maskwright.errors import GrammarError, MaskwrightError, line_column
 
 _NAMES = re.compile(r"'(\w+)'|(?:defined|for|with): (\w+)|\((\w+) in \w+\)")
 _PART = re.compile(r"__(.+)_(?:star|plus|opt|repeat\w*?)_\w+$")
+_TEXTS = r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|//[^\n]*'
+"""Where a name stands for nothing."""
 _POSITION = re.compile(r"at line (\d+) column (\d+)")
 
 
@@ -84,6 +86,10 @@ def read(text: str, start: str, import_paths: Sequence[str]) -> LarkText:
     for rule in rules:
         symbols = [(str(symbol.name), bool(symbol.is_term)) for symbol in rule.expansion]
         expansions.setdefault(str(rule.origin.name), []).append(symbols)
+    for owner, symbols in ((owner, e) for owner, each in expansions.items() for e in each):
+        for name, is_terminal in symbols:
+            if not is_terminal and name not in expansions:
+                raise _bare_template(text, owner_of(owner), name)
     if start not in expansions:
         close = get_close_matches(start, [name for name in expansions if not name.startswith("__")], 1)
         hint = f"did you mean {close[0]!r}?" if close else "name another one with start=..."
@@ -109,6 +115,16 @@ def _terminal(terminal: Any) -> TerminalText:
     rank = (-terminal.priority, not is_string, -width, -len(value), name)
     flags = "".join(sorted(pattern.flags))
     return TerminalText(name, value, is_string, flags, rank)
+
+
+def _bare_template(text: str, rule: str, name: str) -> GrammarError:
+    """The package takes a template without arguments for a rule, and then drops it."""
+    message = f"the rule {rule} uses the template {name} without arguments: write {name}{{...}}"
+    use = rf"(?P<use>(?<![\w%]){re.escape(name)}(?!\w)(?!\s*\{{))"
+    found = next((match for match in re.finditer(rf"{_TEXTS}|{use}", text) if match["use"]), None)
+    if found is None:
+        return GrammarError(message)
+    return GrammarError(message, place=line_column(text, found.start()), source=text)
 
 
 def _grammar_error(text: str, message: str) -> GrammarError:
