@@ -105,7 +105,9 @@ def test_imported_names_are_plain(cache: Path) -> None:
     assert len(list(cache.glob("grammar-*.bin"))) == 1
     source = read(text, "start", ())
     names = [*source.ignored, *source.terminals, *source.rules]
-    names += [name for expansions in source.rules.values() for expansion in expansions for name, _ in expansion]
+    names += [
+        name for expansions in source.rules.values() for expansion in expansions for name, _ in expansion
+    ]
     assert {type(name) for name in names} == {str}
 
 

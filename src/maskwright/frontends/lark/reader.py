@@ -94,7 +94,9 @@ def read(text: str, start: str, import_paths: Sequence[str]) -> LarkText:
         close = get_close_matches(start, [name for name in expansions if not name.startswith("__")], 1)
         hint = f"did you mean {close[0]!r}?" if close else "name another one with start=..."
         raise GrammarError(f"the grammar has no rule {start!r}: {hint}")
-    return LarkText({str(t.name): _terminal(t) for t in terminals}, expansions, [str(name) for name in ignored])
+    return LarkText(
+        {str(t.name): _terminal(t) for t in terminals}, expansions, [str(name) for name in ignored]
+    )
 
 
 def owner_of(rule: str) -> str:
