@@ -19,6 +19,7 @@ from maskwright.dfa import (
     length_bounds,
     matcher,
     matches,
+    some_text,
     with_length,
 )
 from maskwright.errors import LimitError
@@ -65,9 +66,27 @@ def trees(counts: st.SearchStrategy[tuple[int, int | None]]) -> st.SearchStrateg
         return st.one_of(lists.map(concatenate), lists.map(choose), st.builds(loop, inner, counts))
 
     leaves = st.sampled_from(
-        [(char("a"), "a"), (char("b"), "b"), (chars((97, 98)), "[ab]"), (EPSILON, "(?:)"), (NOTHING, "(?!)")]
+        [
+            (char("a"), "a"),
+            (char("b"), "b"),
+            (chars((97, 98)), "[ab]"),
+            (EPSILON, "(?:)"),
+            (NOTHING, "(?!)"),
+            (Lit("a\ud800"), "(?!)"),
+        ]
     )
     return st.recursive(leaves, extend, max_leaves=8)
+
+
+def test_no_text_has_a_surrogate() -> None:
+    for text in ("\ud800", "a\udfff", "\ud83d\ude00"):
+        node = Lit(text)
+        nfa = build_nfa([(alt(node, char("b")), 0)], DEFAULT_LIMITS)
+        assert nfa_matches(nfa, "b") == 0
+        assert nfa.n_states == 2
+        assert is_empty(node) and length_bounds(node) is None and some_text(node) is None
+        assert length_bounds(alt(node, EPSILON)) == (0, 0)
+        assert is_empty(cat(node, char("a"))) and not is_empty(repeat(node, 0, 3))
 
 
 SMALL_COUNTS = st.sampled_from([(0, None), (1, None), (0, 1), (2, None), (0, 2), (2, 3), (3, 3)])

@@ -192,6 +192,13 @@ def test_patterns_that_shadow_or_overlap():
     assert found(mw.Lark(text).__class__(text, lexer="dynamic")) == []
 
 
+@pytest.mark.parametrize(
+    "text", ['start: %json {"type": "object"}', "start: <[5]>", "start: ", "start: ()", 'start: T~0\nT: "a"']
+)
+def test_no_terminals(text: str) -> None:
+    assert mw.check_grammar(mw.Lark(text)).ok
+
+
 def test_terminals_that_run_together():
     text = 'start: A "a" | "b"\nA: /a+/\n'
     assert "A directly before" in only(mw.Lark(text), "terminal-clash").message

@@ -179,6 +179,40 @@ def test_inline_schemas() -> None:
             finished_walk(compiled, seed)
 
 
+def test_what_looks_like_a_surrogate() -> None:
+    assert ok(r'start: "\\ud800"', r"\ud800")
+    assert ok(r'start: "\U0001F600"', "\U0001f600")
+    assert ok(r"start: /[^\ud800-\udfff]/", "\U0001f600")
+    assert ok(r"start: /a\ud800|b/", "b")
+
+
+@pytest.mark.parametrize("lexer", ["contextual", "dynamic"])
+@pytest.mark.parametrize(
+    ("grammar", "good", "bad"),
+    [
+        ('start: %json {"type": "boolean"}', ["true", "false"], ["", "t"]),
+        ("start: ", [""], ["a"]),
+        ("start: ()", [""], ["a"]),
+        ("start: //", [""], ["a", "/"]),
+        ('start: T~0\nT: "a"', [""], ["a"]),
+        ('start: a*\na: %json {"const": [1]}', ["", "[1]", "[1][1]"], ["[1],[1]"]),
+    ],
+)
+def test_no_terminals(grammar: str, good: list[str], bad: list[str], lexer: str) -> None:
+    for text in good:
+        assert ok(grammar, text, lexer=lexer), text
+    for text in bad:
+        assert not ok(grammar, text, lexer=lexer), text
+
+
+@pytest.mark.parametrize("lexer", ["contextual", "dynamic"])
+def test_only_a_token(lexer: str) -> None:
+    matcher = mw.compile_lark("start: <[65]>", BYTES, lexer=lexer).matcher()  # type: ignore[arg-type]
+    assert not matcher.accept_token(66)
+    assert matcher.accept_token(65)
+    assert matcher.is_accepting
+
+
 # --- what is refused
 
 
@@ -206,6 +240,14 @@ def test_inline_schemas() -> None:
         ("start: <|end|>", "1:8", "no token"),
         ("start: <[1200]>", "1:8", "token ids"),
         ("start: A[lazy]\nA: /a/", "1:10", "lazy"),
+        ("start: t\nt{x}: x", "1:8", "rule start uses the template t without"),
+        ('start: "t" b // t\nb: t+\nt{x}: x', "2:4", "rule b uses the template t"),
+        ("start: t{t}\nt{x}: x", "1:10", "rule t uses the template t"),
+        ('start: "a"\n  | "b\\ud83d\\ude00"', "2:7", "surrogate"),
+        ('start: A\nA: "\\\\\\ud800"i', "2:7", "surrogate"),
+        ('start: a\na[suffix="\\U0000dfff"]: /b/', "2:1", "surrogate"),
+        ('start: "\ud800"', "1:9", "surrogate"),
+        ("start: A\nA: /\\ud83d\\ude00/", None, "matches nothing"),
     ],
 )
 def test_refused(grammar: str, place: str | None, says: str) -> None:

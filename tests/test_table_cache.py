@@ -9,6 +9,8 @@ import toys
 
 import maskwright as mw
 from maskwright import compiler, table_cache
+from maskwright.frontends.lark.reader import read
+from maskwright.lowering import Lowered
 
 GRAMMAR = """
 start: (line | block)+
@@ -95,3 +97,23 @@ def test_only_some_files_are_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_no_directory_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MASKWRIGHT_CACHE_DIR", "")
     assert masks() == masks()
+
+
+def test_imported_names_are_plain(cache: Path) -> None:
+    text = "%import common (INT, WS)\n%ignore WS\nstart: INT+"
+    mw.compile_lark(text, vocabulary())
+    assert len(list(cache.glob("grammar-*.bin"))) == 1
+    source = read(text, "start", ())
+    names = [*source.ignored, *source.terminals, *source.rules]
+    names += [
+        name for expansions in source.rules.values() for expansion in expansions for name, _ in expansion
+    ]
+    assert {type(name) for name in names} == {str}
+
+
+def test_what_cannot_be_written_is_not_kept(cache: Path) -> None:
+    class Name(str):
+        pass
+
+    table_cache.save("grammar-x.bin", Lowered((), [], [], b"", [], [], [], 0, [Name("start")]))
+    assert table_cache.load("grammar-x.bin") is None

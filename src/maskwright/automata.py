@@ -32,6 +32,7 @@ from maskwright.regular import (
     Repeat,
     alt,
     cat,
+    has_surrogate,
     intersect_ranges,
     postorder,
     repeat,
@@ -209,7 +210,8 @@ class Thompson:
             elif isinstance(node, Machine):
                 self._place_machine(node, source, target, counting)
             elif isinstance(node, Lit):
-                self._place_text(node.text, source, target)
+                if self._measured[id(node)].alive:
+                    self._place_text(node.text, source, target)
             else:
                 self.leaf(node, source, target)
 
@@ -380,7 +382,7 @@ class Thompson:
                 measure = self._measure_machine(node)
             elif isinstance(node, Lit):
                 size = max(len(node.text) - 1, 0)
-                measure = _Measure(True, not node.text, size, size)
+                measure = _EMPTY if has_surrogate(node.text) else _Measure(True, not node.text, size, size)
             else:
                 # An assertion is empty, but not everywhere: a repetition may not skip it.
                 measure = _Measure(True, False, 0, 0)

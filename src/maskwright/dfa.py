@@ -35,6 +35,7 @@ from maskwright.regular import (
     Repeat,
     cat,
     has_scalar,
+    has_surrogate,
     intersect_ranges,
     postorder,
     repeat,
@@ -155,6 +156,8 @@ def is_empty(node: Regular) -> bool:
     for part in postorder(node):
         if isinstance(part, Chars):
             result = has_scalar(part.ranges)
+        elif isinstance(part, Lit):
+            result = not has_surrogate(part.text)
         elif isinstance(part, Cat):
             result = all(alive[id(p)] for p in part.parts)
         elif isinstance(part, Alt):
@@ -182,7 +185,7 @@ def some_text(node: Regular, most: int = 1_000) -> str | None:
     for part in postorder(node):
         text: str | None = None
         if isinstance(part, Lit):
-            text = part.text
+            text = None if has_surrogate(part.text) else part.text
         elif isinstance(part, Chars):
             ranges = intersect_ranges(part.ranges, ANY_CHAR.ranges)
             text = chr(ranges[0][0]) if ranges else None
@@ -313,7 +316,7 @@ def length_bounds(node: Regular) -> tuple[int, int | None] | None:
         if isinstance(part, Chars):
             result = (1, 1) if has_scalar(part.ranges) else None
         elif isinstance(part, Lit):
-            result = (len(part.text), len(part.text))
+            result = None if has_surrogate(part.text) else (len(part.text), len(part.text))
         elif isinstance(part, Cat):
             low, high = 0, 0
             unbounded = False

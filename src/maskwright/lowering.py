@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from maskwright._core import AutomatonHandle, CompiledCore, Engine, Tables
 from maskwright.adjacency import Adjacency, Places
-from maskwright.automata import build_lexer, build_nfa
+from maskwright.automata import Nfa, build_lexer, build_nfa
 from maskwright.columns import column_automaton
 from maskwright.deadline import check_time
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
@@ -250,6 +250,7 @@ class _Lowering:
             if lexing.newline is not None:
                 lines = newline, column_automaton(terminals[newline], lexing.columns, self.limits)
             built = build_lexer(terminals, lexing.refused, lines, self.limits)
+            _check_alive(built[0], lexing)
             nfa, starts = merge_states(*built, len(terminals))
             self.lexer_content = (
                 nfa.n_states,
@@ -487,6 +488,15 @@ def lower_to_tables(
         [imports[key] for key in lowering.imports],
         grammar.names,
     )
+
+
+def _check_alive(nfa: Nfa, lexing: Lexing) -> None:
+    """The engine's lexers rely on a text for each terminal."""
+    matched = {tag for _, tag in nfa.accepts}
+    for position in range(len(lexing.terminals)):
+        if position not in matched:
+            name = lexing.names[position] if lexing.names else position
+            raise GrammarError(f"terminal {name} matches nothing")
 
 
 def _clash_message(lexer: AutomatonHandle) -> str:

@@ -1,7 +1,7 @@
 """Regular expressions as data: the terminals of the intermediate representation.
 
-Trees describe texts of Unicode code points: leaves are ``Chars`` (a set of code points) and ``Lit``
-(a text).  How texts are spelled as bytes is a property of the lexeme that uses the tree.
+Trees describe texts of Unicode scalar values: leaves are ``Chars`` (a set of code points) and ``Lit``
+(a text).  Surrogates are in no text: in a set they count for nothing, and a ``Lit`` with one matches nothing.  How texts are spelled as bytes is a property of the lexeme that uses the tree.
 
 The constructors ``cat``, ``alt`` and ``repeat`` simplify; use them instead of the classes.
 Trees may be deep and may share nodes, so nothing here recurses: see ``postorder``.
@@ -10,10 +10,12 @@ This module knows no syntax (see ``maskwright.regex``) and imports only ``errors
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
 MAX_CODE_POINT = 0x10FFFF
+_SURROGATE = re.compile("[\ud800-\udfff]")
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 
 
@@ -258,6 +260,11 @@ def intersect_ranges(a: Ranges, b: Ranges) -> Ranges:
         else:
             j += 1
     return tuple(out)
+
+
+def has_surrogate(text: str) -> bool:
+    """Whether a text cannot be written in UTF-8."""
+    return not text.isascii() and _SURROGATE.search(text) is not None
 
 
 def has_scalar(ranges: Ranges) -> bool:

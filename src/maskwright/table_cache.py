@@ -55,9 +55,10 @@ def save(name: str, lowered: Lowered) -> None:
     directory = cache_directory()
     if directory is None:
         return
-    data = marshal.dumps(tuple(lowered))
-    # Written aside and renamed, so that readers never see half a file; a full disk is no error.
+    # Written aside and renamed, so that readers never see half a file.  A full disk is no error, nor is what
+    # cannot be written: it is read again.
     try:
+        data = marshal.dumps(tuple(lowered))
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=directory, delete=False) as file:
             file.write(_MAGIC + _digest(data) + data)
@@ -65,7 +66,7 @@ def save(name: str, lowered: Lowered) -> None:
         files = sorted(directory.glob("grammar-*.bin"), key=lambda path: path.stat().st_mtime_ns)
         for path in files[:-FILES_KEPT]:
             path.unlink()
-    except OSError:
+    except (OSError, ValueError):
         return
 
 

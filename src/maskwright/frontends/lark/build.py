@@ -143,7 +143,8 @@ class _Builder:
                 raise GrammarError("indentation needs the contextual lexer")
             if self.source.ignored:
                 self.skipped = self.skip([Term(self.lexemes[name]) for name in self.source.ignored])
-        else:
+        elif self.ranked:
+            # Without a terminal there is nothing to split: all are schemas or tokens, or there is the empty text only.
             self.lexer()
         out.start = self.rule(start, False)
         while self.work:

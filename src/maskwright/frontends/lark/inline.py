@@ -20,6 +20,9 @@ _TOKENS = re.compile(
     r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|(?://|\#)[^\n]*|%(json|regex|lark|llguidance)\b'
     r"|(<\[[^\]\n]*\]>|<[^<>\s\[\]\"]+>)"
 )
+_ESCAPES = re.compile(
+    r"(\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\U0000[dD][89a-fA-F][0-9a-fA-F]{2}|[\ud800-\udfff])|\\."
+)
 _RANGES = re.compile(r"\d+(?:\s*-\s*\d+)?(?:\s*,\s*\d+(?:\s*-\s*\d+)?)*")
 _HEADS = re.compile(r"^[ \t]*[?!]*(\w+)[^:\n\"/]*:", re.MULTILINE)
 _SUBSTRING = "substring_"
@@ -59,6 +62,7 @@ def take_inline(text: str) -> Inlined:
             taken.tokens.setdefault(name, tokens)
             out.append(name)
         elif found[1] is None:
+            _check_characters(text, found)
             out.append(found[0])
         elif found[1] not in ("json", "regex"):
             raise _error(f"{found[0]} is not supported", text, found.start())
@@ -78,6 +82,16 @@ def take_inline(text: str) -> Inlined:
         out.append(f"\n%declare {' '.join(declared)}\n")
     taken.text = "".join(out)
     return taken
+
+
+def _check_characters(text: str, found: re.Match[str]) -> None:
+    """A string has no surrogates, and the package does not join pairs of them to characters.  (Sets may have some.)"""
+    if not found[0].startswith('"'):
+        return
+    for escape in _ESCAPES.finditer(found[0]):
+        if escape[1]:
+            message = "a surrogate is no character: write \\U0001F600 and the like"
+            raise _error(message, text, found.start() + escape.start())
 
 
 def _error(message: str, text: str, at: int) -> GrammarError:

@@ -12,6 +12,8 @@ from maskwright.errors import GrammarError, MaskwrightError, line_column
 
 _NAMES = re.compile(r"'(\w+)'|(?:defined|for|with): (\w+)|\((\w+) in \w+\)")
 _PART = re.compile(r"__(.+)_(?:star|plus|opt|repeat\w*?)_\w+$")
+_TEXTS = r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|//[^\n]*'
+"""Where a name stands for nothing."""
 _POSITION = re.compile(r"at line (\d+) column (\d+)")
 
 
@@ -82,13 +84,19 @@ def read(text: str, start: str, import_paths: Sequence[str]) -> LarkText:
         raise GrammarError("the grammar is nested too deeply for the package lark") from None
     expansions: dict[str, list[list[tuple[str, bool]]]] = {}
     for rule in rules:
-        symbols = [(symbol.name, bool(symbol.is_term)) for symbol in rule.expansion]
+        symbols = [(str(symbol.name), bool(symbol.is_term)) for symbol in rule.expansion]
         expansions.setdefault(str(rule.origin.name), []).append(symbols)
+    for owner, symbols in ((owner, e) for owner, each in expansions.items() for e in each):
+        for name, is_terminal in symbols:
+            if not is_terminal and name not in expansions:
+                raise _bare_template(text, owner_of(owner), name)
     if start not in expansions:
         close = get_close_matches(start, [name for name in expansions if not name.startswith("__")], 1)
         hint = f"did you mean {close[0]!r}?" if close else "name another one with start=..."
         raise GrammarError(f"the grammar has no rule {start!r}: {hint}")
-    return LarkText({t.name: _terminal(t) for t in terminals}, expansions, list(ignored))
+    return LarkText(
+        {str(t.name): _terminal(t) for t in terminals}, expansions, [str(name) for name in ignored]
+    )
 
 
 def owner_of(rule: str) -> str:
@@ -104,9 +112,21 @@ def _terminal(terminal: Any) -> TerminalText:
         width = pattern.max_width
     except Exception:  # Lark measures with the module re, which does not know all that we read.
         width = 1 << 32
-    rank = (-terminal.priority, not is_string, -width, -len(pattern.value), terminal.name)
+    # The package's names are tokens, a class of its own.
+    name, value = str(terminal.name), str(pattern.value)
+    rank = (-terminal.priority, not is_string, -width, -len(value), name)
     flags = "".join(sorted(pattern.flags))
-    return TerminalText(terminal.name, pattern.value, is_string, flags, rank)
+    return TerminalText(name, value, is_string, flags, rank)
+
+
+def _bare_template(text: str, rule: str, name: str) -> GrammarError:
+    """The package takes a template without arguments for a rule, and then drops it."""
+    message = f"the rule {rule} uses the template {name} without arguments: write {name}{{...}}"
+    use = rf"(?P<use>(?<![\w%]){re.escape(name)}(?!\w)(?!\s*\{{))"
+    found = next((match for match in re.finditer(rf"{_TEXTS}|{use}", text) if match["use"]), None)
+    if found is None:
+        return GrammarError(message)
+    return GrammarError(message, place=line_column(text, found.start()), source=text)
 
 
 def _grammar_error(text: str, message: str) -> GrammarError:
