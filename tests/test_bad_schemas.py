@@ -508,7 +508,12 @@ class TestHugeNumbers:
 
     def test_of_numpy(self) -> None:
         # A float64 is a float that prints itself in another way; an int64 is no int.
-        for schema in ({"minimum": 2.5}, {"multipleOf": 0.1}, {"enum": [1e30, {"a": -0.0}]}, {"maxItems": 2.0}):
+        for schema in (
+            {"minimum": 2.5},
+            {"multipleOf": 0.1},
+            {"enum": [1e30, {"a": -0.0}]},
+            {"maxItems": 2.0},
+        ):
             assert outcome(_with_numpy_floats(schema)) is None
         text = mw.compile_json_schema({"const": np.float64(0.1)}, BYTES).matcher().shortest_completion_bytes()
         assert text == b"0.1"
