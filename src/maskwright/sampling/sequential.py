@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from maskwright.arguments import generator
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.constraints import Constraint, Everything
 from maskwright.sampling.logspace import (
@@ -115,7 +116,7 @@ def make_problem(
         raise MaskwrightError(
             f"max_tokens is {target.max_tokens}, but behind the prompt the model's context has room for {model.room}"
         )
-    return Problem(model, constraint, target, np.random.default_rng(seed), dict(awrs_options or {}))
+    return Problem(model, constraint, target, generator(seed), dict(awrs_options or {}))
 
 
 class _Run:
