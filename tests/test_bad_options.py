@@ -57,3 +57,15 @@ def test_a_byte_order_mark_is_no_part_of_a_source(tmp_path: Path) -> None:
     path = tmp_path / "grammar.gbnf"
     path.write_bytes(b'\xef\xbb\xbfroot ::= "a"\r\n')
     assert read_source(str(path)) == 'root ::= "a"\r\n'
+
+
+def test_a_member_that_comes_twice() -> None:
+    with pytest.raises(GrammarError, match="'type' comes twice"):
+        mw.compile_json_schema('{"items": {"type": "integer", "type": "string"}}', BYTES)
+
+
+def test_any_is_a_type_of_draft_3_only() -> None:
+    for given in ("any", ["string", "any"]):
+        with pytest.raises(GrammarError, match="type must be one of"):
+            mw.compile_json_schema({"items": {"type": given}}, BYTES)
+        assert mw.compile_json_schema({"items": {"type": given}}, BYTES, dialect="draft3")
