@@ -35,6 +35,7 @@ from maskwright.sampling.rejuvenation import Paths, rejuvenate
 from maskwright.sampling.resampling import check_particles, is_uneven, resample
 from maskwright.sampling.target import Potential, Target
 
+_AWRS_OPTIONS = {"max_accepts", "max_rejects", "method", "min_remaining", "probes"}
 Block = str | int | Callable[[list[int]], bool]
 
 
@@ -111,6 +112,9 @@ def make_problem(
         raise MaskwrightError(
             f"a Constraint is needed (GrammarConstraint, Predicate), not {type(constraint).__name__}"
         )
+    unknown = set(awrs_options or ()) - _AWRS_OPTIONS
+    if unknown:
+        raise MaskwrightError(f"awrs_options: expected {', '.join(sorted(_AWRS_OPTIONS))}, got {unknown}")
     constraint.bind(model.vocab_size, model.eos_ids)
     if model.room is not None and target.max_tokens > model.room:
         raise MaskwrightError(
