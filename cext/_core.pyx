@@ -65,7 +65,14 @@ from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
-from maskwright.errors import BitmaskError, GrammarError, LimitError, UnsatisfiableError, VocabularyError
+from maskwright.errors import (
+    BitmaskError,
+    GrammarError,
+    LimitError,
+    MaskwrightError,
+    UnsatisfiableError,
+    VocabularyError,
+)
 
 cdef extern from *:
     int __builtin_ctzll(unsigned long long) noexcept nogil

@@ -3,6 +3,24 @@
 # What is known already is looked up under a shared lock, without letting go of the interpreter; what
 # has to be computed runs without it, under the exclusive lock.
 
+cdef int64_t whole_number(object value, int64_t above) except? -1:
+    # A number as `operator.index` takes it, which C's conversion does not: that cuts what is behind a point.
+    # What C cannot hold becomes `above`, which the caller knows to be too large, or the least number.
+    cdef int overflow = 0
+    cdef int64_t number = PyLong_AsLongLongAndOverflow(value, &overflow)
+    return number if overflow == 0 else above if overflow > 0 else -above
+
+
+cdef int64_t token_number(object token) except? -1:
+    # The number of a token; VocabularyError for what is none.
+    if type(token) is int:
+        return whole_number(token, <int64_t>1 << 62)
+    try:
+        return whole_number(token, <int64_t>1 << 62)
+    except TypeError:
+        raise VocabularyError(f"a token id is an integer, not {token!r} ({type(token).__name__})") from None
+
+
 cdef cbool fill_known(Core* core, int32_t id, uint32_t* row) noexcept nogil:
     # Write a mask that exists already, under a shared lock; False when there is none.
     cdef int32_t t
@@ -167,16 +185,17 @@ cdef class Matcher:
             self.core.index.lock.unlock_shared()
         return accepting
 
-    def accept_token(self, int64_t token):
+    def accept_token(self, token):
         """Advance by one token; False, and nothing changed, when it is not allowed.
 
-        Raises ``VocabularyError`` for an id outside the vocabulary.
+        Raises ``VocabularyError`` for an id outside the vocabulary, and for what is no integer.
         """
-        cdef int32_t target = self.follow(self.history.back(), token)
+        cdef int64_t number = token_number(token)
+        cdef int32_t target = self.follow(self.history.back(), number)
         if target == NO_STATE:
             return False
         self.history.push_back(target)
-        self.tokens.push_back(<int32_t>token)
+        self.tokens.push_back(<int32_t>number)
         return True
 
     def accept_tokens(self, ids):
@@ -193,7 +212,7 @@ cdef class Matcher:
         cdef int32_t state = self.history.back()
         cdef int64_t count = 0
         for token in ids:
-            state = self.follow(state, token)
+            state = self.follow(state, token_number(token))
             if state == NO_STATE:
                 break
             count += 1
@@ -232,11 +251,16 @@ cdef class Matcher:
         check_outcome(outcome, self.core)
         return read
 
-    def rollback(self, int64_t count):
-        """Take back the last ``count`` accepted tokens.  Raises ``ValueError`` when there are fewer."""
-        if not 0 <= count < <int64_t>self.history.size():
-            raise ValueError(f"cannot roll back {count} of {self.history.size() - 1} accepted tokens")
-        self.history.resize(self.history.size() - <size_t>count)
+    def rollback(self, count):
+        """Take back the last ``count`` accepted tokens.  Raises ``MaskwrightError`` when there are fewer."""
+        cdef int64_t taken
+        try:
+            taken = whole_number(count, <int64_t>1 << 62)
+        except TypeError:
+            raise MaskwrightError(f"a number of tokens is an integer, not {count!r} ({type(count).__name__})") from None
+        if not 0 <= taken < <int64_t>self.history.size():
+            raise MaskwrightError(f"cannot roll back {count} of {self.history.size() - 1} accepted tokens")
+        self.history.resize(self.history.size() - <size_t>taken)
         self.tokens.resize(self.history.size() - 1)
 
     def fork(self):

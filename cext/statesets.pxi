@@ -213,10 +213,10 @@ cdef class StateSets:
             self.core.index.lock.unlock_shared()
         return size
 
-    def next(self, int64_t state, int64_t token):
+    def next(self, int64_t state, token):
         """The state behind one token; -1 when it is not allowed or no text."""
         self.check(state)
-        return self.follow(state, token)
+        return self.follow(state, token_number(token))
 
     def next_bytes(self, int64_t state, bytes data):
         """The state behind some bytes; -1 when they are not allowed."""

@@ -14,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from toys import byte_vocabulary
 
@@ -504,3 +505,24 @@ class TestHugeNumbers:
         for keyword in ("maxLength", "maxItems", "maxProperties"):
             for most in (2**31 - 1, 2**31, 2**63, 10**400):
                 assert outcome({keyword: most}) is None
+
+    def test_of_numpy(self) -> None:
+        # A float64 is a float that prints itself in another way; an int64 is no int.
+        for schema in (
+            {"minimum": 2.5},
+            {"multipleOf": 0.1},
+            {"enum": [1e30, {"a": -0.0}]},
+            {"maxItems": 2.0},
+        ):
+            assert outcome(_with_numpy_floats(schema)) is None
+        text = mw.compile_json_schema({"const": np.float64(0.1)}, BYTES).matcher().shortest_completion_bytes()
+        assert text == b"0.1"
+        assert_malformed({"minimum": np.int64(2)}, "/minimum", "not a JSON value")
+
+
+def _with_numpy_floats(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _with_numpy_floats(held) for name, held in value.items()}
+    if isinstance(value, list):
+        return [_with_numpy_floats(held) for held in value]
+    return np.float64(value)

@@ -41,6 +41,7 @@ EDGES = (
 ALLOWED = {
     "maskwright.errors": (),
     "maskwright.limits": (),
+    "maskwright.arguments": ("errors", "limits"),
     "maskwright.deadline": ("errors",),
     "maskwright.regular": ("errors",),
     "maskwright.determinize": ("_subsets", "automata", "deadline", "errors", "limits", "regular"),
@@ -81,6 +82,7 @@ ALLOWED = {
     "maskwright.merging": ("automata", "deadline"),
     "maskwright.sampling": (
         "_core",
+        "arguments",
         "bitmask",
         "compiler",
         "errors",
@@ -90,7 +92,7 @@ ALLOWED = {
         "vocabulary",
     ),
     "maskwright.symbols": ("_core", "compiler", "errors"),
-    "maskwright.search": ("compiler", "errors", "sampling", "search", "symbols"),
+    "maskwright.search": ("arguments", "compiler", "errors", "sampling", "search", "symbols"),
     "maskwright.table_cache": ("_core", "engine_cache", "lowering"),
     "maskwright.token_sets": ("_core", "errors", "grammar"),
     "maskwright.captures": ("_core", "captures", "deadline", "dfa", "errors", "grammar"),

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import maskwright as mw
+from maskwright.deadline import deadline
 from maskwright.errors import GrammarError, UnsatisfiableError, UnsupportedSchemaError
 from maskwright.frontends.structural_tag import to_grammar
 
@@ -426,3 +427,24 @@ def test_schemas_of_tools_are_lowered_once() -> None:
     assert parts and all(vocabulary._tables.get(key) is tables for key, tables in parts.items())
     assert mw.compile(mw.StructuralTag.from_tools(TOOLS), vocabulary) is second
     assert PIECES.size  # the walk's vocabulary is another one
+
+
+def test_formats_that_python_shares_are_counted_at_each_place() -> None:
+    shared: dict[str, Any] = {"type": "const_string", "value": "a"}
+    for _ in range(25):
+        shared = {"type": "sequence", "elements": [shared, shared]}
+    endless: dict[str, Any] = {"type": "sequence", "elements": []}
+    endless["elements"].append(endless)
+    for tag in (shared, endless):
+        with pytest.raises(mw.LimitError) as raised:
+            mw.compile_structural_tag({"type": "structural_tag", "format": tag}, BYTES)
+        assert raised.value.limit == "max_schema_values"
+
+
+def test_building_a_tag_looks_at_the_deadline() -> None:
+    shared: dict[str, Any] = {"type": "const_string", "value": "a"}
+    for _ in range(14):
+        shared = {"type": "sequence", "elements": [shared, shared]}
+    with pytest.raises(mw.LimitError) as raised, deadline(1e-9):
+        to_grammar({"type": "structural_tag", "format": shared})
+    assert raised.value.limit == "max_seconds"

@@ -24,8 +24,8 @@ def read_source(path: str) -> str:
     """The text of a file or of standard input.  Raises ``UsageError`` when it cannot be read."""
     try:
         if path == "-":
-            return sys.stdin.buffer.read().decode("utf-8")
-        with open(path, encoding="utf-8", newline="") as file:
+            return sys.stdin.buffer.read().decode("utf-8-sig")
+        with open(path, encoding="utf-8-sig", newline="") as file:
             return file.read()
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None

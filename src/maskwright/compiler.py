@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
 from typing import Any, Literal, overload
 
@@ -10,11 +10,12 @@ import numpy as np
 
 from maskwright import table_cache
 from maskwright._core import CompiledCore, Matcher, StateSets, Tables
+from maskwright.arguments import check_limits, check_type
 from maskwright.captures import CaptureReader
 from maskwright.compile_cache import content_keys, no_collection
 from maskwright.deadline import deadline
 from maskwright.engine_cache import engine_for
-from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
+from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, VocabularyError
 from maskwright.frontends import structural_tag
 from maskwright.frontends.json_schema import Registry, SchemaOptions
 from maskwright.frontends.json_schema.clashes import explained
@@ -233,9 +234,11 @@ def compile_choice(
     if isinstance(options, (str, bytes)):
         raise GrammarError("a choice has several options: pass a list")
     if not isinstance(options, np.ndarray):
+        check_type(options, Iterable, "options", GrammarError)
         options = list(options)
         if all(isinstance(option, (str, bytes)) for option in options):
             return _compile(choice_part(options, limits), vocabulary, limits)
+    check_type(vocabulary, Vocabulary, "vocabulary", VocabularyError)
     return CompiledTrie(TokenTrie(options, vocabulary.size, vocabulary.eos_ids), vocabulary)
 
 
@@ -258,6 +261,7 @@ def compile_structural_tag(
     Raises ``GrammarError`` (with a JSON pointer), ``UnsupportedSchemaError`` (formats and keywords that cannot be
     enforced), ``UnsatisfiableError``, ``LimitError``.
     """
+    check_limits(limits)
     content, contents = content_keys(tag, limits.max_schema_values, "json_schema")
     key = ("structural tag", content, limits)
     part = Import(
@@ -278,6 +282,8 @@ def compile_grammar(
 
 def _compile(part: Import, vocabulary: Vocabulary, limits: Limits) -> CompiledGrammar:
     """The grammar compiled from an equal part before, or a new one."""
+    check_limits(limits)
+    check_type(vocabulary, Vocabulary, "vocabulary", VocabularyError)
     compiled: CompiledGrammar | None = vocabulary._compiled.get(part.key)
     if compiled is None or compiled._core.used_keys > _OVERGROWN:
         with no_collection(), deadline(limits.max_seconds):

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from maskwright._core import Matcher
+from maskwright.arguments import real, whole
 from maskwright.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace
 from maskwright.compiler import CompiledGrammar
 from maskwright.compiler import compile as compile_source
@@ -215,8 +216,10 @@ class Generator:
     ) -> tuple[list[_Row], Iterator[float]]:
         if isinstance(prompts, str) or not prompts or not all(isinstance(prompt, str) for prompt in prompts):
             raise MaskwrightError("prompts is a non-empty list of strings")
-        if temperature is not None and not (temperature >= 0 and math.isfinite(temperature)):
+        if temperature is not None and not math.isfinite(real(temperature, "temperature")):
             raise MaskwrightError(f"temperature is {temperature}; it must be finite and not negative")
+        if seed is not None:
+            seed = whole(seed, "seed")
         if not isinstance(max_new_tokens, int):
             raise MaskwrightError(f"max_new_tokens is a number of tokens, not {max_new_tokens!r}")
         compiled = self.compile(output_type)

@@ -11,6 +11,7 @@ tensors, with dense masks of states with many children and batched steps on any 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.errors import BitmaskError, UnsatisfiableError, VocabularyError
+from maskwright.arguments import whole
+from maskwright.errors import BitmaskError, MaskwrightError, UnsatisfiableError, VocabularyError
 
 if TYPE_CHECKING:
     from maskwright.trie_torch import TorchTrie
@@ -152,6 +154,7 @@ class TrieMatcher:
 
     def accept_token(self, token: int) -> bool:
         """Advance by one token; False, and nothing changed, when it is not allowed."""
+        token = whole(token, "token id", VocabularyError)
         if not 0 <= token < self._trie.vocab_size:
             raise VocabularyError(
                 f"token id {token} is outside the vocabulary (0 to {self._trie.vocab_size - 1})"
@@ -165,7 +168,7 @@ class TrieMatcher:
             if target == _DEAD:
                 return False
         self._history.append(target)
-        self._tokens.append(int(token))
+        self._tokens.append(token)
         return True
 
     def accept_tokens(self, ids: Iterable[int]) -> int:
@@ -182,9 +185,10 @@ class TrieMatcher:
         return self.fork().accept_tokens(ids)
 
     def rollback(self, count: int) -> None:
-        """Take back the last ``count`` accepted tokens.  Raises ``ValueError`` when there are fewer."""
+        """Take back the last ``count`` accepted tokens.  Raises ``MaskwrightError`` when there are fewer."""
+        count = whole(count, "count")
         if not 0 <= count < len(self._history):
-            raise ValueError(f"cannot roll back {count} of {len(self._tokens)} accepted tokens")
+            raise MaskwrightError(f"cannot roll back {count} of {len(self._tokens)} accepted tokens")
         del self._history[len(self._history) - count :]
         del self._tokens[len(self._tokens) - count :]
 
@@ -249,7 +253,7 @@ def _table(sequences: Any) -> tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np
         return sequences, lengths.astype(np.int64)
     try:
         lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
-        flat = np.fromiter(chain.from_iterable(sequences), np.int64, int(lengths.sum()))
+        flat = np.fromiter(map(operator.index, chain.from_iterable(sequences)), np.int64, int(lengths.sum()))
     except (TypeError, ValueError, OverflowError) as error:
         raise VocabularyError(f"sequences are lists of token ids: {error}") from None
     width = int(lengths.max(initial=0))

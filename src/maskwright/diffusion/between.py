@@ -8,13 +8,17 @@ that may be left out, then the suffix.
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import numpy.typing as npt
 
 from maskwright._core import StateSets
+from maskwright.arguments import whole
 from maskwright.compiler import CompiledGrammar
 from maskwright.diffusion.distance import Distances
-from maskwright.diffusion.sets import HoldsSets, state_sets
+from maskwright.diffusion.sets import HoldsSets, check_grammar, state_sets
+from maskwright.diffusion.slots import text_bytes
 from maskwright.errors import CanvasError, UnsatisfiableError
 
 MAX_MIDDLE = 4096
@@ -89,7 +93,7 @@ class Middle(HoldsSets):
         if state < 0:
             return False
         self._states.append(state)
-        self._tokens.append(token)
+        self._tokens.append(operator.index(token))
         return True
 
     def _after(self, token: int) -> int:
@@ -99,9 +103,10 @@ class Middle(HoldsSets):
         return state if left > 0 and self._can_close(state, left - 1) else -1
 
     def rollback(self, count: int) -> None:
-        """Take back the last ``count`` tokens.  Raises ``ValueError`` when there are fewer."""
+        """Take back the last ``count`` tokens.  Raises ``CanvasError`` when there are fewer."""
+        count = whole(count, "count", CanvasError)
         if not 0 <= count <= len(self._tokens):
-            raise ValueError(f"cannot take back {count} of {len(self._tokens)} tokens")
+            raise CanvasError(f"cannot take back {count} of {len(self._tokens)} tokens")
         del self._tokens[len(self._tokens) - count :]
         del self._states[len(self._tokens) + 1 :]
 
@@ -129,10 +134,5 @@ def complete_between(
     """
     if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or not 0 <= max_tokens <= MAX_MIDDLE:
         raise CanvasError(f"max_tokens: expected 0 to {MAX_MIDDLE}, got {max_tokens!r}")
-    return Middle(grammar, _bytes(prefix, "prefix"), _bytes(suffix, "suffix"), max_tokens)
-
-
-def _bytes(text: str | bytes, name: str) -> bytes:
-    if not isinstance(text, (str, bytes)):
-        raise CanvasError(f"{name}: expected str or bytes, got {type(text).__name__}")
-    return text.encode() if isinstance(text, str) else text
+    check_grammar(grammar)
+    return Middle(grammar, text_bytes(prefix, "prefix"), text_bytes(suffix, "suffix"), max_tokens)

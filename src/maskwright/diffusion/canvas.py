@@ -22,11 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright._core import StateSets
+from maskwright.arguments import check_limits, real
 from maskwright.compiler import CompiledGrammar
 from maskwright.diffusion.completion import short_completion
 from maskwright.diffusion.reading import OutOfBudget, Reading
 from maskwright.diffusion.sets import HoldsSets, state_sets
-from maskwright.diffusion.slots import EMPTY, OPEN, Slots, read_canvas
+from maskwright.diffusion.slots import EMPTY, OPEN, Slots, checked_ends, read_canvas
 from maskwright.errors import CanvasError, LimitError, UnsatisfiableError, VocabularyError
 from maskwright.limits import DEFAULT_LIMITS, Limits
 
@@ -60,16 +61,13 @@ class Canvas(HoldsSets):
         encode: Callable[[str], list[int]] | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        vocabulary = grammar.vocabulary
-        ends = tuple(vocabulary.eos_ids if eos_ids is None else eos_ids)
-        for end in ends:
-            if not 0 <= end < vocabulary.size or vocabulary.tokens[end]:
-                raise VocabularyError(f"eos_ids: {end} is text or outside the vocabulary")
-        self.grammar = grammar
-        self.vocabulary = vocabulary
-        self.search_budget = search_budget
-        self.limits = limits
         self.sets = state_sets(grammar)
+        self.vocabulary = vocabulary = grammar.vocabulary
+        ends = checked_ends(eos_ids, vocabulary)
+        check_limits(limits)
+        self.grammar = grammar
+        self.search_budget = real(search_budget, "search_budget", CanvasError)
+        self.limits = limits
         if not isinstance(slots, Slots):
             segment = grammar._core.engine.segment
             slots = read_canvas(slots, vocabulary, mask_id, ends, encode, segment)
@@ -340,6 +338,8 @@ class Canvas(HoldsSets):
 
         What follows the last slot with a token may be cut and completed in another way.
         """
+        if len(guess) != len(self):
+            raise CanvasError(f"guess: expected an id for each of {len(self)} slots, got {len(guess)}")
         try:
             return self.with_room(lambda: self._suggested(guess))
         except (OutOfBudget, LimitError):

@@ -11,11 +11,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.arguments import generator
 from maskwright.compiler import CompiledGrammar
 from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
 from maskwright.diffusion.criteria import CRITERIA, LooseCanvas
 from maskwright.diffusion.model import MaskedDiffusionModel, checked_logits, checked_model
-from maskwright.diffusion.schedule import Schedule, probabilities, sample, scores, transfer_counts
+from maskwright.diffusion.schedule import (
+    Schedule,
+    checked_schedule,
+    probabilities,
+    sample,
+    scores,
+    transfer_counts,
+)
+from maskwright.diffusion.sets import check_grammar
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots, read_canvas
 from maskwright.errors import CanvasError
 from maskwright.vocabulary import Vocabulary
@@ -103,6 +112,8 @@ def infill_steps(
     """The same step by step; step 0 comes before the first model call."""
     if criterion not in CRITERIA:
         raise CanvasError(f"criterion: expected one of {', '.join(CRITERIA)}, got {criterion!r}")
+    check_grammar(grammar)
+    schedule, rng = checked_schedule(schedule), generator(seed, CanvasError)
     started = time.perf_counter()
     filled: Canvas | LooseCanvas
     if criterion == "exact":
@@ -110,7 +121,7 @@ def infill_steps(
     else:
         filled = LooseCanvas(grammar, _slots(model, grammar, canvas), model.eos_ids, criterion)
     impossible = impossible_ids(model, grammar.vocabulary)
-    run = _Run(model, filled, schedule or Schedule(), np.random.default_rng(seed), filled.open, impossible)
+    run = _Run(model, filled, schedule, rng, filled.open, impossible)
     first = Step(0, filled.tokens, [], constraint_seconds=time.perf_counter() - started)
     return _steps(run, first)
 

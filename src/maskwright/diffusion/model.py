@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.arguments import check_type
 from maskwright.errors import CanvasError
 
 Logits = npt.NDArray[np.float32]
@@ -69,6 +70,7 @@ def checked_model(model: MaskedDiffusionModel, vocab_size: int) -> None:
     if model.mask_id is not None:
         ids.append(("mask_id", [model.mask_id]))
     for name, values in ids:
+        check_type(values, Iterable, f"model.{name}", CanvasError)
         for value in values:
             if (
                 isinstance(value, bool)

@@ -20,11 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from maskwright.arguments import generator
 from maskwright.compiler import CompiledGrammar
 from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
 from maskwright.diffusion.decode import as_proposal, canvas_logits, impossible_ids, open_canvas
 from maskwright.diffusion.model import MaskedDiffusionModel
-from maskwright.diffusion.schedule import Schedule, probabilities, scores, transfer_counts
+from maskwright.diffusion.schedule import Schedule, checked_schedule, probabilities, scores, transfer_counts
+from maskwright.diffusion.sets import check_grammar
 from maskwright.diffusion.slots import EMPTY, OPEN
 from maskwright.errors import CanvasError
 from maskwright.sampling.adaptive import awrs
@@ -70,12 +72,13 @@ def infill_smc(
     ``search_budget`` does not decide on a token, since weights would be wrong; ``ConstraintError`` for bad rewards,
     ``MaskwrightError`` for bad options.
     """
-    schedule = schedule or Schedule()
+    check_grammar(grammar)
+    schedule, rng = checked_schedule(schedule), generator(seed, CanvasError)
     if model.kind != "absorbing" or schedule.remask:
         raise CanvasError("weights need a model of kind absorbing, and a schedule without remask")
     check_particles(n_particles, ess_threshold, resampling)
     first = open_canvas(model, grammar, canvas, search_budget)
-    run = _Run(model, schedule, impossible_ids(model, grammar.vocabulary), np.random.default_rng(seed))
+    run = _Run(model, schedule, impossible_ids(model, grammar.vocabulary), rng)
     run.canvases = [first] * n_particles
     run.log_weights = np.zeros(n_particles)
     run.fill(first.open, ess_threshold, resampling)

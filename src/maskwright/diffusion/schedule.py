@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.arguments import check_type, real, whole
 from maskwright.errors import CanvasError
 
 Score = Literal["confidence", "entropy", "margin", "random", "left_to_right"]
@@ -42,19 +43,24 @@ class Schedule:
         if self.score not in SCORES:
             raise CanvasError(f"score: expected one of {', '.join(SCORES)}, got {self.score!r}")
         for name in ("steps", "block"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise CanvasError(f"{name}: expected a positive integer or None, got {value!r}")
-        if not self.temperature >= 0:
-            raise CanvasError(f"temperature: expected a number of at least 0, got {self.temperature!r}")
-        if self.remask < 0:
-            raise CanvasError(f"remask: expected a number of slots, got {self.remask!r}")
+            if getattr(self, name) is not None:
+                whole(getattr(self, name), name, CanvasError, 1)
+        whole(self.remask, "remask", CanvasError, 0)
+        for name in ("threshold", "temperature", "edit_threshold"):
+            if name != "threshold" or self.threshold is not None:
+                real(getattr(self, name), name, CanvasError)
 
     def blocks(self, slots: int, generated: Sequence[int]) -> tuple[list[range], int]:
         """The blocks of a canvas that have generated slots, from left to right, and the steps for each of them."""
         size = self.block or slots
         found = [range(i * size, (i + 1) * size) for i in sorted({slot // size for slot in generated})]
         return found, max(1, (self.steps or len(generated)) // max(1, len(found)))
+
+
+def checked_schedule(schedule: Schedule | None) -> Schedule:
+    """A schedule, by default one slot a step.  Raises ``CanvasError``."""
+    check_type(schedule, (Schedule, type(None)), "schedule", CanvasError)
+    return schedule or Schedule()
 
 
 def transfer_counts(slots: int, steps: int) -> list[int]:

@@ -10,14 +10,21 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from maskwright._core import StateSets
+from maskwright.arguments import check_type
 from maskwright.compiler import CompiledGrammar
-from maskwright.errors import LimitError
+from maskwright.errors import CanvasError, LimitError
 
 Answer = TypeVar("Answer")
 
 
+def check_grammar(grammar: object) -> None:
+    """Raises ``CanvasError`` unless this is a compiled grammar: a set of token sequences has no states of texts."""
+    check_type(grammar, CompiledGrammar, "grammar", CanvasError)
+
+
 def state_sets(grammar: CompiledGrammar) -> StateSets:
     """The state sets of a grammar that are kept with it; new ones when they are full."""
+    check_grammar(grammar)
     sets = grammar._state_sets
     if sets is None or sets.is_full:
         sets = grammar._state_sets = StateSets(grammar._core)

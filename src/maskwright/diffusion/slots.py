@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from maskwright.errors import CanvasError
+from maskwright.arguments import check_type, whole
+from maskwright.errors import CanvasError, VocabularyError
 from maskwright.vocabulary import Vocabulary
 
 OPEN = -1
@@ -103,6 +104,27 @@ def _token(part: Any, vocabulary: Vocabulary, mask_id: int | None, ends: frozens
     return token
 
 
+def text_bytes(text: str | bytes, name: str) -> bytes:
+    """Text as UTF-8.  Raises ``CanvasError``."""
+    check_type(text, (str, bytes), name, CanvasError)
+    try:
+        return text.encode() if isinstance(text, str) else text
+    except UnicodeEncodeError as error:
+        raise CanvasError(f"{name}: the text holds a surrogate, which is no character: {text!r}") from error
+
+
+def checked_ends(eos_ids: Iterable[int] | None, vocabulary: Vocabulary) -> tuple[int, ...]:
+    """End tokens, by default the vocabulary's.  Raises ``VocabularyError`` for what is text or no id."""
+    if eos_ids is None:
+        return vocabulary.eos_ids
+    check_type(eos_ids, Iterable, "eos_ids", VocabularyError)
+    ends = tuple(whole(end, "eos_ids", VocabularyError) for end in eos_ids)
+    for end in ends:
+        if not 0 <= end < vocabulary.size or vocabulary.tokens[end]:
+            raise VocabularyError(f"eos_ids: {end} is text or outside the vocabulary")
+    return ends
+
+
 def _spelled(
     part: str | bytes,
     vocabulary: Vocabulary,
@@ -110,7 +132,7 @@ def _spelled(
     segment: Callable[[bytes], list[int]] | None,
     place: int,
 ) -> list[int]:
-    data = part.encode() if isinstance(part, str) else part
+    data = text_bytes(part, f"canvas[{place}]")
     if isinstance(part, str) and encode is not None:
         ids = list(encode(part))
         if any(not 0 <= i < vocabulary.size for i in ids) or vocabulary.decode(ids) != data:

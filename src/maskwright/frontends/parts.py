@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from maskwright.arguments import check_limits, check_type
 from maskwright.compile_cache import content_key
 from maskwright.errors import GrammarError, UnsatisfiableError
 from maskwright.frontends import gbnf, json_schema, lark, regex
@@ -30,6 +31,7 @@ def json_schema_part(
     content: bytes | None = None,
 ) -> Import:
     """The valid instances of a schema, as JSON text.  ``content``: its key, where that is known."""
+    check_limits(limits)
     if content is None:
         content = content_key(schema, limits.max_schema_values)
     key: Hashable = _Unique()
@@ -62,6 +64,7 @@ def _choices(options: SchemaOptions, limits: Limits) -> bytes:
 def regex_part(pattern: str, flavour: Flavour, flags: str | int, limits: Limits) -> Import:
     """The texts that a regular expression matches as a whole."""
     _check_text(pattern, "a pattern")
+    check_type(flags, (str, int), "flags", GrammarError)
     return Import(
         ("regex", pattern, flavour, str(flags), limits),
         lambda: regex.to_grammar(pattern, flavour, flags, limits),
@@ -89,6 +92,8 @@ def lark_part(
 ) -> Import:
     """The texts of a Lark grammar."""
     _check_text(text, "a Lark grammar")
+    check_type(start, str, "start", GrammarError)
+    check_type(import_paths, (list, tuple), "import_paths", GrammarError)
     # What a file holds that is imported may have changed.
     alone = not import_paths and not re.search(r"%import\s*\.", text)
     key = ("lark", text, start, lexer, indentation, limits) if alone else _Unique()

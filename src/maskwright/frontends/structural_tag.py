@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from maskwright.deadline import check_time
 from maskwright.dfa import with_length
 from maskwright.errors import GrammarError, LimitError, Refusal, UnsatisfiableError, UnsupportedSchemaError
 from maskwright.frontends.free_text import Scanner
@@ -80,6 +81,7 @@ def to_grammar(
     """The grammar of a structural tag; see ``maskwright.compile_structural_tag``.  ``contents``: the keys of schemas
     in it, by id, where they are known."""
     source = _read(tag)
+    _check_size(source, limits)
     pointer = ""
     if source.get("type") == "structural_tag" and "format" in source:
         source, pointer = source["format"], "/format"
@@ -102,6 +104,27 @@ def _read(tag: object) -> dict[str, Any]:
     if not isinstance(tag, dict):
         raise GrammarError(f"a structural tag is a JSON object, not {type(tag).__name__}", place="#")
     return tag
+
+
+def _check_size(source: dict[str, Any], limits: Limits) -> None:
+    """Raises ``LimitError`` for too many values: formats that Python shares are built at each of their places.
+
+    Schemas in it are counted where they are read.
+    """
+    level: list[Any] = [source]
+    count = 0
+    while level:
+        check_time()
+        count += len(level)
+        if count > limits.max_schema_values:
+            raise LimitError("max_schema_values", count, limits.max_schema_values)
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                below.extend(held for name, held in value.items() if name != "json_schema")
+            elif isinstance(value, (list, tuple)):
+                below.extend(value)
+        level = below
 
 
 def _legacy(source: dict[str, Any]) -> dict[str, Any]:
@@ -168,6 +191,7 @@ class _Builder:
 
     def check(self, source: object, pointer: str) -> str | None:
         """The type of a well-formed format; None for one that is refused, which is noted."""
+        check_time()
         if not isinstance(source, dict) or not isinstance(source.get("type"), str):
             raise GrammarError("a format is an object with a type", place=pointer or "#")
         kind: str = source["type"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maskwright.arguments import real
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.logspace import Booleans, Floats, Integers
 
@@ -19,8 +20,7 @@ def check_particles(n_particles: int, ess_threshold: float, scheme: str) -> None
     """Raise ``MaskwrightError`` for options of particles that make no sense."""
     if isinstance(n_particles, bool) or not isinstance(n_particles, (int, np.integer)) or n_particles < 1:
         raise MaskwrightError(f"n_particles is a number, at least 1, not {n_particles!r}")
-    if not 0 <= ess_threshold <= 1:
-        raise MaskwrightError(f"ess_threshold is a share of the particles, 0 to 1, not {ess_threshold}")
+    real(ess_threshold, "ess_threshold", high=1.0)
     if scheme not in SCHEMES:
         raise MaskwrightError(f"resampling is one of {', '.join(SCHEMES)}, not {scheme!r}")
 

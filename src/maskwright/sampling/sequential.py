@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from maskwright.arguments import generator
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.constraints import Constraint, Everything
 from maskwright.sampling.logspace import (
@@ -34,6 +35,7 @@ from maskwright.sampling.rejuvenation import Paths, rejuvenate
 from maskwright.sampling.resampling import check_particles, is_uneven, resample
 from maskwright.sampling.target import Potential, Target
 
+_AWRS_OPTIONS = {"max_accepts", "max_rejects", "method", "min_remaining", "probes"}
 Block = str | int | Callable[[list[int]], bool]
 
 
@@ -110,12 +112,15 @@ def make_problem(
         raise MaskwrightError(
             f"a Constraint is needed (GrammarConstraint, Predicate), not {type(constraint).__name__}"
         )
+    unknown = set(awrs_options or ()) - _AWRS_OPTIONS
+    if unknown:
+        raise MaskwrightError(f"awrs_options: expected {', '.join(sorted(_AWRS_OPTIONS))}, got {unknown}")
     constraint.bind(model.vocab_size, model.eos_ids)
     if model.room is not None and target.max_tokens > model.room:
         raise MaskwrightError(
             f"max_tokens is {target.max_tokens}, but behind the prompt the model's context has room for {model.room}"
         )
-    return Problem(model, constraint, target, np.random.default_rng(seed), dict(awrs_options or {}))
+    return Problem(model, constraint, target, generator(seed), dict(awrs_options or {}))
 
 
 class _Run:

@@ -20,7 +20,8 @@ class Bound:
 
 def exact(value: int | float | Decimal) -> Decimal:
     """The decimal that a JSON number denotes; a float stands for the text that Python prints."""
-    return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    # Its subclasses print what they like: numpy.float64(2.0).
+    return Decimal(float.__repr__(value)) if isinstance(value, float) else Decimal(value)
 
 
 def tighter_low(a: Bound | None, b: Bound | None) -> Bound | None:

@@ -304,7 +304,9 @@ def _ambiguous(name: str, pointers: list[str], place: str) -> GrammarError:
 def read_json(text: str | bytes) -> Any:
     """JSON text with exact decimals; ``GrammarError`` with line and column when it is malformed."""
     try:
-        return json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant)
+        return json.loads(
+            text, parse_float=Decimal, parse_constant=_refuse_constant, object_pairs_hook=_members
+        )
     except json.JSONDecodeError as error:
         raise GrammarError(f"malformed JSON: {error.msg}", place=f"{error.lineno}:{error.colno}") from None
     except UnicodeDecodeError as error:
@@ -318,6 +320,17 @@ def read_json(text: str | bytes) -> Any:
         raise GrammarError(
             "the JSON text has a number with more digits than can be read: shorten it"
         ) from None
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise GrammarError(f"the member {name!r} comes twice in one object")
+            seen.add(name)
+    return members
 
 
 def _refuse_constant(name: str) -> Any:

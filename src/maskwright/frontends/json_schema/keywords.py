@@ -190,7 +190,7 @@ def reachable(document: Document) -> Iterator[Node]:
                 known = CHECKS.get(keyword)
                 if known is None:
                     continue
-                if not known[0](schema[keyword]):
+                if not known[0](schema[keyword]) or (keyword == "type" and _is_of_draft_3(node)):
                     raise _malformed(node, keyword)
                 if keyword in _DEMANDED and schema[keyword] > document.limits.max_count:
                     raise LimitError(
@@ -211,6 +211,12 @@ def reachable(document: Document) -> Iterator[Node]:
                 f"a schema is an object or a boolean, not {json_type(schema)}", place=node.pointer or "#"
             )
         yield node
+
+
+def _is_of_draft_3(node: Node) -> bool:
+    """Whether a type is "any", in a later dialect: there it is a misspelling like any other."""
+    given = node.value["type"]
+    return (given == "any" or (type(given) is list and "any" in given)) and node.base.dialect.name != "draft3"
 
 
 _DEMANDED = frozenset(["minLength", "minItems", "minProperties", "minContains", "maxContains"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from maskwright.arguments import check_type
 from maskwright.errors import GrammarError
 from maskwright.frontends.json_schema.dialects import DIALECTS
 from maskwright.frontends.json_schema.references import Registry
@@ -69,6 +71,7 @@ class SchemaOptions:
             raise GrammarError(f"whitespace={space!r} is not {choices_text}")
         if not isinstance(self.additional_properties, bool):
             raise GrammarError(f"additional_properties={self.additional_properties!r} is not True or False")
+        check_type(self.registry, (Mapping, Callable, type(None)), "registry", GrammarError)  # type: ignore[arg-type]
 
 
 def _is_within(value: object, low: int, high: int) -> bool:

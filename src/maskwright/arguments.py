@@ -1,0 +1,61 @@
+"""Checks of arguments that many functions share: each raises an error that says what is expected."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from maskwright.errors import GrammarError, MaskwrightError
+from maskwright.limits import Limits
+
+
+def whole(value: Any, name: str, error: type[Exception] = MaskwrightError, low: int | None = None) -> int:
+    """An integer of any type that says it is one (numpy's, a tensor of one); a float or a bool is none."""
+    try:
+        number = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or (low is not None and number < low):
+        least = "" if low is None else f" of at least {low}"
+        raise error(f"{name}: expected an integer{least}, got {value!r}")
+    return number
+
+
+def real(
+    value: Any,
+    name: str,
+    error: type[Exception] = MaskwrightError,
+    low: float = 0.0,
+    high: float = math.inf,
+) -> float:
+    """A number within bounds, which NaN is not."""
+    is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not is_number or not low <= value <= high:
+        bounds = f"from {low:g} to {high:g}" if high < math.inf else f"of at least {low:g}"
+        raise error(f"{name}: expected a number {bounds}, got {value!r}")
+    return float(value)
+
+
+def generator(
+    seed: int | np.random.Generator | None, error: type[Exception] = MaskwrightError
+) -> np.random.Generator:
+    """The random numbers of a seed."""
+    if not isinstance(seed, np.random.Generator) and seed is not None:
+        seed = whole(seed, "seed", error, 0)
+    return np.random.default_rng(seed)
+
+
+def check_type(value: object, kind: type | tuple[type, ...], name: str, error: type[Exception]) -> None:
+    """Raises unless the value is of one of these types."""
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        names = " or ".join("None" if each is type(None) else each.__name__ for each in kinds)
+        raise error(f"{name}: expected {names}, got {type(value).__name__}: {value!r}"[:300])
+
+
+def check_limits(limits: object) -> None:
+    """Raises ``GrammarError`` unless these are ``Limits``."""
+    check_type(limits, Limits, "limits", GrammarError)
