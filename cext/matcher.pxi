@@ -349,7 +349,8 @@ cdef class Matcher:
             outcome = core_leave(self.core)
         check_outcome(outcome, self.core)
         if not found:
-            raise UnsatisfiableError("no completion was found from this state")
+            # Some text can always follow.
+            raise MaskwrightError(f"the shortest completion is longer than {COMPLETION_LIMIT} bytes")
         return (<const char*>out.data())[:out.size()]
 
     cdef list completion_parts(self):

@@ -247,3 +247,12 @@ def test_equal_texts_are_compiled_once() -> None:
     )
     with pytest.raises(GrammarError, match="str"):
         mw.compile_gbnf(3, BYTES)  # type: ignore[arg-type]
+
+
+def test_a_completion_that_nobody_can_write() -> None:
+    rules = ["root ::= r0", *(f"r{i} ::= r{i + 1} r{i + 1}" for i in range(58)), 'r58 ::= "a"']
+    matcher = mw.compile_gbnf("\n".join(rules), BYTES).matcher()
+    assert matcher.accept_bytes(b"aaa")
+    with pytest.raises(mw.MaskwrightError, match="longer than"):
+        matcher.shortest_completion()
+    assert matcher.accept_bytes(b"a")
