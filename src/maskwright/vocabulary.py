@@ -33,6 +33,9 @@ class Vocabulary:
     ``eos_ids`` is one id or several, for example a generation config's ``eos_token_id``; when given, it
     replaces the tokenizer's own EOS.  All raise ``VocabularyError`` when the tokenizer has no exact token
     bytes, an id lies outside the width, no EOS is known, or the tokenizer's library is missing.
+
+    Languages are of bytes.  As long as every byte is a token, as in byte-level tokenizers and those with byte
+    fallback, tokens can spell every text, so that nothing ends in a dead end; ``missing_bytes`` has the others.
     """
 
     def __init__(
@@ -163,6 +166,12 @@ class Vocabulary:
     def special_tokens(self) -> Mapping[str, int]:
         """Ids of special tokens by name, where names are known; read-only."""
         return MappingProxyType(self._special_tokens)
+
+    @property
+    def missing_bytes(self) -> bytes:
+        """Bytes that no token stands for alone: a text with one of them may be one that tokens cannot finish."""
+        alone = {token for token in self.tokens if len(token) == 1}
+        return bytes(byte for byte in range(256) if bytes((byte,)) not in alone)
 
     @property
     def digest(self) -> str:
