@@ -241,7 +241,7 @@ def test_sentencepiece_without_eos_or_model():
 
 
 def test_bytes_that_no_token_stands_for() -> None:
-    whole = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
+    whole = Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
     assert whole.missing_bytes == b""
-    few = mw.Vocabulary.from_bytes([b"a", b"bb", b"c", None], eos_ids=[3])
+    few = Vocabulary.from_bytes([b"a", b"bb", b"c", None], eos_ids=[3])
     assert few.missing_bytes == bytes(sorted(set(range(256)) - {97, 99}))
