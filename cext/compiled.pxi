@@ -288,6 +288,8 @@ cdef class CompiledCore:
         if tables.lexer is not None:
             program.lexer = tables.lexer.automaton
         self.core.set_states = 0
+        self.core.walks = False
+        self.core.bottom = UNKNOWN
         self.core.max_states = max_states
         self.core.max_lexer_states = max_lexer_states
         self.core.max_search = max_search

@@ -78,6 +78,7 @@ cdef void evict(Index* index) noexcept nogil:
     while index.bytes > index.budget // 2:
         for i in range(index.cores.size()):
             evict_masks(index.cores[i], all_of_them)
+            framemasks_forget(index.cores[i])
             if all_of_them:
                 edges_forget(index.cores[i])
         for i in range(index.automata.size()):

@@ -26,29 +26,29 @@ cdef int32_t reach_keep(Sets* sets, Reach* reach) noexcept nogil:
 
 # --- states ---------------------------------------------------------------------------------
 
-cdef int32_t frame_bottom(Core* core, Sets* sets) noexcept nogil:
+cdef int32_t frame_bottom(Core* core) noexcept nogil:
     cdef vector[Return] returns
     cdef Return accept
-    if sets.bottom == UNKNOWN:
+    if core.bottom == UNKNOWN:
         accept.local = ACCEPT
         accept.node = 0
         returns.push_back(accept)
-        sets.bottom = node_intern(core.program, returns)
-    return sets.bottom
+        core.bottom = node_intern(core.program, returns)
+    return core.bottom
 
 
-cdef int32_t frame_state(Core* core, Sets* sets, int32_t local) noexcept nogil:
+cdef int32_t frame_state(Core* core, int32_t local) noexcept nogil:
     # The parser state of a frame.
     cdef vector[Item] items
     cdef Item item
-    found = sets.frames.find(local)
-    if found != sets.frames.end():
+    found = core.frame_states.find(local)
+    if found != core.frame_states.end():
         return dereference(found).second
     item.local = local
-    item.node = frame_bottom(core, sets)
+    item.node = frame_bottom(core)
     items.push_back(item)
-    sets.frames[local] = state_intern(core.program, items, False)
-    return sets.frames[local]
+    core.frame_states[local] = state_intern(core.program, items, False)
+    return core.frame_states[local]
 
 
 cdef cbool local_reads(Program* program, int32_t local, const Automaton* automaton) noexcept nogil:
@@ -76,30 +76,12 @@ cdef int32_t parser_narrow(Core* core, Sets* sets, int32_t parser, const Automat
 
 
 cdef int32_t frame_behind(Core* core, Sets* sets, int32_t node) noexcept nogil:
-    # The parser state where a rule has returned to a stack node, or NO_STATE.
-    cdef Program* program = core.program
-    cdef vector[Item] kernel, items
-    cdef Item item
-    cdef Return back
-    cdef cbool complete = False
-    cdef int32_t id = NO_STATE
+    # `state_behind`, kept.
+    cdef int32_t id
     found = sets.behind.find(node)
     if found != sets.behind.end():
         return dereference(found).second
-    for back in program.nodes[node].returns:
-        if back.local == ACCEPT:
-            complete = True
-            continue
-        item.local = back.local
-        item.node = back.node
-        kernel.push_back(item)
-    if not kernel.empty():
-        id = state_from_kernel(program, kernel)
-    if complete:
-        if id != NO_STATE:
-            items = program.states[id].items
-        id = state_intern(program, items, True)
-    sets.behind[node] = id
+    id = sets.behind[node] = state_behind(core.program, node)
     return id
 
 
@@ -110,7 +92,7 @@ cdef int32_t node_put(Core* core, Sets* sets, int32_t node, int32_t bottom) noex
     cdef Return back
     cdef int64_t key = pair_key(node, bottom)
     cdef int32_t id
-    if node == frame_bottom(core, sets):
+    if node == frame_bottom(core):
         return bottom
     found = sets.put_nodes.find(key)
     if found != sets.put_nodes.end():
@@ -144,7 +126,7 @@ cdef int32_t frame_put(Core* core, Sets* sets, int32_t parser, int32_t bottom) n
     cdef vector[int32_t] both
     cdef Item item
     cdef int32_t id = NO_STATE
-    if bottom == frame_bottom(core, sets):
+    if bottom == frame_bottom(core):
         return parser
     found = sets.put_states.find(key)
     if found != sets.put_states.end():
@@ -245,7 +227,7 @@ cdef Reach* frame_walk(Core* core, Sets* sets, int32_t local, Residual* rest) no
     if known != sets.frame_walks.end():
         return sets.reaches[dereference(known).second]
     found = new Reach()
-    frame = frame_state(core, sets, local)
+    frame = frame_state(core, local)
     starts = set_starts(core, sets, frame)
     path.resize(core.index.most_bytes + 1, <LexSet*>NULL)
     for i in range(starts.size()):
@@ -308,7 +290,7 @@ cdef Reach* frame_read(Core* core, Sets* sets, LexSet* lexes, int32_t local) noe
         return sets.reaches[known]
     if not lexset_read(core.index, lexes):
         return NULL
-    frame = frame_state(core, sets, local)
+    frame = frame_state(core, local)
     found = new Reach()
     if lexes.inside != NULL:
         part.lexes = lexes.inside
@@ -365,7 +347,7 @@ cdef int32_t frames_any(Core* core, Sets* sets, const vector[Part]& parts) noexc
                 if reach == NULL or not reach_put(core, sets, reach, item.node, &found):
                     return UNKNOWN
                 continue
-            starts = set_starts(core, sets, frame_state(core, sets, item.local))
+            starts = set_starts(core, sets, frame_state(core, item.local))
             for k in range(starts.size()):
                 reach = frame_read(core, sets, starts[0][k], item.local)
                 if reach == NULL or not reach_put(core, sets, reach, item.node, &found):

@@ -52,6 +52,7 @@ cdef cppclass Index:
     cbool aged                         # `used` flags tell what was used lately (evict.pxi)
     vector[Core*] cores                # of all grammars
     vector[Automaton*] automata
+    int64_t masks_made                 # of lexer states, ever
     int64_t largest                    # most states of any automaton
     shared_mutex lock                  # threads.pxi
     Deadline deadline                  # of the operation that holds the lock
@@ -170,6 +171,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     index.words = words
     index.longest = 0
     index.largest = 0
+    index.masks_made = 0
     index.bytes = 0
     index.set_bytes = 0
     index.aged = False

@@ -53,6 +53,7 @@ cdef cppclass Piece:
     vector[int32_t] removed               # of those that depend on the context; sorted
 
 cdef cppclass LexMask:
+    int64_t serial                        # no other one of the index ever has it
     int32_t holders
     cbool used                            # since the last sweep (evict.pxi)
     Index* index
@@ -87,6 +88,8 @@ cdef enum:
 
 cdef LexMask* lexmask_new(Index* index) noexcept nogil:
     cdef LexMask* mask = new LexMask()
+    index.masks_made += 1
+    mask.serial = index.masks_made
     mask.holders = 1
     mask.used = True
     mask.index = index

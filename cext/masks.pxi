@@ -50,6 +50,11 @@ cdef cppclass Core:
     KeyIds state_ids
     int64_t edges                  # of tokens, from all states
     Tracker tracker
+    vector[FrameMask*] frames      # of masks (framemask.pxi)
+    KeyIds frame_ids
+    unordered_map[int32_t, int32_t] frame_states   # parser state of a frame, by its local state
+    int32_t bottom                 # stack node of frames, or UNKNOWN
+    cbool walks                    # for a mask: keys are read without telling which they are (mask_walk)
     vector[vector[Thread]] stack   # scratch of walks, by depth
     vector[OpenGroup] open         # of the mask under way
     int64_t set_states             # of many texts (sets.pxi)
@@ -63,6 +68,7 @@ cdef cppclass Core:
 cdef void core_free(Core* core) noexcept nogil:
     cdef size_t i
     edges_forget(core)
+    framemasks_forget(core)
     for i in range(core.states.size()):
         mask_free(core, core.states[i].mask)
         del core.states[i]
@@ -312,21 +318,25 @@ cdef void mask_check(Core* core, const vector[Thread]& threads, const ResidualVi
 cdef void mask_walk(Core* core, const vector[Thread]& threads, const ResidualView& view,
                     const vector[Thread]& start, vector[int32_t]& added) noexcept nogil:
     # Add the tokens of the residuals that `start` accepts; `threads` are those of the whole state.
+    # Which key a token completes matters only if another one begins in it: then it is checked on its own.
     cdef const Trie* trie = view.trie
     cdef uint32_t node = view.first
     cdef size_t depth
     cdef int32_t t
     core.stack[0] = start
+    core.walks = True
     while node < view.last:
         if deadline_passed(&core.index.deadline):
-            return
+            break
         depth = <size_t>(trie.nodes[node].depth - view.depth)
         threads_step(core, core.stack[depth - 1], trie.nodes[node].byte, core.stack[depth])
         if core.stack[depth].empty():
             node = trie.nodes[node].end
             continue
         if threads_pending(core, core.stack[depth]):
+            core.walks = False
             mask_check(core, threads, view, node, added)
+            core.walks = True
             node = trie.nodes[node].end
             continue
         if (trie.nodes[node].token < trie.nodes[node + 1].token
@@ -334,6 +344,7 @@ cdef void mask_walk(Core* core, const vector[Thread]& threads, const ResidualVie
             for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
                 added.push_back(trie.tokens[t])
         node += 1
+    core.walks = False
 
 
 cdef void mask_behind(Core* core, LexState* lex, int32_t tag, int32_t parser, int32_t key, vector[Thread]& out,
@@ -382,7 +393,9 @@ cdef void mask_add_crossing(Core* core, const vector[Thread]& threads, LexMask* 
             known = mask.crossings[i].tag
             tag = known if lex.base == NULL else lex.automaton.other_tag + known
             mask_behind(core, lex, tag, parser, key, behind, first)
-        if bits_has(first, mask.crossings[i].byte):
+        if not bits_has(first, mask.crossings[i].byte):
+            continue
+        if not frames_fit(core, behind) or not mask_add_frames(core, threads, mask, i, behind, added):
             mask_walk(core, threads, lexmask_residual(mask, i), behind, added)
 
 

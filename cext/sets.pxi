@@ -47,8 +47,6 @@ cdef cppclass Sets:
     unordered_map[string, int32_t] parsers                # by parser states
     unordered_map[int64_t, int32_t] narrowed              # parser states, by parser state and automaton
     # frames (frames.pxi)
-    int32_t bottom                                        # stack node; UNKNOWN: not made yet
-    unordered_map[int32_t, int32_t] frames                # parser states, by local state
     unordered_map[int32_t, int32_t] behind                # parser states, by stack node
     unordered_map[int64_t, int32_t] put_nodes             # by stack node and bottom; UNDER_WAY
     unordered_map[int64_t, int32_t] put_states            # by parser state and bottom

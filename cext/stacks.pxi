@@ -418,6 +418,29 @@ cdef int32_t state_close(Program* program, const vector[Item]& kernel) noexcept 
     return state_intern(program, items, column.complete)
 
 
+cdef int32_t state_behind(Program* program, int32_t node) noexcept nogil:
+    # Where a rule has returned to a stack node, or NO_STATE.
+    cdef vector[Item] kernel, items
+    cdef Item item
+    cdef Return back
+    cdef cbool complete = False
+    cdef int32_t id = NO_STATE
+    for back in program.nodes[node].returns:
+        if back.local == ACCEPT:
+            complete = True
+            continue
+        item.local = back.local
+        item.node = back.node
+        kernel.push_back(item)
+    if not kernel.empty():
+        id = state_from_kernel(program, kernel)
+    if complete:
+        if id != NO_STATE:
+            items = program.states[id].items
+        id = state_intern(program, items, True)
+    return id
+
+
 cdef int32_t state_start(Program* program, int32_t rule) noexcept nogil:
     # Before a text that must match the rule.
     cdef vector[Item] kernel

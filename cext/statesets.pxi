@@ -78,7 +78,6 @@ cdef class StateSets:
         self.sets.full = False
         self.sets.gone = False
         self.sets.held = 0
-        self.sets.bottom = UNKNOWN
         self.sets.levels.resize(compiled.engine.longest + 1)
         with nogil:
             self.core.index.lock.lock()

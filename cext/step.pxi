@@ -59,7 +59,7 @@ cdef inline int32_t thread_follow(Core* core, LexState* lex, int32_t parser, int
         if thread.text == TEXT_WRONG:
             return joined
     elif lex_keeps_text(lex):
-        thread.text = text_append(&core.tracker.store.texts, text, byte)
+        thread.text = UNKNOWN_TEXT if core.walks else text_append(&core.tracker.store.texts, text, byte)
     thread.lex = lex
     thread.watch = NULL
     thread.parser = parser
