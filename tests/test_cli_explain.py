@@ -8,10 +8,13 @@ import subprocess
 import sys
 
 import pytest
+from byte_walks import BYTES
 
+import maskwright as mw
 from maskwright.cli import _parser, main
 from maskwright.cli_completion import SHELLS
 from maskwright.cli_sources import json_schema_of
+from maskwright.symbols import Symbols
 
 LARK = 'start: "let" NAME "=" sum\nsum: NUMBER ("+" NUMBER)*\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/\n%ignore " "\n'
 SCHEMA = '{"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]}'
@@ -43,6 +46,28 @@ def test_explain_as_json_of_a_schema_and_a_file(file, capsys):
     assert data["allowed"] == len(data["tokens"]) and set("tf") <= set(data["tokens"]) <= set("tf \t\r\n")
     (verdict,) = data["verdicts"]
     assert not verdict["allowed"] and verdict["fits"] == "" and "'t'" in verdict["expected"]
+
+
+def test_explain_names_the_member_among_others_of_its_type(file, capsys):
+    item = {"$ref": "#/$defs/item"}
+    schema = {
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}, "c": item, "d": item},
+        "required": ["a", "b", "c", "d"],
+        "$defs": {"item": {"type": "array", "items": {"type": "null"}, "minItems": 1}},
+    }
+    path = file("s.json", json.dumps({"type": "object", **schema}))
+    for prefix, place in (
+        ('{"a":', "/properties/a"),
+        ('{"a":1,"b":', "/properties/b"),
+        ('{"a":1,"b":2,"c":[null],"d":', "/properties/d"),
+    ):
+        assert main(["explain", "--schema", path, "--prefix", prefix]) == 0
+        assert f" in {place}\n" in capsys.readouterr().out
+    symbols = Symbols(
+        mw.compile_json_schema({"type": "object", **schema}, BYTES), ["/properties/b", "/properties/d"]
+    )
+    found = symbols.start.read(b'{"a":1,"b":2,"c":[null],"d":[null],').occurrences()
+    assert [each.symbol for each in found] == ["/properties/b", "/properties/d"]
 
 
 def test_explain_where_the_text_leaves_the_grammar(file, capsys):

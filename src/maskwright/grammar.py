@@ -18,7 +18,8 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Literal, TypeAlias
 
@@ -330,7 +331,8 @@ class Capture:
 
 @dataclass(slots=True)
 class Grammar:
-    """Rules by index; ``start`` is the rule that the whole text must match.
+    """Rules by index; ``start`` is the rule that the whole text must match.  Rules that share the same object as their
+    body are lowered once.
 
     Without ``lexing``, a text may be split into lexemes in every possible way.  ``captures``: by rule, what is
     reported of its texts; they are no part of the language.  ``blank``: a rule of ignored text, which is no part of
@@ -354,6 +356,15 @@ class Grammar:
         index = self.reserve(name)
         self.rules[index] = body
         return index
+
+    def unshared(self) -> Grammar:
+        """The same with a body of its own for each rule: where rules share one, a place does not tell which it is in."""
+        seen: set[int] = set()
+        rules: list[Body | None] = []
+        for body in self.rules:
+            rules.append(copy(body) if id(body) in seen else body)
+            seen.add(id(body))
+        return replace(self, rules=rules)
 
     def imports(self) -> list[Import]:
         """The imports of all rules, each key once."""

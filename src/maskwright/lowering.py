@@ -96,12 +96,21 @@ class _Lowering:
         self.indented: list[int] = []
         lexing = grammar.lexing
         self.ranks = {} if lexing is None else {t.key: rank for rank, t in enumerate(lexing.terminals)}
+        self.shared: dict[int, tuple[int, int, bool]] = {}
+        """By the id of a body."""
         self.lexer_content: tuple[Any, ...] | None = None
         """Of the lexer that was made last; None where the engine had it."""
 
     def rule(self, index: int, body: Body) -> tuple[int, int, bool]:
-        check_time()
-        self.tails.clear()
+        """How a rule begins; the same for rules that share their body."""
+        found = self.shared.get(id(body))
+        if found is None:
+            check_time()
+            self.tails.clear()
+            found = self.shared[id(body)] = self.body(index, body)
+        return found
+
+    def body(self, index: int, body: Body) -> tuple[int, int, bool]:
         nullable = self.nullable[index]
         if isinstance(body, Repeated):
             self.repeated.append((body.first, body.rest, body.min, _most(body.max)))

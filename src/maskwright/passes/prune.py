@@ -48,9 +48,16 @@ def prune(grammar: Grammar) -> Grammar:
         )
     if all(good) and all(_is_whole(body) for body in grammar.rules):
         return grammar
-    rules: list[Body | None] = [
-        _prune_body(body, good) if good[i] else FAIL for i, body in enumerate(grammar.rules)
-    ]
+    # Rules that share a body go on doing so.
+    pruned: dict[int, Body] = {}
+    rules: list[Body | None] = []
+    for i, body in enumerate(grammar.rules):
+        if not good[i]:
+            rules.append(FAIL)
+            continue
+        if id(body) not in pruned:
+            pruned[id(body)] = _prune_body(body, good)
+        rules.append(pruned[id(body)])
     return replace(grammar, rules=rules)
 
 

@@ -201,7 +201,7 @@ def to_grammar(source: Any, limits: Limits = DEFAULT_LIMITS) -> Grammar:
 def compile_for_bytes(source: Any, limits: Limits = DEFAULT_LIMITS) -> tuple[Grammar, CompiledGrammar]:
     """A source over single bytes (ids 0 to 255, the end is 256), and its rules.  Raises what compiling it raises."""
     with deadline(limits.max_seconds):
-        grammar = to_grammar(source, limits)
+        grammar = to_grammar(source, limits).unshared()
     return grammar, _compiled_for_bytes(grammar, limits)
 
 

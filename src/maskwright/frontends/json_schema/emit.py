@@ -64,6 +64,9 @@ class Emitter:
         self.arrays = ArrayRules(self)
         self.objects = ObjectRules(self)
         self._rules: dict[Conjunction, int] = {}
+        self._bodies: dict[object, Expr] = {}
+        self._shared: list[tuple[Group, ...]] = []
+        """Those whose ids are keys of bodies."""
         self._pending: list[Conjunction] = []
         self._refusals: list[Refusal] = []
         self.imports_any = not isinstance(options.whitespace, int)
@@ -77,10 +80,7 @@ class Emitter:
             conjunction = self._pending.pop()
             try:
                 groups = self.normalizer.groups(conjunction)
-                if conjunction and groups == ANYTHING:
-                    body: Expr = Ref(self.rule(()))
-                else:
-                    body = Choice(tuple(self.group(g) for g in groups))
+                body = self._body(conjunction, groups)
             except LimitError as error:
                 raise error.at(conjunction[0].pointer or "#" if conjunction else "#") from None
             self.grammar.rules[self._rules[conjunction]] = body
@@ -91,6 +91,22 @@ class Emitter:
         if isinstance(self.options.whitespace, int):
             return indented(self.grammar, self.marks, self.options.whitespace, self.limits)
         return self.grammar
+
+    def _body(self, conjunction: Conjunction, groups: tuple[Group, ...]) -> Expr:
+        """The body of a rule, the same object for places that say the same."""
+        # Scalars are told apart by what they allow; of what has parts, only that which is referred to is known again.
+        key: object = groups
+        if any(isinstance(group, (ObjectGroup, ArrayGroup)) for group in groups):
+            key = id(groups)
+            self._shared.append(groups)
+        found = self._bodies.get(key)
+        if found is None:
+            if conjunction and groups == ANYTHING:
+                found = Ref(self.rule(()))
+            else:
+                found = Choice(tuple(self.group(g) for g in groups))
+            self._bodies[key] = found
+        return found
 
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
