@@ -14,6 +14,7 @@ from maskwright.automata import build_nfa
 from maskwright.dfa import (
     complement,
     difference,
+    finite_texts,
     intersect,
     is_empty,
     length_bounds,
@@ -87,6 +88,29 @@ def test_no_text_has_a_surrogate() -> None:
         assert is_empty(node) and length_bounds(node) is None and some_text(node) is None
         assert length_bounds(alt(node, EPSILON)) == (0, 0)
         assert is_empty(cat(node, char("a"))) and not is_empty(repeat(node, 0, 3))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.deferred(lambda: trees(SMALL_COUNTS)), st.integers(0, 20))
+def test_finite_texts_are_all_texts(tree: tuple[Regular, str], most: int) -> None:
+    node, pattern = tree
+    found = finite_texts(node, most)
+    bounds = length_bounds(node)
+    if bounds is None:
+        assert found == []
+        return
+    if bounds[1] is None:
+        assert found is None
+        return
+    texts: set[str] = {""}
+    for _ in range(bounds[1]):
+        # Beginnings of texts, and texts: enough of them tell that there are too many.
+        texts |= {text + letter for text in texts for letter in "ab"} if len(texts) < 4096 else set()
+    matching = sorted(text for text in texts if re.compile(pattern).fullmatch(text))
+    if len(texts) < 4096:
+        assert found == (matching if len(matching) <= most else None), pattern
+    else:
+        assert found is None or len(found) <= most
 
 
 SMALL_COUNTS = st.sampled_from([(0, None), (1, None), (0, 1), (2, None), (0, 2), (2, 3), (3, 3)])

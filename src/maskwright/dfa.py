@@ -252,23 +252,51 @@ def _least_length(machine: Machine, edges: list[tuple[int, int]]) -> int | None:
 def finite_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> list[str] | None:
     """All texts in order, when there are at most ``most``; else None."""
     dfa = minimal_dfa(node, limits)
+    if not dfa.rows:
+        return []
+    if _has_more_texts(dfa, most):
+        return None
     found: list[str] = []
-    work = [(0, "")] if dfa.rows else []
+    work = [(0, "")]
     while work:
         state, text = work.pop()
-        # In a trimmed automaton, a text longer than the number of states has met a loop.
-        if len(text) > len(dfa.rows):
-            return None
         if dfa.accepting[state]:
             found.append(text)
         for minterm, target in dfa.rows[state].items():
             for low, high in dfa.alphabet.minterms[minterm]:
-                if high - low >= most or len(work) > most:
-                    return None
                 work.extend((target, text + chr(code)) for code in range(low, high + 1))
-        if len(found) + len(work) > most:
-            return None
     return sorted(found)
+
+
+def _has_more_texts(dfa: Dfa, most: int) -> bool:
+    """Whether there are more than ``most`` texts; of a trimmed automaton."""
+    counts: dict[int, int] = {}
+    under_way: set[int] = set()
+    work = [0]
+    while work:
+        state = work[-1]
+        if state in counts:
+            work.pop()
+            continue
+        targets = dfa.rows[state].values()
+        if state not in under_way:
+            under_way.add(state)
+            below = [target for target in targets if target not in counts]
+            if not under_way.isdisjoint(below):
+                # A loop: every state leads to a text.
+                return True
+            work += below
+            continue
+        counts[state] = int(dfa.accepting[state])
+        for minterm, target in dfa.rows[state].items():
+            counts[state] += counts[target] * sum(
+                high - low + 1 for low, high in dfa.alphabet.minterms[minterm]
+            )
+        if counts[state] > most:
+            return True
+        under_way.discard(state)
+        work.pop()
+    return False
 
 
 def with_length(node: Regular, low: int, high: int | None, limits: Limits = DEFAULT_LIMITS) -> Regular:
