@@ -339,3 +339,19 @@ def test_undeclared_members_come_in_any_order(vocabulary: mw.Vocabulary, schema:
         ('{"b":1,"c":2}', False),
     ):
         assert accepts(compiled, text) == good, text
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": False, "c": False}, "propertyNames": {"enum": ["a", "c"]}},
+        {"properties": {"a": False}, "patternProperties": {"^a$": True}, "propertyNames": {"pattern": "^a$"}},
+    ],
+)
+def test_declared_names_may_be_all_names(vocabulary: mw.Vocabulary, schema: dict[str, object]) -> None:
+    # No key is left for members that are not declared.
+    compiled = mw.compile_json_schema({"type": "object", **schema}, vocabulary)
+    assert compiled.matcher().shortest_completion_bytes() == b"{}"
+    assert accepts(compiled, "{ }") and not accepts(compiled, '{"a":1}')
+    with pytest.raises(mw.UnsatisfiableError):
+        mw.compile_json_schema({"type": "object", "minProperties": 1, **schema}, vocabulary)

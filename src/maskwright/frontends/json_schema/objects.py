@@ -65,6 +65,8 @@ class ObjectRules:
             if is_false(value):
                 continue
             language = kind.without(keys.declared, self.emitter.limits)
+            if kind.signs and is_empty(language):
+                continue
             ways = self._ways(value, [self._wanted(clause, kind.holds) for clause in group.clauses])
             names = kind.names(language, self.emitter.limits) if listed else None
             if names is not None:
