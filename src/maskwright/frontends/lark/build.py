@@ -105,7 +105,9 @@ def _in_text(text: str, taken: Attributed) -> Iterator[None]:
         if error.place is None:
             raise
         place = taken.place(error.place)
-        raise LimitError(error.limit, error.given, error.allowed, place=place, message=error.message) from None
+        raise LimitError(
+            error.limit, error.given, error.allowed, place=place, message=error.message
+        ) from None
 
 
 class _Builder:

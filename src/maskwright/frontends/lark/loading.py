@@ -10,13 +10,14 @@ from lark.exceptions import LarkError
 from lark.load_grammar import EXT, GrammarBuilder, stdlib_loader
 from lark.load_grammar import Grammar as LarkGrammar
 from lark.load_grammar import _get_mangle as mangler
+from lark.tree import SlottedTree
 
 from maskwright.deadline import check_time
 from maskwright.errors import GrammarError
 from maskwright.frontends.lark.expansion import check_expansion
 from maskwright.frontends.lark.groups import split_rules
 from maskwright.frontends.lark.places import Places
-from maskwright.frontends.lark.templates import apply_templates
+from maskwright.frontends.lark.templates import Rule, apply_templates
 from maskwright.limits import Limits
 
 _NAME = "<grammar>"
@@ -38,8 +39,29 @@ def load(text: str, import_paths: Sequence[str], limits: Limits) -> tuple[LarkGr
             raise places.error(message, places.of_use(str(name)))
         if not parameters:
             starts.append(str(name))
-    grammar.rule_defs = split_rules(apply_templates(grammar.rule_defs, places, limits), places, limits)
+    written: list[Any] = grammar.rule_defs
+    applied = apply_templates(written, places, limits)
+    rules: list[Any] = split_rules(applied.rules, places, limits)
+    if applied.rules is not written or len(rules) != len(applied.rules):
+        rules.insert(0, _in_order(applied.bodies))
+    grammar.rule_defs = rules
     return grammar, starts
+
+
+def _in_order(bodies: list[Any]) -> Rule:
+    """A rule that nothing uses, with all literals as the package would come across them.
+
+    It numbers those without a name, and of patterns that are alike in length, the name decides which one counts.
+    """
+    literals: dict[tuple[str, ...], Any] = {}
+    for body in bodies:
+        for tree in body.iter_subtrees():
+            if tree.data in ("literal", "range"):
+                literals.setdefault(tuple(map(str, tree.children)), tree)
+    values: list[Any] = [
+        SlottedTree("value", [SlottedTree(each.data, each.children)]) for each in literals.values()
+    ]
+    return "__literals", [], SlottedTree("expansions", [SlottedTree("expansion", values)]), None
 
 
 class _Definitions(dict[str, Any]):
@@ -62,7 +84,7 @@ class _Definitions(dict[str, Any]):
 
 class _Builder(GrammarBuilder):
     def __init__(
-        self, import_paths: list[str], places: Places, limits: Limits, files: tuple[Any, ...] = ()
+        self, import_paths: list[Any], places: Places, limits: Limits, files: tuple[Any, ...] = ()
     ) -> None:
         super().__init__(False, import_paths)
         self.places = places
@@ -88,8 +110,10 @@ class _Builder(GrammarBuilder):
             if " at line " not in str(error):
                 raise
             # The place is one in that file.
-            raise self.at_import(f"in the imported grammar {shown}: {' '.join(str(error).split())}", shown) from None
-        builder._remove_unused(map(mangle, aliases))
+            raise self.at_import(
+                f"in the imported grammar {shown}: {' '.join(str(error).split())}", shown
+            ) from None
+        builder._remove_unused(map(mangle, aliases))  # type: ignore[no-untyped-call]
         for name in builder._definitions:
             if name in self._definitions:
                 message = f"{name} is imported from {shown}, and defined already"

@@ -51,7 +51,9 @@ class Places:
 
     def of_import(self, path: str) -> str | None:
         """Where a grammar is imported, by the path as it is written."""
-        found = next((each for each in _IMPORT.finditer(self.text) if f"{each[1]}.".startswith(f"{path}.")), None)
+        found = next(
+            (each for each in _IMPORT.finditer(self.text) if f"{each[1]}.".startswith(f"{path}.")), None
+        )
         return None if found is None else line_column(self.text, found.start())
 
     def of_tokens(self, parts: Iterable[Any], owner: str) -> str | None:

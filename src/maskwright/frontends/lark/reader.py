@@ -9,10 +9,11 @@ from difflib import get_close_matches
 from typing import Any
 
 from maskwright.errors import GrammarError, MaskwrightError, line_column
+from maskwright.frontends.lark.places import Places
 from maskwright.limits import DEFAULT_LIMITS, Limits
 
 _NAMES = re.compile(r"'(\w+)'|(?:defined|for|with): (\w+)|\((\w+) in \w+\)")
-_PART = re.compile(r"__(.+)_(?:star|plus|opt|repeat\w*?|group)_\w+$")
+_PART = re.compile(r"__(.+)_(?:star|plus|repeat\w*?|group)_\w+$")
 _POSITION = re.compile(r"at line (\d+),? column (\d+)")
 
 
@@ -57,14 +58,16 @@ class LarkText:
         )
 
 
-def read(text: str, start: str, import_paths: Sequence[str], limits: Limits = DEFAULT_LIMITS) -> LarkText:
+def read(
+    text: str, start: str, import_paths: Sequence[str] = (), limits: Limits = DEFAULT_LIMITS
+) -> LarkText:
     """Read a grammar with the package ``lark``: everything that it says, with a rule ``start`` among others.
 
     Raises ``GrammarError`` with the place as far as Lark says it; ``LimitError`` (max_expansion) for terminals and
     templates that would grow too large; ``MaskwrightError`` without the package.
     """
     try:
-        from lark.exceptions import LarkError
+        from lark.exceptions import LarkError, VisitError
 
         from maskwright.frontends.lark.loading import load
     except ImportError:
@@ -74,6 +77,8 @@ def read(text: str, start: str, import_paths: Sequence[str], limits: Limits = DE
     try:
         loaded, starts = load(text, import_paths, limits)
         terminals, rules, ignored = loaded.compile(starts, "*")
+    except VisitError as error:
+        raise _bad_part(text, error) from None
     except LarkError as error:
         raise _grammar_error(text, error) from None
     except AssertionError as error:
@@ -117,6 +122,16 @@ def _terminal(terminal: Any) -> TerminalText:
     rank = (-terminal.priority, not is_string, -width, -len(value), name)
     flags = "".join(sorted(pattern.flags))
     return TerminalText(name, value, is_string, flags, rank)
+
+
+def _bad_part(text: str, error: Any) -> GrammarError:
+    """What the package fails at, where its tokens say."""
+    message = f"this {error.rule} makes no sense: {error.orig_exc}".rstrip(": ")
+    if error.rule == "range":
+        message = "a range has one character on each side"
+    return GrammarError(
+        message, place=Places(text).of_tokens(getattr(error.obj, "children", ()), ""), source=text
+    )
 
 
 def _grammar_error(text: str, error: Exception) -> GrammarError:

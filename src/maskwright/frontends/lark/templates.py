@@ -25,13 +25,20 @@ _SYMBOL = 20
 """What a symbol of a rule counts at least, in characters of a pattern: reading it takes the package as long."""
 
 
-def apply_templates(rules: list[Rule], places: Places, limits: Limits) -> list[Rule]:
+class Applied(NamedTuple):
+    """Rules without templates, and the bodies that they were made of, in the order in which the package reads them."""
+
+    rules: list[Rule]
+    bodies: list[Any]
+
+
+def apply_templates(rules: list[Rule], places: Places, limits: Limits) -> Applied:
     """The rules without templates, and those that templates make of what is used.
 
     Raises ``GrammarError`` for templates without arguments, and ``LimitError`` for too many or too large ones.
     """
     if not any(parameters for _, parameters, _, _ in rules):
-        return rules
+        return Applied(rules, [body for _, _, body, _ in rules])
     return _Application(rules, places, limits).rules()
 
 
@@ -63,17 +70,20 @@ class _Application:
         """Of rules, by template and arguments."""
         self.depths: dict[str, int] = {}
         """How many rules of templates are inside each other in the arguments of one."""
-        self.work: list[_Use] = []
+        self.uses: list[_Use] = []
         self.size = 0
 
-    def rules(self) -> list[Rule]:
-        out = [(name, [], self.copy(body, str(name), {}), options) for name, _, body, options in self.plain]
-        while self.work:
+    def rules(self) -> Applied:
+        bodies = [body for _, _, body, _ in self.plain]
+        out: list[Rule] = [
+            (name, [], self.copy(body, str(name), {}), options) for name, _, body, options in self.plain
+        ]
+        for use in self.uses:  # It grows.
             check_time()
-            use = self.work.pop()
             template = self.templates[use.template]
+            bodies.append(template.body)
             out.append((use.name, [], self.copy(template.body, use.template, use.given), template.options))
-        return out
+        return Applied(out, bodies)
 
     def copy(self, body: Any, owner: str, given: dict[str, Any]) -> Any:
         """A body with arguments in place of parameters, and rules in place of templates."""
@@ -84,6 +94,8 @@ class _Application:
                 # Of its own, so that trees share nothing.
                 part = given.get(parts[0].name, parts[0]) if isinstance(parts[0], Symbol) else parts[0]
                 parts = [SlottedTree(part.data, list(part.children)) if isinstance(part, Tree) else part]
+                if given:
+                    self.size += max(len(_shown(part)), _SYMBOL)
             if tree.data == "template_usage":
                 copies[id(tree)] = NonTerminal(self.use(parts, owner, given))
                 continue
@@ -92,8 +104,6 @@ class _Application:
                 if name in self.templates:
                     raise self.bare(owner, str(name))
             copies[id(tree)] = SlottedTree(tree.data, parts)
-            if given:
-                self.size += sum(max(len(_shown(part)), _SYMBOL) for part in parts if not isinstance(part, Tree))
         return copies[id(body)]
 
     def use(self, parts: list[Any], owner: str, given: dict[str, Any]) -> str:
@@ -107,7 +117,9 @@ class _Application:
             message = f"the template {owner} uses its parameter {head} as a template, and {name} is none"
             raise self.places.error(message, self.places.of_definition(owner))
         if len(arguments) != len(template.parameters):
-            message = f"{owner} gives {len(arguments)} arguments to {name}, which has {len(template.parameters)}"
+            message = (
+                f"{owner} gives {len(arguments)} arguments to {name}, which has {len(template.parameters)}"
+            )
             raise self.places.error(message, self.places.of_definition(owner))
         key = (name, *map(_shown, arguments))
         made = self.names.get(key)
@@ -121,7 +133,7 @@ class _Application:
             self.check("max_expansion", self.size, self.limits.max_expansion, name)
             self.names[key] = made
             self.depths[made] = depth
-            self.work.append(_Use(made, name, dict(zip(template.parameters, arguments, strict=True))))
+            self.uses.append(_Use(made, name, dict(zip(template.parameters, arguments, strict=True))))
         return made
 
     def check(self, limit: str, needed: int, allowed: int, template: str) -> None:
@@ -145,5 +157,5 @@ def _rule_of(part: Any) -> str | None:
 def _shown(part: Any) -> str:
     """An argument as it is written."""
     if isinstance(part, Tree):
-        return "..".join(part.children)
+        return "..".join(map(str, part.children))
     return str(getattr(part, "name", part))
