@@ -216,6 +216,7 @@ def test_arguments_that_double() -> None:
         ('start: A\nA: "ab".."c"', "2:4", "a range has one character on each side"),
         ('start: "a"\n  | "\\x"', "2:6", "escape"),
         ('start: t{A\n}\nA: "x"\nt{x}: x', "1:11", "cannot stand here"),
+        ("start: A\nA: b (RFC 5321", "2:11", "cannot stand here"),
         ("%import .foo.A\n%import foo.B\nstart: A B", None, "Inconsistent base_path"),
     ],
 )

@@ -35,6 +35,7 @@ EDGES = (
     "maskwright.trie_torch",
     "maskwright.sampling.huggingface",
     "maskwright.sampling.recorder",
+    "maskwright.frontends.python_schemas",
     *(f"maskwright.frontends.lark.{name}" for name in ("loading", "expansion", "templates", "groups")),
 )
 

@@ -147,6 +147,14 @@ class ConstraintError(MaskwrightError):
     """A predicate, monitor, reward or twist gave an answer that makes no sense, and which one."""
 
 
+class OutputError(MaskwrightError):
+    """The type of an output refuses it: it checks what no JSON Schema says.  ``text`` is the output."""
+
+    def __init__(self, message: str, text: str) -> None:
+        self.text = text
+        super().__init__(message)
+
+
 @contextmanager
 def no_recursion() -> Iterator[None]:
     """What reads a source by recursion: Python's limit on that is an error of the source."""

@@ -81,9 +81,17 @@ def read(
         raise _bad_part(text, error) from None
     except LarkError as error:
         raise _grammar_error(text, error) from None
-    except AssertionError as error:
+    except (AssertionError, TypeError) as error:
+        # The package asserts some of what it asks of a text; and for the wording of an error, it compares texts that
+        # have one with the text that it was about, and may fail over that.
+        before: list[BaseException] = [error]
+        while (context := before[-1].__context__) is not None:
+            before.append(context)
+        for first in reversed(before):
+            if isinstance(first, LarkError):
+                raise _grammar_error(text, first) from None
         reason = f": {error}" if str(error) else ""
-        raise GrammarError(f"the package lark cannot read this grammar{reason}") from None
+        raise GrammarError(f"the package lark cannot read this grammar{reason}") from error
     except OSError as error:
         raise GrammarError(
             f"an imported grammar was not found: {error.filename or error}; give its folder in import_paths"
