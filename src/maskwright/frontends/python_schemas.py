@@ -78,10 +78,11 @@ class ReadableSchema(GenerateJsonSchema):
 
     def decimal_schema(self, schema: Any) -> JsonSchemaValue:
         """A number; without constraints a text as well, which has all digits where floats do not."""
-        plain = {
+        bounds = {
             name: float(schema[name]) for name in ("multiple_of", "ge", "gt", "le", "lt") if name in schema
         }
-        number = super().float_schema(dict(plain, type="float"))
+        core: Any = {"type": "float", **bounds}
+        number = super().float_schema(core)
         places = schema.get("decimal_places")
         if places is not None:
             number.setdefault("multipleOf", float(f"1e-{places}"))
