@@ -240,7 +240,7 @@ class Generator:
     def _prompt_text(self, prompt: str, output_type: Any) -> str:
         if self._format_prompt is not None:
             data_type = _data_type(output_type)
-            schema = data_type if is_schema(data_type) else python_type_to_schema(data_type)
+            schema = data_type if is_schema(data_type) else python_type_to_schema(data_type, narrowed=False)
             return self._format_prompt(
                 prompt, json.loads(schema) if isinstance(schema, (str, bytes)) else schema
             )

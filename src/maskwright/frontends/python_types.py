@@ -26,19 +26,23 @@ def _adapter(tp: Any) -> Any:
         raise GrammarError(f"{tp!r} is no type that pydantic understands: {_reason(error.message)}") from None
 
 
-def python_type_to_schema(tp: Any) -> dict[str, Any]:
+def python_type_to_schema(tp: Any, *, narrowed: bool = True) -> dict[str, Any]:
     """The JSON Schema of a pydantic model, dataclass, TypedDict, Literal, Enum, int, list[...] and the like.
 
-    It is meant for ``PYTHON_OPTIONS``.  Raises ``GrammarError`` for what is no such type.
+    ``narrowed``: to what pydantic reads back, for ``PYTHON_OPTIONS``; else as pydantic shows it, for a prompt.
+    Raises ``GrammarError`` for what is no such type.
     """
     adapter = _adapter(tp)
+    options: dict[str, Any] = {"mode": "validation"}
+    if narrowed:
+        from maskwright.frontends.python_schemas import ReadableSchema
+
+        options["schema_generator"] = ReadableSchema
     from pydantic.errors import PydanticUserError
     from pydantic_core import PydanticOmit
 
-    from maskwright.frontends.python_schemas import ReadableSchema
-
     try:
-        schema: dict[str, Any] = adapter.json_schema(mode="validation", schema_generator=ReadableSchema)
+        schema: dict[str, Any] = adapter.json_schema(**options)
     except (ValueError, PydanticUserError, PydanticOmit, NotImplementedError) as error:
         raise GrammarError(f"{tp!r} has no JSON Schema: {_reason(str(error))}") from None
     return schema
