@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from lark.grammar import NonTerminal
+from lark.load_grammar import REPEAT_BREAK_THRESHOLD
 from lark.tree import SlottedTree, Tree
 
 from maskwright.errors import LimitError
@@ -18,9 +19,8 @@ from maskwright.limits import Limits
 
 _MOST_SYMBOLS = 2048
 """Symbols in all expansions of one group, beyond which its parts become rules (unless the text has that many)."""
-_REPEATED_LESS = 50
-"""Repetitions up to here are written one by one; the package splits others into rules of a few repetitions each."""
 _MOST_DIGITS = 1_000
+"""Of a number of repetitions, which is above any limit then."""
 
 
 class _Part(NamedTuple):
@@ -98,8 +98,9 @@ class _Splitter:
             case "*":
                 return _part(node, [part], 2, 2)
         low, high = self.bounds(node)
-        if high >= _REPEATED_LESS:
-            if part.expansions > 1 or part.symbols > _REPEATED_LESS:
+        if high >= REPEAT_BREAK_THRESHOLD:
+            # The package makes rules of a few repetitions each; below that, it writes them one by one.
+            if part.expansions > 1 or part.symbols > REPEAT_BREAK_THRESHOLD:
                 part = self.rule_of(part)
             return _part(node, [part], 1, 2)
         counts = [n for n in range(low, high + 1) if n > 0]
@@ -111,7 +112,6 @@ class _Splitter:
 
     def bounds(self, node: Any) -> tuple[int, int]:
         """The least and greatest number of repetitions."""
-        # Longer numbers are no ints for Python, and above any limit.
         low, *rest = (int(str(number)[:_MOST_DIGITS]) for number in node.children[2:])
         high = rest[0] if rest else low
         place = self.places.of_tokens(node.children[1:], self.rule)

@@ -122,8 +122,8 @@ class _Builder(GrammarBuilder):
         self._definitions.update(builder._definitions)
 
     def find(self, path: str, base: Any) -> tuple[Any, str]:
-        """The file of an import and its text: in the paths of the caller, beside the file that imports it, or the package's."""
-        for source in [*self.import_paths, *([] if base is None else [base]), stdlib_loader]:
+        """The file of an import and its text: in the caller's paths, beside the importing file, or the package's."""
+        for source in [*self.import_paths, *([base] if isinstance(base, str) else []), stdlib_loader]:
             try:
                 if callable(source):
                     file, text = source(base, path)
