@@ -129,18 +129,21 @@ class _Application:
             if len(made) > _LONGEST_NAME:
                 made = f"{name}{{{len(self.names)}}}"
             depth = 1 + max(self.depths.get(_shown(each), 0) for each in arguments)
-            self.check("max_depth", depth, self.limits.max_depth, name)
-            self.check("max_expansion", self.size, self.limits.max_expansion, name)
+            if depth > self.limits.max_depth:
+                raise LimitError("max_depth", depth, self.limits.max_depth, **self.about(name))
+            if self.size > self.limits.max_expansion:
+                raise LimitError("max_expansion", self.size, self.limits.max_expansion, **self.about(name))
             self.names[key] = made
             self.depths[made] = depth
             self.uses.append(_Use(made, name, dict(zip(template.parameters, arguments, strict=True))))
         return made
 
-    def check(self, limit: str, needed: int, allowed: int, template: str) -> None:
-        if needed > allowed:
-            place = self.places.of_definition(template)
-            subject = f"the template {template} makes ever more rules"
-            raise LimitError(limit, needed, allowed, place=place, subject=subject)
+    def about(self, template: str) -> dict[str, str | None]:
+        """What an error says of a template that has no end."""
+        return {
+            "place": self.places.of_definition(template),
+            "subject": f"the template {template} makes ever more rules",
+        }
 
     def bare(self, owner: str, name: str) -> Exception:
         message = f"the rule {owner} uses the template {name} without arguments: write {name}{{...}}"
