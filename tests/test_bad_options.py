@@ -25,6 +25,10 @@ def test_limits(limits: Any) -> None:
         lambda: mw.compile_gbnf('root ::= "a"', BYTES, limits=limits),
         lambda: mw.compile_choice(["a"], BYTES, limits=limits),
         lambda: mw.compile_structural_tag({"type": "const_string", "value": "a"}, BYTES, limits=limits),
+        lambda: mw.check_json_schema(True, limits=limits),
+        lambda: mw.check_grammar(mw.JsonSchema(True), limits=limits),
+        lambda: mw.check_grammar(mw.Lark(LARK), limits=limits),
+        lambda: mw.check_grammar(mw.Choice(["a"]), limits=limits),
     ):
         with pytest.raises(GrammarError, match="limits: expected Limits"):
             call()
@@ -43,6 +47,8 @@ def test_other_options() -> None:
         mw.compile_json_schema({}, BYTES, registry=5)  # type: ignore[arg-type]
     with pytest.raises(GrammarError, match="options: expected"):
         mw.compile_choice(None, BYTES)
+    with pytest.raises(GrammarError, match="options: expected SchemaOptions or None"):
+        mw.check_json_schema(True, 5)  # type: ignore[arg-type]
     for source in ({"type": "integer"}, True):
         with pytest.raises(VocabularyError, match="vocabulary: expected Vocabulary"):
             mw.compile_json_schema(source, None)  # type: ignore[arg-type]
@@ -60,8 +66,27 @@ def test_a_byte_order_mark_is_no_part_of_a_source(tmp_path: Path) -> None:
 
 
 def test_a_member_that_comes_twice() -> None:
-    with pytest.raises(GrammarError, match="'type' comes twice"):
-        mw.compile_json_schema('{"items": {"type": "integer", "type": "string"}}', BYTES)
+    for text, name, place in [
+        ('{"items": {"type": "integer", "type": "string"}}', "type", "1:31"),
+        ('{"a": ["type", {"type": 1}],\n "b": {"a": "{", "c": {}},\n  "a": 2}', "a", "3:3"),
+        ('{"x": {"\\u0061": "a, \\"a\\":", "a": 1, "a": 2}}', "a", "1:31"),
+    ]:
+        for given in (text, text.encode(), text.encode("utf-16")):
+            with pytest.raises(GrammarError, match=f"'{name}' comes twice") as caught:
+                mw.compile_json_schema(given, BYTES)  # type: ignore[arg-type]
+            assert caught.value.place == place
+        assert mw.check_json_schema(text).findings[0].place == place
+    with pytest.raises(GrammarError, match="structural tag is JSON: the member 'type' comes twice") as caught:
+        mw.compile_structural_tag('{"type": "any_text",\n "type": "json_schema"}', BYTES)
+    assert caught.value.place == "2:2"
+    with pytest.raises(GrammarError, match="structural tag is JSON: malformed") as caught:
+        mw.compile_structural_tag('{"type": "any_text",', BYTES)
+    assert caught.value.place == "1:21"
+
+
+def test_limits_of_a_report() -> None:
+    report = mw.check_grammar(mw.JsonSchema({"items": {"items": {}}}), limits=mw.Limits(max_schema_values=2))
+    assert [finding.code for finding in report.findings] == ["limit"]
 
 
 def test_any_is_a_type_of_draft_3_only() -> None:

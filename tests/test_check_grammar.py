@@ -237,9 +237,10 @@ def test_shadowed_terminals_against_enumeration(terminals):
 
 def test_a_grammar_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = []
-    load = lark.load_grammar.load_grammar
+    builder = lark.load_grammar.GrammarBuilder
+    load = builder.load_grammar
     monkeypatch.setattr(
-        lark.load_grammar, "load_grammar", lambda text, *more: texts.append(text) or load(text, *more)
+        builder, "load_grammar", lambda self, text, *more: texts.append(text) or load(self, text, *more)
     )
     assert found(mw.Lark('start: A b\nA: /a+/\nb: "b" | %json {"type": "null"}\n')) == []
     assert len(texts) == 1

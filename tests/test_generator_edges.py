@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
+from typing import Annotated
 
 import jsonschema
 import pytest
 
 torch = pytest.importorskip("torch", reason="the generator runs transformers models")
 transformers = pytest.importorskip("transformers", reason="the generator runs transformers models")
+pydantic = pytest.importorskip("pydantic", reason="Python types are read through pydantic")
 
 import maskwright as mw  # noqa: E402
 from maskwright.demo import demo_model_path  # noqa: E402
@@ -136,3 +139,34 @@ def test_chat_templates_are_used(tokenizer):
     generator = mw.Generator(random_model(tokenizer), tokenizer)
     assert generator._prompt_text("hello", {}) == "[user] hello ->"
     assert isinstance(generator("hello", {"type": "integer"}, max_new_tokens=9), int)
+
+
+def test_python_types_load(generator):
+    for seed in range(8):
+        options = {"temperature": 5.0, "seed": seed, "max_new_tokens": 40}
+        assert isinstance(generator("x", int, **options), int)
+        assert all(isinstance(item, int) for item in generator("x", list[int], **options))
+        assert all(isinstance(key, int) for key in generator("x", dict[int, str], **options))
+
+
+def test_an_output_that_its_type_refuses(generator):
+    def refuse(value):
+        raise ValueError("never good")
+
+    picky = Annotated[int, pydantic.AfterValidator(refuse)]
+    with pytest.raises(mw.OutputError, match="never good") as caught:
+        generator("x", picky, max_new_tokens=20)
+    assert int(caught.value.text) is not None
+    with pytest.raises(mw.OutputError):
+        list(generator.stream("x", picky, max_new_tokens=20))
+
+
+def test_prompts_show_the_schema_of_the_type(tokenizer):
+    shown = []
+    generator = mw.Generator(
+        random_model(tokenizer),
+        tokenizer,
+        format_prompt=lambda prompt, schema: shown.append(schema) or prompt,
+    )
+    generator("x", dict[int, ipaddress.IPv4Network], max_new_tokens=200)
+    assert shown == [pydantic.TypeAdapter(dict[int, ipaddress.IPv4Network]).json_schema()]

@@ -23,7 +23,7 @@ MODULES = {
 }
 EXTENSIONS = ("maskwright._core", "maskwright._subsets")
 HEAVY = {
-    "jedi", "jsonschema", "matplotlib", "mistral_common", "pydantic", "safetensors", "sentencepiece", "tiktoken", "tokenizers", "torch",
+    "jedi", "jsonschema", "lark", "matplotlib", "mistral_common", "pydantic", "safetensors", "sentencepiece", "tiktoken", "tokenizers", "torch",
     "transformers",
 }  # fmt: skip
 EDGES = (
@@ -35,6 +35,8 @@ EDGES = (
     "maskwright.trie_torch",
     "maskwright.sampling.huggingface",
     "maskwright.sampling.recorder",
+    "maskwright.frontends.python_schemas",
+    *(f"maskwright.frontends.lark.{name}" for name in ("loading", "expansion", "templates", "groups")),
 )
 
 # A module (with those below it): what of ours it may import (with what is below that).

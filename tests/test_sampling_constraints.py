@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -163,6 +164,21 @@ def test_rejection_sampling_with_a_reward() -> None:
         rejection_sampling(bigram_model(), predicate(), 500, 6, seed=2, reward=reward)
     with pytest.raises(MaskwrightError):
         rejection_sampling(bigram_model(), predicate(), 5, 6, reward_bound=math.inf)
+
+
+def test_arguments_of_rejection_sampling() -> None:
+    wrong: Any
+    for name, values in {
+        "seed": ("a", -1, 0.5),
+        "n_samples": (0, 1.5, "a", None),
+        "max_proposals": (0, None),
+        "reward_bound": (0, -1, "a", None, math.nan),
+    }.items():
+        for wrong in values:
+            with pytest.raises(MaskwrightError, match=name):
+                rejection_sampling(bigram_model(), predicate(), **{"max_tokens": 6, name: wrong})
+    with pytest.raises(MaskwrightError, match="n_samples"):
+        Asap(bigram_model(), predicate(), 6).sample(0)
 
 
 def test_rejection_sampling_that_runs_out() -> None:

@@ -59,7 +59,7 @@ class TestOneList:
             {"property_order": "random"}, {"property_order": ["any"]}, {"whitespace": "wide"}, {"whitespace": -1},
             {"whitespace": 65}, {"whitespace": True}, {"whitespace": 2.0}, {"whitespace": None}, {"max_whitespace": 0},
             {"max_whitespace": 257}, {"max_whitespace": "8"}, {"max_number_digits": 0}, {"max_number_digits": 1001},
-            {"max_number_digits": True}, {"additional_properties": None}, {"additional_properties": 0},
+            {"max_number_digits": True}, {"additional_properties": None}, {"additional_properties": 0}, {"plain_integers": 1},
             {"formats": "check"}, {"dialect": "draft5"},
         ],
     )  # fmt: skip

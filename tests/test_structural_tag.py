@@ -231,7 +231,7 @@ def test_formats(tag: dict[str, Any], yes: list[str], no: list[str]) -> None:
     ("tag", "place", "message"),
     [
         (5, "#", "object"),
-        ("{", None, "JSON"),
+        ("{", "1:2", "JSON"),
         ({"type": "nonsense"}, "#", "unknown type"),
         ({}, "#", "type"),
         ({"type": "const_string"}, "/value", "text"),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from maskwright.errors import LimitError as LimitError
     from maskwright.errors import MaskwrightError as MaskwrightError
     from maskwright.errors import ModelError as ModelError
+    from maskwright.errors import OutputError as OutputError
     from maskwright.errors import Refusal as Refusal
     from maskwright.errors import UnsatisfiableError as UnsatisfiableError
     from maskwright.errors import UnsupportedSchemaError as UnsupportedSchemaError
@@ -81,6 +82,7 @@ _HOMES = {
         "LimitError",
         "MaskwrightError",
         "ModelError",
+        "OutputError",
         "Refusal",
         "UnsatisfiableError",
         "UnsupportedSchemaError",

@@ -15,8 +15,8 @@ from maskwright import __version__
 from maskwright.cli_sources import schema_options, source_of
 from maskwright.errors import GrammarError, caret_snippet
 from maskwright.frontends.json_schema import SchemaOptions
-from maskwright.frontends.json_schema.document import read_json
 from maskwright.frontends.json_schema.report import check_json_schema
+from maskwright.frontends.json_text import read_json
 from maskwright.report import Finding, KeywordUse, Report
 from maskwright.sources import JsonSchema
 from maskwright.validation import check_grammar, compile_for_bytes

@@ -79,7 +79,7 @@ def _load(args: argparse.Namespace, source: JsonSchema) -> tuple[HuggingFaceMode
 
     from maskwright.demo import demo_diffusion_path, format_prompt
     from maskwright.diffusion.adapters import HuggingFaceModel
-    from maskwright.frontends.json_schema.document import read_json
+    from maskwright.frontends.json_text import read_json
     from maskwright.vocabulary import Vocabulary
 
     logging.disable_progress_bar()

@@ -106,6 +106,7 @@ def add_schema_options(parser: argparse.ArgumentParser) -> None:
     option(
         "--max-number-digits", type=int, metavar="N", help="digits before and behind a point (default: 40)"
     )
+    option("--plain-integers", action="store_true", help="integers without fraction and exponent")
     option(
         "--no-additional-properties",
         dest="additional_properties",

@@ -21,7 +21,7 @@ from maskwright.frontends.json_schema import Registry, SchemaOptions
 from maskwright.frontends.json_schema.clashes import explained
 from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.parts import choice_part, gbnf_part, json_schema_part, lark_part, regex_part
-from maskwright.frontends.python_types import python_type_to_schema
+from maskwright.frontends.python_types import PYTHON_OPTIONS, python_type_to_schema
 from maskwright.frontends.regex import Flavour
 from maskwright.grammar import FAIL, Grammar, Import
 from maskwright.limits import DEFAULT_LIMITS, Limits
@@ -75,7 +75,7 @@ def compile(
 ) -> CompiledGrammar | CompiledTrie:
     """Compile any supported source: ``JsonSchema``, ``Regex``, ``Lark``, ``GBNF``, ``Choice``, ``StructuralTag``,
     or a Python type (pydantic model, dataclass, TypedDict,
-    Literal, Enum, int, list[...]; needs pydantic).
+    Literal, Enum, int, list[...]; needs pydantic; see ``frontends.python_types``).
 
     Raises the errors of the ``compile_...`` function of its kind; ``GrammarError`` for a source of another kind.
     """
@@ -109,7 +109,7 @@ def compile(
             f"a {type(source).__name__} does not say what language it is written in; "
             "wrap it, for example in JsonSchema(...)"
         )
-    return compile_json_schema(python_type_to_schema(source), vocabulary, limits=limits)
+    return _compile_json_schema(python_type_to_schema(source), vocabulary, PYTHON_OPTIONS, limits)
 
 
 def compile_json_schema(
@@ -119,6 +119,7 @@ def compile_json_schema(
     property_order: Literal["schema", "any"] = "schema",
     whitespace: Literal["flexible", "compact"] | int = "flexible",
     formats: Literal["assert", "annotate"] = "assert",
+    plain_integers: bool = False,
     additional_properties: bool = True,
     max_whitespace: int = 64,
     max_number_digits: int = 40,
@@ -133,6 +134,7 @@ def compile_json_schema(
     any order, at the price of more states.  whitespace: ``"flexible"`` (bounded runs between tokens, so that both
     compact and indented text fits), ``"compact"`` (none), or a number n, for exactly the white space of
     ``json.dumps(value, indent=n)``.  formats: ``"assert"`` enforces known formats, ``"annotate"`` ignores all.
+    plain_integers: whether integers have neither fraction nor exponent, as most readers want them.
     additional_properties: whether objects may have members that the schema does not mention, where it says nothing
     about them.  max_whitespace: blanks behind a line break (count).  max_number_digits: digits of a number before its
     point, and those behind it (count).  dialect: ``"auto"`` reads ``$schema`` (2020-12 where it says nothing);
@@ -150,6 +152,7 @@ def compile_json_schema(
         property_order=property_order,
         whitespace=whitespace,
         formats=formats,
+        plain_integers=plain_integers,
         additional_properties=additional_properties,
         max_whitespace=max_whitespace,
         max_number_digits=max_number_digits,

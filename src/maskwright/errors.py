@@ -86,7 +86,10 @@ class UnsatisfiableError(MaskwrightError):
 
 
 class LimitError(MaskwrightError):
-    """A named limit was reached: a field of ``maskwright.Limits``, or what ``message`` says."""
+    """A named limit was reached: a field of ``maskwright.Limits``, or what ``message`` says.
+
+    ``subject`` says what of the source reaches it, in front of the usual message.
+    """
 
     def __init__(
         self,
@@ -96,23 +99,27 @@ class LimitError(MaskwrightError):
         *,
         place: str | None = None,
         message: str | None = None,
+        subject: str | None = None,
     ) -> None:
         self.limit = limit
         self.given = given
         self.allowed = allowed
         self.place = place
         where = f"{place}: " if place is not None else ""
-        message = message or (
-            f"{limit} is {_plain(allowed)}, {_plain(given)} needed; "
-            f"simplify the source or raise it with Limits({limit}=...)"
-        )
+        if message is None:
+            what = f"{subject}: " if subject is not None else ""
+            message = (
+                f"{what}{limit} is {_plain(allowed)}, {_plain(given)} needed; "
+                f"simplify the source or raise it with Limits({limit}=...)"
+            )
+        self.message = message
         super().__init__(where + message)
 
     def at(self, place: str) -> LimitError:
         """The same error with its place, if it has none."""
         if self.place is not None:
             return self
-        return LimitError(self.limit, self.given, self.allowed, place=place)
+        return LimitError(self.limit, self.given, self.allowed, place=place, message=self.message)
 
 
 def _plain(value: float) -> str:
@@ -138,6 +145,14 @@ class ModelError(MaskwrightError):
 
 class ConstraintError(MaskwrightError):
     """A predicate, monitor, reward or twist gave an answer that makes no sense, and which one."""
+
+
+class OutputError(MaskwrightError):
+    """The type of an output refuses it: it checks what no JSON Schema says.  ``text`` is the output."""
+
+    def __init__(self, message: str, text: str) -> None:
+        self.text = text
+        super().__init__(message)
 
 
 @contextmanager

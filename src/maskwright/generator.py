@@ -13,7 +13,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from maskwright._core import Matcher
@@ -22,7 +22,7 @@ from maskwright.bitmask import allocate_token_bitmask, apply_token_bitmask_inpla
 from maskwright.compiler import CompiledGrammar
 from maskwright.compiler import compile as compile_source
 from maskwright.errors import LimitError, MaskwrightError, VocabularyError
-from maskwright.frontends.python_types import is_schema, parse_output, python_type_to_schema
+from maskwright.frontends.python_types import PYTHON_OPTIONS, is_schema, parse_output, python_type_to_schema
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.partial import NOTHING as _NOTHING
 from maskwright.partial import partial_value
@@ -172,7 +172,7 @@ class Generator:
 
         Raises ``LimitError`` when even the shortest output exceeds ``max_new_tokens`` or the context, the
         compiler's errors for the type, ``MaskwrightError`` for other bad arguments and for a model whose
-        scores are no numbers, and pydantic's ``ValidationError`` for constraints that a schema cannot say.
+        scores are no numbers, and ``OutputError`` for constraints of a type that a schema cannot say.
         """
         started = time.perf_counter()
         rows, steps = self._start(
@@ -192,8 +192,10 @@ class Generator:
         """The compiled grammar of an output type, remembered by its schema."""
         if isinstance(output_type, JsonSchema):
             source = output_type
+        elif is_schema(output_type):
+            source = JsonSchema(output_type)
         else:
-            source = JsonSchema(output_type if is_schema(output_type) else python_type_to_schema(output_type))
+            source = JsonSchema(python_type_to_schema(output_type), **asdict(PYTHON_OPTIONS))
         key = repr(source)
         compiled = self._compiled.get(key)
         if compiled is None:
@@ -238,7 +240,7 @@ class Generator:
     def _prompt_text(self, prompt: str, output_type: Any) -> str:
         if self._format_prompt is not None:
             data_type = _data_type(output_type)
-            schema = data_type if is_schema(data_type) else python_type_to_schema(data_type)
+            schema = data_type if is_schema(data_type) else python_type_to_schema(data_type, narrowed=False)
             return self._format_prompt(
                 prompt, json.loads(schema) if isinstance(schema, (str, bytes)) else schema
             )

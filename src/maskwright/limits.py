@@ -52,6 +52,10 @@ class Limits:
     its own; deeper values are not written."""
     max_regex_states: int = 100_000
     """NFA states of one terminal, or DFA states of an intersection (count)."""
+    max_expansion: int = 5_000_000
+    """Size of a Lark grammar without names for parts (characters): of the patterns of its terminals, each with those of
+    all that it consists of, which is how long reading them takes; and of the rules that its templates make (a symbol as
+    20 or more)."""
     max_nested_looks: int = 10
     """Look-arounds inside each other in a regex (levels)."""
     max_rules: int = 500_000

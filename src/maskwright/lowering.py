@@ -183,18 +183,20 @@ class _Lowering:
         that begin alike, as grammars of texts have them, are then one item of a parser state."""
         sets: dict[frozenset[int], int] = {}
         made: list[_PlainState] = []
+        work: list[frozenset[int]] = []
 
         def number(states: frozenset[int]) -> int:
             if states not in sets:
                 sets[states] = len(sets)
                 made.append(_PlainState())
+                work.append(states)
             return sets[states]
 
         factored = [
             (kind, number(frozenset((index,))) if kind == PLAIN else index, nullable)
             for kind, index, nullable in rules
         ]
-        for states in (work := list(sets)):
+        for states in work:  # It grows.
             state = made[sets[states]]
             terms: dict[tuple[int, int], set[int]] = {}
             calls: dict[int, set[int]] = {}
@@ -204,12 +206,10 @@ class _Lowering:
                     terms.setdefault((term, tag), set()).add(behind)
                 for rule, behind in self.plain[old].calls:
                     calls.setdefault(rule, set()).add(behind)
-            known = len(sets)
             for (term, tag), after in terms.items():
                 state.terms.append((term, number(frozenset(after)), tag))
             for rule, after in calls.items():
                 state.calls.append((rule, number(frozenset(after))))
-            work += list(sets)[known:]
             if len(sets) > _MAX_GROWTH * len(self.plain):
                 return rules
         self.plain = made

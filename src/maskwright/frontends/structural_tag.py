@@ -12,7 +12,6 @@ are parts that are lowered once.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -22,6 +21,7 @@ from maskwright.dfa import with_length
 from maskwright.errors import GrammarError, LimitError, Refusal, UnsatisfiableError, UnsupportedSchemaError
 from maskwright.frontends.free_text import Scanner
 from maskwright.frontends.json_schema import SchemaOptions
+from maskwright.frontends.json_text import read_json
 from maskwright.frontends.lexical import regular_expr
 from maskwright.frontends.parts import gbnf_part, json_schema_part, lark_part, regex_part
 from maskwright.frontends.structural_tokens import all_but, is_one_of, named_tokens
@@ -97,10 +97,13 @@ def to_grammar(
 
 def _read(tag: object) -> dict[str, Any]:
     if isinstance(tag, str):
+        text = tag
         try:
-            tag = json.loads(tag)
-        except (ValueError, RecursionError) as error:
-            raise GrammarError(f"a structural tag is JSON: {error}") from None
+            tag = read_json(tag, float)
+        except GrammarError as error:
+            raise GrammarError(
+                f"a structural tag is JSON: {error.message}", place=error.place, source=text
+            ) from None
     if not isinstance(tag, dict):
         raise GrammarError(f"a structural tag is a JSON object, not {type(tag).__name__}", place="#")
     return tag

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from maskwright.arguments import whole
 from maskwright.sampling.constraints import END, Constraint
 from maskwright.sampling.logspace import Booleans, Floats, Integers
 from maskwright.sampling.models import LanguageModel
@@ -70,7 +71,7 @@ class Asap:
 
     def sample(self, n_samples: int = 16) -> Posterior:
         """``n_samples`` walks; those that ran into a corner have weight zero, the others equal weights."""
-        walks = [self._walk() for _ in range(n_samples)]
+        walks = [self._walk() for _ in range(whole(n_samples, "n_samples", low=1))]
         is_complete = np.array([ended for _, ended in walks], dtype=bool)
         with np.errstate(divide="ignore"):
             weights = np.log(is_complete.astype(float))

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from maskwright.arguments import generator, real, whole
 from maskwright.errors import ConstraintError, MaskwrightError
 from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, log
@@ -76,11 +77,12 @@ def rejection_sampling(
     fewer than ``n_samples`` texts then; the missing ones count as dead particles.
     Raises ``ConstraintError`` for a reward above ``reward_bound``.
     """
-    if n_samples < 1 or max_proposals < 1:
-        raise MaskwrightError("n_samples and max_proposals are at least 1")
-    if not (math.isfinite(reward_bound) and reward_bound > 0):
+    n_samples = whole(n_samples, "n_samples", low=1)
+    max_proposals = whole(max_proposals, "max_proposals", low=1)
+    reward_bound = real(reward_bound, "reward_bound")
+    if not 0 < reward_bound < math.inf:
         raise MaskwrightError(f"reward_bound is positive and finite, not {reward_bound}")
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     accepted: list[list[int]] = []
     counts = Counts()
     proposed = 0

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from maskwright.arguments import generator, real
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.constraints import END, Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Booleans, Floats, log_sum_exp
@@ -68,9 +69,10 @@ def mcts(
     numbers, ``MaskwrightError`` for bad options.
     """
     check_problem(model, constraint, simulations=(simulations, 1), max_tokens=(max_tokens, 1))
-    if not 0 <= exploration < float("inf"):
-        raise MaskwrightError(f"exploration is a number that is not negative, not {exploration!r}")
-    search = _Search(model, constraint, reward, exploration, max_tokens, np.random.default_rng(seed))
+    exploration = real(exploration, "exploration")
+    if exploration == float("inf"):
+        raise MaskwrightError("exploration is finite")
+    search = _Search(model, constraint, reward, exploration, max_tokens, generator(seed))
     return search.run(simulations)
 
 

@@ -11,6 +11,7 @@ import itertools
 
 import numpy as np
 
+from maskwright.arguments import generator, real
 from maskwright.compiler import CompiledGrammar
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.constraints import GrammarConstraint
@@ -59,14 +60,15 @@ class Session:
         self._symbols = Symbols(grammar, symbols)
         self._constraint = GrammarConstraint(grammar)
         check_problem(model, self._constraint, max_tokens=(max_tokens, 1))
-        if not 0 <= penalty < float("inf"):
-            raise MaskwrightError(f"penalty is a number that is not negative, not {penalty!r}")
+        penalty = real(penalty, "penalty")
+        if penalty == float("inf"):
+            raise MaskwrightError("penalty is finite")
         self._model = model
         self._vocabulary = grammar.vocabulary
         self._max_tokens = max_tokens
         self._greedy = greedy
         self._penalty = penalty
-        self._rng = np.random.default_rng(seed)
+        self._rng = generator(seed)
         self._matcher = self._constraint.start()
         self._state: ModelState | None = None
         self._readings: list[Reading] = [self._symbols.start]

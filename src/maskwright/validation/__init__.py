@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from maskwright.arguments import check_limits
 from maskwright.compiler import CompiledGrammar, compile_grammar
 from maskwright.deadline import deadline
 from maskwright.errors import (
@@ -60,11 +61,12 @@ def check_grammar(source: Any, *, limits: Limits = DEFAULT_LIMITS) -> Report:
     Errors: what does not compile (syntax, undefined names, no text at all, limits).  Warnings: what was hardly meant:
     unreachable rules, unused terminals, rules that derive nothing, rules that derive themselves, terminals that others
     shadow, choices listed twice.  Hints: unbounded white space, reserved words, hidden left recursion and the like.
-    Raises ``GrammarError`` for what is no source.
+    Raises ``GrammarError`` for what is no source, and for limits that are none.
     """
+    check_limits(limits)
     if isinstance(source, JsonSchema):
         options = SchemaOptions(**{f.name: getattr(source, f.name) for f in fields(SchemaOptions)})
-        return check_json_schema(source.schema, options)
+        return check_json_schema(source.schema, options, limits)
     if isinstance(source, Choice):
         source = _listed(source)
     elif not isinstance(source, (Lark, GBNF, Regex, StructuralTag)):

@@ -80,9 +80,12 @@ def check_lark(source: Lark, limits: Limits) -> tuple[Report, Reading | None]:
         plain = inlined.text
         names = find_names(plain)
         _rename(names, taken)
-        whole = _read_with_stubs(text, plain, names, source, report)
+        whole = _read_with_stubs(text, plain, names, source, limits, report)
     except GrammarError as error:
         report.findings.append(finding_of(error))
+        return report, None
+    except LimitError as error:
+        report.findings.append(located(text, "error", "limit", error.place, error.message))
         return report, None
     places = {name: line_column(plain, at) for name, at in names.defined.items()}
     outline = _outline(whole, source, places)
@@ -95,14 +98,16 @@ def check_lark(source: Lark, limits: Limits) -> tuple[Report, Reading | None]:
     return report, reading
 
 
-def _read_with_stubs(text: str, plain: str, names: Names, source: Lark, report: Report) -> LarkText:
+def _read_with_stubs(
+    text: str, plain: str, names: Names, source: Lark, limits: Limits, report: Report
+) -> LarkText:
     """Everything that a text says.  The package names one undefined symbol; each gets a stub, to find the next."""
     paths = list(source.import_paths)
     undefined: list[str] = []
     while True:
         stubs = "".join(f'\n{name}: "{name}"' for name in undefined)
         try:
-            return read(plain + stubs, source.start, paths)
+            return read(plain + stubs, source.start, paths, limits)
         except GrammarError as error:
             found = _UNDEFINED.search(error.message)
             if found is None or len(undefined) >= _MANY_UNDEFINED:

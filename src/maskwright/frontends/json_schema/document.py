@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import partial
 from math import isfinite
 from operator import is_
@@ -26,9 +25,10 @@ from maskwright.frontends.json_schema.references import (
     refers_elsewhere,
     registered,
 )
+from maskwright.frontends.json_text import read_json
 from maskwright.limits import Limits
 
-__all__ = ["Document", "Node", "Registry", "Resource", "check_size", "json_type", "read_json"]
+__all__ = ["Document", "Node", "Registry", "Resource", "check_size", "json_type"]
 
 
 class Document:
@@ -299,42 +299,6 @@ def _is_index(key: str) -> bool:
 def _ambiguous(name: str, pointers: list[str], place: str) -> GrammarError:
     places = " and ".join(pointer or "#" for pointer in sorted(pointers)[:2])
     return GrammarError(f"{name!r} is ambiguous: it identifies {places}; rename one", place=place)
-
-
-def read_json(text: str | bytes) -> Any:
-    """JSON text with exact decimals; ``GrammarError`` with line and column when it is malformed."""
-    try:
-        return json.loads(
-            text, parse_float=Decimal, parse_constant=_refuse_constant, object_pairs_hook=_members
-        )
-    except json.JSONDecodeError as error:
-        raise GrammarError(f"malformed JSON: {error.msg}", place=f"{error.lineno}:{error.colno}") from None
-    except UnicodeDecodeError as error:
-        raise GrammarError(f"the schema is not UTF-8 text: {error.reason} at byte {error.start}") from None
-    except RecursionError:
-        raise GrammarError("the JSON text is nested too deeply to be read") from None
-    except (ValueError, InvalidOperation) as error:
-        if isinstance(error, GrammarError):
-            raise
-        # Python reads integers of 4300 digits, and exponents of 18.
-        raise GrammarError(
-            "the JSON text has a number with more digits than can be read: shorten it"
-        ) from None
-
-
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                raise GrammarError(f"the member {name!r} comes twice in one object")
-            seen.add(name)
-    return members
-
-
-def _refuse_constant(name: str) -> Any:
-    raise GrammarError(f"malformed JSON: {name} is not a JSON value")
 
 
 def check_size(schema: Any, limits: Limits, before: int = 0) -> tuple[int, set[str]]:

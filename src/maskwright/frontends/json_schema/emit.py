@@ -94,6 +94,8 @@ class Emitter:
 
     def _body(self, conjunction: Conjunction, groups: tuple[Group, ...]) -> Expr:
         """The body of a rule, the same object for places that say the same."""
+        if conjunction and groups == ANYTHING:
+            return Ref(self.rule(()))
         # Scalars are told apart by what they allow; of what has parts, only that which is referred to is known again.
         key: object = groups
         if any(isinstance(group, (ObjectGroup, ArrayGroup)) for group in groups):
@@ -101,11 +103,7 @@ class Emitter:
             self._shared.append(groups)
         found = self._bodies.get(key)
         if found is None:
-            if conjunction and groups == ANYTHING:
-                found = Ref(self.rule(()))
-            else:
-                found = Choice(tuple(self.group(g) for g in groups))
-            self._bodies[key] = found
+            found = self._bodies[key] = Choice(tuple(self.group(g) for g in groups))
         return found
 
     def release(self) -> None:

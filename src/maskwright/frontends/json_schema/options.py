@@ -42,6 +42,10 @@ class SchemaOptions:
     max_number_digits: int = 40
     """The digits of a number before its point, and those behind it (1 to 1000); where the schema itself has more,
     as many; with ``multipleOf``, in all twice as many.  40 hold integers of 128 bits, and a model that goes on writing digits has to stop."""
+    plain_integers: bool = False
+    """Whether integers are written without fraction and exponent.  False, as the specification has it since draft 6:
+    ``1.0`` and ``2e9`` are integers too.  Most readers make floats of these, or refuse them; so Python types set it, and
+    whoever reads integers with something else than a validator should.  Draft 4 and earlier always have it so."""
     additional_properties: bool = True
     """Whether objects may have members that the schema does not mention, where it says nothing about them.  True, as
     the specification has it; False is what callers of tools usually want.  An object of which no member is declared
@@ -69,8 +73,10 @@ class SchemaOptions:
         if space != "flexible" and space != "compact" and not _is_within(space, 0, MOST_INDENTATION):
             choices_text = f"'flexible', 'compact', or an indentation from 0 to {MOST_INDENTATION}"
             raise GrammarError(f"whitespace={space!r} is not {choices_text}")
-        if not isinstance(self.additional_properties, bool):
-            raise GrammarError(f"additional_properties={self.additional_properties!r} is not True or False")
+        for name in ("plain_integers", "additional_properties"):
+            given = getattr(self, name)
+            if not isinstance(given, bool):
+                raise GrammarError(f"{name}={given!r} is not True or False")
         check_type(self.registry, (Mapping, Callable, type(None)), "registry", GrammarError)  # type: ignore[arg-type]
 
 

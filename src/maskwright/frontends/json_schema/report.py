@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from maskwright.arguments import check_limits, check_type
 from maskwright.deadline import deadline
 from maskwright.errors import GrammarError, LimitError, Refusal
 from maskwright.frontends.json_schema import hints as practical
@@ -36,8 +37,10 @@ def check_json_schema(
 
     profile: ``"openai-strict"`` also tells what OpenAI's strict structured outputs would not take, under
     the profile's name as code.  It does not change what is compiled.
-    Raises ``GrammarError`` for an unknown option or profile only.
+    Raises ``GrammarError`` for an unknown option or profile, and for limits that are none, only.
     """
+    check_limits(limits)
+    check_type(options, (SchemaOptions, type(None)), "options", GrammarError)
     wanted = profile_named(profile) if profile is not None else None
     report = Report(profile=profile)
     with deadline(limits.max_seconds):

@@ -120,8 +120,8 @@ class TypedKeywords:
                 INTEGER_BOUNDS.get(schema.get("format")) if isinstance(schema.get("format"), str) else None
             )
             if bounds is not None:
-                return _whole_number_group(node, bounds)
-        if name == "integer" and node.base.dialect.plain_integers:
+                return _whole_number_group(node, bounds, self._plain_integers(node))
+        if name == "integer" and self._plain_integers(node):
             return replace(_number_group(node, True), plain=True)
         if name == "object" and not self.options.additional_properties and _says_open(schema):
             group = object_group(node)
@@ -137,6 +137,9 @@ class TypedKeywords:
         if name == "array":
             return array_group(node)
         return _number_group(node, name == "integer")
+
+    def _plain_integers(self, node: Node) -> bool:
+        return self.options.plain_integers or node.base.dialect.plain_integers
 
     def _string_group(self, node: Node) -> StringGroup:
         schema = node.value
@@ -176,7 +179,7 @@ class TypedKeywords:
         for name, everything in list(_BY_NAME.items())[:-1]:
             if name == "number" and "integer" in names:
                 violating.append(NumberGroup(integral=False))
-                if node.base.dialect.plain_integers:
+                if self._plain_integers(node):
                     violating.append(NumberGroup(integral=True, plain=False))
                 name = "integer"
             if name not in names:
@@ -322,14 +325,14 @@ def _number_group(node: Node, integer: bool) -> NumberGroup:
     return group
 
 
-def _whole_number_group(node: Node, bounds: tuple[Decimal, Decimal]) -> NumberGroup:
+def _whole_number_group(node: Node, bounds: tuple[Decimal, Decimal], plain: bool) -> NumberGroup:
     """Numbers whose format bounds them to integers of so many bits."""
     group = _number_group(node, True)
     group = replace(
         group,
         low=tighter_low(group.low, Bound(bounds[0])),
         high=tighter_high(group.high, Bound(bounds[1])),
-        plain=True if node.base.dialect.plain_integers else None,
+        plain=True if plain else None,
     )
     check_number(group)
     return group

@@ -2,6 +2,11 @@
 
     inline.py     ``%json {...}`` is set aside
     reader.py     text -> terminals and rules, by the package lark itself
+    loading.py    its loader, within limits (only reader.py imports it, when a grammar is read)
+    expansion.py  how large terminals become in place of their names
+    templates.py  rules of templates, one for each list of arguments
+    groups.py     rules whose groups multiply -> rules that do not
+    places.py     where names stand
     terminals.py  patterns -> regular languages, ranked as Lark's lexer ranks them
     build.py      rules -> the intermediate representation
     indentation.py  blocks of lines

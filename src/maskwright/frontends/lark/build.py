@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
-from maskwright.errors import GrammarError
+from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.lark.attributes import Attributed, Attributes, take_attributes
 from maskwright.frontends.lark.indentation import Indentation, find_indentation
 from maskwright.frontends.lark.inline import Inlined, take_inline
@@ -52,7 +52,7 @@ def to_grammar(
     taken = take_attributes(text)
     with _in_text(text, taken):
         inlined = take_inline(taken.text)
-        whole = read(inlined.text, start, import_paths)
+        whole = read(inlined.text, start, import_paths, limits)
     reading = Reading.of(text, taken, inlined, whole, start, limits)
     return reading.grammar(lexer, indentation, schema_part)
 
@@ -101,6 +101,13 @@ def _in_text(text: str, taken: Attributed) -> Iterator[None]:
         if error.place is None:
             raise
         raise GrammarError(error.message, place=taken.place(error.place), source=text) from None
+    except LimitError as error:
+        if error.place is None:
+            raise
+        place = taken.place(error.place)
+        raise LimitError(
+            error.limit, error.given, error.allowed, place=place, message=error.message
+        ) from None
 
 
 class _Builder:

@@ -9,12 +9,12 @@ from difflib import get_close_matches
 from typing import Any
 
 from maskwright.errors import GrammarError, MaskwrightError, line_column
+from maskwright.frontends.lark.places import Places
+from maskwright.limits import DEFAULT_LIMITS, Limits
 
 _NAMES = re.compile(r"'(\w+)'|(?:defined|for|with): (\w+)|\((\w+) in \w+\)")
-_PART = re.compile(r"__(.+)_(?:star|plus|opt|repeat\w*?)_\w+$")
-_TEXTS = r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|//[^\n]*'
-"""Where a name stands for nothing."""
-_POSITION = re.compile(r"at line (\d+) column (\d+)")
+_PART = re.compile(r"__(.+)_(?:star|plus|repeat\w*?|group)_\w+$")
+_POSITION = re.compile(r"at line (\d+),? column (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +58,40 @@ class LarkText:
         )
 
 
-def read(text: str, start: str, import_paths: Sequence[str]) -> LarkText:
+def read(
+    text: str, start: str, import_paths: Sequence[str] = (), limits: Limits = DEFAULT_LIMITS
+) -> LarkText:
     """Read a grammar with the package ``lark``: everything that it says, with a rule ``start`` among others.
 
-    Raises ``GrammarError`` with the place as far as Lark says it; ``MaskwrightError`` without the package.
+    Raises ``GrammarError`` with the place as far as Lark says it; ``LimitError`` (max_expansion) for terminals and
+    templates that would grow too large; ``MaskwrightError`` without the package.
     """
     try:
-        from lark.exceptions import LarkError
-        from lark.load_grammar import load_grammar
+        from lark.exceptions import LarkError, VisitError
+
+        from maskwright.frontends.lark.loading import load
     except ImportError:
         raise MaskwrightError(
             'Lark grammars are read with the package lark: pip install "maskwright[lark]"'
         ) from None
     try:
-        loaded, _ = load_grammar(text, "<grammar>", list(import_paths), False)
-        starts = [name for name, parameters, *_ in loaded.rule_defs if not parameters]
+        loaded, starts = load(text, import_paths, limits)
         terminals, rules, ignored = loaded.compile(starts, "*")
+    except VisitError as error:
+        raise _bad_part(text, error) from None
     except LarkError as error:
-        raise _grammar_error(text, str(error)) from None
+        raise _grammar_error(text, error) from None
+    except (AssertionError, TypeError) as error:
+        # The package asserts some of what it asks of a text; and for the wording of an error, it compares texts that
+        # have one with the text that it was about, and may fail over that.
+        before: list[BaseException] = [error]
+        while (context := before[-1].__context__) is not None:
+            before.append(context)
+        for first in reversed(before):
+            if isinstance(first, LarkError):
+                raise _grammar_error(text, first) from None
+        reason = f": {error}" if str(error) else ""
+        raise GrammarError(f"the package lark cannot read this grammar{reason}") from error
     except OSError as error:
         raise GrammarError(
             f"an imported grammar was not found: {error.filename or error}; give its folder in import_paths"
@@ -86,10 +102,6 @@ def read(text: str, start: str, import_paths: Sequence[str]) -> LarkText:
     for rule in rules:
         symbols = [(str(symbol.name), bool(symbol.is_term)) for symbol in rule.expansion]
         expansions.setdefault(str(rule.origin.name), []).append(symbols)
-    for owner, symbols in ((owner, e) for owner, each in expansions.items() for e in each):
-        for name, is_terminal in symbols:
-            if not is_terminal and name not in expansions:
-                raise _bare_template(text, owner_of(owner), name)
     if start not in expansions:
         close = get_close_matches(start, [name for name in expansions if not name.startswith("__")], 1)
         hint = f"did you mean {close[0]!r}?" if close else "name another one with start=..."
@@ -101,8 +113,9 @@ def read(text: str, start: str, import_paths: Sequence[str]) -> LarkText:
 
 def owner_of(rule: str) -> str:
     """The author's name for a rule that the package made of a part of one, or of a template."""
-    part = _PART.match(rule)
-    return (part[1] if part is not None else rule).partition("{")[0]
+    while (part := _PART.match(rule)) is not None:
+        rule = part[1]
+    return rule.partition("{")[0]
 
 
 def _terminal(terminal: Any) -> TerminalText:
@@ -119,18 +132,25 @@ def _terminal(terminal: Any) -> TerminalText:
     return TerminalText(name, value, is_string, flags, rank)
 
 
-def _bare_template(text: str, rule: str, name: str) -> GrammarError:
-    """The package takes a template without arguments for a rule, and then drops it."""
-    message = f"the rule {rule} uses the template {name} without arguments: write {name}{{...}}"
-    use = rf"(?P<use>(?<![\w%]){re.escape(name)}(?!\w)(?!\s*\{{))"
-    found = next((match for match in re.finditer(rf"{_TEXTS}|{use}", text) if match["use"]), None)
-    if found is None:
-        return GrammarError(message)
-    return GrammarError(message, place=line_column(text, found.start()), source=text)
+def _bad_part(text: str, error: Any) -> GrammarError:
+    """What the package fails at, where its tokens say."""
+    message = f"this {error.rule} makes no sense: {error.orig_exc}".rstrip(": ")
+    if error.rule == "range":
+        message = "a range has one character on each side"
+    return GrammarError(
+        message, place=Places(text).of_tokens(getattr(error.obj, "children", ()), ""), source=text
+    )
 
 
-def _grammar_error(text: str, message: str) -> GrammarError:
+def _grammar_error(text: str, error: Exception) -> GrammarError:
     """The package's message, with a place: its own, or where the name that it is about stands first."""
+    if len(error.args) == 2 and isinstance(error.args[1], SyntaxError):
+        literal, cause = error.args
+        at = text.find(literal)
+        return GrammarError(
+            f"bad escape: {cause.msg}", place=None if at < 0 else line_column(text, at), source=text
+        )
+    message = str(error)
     position = _POSITION.search(message)
     if position is not None:
         line, column = (max(int(number), 1) for number in position.groups())

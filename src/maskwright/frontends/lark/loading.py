@@ -1,0 +1,141 @@
+"""The package's loader, made safe for grammars that grow without end: the only module that asks it for a grammar."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, ItemsView, Sequence
+from typing import Any
+
+from lark.exceptions import LarkError
+from lark.load_grammar import EXT, GrammarBuilder, stdlib_loader
+from lark.load_grammar import Grammar as LarkGrammar
+from lark.load_grammar import _get_mangle as mangler
+from lark.tree import SlottedTree
+
+from maskwright.deadline import check_time
+from maskwright.errors import GrammarError
+from maskwright.frontends.lark.expansion import check_expansion
+from maskwright.frontends.lark.groups import split_rules
+from maskwright.frontends.lark.places import Places
+from maskwright.frontends.lark.templates import Rule, apply_templates
+from maskwright.limits import Limits
+
+_NAME = "<grammar>"
+
+
+def load(text: str, import_paths: Sequence[str], limits: Limits) -> tuple[LarkGrammar, list[str]]:
+    """A grammar without templates, in which no rule has many expansions; and the rules that its author wrote.
+
+    Raises the package's ``LarkError``, ``GrammarError``, ``LimitError`` and ``OSError``.
+    """
+    places = Places(text)
+    builder = _Builder(list(import_paths), places, limits)
+    builder.load_grammar(text, _NAME)
+    grammar = builder.build()
+    starts = []
+    for name, parameters, tree, _ in grammar.rule_defs:
+        if tree is None:
+            message = f"the rule {name} is only declared: give it a body (terminals can be declared alone)"
+            raise places.error(message, places.of_use(str(name)))
+        if not parameters:
+            starts.append(str(name))
+    written: list[Any] = grammar.rule_defs
+    applied = apply_templates(written, places, limits)
+    rules: list[Any] = split_rules(applied.rules, places, limits)
+    if applied.rules is not written or len(rules) != len(applied.rules):
+        rules.insert(0, _in_order(applied.bodies))
+    grammar.rule_defs = rules
+    return grammar, starts
+
+
+def _in_order(bodies: list[Any]) -> Rule:
+    """A rule that nothing uses, with all literals as the package would come across them.
+
+    It numbers those without a name, and of patterns that are alike in length, the name decides which one counts.
+    """
+    literals: dict[tuple[str, ...], Any] = {}
+    for body in bodies:
+        for tree in body.iter_subtrees():
+            if tree.data in ("literal", "range"):
+                literals.setdefault(tuple(map(str, tree.children)), tree)
+    values: list[Any] = [
+        SlottedTree("value", [SlottedTree(each.data, each.children)]) for each in literals.values()
+    ]
+    return "__literals", [], SlottedTree("expansions", [SlottedTree("expansion", values)]), None
+
+
+class _Definitions(dict[str, Any]):
+    """Definitions by name, measured when the builder asks for all of them.
+
+    It does so at the end of a text, to put terminals in place of their names; that takes as long as the result is
+    large, and there is no other point at which it can be stopped.
+    """
+
+    def __init__(self, places: Places, limits: Limits) -> None:
+        super().__init__()
+        self.places = places
+        self.limits = limits
+
+    def items(self) -> ItemsView[str, Any]:  # type: ignore[override]
+        items = super().items()
+        check_expansion(dict(items), self.places, self.limits)
+        return items
+
+
+class _Builder(GrammarBuilder):
+    def __init__(
+        self, import_paths: list[Any], places: Places, limits: Limits, files: tuple[Any, ...] = ()
+    ) -> None:
+        super().__init__(False, import_paths)
+        self.places = places
+        self.limits = limits
+        self.files = files
+        """The files that are being imported, each by the one before it."""
+        self._definitions = _Definitions(places, limits)
+
+    def do_import(
+        self, dotted_path: Any, base_path: Any, aliases: Any, base_mangle: Callable[[str], str] | None = None
+    ) -> None:
+        # The package's own method begins the next file with a builder of its own, and follows cycles.
+        check_time()
+        mangle = mangler("__".join(dotted_path), aliases, base_mangle)
+        file, text = self.find(os.path.join(*dotted_path) + EXT, base_path)
+        shown = ".".join(dotted_path)
+        if file in self.files:
+            raise self.at_import(f"the imported grammar {shown} imports itself", shown)
+        builder = _Builder(self.import_paths, self.places, self.limits, (*self.files, file))
+        try:
+            builder.load_grammar(text, file, mangle)
+        except LarkError as error:
+            if " at line " not in str(error):
+                raise
+            # The place is one in that file.
+            raise self.at_import(
+                f"in the imported grammar {shown}: {' '.join(str(error).split())}", shown
+            ) from None
+        builder._remove_unused(map(mangle, aliases))  # type: ignore[no-untyped-call]
+        for name in builder._definitions:
+            if name in self._definitions:
+                message = f"{name} is imported from {shown}, and defined already"
+                raise self.places.error(message, self.places.of_definition(str(name)))
+        self.places.imported.update(map(str, builder._definitions))
+        self._definitions.update(builder._definitions)
+
+    def find(self, path: str, base: Any) -> tuple[Any, str]:
+        """The file of an import and its text: in the caller's paths, beside the importing file, or the package's."""
+        for source in [*self.import_paths, *([base] if isinstance(base, str) else []), stdlib_loader]:
+            try:
+                if callable(source):
+                    file, text = source(base, path)
+                    return file, str(text)
+                file = os.path.join(source, path)
+                with open(file, encoding="utf8") as opened:
+                    return file, opened.read()
+            except UnicodeDecodeError:
+                raise GrammarError(f"the imported grammar {path} is not in UTF-8") from None
+            except OSError:
+                continue
+        raise FileNotFoundError(2, "no such grammar", path)
+
+    def at_import(self, message: str, path: str) -> GrammarError:
+        return self.places.error(message, self.places.of_import(path))
