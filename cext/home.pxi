@@ -294,7 +294,7 @@ cdef void home_walk(LexMask* mask, LexState* state, uint32_t node, cbool below) 
     cdef int32_t t
     for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
         mask.inside.push_back(trie.tokens[t])
-    if below and node + 1 < trie.nodes[node].end:
+    if below and node + 1 < trie.nodes[node].end and not home_fill_below(mask, state, node):
         lexmask_walk(mask, state, node)
 
 
@@ -322,27 +322,28 @@ cdef void home_close(LexMask* mask, uint32_t node, int32_t tag) noexcept nogil:
         child = nodes[child].end
 
 
-cdef void home_exit(LexMask* mask, LexState* start, Home* home, uint32_t node,
+cdef void home_exit(LexMask* mask, LexState* start, Home* home, uint32_t node, uint32_t top,
                     cbool below) noexcept nogil:
-    # The tokens at a node (and below) that are reached over C and one more character.
+    # The tokens at a node (and below) that are reached over C and one more character from `top`, where `start` stands.
     cdef vector[uint8_t] path
     cdef LexState* state
     if deadline_passed(&mask.index.deadline):
         return
     index_path(mask.index, node, path)
+    path.erase(path.begin(), path.begin() + mask.index.trie.nodes[top].depth)
     state = home_enter(start, home, path)
     if state != LEX_DEAD:
         home_walk(mask, state, node, below)
 
 
 cdef void home_leave_at(LexMask* mask, LexState* start, Home* home, const Exit& exit,
-                        int32_t point) noexcept nogil:
-    # A character outside C behind characters of C.
+                        int32_t point, uint32_t top) noexcept nogil:
+    # A character outside C behind characters of C, from `top` on.
     cdef Automaton* automaton = start.automaton
     cdef CodeState* code = home_after(home, exit.count)
     cdef LexState* state
     if code == NULL or deadline_passed(&mask.index.deadline):
-        home_exit(mask, start, home, exit.node, True)
+        home_exit(mask, start, home, exit.node, top, True)
     elif code == CODE_DEAD:
         return
     elif raw_in_text(automaton, point):
@@ -360,7 +361,7 @@ cdef void home_leave_over(LexMask* mask, LexState* start, Home* home, Slice* sli
     cdef const vector[Exit]* exits = slice_exits(mask.index, slice, point)
     cdef size_t i
     for i in range(exits.size()):
-        home_leave_at(mask, start, home, exits[0][i], point)
+        home_leave_at(mask, start, home, exits[0][i], point, 0)
 
 
 cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice) noexcept nogil:
@@ -379,7 +380,7 @@ cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice) n
                 home_leave_over(mask, start, home, slice, point)
         position = index_first(index, span.low if span.low > 128 else 128)
         while position < index.chars.size() and index.chars[position].point <= span.high:
-            home_exit(mask, start, home, index.chars[position].node, True)
+            home_exit(mask, start, home, index.chars[position].node, 0, True)
             position += 1
     if start.automaton.spelling == SPELLING_QUOTED:
         home_leave_over(mask, start, home, slice, BACKSLASH)
@@ -390,7 +391,7 @@ cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice) n
     for i in range(index.parts.size() if wide else 0):
         # Tokens that end inside a character: in the slice when all it can become is.
         if not points_hold(slice.points, index.parts[i].first, index.parts[i].last):
-            home_exit(mask, start, home, index.parts[i].node, False)
+            home_exit(mask, start, home, index.parts[i].node, 0, False)
 
 
 cdef cbool home_fill(LexMask* mask, LexState* start) noexcept nogil:

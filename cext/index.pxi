@@ -29,6 +29,7 @@ cdef cppclass Slice:
     int32_t longest                    # characters of its longest token; -1: not known
     unordered_map[int32_t, Bits*] limited              # by greatest number of characters
     unordered_map[int32_t, vector[Exit]] exits         # by character outside C
+    unordered_map[uint32_t, Below*] below              # by trie node (below.pxi)
 
 cdef cppclass Index:
     const Trie* trie
@@ -324,12 +325,15 @@ cdef void index_forget_slices(Index* index) noexcept nogil:
     cdef pair[string, Slice*] entry
     cdef pair[int32_t, Bits*] limited
     cdef pair[int32_t, vector[Exit]] exits
+    cdef pair[uint32_t, Below*] below
     for entry in index.slices:
         bits_release(index, entry.second.bits)
         for limited in entry.second.limited:
             bits_release(index, limited.second)
         for exits in entry.second.exits:
             index.bytes -= exits.second.size() * sizeof(Exit)
+        for below in entry.second.below:
+            below_free(index, below.second)
         del entry.second
     index.slices.clear()
 
