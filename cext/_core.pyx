@@ -20,6 +20,7 @@ One extension module, read in data-flow order:
     words.pxi    many texts as one lexeme
     lexing.pxi   the lexer of a grammar that has one: terminals, watches, what can be left
     lexingmask.pxi  what a state of such a lexer says about every token
+    lexingruns.pxi  what is behind the terminals that end in it
     lexingparts.pxi  what is shared by all states that lead into one loop
     parser.pxi   rules: what each place inside a rule waits for
     record.pxi   the same for records: members by key, counted, with goals
@@ -126,6 +127,7 @@ include "keywalk.pxi"
 include "words.pxi"
 include "lexing.pxi"
 include "lexingmask.pxi"
+include "lexingruns.pxi"
 include "lexingparts.pxi"
 include "parser.pxi"
 include "record.pxi"

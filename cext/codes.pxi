@@ -57,6 +57,10 @@ cdef cppclass CodeAutomaton:
     KeyIds interned
     CodeState* start
     vector[int64_t] class_points   # code points by class; empty: not counted
+    vector[int64_t] marks          # scratch of closures, by NFA state
+    int64_t mark
+    vector[int32_t] work
+    vector[uint64_t] items         # scratch of steps
 
 
 cdef CodeState CODE_DEAD_STATE
@@ -150,8 +154,42 @@ cdef inline int32_t codes_class(const CodeAutomaton* codes, int32_t code) noexce
 
 # --- states ---------------------------------------------------------------------------------
 
-cdef void code_close(const CodeAutomaton* codes, vector[uint64_t]& items) noexcept nogil:
+cdef void code_close(CodeAutomaton* codes, vector[uint64_t]& items) noexcept nogil:
     # Epsilon closure; keeps the items that have edges or accept, sorted, once each.
+    if codes.loop_min.empty():
+        code_close_plain(codes, items)
+    else:
+        code_close_counted(codes, items)
+
+
+cdef void code_close_plain(CodeAutomaton* codes, vector[uint64_t]& items) noexcept nogil:
+    # Nothing is counted: an item is an NFA state.
+    cdef vector[int32_t]* work = &codes.work
+    cdef size_t i
+    cdef int32_t state, target
+    codes.marks.resize(codes.edges.size(), 0)
+    codes.mark += 1
+    work.clear()
+    for i in range(items.size()):
+        state = <int32_t>(items[i] >> 32)
+        if codes.marks[state] != codes.mark:
+            codes.marks[state] = codes.mark
+            work.push_back(state)
+    items.clear()
+    while not work.empty():
+        state = work.back()
+        work.pop_back()
+        if not codes.edges[state].empty() or codes.accept[state] != NO_TAG:
+            items.push_back((<uint64_t>state) << 32)
+        for i in range(codes.epsilons[state].size()):
+            target = codes.epsilons[state][i].target
+            if codes.marks[target] != codes.mark:
+                codes.marks[target] = codes.mark
+                work.push_back(target)
+    sort(items.begin(), items.end())
+
+
+cdef void code_close_counted(const CodeAutomaton* codes, vector[uint64_t]& items) noexcept nogil:
     cdef unordered_map[uint64_t, char] seen
     cdef vector[uint64_t] work, kept
     cdef const NfaEpsilon* epsilon
@@ -206,47 +244,75 @@ cdef void code_cut(const CodeAutomaton* codes, vector[uint64_t]& items) noexcept
         items.resize(j)
 
 
-cdef CodeState* code_intern(CodeAutomaton* codes, vector[uint64_t]& items) noexcept nogil:
-    cdef string key
-    cdef CodeState* state
+cdef int32_t code_tag(const CodeAutomaton* codes, const vector[uint64_t]& items) noexcept nogil:
+    # The best tag that is accepted.
+    cdef int32_t best = NO_TAG, tag
     cdef size_t i
+    for i in range(items.size()):
+        tag = codes.accept[<int32_t>(items[i] >> 32)]
+        if tag != NO_TAG and (best == NO_TAG or tag < best):
+            best = tag
+    return best
+
+
+cdef void code_drop(const CodeAutomaton* codes, vector[uint64_t]& items, int32_t best) noexcept nogil:
+    # Leave out items from which nothing leads on, where another one accepts with the best tag: sets that mean the same
+    # should be the same.
+    cdef size_t i, j = 0
+    cdef int32_t state
+    cdef cbool accepted = False
+    for i in range(items.size()):
+        state = <int32_t>(items[i] >> 32)
+        accepted = accepted or (codes.accept[state] == best and not codes.edges[state].empty())
+    for i in range(items.size()):
+        state = <int32_t>(items[i] >> 32)
+        if codes.edges[state].empty():
+            if accepted or codes.accept[state] != best:
+                continue
+            accepted = True
+        items[j] = items[i]
+        j += 1
+    items.resize(j)
+
+
+cdef CodeState* code_intern(CodeAutomaton* codes, vector[uint64_t]& items) noexcept nogil:
+    cdef CodeState* state
     cdef int32_t tag, known
     code_close(codes, items)
     if items.empty():
         return CODE_DEAD
     if not codes.early.empty():
         code_cut(codes, items)
-    key.assign(<const char*>items.data(), items.size() * sizeof(uint64_t))
-    known = codes.interned.find(key)
+    tag = code_tag(codes, items)
+    if tag != NO_TAG and items.size() > 1:
+        code_drop(codes, items, tag)
+    known = codes.interned.find(items.data(), items.size() * sizeof(uint64_t))
     if known >= 0:
         return codes.states[known]
     state = new CodeState()
     state.id = <int32_t>codes.states.size()
-    state.tag = NO_TAG
+    state.tag = tag
     state.text = NULL
     state.texts = -1
-    for i in range(items.size()):
-        tag = codes.accept[<int32_t>(items[i] >> 32)]
-        if tag != NO_TAG and (state.tag == NO_TAG or tag < state.tag):
-            state.tag = tag
-    state.items.swap(items)
+    state.items = items
     state.next.resize(<size_t>codes.classes, NULL)
-    codes.interned.insert(key, state.id)
+    codes.interned.insert(items.data(), items.size() * sizeof(uint64_t), state.id)
     codes.states.push_back(state)
     return state
 
 
 cdef CodeState* code_next_new(CodeAutomaton* codes, CodeState* state, int32_t cls) noexcept nogil:
-    cdef vector[uint64_t] items
+    cdef vector[uint64_t]* items = &codes.items
     cdef CodeState* target = CODE_DEAD
     cdef size_t i
     cdef CodeEdge edge
+    items.clear()
     for i in range(state.items.size()):
         for edge in codes.edges[<int32_t>(state.items[i] >> 32)]:
             if set_has(codes.sets[edge.set], cls):
                 items.push_back(((<uint64_t>edge.target) << 32) | <uint32_t>state.items[i])
     if not items.empty():
-        target = code_intern(codes, items)
+        target = code_intern(codes, items[0])
     state.next[cls] = target
     return target
 

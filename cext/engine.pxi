@@ -153,6 +153,7 @@ cdef int read_code_points(CodeAutomaton* codes, int32_t n_states, list sets, lis
         for span.low, span.high in sets[i]:
             ranges[i].push_back(span)
     codes_classify(codes, ranges)
+    codes.mark = 0
     codes.edges.resize(n_states)
     codes.epsilons.resize(n_states)
     codes.accept.resize(n_states, NO_TAG)

@@ -60,30 +60,43 @@ cdef void lexed_add(Core* core, const vector[Thread]& threads, Mask* mask, const
 cdef void lexed_apply(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* own, int32_t parser,
                       vector[int32_t]* holes) noexcept nogil:
     # Add what is said about the tokens of a trie, in one parser state, but for some (NULL: none).
-    cdef Mask part
-    cdef size_t i, first = core.open.size()
+    cdef vector[int32_t] kept
     cdef int32_t token
-    if holes != NULL and not holes.empty() and (own.bits != NULL or not own.pieces.empty()):
-        part.bits = NULL
-        part.own = False
-        lexed_apply(core, threads, &part, own, parser, NULL)
-        mask_flatten(core, &part)
+    if holes == NULL or holes.empty() or own.bits == NULL:
+        mask_join_bits(core, mask, own.bits)
+    else:
+        mask_flatten(core, mask)
         for token in holes[0]:
-            bits_remove(part.bits, token)
-        mask_join_bits(core, mask, part.bits)
-        bits_release(core.index, part.bits)
-        for i in range(first, core.open.size()):
-            lexed_cut_holes(&core.open[i], holes)
-        return
-    mask_join_bits(core, mask, own.bits)
+            if bits_hold_token(mask.bits, token):
+                kept.push_back(token)
+        bits_unite(mask.bits, own.bits)
+        for token in holes[0]:
+            bits_remove(mask.bits, token)
+        for token in kept:
+            bits_add(mask.bits, token)
     lexed_add_tokens(mask, own.inside, holes)
     lexed_depending(core, threads, mask, own, parser, holes)
+
+
+cdef void lexed_depending(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* own, int32_t parser,
+                          vector[int32_t]* holes) noexcept nogil:
+    # Add what depends on the parser state.  Recursion is bounded by the longest token.
+    cdef vector[int32_t] more
+    cdef size_t i
+    lexed_groups(core, mask, own, parser, holes)
+    lexed_crossings(core, threads, mask, own, parser, holes)
     for i in range(own.pieces.size()):
         own.pieces[i].part.used = True
-        lexed_depending(core, threads, mask, own.pieces[i].part, parser, &own.pieces[i].removed)
+        if holes == NULL or holes.empty():
+            lexed_depending(core, threads, mask, own.pieces[i].part, parser, &own.pieces[i].removed)
+        else:
+            more = own.pieces[i].removed
+            more.insert(more.end(), holes.begin(), holes.end())
+            sort(more.begin(), more.end())
+            lexed_depending(core, threads, mask, own.pieces[i].part, parser, &more)
     for i in range(own.shares.size()):
         own.shares[i].used = True
-        lexed_apply(core, threads, mask, own.shares[i], parser, holes)
+        lexed_depending(core, threads, mask, own.shares[i], parser, holes)
 
 
 cdef int32_t lexed_group_known(Core* core, const TokenGroup* group, int32_t parser, vector[Thread]& possible) noexcept nogil:
@@ -147,17 +160,11 @@ cdef void lexed_settle(Core* core, Mask* mask) noexcept nogil:
     core.open.clear()
 
 
-cdef void lexed_depending(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* own,
-                          int32_t parser, vector[int32_t]* holes) noexcept nogil:
-    # Add what depends on the parser state.  Recursion is bounded by the longest token.
-    cdef Automaton* lexer = core.program.lexer
-    cdef ParserState* state
-    cdef LexMask* below
+cdef void lexed_groups(Core* core, Mask* mask, LexMask* own, int32_t parser, vector[int32_t]* holes) noexcept nogil:
+    # Tokens that end inside a lexeme, if the context allows that.
     cdef vector[Thread] possible
-    cdef size_t i
-    cdef int32_t after = NO_STATE, known = NO_TAG
     cdef int32_t allowed
-    cdef vector[int32_t] found
+    cdef size_t i
     for i in range(own.groups.size()):
         possible.clear()
         allowed = lexed_group_known(core, &own.groups[i], parser, possible)
@@ -169,26 +176,38 @@ cdef void lexed_depending(Core* core, const vector[Thread]& threads, Mask* mask,
             core.open.back().tokens = own.groups[i].tokens
             if holes != NULL:
                 lexed_cut_holes(&core.open.back(), holes)
-    for i in range(own.crossings.size()):
+
+
+cdef void lexed_crossings(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* own, int32_t parser,
+                          vector[int32_t]* holes) noexcept nogil:
+    # Tokens that run past the end of a lexeme.
+    cdef Automaton* lexer = core.program.lexer
+    cdef ParserState* state
+    cdef LexMask* below
+    cdef vector[Thread] behind
+    cdef vector[int32_t] found
+    cdef size_t i, j
+    cdef int32_t after
+    for i in range(own.runs.size()):
         if core.index.deadline.passed:
             return
-        if own.crossings[i].tag != known:
-            known = own.crossings[i].tag
-            after = parser
-            if not lexer.lexer.ignored[known]:
-                after = state_goto(core.program, parser, lexer, known, NO_KEY)
-        if after == NO_STATE or not bits_has(core.program.states[after].first, own.crossings[i].byte):
+        after = parser
+        if not lexer.lexer.ignored[own.runs[i].tag]:
+            after = state_goto(core.program, parser, lexer, own.runs[i].tag, NO_KEY)
+        if after == NO_STATE:
             continue
         state = core.program.states[after]
-        if state.lexer == NULL or not state.starts.empty() or state_deep(core.program, after):
-            possible.assign(1, thread_at(after, own.crossings[i].watch))
-            found.clear()
-            mask_walk(core, threads, lexmask_residual(own, i), possible, found)
-            lexed_add_tokens(mask, found, holes)
+        if state.lexer != NULL and state.starts.empty() and not state_deep(core.program, after):
+            below = lexer_behind(own, i, state.lexer)
+            if below != NULL:
+                lexed_apply(core, threads, mask, below, after, holes)
             continue
-        below = lexer_behind(own, i, state.lexer)
-        if below != NULL:
-            lexed_apply(core, threads, mask, below, after, holes)
+        for j in range(own.runs[i].first, own.runs[i].last):
+            if bits_has(state.first, own.crossings[j].byte):
+                behind.assign(1, thread_at(after, own.crossings[j].watch))
+                found.clear()
+                mask_walk(core, threads, lexmask_residual(own, j), behind, found)
+                lexed_add_tokens(mask, found, holes)
 
 
 cdef void lexed_add_all(Core* core, const vector[Thread]& threads, Mask* mask) noexcept nogil:

@@ -46,6 +46,7 @@ cdef cppclass Lexer:
     unordered_map[int64_t, LexMask*] watched   # by watch (lexer_watched)
     unordered_map[int64_t, char] pairs         # lexer state and watch (lexer_pair_verdict)
     MaskTable shares                           # by node and place (lexer_share)
+    unordered_map[string, Run*] runs           # by crossings (lexer_run)
     vector[LexerPlace] path                    # scratch of walks, by depth
     cbool stops                                # whether they stop where an ignored terminal ends
 
@@ -55,6 +56,7 @@ cdef void lexer_forget_masks(Lexer* lexer, cbool all_of_them) noexcept nogil:
     lexer_forget(lexer.parts, all_of_them)
     lexer_forget(lexer.watched, all_of_them)
     masktable_evict(&lexer.shares, all_of_them)
+    lexer_forget_runs(lexer)
 
 
 cdef void lexer_forget(unordered_map[int64_t, LexMask*]& masks, cbool all_of_them) noexcept nogil:
@@ -489,6 +491,9 @@ cdef cbool lexer_closes(LexState* start) noexcept nogil:
         target = text_state(start.automaton, start.code, FORM_TEXT, 0, 0)
         start.closes = 1 if lexer_closes(target) or (lexer_matched(target) and lexer_leaves(target)) else 2
         return start.closes == 1
+    if lexer_matched(start) and lexer_leaves(start):
+        start.closes = 1
+        return True
     start.closes = 2
     queue.push_back(start)
     origin.push_back(0)

@@ -155,12 +155,16 @@ cdef size_t lexer_group(LexMask* mask, unordered_map[string, size_t]& known, con
 
 # --- pieces ---------------------------------------------------------------------------------
 
+cdef inline cbool lexer_piece_pays(const Index* index, uint32_t node) noexcept nogil:
+    return 4 * (<int64_t>index.trie.nodes[node].end - node) >= index.home_least
+
+
 cdef void lexer_begin_piece(LexMask* mask, LexState* start, uint32_t node, LexerPlace* place) noexcept nogil:
     # Where a piece pays, let it hold below a node.
     cdef LexState* loop
     cdef LexMask* part
     cdef Piece made
-    if 4 * (<int64_t>mask.index.trie.nodes[node].end - node) < mask.index.home_least:
+    if not lexer_piece_pays(mask.index, node):
         return
     loop = lexer_loop(start, place[0], mask.index)
     if loop == NULL:
@@ -258,11 +262,11 @@ cdef uint32_t lexer_next_child(const LexMask* mask, LexerPlace* place) noexcept 
     return 0
 
 
-cdef void lexer_walk(LexMask* mask, LexState* start, uint32_t node, uint32_t last, cbool pieces) noexcept nogil:
+cdef void lexer_walk(LexMask* mask, LexState* start, uint32_t node, uint32_t last, cbool pieces,
+                     unordered_map[string, size_t]& groups) noexcept nogil:
     # Nodes of the mask's trie, in subtrees below one whose place is known.
     cdef const TrieNode* nodes = mask.trie.nodes.data()
     cdef Lexer* lexer = start.automaton.lexer
-    cdef unordered_map[string, size_t] groups
     cdef int32_t top = nodes[node].depth - 1, depth = top
     if node >= last:
         return
@@ -364,42 +368,6 @@ cdef void lexer_stand(Lexer* lexer, const Index* index, size_t depth, LexState* 
     lexer.path[depth].ended.clear()
 
 
-cdef LexMask* lexer_behind(LexMask* mask, size_t group, LexState* start) noexcept nogil:
-    # What a lexer at `start` says of the residuals of a group of crossings.  NULL when time is up.  They begin with the
-    # same byte, and the end of an ignored terminal is a crossing here: so starts that the byte leads to one state say the
-    # same.
-    cdef Lexer* lexer = start.automaton.lexer
-    cdef LexMask* below
-    cdef CrossingGroup* crossing = &mask.crossings[group]
-    cdef LexerPlace place
-    cdef ResidualView view
-    cdef int64_t key = (<int64_t>group << 32) | lex_next(start, crossing.byte).id
-    found = mask.behind.find(key)
-    if found != mask.behind.end():
-        return dereference(found).second
-    view = lexmask_residual(mask, group)
-    lexer_stand(lexer, mask.index, <size_t>view.depth, NULL, crossing.watch)
-    if lexer.safe and view.trie == mask.index.trie and view.last - view.first > SHARE_LEAST:
-        lexer_step(start, lexer.path[view.depth], crossing.byte, place)
-        if not lexer_comes_back(place):
-            below = lexer_share(mask, start, view.first, place)
-            if below != NULL:
-                below.holders += 1
-                mask.behind[key] = below
-            return below
-    below = lexmask_new(mask.index)
-    below.trie = view.trie
-    lexer.stops = True
-    lexer_walk(below, start, view.first, view.last, False)
-    lexer.stops = False
-    lexmask_finish(below)
-    if mask.index.deadline.passed:
-        lexmask_release(below)
-        return NULL
-    mask.behind[key] = below
-    return below
-
-
 # --- what starts share ----------------------------------------------------------------------
 
 cdef cbool lexer_begins(const LexerPlace& place) noexcept nogil:
@@ -433,6 +401,7 @@ cdef void lexer_spread(LexMask* mask, LexState* start, uint32_t node) noexcept n
     cdef LexerPlace behind
     cdef LexState* shadow
     cdef LexMask* share
+    cdef unordered_map[string, size_t] groups
     cdef uint32_t child = node + 1
     cdef cbool ends
     while child < nodes[node].end and not mask.index.deadline.passed:
@@ -444,7 +413,7 @@ cdef void lexer_spread(LexMask* mask, LexState* start, uint32_t node) noexcept n
             shadow = lex_next(here.shadow, nodes[child].byte)
             ends = nodes[node].depth > here.top and lexer_crosses(here.shadow, shadow)
         if not here.ended.empty() or lexer_comes_back(behind):
-            lexer_walk(mask, start, child, nodes[child].end, True)
+            lexer_walk(mask, start, child, nodes[child].end, True, groups)
         elif ends or shadow != behind.alone or shadow == LEX_DEAD:
             if ends or shadow != LEX_DEAD or not (behind.hypotheses.empty() and behind.ended.empty()):
                 share = lexer_share(mask, start, child, behind)
@@ -459,6 +428,7 @@ cdef LexMask* lexer_share(LexMask* mask, LexState* start, uint32_t node, const L
     cdef Lexer* lexer = start.automaton.lexer
     cdef LexerPlace* before = &lexer.path[nodes[node].depth - 1]
     cdef LexMask* share
+    cdef unordered_map[string, size_t] groups
     cdef string key
     cdef cbool below = before.shadow != NULL and nodes[node].depth - 1 > before.top, outer = before.outer
     key.assign(<const char*>&node, sizeof(node))
@@ -471,9 +441,9 @@ cdef LexMask* lexer_share(LexMask* mask, LexState* start, uint32_t node, const L
         return dereference(found).second
     share = lexmask_new(mask.index)
     before.outer = True
-    lexer_walk(share, start, node, nodes[node].end, True)
+    lexer_walk(share, start, node, nodes[node].end, True, groups)
     lexer.path[nodes[node].depth - 1].outer = outer
-    lexer_finish(share)
+    lexer_finish(share, lexer)
     if mask.index.deadline.passed:
         lexmask_release(share)
         return NULL
@@ -495,16 +465,22 @@ cdef void lexer_take(LexMask* mask, const LexerPlace* place, LexMask* share) noe
         bits_unite(mask.bits, share.bits)
     for token in share.inside:
         bits_add(mask.bits, token)
+    lexer_share_depending(mask, share)
+
+
+cdef void lexer_share_depending(LexMask* mask, LexMask* share) noexcept nogil:
+    # Refer to what depends on the context.
     if not (share.crossings.empty() and share.groups.empty() and share.pieces.empty() and share.shares.empty()):
         share.holders += 1
         mask.shares.push_back(share)
 
 
-cdef void lexer_finish(LexMask* mask) noexcept nogil:
+cdef void lexer_finish(LexMask* mask, Lexer* lexer) noexcept nogil:
     cdef size_t i
     for i in range(mask.pieces.size()):
         sort(mask.pieces[i].removed.begin(), mask.pieces[i].removed.end())
     lexmask_finish(mask)
+    lexer_run(mask, lexer)
 
 
 cdef LexMask* lexer_mask(LexState* lex, LexState* start, Index* index) noexcept nogil:
@@ -512,6 +488,7 @@ cdef LexMask* lexer_mask(LexState* lex, LexState* start, Index* index) noexcept 
     # when time is up.
     cdef Lexer* lexer = start.automaton.lexer
     cdef LexMask* mask
+    cdef unordered_map[string, size_t] groups
     cdef int64_t key = start.id
     if lex != NULL:
         key = (<int64_t>lex.id + 1) << 32
@@ -528,8 +505,8 @@ cdef LexMask* lexer_mask(LexState* lex, LexState* start, Index* index) noexcept 
     if lex == NULL:
         lexer_spread(mask, start, 0)
     else:
-        lexer_walk(mask, start, 1, index.trie.nodes[0].end, True)
-    lexer_finish(mask)
+        lexer_walk(mask, start, 1, index.trie.nodes[0].end, True, groups)
+    lexer_finish(mask, lexer)
     if index.deadline.passed:
         lexmask_release(mask)
         return NULL

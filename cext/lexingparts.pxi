@@ -33,15 +33,13 @@ cdef void lexer_walk_loop(LexMask* part, LexState* before, uint32_t node, uint32
     # Nodes [node, last), subtrees below one at which the lexer stands in `before`.  Every state is alone, because also what
     # comes behind an ignored terminal is taken as a crossing here: so the part does not depend on the start.  What ends
     # at the depth `floor` is not the part's business.
-    cdef const Trie* trie = part.index.trie
-    cdef const TrieNode* nodes = trie.nodes.data()
+    cdef const TrieNode* nodes = part.trie.nodes.data()
     cdef vector[LexState*]* path = &part.index.path
-    cdef LexerPlace place
     cdef Crossing crossing
     cdef LexState* parent
     cdef LexState* state
-    cdef size_t group
-    cdef int32_t t
+    if node >= last:
+        return
     if path.size() <= part.index.most_bytes:
         path.resize(part.index.most_bytes + 1, NULL)
     path[0][nodes[node].depth - 1] = before
@@ -59,18 +57,38 @@ cdef void lexer_walk_loop(LexMask* part, LexState* before, uint32_t node, uint32
         if state == LEX_DEAD or lexer_never(state):
             node = nodes[node].end
             continue
-        if nodes[node].token < nodes[node + 1].token:
-            if lexer_alone_is_sure(state):
-                for t in range(nodes[node].token, nodes[node + 1].token):
-                    bits_add(part.bits, trie.tokens[t])
-            else:
-                place.alone = state
-                lexer_fill(place)
-                group = lexer_group(part, groups, place)
-                for t in range(nodes[node].token, nodes[node + 1].token):
-                    part.groups[group].tokens.push_back(trie.tokens[t])
+        lexer_tell(part, state, node, groups)
         path[0][nodes[node].depth] = state
         node += 1
+
+
+cdef inline void lexer_tell(LexMask* part, LexState* state, uint32_t node, unordered_map[string, size_t]& groups) noexcept nogil:
+    # What a state that is alone says of the tokens that end at a node.
+    cdef const Trie* trie = part.trie
+    cdef int32_t t
+    if trie.nodes[node].token == trie.nodes[node + 1].token or lexer_never(state):
+        return
+    if not (state.automaton.lexer.safe and lexer_alone_is_sure(state)):
+        lexer_tell_group(part, state, node, groups)
+        return
+    for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
+        if part.bits == NULL:
+            part.inside.push_back(trie.tokens[t])
+        else:
+            bits_add(part.bits, trie.tokens[t])
+
+
+cdef void lexer_tell_group(LexMask* part, LexState* state, uint32_t node, unordered_map[string, size_t]& groups) noexcept nogil:
+    cdef const Trie* trie = part.trie
+    cdef LexerPlace place
+    cdef size_t group
+    cdef int32_t t
+    place.alone = state
+    lexer_fill(place)
+    group = lexer_group(part, groups, place)
+    for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
+        part.groups[group].tokens.push_back(trie.tokens[t])
+
 
 cdef cbool lexer_fill_home(LexMask* part, LexState* loop) noexcept nogil:
     # The part of all tokens, from a slice; False when the loop is not at home in all characters but some of ASCII.
@@ -120,25 +138,12 @@ cdef cbool lexer_fill_home(LexMask* part, LexState* loop) noexcept nogil:
 
 cdef void lexer_end_inside(LexMask* part, LexState* loop, Home* home, uint32_t node,
                            unordered_map[string, size_t]& groups) noexcept nogil:
-    cdef const Trie* trie = part.index.trie
     cdef vector[uint8_t] path
-    cdef LexerPlace place
     cdef LexState* state
-    cdef size_t group
-    cdef int32_t t
     index_path(part.index, node, path)
     state = home_enter(loop, home, path)
-    if state == LEX_DEAD or lexer_never(state):
-        return
-    if lexer_alone_is_sure(state):
-        for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
-            bits_add(part.bits, trie.tokens[t])
-        return
-    place.alone = state
-    lexer_fill(place)
-    group = lexer_group(part, groups, place)
-    for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
-        part.groups[group].tokens.push_back(trie.tokens[t])
+    if state != LEX_DEAD:
+        lexer_tell(part, state, node, groups)
 
 
 cdef LexMask* lexer_part(LexState* loop, uint32_t node, Index* index) noexcept nogil:
@@ -165,7 +170,7 @@ cdef LexMask* lexer_part(LexState* loop, uint32_t node, Index* index) noexcept n
     for i in range(part.groups.size()):
         for t in part.groups[i].tokens:
             bits_add(part.depending, t)
-    lexmask_finish(part)
+    lexer_finish(part, lexer)
     if index.deadline.passed:
         lexmask_release(part)
         return NULL

@@ -73,8 +73,24 @@ cdef cppclass LexMask:
                                           # lexer_watched
     Bits* depending                       # of a part: tokens of crossings and groups, else NULL
     unordered_map[int64_t, Trie*] merged  # by crossing group: residual trie
-    unordered_map[int64_t, LexMask*] behind   # by that and the start of a lexer: what it says of the residuals
+    vector[TagRun] runs                   # of a lexer: the crossings by tag
     int64_t bytes                         # of all this but the bits
+
+cdef cppclass Run:
+    # Of a lexer: what is known of the residuals of some crossing groups, whatever terminal they follow; groups with equal
+    # nodes have one run (lexingmask.pxi).
+    int32_t holders
+    Index* index
+    unordered_map[int64_t, Trie*] merged      # by position: residual trie
+    unordered_map[int64_t, LexMask*] behind   # by position and state behind the first byte: what that says of the residuals
+    unordered_map[int64_t, LexMask*] whole    # by start: what it says of all of them
+    int64_t bytes
+
+cdef struct TagRun:
+    int32_t tag
+    uint32_t first         # groups [first, last)
+    uint32_t last
+    Run* run
 
 cdef cppclass MaskTable:
     # Masks of counted automata that differ in their bounds only, by capped items (lexmask_key).
@@ -104,13 +120,12 @@ cdef LexMask* lexmask_new(Index* index) noexcept nogil:
 
 cdef void lexmask_release(LexMask* mask) noexcept nogil:
     cdef pair[int64_t, Trie*] entry
-    cdef pair[int64_t, LexMask*] below
     cdef size_t i
     mask.holders -= 1
     if mask.holders > 0:
         return
-    for below in mask.behind:
-        lexmask_release(below.second)
+    for i in range(mask.runs.size()):
+        run_release(mask.runs[i].run)
     for entry in mask.merged:
         del entry.second
     if mask.base != NULL:
@@ -123,6 +138,22 @@ cdef void lexmask_release(LexMask* mask) noexcept nogil:
     bits_release(mask.index, mask.depending)
     mask.index.bytes -= mask.bytes
     del mask
+
+
+cdef void run_release(Run* run) noexcept nogil:
+    cdef pair[int64_t, Trie*] entry
+    cdef pair[int64_t, LexMask*] below
+    run.holders -= 1
+    if run.holders > 0:
+        return
+    for below in run.whole:
+        lexmask_release(below.second)
+    for below in run.behind:
+        lexmask_release(below.second)
+    for entry in run.merged:
+        del entry.second
+    run.index.bytes -= run.bytes
+    del run
 
 
 cdef void masktable_clear(MaskTable* table) noexcept nogil:
@@ -361,6 +392,12 @@ cdef cbool lexmask_open(LexMask* mask, LexState* state) noexcept nogil:
 
 cdef ResidualView lexmask_residual(LexMask* mask, size_t number) noexcept nogil:
     # The residuals of a group of crossings.
+    return lexmask_view(mask, number, mask.merged, <int64_t>number, &mask.bytes)
+
+
+cdef ResidualView lexmask_view(const LexMask* mask, size_t number, unordered_map[int64_t, Trie*]& known, int64_t key,
+                               int64_t* bytes) noexcept nogil:
+    # The same; merged residuals are kept in `known`.
     cdef const Trie* trie = mask.trie
     cdef CrossingGroup group = mask.crossings[number]
     cdef ResidualView view
@@ -373,16 +410,16 @@ cdef ResidualView lexmask_residual(LexMask* mask, size_t number) noexcept nogil:
         view.last = trie.nodes[view.first].end
         view.depth = trie.nodes[view.first].depth - 1
         return view
-    found = mask.merged.find(<int64_t>number)
-    if found != mask.merged.end():
+    found = known.find(key)
+    if found != known.end():
         merged = dereference(found).second
     else:
         nodes.assign(mask.nodes.begin() + group.first, mask.nodes.begin() + group.last)
         merged = new Trie()
         trie_merge(trie, merged, nodes)
-        mask.merged[<int64_t>number] = merged
+        known[key] = merged
         size = trie_size(merged)
-        mask.bytes += size
+        bytes[0] += size
         mask.index.bytes += size
     view.trie = merged
     view.first = 1

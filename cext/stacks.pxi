@@ -342,9 +342,12 @@ cdef void state_finish(ParserState* state, Program* program) noexcept nogil:
         if state.lexer == LEX_DEAD:
             state.lexer = NULL
         else:
-            first = lex_first(state.lexer)
-            for k in range(4):
-                state.first[k] |= first[k]
+            # What begins any of the terminals, without a look at the start itself.
+            for i in range(64 * terminals.size()):
+                if (terminals[i >> 6] >> (i & 63)) & 1:
+                    first = lex_first(program.terminal_starts[i])
+                    for k in range(4):
+                        state.first[k] |= first[k]
 
 
 cdef int32_t state_intern(Program* program, vector[Item]& items, cbool complete) noexcept nogil:

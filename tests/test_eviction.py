@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from functools import cache
 from typing import Any
@@ -190,6 +191,50 @@ def test_lowering_the_budget_drops_at_once() -> None:
     again = vocabulary()
     walks = [walk(compiled(name, again), 1, steps=60) for name in SCHEMAS]
     assert before + after == [[next(w) for w in walks] for _ in range(60)]
+
+
+LEXED = r"""
+start: statement+
+statement: NAME "=" sum ";" | IF sum ":" statement
+sum: atom (("+" | "-") atom)*
+atom: NAME | NUMBER | "(" sum ")" | NAME "(" [sum ("," sum)*] ")"
+IF: /if(?![a-z])/
+NAME: /(?!if(?![a-z]))[a-z]+/
+NUMBER: /[0-9]+(\.[0-9]+)?/
+COMMENT: /#[^\n]*/
+%ignore /[ \n]+/
+%ignore COMMENT
+"""
+LEXED_TEXT = b"if a-b : cc = f(1.5 , a- 2) + (ab - c); # no\nifx=a -b-if; "
+
+
+def test_masks_of_a_lexer_are_dropped_and_found_again() -> None:
+    tokens = [bytes(pair) for pair in itertools.product(b"abif(,-+=.1 #;:)", repeat=2)]
+    tokens += [b"-ab", b"- a", b" -a(", b"-1.", b"if ", b" = a", b"a-b", b"a - b", b"(a,b)", b"#a", b"# if;"]
+    tokens = [*dict.fromkeys([*(bytes([i]) for i in range(256)), *tokens]), b"</s>"]
+
+    def masks(shared: mw.Vocabulary, budgets: list[int]) -> list[set[int]]:
+        matcher = mw.compile_lark(LEXED, shared).matcher()
+        found = []
+        for at, byte in enumerate(LEXED_TEXT):
+            found.append(toys.allowed(matcher))
+            if not matcher.accept_token(byte):
+                break
+            shared.mask_budget = budgets[at % len(budgets)]
+            assert 0 <= shared.mask_bytes <= shared.mask_budget
+        return found
+
+    def fresh() -> mw.Vocabulary:
+        return mw.Vocabulary.from_bytes(tokens, eos_ids=len(tokens) - 1)
+
+    expected = masks(fresh(), [DEFAULT])
+    assert len(expected) > 50
+    for budgets in ([0], [500], [20_000, DEFAULT, DEFAULT, 0]):
+        shared = fresh()
+        assert masks(shared, budgets) == expected
+        assert masks(shared, budgets) == expected
+        shared.mask_budget = 0
+        assert shared.mask_bytes == 0
 
 
 def test_the_default_and_the_property() -> None:

@@ -74,6 +74,7 @@ ALLOWED = {
         "columns",
         "deadline",
         "errors",
+        "factoring",
         "grammar",
         "limits",
         "merging",
@@ -82,6 +83,7 @@ ALLOWED = {
         "token_sets",
     ),
     "maskwright.merging": ("automata", "deadline"),
+    "maskwright.factoring": ("deadline",),
     "maskwright.sampling": (
         "_core",
         "arguments",

@@ -336,7 +336,8 @@ class Grammar:
 
     Without ``lexing``, a text may be split into lexemes in every possible way.  ``captures``: by rule, what is
     reported of its texts; they are no part of the language.  ``blank``: a rule of ignored text, which is no part of
-    what is captured where it stands at an end.
+    what is captured where it stands at an end.  ``helpers``: rules that were made out of a part of another one, so
+    that nobody asks where they are.
     """
 
     rules: list[Body | None] = field(default_factory=list)
@@ -345,6 +346,7 @@ class Grammar:
     lexing: Lexing | None = None
     captures: dict[int, tuple[Capture, ...]] = field(default_factory=dict)
     blank: int | None = None
+    helpers: set[int] = field(default_factory=set)
 
     def reserve(self, name: str) -> int:
         """Add a rule whose body is set later (recursion) and return its index."""

@@ -8,7 +8,6 @@ Counted repetitions and records are handed over as definitions with a register.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ from maskwright.automata import Nfa, build_lexer, build_nfa
 from maskwright.columns import column_automaton
 from maskwright.deadline import check_time
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
+from maskwright.factoring import PlainState, factor
 from maskwright.grammar import (
     Body,
     Choice,
@@ -44,8 +44,6 @@ from maskwright.token_sets import token_ids
 
 PLAIN, REPEATED, RECORD, INDENTED = 0, 1, 2, 3
 NO_TAG = -1
-# Deterministic rule bodies may have so many times as many states.
-_MAX_GROWTH = 4
 
 
 class Lowered(NamedTuple):
@@ -63,19 +61,6 @@ class Lowered(NamedTuple):
     names: list[str]
 
 
-@dataclass(slots=True)
-class _PlainState:
-    terms: list[tuple[int, int, int]] = field(default_factory=list)  # (automaton, next plain state, tag)
-    calls: list[tuple[int, int]] = field(default_factory=list)  # (rule, next plain state)
-    final: bool = False
-    guard: int = 0  # of an array of different items: one more than its index
-
-    def add(self, other: _PlainState) -> None:
-        self.terms.extend(t for t in other.terms if t not in self.terms)
-        self.calls.extend(c for c in other.calls if c not in self.calls)
-        self.final = self.final or other.final
-
-
 class _Lowering:
     def __init__(
         self, grammar: Grammar, engine: Engine, limits: Limits, imports: dict[Hashable, Tables]
@@ -88,7 +73,7 @@ class _Lowering:
         self.nullable = nullable_rules(grammar, {key: tables.nullable for key, tables in imports.items()})
         self.automata: list[AutomatonHandle] = []
         self.automaton_index: dict[object, int] = {}
-        self.plain: list[_PlainState] = [_PlainState(final=True)]
+        self.plain: list[PlainState] = [PlainState(final=True)]
         self.repeated: list[tuple[int, int, int, int]] = []
         self.tails: dict[tuple[int, int], int] = {}
         self.guards: list[tuple[int, int, bool, int]] = []
@@ -133,22 +118,22 @@ class _Lowering:
 
     # --- expressions
 
-    def state(self, moves: _PlainState) -> int:
+    def state(self, moves: PlainState) -> int:
         self.plain.append(moves)
         return len(self.plain) - 1
 
-    def expression(self, expr: Expr, behind: int) -> _PlainState:
+    def expression(self, expr: Expr, behind: int) -> PlainState:
         """The moves of ``expr`` followed by plain state ``behind``."""
         if isinstance(expr, Term):
-            return _PlainState(terms=[(self.term(expr.lexeme), behind, NO_TAG)])
+            return PlainState(terms=[(self.term(expr.lexeme), behind, NO_TAG)])
         if isinstance(expr, Ref):
-            return _PlainState(calls=[(expr.rule, behind)])
+            return PlainState(calls=[(expr.rule, behind)])
         if isinstance(expr, Switch):
             return self.switch(expr, behind)
         if isinstance(expr, Import):
             number = self.imports.setdefault(expr.key, len(self.imports))
-            return _PlainState(calls=[(len(self.grammar.rules) + number, behind)])
-        moves = _PlainState()
+            return PlainState(calls=[(len(self.grammar.rules) + number, behind)])
+        moves = PlainState()
         if isinstance(expr, Choice):
             for item in expr.items:
                 moves.add(self.expression(item, behind))
@@ -168,7 +153,7 @@ class _Lowering:
             found = self.tails[key] = self.state(self.expression(expr, behind))
         return found
 
-    def switch(self, expr: Switch, behind: int) -> _PlainState:
+    def switch(self, expr: Switch, behind: int) -> PlainState:
         cases = [self.state(self.expression(case, behind)) for case in expr.cases]
         if isinstance(expr.lexemes, Words):
             automaton = self.automaton(expr.lexemes)
@@ -176,44 +161,7 @@ class _Lowering:
         else:
             automaton = self.add_automaton(tagged_automaton(self.engine, expr.lexemes, self.limits))
             tags = list(range(len(cases)))
-        return _PlainState(terms=[(automaton, cases[tag], tag) for tag in tags])
-
-    def factor(self, rules: list[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:
-        """Make rule bodies deterministic over terms and calls, unless that takes many more states: alternatives
-        that begin alike, as grammars of texts have them, are then one item of a parser state."""
-        sets: dict[frozenset[int], int] = {}
-        made: list[_PlainState] = []
-        work: list[frozenset[int]] = []
-
-        def number(states: frozenset[int]) -> int:
-            if states not in sets:
-                sets[states] = len(sets)
-                made.append(_PlainState())
-                work.append(states)
-            return sets[states]
-
-        factored = [
-            (kind, number(frozenset((index,))) if kind == PLAIN else index, nullable)
-            for kind, index, nullable in rules
-        ]
-        for states in work:  # It grows.
-            state = made[sets[states]]
-            terms: dict[tuple[int, int], set[int]] = {}
-            calls: dict[int, set[int]] = {}
-            for old in states:
-                state.final = state.final or self.plain[old].final
-                for term, behind, tag in self.plain[old].terms:
-                    terms.setdefault((term, tag), set()).add(behind)
-                for rule, behind in self.plain[old].calls:
-                    calls.setdefault(rule, set()).add(behind)
-            for (term, tag), after in terms.items():
-                state.terms.append((term, number(frozenset(after)), tag))
-            for rule, after in calls.items():
-                state.calls.append((rule, number(frozenset(after))))
-            if len(sets) > _MAX_GROWTH * len(self.plain):
-                return rules
-        self.plain = made
-        return factored
+        return PlainState(terms=[(automaton, cases[tag], tag) for tag in tags])
 
     # --- lexemes
 
@@ -473,7 +421,9 @@ def lower_to_tables(
                 name = grammar.names[i]
                 raise (error.at(name) if name.startswith(("#", "/")) else error) from None
     if grammar.lexing is not None:
-        rules = lowering.factor(rules)
+        starts = {i: index for i, (kind, index, _) in enumerate(rules) if kind == PLAIN}
+        lowering.plain, starts = factor(lowering.plain, starts, grammar.helpers)
+        rules = [(kind, starts.get(i, index), nullable) for i, (kind, index, nullable) in enumerate(rules)]
     for tables in imports.values():
         if tables.lexer is not None:
             raise GrammarError("a grammar with a lexer cannot be part of another one: use lexer='dynamic'")

@@ -194,7 +194,8 @@ class _Builder:
         )
 
     def skip(self, terms: list[Term]) -> int:
-        index = self.out.reserve("ignored")
+        index = self.out.reserve("__ignored")
+        self.out.helpers.add(index)
         self.out.rules[index] = Choice((Seq((Choice(tuple(terms)), Ref(index))), EMPTY))
         return index
 
@@ -202,6 +203,9 @@ class _Builder:
         index = self.indices.get((name, inside))
         if index is None:
             index = self.indices[name, inside] = self.out.reserve(name)
+            if name.startswith("__"):
+                # What the package made of a repetition.
+                self.out.helpers.add(index)
             self.work.append((name, inside))
         return index
 
