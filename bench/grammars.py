@@ -43,6 +43,9 @@ def texts_of(name: str, count: int) -> list[str]:
         return [
             json.dumps([{**record, "id": i}] * 10, indent=i % 3, ensure_ascii=False) for i in range(count)
         ]
+    if name == "sql":
+        _, *queries = (Path(__file__).parent / "queries.sql").read_text(encoding="utf-8").split("\n\n")
+        return [query.strip() for query in queries][:count]
     if name == "c":
         return [text * 5 for text in examples(name)["accept"]][:count]
     return examples(name)["accept"][:count]
