@@ -80,6 +80,9 @@ SCHEMAS: list[dict[str, Any]] = [
     {**REPEATED, "items": {**REPEATED, "items": {"type": ["string", "boolean"]}, "maxItems": 3}, "maxItems": 2},
     {"oneOf": [UNIQUE, {"type": "array", "items": {"enum": [0, 1]}}]},
     {"oneOf": [{"maxItems": 1}, {"uniqueItems": True, "contains": True}]},
+    # Kinds of items with many values: none can run out, however many items came before.
+    {**UNIQUE, "contains": {"type": "object"}, "minContains": 2},
+    {"oneOf": [True, {"unevaluatedItems": False, "uniqueItems": True}, {"enum": [[None]]}]},
 ]  # fmt: skip
 OPTIONS: tuple[dict[str, Any], ...] = (
     {"whitespace": "compact"},

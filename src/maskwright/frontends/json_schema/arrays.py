@@ -61,12 +61,14 @@ class ArrayRules:
                 return strings
         if unique and self.values.too_few(group):
             return FAIL
-        filled = CountedItems(self, group).filled() if group.contained else self._filled(group)
+        counted = CountedItems(self, group) if group.contained else None
+        filled = self._filled(group) if counted is None else counted.filled()
         if group.repeated is not None:
             body = self._repeating(filled, group)
             filled = Ref(self.grammar.add("items of which two are equal", body))
         elif unique:
-            body = Distinct(filled, self.values.free_from(group), self.values.least(group))
+            free = self.values.free_from(group, () if counted is None else counted.kinds())
+            body = Distinct(filled, free, self.values.least(group))
             filled = Ref(self.grammar.add("different items", body))
         may_be_empty = group.min_items == 0 and all(c.low == 0 for c in group.contained)
         empty = Seq((self.marks.open_array, self.marks.close_empty_array)) if may_be_empty else FAIL
@@ -195,6 +197,10 @@ class CountedItems:
                 more.append(marks.close_array)
             grammar.rules[self._known[state]] = Choice(tuple(more))
         return Choice(tuple(choices))
+
+    def kinds(self) -> list[_Way]:
+        """The kinds of items that are told apart."""
+        return list(dict.fromkeys(way for ways in self._ways.values() for way in ways))
 
     def _rule(self, state: _Counts) -> int:
         found = self._known.get(state)

@@ -6,6 +6,7 @@ there are items, none of them can run out.  Elsewhere the engine searches.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -41,10 +42,25 @@ class ValueCounts:
         self.limits = limits
         self._known: dict[Conjunction, int] = {}
 
-    def free_from(self, group: ArrayGroup) -> int | None:
-        """``Distinct.free`` of the arrays of a group."""
-        if any(c.low > 1 for c in group.contained) or (group.contained and group.min_items > 1):
-            return None
+    def free_from(
+        self, group: ArrayGroup, ways: Iterable[tuple[Conjunction, tuple[bool, ...]]] = ()
+    ) -> int | None:
+        """``Distinct.free`` of the arrays of a group; ``ways``: where some items must match ``contains``, the kinds of
+        items that are told apart, and which of these constraints each matches."""
+        contained = [c for c in group.contained if c.low > 0 or c.high is not None]
+        if contained:
+            if group.min_items <= 1 and all(c.low <= 1 and c.start == 0 for c in contained):
+                # What matches once is unlike all before, because none of these did.
+                return 0
+            # Of those before an item that is still to match, fewer match than must, and those before the start may.
+            needed = sum(c.low + c.start for c in contained)
+            least = group.min_items if group.min_items > 1 else 0
+            one = len(contained) == 1
+            enough = (
+                self.at_least(way) >= ((needed if holds[0] else least) if one else needed + least)
+                for way, holds in ways
+            )
+            return 0 if all(enough) else None
         # The first item may be anything, so a single one is always found.
         if group.min_items <= 1:
             return 0
