@@ -17,6 +17,7 @@ One extension module, read in data-flow order:
     nearest.pxi  shortest matches of automata with too many states to be looked through
     lexmask.pxi  what a lexer state alone says about every token (context-independent)
     home.pxi     the same from slices, for states that loop on many characters
+    below.pxi    slices below a trie node, for states that come home again
     words.pxi    many texts as one lexeme
     lexing.pxi   the lexer of a grammar that has one: terminals, watches, what can be left
     lexingmask.pxi  what a state of such a lexer says about every token
@@ -28,6 +29,7 @@ One extension module, read in data-flow order:
     indent.pxi   blocks of lines in one column
     values.pxi   values as numbers, equal ones as equal numbers
     tracker.pxi  what has been read of an array of different items
+    framemask.pxi  what residuals do inside one rule, whatever is around it
     masks.pxi    interned matcher states and their masks (context-dependent tokens)
     step.pxi     how threads read a byte
     tokens.pxi   how they read a token that stands for itself

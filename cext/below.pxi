@@ -6,9 +6,8 @@
 # states that come to that node at home in C, only the exits are followed.
 
 cdef struct BelowExit:
-    uint32_t node          # ends a character outside C
-    int32_t count          # characters of C before that, from the top
-    int32_t point
+    Exit at                # its characters are counted from the top
+    int32_t point          # the character outside C
 
 cdef cppclass Below:
     Bits* bits                     # tokens that go on over C, perhaps into the middle of a character
@@ -26,24 +25,16 @@ cdef void below_free(Index* index, Below* below) noexcept nogil:
     del below
 
 
-cdef struct BelowPlace:
-    # A place of a walk: the character under way, how many bytes it has behind the first and how many are missing, and the
-    # characters before it.
-    int32_t point
-    int32_t span
-    int32_t left
-    int32_t count
-
-
 cdef Below* slice_below(Index* index, Slice* slice, uint32_t top) noexcept nogil:
     # What is below a trie node that ends a character.
     cdef const TrieNode* nodes = index.trie.nodes.data()
-    cdef vector[BelowPlace] path                           # by depth below `top`
+    cdef vector[CharPlace] places                          # by depth below `top`
+    cdef vector[int32_t] counts                            # of whole characters
     cdef vector[char] ascii
     cdef uint32_t node = top + 1
     cdef size_t depth
     cdef int32_t t
-    cdef BelowPlace at
+    cdef CharPlace place
     cdef CodeRange possible
     cdef cbool inside
     cdef BelowExit exit
@@ -55,43 +46,30 @@ cdef Below* slice_below(Index* index, Slice* slice, uint32_t top) noexcept nogil
     made.bits = bits_new(index)
     for t in range(128):
         ascii.push_back(points_hold(slice.points, t, t))
-    path.resize(index.most_bytes + 1)
-    memset(path.data(), 0, sizeof(BelowPlace))
+    places.resize(index.most_bytes + 1)
+    counts.resize(index.most_bytes + 1, 0)
+    memset(places.data(), 0, sizeof(CharPlace))
     while node < nodes[top].end:
         depth = <size_t>(nodes[node].depth - nodes[top].depth)
-        at = path[depth - 1]
-        if at.left == 0:
-            at.left = at.span = utf8_lead(nodes[node].byte, &at.point)
-        elif nodes[node].byte & 0xC0 == 0x80:
-            at.point = (at.point << 6) | (nodes[node].byte & 63)
-            at.left -= 1
-        else:
-            at.left = -1
-        if at.left < 0:
+        place = places[depth - 1]
+        if not char_step(&place, nodes[node].byte, &possible):
             node = nodes[node].end
             continue
-        if at.span == 0:
-            inside = ascii[at.point]
-        elif utf8_possible(at.span, at.left, at.point, &possible):
-            inside = points_hold(slice.points, possible.low, possible.high)
-        else:
-            node = nodes[node].end
-            continue
+        inside = ascii[place.point] if place.span == 0 else points_hold(slice.points, possible.low, possible.high)
         if inside:
             for t in range(nodes[node].token, nodes[node + 1].token):
                 bits_add(made.bits, index.trie.tokens[t])
-        elif at.left == 0:
-            exit.node = node
-            exit.count = at.count
-            exit.point = at.point
+        elif place.left == 0:
+            exit.at.node = node
+            exit.at.count = counts[depth - 1]
+            exit.point = place.point
             made.exits.push_back(exit)
             node = nodes[node].end
             continue
         elif nodes[node].token < nodes[node + 1].token:
             made.parts.push_back(node)
-        if at.left == 0:
-            at.count += 1
-        path[depth] = at
+        places[depth] = place
+        counts[depth] = counts[depth - 1] + (place.left == 0)
         node += 1
     index.bytes += below_size(made)
     slice.below[top] = made
@@ -104,8 +82,6 @@ cdef cbool home_fill_below(LexMask* mask, LexState* state, uint32_t top) noexcep
     cdef Home home
     cdef vector[CodeRange] points
     cdef Below* below
-    cdef Bits* own
-    cdef Exit exit
     cdef uint32_t node
     cdef size_t i
     if (<int64_t>(index.trie.nodes[top].end - top) <= index.home_least or state.form != FORM_TEXT
@@ -114,20 +90,13 @@ cdef cbool home_fill_below(LexMask* mask, LexState* state, uint32_t top) noexcep
         return False
     home_points(state.automaton, home.classes, points)
     below = slice_below(index, index_slice(index, points), top)
-    if mask.bits == NULL or mask.bits.holders > 1:
-        own = bits_new(index)
-        if mask.bits != NULL:
-            own.words = mask.bits.words
-            bits_release(index, mask.bits)
-        mask.bits = own
+    mask.bits = bits_owned(index, mask.bits)
     bits_unite(mask.bits, below.bits)
     for i in range(below.exits.size()):
         if not (raw_in_text(state.automaton, below.exits[i].point) or below.exits[i].point == QUOTE
                 or below.exits[i].point == BACKSLASH):
             continue
-        exit.node = below.exits[i].node
-        exit.count = below.exits[i].count
-        home_leave_at(mask, state, &home, exit, below.exits[i].point, top)
+        home_leave_at(mask, state, &home, below.exits[i].at, below.exits[i].point, top)
     for node in below.parts:
         home_exit(mask, state, &home, node, top, False)
     return True

@@ -514,7 +514,6 @@ cdef void distinct_mask(Core* core, Mask* mask, const Thread& thread, cbool begu
         mask.added.insert(mask.added.end(), added.begin(), added.end())
         return
     part.bits = NULL
-    part.own = False
     mask_join_bits(core, &part, own.bits)
     mask_join_bits(core, &part, base.bits)
     part.base.insert(part.base.end(), own.inside.begin(), own.inside.end())
@@ -527,7 +526,6 @@ cdef void distinct_mask(Core* core, Mask* mask, const Thread& thread, cbool begu
     part.added.swap(added)
     if alone:
         mask.bits = part.bits
-        mask.own = part.own
         mask.base.swap(part.base)
         mask.removed.swap(part.removed)
         mask.added.swap(part.added)

@@ -118,28 +118,27 @@ cdef cbool mask_add_frames(Core* core, const vector[Thread]& threads, LexMask* m
     # `mask_walk` of a group of crossings, from frames; False, and nothing is added, where one depends on the context.
     cdef ParserState* state = core.program.states[start[0].parser]
     cdef ResidualView view
-    cdef FrameMask* frame
+    cdef vector[FrameMask*] frames
     cdef vector[Thread] behind
     cdef uint32_t node
     cdef int32_t parser
     cdef size_t i
     for i in range(state.items.size()):
-        frame = framemask_get(core, mask, number, state.items[i].local)
-        if frame == NULL:
+        frames.push_back(framemask_get(core, mask, number, state.items[i].local))
+        if frames[i] == NULL:
             return True
-        if not frame.whole:
+        if not frames[i].whole:
             return False
     view = lexmask_residual(mask, number)
     for i in range(state.items.size()):
-        frame = framemask_get(core, mask, number, state.items[i].local)
-        added.insert(added.end(), frame.tokens.begin(), frame.tokens.end())
-        if frame.ends.empty():
+        added.insert(added.end(), frames[i].tokens.begin(), frames[i].tokens.end())
+        if frames[i].ends.empty():
             continue
         parser = state_behind(core.program, state.items[i].node)
         if parser == NO_STATE:
             continue
         behind.assign(1, thread_at(parser, NULL))
-        for node in frame.ends:
+        for node in frames[i].ends:
             view.first = node + 1
             view.last = view.trie.nodes[node].end
             view.depth = view.trie.nodes[node].depth

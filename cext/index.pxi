@@ -90,6 +90,18 @@ cdef void bits_release(Index* index, Bits* bits) noexcept nogil:
         del bits
 
 
+cdef Bits* bits_owned(Index* index, Bits* bits) noexcept nogil:
+    # The same set (NULL: the empty one) as a bitset that nobody else holds, in place of the given one.
+    cdef Bits* own
+    if bits != NULL and bits.holders == 1:
+        return bits
+    own = bits_new(index)
+    if bits != NULL:
+        own.words = bits.words
+        bits_release(index, bits)
+    return own
+
+
 cdef inline void bits_add(Bits* bits, int32_t token) noexcept nogil:
     bits.words[<size_t>token >> 5] |= (<uint32_t>1) << (token & 31)
 
@@ -156,15 +168,36 @@ cdef cbool utf8_possible(int32_t length, int32_t left, int32_t point, CodeRange*
     return span.low <= span.high
 
 
+cdef struct CharPlace:
+    # A character under way on a path of the trie; none where no byte is missing.
+    int32_t point          # its code point, as far as it was read
+    int32_t span           # its bytes behind the first one,
+    int32_t left           # and those of them that are missing
+
+
+cdef cbool char_step(CharPlace* place, uint8_t byte, CodeRange* possible) noexcept nogil:
+    # Read a byte; `possible` is what the character can be then.  False where it can be none.
+    if place.left == 0:
+        place.left = place.span = utf8_lead(byte, &place.point)
+    elif byte & 0xC0 == 0x80:
+        place.point = (place.point << 6) | (byte & 63)
+        place.left -= 1
+    else:
+        return False
+    return place.left >= 0 and utf8_possible(place.span, place.left, place.point, possible)
+
+
 cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nogil:
-    cdef vector[int32_t] points, lefts, spans, counts      # by depth
+    cdef vector[CharPlace] places                          # by depth
+    cdef vector[int32_t] counts
     cdef vector[int32_t] commonness
     cdef vector[uint32_t] path
     cdef vector[pair[int32_t, int32_t]] lengths
     cdef uint32_t node = 1, last = trie.nodes[0].end
     cdef size_t depth
-    cdef int32_t t, left, point, span, count
+    cdef int32_t t, count
     cdef uint8_t byte
+    cdef CharPlace place
     cdef CharNode whole
     cdef PartNode part
     cdef CodeRange possible
@@ -186,42 +219,31 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     index.text = bits_new(index)
     index.beyond_ascii = bits_new(index)
     path.push_back(0)
-    points.push_back(0)
-    lefts.push_back(0)
-    spans.push_back(0)
+    memset(&place, 0, sizeof(place))
+    places.push_back(place)
     counts.push_back(0)
     while node < last:
         depth = trie.nodes[node].depth
         byte = trie.nodes[node].byte
         path.resize(depth)
-        points.resize(depth)
-        lefts.resize(depth)
-        spans.resize(depth)
+        places.resize(depth)
         counts.resize(depth)
         index.parents[node] = path[depth - 1]
-        left, point, span = lefts[depth - 1], points[depth - 1], spans[depth - 1]
-        count = counts[depth - 1]
-        if left == 0:
-            left = span = utf8_lead(byte, &point)
-            count += 1
-        elif byte & 0xC0 == 0x80:
-            point = (point << 6) | (byte & 63)
-            left -= 1
-        else:
-            left = -1
-        if left < 0 or not utf8_possible(span, left, point, &possible):
+        place = places[depth - 1]
+        count = counts[depth - 1] + (place.left == 0)
+        if not char_step(&place, byte, &possible):
             # What lies below is reached from the middle of a character only: walks find it.
             index_note_parents(index, trie, node)
             node = trie.nodes[node].end
             continue
-        if left == 0:
-            whole.point = point
+        if place.left == 0:
+            whole.point = place.point
             whole.node = node
             index.chars.push_back(whole)
         for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
             lengths.push_back(pair[int32_t, int32_t](count, trie.tokens[t]))
             bits_add(index.text, trie.tokens[t])
-        if left > 0 and trie.nodes[node].token < trie.nodes[node + 1].token:
+        if place.left > 0 and trie.nodes[node].token < trie.nodes[node + 1].token:
             part.node = node
             part.first = possible.low
             part.last = possible.high
@@ -230,9 +252,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
             for t in range(trie.nodes[node].token, trie.nodes[trie.nodes[node].end].token):
                 bits_add(index.beyond_ascii, trie.tokens[t])
         path.push_back(node)
-        points.push_back(point)
-        lefts.push_back(left)
-        spans.push_back(span)
+        places.push_back(place)
         counts.push_back(count)
         node += 1
     index_fill_children(index)

@@ -307,7 +307,6 @@ cdef void mask_lexed(Core* core, const vector[Thread]& threads, Mask* mask) noex
         thread = threads[i]
         thread.watch = NULL
         part.bits = NULL
-        part.own = False
         lexed_unwatched(core, threads, &part, thread, False)
         mask_flatten(core, &part)
         mask_flatten(core, mask)

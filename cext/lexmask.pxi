@@ -214,13 +214,9 @@ cdef void lexmask_measure(LexMask* mask) noexcept nogil:
     for i in range(mask.pieces.size()):
         grouped += sizeof(Piece) + mask.pieces[i].removed.size() * 4
     if mask.inside.size() > LIST_LIMIT:
-        own = bits_new(index)
-        if mask.bits != NULL:
-            own.words = mask.bits.words
-            bits_release(index, mask.bits)
+        mask.bits = bits_owned(index, mask.bits)
         for t in mask.inside:
-            bits_add(own, t)
-        mask.bits = own
+            bits_add(mask.bits, t)
         mask.inside.clear()
         mask.inside.shrink_to_fit()
     mask.bytes = ((mask.inside.size() + mask.holes.size()) * 4 + mask.crossing.size() * sizeof(Crossing)

@@ -20,7 +20,6 @@ cdef struct Thread:
 
 cdef cppclass Mask:
     Bits* bits                     # start from these, when not NULL
-    cbool own                      # nobody else holds them
     vector[int32_t] base           # then set these
     vector[int32_t] removed        # then clear these
     vector[int32_t] added          # then set these
@@ -439,14 +438,7 @@ cdef int64_t mask_size(const Mask* mask) noexcept nogil:
 cdef void mask_flatten(Core* core, Mask* mask) noexcept nogil:
     # Replace shared bits and lists by one bitset of its own.
     cdef int32_t t
-    cdef Bits* own
-    if not mask.own:
-        own = bits_new(core.index)
-        if mask.bits != NULL:
-            own.words = mask.bits.words
-            bits_release(core.index, mask.bits)
-        mask.bits = own
-        mask.own = True
+    mask.bits = bits_owned(core.index, mask.bits)
     for t in mask.base:
         bits_add(mask.bits, t)
     for t in mask.removed:
@@ -511,7 +503,6 @@ cdef void mask_join_thread(Core* core, const vector[Thread]& threads, Mask* mask
         mask_set_overridden(core, threads, mask, lex, parser)
     else:
         part.bits = NULL
-        part.own = False
         mask_set_overridden(core, threads, &part, lex, parser)
         mask_flatten(core, &part)
         mask_join_bits(core, mask, part.bits)
@@ -540,7 +531,6 @@ cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
         return mask
     mask = new Mask()
     mask.bits = NULL
-    mask.own = False
     if core.program.lexer != NULL:
         mask_lexed(core, state.threads, mask)
     for i in range(state.threads.size() if core.program.lexer == NULL else 0):

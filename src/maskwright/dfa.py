@@ -252,12 +252,10 @@ def _least_length(machine: Machine, edges: list[tuple[int, int]]) -> int | None:
 def finite_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> list[str] | None:
     """All texts in order, when there are at most ``most``; else None."""
     dfa = minimal_dfa(node, limits)
-    if not dfa.rows:
-        return []
-    if _has_more_texts(dfa, most):
+    if _count(dfa, most) is None:
         return None
     found: list[str] = []
-    work = [(0, "")]
+    work = [(0, "")] if dfa.rows else []
     while work:
         state, text = work.pop()
         if dfa.accepting[state]:
@@ -268,23 +266,26 @@ def finite_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> l
     return sorted(found)
 
 
-def _has_more_texts(dfa: Dfa, most: int) -> bool:
-    """Whether there are more than ``most`` texts; of a trimmed automaton."""
+def count_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> int | None:
+    """How many texts there are, when there are at most ``most``; else None."""
+    return _count(minimal_dfa(node, limits), most)
+
+
+def _count(dfa: Dfa, most: int) -> int | None:
     counts: dict[int, int] = {}
     under_way: set[int] = set()
-    work = [0]
+    work = [0] if dfa.rows else []
     while work:
         state = work[-1]
         if state in counts:
             work.pop()
             continue
-        targets = dfa.rows[state].values()
         if state not in under_way:
             under_way.add(state)
-            below = [target for target in targets if target not in counts]
+            below = [target for target in dfa.rows[state].values() if target not in counts]
             if not under_way.isdisjoint(below):
-                # A loop: every state leads to a text.
-                return True
+                # A loop, in a trimmed automaton: every state leads to a text.
+                return None
             work += below
             continue
         counts[state] = int(dfa.accepting[state])
@@ -293,10 +294,10 @@ def _has_more_texts(dfa: Dfa, most: int) -> bool:
                 high - low + 1 for low, high in dfa.alphabet.minterms[minterm]
             )
         if counts[state] > most:
-            return True
+            return None
         under_way.discard(state)
         work.pop()
-    return False
+    return counts.get(0, 0)
 
 
 def with_length(node: Regular, low: int, high: int | None, limits: Limits = DEFAULT_LIMITS) -> Regular:

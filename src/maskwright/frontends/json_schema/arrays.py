@@ -168,7 +168,7 @@ class CountedItems:
         self.group = group
         self.hollow = rules.emitter.normalizer.hollow
         self.limits = rules.emitter.limits
-        self.contained = tuple(c for c in group.contained if c.low > 0 or c.high is not None)
+        self.contained = tuple(c for c in group.contained if c.demands)
         # From this index on, all items are alike.
         self.alike = max([len(group.prefix), group.min_items, *(c.start for c in self.contained)])
         if group.max_items is not None:

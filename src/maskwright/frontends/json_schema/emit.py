@@ -64,9 +64,8 @@ class Emitter:
         self.arrays = ArrayRules(self)
         self.objects = ObjectRules(self)
         self._rules: dict[Conjunction, int] = {}
-        self._bodies: dict[object, Expr] = {}
-        self._shared: list[tuple[Group, ...]] = []
-        """Those whose ids are keys of bodies."""
+        self._bodies: dict[object, tuple[tuple[Group, ...], Expr]] = {}
+        """With the groups, whose ids are keys as long as they are here."""
         self._pending: list[Conjunction] = []
         self._refusals: list[Refusal] = []
         self.imports_any = not isinstance(options.whitespace, int)
@@ -100,11 +99,10 @@ class Emitter:
         key: object = groups
         if any(isinstance(group, (ObjectGroup, ArrayGroup)) for group in groups):
             key = id(groups)
-            self._shared.append(groups)
         found = self._bodies.get(key)
         if found is None:
-            found = self._bodies[key] = Choice(tuple(self.group(g) for g in groups))
-        return found
+            found = self._bodies[key] = groups, Choice(tuple(self.group(g) for g in groups))
+        return found[1]
 
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""

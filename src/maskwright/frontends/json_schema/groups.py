@@ -111,6 +111,11 @@ class Contained:
     high: int | None = None
     start: int = 0
 
+    @property
+    def demands(self) -> bool:
+        """Whether not all arrays will do."""
+        return self.low > 0 or self.high is not None
+
 
 @dataclass(frozen=True, slots=True)
 class ArrayGroup:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from maskwright.dfa import finite_texts
+from maskwright.dfa import count_texts
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.bounds import integer_bounds
 from maskwright.frontends.json_schema.groups import (
@@ -47,7 +47,7 @@ class ValueCounts:
     ) -> int | None:
         """``Distinct.free`` of the arrays of a group; ``ways``: where some items must match ``contains``, the kinds of
         items that are told apart, and which of these constraints each matches."""
-        contained = [c for c in group.contained if c.low > 0 or c.high is not None]
+        contained = [c for c in group.contained if c.demands]
         if contained:
             if group.min_items <= 1 and all(c.low <= 1 and c.start == 0 for c in contained):
                 # What matches once is unlike all before, because none of these did.
@@ -148,8 +148,8 @@ class ValueCounts:
     def _strings(self, group: StringGroup) -> int:
         if group.values is not None:
             return len({v for v in group.values if string_allows(group, v, self.limits)})
-        few = finite_texts(string_language(group, self.limits), _MANY, self.limits)
-        return _MANY if few is None else len(few)
+        few = count_texts(string_language(group, self.limits), _MANY, self.limits)
+        return _MANY if few is None else few
 
 
 def _numbers(group: NumberGroup) -> int:
