@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
-SOURCES = $(wildcard cext/*.pyx cext/*.pxi cext/*.hpp) setup.py pyproject.toml
+TYPES = $(shell find src -name '*.pxd')
+SOURCES = $(wildcard cext/*.pyx cext/*.pxi cext/*.hpp) $(TYPES) $(TYPES:.pxd=.py) setup.py pyproject.toml
 
 .PHONY: demo test build lint bench clean
 
@@ -34,4 +35,5 @@ $(VENV)/built: $(VENV)/installed $(SOURCES)
 	touch $@
 
 clean:
-	rm -rf $(VENV) build src/maskwright.egg-info src/maskwright/*.so cext/*.cpp
+	rm -rf $(VENV) build src/maskwright.egg-info cext/*.cpp
+	find src -name '*.so' -delete

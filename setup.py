@@ -1,10 +1,12 @@
 """The extension modules; everything else is in pyproject.toml."""
 
+from pathlib import Path
+
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 
-def extension(name: str, *headers: str) -> Extension:
+def engine(name: str, *headers: str) -> Extension:
     return Extension(
         f"maskwright.{name}",
         [f"cext/{name}.pyx"],
@@ -16,8 +18,21 @@ def extension(name: str, *headers: str) -> Extension:
     )
 
 
-extensions = [
-    extension("_core", "attempt", "cut", "pool", "rows", "tables"),
-    extension("_subsets", "subsets"),
+def compiled(types: Path) -> Extension:
+    """A Python module, compiled with the types in the .pxd file beside it."""
+    source = types.with_suffix(".py")
+    name = ".".join(source.with_suffix("").parts[1:])
+    return Extension(name, [str(source)], extra_compile_args=["-O2", "-g0"])
+
+
+engines = [
+    engine("_core", "attempt", "cut", "pool", "rows", "tables"),
+    engine("_subsets", "subsets"),
 ]
-setup(ext_modules=cythonize(extensions, include_path=["cext"]))
+modules = [compiled(types) for types in sorted(Path("src").rglob("*.pxd"))]
+setup(
+    ext_modules=[
+        *cythonize(engines, include_path=["cext"]),
+        *cythonize(modules, include_path=["src"], build_dir="build/cython"),
+    ]
+)

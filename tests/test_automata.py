@@ -24,16 +24,20 @@ from maskwright.dfa import (
     with_length,
 )
 from maskwright.errors import LimitError
+from maskwright.grammar import EMPTY, Choice, Expr, Ref, Seq
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex
 from maskwright.regular import (
     ANY_CHAR,
     EPSILON,
     NOTHING,
+    Alt,
+    Cat,
     Chars,
     Lit,
     Machine,
     Regular,
+    Repeat,
     alt,
     cat,
     char,
@@ -207,6 +211,19 @@ def test_deep_trees_need_no_recursion() -> None:
     assert node == again
     assert hash(node) == hash(again)
     assert accepts(node, "cbbb")
+
+
+def test_deep_trees_are_freed_without_recursion() -> None:
+    for wrap in (lambda t: Repeat(t, 1, 3), lambda t: Cat((t, Lit("a"))), lambda t: Alt((Lit("b"), t))):
+        tree: Regular = Lit("x")
+        for _ in range(500_000):
+            tree = wrap(tree)
+        hash(tree)
+        del tree
+    expression: Expr = Ref(0)
+    for level in range(500_000):
+        expression = Choice((expression, EMPTY)) if level % 2 else Seq((expression,))
+    del expression
 
 
 @settings(max_examples=150, deadline=None)

@@ -342,6 +342,48 @@ os._exit(0)  # without freeing the deep objects
         assert done.returncode == 0, done.stderr
         assert done.stdout.split() == ["LimitError", "LimitError", "GrammarError", "GrammarError"] * 4
 
+    def test_no_stack_overflows_above_the_default(self) -> None:
+        """Compiled functions recurse without Python's knowledge, here on the small stack of a thread."""
+        code = """
+import threading, sys
+import maskwright as mw
+bytes_ = mw.Vocabulary.from_bytes([*(bytes([b]) for b in range(256)), None], eos_ids=256)
+def wrapped(keyword, schema):
+    if keyword in ("allOf", "anyOf", "oneOf"):
+        return {keyword: [schema, {"type": "null"}][: 1 if keyword == "allOf" else 2]}
+    if keyword == "properties":
+        return {"properties": {"a": schema}, "required": ["a"]}
+    if keyword == "if":
+        return {"if": {"required": ["a"]}, "then": schema}
+    return {keyword: schema}
+def run():
+    for keyword in ("allOf", "anyOf", "oneOf", "not", "if", "properties", "items", "contains"):
+        for levels in (900, 5000):
+            schema = {"type": "string"}
+            for _ in range(levels):
+                schema = wrapped(keyword, schema)
+            try:
+                mw.compile_json_schema(schema, bytes_, limits=mw.Limits(max_depth=20_000, max_seconds=5))
+            except mw.MaskwrightError:
+                pass
+            while isinstance(schema, dict):
+                schema = schema[keyword] if keyword in schema else schema.get("then")
+                schema = schema["a"] if keyword == "properties" and "a" in (schema or ()) else schema
+                schema = schema[0] if isinstance(schema, list) else schema
+    print("done", flush=True)
+threading.stack_size(2**21)
+thread = threading.Thread(target=run)
+thread.start()
+thread.join()
+import os
+os._exit(0)
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True, text=True, timeout=300, env={"PYTHONPATH": str(SOURCES)},
+        )  # fmt: skip
+        assert done.stdout.split() == ["done"], done.stderr
+
 
 class TestValues:
     @pytest.mark.parametrize(

@@ -220,6 +220,48 @@ def test_content_that_is_no_plain_json(vocabulary: mw.Vocabulary) -> None:
     assert len(vocabulary._compiled._kept) == 0
 
 
+class Members(dict[str, Any]):
+    pass
+
+
+class Values(list[Any]):
+    pass
+
+
+def _of_subclasses(value: Any) -> Any:
+    if isinstance(value, dict):
+        return Members({Text(name): _of_subclasses(held) for name, held in value.items()})
+    if isinstance(value, list):
+        return Values([_of_subclasses(held) for held in value])
+    return Text(value) if isinstance(value, str) else value
+
+
+def test_subclasses_of_plain_data_mean_the_same(vocabulary: mw.Vocabulary) -> None:
+    """Also where a registry has them: compiled functions take no subclasses."""
+    schema = {
+        "$defs": {"x": {"type": ["string", "null"], "pattern": "^a", "format": "date"}},
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/x"}, "b": {"enum": ["c", {"d": [1]}]}, "e": {"$ref": "urn:e"}},
+        "patternProperties": {"^f": {"not": {"const": "g"}}},
+        "required": ["b"],
+        "oneOf": [
+            {"required": ["a"]},
+            {"properties": {"b": {"const": "c"}}, "dependentRequired": {"e": ["a"]}},
+        ],
+        "propertyNames": {"maxLength": 3},
+    }
+    registry = {"urn:e": {"prefixItems": [{"$anchor": "x", "type": "integer"}], "items": False}}
+    plain, other = (
+        mw.compile_json_schema(made(schema), vocabulary, registry=made(registry))
+        for made in (lambda value: value, _of_subclasses)
+    )
+    for text in (b'{"b": "c"}', b'{"b": {"d": [1]}, "e": [7]}', b'{"a": null, "b": {"d": [1]}}', b'{"b": 1}'):
+        a, b = plain.matcher(), other.matcher()
+        for byte in text:
+            assert toys.allowed(a) == toys.allowed(b)
+            assert a.accept_token(byte) == b.accept_token(byte)
+
+
 @pytest.mark.parametrize(
     "schema",
     [

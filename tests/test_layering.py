@@ -8,6 +8,7 @@ import inspect
 import json
 import subprocess
 import sys
+from importlib import machinery
 from pathlib import Path
 
 import pytest
@@ -76,12 +77,14 @@ ALLOWED = {
         "errors",
         "factoring",
         "grammar",
+        "lexeme_automata",
         "limits",
         "merging",
         "passes",
         "regular",
         "token_sets",
     ),
+    "maskwright.lexeme_automata": ("_core", "automata", "grammar", "limits"),
     "maskwright.merging": ("automata", "deadline"),
     "maskwright.factoring": ("deadline",),
     "maskwright.sampling": (
@@ -173,7 +176,9 @@ def test_heavy_packages_stay_at_the_edges(module: str) -> None:
     roots = {name.partition(".")[0] for name in imported(MODULES[module], top_level_only=True)}
     if not any(is_within(module, edge) for edge in EDGES):
         assert not roots & HEAVY
-    allowed = {*sys.stdlib_module_names, "maskwright", "numpy", *HEAVY}
+    # Cython's own module means something to the compiler only, and is never imported.
+    compiled = {"cython"} if MODULES[module].with_suffix(".pxd").exists() else set()
+    allowed = {*sys.stdlib_module_names, "maskwright", "numpy", *HEAVY, *compiled}
     assert roots <= allowed, "a package that is no declared dependency"
 
 
@@ -245,6 +250,13 @@ def test_every_public_name_is_known_to_type_checkers() -> None:
     }
     homes = {(f"maskwright.{module}", name) for module, names in maskwright._HOMES.items() for name in names}
     assert typed == homes
+
+
+@pytest.mark.parametrize("types", sorted(SOURCE.rglob("*.pxd")), ids=lambda path: path.stem)
+def test_modules_with_types_are_compiled(types: Path) -> None:
+    name = ".".join(types.relative_to(SOURCE.parent).with_suffix("").parts)
+    loaded = inspect.getattr_static(importlib.import_module(name), "__file__")
+    assert loaded.endswith(tuple(machinery.EXTENSION_SUFFIXES)), f"{loaded}: run make build"
 
 
 def test_the_engine_knows_no_source_language() -> None:

@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TypeAlias
+
+import cython
 
 from maskwright.deadline import check_time
 from maskwright.errors import LimitError
@@ -30,6 +32,7 @@ from maskwright.regular import (
     Ranges,
     Regular,
     Repeat,
+    Text,
     alt,
     cat,
     has_surrogate,
@@ -38,6 +41,9 @@ from maskwright.regular import (
     repeat,
 )
 
+State: TypeAlias = int
+Count: TypeAlias = int
+Operation: TypeAlias = int
 PLAIN, ENTER, LEAVE = 0, 1, 2
 
 # Up to this size, unrolling beats counting: fewer epsilons, and nested loops stay free to count.
@@ -138,7 +144,9 @@ def _build(
     return _trim(full, starts)
 
 
-class _Measure(NamedTuple):
+@cython.cclass
+@dataclass(frozen=True)
+class _Measure:
     """What the construction must know of a node; sizes are the states that it adds."""
 
     alive: bool
@@ -155,6 +163,21 @@ _LEAF = _Measure(True, False, 0, 0)
 _EMPTY = _Measure(False, False, 0, 0)
 
 
+def _measure_parts(parts: list[_Measure], one_by_one: bool) -> _Measure:
+    """Of a sequence, or of alternatives."""
+    alive = nullable = one_by_one
+    # Branches cost edges, not states; they count as well, to bound the work.
+    counting = unrolled = max(len(parts) - 1, 0)
+    for part in parts:
+        if one_by_one:
+            alive, nullable = alive and part.alive, nullable and part.nullable
+        else:
+            alive, nullable = alive or part.alive, nullable or part.nullable
+        counting += part.counting
+        unrolled += part.unrolled
+    return _Measure(alive, nullable, counting, unrolled)
+
+
 class Thompson:
     """Thompson's construction: places trees between two given states.
 
@@ -163,32 +186,43 @@ class Thompson:
     ``limits.max_regex_states`` states.
     """
 
+    limits: Limits
+    counting: bool
+    n_states: int
+    epsilons: list[tuple[int, int, int, int]]
+    loops: list[tuple[int, int]]
+    _loop_index: dict[tuple[int, int], int]
+    _measured: dict[int, _Measure]
+    _stripped: dict[int, Regular | None]
+    _roots: list[Regular]
+    """Measures are kept by identity: these trees must outlive the builder."""
+    _stack: list[tuple[Regular, int, int, bool]]
+
     def __init__(self, limits: Limits, *, counting: bool) -> None:
         self.limits = limits
         self.counting = counting
         self.n_states = 0
-        self.epsilons: list[tuple[int, int, int, int]] = []
-        self.loops: list[tuple[int, int]] = []
-        self._loop_index: dict[tuple[int, int], int] = {}
-        self._measured: dict[int, _Measure] = {}
-        self._stripped: dict[int, Regular | None] = {}
-        # Measures are kept by identity: these trees must outlive the builder.
-        self._roots: list[Regular] = []
-        self._stack: list[tuple[Regular, int, int, bool]] = []
+        self.epsilons = []
+        self.loops = []
+        self._loop_index = {}
+        self._measured = {}
+        self._stripped = {}
+        self._roots = []
+        self._stack = []
 
-    def leaf(self, node: Regular, source: int, target: int) -> None:
+    def leaf(self, node: Regular, source: State, target: State) -> None:
         raise NotImplementedError
 
-    def new_state(self) -> int:
+    def new_state(self) -> State:
         self.n_states += 1
         return self.n_states - 1
 
-    def place(self, root: Regular, source: int, target: int) -> None:
+    def place(self, root: Regular, source: State, target: State) -> None:
         """Lead from ``source`` to ``target`` by the texts of ``root``."""
         check_time()
         self._roots.append(root)
         self._measure(root)
-        measure = self._measured[id(root)]
+        measure: _Measure = self._measured[id(root)]
         size = self.n_states + (measure.counting if self.counting else measure.unrolled)
         if size > self.limits.max_regex_states:
             raise LimitError("max_regex_states", size, self.limits.max_regex_states)
@@ -215,7 +249,7 @@ class Thompson:
             else:
                 self.leaf(node, source, target)
 
-    def _place_text(self, text: str, source: int, target: int) -> None:
+    def _place_text(self, text: Text, source: State, target: State) -> None:
         if not text:
             self._plain(source, target)
         for i, c in enumerate(text):
@@ -223,10 +257,10 @@ class Thompson:
             self.leaf(Chars(((ord(c), ord(c)),)), source, after)
             source = after
 
-    def _plain(self, source: int, target: int) -> None:
+    def _plain(self, source: State, target: State) -> None:
         self.epsilons.append((source, target, PLAIN, 0))
 
-    def _counted(self, op: int, source: int, target: int, low: int, high: int | None) -> None:
+    def _counted(self, op: Operation, source: State, target: State, low: Count, high: Count | None) -> None:
         if low > self.limits.max_count:
             raise LimitError("max_count", low, self.limits.max_count)
         bounds = (low, -1 if high is None or high > MAX_COUNT else high)
@@ -235,10 +269,10 @@ class Thompson:
             self.loops.append(bounds)
         self.epsilons.append((source, target, op, loop))
 
-    def _place_repeat(self, node: Repeat, source: int, target: int, counting: bool) -> None:
-        measure = self._measured[id(node)]
+    def _place_repeat(self, node: Repeat, source: State, target: State, counting: bool) -> None:
+        measure: _Measure = self._measured[id(node)]
         body, low, high = node.body, node.min, node.max
-        inner = self._measured[id(body)]
+        inner: _Measure = self._measured[id(body)]
         if not measure.alive:
             return
         if not inner.alive or high == 0:
@@ -274,7 +308,7 @@ class Thompson:
                 self._plain(last, head)
                 self._plain(last, target)
 
-    def _place_machine(self, node: Machine, source: int, target: int, counting: bool) -> None:
+    def _place_machine(self, node: Machine, source: State, target: State, counting: bool) -> None:
         edges = [edge for edge in node.edges if self._measured[id(edge[1])].alive]
         stack = self._stack
         if node.length is not None:
@@ -367,15 +401,7 @@ class Thompson:
                 measure = _LEAF if node.ranges else _EMPTY
             elif isinstance(node, (Cat, Alt)):
                 parts = [measured[id(part)] for part in node.parts]
-                # Branches cost edges, not states; they count as well, to bound the work.
-                extra = max(len(parts) - 1, 0)
-                over = all if isinstance(node, Cat) else any
-                measure = _Measure(
-                    over(part.alive for part in parts),
-                    over(part.nullable for part in parts),
-                    sum(part.counting for part in parts) + extra,
-                    sum(part.unrolled for part in parts) + extra,
-                )
+                measure = _measure_parts(parts, isinstance(node, Cat))
             elif isinstance(node, Repeat):
                 measure = self._measure_repeat(node)
             elif isinstance(node, Machine):
@@ -389,7 +415,7 @@ class Thompson:
             measured[id(node)] = measure
 
     def _measure_repeat(self, node: Repeat) -> _Measure:
-        inner = self._measured[id(node.body)]
+        inner: _Measure = self._measured[id(node.body)]
         low, high = node.min, node.max
         if high is not None and low > high:
             return _Measure(False, False, 0, 0)
@@ -442,10 +468,12 @@ class Sizes:
         self._builder = Thompson(limits, counting=True)
 
     def __call__(self, root: Regular) -> int:
+        builder: Thompson = self._builder
         # Measures are kept by identity.
-        self._builder._roots.append(root)
-        self._builder._measure(root)
-        return self._builder._measured[id(root)].counting
+        builder._roots.append(root)
+        builder._measure(root)
+        measure: _Measure = builder._measured[id(root)]
+        return measure.counting
 
 
 def without_empty_string(root: Regular, limits: Limits) -> Regular | None:
@@ -506,12 +534,15 @@ def _distances(
 class _SetThompson(Thompson):
     """Leaves become edges labelled with an index into ``sets``."""
 
+    sets: dict[Ranges, int]
+    edges: list[tuple[int, int, int]]
+
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits, counting=True)
-        self.sets: dict[Ranges, int] = {}
-        self.edges: list[tuple[int, int, int]] = []
+        self.sets = {}
+        self.edges = []
 
-    def leaf(self, node: Regular, source: int, target: int) -> None:
+    def leaf(self, node: Regular, source: State, target: State) -> None:
         if not isinstance(node, Chars):
             raise ValueError(f"no leaf of a regular tree: {node!r}")
         ranges = _scalar_values(node.ranges)

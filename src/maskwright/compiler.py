@@ -24,8 +24,9 @@ from maskwright.frontends.parts import choice_part, gbnf_part, json_schema_part,
 from maskwright.frontends.python_types import PYTHON_OPTIONS, python_type_to_schema
 from maskwright.frontends.regex import Flavour
 from maskwright.grammar import FAIL, Grammar, Import
+from maskwright.lexeme_automata import lexeme_automaton
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.lowering import Lowered, lexeme_automaton, link, lower_to_tables, restore
+from maskwright.lowering import Lowered, link, lower_to_tables, restore
 from maskwright.passes.prune import prune
 from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
 from maskwright.token_sets import token_ids

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from maskwright._subsets import Alphabet as Alphabet
 from maskwright._subsets import SubsetAutomaton, combine
-from maskwright.automata import Thompson
+from maskwright.automata import State, Thompson
 from maskwright.deadline import check_time, check_time_again
 from maskwright.errors import LimitError
 from maskwright.limits import Limits
@@ -49,13 +49,17 @@ def leaf_sets(*nodes: Regular) -> list[Ranges]:
 
 
 class _CodeThompson(Thompson):
+    alphabet: Alphabet
+    sets: dict[tuple[int, ...], int]
+    edges: list[tuple[int, int, int]]
+
     def __init__(self, alphabet: Alphabet, limits: Limits) -> None:
         super().__init__(limits, counting=False)
         self.alphabet = alphabet
-        self.sets: dict[tuple[int, ...], int] = {}
-        self.edges: list[tuple[int, int, int]] = []
+        self.sets = {}
+        self.edges = []
 
-    def leaf(self, node: Regular, source: int, target: int) -> None:
+    def leaf(self, node: Regular, source: State, target: State) -> None:
         if isinstance(node, Chars):
             members = self.alphabet.members(node.ranges)
             self.edges.append((source, self.sets.setdefault(members, len(self.sets)), target))

@@ -23,7 +23,7 @@ _MAX_ROUNDS = 64  # of making states equal; longer bodies are left as they are
 _OWN = -1
 
 
-@dataclass(slots=True)
+@dataclass
 class PlainState:
     """A place in a rule body."""
 
@@ -33,8 +33,12 @@ class PlainState:
     guard: int = 0  # of an array of different items: one more than its index
 
     def add(self, other: PlainState) -> None:
-        self.terms.extend(t for t in other.terms if t not in self.terms)
-        self.calls.extend(c for c in other.calls if c not in self.calls)
+        for term in other.terms:
+            if term not in self.terms:
+                self.terms.append(term)
+        for call in other.calls:
+            if call not in self.calls:
+                self.calls.append(call)
         self.final = self.final or other.final
 
 

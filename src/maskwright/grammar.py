@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -26,6 +26,8 @@ from typing import Literal, TypeAlias
 from maskwright.regular import Regular
 
 Spelling: TypeAlias = Literal["utf8", "quoted"]
+Name: TypeAlias = str
+"""Or a subclass, as the tokens of lark are."""
 
 
 class Lexeme:
@@ -37,8 +39,6 @@ class Lexeme:
     Equal keys must mean equal content: the engine shares automata and masks by key.
     """
 
-    __slots__ = ("key", "regular", "spelling")
-
     def __init__(self, key: Hashable, regular: Regular, spelling: Spelling = "utf8") -> None:
         self.key = key
         self.regular = regular
@@ -48,7 +48,7 @@ class Lexeme:
         return f"Lexeme({self.key!r})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Keyset:
     """Quoted strings from ``names``, and optionally any of ``other`` (quoted strings as well).
 
@@ -66,8 +66,6 @@ class Words:
 
     Text ``i`` is ``data[starts[i]:starts[i + 1]]``; ``tags[i]`` is its case where it stands in a ``Switch``, else 0.
     """
-
-    __slots__ = ("data", "key", "starts", "tags")
 
     def __init__(self, texts: Iterable[bytes], tags: Mapping[bytes, int] | None = None) -> None:
         ordered = sorted(set(texts))
@@ -105,7 +103,7 @@ class Words:
         return hash(self.key)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tokens:
     """One token of the vocabulary, standing for itself: no other tokens that spell the same text will do.
 
@@ -128,31 +126,31 @@ class Tokens:
         return listed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Term:
     """A lexeme, or a token."""
 
     lexeme: Lexeme | Keyset | Words | Tokens
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ref:
     """A rule, by index into ``Grammar.rules``."""
 
     rule: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Seq:
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Choice:
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Switch:
     """One of several lexemes, and then the case that belongs to it: one lexer reads for all of them.
 
@@ -164,7 +162,7 @@ class Switch:
     cases: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Import:
     """The texts of another grammar, which is made when its tables are not known under ``key`` yet.
 
@@ -181,7 +179,7 @@ class Import:
 Expr: TypeAlias = Term | Ref | Seq | Choice | Switch | Import
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Repeated:
     """``first`` once and then ``rest``, in all ``min`` to ``max`` items (None: unbounded).
 
@@ -199,7 +197,7 @@ Values: TypeAlias = tuple[tuple[int, int], ...]
 """Ways to write a value: the rule, and the goals of its record that it reaches (a bit set)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Member:
     """A member of a record: its key, and the ways to write its value (none: it may not occur)."""
 
@@ -210,7 +208,7 @@ class Member:
     """The goals that are reached when it is left out (a bit set)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OtherMembers:
     """Members whose keys, quoted strings, are in a language, and the ways to write their values."""
 
@@ -218,7 +216,7 @@ class OtherMembers:
     values: Values
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Record:
     """``open (member (comma member)*)? close``, a member being ``key colon value``.
 
@@ -247,7 +245,7 @@ class Record:
     bare: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Indented:
     """``rule``, whose lines begin in one column, further in than those around it.
 
@@ -257,7 +255,7 @@ class Indented:
     rule: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Distinct:
     """The arrays of ``array`` whose items are pairwise different; with ``repeats``, the others.
 
@@ -284,7 +282,7 @@ class Distinct:
 Body: TypeAlias = Expr | Repeated | Record | Indented | Distinct
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Lexing:
     """How a text falls into terminals where a grammar has a lexer: a contextual one, with maximal munch.
 
@@ -315,7 +313,7 @@ class Lexing:
     terminal, however long others could be."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Capture:
     """Texts of a rule are reported under ``name``: the last one, or with ``append`` all of them.
 
@@ -329,7 +327,7 @@ class Capture:
     second: bool = False
 
 
-@dataclass(slots=True)
+@dataclass
 class Grammar:
     """Rules by index; ``start`` is the rule that the whole text must match.  Rules that share the same object as their
     body are lowered once.
@@ -348,13 +346,13 @@ class Grammar:
     blank: int | None = None
     helpers: set[int] = field(default_factory=set)
 
-    def reserve(self, name: str) -> int:
+    def reserve(self, name: Name) -> int:
         """Add a rule whose body is set later (recursion) and return its index."""
         self.rules.append(None)
         self.names.append(name)
         return len(self.rules) - 1
 
-    def add(self, name: str, body: Body) -> int:
+    def add(self, name: Name, body: Body) -> int:
         index = self.reserve(name)
         self.rules[index] = body
         return index
@@ -373,7 +371,8 @@ class Grammar:
         found: dict[Hashable, Import] = {}
         for body in self._leaves():
             if isinstance(body, Import):
-                found.setdefault(body.key, body)
+                made: Import = body
+                found.setdefault(made.key, made)
         return list(found.values())
 
     def tokens(self) -> list[Tokens]:
@@ -381,18 +380,26 @@ class Grammar:
         lexemes = [body.lexeme for body in self._leaves() if isinstance(body, Term)]
         return list(dict.fromkeys(lexeme for lexeme in lexemes if isinstance(lexeme, Tokens)))
 
-    def _leaves(self) -> Iterator[Body | None]:
+    def _leaves(self) -> list[Body | None]:
+        leaves: list[Body | None] = []
         work: list[Body | None] = list(reversed(self.rules))
         while work:
             body = work.pop()
-            if isinstance(body, (Seq, Choice)):
-                work.extend(reversed(body.items))
+            if isinstance(body, Seq):
+                sequence: Seq = body
+                work.extend(reversed(sequence.items))
+            elif isinstance(body, Choice):
+                choice: Choice = body
+                work.extend(reversed(choice.items))
             elif isinstance(body, Switch):
-                work.extend(reversed(body.cases))
+                switch: Switch = body
+                work.extend(reversed(switch.cases))
             elif isinstance(body, Distinct):
-                work.append(body.array)
+                distinct: Distinct = body
+                work.append(distinct.array)
             else:
-                yield body
+                leaves.append(body)
+        return leaves
 
 
 EMPTY = Seq(())

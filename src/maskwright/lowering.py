@@ -8,12 +8,13 @@ Counted repetitions and records are handed over as definitions with a register.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from json.encoder import encode_basestring
 from typing import Any, NamedTuple
+
+import cython
 
 from maskwright._core import AutomatonHandle, CompiledCore, Engine, Tables
 from maskwright.adjacency import Adjacency, Places
-from maskwright.automata import Nfa, build_lexer, build_nfa
+from maskwright.automata import Nfa, build_lexer
 from maskwright.columns import column_automaton
 from maskwright.deadline import check_time
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
@@ -29,14 +30,17 @@ from maskwright.grammar import (
     Keyset,
     Lexeme,
     Lexing,
+    Member,
     Record,
     Ref,
     Repeated,
+    Seq,
     Switch,
     Term,
     Tokens,
     Words,
 )
+from maskwright.lexeme_automata import canonical_spelling, lexeme_automaton, tagged_automaton, words_automaton
 from maskwright.limits import MAX_COUNT, Limits
 from maskwright.merging import merge_states
 from maskwright.passes.nullable import nullable_rules
@@ -61,7 +65,28 @@ class Lowered(NamedTuple):
     names: list[str]
 
 
+@cython.cclass
 class _Lowering:
+    grammar: Grammar
+    engine: Engine
+    limits: Limits
+    tables: dict[Hashable, Tables]
+    imports: dict[Hashable, int]
+    nullable: list[bool]
+    automata: list[AutomatonHandle]
+    automaton_index: dict[object, int]
+    plain: list[PlainState]
+    repeated: list[tuple[int, int, int, int]]
+    tails: dict[tuple[int, int], int]
+    guards: list[tuple[int, int, bool, int]]
+    records: list[tuple[object, ...]]
+    indented: list[int]
+    ranks: dict[Hashable, int]
+    shared: dict[int, tuple[int, int, bool]]
+    """By the id of a body."""
+    lexer_content: tuple[Any, ...] | None
+    """Of the lexer that was made last; None where the engine had it."""
+
     def __init__(
         self, grammar: Grammar, engine: Engine, limits: Limits, imports: dict[Hashable, Tables]
     ) -> None:
@@ -69,23 +94,22 @@ class _Lowering:
         self.engine = engine
         self.limits = limits
         self.tables = imports
-        self.imports: dict[Hashable, int] = {}
+        self.imports = {}
         self.nullable = nullable_rules(grammar, {key: tables.nullable for key, tables in imports.items()})
-        self.automata: list[AutomatonHandle] = []
-        self.automaton_index: dict[object, int] = {}
-        self.plain: list[PlainState] = [PlainState(final=True)]
-        self.repeated: list[tuple[int, int, int, int]] = []
-        self.tails: dict[tuple[int, int], int] = {}
-        self.guards: list[tuple[int, int, bool, int]] = []
-        self.records: list[tuple[object, ...]] = []
-        self.indented: list[int] = []
+        self.automata = []
+        self.automaton_index = {}
+        self.plain = [PlainState(final=True)]
+        self.repeated = []
+        self.tails = {}
+        self.guards = []
+        self.records = []
+        self.indented = []
         lexing = grammar.lexing
         self.ranks = {} if lexing is None else {t.key: rank for rank, t in enumerate(lexing.terminals)}
-        self.shared: dict[int, tuple[int, int, bool]] = {}
-        """By the id of a body."""
-        self.lexer_content: tuple[Any, ...] | None = None
-        """Of the lexer that was made last; None where the engine had it."""
+        self.shared = {}
+        self.lexer_content = None
 
+    @cython.cfunc
     def rule(self, index: int, body: Body) -> tuple[int, int, bool]:
         """How a rule begins; the same for rules that share their body."""
         found = self.shared.get(id(body))
@@ -95,10 +119,12 @@ class _Lowering:
             found = self.shared[id(body)] = self.body(index, body)
         return found
 
+    @cython.cfunc
     def body(self, index: int, body: Body) -> tuple[int, int, bool]:
         nullable = self.nullable[index]
         if isinstance(body, Repeated):
-            self.repeated.append((body.first, body.rest, body.min, _most(body.max)))
+            repeated: Repeated = body
+            self.repeated.append((repeated.first, repeated.rest, repeated.min, _most(repeated.max)))
             return REPEATED, len(self.repeated) - 1, nullable
         if isinstance(body, Record):
             self.records.append(self.record(body))
@@ -118,33 +144,46 @@ class _Lowering:
 
     # --- expressions
 
+    @cython.cfunc
     def state(self, moves: PlainState) -> int:
         self.plain.append(moves)
         return len(self.plain) - 1
 
+    @cython.cfunc
     def expression(self, expr: Expr, behind: int) -> PlainState:
         """The moves of ``expr`` followed by plain state ``behind``."""
+        moves = PlainState()
         if isinstance(expr, Term):
-            return PlainState(terms=[(self.term(expr.lexeme), behind, NO_TAG)])
+            term: Term = expr
+            moves.terms.append((self.term(term.lexeme), behind, NO_TAG))
+            return moves
         if isinstance(expr, Ref):
-            return PlainState(calls=[(expr.rule, behind)])
+            ref: Ref = expr
+            moves.calls.append((ref.rule, behind))
+            return moves
         if isinstance(expr, Switch):
             return self.switch(expr, behind)
         if isinstance(expr, Import):
-            number = self.imports.setdefault(expr.key, len(self.imports))
-            return PlainState(calls=[(len(self.grammar.rules) + number, behind)])
-        moves = PlainState()
+            made: Import = expr
+            number = self.imports.setdefault(made.key, len(self.imports))
+            moves.calls.append((len(self.grammar.rules) + number, behind))
+            return moves
         if isinstance(expr, Choice):
-            for item in expr.items:
+            choice: Choice = expr
+            if len(choice.items) == 1:
+                return self.expression(choice.items[0], behind)
+            for item in choice.items:
                 moves.add(self.expression(item, behind))
             return moves
-        if not expr.items:
+        sequence: Seq = expr
+        if not sequence.items:
             moves.add(self.plain[behind])
             return moves
-        for item in reversed(expr.items[1:]):
+        for item in reversed(sequence.items[1:]):
             behind = self.tail(item, behind)
-        return self.expression(expr.items[0], behind)
+        return self.expression(sequence.items[0], behind)
 
+    @cython.cfunc
     def tail(self, expr: Expr, behind: int) -> int:
         """A state with the moves of ``expr``; the one that the same object has before the same state in this rule."""
         key = id(expr), behind
@@ -153,6 +192,7 @@ class _Lowering:
             found = self.tails[key] = self.state(self.expression(expr, behind))
         return found
 
+    @cython.cfunc
     def switch(self, expr: Switch, behind: int) -> PlainState:
         cases = [self.state(self.expression(case, behind)) for case in expr.cases]
         if isinstance(expr.lexemes, Words):
@@ -165,6 +205,7 @@ class _Lowering:
 
     # --- lexemes
 
+    @cython.cfunc
     def term(self, lexeme: Lexeme | Keyset | Words | Tokens) -> int:
         """An automaton; of a terminal of the lexer, its rank from -1 downwards."""
         rank = self.ranks.get(lexeme.key) if isinstance(lexeme, Lexeme) else None
@@ -274,6 +315,7 @@ class _Lowering:
             places.starts.append(start)
         return Adjacency(places, self.grammar.start)
 
+    @cython.cfunc
     def automaton(self, lexeme: Lexeme | Keyset | Words | Tokens) -> int:
         key = lexeme if isinstance(lexeme, (Keyset, Tokens)) else lexeme.key
         found = self.automaton_index.get(key)
@@ -291,10 +333,12 @@ class _Lowering:
             found = self.automaton_index[key] = self.add_automaton(handle)
         return found
 
+    @cython.cfunc
     def add_automaton(self, handle: AutomatonHandle) -> int:
         self.automata.append(handle)
         return len(self.automata) - 1
 
+    @cython.cfunc
     def keyset(
         self, names: list[bytes], tags: list[int], other_tag: int, others: tuple[Lexeme | None, ...]
     ) -> AutomatonHandle:
@@ -302,39 +346,53 @@ class _Lowering:
         return self.engine.add_keyset(names, tags, other_tag, base, max(len(others), 1))
 
     def record(self, body: Record) -> tuple[object, ...]:
-        allowed = [m for m in body.members if m.values]
-        tags = {m.name: i for i, m in enumerate(allowed)}
-        names = [canonical_spelling(m.name) for m in body.members]
-        name_tags = [tags.get(m.name, NO_TAG) for m in body.members]
         goals = (1 << body.goals) - 1
-        for member in body.members:
+        names: list[bytes] = []
+        tags: list[int] = []
+        ways: list[list[tuple[int, int]]] = []
+        absent: list[int] = []
+        lengths: list[int] = []
+        required: list[bool] = []
+        for m in body.members:
+            member: Member = m
+            name = canonical_spelling(member.name)
+            names.append(name)
             if not member.values:
+                tags.append(NO_TAG)
                 goals &= ~member.absent
+                continue
+            tags.append(len(ways))
+            ways.append(list(member.values))
+            absent.append(member.absent)
+            lengths.append(len(name) + 2)
+            required.append(member.required)
+        allowed = len(ways)
+        ways += [list(other.values) for other in body.others]
         # Whether a kind of other members may come depends on the goals that it may reach, and on nothing else.
         by_goals: dict[frozenset[int], int] = {}
         sorts = [
-            by_goals.setdefault(frozenset(reached & goals for _, reached in other.values), len(by_goals))
+            by_goals.setdefault(frozenset([reached & goals for _, reached in other.values]), len(by_goals))
             for other in body.others
         ]
         # By set of sorts; the empty set needs none of its own, and not all can occur.
         together = _allowed_together(list(by_goals), self.limits)
         keys = [-1] * (1 << len(by_goals))
         if not body.others:
-            keys[0] = self.add_automaton(self.keyset(names, name_tags, len(allowed), ()))
+            keys[0] = self.add_automaton(self.keyset(names, tags, allowed, ()))
         for chosen in together:
             check_time()
-            others = tuple(
+            others = [
                 other.keys if chosen >> sort & 1 else None
                 for other, sort in zip(body.others, sorts, strict=True)
-            )
-            keys[chosen] = self.add_automaton(self.keyset(names, name_tags, len(allowed), others))
+            ]
+            keys[chosen] = self.add_automaton(self.keyset(names, tags, allowed, tuple(others)))
         return (
             keys,
             sorts,
-            [list(values) for values in [*(m.values for m in allowed), *(o.values for o in body.others)]],
-            [m.absent for m in allowed],
-            [len(name) + 2 for name, tag in zip(names, name_tags, strict=True) if tag != NO_TAG],
-            [m.required for m in allowed],
+            ways,
+            absent,
+            lengths,
+            required,
             body.min,
             _most(body.max),
             goals,
@@ -469,34 +527,6 @@ def _clash_message(lexer: AutomatonHandle) -> str:
     )
 
 
-def lexeme_automaton(engine: Engine, lexeme: Lexeme, limits: Limits) -> AutomatonHandle:
-    """The engine's automaton for a lexeme, built when its content is new to the engine."""
-    known: AutomatonHandle | None = engine.get_automaton(lexeme.key)
-    return tagged_automaton(engine, (lexeme,), limits) if known is None else known
-
-
-def tagged_automaton(engine: Engine, lexemes: tuple[Lexeme | None, ...], limits: Limits) -> AutomatonHandle:
-    """The automaton of several lexemes of one spelling; it accepts with the index as tag."""
-    keys = [None if lexeme is None else lexeme.key for lexeme in lexemes]
-    key = keys[0] if len(keys) == 1 else ("tagged", *keys)
-    handle = engine.get_automaton(key)
-    if handle is None:
-        parts = [(lexeme.regular, tag) for tag, lexeme in enumerate(lexemes) if lexeme is not None]
-        nfa = build_nfa(parts, limits)
-        handle = engine.add_automaton(
-            key,
-            nfa.n_states,
-            nfa.start,
-            nfa.sets,
-            nfa.edges,
-            nfa.epsilons,
-            nfa.loops,
-            nfa.accepts,
-            any(lexeme is not None and lexeme.spelling == "quoted" for lexeme in lexemes),
-        )
-    return handle
-
-
 def _allowed_together(sorts: list[frozenset[int]], limits: Limits) -> list[int]:
     """The sets of sorts of other members, as bits, that may be allowed at one place.
 
@@ -524,20 +554,7 @@ def _reaches_more(other: frozenset[int], sort: frozenset[int]) -> bool:
     )
 
 
+@cython.cfunc
 def _most(bound: int | None) -> int:
     """A bound as the engine has it; what it cannot count to is none."""
     return -1 if bound is None or bound > MAX_COUNT else bound
-
-
-def words_automaton(engine: Engine, words: Words) -> AutomatonHandle:
-    """The engine's automaton for many texts, made when their content is new to the engine."""
-    handle = engine.get_automaton(words.key)
-    if handle is None:
-        starts, tags = words.starts.tobytes(), words.tags.tobytes()
-        handle = engine.add_words(words.key, words.data, starts, tags if any(words.tags) else b"")
-    return handle
-
-
-def canonical_spelling(name: str) -> bytes:
-    """A key between its quotes: raw UTF-8, escapes only where RFC 8259 requires them."""
-    return encode_basestring(name)[1:-1].encode()

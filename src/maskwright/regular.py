@@ -16,45 +16,52 @@ from typing import TypeAlias
 
 MAX_CODE_POINT = 0x10FFFF
 _SURROGATE = re.compile("[\ud800-\udfff]")
+Text: TypeAlias = str
+"""Or a subclass, as the tokens of lark are."""
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Chars:
     """One code point out of ``ranges``: sorted, disjoint, not adjacent, both ends included."""
 
     ranges: Ranges
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Lit:
     """Exactly this text."""
 
-    text: str
+    text: Text
 
 
 class _Inner:
     """Equality and a cached hash by structure, without recursion."""
 
-    __slots__ = ("_hash",)
-    _hash: int
+    _hash: int | None
 
     def __hash__(self) -> int:
-        known: int | None = getattr(self, "_hash", None)
+        known = self._hash
         if known is not None:
             return known
         stack: list[_Inner] = [self]
         while stack:
-            node = stack[-1]
+            node: _Inner = stack[-1]
             below = children(node)  # type: ignore[arg-type]
-            missing = [c for c in below if isinstance(c, _Inner) and not hasattr(c, "_hash")]
+            missing = []
+            for child in below:
+                if isinstance(child, _Inner):
+                    inner: _Inner = child
+                    if inner._hash is None:
+                        missing.append(child)
             if missing:
                 stack.extend(missing)
             else:
                 # The hashes of the children are cached by now, so this does not recurse.
-                object.__setattr__(node, "_hash", hash((type(node), _shape(node), below)))
+                node._hash = known = hash((type(node), _shape(node), below))
                 stack.pop()
-        return self._hash
+        assert known is not None
+        return known
 
     def __eq__(self, other: object) -> bool:
         pairs: list[tuple[object, object]] = [(self, other)]
@@ -76,12 +83,12 @@ class _Inner:
         return True
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Cat(_Inner):
     parts: tuple[Regular, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Alt(_Inner):
     """One of ``parts``; with no parts, nothing at all matches."""
 
@@ -97,7 +104,7 @@ class Repeat(_Inner):
     max: int | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Machine(_Inner):
     """A finite automaton whose edges (source, label, target) are labelled with regular trees.
 
@@ -119,12 +126,17 @@ Regular: TypeAlias = Chars | Lit | Cat | Alt | Repeat | Machine
 
 def children(node: Regular) -> tuple[Regular, ...]:
     """The direct children, from left to right."""
-    if isinstance(node, (Cat, Alt)):
-        return node.parts
+    if isinstance(node, Cat):
+        sequence: Cat = node
+        return sequence.parts
+    if isinstance(node, Alt):
+        alternatives: Alt = node
+        return alternatives.parts
     if isinstance(node, Repeat):
         return (node.body,)
     if isinstance(node, Machine):
-        return tuple(label for _, label, _ in node.edges)
+        machine: Machine = node
+        return tuple([label for _, label, _ in machine.edges])
     return ()
 
 
@@ -218,11 +230,11 @@ def chars(*ranges: tuple[int, int]) -> Regular:
     return Chars(merged) if merged else NOTHING
 
 
-def char(c: str) -> Regular:
+def char(c: Text) -> Regular:
     return Chars(((ord(c), ord(c)),))
 
 
-def one_of(characters: str) -> Regular:
+def one_of(characters: Text) -> Regular:
     """One of these characters."""
     return chars(*((ord(c), ord(c)) for c in characters))
 
@@ -262,7 +274,7 @@ def intersect_ranges(a: Ranges, b: Ranges) -> Ranges:
     return tuple(out)
 
 
-def has_surrogate(text: str) -> bool:
+def has_surrogate(text: Text) -> bool:
     """Whether a text cannot be written in UTF-8."""
     return not text.isascii() and _SURROGATE.search(text) is not None
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
+
+import cython
 
 from maskwright.grammar import Body, Choice, Grammar, Import, Ref, Repeated, Seq, Term
 
 
-def nullable_rules(grammar: Grammar, imports: Mapping[Hashable, bool]) -> list[bool]:
+def nullable_rules(grammar: Grammar, imports: dict[Hashable, bool]) -> list[bool]:
     """For each rule, whether it derives the empty text; ``imports`` has the answers for imported grammars."""
     nullable = [False] * len(grammar.rules)
     changed = True
@@ -19,22 +21,28 @@ def nullable_rules(grammar: Grammar, imports: Mapping[Hashable, bool]) -> list[b
     return nullable
 
 
-def _is_nullable(body: Body | None, nullable: list[bool], imports: Mapping[Hashable, bool]) -> bool:
-    # Loops, not generators: this runs over every rule of every schema, more than once.
+@cython.cfunc
+def _is_nullable(body: Body | None, nullable: list[bool], imports: dict[Hashable, bool]) -> bool:
     if isinstance(body, Seq):
-        for item in body.items:
+        sequence: Seq = body
+        for item in sequence.items:
             if isinstance(item, Term) or not _is_nullable(item, nullable, imports):
                 return False
         return True
     if isinstance(body, Choice):
-        for item in body.items:
+        choice: Choice = body
+        for item in choice.items:
             if not isinstance(item, Term) and _is_nullable(item, nullable, imports):
                 return True
         return False
     if isinstance(body, Ref):
-        return nullable[body.rule]
+        ref: Ref = body
+        return nullable[ref.rule]
     if isinstance(body, Import):
         return imports[body.key]
     if isinstance(body, Repeated):
-        return body.min == 0 or (nullable[body.first] and (body.min == 1 or nullable[body.rest]))
+        repeated: Repeated = body
+        return repeated.min == 0 or (
+            nullable[repeated.first] and (repeated.min == 1 or nullable[repeated.rest])
+        )
     return False

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import cython
+
 from maskwright.deadline import check_time
 from maskwright.errors import UnsatisfiableError
 from maskwright.grammar import (
@@ -23,6 +25,8 @@ from maskwright.grammar import (
     Indented,
     Keyset,
     Lexeme,
+    Member,
+    OtherMembers,
     Record,
     Ref,
     Repeated,
@@ -61,22 +65,33 @@ def prune(grammar: Grammar) -> Grammar:
     return replace(grammar, rules=rules)
 
 
+@cython.cfunc
 def _is_whole(body: Body | None) -> bool:
     """Whether no part of a body is unproductive, all rules being productive."""
     if isinstance(body, Term):
         return _term_is_productive(body)
-    # Loops, not generators, here and below: this runs over every rule of every schema.
-    if isinstance(body, (Seq, Choice)):
-        for item in body.items:
-            if not isinstance(item, (Ref, Import)) and not _is_whole(item):
-                return False
-        return bool(body.items) or isinstance(body, Seq)
+    if isinstance(body, Seq):
+        sequence: Seq = body
+        return _are_whole(sequence.items)
+    if isinstance(body, Choice):
+        choice: Choice = body
+        return len(choice.items) > 0 and _are_whole(choice.items)
     if isinstance(body, Switch):
-        lexemes = body.lexemes
-        read = len(lexemes) > 0 and (
-            isinstance(lexemes, Words) or not any(is_nothing(lexeme.regular) for lexeme in lexemes)
-        )
-        return read and all(map(_is_whole, body.cases))
+        switch: Switch = body
+        lexemes = switch.lexemes
+        if not isinstance(lexemes, Words):
+            for lexeme in lexemes:
+                if is_nothing(lexeme.regular):
+                    return False
+        return len(lexemes) > 0 and _are_whole(switch.cases)
+    return True
+
+
+@cython.cfunc
+def _are_whole(items: tuple[Expr, ...]) -> bool:
+    for item in items:  # noqa: SIM110
+        if not isinstance(item, (Ref, Import)) and not _is_whole(item):
+            return False
     return True
 
 
@@ -102,23 +117,27 @@ def productive_rules(grammar: Grammar, known: Sequence[bool] = ()) -> list[bool]
     return good
 
 
+@cython.cfunc
 def _body_is_productive(body: Body | None, good: list[bool]) -> bool:
     if isinstance(body, Choice):
         return _expr_is_productive(body, good)
     if isinstance(body, Repeated):
-        if body.max is not None and body.max < body.min:
+        repeated: Repeated = body
+        if repeated.max is not None and repeated.max < repeated.min:
             return False
-        if body.min == 0:
+        if repeated.min == 0:
             return True
-        return good[body.first] and (body.min == 1 or good[body.rest])
+        return good[repeated.first] and (repeated.min == 1 or good[repeated.rest])
     if isinstance(body, Record):
-        if body.goals == 0 and body.min == 0 and body.max is None:
+        record: Record = body
+        if record.goals == 0 and record.min == 0 and record.max is None:
             # The usual case: nothing is counted.
-            for member in body.members:
-                if member.required and not any(good[rule] for rule, _ in member.values):
+            for m in record.members:
+                member: Member = m
+                if member.required and not _any_good(member.values, good):
                     return False
             return True
-        return is_completable(_prune_record(body, good))
+        return is_completable(_prune_record(record, good))
     if isinstance(body, Indented):
         return good[body.rule]
     if isinstance(body, Distinct):
@@ -126,18 +145,30 @@ def _body_is_productive(body: Body | None, good: list[bool]) -> bool:
     return body is not None and _expr_is_productive(body, good)
 
 
+@cython.cfunc
+def _any_good(values: Values, good: list[bool]) -> bool:
+    for rule, _ in values:  # noqa: SIM110
+        if good[rule]:
+            return True
+    return False
+
+
+@cython.cfunc
 def _expr_is_productive(expr: Expr, good: list[bool]) -> bool:
     if isinstance(expr, Term):
         return _term_is_productive(expr)
     if isinstance(expr, Ref):
-        return good[expr.rule]
+        ref: Ref = expr
+        return good[ref.rule]
     if isinstance(expr, Choice):
-        for item in expr.items:  # noqa: SIM110
+        choice: Choice = expr
+        for item in choice.items:  # noqa: SIM110
             if _expr_is_productive(item, good):
                 return True
         return False
     if isinstance(expr, Seq):
-        for item in expr.items:  # noqa: SIM110
+        sequence: Seq = expr
+        for item in sequence.items:  # noqa: SIM110
             if not _expr_is_productive(item, good):
                 return False
         return True
@@ -158,6 +189,7 @@ def _good_cases(switch: Switch, good: list[bool]) -> set[int]:
     }
 
 
+@cython.cfunc
 def _term_is_productive(term: Term) -> bool:
     lexeme = term.lexeme
     if isinstance(lexeme, Lexeme):
@@ -189,15 +221,31 @@ def _prune_body(body: Body | None, good: list[bool]) -> Body:
 
 
 def _prune_record(body: Record, good: list[bool]) -> Record:
-    members = tuple(replace(m, values=_prune_values(m.values, good)) for m in body.members)
-    others = tuple(
-        replace(o, values=values) for o in body.others if (values := _prune_values(o.values, good))
-    )
-    return replace(body, members=members, others=others)
+    members: list[Member] = []
+    for m in body.members:
+        member: Member = m
+        if not _all_good(member.values, good):
+            member = Member(member.name, _good_values(member.values, good), member.required, member.absent)
+        members.append(member)
+    others: list[OtherMembers] = []
+    for o in body.others:
+        other: OtherMembers = o
+        values = other.values if _all_good(other.values, good) else _good_values(other.values, good)
+        if values:
+            others.append(other if values is other.values else OtherMembers(other.keys, values))
+    return replace(body, members=tuple(members), others=tuple(others))
 
 
-def _prune_values(values: Values, good: list[bool]) -> Values:
-    return values if all(good[rule] for rule, _ in values) else tuple(v for v in values if good[v[0]])
+@cython.cfunc
+def _all_good(values: Values, good: list[bool]) -> bool:
+    for rule, _ in values:  # noqa: SIM110
+        if not good[rule]:
+            return False
+    return True
+
+
+def _good_values(values: Values, good: list[bool]) -> Values:
+    return tuple([way for way in values if good[way[0]]])
 
 
 def is_completable(record: Record) -> bool:

@@ -52,6 +52,10 @@ class ArrayRules:
         self.values = ValueCounts(emitter.normalizer, emitter.limits)
         self._separated: dict[Conjunction, int] = {}
 
+    def release(self) -> None:
+        """Let go of what refers back, so that nothing waits for the garbage collector."""
+        del self.emitter
+
     def array(self, group: ArrayGroup) -> Expr:
         """The arrays of a group."""
         unique = group.unique is not None and (group.max_items is None or group.max_items > 1)

@@ -12,7 +12,7 @@ from decimal import Decimal
 """Largest power of ten, up or down, in a bound or divisor: beyond those of doubles."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bound:
     value: Decimal
     exclusive: bool = False

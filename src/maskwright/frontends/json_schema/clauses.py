@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from maskwright.frontends.json_schema.document import Node
 from maskwright.frontends.json_schema.groups import (
     Absent,
     Clause,
@@ -23,6 +22,7 @@ from maskwright.frontends.json_schema.groups import (
     nothing,
 )
 from maskwright.frontends.json_schema.keys import KeyMap, is_false
+from maskwright.frontends.json_schema.nodes import Node
 from maskwright.frontends.json_schema.typed import negation
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from maskwright.errors import (
     UnsupportedSchemaError,
 )
 from maskwright.frontends.json_schema.clashes import Clash, Explainer
-from maskwright.frontends.json_schema.document import Document, Node
+from maskwright.frontends.json_schema.document import Document
 from maskwright.frontends.json_schema.groups import Conjunction, Either, Literal
 from maskwright.frontends.json_schema.inventory import ENFORCED
 from maskwright.frontends.json_schema.keywords import held, is_hidden
-from maskwright.frontends.json_schema.nodes import path_of
+from maskwright.frontends.json_schema.nodes import Node, path_of
 from maskwright.frontends.json_schema.normalize import Normalizer
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.json_schema.surveyor import Surveyor

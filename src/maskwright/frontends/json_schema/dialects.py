@@ -36,7 +36,7 @@ HOLDERS = MAPS | {
 """Keywords that hold subschemas in some dialect; identifiers below any other keyword are none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Dialect:
     """What one dialect means by its keywords, as far as others mean something else."""
 

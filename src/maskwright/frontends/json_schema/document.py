@@ -28,7 +28,7 @@ from maskwright.frontends.json_schema.references import (
 from maskwright.frontends.json_text import read_json
 from maskwright.limits import Limits
 
-__all__ = ["Document", "Node", "Registry", "Resource", "check_size", "json_type"]
+__all__ = ["Document", "Registry", "check_size", "json_type"]
 
 
 class Document:
@@ -61,7 +61,7 @@ class Document:
         else:
             spoken = dialect if isinstance(dialect, Dialect) else DIALECTS[dialect]
         self._main = self._add(schema, "", "", spoken)
-        self.root = node_in(self._main, "", schema, ())
+        self.root = node_in(self._main, "", self._main.value, ())
 
     def resolve(self, node: Node, keyword: str = "$ref") -> Node:
         """What a reference of a subschema points to.
@@ -191,7 +191,9 @@ class Document:
             raise GrammarError(f"what the registry has for {uri!r}: {error}", place=place) from None
 
     def _add(self, schema: Any, uri: str, pointer: str, dialect: Dialect) -> Resource:
-        self._values, names = check_size(schema, self.limits, self._values)
+        self._values, names, plain = check_size(schema, self.limits, self._values)
+        if not plain:
+            schema = plain_copy(schema)
         root = Resource(uri, pointer, schema, dialect)
         self._resources[uri] = [root]
         if not isinstance(schema, dict):
@@ -301,8 +303,9 @@ def _ambiguous(name: str, pointers: list[str], place: str) -> GrammarError:
     return GrammarError(f"{name!r} is ambiguous: it identifies {places}; rename one", place=place)
 
 
-def check_size(schema: Any, limits: Limits, before: int = 0) -> tuple[int, set[str]]:
-    """The number of values, ``before`` other ones included, and all member names below the top.
+def check_size(schema: Any, limits: Limits, before: int = 0) -> tuple[int, set[str], bool]:
+    """The number of values, ``before`` other ones included, all member names below the top, and whether it is all
+    made of dict, list and str themselves, not of subclasses.
 
     Raises ``LimitError`` for too many values or levels, ``GrammarError`` for a value that JSON does
     not have.
@@ -310,6 +313,7 @@ def check_size(schema: Any, limits: Limits, before: int = 0) -> tuple[int, set[s
     level = [schema]
     count = before
     depth = 0
+    plain = True
     names: set[str] = set()
     while level:
         check_time()
@@ -321,15 +325,19 @@ def check_size(schema: Any, limits: Limits, before: int = 0) -> tuple[int, set[s
             kind = type(value)
             if kind is str or kind is bool or kind is int or value is None:
                 pass
-            elif isinstance(value, dict):
+            elif kind is dict or isinstance(value, dict):
+                plain = plain and kind is dict
                 if depth:
                     names.update(value)
                 below.extend(value.values())
-            elif isinstance(value, list):
+            elif kind is list or isinstance(value, list):
+                plain = plain and kind is list
                 below.extend(value)
             elif not _is_scalar(value):
                 message = f"{type(value).__name__} {shown(value)} is not a JSON value"
                 raise GrammarError(message, place=_place(schema, partial(is_, value)))
+            else:
+                plain = plain and not isinstance(value, str)
         count += len(level)
         if count > limits.max_schema_values:
             raise LimitError("max_schema_values", count, limits.max_schema_values)
@@ -340,7 +348,17 @@ def check_size(schema: Any, limits: Limits, before: int = 0) -> tuple[int, set[s
             if not isinstance(name, str):
                 message = f"a member name must be a string, not {shown(name)}"
                 raise GrammarError(message, place=_place(schema, partial(_has_name, name=name)))
-    return count, names
+            plain = plain and type(name) is str
+    return count, names, plain
+
+
+def plain_copy(value: Any) -> Any:
+    """The same value out of dict, list and str themselves: what its subclasses do is their own."""
+    if isinstance(value, dict):
+        return {str.__str__(name): plain_copy(held) for name, held in value.items()}
+    if isinstance(value, list):
+        return [plain_copy(held) for held in value]
+    return str.__str__(value) if isinstance(value, str) else value
 
 
 def _is_scalar(value: Any) -> bool:

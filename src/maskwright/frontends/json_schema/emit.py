@@ -30,6 +30,7 @@ from maskwright.frontends.json_schema.lexemes import (
     FALSE,
     NULL,
     TRUE,
+    Punctuation,
     number_lexeme,
     punctuation,
 )
@@ -55,6 +56,20 @@ from maskwright.regular import NOTHING
 class Emitter:
     """Builds the grammar of one document."""
 
+    normalizer: Normalizer
+    options: SchemaOptions
+    marks: Punctuation
+    limits: Limits
+    grammar: Grammar
+    arrays: ArrayRules
+    objects: ObjectRules
+    imports_any: bool
+    _rules: dict[Conjunction, int]
+    _bodies: dict[object, tuple[tuple[Group, ...], Expr]]
+    """With the groups, whose ids are keys as long as they are here."""
+    _pending: list[Conjunction]
+    _refusals: list[Refusal]
+
     def __init__(self, normalizer: Normalizer, options: SchemaOptions, limits: Limits) -> None:
         self.normalizer = normalizer
         self.options = options
@@ -63,11 +78,10 @@ class Emitter:
         self.grammar = Grammar()
         self.arrays = ArrayRules(self)
         self.objects = ObjectRules(self)
-        self._rules: dict[Conjunction, int] = {}
-        self._bodies: dict[object, tuple[tuple[Group, ...], Expr]] = {}
-        """With the groups, whose ids are keys as long as they are here."""
-        self._pending: list[Conjunction] = []
-        self._refusals: list[Refusal] = []
+        self._rules = {}
+        self._bodies = {}
+        self._pending = []
+        self._refusals = []
         self.imports_any = not isinstance(options.whitespace, int)
 
     @no_recursion()
@@ -97,17 +111,20 @@ class Emitter:
             return Ref(self.rule(()))
         # Scalars are told apart by what they allow; of what has parts, only that which is referred to is known again.
         key: object = groups
-        if any(isinstance(group, (ObjectGroup, ArrayGroup)) for group in groups):
-            key = id(groups)
+        for group in groups:
+            if isinstance(group, (ObjectGroup, ArrayGroup)):
+                key = id(groups)
+                break
         found = self._bodies.get(key)
         if found is None:
-            found = self._bodies[key] = groups, Choice(tuple(self.group(g) for g in groups))
+            found = self._bodies[key] = groups, Choice(tuple([self.group(g) for g in groups]))
         return found[1]
 
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
         self.normalizer.release()
-        del self.arrays, self.objects
+        self.arrays.release()
+        self.objects.release()
 
     def refuse(self, refusal: Refusal) -> Expr:
         """Note what cannot be enforced; ``emit`` raises once everything has been looked at."""
@@ -124,7 +141,7 @@ class Emitter:
         if found is None and not conjunction and self.imports_any:
             found = self._rules[()] = self.grammar.add("any value", any_value(self.options, self.limits))
         if found is None:
-            name = " & ".join((n.pointer or "#") for n in conjunction) or "any value"
+            name = " & ".join([n.pointer or "#" for n in conjunction]) or "any value"
             found = self._rules[conjunction] = self.grammar.reserve(name)
             self._pending.append(conjunction)
         return found

@@ -20,11 +20,11 @@ from maskwright.frontends.json_schema.bounds import (
     tighter_low,
     within,
 )
-from maskwright.frontends.json_schema.document import Node
 from maskwright.frontends.json_schema.multiples import is_multiple
+from maskwright.frontends.json_schema.nodes import Node
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Either:
     """At least one of these conjunctions holds."""
 
@@ -35,7 +35,7 @@ class Either:
         return Neither(self.pointer, self.alternatives)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Neither:
     """None of these conjunctions holds."""
 
@@ -55,17 +55,17 @@ class Clash(Exception):
     """Two constraints that no value satisfies; says which."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NullGroup:
     pass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BooleanGroup:
     values: tuple[bool, ...] = (False, True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NumberGroup:
     """``integral``: True, only integers; False, only others; None, both.  ``plain``: the same for texts
     without fraction and exponent."""
@@ -90,7 +90,7 @@ class NumberGroup:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StringGroup:
     patterns: tuple[str, ...] = ()
     formats: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class StringGroup:
     excluded: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Contained:
     """``low`` to ``high`` of the items from index ``start`` on satisfy ``items``."""
 
@@ -117,7 +117,7 @@ class Contained:
         return self.low > 0 or self.high is not None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ArrayGroup:
     prefix: tuple[Conjunction, ...] = ()
     rest: Conjunction = ()
@@ -133,7 +133,7 @@ class ArrayGroup:
         return self.prefix[index] if index < len(self.prefix) else self.rest
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Keys:
     """Member names: those listed, those in which a pattern is found, those that satisfy ``schemas`` as
     strings; with ``outside``, all others."""
@@ -150,7 +150,7 @@ class Keys:
 EVERY_KEY = Keys(outside=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Some:
     """There is a member with one of these keys and a value that satisfies ``value``."""
 
@@ -158,7 +158,7 @@ class Some:
     value: Conjunction = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Absent:
     """There is no member of this name."""
 
@@ -174,7 +174,7 @@ Clause: TypeAlias = tuple[Some | Absent, ...]
 """One of these holds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ObjectGroup:
     """``rules``: every member with one of the keys has a value that satisfies the conjunction.
 
@@ -206,8 +206,16 @@ ANYTHING: tuple[Group, ...] = (
 )
 
 
+_FEW = 64  # Comparisons that are faster than hashing.
+
+
 def conjoin(a: Conjunction, b: Conjunction) -> Conjunction:
-    return tuple(dict.fromkeys((*a, *b))) if a and b else a or b
+    if not a or not b:
+        return a or b
+    if len(a) * len(b) > _FEW:
+        return tuple(dict.fromkeys((*a, *b)))
+    more = [literal for literal in b if literal not in a]
+    return (*a, *more) if more else a
 
 
 def meet(a: Group, b: Group) -> Group | None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from maskwright.errors import UnsupportedSchemaError
-from maskwright.frontends.json_schema.document import Document, Node
+from maskwright.frontends.json_schema.document import Document
 from maskwright.frontends.json_schema.keywords import held, is_hidden
-from maskwright.frontends.json_schema.nodes import escape, path_of
+from maskwright.frontends.json_schema.nodes import Node, escape, path_of
 from maskwright.frontends.json_schema.normalize import Normalizer
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.json_schema.typed import ABOUT, type_names

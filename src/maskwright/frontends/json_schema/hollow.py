@@ -41,6 +41,10 @@ class Hollow:
         self._groups: dict[Group, bool] = {}
         self._depth = 0
 
+    def release(self) -> None:
+        """Let go of what refers back, so that nothing waits for the garbage collector."""
+        del self.normalizer
+
     def conjunction(self, conjunction: Conjunction) -> bool:
         """Whether nothing satisfies all of these."""
         if not conjunction:

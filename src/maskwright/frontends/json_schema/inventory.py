@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from maskwright.errors import Refusal
-from maskwright.frontends.json_schema.document import Document, Node
+from maskwright.frontends.json_schema.document import Document
 from maskwright.frontends.json_schema.formats import INTEGER_BOUNDS, OPENAPI_PATTERNS, PATTERNS
 from maskwright.frontends.json_schema.keywords import CHECKS, REFUSED, is_hidden
+from maskwright.frontends.json_schema.nodes import Node
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.json_schema.typed import ABOUT, type_names
 from maskwright.report import Finding, KeywordUse

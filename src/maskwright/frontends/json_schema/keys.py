@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from maskwright.deadline import check_time
-from maskwright.frontends.json_schema.document import Node
 from maskwright.frontends.json_schema.groups import (
     Conjunction,
     Keys,
@@ -14,6 +13,7 @@ from maskwright.frontends.json_schema.groups import (
     atom_names,
     conjoin,
 )
+from maskwright.frontends.json_schema.nodes import Node
 from maskwright.frontends.json_schema.strings import pattern_found, string_allows
 
 if TYPE_CHECKING:
@@ -23,27 +23,37 @@ if TYPE_CHECKING:
 class KeyMap:
     """The rules of an object group, by name."""
 
+    group: ObjectGroup
+    normalizer: Normalizer
+    general: list[tuple[Keys, Conjunction]]
+    """The rules that are not about listed names."""
+    declared: list[str]
+    """Names listed in rules, required or in clauses, in this order."""
+    _by_name: dict[str, Conjunction]
+
     def __init__(self, group: ObjectGroup, normalizer: Normalizer) -> None:
         self.group = group
         self.normalizer = normalizer
-        self._by_name: dict[str, Conjunction] = {}
-        self.general: list[tuple[Keys, Conjunction]] = []
-        """The rules that are not about listed names."""
-        declared: dict[str, None] = {}
-        for keys, value in group.rules:
+        by_name: dict[str, Conjunction] = {}
+        self._by_name = by_name
+        self.general = []
+        declared: dict[str, object] = {}
+        for rule in group.rules:
+            keys: Keys = rule[0]
             if keys.outside or keys.patterns or keys.schemas is not None:
-                self.general.append((keys, value))
+                self.general.append(rule)
             else:
                 for name in keys.names:
-                    self._by_name[name] = conjoin(self._by_name.get(name, ()), value)
-            if keys.names:
-                declared.update(dict.fromkeys(keys.names))
-        declared.update(dict.fromkeys(group.required))
+                    before = by_name.get(name)
+                    by_name[name] = rule[1] if before is None else conjoin(before, rule[1])
+            for name in keys.names:
+                declared[name] = None
+        for name in group.required:
+            declared[name] = None
         for clause in group.clauses:
             for atom in clause:
                 declared.update(dict.fromkeys(atom_names(atom)))
         self.declared = list(declared)
-        """Names listed in rules, required or in clauses, in this order."""
 
     def value(self, name: str) -> Conjunction:
         """What the value of a member of this name must satisfy."""
@@ -56,11 +66,10 @@ class KeyMap:
     def holds(self, keys: Keys, name: str) -> bool:
         """Whether a name is one of the keys."""
         check_time()
-        inside = (
-            name in keys.names
-            or any(pattern_found(pattern, name, self.normalizer.limits) for pattern in keys.patterns)
-            or (keys.schemas is not None and self.satisfies(keys.schemas, name))
-        )
+        inside = name in keys.names
+        for pattern in keys.patterns:
+            inside = inside or pattern_found(pattern, name, self.normalizer.limits)
+        inside = inside or (keys.schemas is not None and self.satisfies(keys.schemas, name))
         return inside != keys.outside
 
     def satisfies(self, schemas: Conjunction, name: str) -> bool:
@@ -91,7 +100,9 @@ def string_groups(normalizer: Normalizer, schemas: Conjunction) -> list[StringGr
 
 def is_false(value: Conjunction) -> bool:
     """Whether one of these is the schema false."""
-    return any(
-        isinstance(literal, Node) and not literal.is_value and literal.value is literal.negated
-        for literal in value
-    )
+    for literal in value:
+        if isinstance(literal, Node):
+            node: Node = literal
+            if not node.is_value and isinstance(node.value, bool) and node.value == node.negated:
+                return True
+    return False

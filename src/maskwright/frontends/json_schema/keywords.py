@@ -13,7 +13,8 @@ from typing import Any
 from maskwright.errors import GrammarError, LimitError, Refusal
 from maskwright.frontends.json_schema.bounds import written_digits
 from maskwright.frontends.json_schema.dialects import HOLDERS, MAPS
-from maskwright.frontends.json_schema.document import Document, Node, json_type, shown
+from maskwright.frontends.json_schema.document import Document, json_type, shown
+from maskwright.frontends.json_schema.nodes import Node
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.limits import Limits
 
@@ -185,9 +186,9 @@ def reachable(document: Document) -> Iterator[Node]:
         if isinstance(schema, dict):
             below: list[Node] = []
             for keyword in ("$ref",) if "$ref" in schema and is_hidden(node) else schema:
+                known = CHECKS.get(keyword)
                 if keyword in _WITH_NUMBERS:
                     _check_digits(node, keyword, document.limits)
-                known = CHECKS.get(keyword)
                 if known is None:
                     continue
                 if not known[0](schema[keyword]) or (keyword == "type" and _is_of_draft_3(node)):

@@ -13,21 +13,6 @@ RECURSIVE = "/"
 class Resource:
     """A schema resource: a document, or a subschema with an identifier of its own (2020-12 core, 4.3.5)."""
 
-    __slots__ = (
-        "anchors",
-        "binds",
-        "dialect",
-        "dynamic",
-        "embedded",
-        "ignored",
-        "pointer",
-        "root",
-        "special",
-        "targets",
-        "uri",
-        "value",
-    )
-
     def __init__(
         self, uri: str, pointer: str, value: Any, dialect: Dialect, root: Resource | None = None
     ) -> None:
@@ -71,8 +56,6 @@ class Node:
     ``base`` is the schema resource around it; ``value`` lacks keywords that its dialect does not have.
     Immutable; a plain class, because compiling makes one for every place.
     """
-
-    __slots__ = ("base", "is_value", "negated", "pointer", "scope", "value")
 
     def __init__(
         self,

@@ -8,13 +8,15 @@ Every literal has a complement (``_expand_not``), so ``not``, ``oneOf`` and ``if
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from maskwright.deadline import check_time
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.clauses import settle
-from maskwright.frontends.json_schema.document import Document, Node
+from maskwright.frontends.json_schema.document import Document
 from maskwright.frontends.json_schema.groups import (
     ANYTHING,
     Clash,
@@ -33,6 +35,7 @@ from maskwright.frontends.json_schema.groups import (
 )
 from maskwright.frontends.json_schema.hollow import Hollow
 from maskwright.frontends.json_schema.keywords import held, is_hidden
+from maskwright.frontends.json_schema.nodes import Node
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.json_schema.typed import TypedKeywords, complement, value_groups
 from maskwright.frontends.json_schema.unevaluated import SELF_REFERENCE, Unevaluated
@@ -45,6 +48,7 @@ _IN_PLACE = frozenset(
 )  # fmt: skip
 
 
+Count: TypeAlias = int
 # Above this many groups, empty ones and idle clauses are looked for: conditions multiply.
 _MANY = 16
 
@@ -57,31 +61,47 @@ _NOTHING_OPEN = 1 << 30
 class Normalizer:
     """Normalises the subschemas of one document; remembers why branches were dropped."""
 
+    document: Document
+    options: SchemaOptions
+    limits: Limits
+    clashes: list[tuple[str, str]]
+    """(pointer, message) of every contradiction met."""
+    typed: TypedKeywords
+    hollow: Hollow
+    _unevaluated: Unevaluated
+    _known: dict[Literal, tuple[Group, ...]]
+    _open: list[Literal]
+    _lowest: int
+    """The outermost open literal that what is being expanded refers to."""
+    _deepest: int
+    """Compiled functions recurse on the stack of C, of which Python takes no notice."""
+    _self_references: int
+    _outside: int
+    """So many of the open literals are further out than a member or an item."""
+
     def __init__(self, document: Document, options: SchemaOptions, limits: Limits) -> None:
         self.document = document
         self.options = options
         self.limits = limits
-        self.clashes: list[tuple[str, str]] = []
-        """(pointer, message) of every contradiction met."""
+        self.clashes = []
         self.typed = TypedKeywords(options, limits)
         self.hollow = Hollow(self, limits)
         self._unevaluated = Unevaluated(self)
-        self._known: dict[Literal, tuple[Group, ...]] = {}
-        self._open: list[Literal] = []
+        self._known = {}
+        self._open = []
         self._lowest = _NOTHING_OPEN
-        """The outermost open literal that what is being expanded refers to."""
+        self._deepest = sys.getrecursionlimit()
         self._self_references = 0
         self._outside = 0
-        """So many of the open literals are further out than a member or an item."""
 
     def groups(self, conjunction: Conjunction) -> tuple[Group, ...]:
         """The groups whose union satisfies all of these; empty when nothing does."""
         groups = ANYTHING
         if len(conjunction) > 1:
-            for literal in conjunction:
-                if literal.negation() in conjunction:
-                    self.clashes.append((literal.pointer, "both a schema and its opposite are demanded"))
-                    return ()
+            clashing = _demanded_both_ways(conjunction)
+            if clashing is not None:
+                self.clashes.append((clashing.pointer, "both a schema and its opposite are demanded"))
+                return ()
         for literal in conjunction:
             groups = self.meet_all(groups, self.expand(literal), literal.pointer)
         return groups
@@ -111,7 +131,7 @@ class Normalizer:
             kinds = [" or ".join(sorted({type(g).__name__[:-5].lower() for g in side})) for side in (a, b)]
             reasons.append(f"{kinds[0]} here, {kinds[1]} there")
         if reasons:
-            self.clashes.extend((pointer, reason) for reason in reasons)
+            self.clashes.extend([(pointer, reason) for reason in reasons])
         return tuple(met) if len(met) < 2 or len(a) == 1 or len(b) == 1 else tuple(dict.fromkeys(met))
 
     def _settled(self, group: Group) -> Group:
@@ -123,7 +143,7 @@ class Normalizer:
             # Whoever needs what is below will meet the error again.
             return group
 
-    def check_branches(self, count: int, pointer: str) -> None:
+    def check_branches(self, count: Count, pointer: str) -> None:
         limit = self.limits.max_schema_branches
         if count > limit:
             raise LimitError("max_schema_branches", count, limit, place=pointer or "#")
@@ -139,7 +159,8 @@ class Normalizer:
 
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
-        del self.hollow, self._unevaluated
+        self.hollow.release()
+        self._unevaluated.release()
 
     # --- one literal
 
@@ -153,6 +174,8 @@ class Normalizer:
             return self._self_reference(literal)
         if len(self._open) >= self.limits.max_depth:
             raise LimitError("max_depth", len(self._open) + 1, self.limits.max_depth, place=literal.pointer)
+        if len(self._open) >= self._deepest:
+            raise RecursionError
         self._open.append(literal)
         try:
             if isinstance(literal, Either):
@@ -286,7 +309,7 @@ class Normalizer:
     def _exactly_one(self, groups: Sequence[Group], branches: list[Node], pointer: str) -> tuple[Group, ...]:
         # Each branch, without what another one allows as well.
         expanded = [self.meet_all(groups, self.expand(branch), branch.pointer) for branch in branches]
-        found: dict[Group, None] = {}
+        found: dict[Group, object] = {}
         for i, own in enumerate(expanded):
             kept = [group for group in own if not self.hollow.group(group)]
             for j, branch in enumerate(branches):
@@ -317,7 +340,7 @@ class Normalizer:
         if node.is_value:
             group = value_group(node)
             same_type = complement(group, pointer)
-            return union((tuple(g for g in ANYTHING if type(g) is not type(group)), same_type))
+            return union((tuple([g for g in ANYTHING if type(g) is not type(group)]), same_type))
         if schema is True:
             self.clashes.append((pointer, "the opposite of the schema true allows nothing"))
             return ()
@@ -333,9 +356,9 @@ class Normalizer:
             return union(parts)
         parts.append(self.own_violations(node))
         if "allOf" in schema:
-            parts.extend(self.expand(branch.negation()) for branch in held(node, "allOf"))
+            parts.extend([self.expand(branch.negation()) for branch in held(node, "allOf")])
         if "anyOf" in schema:
-            parts.append(self.expand(Neither(pointer, tuple((b,) for b in held(node, "anyOf")))))
+            parts.append(self.expand(Neither(pointer, tuple([(b,) for b in held(node, "anyOf")]))))
         if "not" in schema:
             parts.append(self.expand(node.at("not")))
         if "if" in schema:
@@ -351,7 +374,7 @@ class Normalizer:
             parts.append(self.meet_all((ObjectGroup(required=(name,)),), wrong, branch.pointer))
         if "oneOf" in schema:
             branches = held(node, "oneOf")
-            parts.append(self.expand(Neither(pointer, tuple((b,) for b in branches))))
+            parts.append(self.expand(Neither(pointer, tuple([(b,) for b in branches]))))
             for i, first in enumerate(branches):
                 for second in branches[:i]:
                     parts.append(self.meet_all(self.expand(first), self.expand(second), pointer))
@@ -371,6 +394,24 @@ class Normalizer:
                     groups = self.meet_all(groups, opposite, node.pointer)
                 parts.append(groups)
         return union(parts)
+
+
+def _demanded_both_ways(conjunction: Conjunction) -> Literal | None:
+    """A literal whose opposite is in the conjunction as well, if there is one."""
+    present: set[Literal] = set()
+    for literal in conjunction:
+        if isinstance(literal, Node):
+            node: Node = literal
+            if not node.negated:
+                continue
+        elif not isinstance(literal, Neither):
+            continue
+        # Of such a pair, one is of this kind.
+        if not present:
+            present.update(conjunction)
+        if literal.negation() in present:
+            return literal
+    return None
 
 
 def union(parts: Iterable[Sequence[Group]]) -> tuple[Group, ...]:

@@ -29,6 +29,9 @@ from maskwright.regular import ANY_CHAR, Lit, Regular, alt, repeat
 
 if TYPE_CHECKING:
     from maskwright.frontends.json_schema.emit import Emitter
+    from maskwright.frontends.json_schema.hollow import Hollow
+    from maskwright.frontends.json_schema.normalize import Normalizer
+    from maskwright.frontends.json_schema.options import SchemaOptions
 
 _FEW_NAMES = 256
 _ANY_TEXT = repeat(ANY_CHAR, 0, None)
@@ -40,42 +43,65 @@ Atom: TypeAlias = str | Conjunction
 class ObjectRules:
     """Builds the records of objects."""
 
+    emitter: Emitter
+    options: SchemaOptions
+    limits: Limits
+    normalizer: Normalizer
+    hollow: Hollow
+
     def __init__(self, emitter: Emitter) -> None:
         self.emitter = emitter
+        self.options = emitter.options
+        self.limits = emitter.limits
         self.normalizer = emitter.normalizer
         self.hollow = emitter.normalizer.hollow
 
+    def release(self) -> None:
+        """Let go of what refers back, so that nothing waits for the garbage collector."""
+        self.emitter = None  # type: ignore[assignment]
+
     def object(self, group: ObjectGroup) -> Expr:
         """The objects of a group."""
-        if not self.emitter.options.additional_properties:
+        if not self.options.additional_properties:
             group = closed(group)
         if group.clauses:
             group = settle(group, self.normalizer)
         keys = KeyMap(group, self.normalizer)
-        most = self.emitter.limits.max_object_goals
+        most = self.limits.max_object_goals
         if len(group.clauses) > most:
             raise LimitError("max_object_goals", len(group.clauses), most)
         required = frozenset(group.required)
-        members = [self._member(keys, name, name in required) for name in keys.declared]
+        members: list[Member] = []
+        for name in keys.declared:
+            text, needed = is_text(name), name in required
+            if not text and not needed:
+                continue
+            if not text:
+                members.append(Member(name, (), True, self._absent(keys, name)))
+            elif group.clauses:
+                ways = self._ways(keys.value(name), self._wanted_of(keys, name))
+                members.append(Member(name, ways, needed, self._absent(keys, name)))
+            else:
+                members.append(Member(name, ((self.emitter.rule(keys.value(name)), 0),), needed))
         others: list[OtherMembers] = []
         # Members that must be counted are listed, where they are few; else undeclared ones come in any order.
-        listed = self.emitter.options.property_order == "any" or group.clauses or group.min_members
+        listed = self.options.property_order == "any" or group.clauses or group.min_members
         for kind in self._kinds(keys) if keys.general or group.clauses else _ONE_KIND:
             value = kind.value(group)
             if is_false(value):
                 continue
-            language = kind.without(keys.declared, self.emitter.limits)
+            language = kind.without(keys.declared, self.limits)
             if kind.signs and is_empty(language):
                 continue
             ways = self._ways(value, [self._wanted(clause, kind.holds) for clause in group.clauses])
-            names = kind.names(language, self.emitter.limits) if listed else None
+            names = kind.names(language, self.limits) if listed else None
             if names is not None:
-                members.extend(Member(name, ways) for name in names)
+                members += [Member(name, ways) for name in names if is_text(name)]
             else:
                 others.append(OtherMembers(kind.lexeme(language), ways))
         marks = self.emitter.marks
         record = Record(
-            tuple(m for m in members if m.required or is_text(m.name)),
+            tuple(members),
             tuple(others),
             marks.open_object,
             marks.close_empty_object,
@@ -85,23 +111,23 @@ class ObjectRules:
             group.min_members,
             group.max_members,
             len(group.clauses),
-            self.emitter.options.property_order == "schema",
+            self.options.property_order == "schema",
             True,
         )
         return Ref(self.emitter.grammar.add("object", record))
 
     # --- members
 
-    def _member(self, keys: KeyMap, name: str, required: bool) -> Member:
-        value = keys.value(name)
-        if not keys.group.clauses:
-            return Member(name, ((self.emitter.rule(value), 0),) if is_text(name) else (), required)
+    def _absent(self, keys: KeyMap, name: str) -> int:
+        """The goals that are reached when a member is left out."""
         absent = 0
         for bit, clause in enumerate(keys.group.clauses):
             if Absent(name) in clause:
                 absent |= 1 << bit
-        wanted = [self._wanted(clause, lambda k: keys.holds(k, name)) for clause in keys.group.clauses]
-        return Member(name, self._ways(value, wanted) if is_text(name) else (), required, absent)
+        return absent
+
+    def _wanted_of(self, keys: KeyMap, name: str) -> list[list[Conjunction]]:
+        return [self._wanted(clause, lambda k: keys.holds(k, name)) for clause in keys.group.clauses]
 
     def _wanted(self, clause: Clause, holds) -> list[Conjunction]:  # type: ignore[no-untyped-def]
         """What a value must satisfy, in one of these ways, to reach a clause's goal."""
@@ -125,8 +151,8 @@ class ObjectRules:
                 for more, extra in ((condition, bits), (opposite, 0))
             ]
             ways = [way for way in split if not self.hollow.conjunction(way[0])]
-            if len(ways) > self.emitter.limits.max_member_ways:
-                raise LimitError("max_member_ways", len(ways), self.emitter.limits.max_member_ways)
+            if len(ways) > self.limits.max_member_ways:
+                raise LimitError("max_member_ways", len(ways), self.limits.max_member_ways)
         return tuple((self.emitter.rule(way), goals) for way, goals in ways)
 
     # --- members that are not declared
@@ -145,14 +171,14 @@ class ObjectRules:
             language = self._language(each)
             split: list[Kind] = []
             for kind in kinds:
-                inside, outside = _divide(kind.language, language, self.emitter.limits)
+                inside, outside = _divide(kind.language, language, self.limits)
                 split.append(Kind(inside, (*kind.signs, (each, True))))
                 split.append(Kind(outside, (*kind.signs, (each, False))))
             kinds = [kind for kind in split if not is_empty(kind.language)]
         return kinds
 
     def _language(self, atom: Atom) -> Regular:
-        limits = self.emitter.limits
+        limits = self.limits
         if isinstance(atom, str):
             return pattern_language(atom, limits)
         groups = string_groups(self.normalizer, atom)

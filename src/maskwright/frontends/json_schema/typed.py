@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.bounds import Bound, exact, tighter_high, tighter_low
-from maskwright.frontends.json_schema.document import Node
 from maskwright.frontends.json_schema.formats import HOSTNAME_1034, INTEGER_BOUNDS, OPENAPI_PATTERNS, PATTERNS
 from maskwright.frontends.json_schema.groups import (
     ANYTHING,
@@ -41,11 +40,12 @@ from maskwright.frontends.json_schema.groups import (
     value_group,
 )
 from maskwright.frontends.json_schema.keywords import TYPES
-from maskwright.frontends.json_schema.nodes import escape
+from maskwright.frontends.json_schema.nodes import Node, escape
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.json_schema.strings import pattern_language
 from maskwright.limits import Limits
 
+Clashes: TypeAlias = list[tuple[str, str]]
 _BY_NAME: dict[str, Group] = {
     "null": ANYTHING[0],
     "boolean": ANYTHING[1],
@@ -91,7 +91,7 @@ def type_names(node: Node) -> tuple[str, ...]:
     if node.base.dialect.nullable and node.value.get("nullable") is True and "type" in node.value:
         types = (*types, "null")
     if "number" in types:
-        types = tuple(t for t in types if t != "integer")
+        types = tuple([t for t in types if t != "integer"])
     return tuple(dict.fromkeys(types))
 
 
@@ -102,7 +102,7 @@ class TypedKeywords:
         self.options = options
         self.limits = limits
 
-    def groups(self, node: Node, clashes: list[tuple[str, str]]) -> tuple[Group, ...]:
+    def groups(self, node: Node, clashes: Clashes) -> tuple[Group, ...]:
         """``type`` and all that is said about each type; contradictions are noted in ``clashes``."""
         groups: list[Group] = []
         for name in type_names(node):
@@ -353,7 +353,7 @@ def array_group(node: Node) -> ArrayGroup:
     listing, keyword = item_keywords(node)
     prefix: tuple[Conjunction, ...] = ()
     if listing is not None:
-        prefix = tuple((node.at(listing, i),) for i in range(len(schema[listing])))
+        prefix = tuple([(node.at(listing, i),) for i in range(len(schema[listing]))])
     rest: Conjunction = ()
     if keyword in schema and not isinstance(schema[keyword], list):
         rest = (node.at(keyword),)
@@ -389,11 +389,12 @@ def _says_open(schema: dict[str, Any]) -> bool:
 
 
 def object_group(node: Node) -> ObjectGroup:
-    schema = node.value
+    schema: dict[str, Any] = node.value
     names = tuple(schema.get("properties", ()))
     patterns = tuple(schema.get("patternProperties", ()))
     rules = [(Keys((name,)), (node.at("properties", name),)) for name in names]
-    rules.extend((Keys(patterns=(p,)), (node.at("patternProperties", p),)) for p in patterns)
+    if patterns:
+        rules += [(Keys(patterns=(p,)), (node.at("patternProperties", p),)) for p in patterns]
     additional = schema.get("additionalProperties", True)
     if additional is not True and additional != {}:
         rules.append((Keys(names, patterns, outside=True), (node.at("additionalProperties"),)))
@@ -402,8 +403,9 @@ def object_group(node: Node) -> ObjectGroup:
         rules.append((unnamed, (nothing(node.pointer + "/propertyNames"),)))
     required = schema.get("required", ())
     clauses: list[Clause] = []
-    for name, others in _dependent_required(schema):
-        clauses.extend((Absent(name), Some(Keys((other,)))) for other in others)
+    if "dependentRequired" in schema or "dependencies" in schema:
+        for name, others in _dependent_required(schema):
+            clauses += [(Absent(name), Some(Keys((other,)))) for other in others]
     group = ObjectGroup(
         tuple(rules),
         tuple(dict.fromkeys(required)) if not isinstance(required, bool) else (),

@@ -14,7 +14,6 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from maskwright.errors import GrammarError, LimitError
-from maskwright.frontends.json_schema.document import Node
 from maskwright.frontends.json_schema.groups import (
     ANYTHING,
     ArrayGroup,
@@ -28,6 +27,7 @@ from maskwright.frontends.json_schema.groups import (
     Some,
 )
 from maskwright.frontends.json_schema.keywords import held, is_hidden
+from maskwright.frontends.json_schema.nodes import Node
 from maskwright.frontends.json_schema.typed import item_keywords, negation
 
 if TYPE_CHECKING:
@@ -70,6 +70,10 @@ class Unevaluated:
     def __init__(self, normalizer: Normalizer) -> None:
         self.normalizer = normalizer
         self._open: list[Node] = []
+
+    def release(self) -> None:
+        """Let go of what refers back, so that nothing waits for the garbage collector."""
+        del self.normalizer
 
     def concerns(self, node: Node) -> bool:
         """Whether a schema object has one of the keywords, and it demands something."""

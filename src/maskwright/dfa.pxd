@@ -1,0 +1,1 @@
+from maskwright.regular cimport Alt, Cat, Chars, Lit, Machine

@@ -1,0 +1,3 @@
+cdef class Bound:
+    cdef readonly object value
+    cdef readonly bint exclusive

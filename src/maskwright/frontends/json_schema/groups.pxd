@@ -1,0 +1,54 @@
+from maskwright.frontends.json_schema.bounds cimport Bound
+from maskwright.frontends.json_schema.nodes cimport Node
+
+cdef class Either:
+    cdef readonly str pointer
+    cdef readonly tuple alternatives
+
+cdef class Neither:
+    cdef readonly str pointer
+    cdef readonly tuple alternatives
+
+cdef class NullGroup:
+    pass
+
+cdef class BooleanGroup:
+    cdef readonly tuple values
+
+cdef class NumberGroup:
+    cdef readonly object integral
+    cdef readonly Bound low, high
+    cdef readonly tuple multiples, non_multiples, values, excluded
+    cdef readonly object plain
+
+cdef class StringGroup:
+    cdef readonly tuple patterns, formats
+    cdef readonly object min_length, max_length
+    cdef readonly tuple values, not_patterns, not_formats, excluded
+
+cdef class Contained:
+    cdef readonly tuple items
+    cdef readonly object low, high
+    cdef readonly object start
+
+cdef class ArrayGroup:
+    cdef readonly tuple prefix, rest
+    cdef readonly object min_items, max_items
+    cdef readonly tuple contained
+    cdef readonly str unique, repeated
+
+cdef class Keys:
+    cdef readonly tuple names, patterns, schemas
+    cdef readonly bint outside
+
+cdef class Some:
+    cdef readonly Keys keys
+    cdef readonly tuple value
+
+cdef class Absent:
+    cdef readonly str name
+
+cdef class ObjectGroup:
+    cdef readonly tuple rules, required
+    cdef readonly object min_members, max_members
+    cdef readonly tuple clauses

@@ -1,0 +1,22 @@
+cdef class Resource:
+    cdef public str uri
+    cdef readonly str pointer
+    cdef readonly object value
+    cdef readonly object dialect
+    cdef readonly Resource root
+    cdef readonly dict embedded
+    cdef public object ignored
+    cdef public bint special
+    cdef readonly dict anchors, dynamic
+    cdef public tuple binds
+    cdef readonly dict targets
+
+cdef class Node:
+    cdef readonly str pointer
+    cdef readonly object value
+    cdef readonly Resource base
+    cdef readonly bint is_value, negated
+    cdef readonly tuple scope
+    cpdef Node negation(self)
+
+cpdef Node node_in(Resource resource, str pointer, object value, tuple scope)

@@ -1,0 +1,17 @@
+from maskwright.frontends.json_schema.bounds cimport Bound
+from maskwright.frontends.json_schema.groups cimport (
+    Absent, ArrayGroup, BooleanGroup, Contained, Keys, Neither, NullGroup, NumberGroup, ObjectGroup, Some, StringGroup,
+)
+from maskwright.frontends.json_schema.nodes cimport Node
+
+cdef class TypedKeywords:
+    cdef readonly object options, limits
+    cpdef tuple groups(self, Node node, object clashes)
+    cpdef object _group(self, Node node, str name)
+    cpdef bint _plain_integers(self, Node node)
+    cpdef StringGroup _string_group(self, Node node)
+    cpdef tuple violations(self, Node node)
+
+cpdef ArrayGroup array_group(Node node)
+cpdef ObjectGroup object_group(Node node)
+cpdef tuple type_names(Node node)

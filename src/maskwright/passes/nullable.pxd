@@ -1,0 +1,2 @@
+from maskwright.grammar cimport Choice, Import, Ref, Repeated, Seq, Term
+
