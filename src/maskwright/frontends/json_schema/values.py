@@ -138,7 +138,7 @@ class ValueCounts:
 
     def _of_group(self, group: Group) -> int:
         if isinstance(group, NumberGroup):
-            return _numbers(group)
+            return _numbers(group, self.normalizer.options.max_number_digits)
         if isinstance(group, StringGroup):
             return self._strings(group)
         if isinstance(group, BooleanGroup):
@@ -152,16 +152,16 @@ class ValueCounts:
         return _MANY if few is None else few
 
 
-def _numbers(group: NumberGroup) -> int:
+def _numbers(group: NumberGroup, digits: int) -> int:
     if group.multiples or group.non_multiples or group.plain is not None:
         return 0
     if group.values is not None:
         return len({value for value in group.values if group.allows(value)})
     if group.integral is False or any(b and abs(b.value) > _LARGE for b in (group.low, group.high)):
         return 0
-    if group.low is None or group.high is None:
-        return _MANY
-    # Integers are numbers.
+    # Integers are numbers, and those with so many digits are written.
     low, high = integer_bounds(group.low, group.high)
-    assert low is not None and high is not None
+    most = 10**digits - 1
+    low = -most if low is None else max(low, -most)
+    high = most if high is None else min(high, most)
     return max(min(high - low + 1, _MANY) - len(group.excluded), 0)
