@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, TypeAlias
 
 from maskwright.deadline import check_time
@@ -67,7 +68,7 @@ class ArrayRules:
             body = self._repeating(filled, group)
             filled = Ref(self.grammar.add("items of which two are equal", body))
         elif unique:
-            free = self.values.free_from(group, () if counted is None else counted.kinds())
+            free = self.values.free_from(group) if counted is None else counted.free()
             body = Distinct(filled, free, self.values.least(group))
             filled = Ref(self.grammar.add("different items", body))
         may_be_empty = group.min_items == 0 and all(c.low == 0 for c in group.contained)
@@ -182,7 +183,7 @@ class CountedItems:
         marks, grammar = self.rules.marks, self.rules.grammar
         start = (0, (0,) * len(self.contained))
         choices: list[Expr] = []
-        for item, after in self._next(start):
+        for item, _, after in self._next(start):
             choices.append(
                 Seq((marks.open_array, Ref(self.rules.emitter.rule(item)), Ref(self._rule(after))))
             )
@@ -191,16 +192,54 @@ class CountedItems:
             state = self._work.pop()
             more: list[Expr] = [
                 Seq((Ref(self.rules.separated(item)), Ref(self._rule(after))))
-                for item, after in self._next(state)
+                for item, _, after in self._next(state)
             ]
             if self._complete(state):
                 more.append(marks.close_array)
             grammar.rules[self._known[state]] = Choice(tuple(more))
         return Choice(tuple(choices))
 
-    def kinds(self) -> list[_Way]:
-        """The kinds of items that are told apart."""
-        return list(dict.fromkeys(way for ways in self._ways.values() for way in ways))
+    def free(self) -> int | None:
+        """``Distinct.free`` of these arrays, once their rules are made.
+
+        From the complete arrays backwards: whatever has come, a state can be completed if a kind of items has more values
+        than can have come, and leads to a state that can be completed.  Where it is not known whether a kind has values at
+        all, each that leads on must be like that: one of them has values, or else nothing reaches this state.
+        """
+        values = self.rules.values
+        certain: set[_Counts] = set()
+        good: set[_Counts] = set()
+        for state in sorted(self._known, reverse=True):
+            check_time()
+            # What leads back to its state is never needed.
+            more = [
+                (item, after, self._spent(state, holds))
+                for item, holds, after in self._next(state)
+                if after != state
+            ]
+            if self._complete(state) or any(
+                after in certain and values.surely(item) > spent for item, after, spent in more
+            ):
+                certain.add(state)
+                good.add(state)
+            elif all(after in good and max(values.at_least(item), 1) > spent for item, after, spent in more):
+                good.add(state)
+        bad = max((count for count, _ in self._known.keys() - good), default=-1)
+        return None if bad == self.alike else bad + 1
+
+    def _spent(self, state: _Counts, holds: tuple[bool, ...]) -> float:
+        """The most values of a kind of items that have come."""
+        count, matches = state
+        most = math.inf
+        if count < self.alike:
+            # Items of other kinds are none of these.
+            others = (n for n, yes in zip(matches, holds, strict=True) if not yes)
+            most = count - max(others, default=0)
+        for n, c, yes in zip(matches, self.contained, holds, strict=True):
+            # Those before the start are not counted, nor those that are more than enough.
+            if yes and (c.high is not None or n < c.low):
+                most = min(most, c.start + n)
+        return most
 
     def _rule(self, state: _Counts) -> int:
         found = self._known.get(state)
@@ -217,8 +256,8 @@ class CountedItems:
             n >= c.low for n, c in zip(matches, self.contained, strict=True)
         )
 
-    def _next(self, state: _Counts) -> list[tuple[Conjunction, _Counts]]:
-        """The items that may come next, and the state behind each."""
+    def _next(self, state: _Counts) -> list[tuple[Conjunction, tuple[bool, ...], _Counts]]:
+        """The items that may come next, which constraints each matches, and the state behind it."""
         count, matches = state
         if self.group.max_items is not None and count >= self.group.max_items:
             return []
@@ -231,7 +270,7 @@ class CountedItems:
                     break
                 after.append(n if c.high is not None else min(n, c.low))
             else:
-                found.append((item, (min(count + 1, self.alike), tuple(after))))
+                found.append((item, holds, (min(count + 1, self.alike), tuple(after))))
         return found
 
     def _items(self, index: int) -> list[_Way]:

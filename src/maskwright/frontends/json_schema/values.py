@@ -6,7 +6,6 @@ there are items, none of them can run out.  Elsewhere the engine searches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -35,40 +34,24 @@ _LARGE = 10**15
 
 
 class ValueCounts:
-    """Counts the values of conjunctions, up to ``_MANY``; never more than there are."""
+    """Counts the values of conjunctions, up to ``_MANY`` of a type; never more than there are."""
 
     def __init__(self, normalizer: Normalizer, limits: Limits) -> None:
         self.normalizer = normalizer
         self.limits = limits
-        self._known: dict[Conjunction, int] = {}
+        self._known: dict[Conjunction, tuple[int, int]] = {}
 
-    def free_from(
-        self, group: ArrayGroup, ways: Iterable[tuple[Conjunction, tuple[bool, ...]]] = ()
-    ) -> int | None:
-        """``Distinct.free`` of the arrays of a group; ``ways``: where some items must match ``contains``, the kinds of
-        items that are told apart, and which of these constraints each matches."""
-        contained = [c for c in group.contained if c.demands]
-        if contained:
-            if group.min_items <= 1 and all(c.low <= 1 and c.start == 0 for c in contained):
-                # What matches once is unlike all before, because none of these did.
-                return 0
-            # Of those before an item that is still to match, fewer match than must, and those before the start may.
-            needed = sum(c.low + c.start for c in contained)
-            least = group.min_items if group.min_items > 1 else 0
-            one = len(contained) == 1
-            enough = (
-                self.at_least(way) >= ((needed if holds[0] else least) if one else needed + least)
-                for way, holds in ways
-            )
-            return 0 if all(enough) else None
-        # The first item may be anything, so a single one is always found.
-        if group.min_items <= 1:
-            return 0
-        last = min(group.min_items, len(group.prefix) + 1)
-        short = [i for i in range(last) if self.at_least(group.item(i)) < group.min_items]
-        if not short:
-            return 0
-        return group.min_items if short[-1] == len(group.prefix) else short[-1] + 1
+    def free_from(self, group: ArrayGroup) -> int | None:
+        """``Distinct.free`` of the arrays of a group without ``contains`` (with it: ``CountedItems.free``)."""
+        # The item at index i must be unlike i others; the first one may be anything.
+        short = [
+            i
+            for i in range(1, min(group.min_items, len(group.prefix)))
+            if self.at_least(group.prefix[i]) <= i
+        ]
+        if group.min_items > max(len(group.prefix), 1) and self.at_least(group.rest) < group.min_items:
+            return group.min_items
+        return short[-1] + 1 if short else 0
 
     def too_few(self, group: ArrayGroup) -> bool:
         """Whether it is seen that there are not as many different items as are needed."""
@@ -88,19 +71,26 @@ class ValueCounts:
 
     def at_least(self, conjunction: Conjunction) -> int:
         """A number of different values that satisfy all of these, if any do."""
+        return self._counted(conjunction)[1]
+
+    def surely(self, conjunction: Conjunction) -> int:
+        """A number of different values that satisfy all of these."""
+        return self._counted(conjunction)[0]
+
+    def _counted(self, conjunction: Conjunction) -> tuple[int, int]:
         if conjunction not in self._known:
+            self._known[conjunction] = (0, 0)
             # Whoever needs what is below a limit will meet the error again.
             with suppress(LimitError, GrammarError):
                 self._known[conjunction] = self._count(conjunction)
-        return self._known.get(conjunction, 0)
+        return self._known[conjunction]
 
-    def _count(self, conjunction: Conjunction) -> int:
-        if not conjunction:
-            return _MANY
-        groups = self.normalizer.groups(conjunction)
+    def _count(self, conjunction: Conjunction) -> tuple[int, int]:
+        surely = self._scalars(conjunction)
+        groups = self.normalizer.groups(conjunction) if conjunction else ()
         if len(groups) == 1 and isinstance(groups[0], ObjectGroup):
-            return self._objects(groups[0])
-        return self._scalars(conjunction)
+            return surely, self._objects(groups[0])
+        return surely, surely
 
     def _at_most(self, conjunction: Conjunction) -> int | None:
         """A bound on the number of values that satisfy all of these; None: not seen."""
