@@ -51,6 +51,11 @@ def free(schema: Any) -> int | None:
         ({**UNIQUE, "contains": {"const": 1}, "allOf": [{"contains": BOOLEAN, "minContains": 2}]}, 0),
         # [1, 2] needs a 3, [3, 1] needs a 2, and of each there is one.
         ({**UNIQUE, "contains": {"enum": [1, 2]}, "minContains": 2, "allOf": [{"contains": {"enum": [2, 3]}, "minContains": 2}]}, None),
+        # Arrays can be told from each other by their length, or by an item.
+        ({**UNIQUE, "contains": {"type": "array"}, "minContains": 2, "maxItems": 3}, 0),
+        ({**UNIQUE, "contains": {"type": "array", "maxItems": 1}, "minContains": 2, "maxItems": 3}, 0),
+        ({**UNIQUE, "items": {"type": "array", "prefixItems": [False]}, "minItems": 2}, 2),
+        ({**UNIQUE, "items": {"type": "array", "prefixItems": [BOOLEAN], "maxItems": 1}, "minItems": 3}, 3),
         # The values of one kind, or of any, are enough; or one kind may be used up.
         ({**UNIQUE, "contains": {"const": 1}, "items": {"enum": [1, 2, 3, 4]}, "minItems": 3}, 0),
         ({**UNIQUE, "contains": {"enum": [1, 2]}, "items": {"enum": [1, 2, 3]}, "minItems": 3}, 3),
@@ -141,6 +146,8 @@ def test_what_is_read_are_the_beginnings_of_valid_arrays(schema: dict[str, Any],
         {**UNIQUE, "contains": {"additionalProperties": False}, "minContains": 3, "minItems": 5},
         {**UNIQUE, "contains": {"required": ["a"], "type": "object"}, "minContains": 2, "minItems": 3},
         {**UNIQUE, "contains": {"type": "integer"}, "allOf": [{"contains": {"type": "object"}, "minContains": 2}]},
+        {**UNIQUE, "contains": {"type": "array"}, "minContains": 2, "maxItems": 3},
+        {**UNIQUE, "items": {"type": "array", "items": BOOLEAN, "maxItems": 1}, "minItems": 3},
         {**UNIQUE, **contains_from(2, {"type": "number"}), "contains": {"type": "string"}, "minContains": 2},
     ],
 )  # fmt: skip

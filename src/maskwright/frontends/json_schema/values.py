@@ -90,6 +90,8 @@ class ValueCounts:
         groups = self.normalizer.groups(conjunction) if conjunction else ()
         if len(groups) == 1 and isinstance(groups[0], ObjectGroup):
             return surely, self._objects(groups[0])
+        if len(groups) == 1 and isinstance(groups[0], ArrayGroup):
+            return surely, self._arrays(groups[0])
         return surely, surely
 
     def _at_most(self, conjunction: Conjunction) -> int | None:
@@ -115,6 +117,19 @@ class ValueCounts:
         keys = KeyMap(group, self.normalizer)
         names = dict.fromkeys(name for rule, _ in group.rules if not rule.outside for name in rule.names)
         return max((self._scalars(keys.value(name)) for name in names), default=0)
+
+    def _arrays(self, group: ArrayGroup) -> int:
+        if group.unique is not None or any(c.high is not None for c in group.contained):
+            return 0
+        if group.max_items is None:
+            # With more items, one array makes others.
+            more = (*group.prefix[group.min_items :], group.rest)
+            return _MANY if all(self._scalars(item) for item in more) else 0
+        if group.contained or group.repeated is not None:
+            return 0
+        # There are as many variants as one place has values.
+        places = {group.item(i) for i in range(min(max(group.min_items, 1), group.max_items, len(group.prefix) + 1))}
+        return max((self._scalars(place) for place in places), default=1)
 
     def _scalars(self, conjunction: Conjunction) -> int:
         """A number of numbers, strings, booleans and null that satisfy all of these."""
