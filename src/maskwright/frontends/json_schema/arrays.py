@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from maskwright.deadline import check_time
@@ -40,7 +40,18 @@ _COUNTED_STRINGS = 1000
 
 _Counts: TypeAlias = tuple[int, tuple[int, ...]]
 """Items so far, and how many match each ``contains``."""
-_Way: TypeAlias = tuple[Conjunction, tuple[bool, ...]]
+_Holds: TypeAlias = tuple[bool, ...]
+_Way: TypeAlias = tuple[Conjunction, _Holds]
+
+
+@dataclass(frozen=True, slots=True)
+class _Before(Contained):
+    """Of the items before ``stop`` only."""
+
+    stop: int = 0
+
+    def counts(self, index: int) -> bool:
+        return index < self.stop
 
 
 class ArrayRules:
@@ -62,7 +73,7 @@ class ArrayRules:
                 return strings
         if unique and self.values.too_few(group):
             return FAIL
-        counted = CountedItems(self, group) if group.contained else None
+        counted = CountedItems(self, group, unique) if group.contained else None
         filled = self._filled(group) if counted is None else counted.filled()
         if group.repeated is not None:
             body = self._repeating(filled, group)
@@ -164,12 +175,13 @@ class ArrayRules:
 class CountedItems:
     """Arrays with ``contains``: one rule for each number of items and of matches, as far as they matter."""
 
-    def __init__(self, rules: ArrayRules, group: ArrayGroup) -> None:
+    def __init__(self, rules: ArrayRules, group: ArrayGroup, unique: bool) -> None:
         self.rules = rules
         self.group = group
         self.hollow = rules.emitter.normalizer.hollow
         self.limits = rules.emitter.limits
-        self.contained = tuple(c for c in group.contained if c.demands)
+        demanded = tuple(c for c in group.contained if c.demands)
+        self.contained = (*demanded, *self._left_over(demanded)) if unique else demanded
         # From this index on, all items are alike.
         self.alike = max([len(group.prefix), group.min_items, *(c.start for c in self.contained)])
         if group.max_items is not None:
@@ -177,6 +189,15 @@ class CountedItems:
         self._known: dict[_Counts, int] = {}
         self._work: list[_Counts] = []
         self._ways: dict[int, list[_Way]] = {}
+
+    def _left_over(self, demanded: tuple[Contained, ...]) -> list[_Before]:
+        """What follows where items must be different: of few values, so many must be left for the items that count."""
+        found = []
+        for c in demanded:
+            most = self.rules.values.most(self.group, c) if c.low and c.start else None
+            if most is not None and most < c.low + c.start:
+                found.append(_Before(c.items, 0, max(most - c.low, 0), 0, c.start))
+        return found
 
     def filled(self) -> Expr:
         """The arrays with some items."""
@@ -202,44 +223,54 @@ class CountedItems:
     def free(self) -> int | None:
         """``Distinct.free`` of these arrays, once their rules are made.
 
-        From the complete arrays backwards: whatever has come, a state can be completed if a kind of items has more values
-        than can have come, and leads to a state that can be completed.  Where it is not known whether a kind has values at
-        all, each that leads on must be like that: one of them has values, or else nothing reaches this state.
+        From the complete arrays backwards: whatever has come, a state can be completed if some kinds of items have more
+        values than can have come, and lead to states that can be completed.  Where it is not known whether a kind has
+        values at all, each that leads on must be like that: one of them has values, or else nothing reaches this state.
         """
         values = self.rules.values
         certain: set[_Counts] = set()
         good: set[_Counts] = set()
         for state in sorted(self._known, reverse=True):
             check_time()
-            # What leads back to its state is never needed.
-            more = [
-                (item, after, self._spent(state, holds))
-                for item, holds, after in self._next(state)
-                if after != state
+            # What leads back to its state is never needed.  All items are one more thing that some match.
+            steps = [
+                (item, (*holds, True), after) for item, holds, after in self._next(state) if after != state
             ]
+            spent = self._spent(state)
+            sure = [(values.surely(item), holds) for item, holds, after in steps if after in certain]
             if self._complete(state) or any(
-                after in certain and values.surely(item) > spent for item, after, spent in more
+                sum(number for number, holds in sure if holds[i] == yes) > most for i, yes, most in spent
             ):
                 certain.add(state)
                 good.add(state)
-            elif all(after in good and max(values.at_least(item), 1) > spent for item, after, spent in more):
+            elif all(
+                after in good
+                and any(holds[i] == yes and max(values.at_least(item), 1) > most for i, yes, most in spent)
+                for item, holds, after in steps
+            ):
                 good.add(state)
         bad = max((count for count, _ in self._known.keys() - good), default=-1)
         return None if bad == self.alike else bad + 1
 
-    def _spent(self, state: _Counts, holds: tuple[bool, ...]) -> float:
-        """The most values of a kind of items that have come."""
+    def _spent(self, state: _Counts) -> list[tuple[int, bool, int]]:
+        """The most different items that have come of those that match a constraint, or that do not, or of all."""
         count, matches = state
-        most = math.inf
-        if count < self.alike:
-            # Items of other kinds are none of these.
-            others = (n for n, yes in zip(matches, holds, strict=True) if not yes)
-            most = count - max(others, default=0)
-        for n, c, yes in zip(matches, self.contained, holds, strict=True):
-            # Those before the start are not counted, nor those that are more than enough.
-            if yes and (c.high is not None or n < c.low):
-                most = min(most, c.start + n)
-        return most
+        exact = count < self.alike
+        found = [(len(matches), True, count)] if exact else []
+        before = {
+            (c.items, c.stop): n
+            for c, n in zip(self.contained, matches, strict=True)
+            if isinstance(c, _Before)
+        }
+        for i, (c, n) in enumerate(zip(self.contained, matches, strict=True)):
+            if not c.counts(count):
+                continue
+            # How many come behind what is enough is not known; nor how many matched before the start.
+            if c.high is not None or n < c.low:
+                found.append((i, True, n + (before.get((c.items, c.start), c.start) if c.start else 0)))
+            if exact:
+                found.append((i, False, count - n))
+        return found
 
     def _rule(self, state: _Counts) -> int:
         found = self._known.get(state)
@@ -256,7 +287,7 @@ class CountedItems:
             n >= c.low for n, c in zip(matches, self.contained, strict=True)
         )
 
-    def _next(self, state: _Counts) -> list[tuple[Conjunction, tuple[bool, ...], _Counts]]:
+    def _next(self, state: _Counts) -> list[tuple[Conjunction, _Holds, _Counts]]:
         """The items that may come next, which constraints each matches, and the state behind it."""
         count, matches = state
         if self.group.max_items is not None and count >= self.group.max_items:
@@ -280,7 +311,7 @@ class CountedItems:
             ways: list[_Way] = [(self.group.item(index), ())]
             ways = [way for way in ways if not self.hollow.conjunction(way[0])]
             for contained in self.contained:
-                split = self._split(ways, contained, contained.start <= index)
+                split = self._split(ways, contained, contained.counts(index))
                 ways = [way for way in split if not self.hollow.conjunction(way[0])]
                 if len(ways) > self.limits.max_member_ways:
                     raise LimitError("max_member_ways", len(ways), self.limits.max_member_ways)

@@ -16,6 +16,7 @@ from maskwright.frontends.json_schema.groups import (
     ArrayGroup,
     BooleanGroup,
     Conjunction,
+    Contained,
     Group,
     NullGroup,
     NumberGroup,
@@ -62,6 +63,11 @@ class ValueCounts:
             if None not in most and sum(n for n in most if n is not None) < count:
                 return True
         return False
+
+    def most(self, group: ArrayGroup, contained: Contained) -> int | None:
+        """A bound on the number of different items of a group that satisfy what ``contained`` is about."""
+        # Other places have other items.
+        return self._at_most(contained.items if group.prefix else (*group.rest, *contained.items))
 
     def least(self, group: ArrayGroup) -> int:
         """``Distinct.least`` of the arrays of a group."""
@@ -128,7 +134,9 @@ class ValueCounts:
         if group.contained or group.repeated is not None:
             return 0
         # There are as many variants as one place has values.
-        places = {group.item(i) for i in range(min(max(group.min_items, 1), group.max_items, len(group.prefix) + 1))}
+        places = {
+            group.item(i) for i in range(min(max(group.min_items, 1), group.max_items, len(group.prefix) + 1))
+        }
         return max((self._scalars(place) for place in places), default=1)
 
     def _scalars(self, conjunction: Conjunction) -> int:
@@ -166,7 +174,7 @@ def _numbers(group: NumberGroup, digits: int) -> int:
         return 0
     # Integers are numbers, and those with so many digits are written.
     low, high = integer_bounds(group.low, group.high)
-    most = 10**digits - 1
+    most: int = 10**digits - 1
     low = -most if low is None else max(low, -most)
     high = most if high is None else min(high, most)
     return max(min(high - low + 1, _MANY) - len(group.excluded), 0)
