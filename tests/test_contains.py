@@ -167,3 +167,28 @@ def test_walks_end_in_valid_arrays(schema: dict[str, Any]) -> None:
         text = walk(compiled, rng, rng.randrange(60))
         with suppress(OverflowError):
             assert validator.is_valid(json.loads(text, parse_float=number, parse_int=number)), text
+
+
+@pytest.mark.parametrize(
+    ("schema", "begun", "most"),
+    [
+        # Other items can always come, but only one value helps.
+        ({**UNIQUE, "contains": {"enum": [1, 2]}, "minContains": 2}, "", 5),
+        ({**UNIQUE, "contains": {"enum": [1, 2]}, "minContains": 2}, "[1", 3),
+        ({**UNIQUE, "contains": {"enum": [1, 2]}, "minContains": 2}, "[1.0, 1.5, [2], {", 6),
+        ({**UNIQUE, "contains": {"enum": [1, "a" * 50]}, "minContains": 2}, "[1,", 60),
+        ({**UNIQUE, "contains": {"enum": [1, "a", 2]}, "minContains": 3, "items": {"type": ["number", "string"]}}, '["a", 2,', 2),
+        # One search leads around all items.
+        ({**UNIQUE, "items": {"type": "string"}, "contains": {"const": "a"}, "minItems": 150}, "", 2000),
+        ({**UNIQUE, "items": {"enum": [f"a{i}" for i in range(60)]}, "contains": {"const": "a7"}, "minItems": 60}, "", 400),
+    ],
+)  # fmt: skip
+def test_completions_end(schema: dict[str, Any], begun: str, most: int) -> None:
+    matcher = mw.compile_json_schema(
+        schema, BYTES, whitespace="compact" if not begun else "flexible"
+    ).matcher()
+    assert matcher.accept_bytes(begun.encode())
+    rest = matcher.shortest_completion_bytes()
+    assert len(rest) <= most
+    assert matcher.accept_bytes(rest) and matcher.is_accepting
+    assert jsonschema.Draft202012Validator(schema).is_valid(json.loads(begun.encode() + rest))
