@@ -66,8 +66,9 @@ def free(schema: Any) -> int | None:
         # One kind may be used up, but not all.
         ({**UNIQUE, "contains": {"const": 1}, "items": {"enum": [1, 2, 3, 4]}, "minItems": 3}, 0),
         ({**UNIQUE, "contains": {"enum": [1, 2]}, "items": {"enum": [1, 2, 3]}, "minItems": 3}, 0),
-        # Behind two items there are others; the first one may be the only value of the second place.
-        ({**UNIQUE, "contains": {"type": "string"}, "prefixItems": [{}, {"const": 1}], "minItems": 3}, 2),
+        # The first item is not the only value of the second place, if that is needed.
+        ({**UNIQUE, "contains": {"type": "string"}, "prefixItems": [{}, {"const": 1}], "minItems": 3}, 0),
+        ({**UNIQUE, "prefixItems": [{}, {}, {"const": 1}], **contains_from(3, {"not": {"type": "object"}})}, 0),
     ],
 )  # fmt: skip
 def test_what_is_known(schema: dict[str, Any], expected: int | None) -> None:
@@ -154,6 +155,7 @@ def test_what_is_read_are_the_beginnings_of_valid_arrays(schema: dict[str, Any],
         {**UNIQUE, "contains": {"type": "integer"}, "allOf": [{"contains": {"type": "object"}, "minContains": 2}]},
         {**UNIQUE, "contains": {"type": "array"}, "minContains": 2, "maxItems": 3},
         {**UNIQUE, **contains_from(1, {"const": None})},
+        {**UNIQUE, "prefixItems": [{}, {}, {"enum": [1, True]}], **contains_from(3, {"type": "null"})},
         {**UNIQUE, **contains_from(3, {"enum": [None, True, "a"]}), "contains": BOOLEAN},
         {**UNIQUE, "items": {"type": "array", "items": BOOLEAN, "maxItems": 1}, "minItems": 3},
         {**UNIQUE, **contains_from(2, {"type": "number"}), "contains": {"type": "string"}, "minContains": 2},

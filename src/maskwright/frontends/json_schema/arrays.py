@@ -191,12 +191,18 @@ class CountedItems:
         self._ways: dict[int, list[_Way]] = {}
 
     def _left_over(self, demanded: tuple[Contained, ...]) -> list[_Before]:
-        """What follows where items must be different: of few values, so many must be left for the items that count."""
+        """What follows where items must be different: of few values, so many must be left for places that need them."""
+        values, group = self.rules.values, self.group
         found = []
         for c in demanded:
-            most = self.rules.values.most(self.group, c) if c.low and c.start else None
+            most = values.most(group, c) if c.low and c.start else None
             if most is not None and most < c.low + c.start:
                 found.append(_Before(c.items, 0, max(most - c.low, 0), 0, c.start))
+        needed = max([group.min_items, *(c.start + c.low for c in demanded if c.low)])
+        for i in range(1, min(needed, len(group.prefix))):
+            most = values.at_most(group.prefix[i])
+            if most is not None and most <= i:
+                found.append(_Before(group.prefix[i], 0, max(most - 1, 0), 0, i))
         return found
 
     def filled(self) -> Expr:
@@ -263,6 +269,9 @@ class CountedItems:
             if isinstance(c, _Before)
         }
         for i, (c, n) in enumerate(zip(self.contained, matches, strict=True)):
+            # Where a place of the prefix has few values, all items of this place are among them.
+            if isinstance(c, _Before) and c.stop == count and c.items == self.group.item(count):
+                found.append((len(matches), True, n))
             if not c.counts(count):
                 continue
             # How many come behind what is enough is not known; nor how many matched before the start.

@@ -59,7 +59,7 @@ class ValueCounts:
         places = {group.item(i) for i in range(min(group.min_items, len(group.prefix) + 1))}
         needed = [(places, group.min_items), *(({c.items}, c.low) for c in group.contained)]
         for conjunctions, count in needed:
-            most = [self._at_most(c) for c in conjunctions] if count > 1 else [None]
+            most = [self.at_most(c) for c in conjunctions] if count > 1 else [None]
             if None not in most and sum(n for n in most if n is not None) < count:
                 return True
         return False
@@ -67,7 +67,7 @@ class ValueCounts:
     def most(self, group: ArrayGroup, contained: Contained) -> int | None:
         """A bound on the number of different items of a group that satisfy what ``contained`` is about."""
         # Other places have other items.
-        return self._at_most(contained.items if group.prefix else (*group.rest, *contained.items))
+        return self.at_most(contained.items if group.prefix else (*group.rest, *contained.items))
 
     def least(self, group: ArrayGroup) -> int:
         """``Distinct.least`` of the arrays of a group."""
@@ -100,7 +100,7 @@ class ValueCounts:
             return surely, self._arrays(groups[0])
         return surely, surely
 
-    def _at_most(self, conjunction: Conjunction) -> int | None:
+    def at_most(self, conjunction: Conjunction) -> int | None:
         """A bound on the number of values that satisfy all of these; None: not seen."""
         if not conjunction:
             return None
