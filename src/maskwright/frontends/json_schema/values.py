@@ -92,8 +92,9 @@ class ValueCounts:
         return self._known[conjunction]
 
     def _count(self, conjunction: Conjunction) -> tuple[int, int]:
-        surely = self._scalars(conjunction)
         groups = self.normalizer.groups(conjunction) if conjunction else ()
+        arrays = [self._sure_arrays(group) for group in groups if isinstance(group, ArrayGroup)]
+        surely = self._scalars(conjunction) + max(arrays, default=0)
         if len(groups) == 1 and isinstance(groups[0], ObjectGroup):
             return surely, self._objects(groups[0])
         if len(groups) == 1 and isinstance(groups[0], ArrayGroup):
@@ -123,6 +124,13 @@ class ValueCounts:
         keys = KeyMap(group, self.normalizer)
         names = dict.fromkeys(name for rule, _ in group.rules if not rule.outside for name in rule.names)
         return max((self._scalars(keys.value(name)) for name in names), default=0)
+
+    def _sure_arrays(self, group: ArrayGroup) -> int:
+        if group.contained or group.repeated is not None:
+            return 0
+        if group.max_items is not None and group.max_items < group.min_items:
+            return 0
+        return self._arrays(group) if all(map(self._scalars, (*group.prefix, group.rest))) else 0
 
     def _arrays(self, group: ArrayGroup) -> int:
         if group.unique is not None or any(c.high is not None for c in group.contained):
