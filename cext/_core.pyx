@@ -37,6 +37,7 @@ One extension module, read in data-flow order:
     shortest.pxi costs, shortest completions and forced bytes
     alive.pxi    the same with a lexer: which threads can be completed
     distinct.pxi states inside arrays of different items: whether they can be completed, masks
+    distinctout.pxi  ways out of them
     evict.pxi    keeping cached masks below a number of bytes
     bitmask.pxi  rows of the caller's bitmask
     engine.pxi   the Python class of a vocabulary
@@ -145,6 +146,7 @@ include "lexed.pxi"
 include "shortest.pxi"
 include "alive.pxi"
 include "distinct.pxi"
+include "distinctout.pxi"
 include "evict.pxi"
 include "bitmask.pxi"
 include "explain.pxi"

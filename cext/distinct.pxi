@@ -13,9 +13,11 @@
 cdef enum:
     # what a search looks for; each is also reached where the outermost array ends
     SEARCH_ALIVE = 0       # a thread that is known to be alive
-    SEARCH_EASY = 1        # one whose items may be any from there on
-    SEARCH_TEXT = 2        # nothing else: a whole text, taking nothing for granted
+    SEARCH_OUT = 1         # nothing else: the way out of the array
+    SEARCH_APART = 2       # the same, with all threads told apart
+    SEARCH_TEXT = 3        # a whole text, taking nothing for granted
     HEAD_START = 40        # what being like an earlier item is worth, in bytes
+    LONG_STRING = 8        # characters of a string that came, before it counts that it is long
     SEARCH_SHORT = 2000    # states of one that may as well fail
 
 cdef struct DistinctNode:
@@ -24,7 +26,9 @@ cdef struct DistinctNode:
     uint8_t byte           # by which it was reached
     cbool typed            # in an escape that was begun before the search
     int32_t paid           # arrays that got the two equal items they needed, on the way here
-    cbool begun            # a string: its end and what an earlier one goes on with have been tried, the rest not
+    int32_t put_off        # how often the cheapest way to end an easy item was not taken
+    cbool easy             # for a completion only
+    cbool begun            # what comes first has been tried, the rest not (see distinct_waits)
 
 
 # --- alive ----------------------------------------------------------------------------------
@@ -44,7 +48,7 @@ cdef cbool distinct_alive(Core* core, const Thread& thread) noexcept nogil:
         return known == 1
     if distinct_careless(core, thread):
         return True
-    return distinct_search(core, thread, SEARCH_ALIVE, 0, NULL)
+    return distinct_search(core, &thread, 1, SEARCH_ALIVE, 0, NULL)
 
 
 cdef cbool distinct_careless(Core* core, const Thread& thread) noexcept nogil:
@@ -68,7 +72,7 @@ cdef cbool distinct_careless(Core* core, const Thread& thread) noexcept nogil:
     name = thread_key(behind)
     known = core.careless.find(name)
     if known < 0:
-        known = 1 if distinct_search(core, behind, SEARCH_ALIVE, SEARCH_SHORT, NULL) else 0
+        known = 1 if distinct_search(core, &behind, 1, SEARCH_ALIVE, SEARCH_SHORT, NULL) else 0
         core.careless.insert(name, known)
     return known == 1
 
@@ -108,7 +112,7 @@ cdef cbool distinct_fillable(Core* core, int32_t rule, int32_t guard) noexcept n
     thread.text = tracker_open(&core.tracker, 0, guard)
     for i in range(state.starts.size()):
         thread.parser = state_goto_guarded(core.program, start, state.starts[i].automaton, 0, guard)
-        if thread.parser != NO_STATE and distinct_search(core, thread, SEARCH_TEXT, 0, NULL):
+        if thread.parser != NO_STATE and distinct_search(core, &thread, 1, SEARCH_TEXT, 0, NULL):
             return True
     return False
 
@@ -116,9 +120,10 @@ cdef cbool distinct_fillable(Core* core, int32_t rule, int32_t guard) noexcept n
 cdef int64_t distinct_rank(Core* core, const Thread& thread, int32_t goal, cbool like) noexcept nogil:
     # What is higher is looked at first.  Two equal items are found where one is `like` an earlier one.
     # Where other items can always be found, few states are compatible; elsewhere the cheapest way out
-    # of the grammar leads the search.
+    # of the grammar leads the search; a completion tries no long spellings of a number that came, nor very long strings.
     cdef int32_t after, cost
     cdef int64_t first = -1
+    cdef cbool out = goal == SEARCH_OUT or goal == SEARCH_APART
     cdef TrackerState at
     if tracker_owes(&core.tracker, thread.text):
         at = core.tracker.states[-1 - thread.text]
@@ -129,19 +134,24 @@ cdef int64_t distinct_rank(Core* core, const Thread& thread, int32_t goal, cbool
             # The longer a number, the less likely is it the first spelling of an earlier one; what is like nothing
             # earlier should end soon.
             first -= HEAD_START // 8 * text_characters(&core.tracker.store.texts, at.text)
-    elif goal != SEARCH_TEXT and tracker_free_behind(&core.tracker, thread.text):
+    elif goal == SEARCH_ALIVE and tracker_free_behind(&core.tracker, thread.text):
         return 0
+    elif out:
+        at = core.tracker.states[-1 - thread.text]
+        if at.mode >= TRACK_STRING and tracker_compatible(&core.tracker, thread.text):
+            first -= text_characters(&core.tracker.store.texts, at.text) // (1 if at.mode == TRACK_NUMBER else LONG_STRING)
     costs_prepare(core)
     if core.index.deadline.passed:
         return 0
     if thread.lex == NULL:
-        return first - cost_parser(core.program, core.costs, thread.parser)
-    cost = cost_lexeme(core.costs, thread.lex)
-    after = thread.parser
-    if thread.lex.automaton.kind == KIND_TEXT:
-        after = state_goto(core.program, thread.parser, thread.lex.automaton, 0, NO_KEY)
-    if after != NO_STATE:
-        cost = cost_add(cost, cost_parser(core.program, core.costs, after))
+        cost = cost_parser(core.program, core.costs, thread.parser)
+    else:
+        cost = cost_lexeme(core.costs, thread.lex)
+        after = thread.parser
+        if thread.lex.automaton.kind == KIND_TEXT:
+            after = state_goto(core.program, thread.parser, thread.lex.automaton, 0, NO_KEY)
+        if after != NO_STATE:
+            cost = cost_add(cost, cost_parser(core.program, core.costs, after))
     return first - cost
 
 
@@ -178,9 +188,10 @@ cdef void distinct_first(const uint64_t* first, cbool inside, uint64_t* out) noe
 
 
 cdef inline cbool distinct_waits(Core* core, const DistinctNode& node) noexcept nogil:
-    # Whether most bytes may be left for later: in a string, it may end first, or go on like an earlier one.
+    # Whether most bytes may be left for later: in a string, it may end first, or go on like an earlier one; what is easy
+    # may end in the cheapest way.
     cdef TrackerState at = core.tracker.states[-1 - node.thread.text]
-    return at.mode == TRACK_STRING and at.escape == 0
+    return node.easy or (at.mode == TRACK_STRING and at.escape == 0)
 
 
 cdef void distinct_bytes(Core* core, const DistinctNode& node, vector[uint8_t]& out) noexcept nogil:
@@ -193,13 +204,18 @@ cdef void distinct_bytes(Core* core, const DistinctNode& node, vector[uint8_t]& 
     cdef int32_t byte
     cdef size_t i
     out.clear()
+    if node.easy and not node.begun:
+        byte = shortest_byte(core, node.thread)
+        if byte >= 0:
+            out.push_back(<uint8_t>byte)
+        return
     memset(first, 0, 32)
     if node.thread.lex != NULL:
         distinct_first(lex_first(node.thread.lex), inside, first)
     else:
         for i in range(state.starts.size()):
             distinct_first(lex_first(state.starts[i]), inside, first)
-    if distinct_waits(core, node):
+    if distinct_waits(core, node) and not node.easy:
         memset(ahead, 0, 32)
         if tracker_compatible(&core.tracker, node.thread.text):
             tracker_ahead(&core.tracker, node.thread.text, ahead)
@@ -233,14 +249,12 @@ cdef cbool distinct_add(Core* core, vector[DistinctNode]& nodes, KeyIds* seen, p
     cdef TrackerState at
     cdef int32_t known
     cdef string name
+    cdef Thread same
     cdef int32_t paid
     if thread.text >= 0:
         return True
     if distinct_decided(core, thread):
         pass
-    elif goal == SEARCH_EASY:
-        if tracker_easy(&core.tracker, thread.text) and tracker_owes(&core.tracker, thread.text) == 0:
-            return True
     elif goal == SEARCH_ALIVE and tracker_alive(&core.tracker, thread.text):
         return True
     if goal != SEARCH_TEXT:
@@ -250,6 +264,10 @@ cdef cbool distinct_add(Core* core, vector[DistinctNode]& nodes, KeyIds* seen, p
         if known == 1 and goal == SEARCH_ALIVE:
             return True
     name = thread_key(thread)
+    if goal == SEARCH_OUT and tracker_any(&core.tracker, thread.text):
+        same = thread
+        same.text = UNKNOWN_TEXT
+        name = thread_key(same)
     if seen.find(name) >= 0:
         return False
     seen.insert(name, 1)
@@ -260,7 +278,11 @@ cdef cbool distinct_add(Core* core, vector[DistinctNode]& nodes, KeyIds* seen, p
     node.typed = at.mode == TRACK_STRING and at.escape != 0 and (parent < 0 or nodes[parent].typed)
     node.begun = False
     node.paid = 0
+    node.put_off = 0
+    node.easy = (goal == SEARCH_OUT and tracker_owes(&core.tracker, thread.text) == 0
+                 and tracker_easy(&core.tracker, thread.text))
     if parent >= 0:
+        node.put_off = nodes[parent].put_off
         paid = tracker_owes(&core.tracker, nodes[parent].thread.text) - tracker_owes(&core.tracker, thread.text)
         node.paid = nodes[parent].paid + (paid if paid > 0 else 0)
     nodes.push_back(node)
@@ -272,11 +294,13 @@ cdef void distinct_push(Core* core, vector[DistinctNode]& nodes, priority_queue[
                         int32_t goal) noexcept nogil:
     cdef const Thread* thread = &nodes[at].thread
     cdef cbool like = not nodes[at].begun and tracker_compatible(&core.tracker, thread.text)
-    queue.push(pair[int64_t, int32_t](distinct_rank(core, thread[0], goal, like) + 4 * <int64_t>UNREACHED * nodes[at].paid, at))
+    queue.push(pair[int64_t, int32_t](distinct_rank(core, thread[0], goal, like)
+                                      + 4 * <int64_t>UNREACHED * (nodes[at].paid - nodes[at].put_off), at))
 
 
-cdef cbool distinct_search(Core* core, const Thread& root, int32_t goal, int64_t most, vector[uint8_t]* path) noexcept nogil:
-    # Whether a thread can reach a goal; `path`, if given, gets the bytes.  `most`, if not 0: looks at so many states,
+cdef cbool distinct_search(Core* core, const Thread* roots, size_t count, int32_t goal, int64_t most,
+                           vector[uint8_t]* path) noexcept nogil:
+    # Whether one of some threads can reach a goal; `path`, if given, gets the bytes.  `most`, if not 0: looks at so many states,
     # and finds nothing behind them.
     cdef vector[DistinctNode] nodes
     cdef KeyIds seen
@@ -288,8 +312,9 @@ cdef cbool distinct_search(Core* core, const Thread& root, int32_t goal, int64_t
     cdef int32_t at
     cdef uint8_t byte
     cdef cbool found
-    if distinct_add(core, nodes, &seen, &queue, root, -1, 0, goal):
-        return True
+    for i in range(count):
+        if distinct_add(core, nodes, &seen, &queue, roots[i], -1, 0, goal):
+            return True
     while not queue.empty():
         if most and <int64_t>nodes.size() > most:
             return False
@@ -303,9 +328,6 @@ cdef cbool distinct_search(Core* core, const Thread& root, int32_t goal, int64_t
         at = queue.top().second
         queue.pop()
         distinct_bytes(core, nodes[at], bytes)
-        if not nodes[at].begun and distinct_waits(core, nodes[at]):
-            nodes[at].begun = True
-            distinct_push(core, nodes, &queue, at, goal)
         for byte in bytes:
             out.clear()
             thread = nodes[at].thread
@@ -321,7 +343,11 @@ cdef cbool distinct_search(Core* core, const Thread& root, int32_t goal, int64_t
                     core_learn(core, nodes[at].thread, 1)
                     at = nodes[at].parent
                 return True
-    for i in range(nodes.size() if goal != SEARCH_TEXT else 0):
+        if not nodes[at].begun and distinct_waits(core, nodes[at]):
+            nodes[at].begun = True
+            nodes[at].put_off += nodes[at].easy
+            distinct_push(core, nodes, &queue, at, goal)
+    for i in range(nodes.size() if goal == SEARCH_ALIVE or goal == SEARCH_APART else 0):
         core_learn(core, nodes[i].thread, 0)
     return False
 
@@ -533,47 +559,3 @@ cdef void distinct_mask(Core* core, Mask* mask, const Thread& thread, cbool begu
     mask_flatten(core, &part)
     mask_join_bits(core, mask, part.bits)
     bits_release(core.index, part.bits)
-
-
-# --- completions ----------------------------------------------------------------------------
-
-cdef cbool distinct_completion(Core* core, int32_t id, vector[uint8_t]& out) noexcept nogil:
-    # A completion: the shortest one of the grammar, led around items that came before.
-    cdef vector[Thread] threads = core.states[id].threads
-    cdef vector[Thread] after
-    cdef vector[uint8_t] plain
-    cdef size_t i, j
-    if core.states[id].accepting:
-        return True
-    while out.size() < COMPLETION_LIMIT and not core.index.deadline.passed:
-        plain.clear()
-        if not shortest_plain(core, threads, plain):
-            return False
-        for i in range(plain.size()):
-            threads_step(core, threads, plain[i], after)
-            if after.empty():
-                break
-            threads.swap(after)
-            out.push_back(plain[i])
-        else:
-            return True
-        # Follow one thread to where the grammar's way out is good again.
-        for i in range(threads.size()):
-            if threads[i].text >= 0:
-                threads[0] = threads[i]
-        threads.resize(1)
-        plain.clear()
-        if threads[0].text < 0 and not distinct_search(core, threads[0], SEARCH_EASY, 0, &plain):
-            return False
-        for i in range(plain.size()):
-            threads_step(core, threads, plain[i], after)
-            threads.swap(after)
-            out.push_back(plain[i])
-        for i in range(threads.size()):
-            if threads[i].text >= 0 or (not distinct_decided(core, threads[i])
-                                        and tracker_easy(&core.tracker, threads[i].text)
-                                        and tracker_owes(&core.tracker, threads[i].text) == 0):
-                threads[0] = threads[i]
-                threads.resize(1)
-                break
-    return False

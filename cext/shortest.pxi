@@ -463,6 +463,23 @@ cdef cbool shortest_bytes(Core* core, int32_t id, vector[uint8_t]& out) noexcept
     return shortest_plain(core, core.states[id].threads, out)
 
 
+cdef int32_t shortest_byte(Core* core, const Thread& thread) noexcept nogil:
+    # The next byte of the shortest completion as if items might repeat; -1 where a lexeme may end here.
+    cdef vector[uint8_t] path
+    cdef int32_t best = UNREACHED, after = NO_STATE
+    cdef const ParserState* state = core.program.states[thread.parser]
+    cdef size_t i
+    costs_prepare(core)
+    if core.index.deadline.passed:
+        return -1
+    if thread.lex != NULL:
+        shortest_try_lexeme(core, core.costs, thread.lex, thread.parser, thread.text, &best, &after, path)
+    else:
+        for i in range(state.starts.size()):
+            shortest_try_lexeme(core, core.costs, state.starts[i], thread.parser, 0, &best, &after, path)
+    return -1 if path.empty() else path[0]
+
+
 cdef cbool shortest_plain(Core* core, const vector[Thread]& threads, vector[uint8_t]& out) noexcept nogil:
     # The shortest completion as if items might repeat.
     cdef Thread thread

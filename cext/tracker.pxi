@@ -453,6 +453,17 @@ cdef cbool tracker_easy(Tracker* tracker, int32_t text) noexcept nogil:
     return tracker_free_behind(tracker, text) and not tracker_compatible(tracker, text)
 
 
+cdef cbool tracker_any(Tracker* tracker, int32_t text) noexcept nogil:
+    # Whether what came before makes no difference to whether the array can be completed, as far as another item is needed.
+    cdef TrackerState at = tracker.states[-1 - text]
+    cdef const Frame* frame = tracker.frames[at.frame]
+    if frame.owes:
+        return False
+    if at.mode == TRACK_VALUE and frame.guard and frame.candidates.empty():
+        return frame.outside_free and frame_free(tracker, frame, frame.count)
+    return tracker_easy(tracker, text)
+
+
 cdef cbool tracker_lost(Tracker* tracker, int32_t text) noexcept nogil:
     # Whether two equal items are still needed, and neither the item under way nor a later one can be like an earlier.
     cdef TrackerState at = tracker.states[-1 - text]

@@ -271,6 +271,14 @@ def test_arrays_that_cannot_be_filled(schema: dict[str, Any]) -> None:
         mw.compile_json_schema(schema, VOCABULARY)
 
 
+def test_numbers_that_are_not_written_do_not_count() -> None:
+    schema = {**UNIQUE, "items": {"type": "integer", "minimum": 0, "maximum": 99}, "minItems": 10}
+    matcher = mw.compile_json_schema(schema, VOCABULARY, max_number_digits=1).matcher()
+    assert sorted(json.loads(matcher.shortest_completion_bytes())) == list(range(10))
+    with pytest.raises(mw.UnsatisfiableError):
+        mw.compile_json_schema({**schema, "minItems": 11}, VOCABULARY, max_number_digits=1)
+
+
 def test_an_optional_array_that_cannot_be_filled() -> None:
     schema = {
         "type": "object",

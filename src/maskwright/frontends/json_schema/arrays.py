@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from maskwright.deadline import check_time
@@ -39,7 +40,18 @@ _COUNTED_STRINGS = 1000
 
 _Counts: TypeAlias = tuple[int, tuple[int, ...]]
 """Items so far, and how many match each ``contains``."""
-_Way: TypeAlias = tuple[Conjunction, tuple[bool, ...]]
+_Holds: TypeAlias = tuple[bool, ...]
+_Way: TypeAlias = tuple[Conjunction, _Holds]
+
+
+@dataclass(frozen=True, slots=True)
+class _Before(Contained):
+    """Of the items before ``stop`` only."""
+
+    stop: int = 0
+
+    def counts(self, index: int) -> bool:
+        return index < self.stop
 
 
 class ArrayRules:
@@ -65,13 +77,13 @@ class ArrayRules:
                 return strings
         if unique and self.values.too_few(group):
             return FAIL
-        counted = CountedItems(self, group) if group.contained else None
+        counted = CountedItems(self, group, unique) if group.contained else None
         filled = self._filled(group) if counted is None else counted.filled()
         if group.repeated is not None:
             body = self._repeating(filled, group)
             filled = Ref(self.grammar.add("items of which two are equal", body))
         elif unique:
-            free = self.values.free_from(group, () if counted is None else counted.kinds())
+            free = self.values.free_from(group) if counted is None else counted.free()
             body = Distinct(filled, free, self.values.least(group))
             filled = Ref(self.grammar.add("different items", body))
         may_be_empty = group.min_items == 0 and all(c.low == 0 for c in group.contained)
@@ -167,12 +179,13 @@ class ArrayRules:
 class CountedItems:
     """Arrays with ``contains``: one rule for each number of items and of matches, as far as they matter."""
 
-    def __init__(self, rules: ArrayRules, group: ArrayGroup) -> None:
+    def __init__(self, rules: ArrayRules, group: ArrayGroup, unique: bool) -> None:
         self.rules = rules
         self.group = group
         self.hollow = rules.emitter.normalizer.hollow
         self.limits = rules.emitter.limits
-        self.contained = tuple(c for c in group.contained if c.demands)
+        demanded = tuple(c for c in group.contained if c.demands)
+        self.contained = (*demanded, *self._left_over(demanded)) if unique else demanded
         # From this index on, all items are alike.
         self.alike = max([len(group.prefix), group.min_items, *(c.start for c in self.contained)])
         if group.max_items is not None:
@@ -181,12 +194,27 @@ class CountedItems:
         self._work: list[_Counts] = []
         self._ways: dict[int, list[_Way]] = {}
 
+    def _left_over(self, demanded: tuple[Contained, ...]) -> list[_Before]:
+        """What follows where items must be different: of few values, so many must be left for places that need them."""
+        values, group = self.rules.values, self.group
+        found = []
+        for c in demanded:
+            most = values.most(group, c) if c.low and c.start else None
+            if most is not None and most < c.low + c.start:
+                found.append(_Before(c.items, 0, max(most - c.low, 0), 0, c.start))
+        needed = max([group.min_items, *(c.start + c.low for c in demanded if c.low)])
+        for i in range(1, min(needed, len(group.prefix))):
+            most = values.at_most(group.prefix[i])
+            if most is not None and most <= i:
+                found.append(_Before(group.prefix[i], 0, max(most - 1, 0), 0, i))
+        return found
+
     def filled(self) -> Expr:
         """The arrays with some items."""
         marks, grammar = self.rules.marks, self.rules.grammar
         start = (0, (0,) * len(self.contained))
         choices: list[Expr] = []
-        for item, after in self._next(start):
+        for item, _, after in self._next(start):
             choices.append(
                 Seq((marks.open_array, Ref(self.rules.emitter.rule(item)), Ref(self._rule(after))))
             )
@@ -195,16 +223,67 @@ class CountedItems:
             state = self._work.pop()
             more: list[Expr] = [
                 Seq((Ref(self.rules.separated(item)), Ref(self._rule(after))))
-                for item, after in self._next(state)
+                for item, _, after in self._next(state)
             ]
             if self._complete(state):
                 more.append(marks.close_array)
             grammar.rules[self._known[state]] = Choice(tuple(more))
         return Choice(tuple(choices))
 
-    def kinds(self) -> list[_Way]:
-        """The kinds of items that are told apart."""
-        return list(dict.fromkeys(way for ways in self._ways.values() for way in ways))
+    def free(self) -> int | None:
+        """``Distinct.free`` of these arrays, once their rules are made.
+
+        From the complete arrays backwards: whatever has come, a state can be completed if some kinds of items have more
+        values than can have come, and lead to states that can be completed.  Where it is not known whether a kind has
+        values at all, each that leads on must be like that: one of them has values, or else nothing reaches this state.
+        """
+        values = self.rules.values
+        certain: set[_Counts] = set()
+        good: set[_Counts] = set()
+        for state in sorted(self._known, reverse=True):
+            check_time()
+            # What leads back to its state is never needed.  All items are one more thing that some match.
+            steps = [
+                (item, (*holds, True), after) for item, holds, after in self._next(state) if after != state
+            ]
+            spent = self._spent(state)
+            sure = [(values.surely(item), holds) for item, holds, after in steps if after in certain]
+            if self._complete(state) or any(
+                sum(number for number, holds in sure if holds[i] == yes) > most for i, yes, most in spent
+            ):
+                certain.add(state)
+                good.add(state)
+            elif all(
+                after in good
+                and any(holds[i] == yes and max(values.at_least(item), 1) > most for i, yes, most in spent)
+                for item, holds, after in steps
+            ):
+                good.add(state)
+        bad = max((count for count, _ in self._known.keys() - good), default=-1)
+        return None if bad == self.alike else bad + 1
+
+    def _spent(self, state: _Counts) -> list[tuple[int, bool, int]]:
+        """The most different items that have come of those that match a constraint, or that do not, or of all."""
+        count, matches = state
+        exact = count < self.alike
+        found = [(len(matches), True, count)] if exact else []
+        before = {
+            (c.items, c.stop): n
+            for c, n in zip(self.contained, matches, strict=True)
+            if isinstance(c, _Before)
+        }
+        for i, (c, n) in enumerate(zip(self.contained, matches, strict=True)):
+            # Where a place of the prefix has few values, all items of this place are among them.
+            if isinstance(c, _Before) and c.stop == count and c.items == self.group.item(count):
+                found.append((len(matches), True, n))
+            if not c.counts(count):
+                continue
+            # How many come behind what is enough is not known; nor how many matched before the start.
+            if c.high is not None or n < c.low:
+                found.append((i, True, n + (before.get((c.items, c.start), c.start) if c.start else 0)))
+            if exact:
+                found.append((i, False, count - n))
+        return found
 
     def _rule(self, state: _Counts) -> int:
         found = self._known.get(state)
@@ -221,8 +300,8 @@ class CountedItems:
             n >= c.low for n, c in zip(matches, self.contained, strict=True)
         )
 
-    def _next(self, state: _Counts) -> list[tuple[Conjunction, _Counts]]:
-        """The items that may come next, and the state behind each."""
+    def _next(self, state: _Counts) -> list[tuple[Conjunction, _Holds, _Counts]]:
+        """The items that may come next, which constraints each matches, and the state behind it."""
         count, matches = state
         if self.group.max_items is not None and count >= self.group.max_items:
             return []
@@ -235,7 +314,7 @@ class CountedItems:
                     break
                 after.append(n if c.high is not None else min(n, c.low))
             else:
-                found.append((item, (min(count + 1, self.alike), tuple(after))))
+                found.append((item, holds, (min(count + 1, self.alike), tuple(after))))
         return found
 
     def _items(self, index: int) -> list[_Way]:
@@ -245,7 +324,7 @@ class CountedItems:
             ways: list[_Way] = [(self.group.item(index), ())]
             ways = [way for way in ways if not self.hollow.conjunction(way[0])]
             for contained in self.contained:
-                split = self._split(ways, contained, contained.start <= index)
+                split = self._split(ways, contained, contained.counts(index))
                 ways = [way for way in split if not self.hollow.conjunction(way[0])]
                 if len(ways) > self.limits.max_member_ways:
                     raise LimitError("max_member_ways", len(ways), self.limits.max_member_ways)

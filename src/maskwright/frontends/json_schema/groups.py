@@ -116,6 +116,10 @@ class Contained:
         """Whether not all arrays will do."""
         return self.low > 0 or self.high is not None
 
+    def counts(self, index: int) -> bool:
+        """Whether this is about the item at an index."""
+        return self.start <= index
+
 
 @dataclass(frozen=True)
 class ArrayGroup:

@@ -6,7 +6,6 @@ there are items, none of them can run out.  Elsewhere the engine searches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from maskwright.frontends.json_schema.groups import (
     ArrayGroup,
     BooleanGroup,
     Conjunction,
+    Contained,
     Group,
     NullGroup,
     NumberGroup,
@@ -35,50 +35,39 @@ _LARGE = 10**15
 
 
 class ValueCounts:
-    """Counts the values of conjunctions, up to ``_MANY``; never more than there are."""
+    """Counts the values of conjunctions, up to ``_MANY`` of a type; never more than there are."""
 
     def __init__(self, normalizer: Normalizer, limits: Limits) -> None:
         self.normalizer = normalizer
         self.limits = limits
-        self._known: dict[Conjunction, int] = {}
+        self._known: dict[Conjunction, tuple[int, int]] = {}
 
-    def free_from(
-        self, group: ArrayGroup, ways: Iterable[tuple[Conjunction, tuple[bool, ...]]] = ()
-    ) -> int | None:
-        """``Distinct.free`` of the arrays of a group; ``ways``: where some items must match ``contains``, the kinds of
-        items that are told apart, and which of these constraints each matches."""
-        contained = [c for c in group.contained if c.demands]
-        if contained:
-            if group.min_items <= 1 and all(c.low <= 1 and c.start == 0 for c in contained):
-                # What matches once is unlike all before, because none of these did.
-                return 0
-            # Of those before an item that is still to match, fewer match than must, and those before the start may.
-            needed = sum(c.low + c.start for c in contained)
-            least = group.min_items if group.min_items > 1 else 0
-            one = len(contained) == 1
-            enough = (
-                self.at_least(way) >= ((needed if holds[0] else least) if one else needed + least)
-                for way, holds in ways
-            )
-            return 0 if all(enough) else None
-        # The first item may be anything, so a single one is always found.
-        if group.min_items <= 1:
-            return 0
-        last = min(group.min_items, len(group.prefix) + 1)
-        short = [i for i in range(last) if self.at_least(group.item(i)) < group.min_items]
-        if not short:
-            return 0
-        return group.min_items if short[-1] == len(group.prefix) else short[-1] + 1
+    def free_from(self, group: ArrayGroup) -> int | None:
+        """``Distinct.free`` of the arrays of a group without ``contains`` (with it: ``CountedItems.free``)."""
+        # The item at index i must be unlike i others; the first one may be anything.
+        short = [
+            i
+            for i in range(1, min(group.min_items, len(group.prefix)))
+            if self.at_least(group.prefix[i]) <= i
+        ]
+        if group.min_items > max(len(group.prefix), 1) and self.at_least(group.rest) < group.min_items:
+            return group.min_items
+        return short[-1] + 1 if short else 0
 
     def too_few(self, group: ArrayGroup) -> bool:
         """Whether it is seen that there are not as many different items as are needed."""
         places = {group.item(i) for i in range(min(group.min_items, len(group.prefix) + 1))}
         needed = [(places, group.min_items), *(({c.items}, c.low) for c in group.contained)]
         for conjunctions, count in needed:
-            most = [self._at_most(c) for c in conjunctions] if count > 1 else [None]
+            most = [self.at_most(c) for c in conjunctions] if count > 1 else [None]
             if None not in most and sum(n for n in most if n is not None) < count:
                 return True
         return False
+
+    def most(self, group: ArrayGroup, contained: Contained) -> int | None:
+        """A bound on the number of different items of a group that satisfy what ``contained`` is about."""
+        # Other places have other items.
+        return self.at_most(contained.items if group.prefix else (*group.rest, *contained.items))
 
     def least(self, group: ArrayGroup) -> int:
         """``Distinct.least`` of the arrays of a group."""
@@ -88,21 +77,31 @@ class ValueCounts:
 
     def at_least(self, conjunction: Conjunction) -> int:
         """A number of different values that satisfy all of these, if any do."""
+        return self._counted(conjunction)[1]
+
+    def surely(self, conjunction: Conjunction) -> int:
+        """A number of different values that satisfy all of these."""
+        return self._counted(conjunction)[0]
+
+    def _counted(self, conjunction: Conjunction) -> tuple[int, int]:
         if conjunction not in self._known:
+            self._known[conjunction] = (0, 0)
             # Whoever needs what is below a limit will meet the error again.
             with suppress(LimitError, GrammarError):
                 self._known[conjunction] = self._count(conjunction)
-        return self._known.get(conjunction, 0)
+        return self._known[conjunction]
 
-    def _count(self, conjunction: Conjunction) -> int:
-        if not conjunction:
-            return _MANY
-        groups = self.normalizer.groups(conjunction)
+    def _count(self, conjunction: Conjunction) -> tuple[int, int]:
+        groups = self.normalizer.groups(conjunction) if conjunction else ()
+        arrays = [self._sure_arrays(group) for group in groups if isinstance(group, ArrayGroup)]
+        surely = self._scalars(conjunction) + max(arrays, default=0)
         if len(groups) == 1 and isinstance(groups[0], ObjectGroup):
-            return self._objects(groups[0])
-        return self._scalars(conjunction)
+            return surely, self._objects(groups[0])
+        if len(groups) == 1 and isinstance(groups[0], ArrayGroup):
+            return surely, self._arrays(groups[0])
+        return surely, surely
 
-    def _at_most(self, conjunction: Conjunction) -> int | None:
+    def at_most(self, conjunction: Conjunction) -> int | None:
         """A bound on the number of values that satisfy all of these; None: not seen."""
         if not conjunction:
             return None
@@ -126,6 +125,28 @@ class ValueCounts:
         names = dict.fromkeys(name for rule, _ in group.rules if not rule.outside for name in rule.names)
         return max((self._scalars(keys.value(name)) for name in names), default=0)
 
+    def _sure_arrays(self, group: ArrayGroup) -> int:
+        if group.contained or group.repeated is not None:
+            return 0
+        if group.max_items is not None and group.max_items < group.min_items:
+            return 0
+        return self._arrays(group) if all(map(self._scalars, (*group.prefix, group.rest))) else 0
+
+    def _arrays(self, group: ArrayGroup) -> int:
+        if group.unique is not None or any(c.high is not None for c in group.contained):
+            return 0
+        if group.max_items is None:
+            # With more items, one array makes others.
+            more = (*group.prefix[group.min_items :], group.rest)
+            return _MANY if all(self._scalars(item) for item in more) else 0
+        if group.contained or group.repeated is not None:
+            return 0
+        # There are as many variants as one place has values.
+        places = {
+            group.item(i) for i in range(min(max(group.min_items, 1), group.max_items, len(group.prefix) + 1))
+        }
+        return max((self._scalars(place) for place in places), default=1)
+
     def _scalars(self, conjunction: Conjunction) -> int:
         """A number of numbers, strings, booleans and null that satisfy all of these."""
         if not conjunction:
@@ -138,7 +159,7 @@ class ValueCounts:
 
     def _of_group(self, group: Group) -> int:
         if isinstance(group, NumberGroup):
-            return _numbers(group)
+            return _numbers(group, self.normalizer.options.max_number_digits)
         if isinstance(group, StringGroup):
             return self._strings(group)
         if isinstance(group, BooleanGroup):
@@ -152,16 +173,16 @@ class ValueCounts:
         return _MANY if few is None else few
 
 
-def _numbers(group: NumberGroup) -> int:
+def _numbers(group: NumberGroup, digits: int) -> int:
     if group.multiples or group.non_multiples or group.plain is not None:
         return 0
     if group.values is not None:
         return len({value for value in group.values if group.allows(value)})
     if group.integral is False or any(b and abs(b.value) > _LARGE for b in (group.low, group.high)):
         return 0
-    if group.low is None or group.high is None:
-        return _MANY
-    # Integers are numbers.
+    # Integers are numbers, and those with so many digits are written.
     low, high = integer_bounds(group.low, group.high)
-    assert low is not None and high is not None
+    most: int = 10**digits - 1
+    low = -most if low is None else max(low, -most)
+    high = most if high is None else min(high, most)
     return max(min(high - low + 1, _MANY) - len(group.excluded), 0)

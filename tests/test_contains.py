@@ -1,0 +1,196 @@
+"""``contains`` where items must be different: what is known without a search, and that nothing is a dead end."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from contextlib import suppress
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_schema_fuzz import BYTES, number, walk
+
+import maskwright as mw
+from maskwright.frontends.json_schema import to_grammar
+from maskwright.grammar import Distinct, Grammar
+from maskwright.passes.prune import prune
+
+UNIQUE: dict[str, Any] = {"type": "array", "uniqueItems": True}
+BOOLEAN = {"type": "boolean"}
+VALUES = (None, True, "a", "b")
+
+
+def contains_from(start: int, kind: Any) -> dict[str, Any]:
+    """An item from an index on is of a kind."""
+    return {"not": {"prefixItems": [True] * start, "items": {"not": kind}}}
+
+
+def grammar_of(schema: Any) -> tuple[Grammar, Distinct]:
+    """The grammar, and the arrays in it whose items must be different."""
+    grammar = prune(to_grammar(schema))
+    (body,) = (body for body in grammar.rules if isinstance(body, Distinct))
+    return grammar, body
+
+
+def free(schema: Any) -> int | None:
+    return grammar_of(schema)[1].free
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        # What does not match may be objects with some member, and nobody knows how many there are.
+        ({**UNIQUE, "contains": {"additionalProperties": False}, "minItems": 2}, 0),
+        ({**UNIQUE, "contains": {"enum": [1, 2]}, "minContains": 2}, 0),
+        ({**UNIQUE, "contains": {"enum": [1, 2]}, "minContains": 2, "maxItems": 2}, 0),
+        ({**UNIQUE, "contains": BOOLEAN, "maxContains": 1, "minItems": 3}, 0),
+        # Before the start, so few may match that one is left; of arrays of objects nobody knows how many there are.
+        ({**UNIQUE, **contains_from(1, {"const": 1})}, 0),
+        ({**UNIQUE, **contains_from(1, BOOLEAN)}, 0),
+        ({**UNIQUE, **contains_from(2, BOOLEAN)}, 0),
+        ({**UNIQUE, **contains_from(1, {"type": "array", "items": {"type": "object"}})}, None),
+        # Several: each item that is needed is unlike the others.
+        ({**UNIQUE, "contains": {"const": 1}, "allOf": [{"contains": BOOLEAN}]}, 0),
+        ({**UNIQUE, "contains": {"const": 1}, "allOf": [{"contains": BOOLEAN, "minContains": 2}]}, 0),
+        # [1, 3] needs a 2, and [2] a 1 and a 3: of each there is one, but with those that do for both there are two.
+        ({**UNIQUE, "contains": {"enum": [1, 2]}, "minContains": 2, "allOf": [{"contains": {"enum": [2, 3]}, "minContains": 2}]}, 0),
+        # Arrays can be told from each other by their length, or by an item.
+        ({**UNIQUE, "contains": {"type": "array"}, "minContains": 2, "maxItems": 3}, 0),
+        ({**UNIQUE, "contains": {"type": "array", "maxItems": 1}, "minContains": 2, "maxItems": 3}, 0),
+        ({**UNIQUE, "items": {"type": "array", "prefixItems": [False]}, "minItems": 2}, 2),
+        ({**UNIQUE, "items": {"type": "array", "prefixItems": [BOOLEAN], "maxItems": 1}, "minItems": 3}, 3),
+        # One kind may be used up, but not all.
+        ({**UNIQUE, "contains": {"const": 1}, "items": {"enum": [1, 2, 3, 4]}, "minItems": 3}, 0),
+        ({**UNIQUE, "contains": {"enum": [1, 2]}, "items": {"enum": [1, 2, 3]}, "minItems": 3}, 0),
+        # The first item is not the only value of the second place, if that is needed.
+        ({**UNIQUE, "contains": {"type": "string"}, "prefixItems": [{}, {"const": 1}], "minItems": 3}, 0),
+        ({**UNIQUE, "prefixItems": [{}, {}, {"const": 1}], **contains_from(3, {"not": {"type": "object"}})}, 0),
+    ],
+)  # fmt: skip
+def test_what_is_known(schema: dict[str, Any], expected: int | None) -> None:
+    assert free(schema) == expected
+
+
+kinds = st.lists(st.sampled_from(VALUES), min_size=1, max_size=3, unique=True).map(lambda v: {"enum": v})
+constraints = st.one_of(
+    st.builds(
+        lambda kind, low, high: {"contains": kind, "minContains": low, "maxContains": high},
+        kinds,
+        st.integers(0, 2),
+        st.integers(1, 4),
+    ),
+    st.builds(lambda kind, low: {"contains": kind, "minContains": low}, kinds, st.integers(1, 3)),
+    st.builds(contains_from, st.integers(1, 2), kinds),
+)
+arrays = st.fixed_dictionaries(
+    {"items": st.just({"enum": list(VALUES)}), "allOf": st.lists(constraints, min_size=1, max_size=2)},
+    optional={
+        "prefixItems": st.lists(kinds, min_size=1, max_size=2),
+        "minItems": st.integers(1, 4),
+        "maxItems": st.integers(2, 4),
+    },
+).map(lambda schema: {**UNIQUE, **schema})
+
+
+def beginnings(texts: set[str]) -> set[str]:
+    return {text[:i] for text in texts for i in range(len(text) + 1)}
+
+
+def text_of(items: tuple[Any, ...]) -> str:
+    return json.dumps(items, separators=(",", ":"))
+
+
+def valid_arrays(schema: dict[str, Any]) -> list[tuple[Any, ...]]:
+    validator = jsonschema.Draft202012Validator(schema)
+    items = (p for n in range(len(VALUES) + 1) for p in itertools.permutations(VALUES, n))
+    return [p for p in items if validator.is_valid(list(p))]
+
+
+@given(arrays)
+def test_what_is_promised_is_true(schema: dict[str, Any]) -> None:
+    try:
+        grammar, body = grammar_of(schema)
+    except mw.UnsatisfiableError:
+        return
+    if body.free is None:
+        return
+    # What the rules allow where items may repeat.
+    grammar.rules[grammar.rules.index(body)] = body.array
+    repeating = mw.compile_grammar(grammar, BYTES)
+    completable = {text_of(p[:n]) for p in valid_arrays(schema) for n in range(len(p) + 1)}
+    for n in range(max(body.free, 1), len(VALUES) + 1):
+        for items in itertools.permutations(VALUES, n):
+            text = text_of(items)
+            if repeating.matcher().accept_bytes(text[:-1].encode()):
+                assert text in completable, (schema, items)
+
+
+@given(arrays, st.integers(0, 2**32))
+def test_what_is_read_are_the_beginnings_of_valid_arrays(schema: dict[str, Any], seed: int) -> None:
+    valid = {text_of(p) for p in valid_arrays(schema)}
+    try:
+        compiled = mw.compile_json_schema(schema, BYTES, whitespace="compact")
+    except mw.UnsatisfiableError:
+        assert not valid
+        return
+    begun = beginnings(valid)
+    for text in beginnings({text_of(p) for n in range(5) for p in itertools.permutations(VALUES, n)}):
+        assert compiled.matcher().accept_bytes(text.encode()) == (text in begun), (schema, text)
+    rng = random.Random(seed)
+    validator = jsonschema.Draft202012Validator(schema)
+    for _ in range(3):
+        assert validator.is_valid(json.loads(walk(compiled, rng, rng.randrange(20))))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"contains": {"additionalProperties": False}, "oneOf": [{"contains": False}, {"uniqueItems": True, "minItems": 2}]},
+        {**UNIQUE, "contains": {"additionalProperties": False}, "minContains": 3, "minItems": 5},
+        {**UNIQUE, "contains": {"required": ["a"], "type": "object"}, "minContains": 2, "minItems": 3},
+        {**UNIQUE, "contains": {"type": "integer"}, "allOf": [{"contains": {"type": "object"}, "minContains": 2}]},
+        {**UNIQUE, "contains": {"type": "array"}, "minContains": 2, "maxItems": 3},
+        {**UNIQUE, **contains_from(1, {"const": None})},
+        {**UNIQUE, "prefixItems": [{}, {}, {"enum": [1, True]}], **contains_from(3, {"type": "null"})},
+        {**UNIQUE, **contains_from(3, {"enum": [None, True, "a"]}), "contains": BOOLEAN},
+        {**UNIQUE, "items": {"type": "array", "items": BOOLEAN, "maxItems": 1}, "minItems": 3},
+        {**UNIQUE, **contains_from(2, {"type": "number"}), "contains": {"type": "string"}, "minContains": 2},
+    ],
+)  # fmt: skip
+def test_walks_end_in_valid_arrays(schema: dict[str, Any]) -> None:
+    compiled = mw.compile_json_schema(schema, BYTES)
+    validator = jsonschema.Draft202012Validator(schema)
+    rng = random.Random(1)
+    for _ in range(30):
+        text = walk(compiled, rng, rng.randrange(60))
+        with suppress(OverflowError):
+            assert validator.is_valid(json.loads(text, parse_float=number, parse_int=number)), text
+
+
+@pytest.mark.parametrize(
+    ("schema", "begun", "most"),
+    [
+        # Other items can always come, but only one value helps.
+        ({**UNIQUE, "contains": {"enum": [1, 2]}, "minContains": 2}, "", 5),
+        ({**UNIQUE, "contains": {"enum": [1, 2]}, "minContains": 2}, "[1", 3),
+        ({**UNIQUE, "contains": {"enum": [1, 2]}, "minContains": 2}, "[1.0, 1.5, [2], {", 6),
+        ({**UNIQUE, "contains": {"enum": [1, "a" * 50]}, "minContains": 2}, "[1,", 60),
+        ({**UNIQUE, "contains": {"enum": [1, "a", 2]}, "minContains": 3, "items": {"type": ["number", "string"]}}, '["a", 2,', 2),
+        # One search leads around all items.
+        ({**UNIQUE, "items": {"type": "string"}, "contains": {"const": "a"}, "minItems": 150}, "", 2000),
+        ({**UNIQUE, "items": {"enum": [f"a{i}" for i in range(60)]}, "contains": {"const": "a7"}, "minItems": 60}, "", 400),
+    ],
+)  # fmt: skip
+def test_completions_end(schema: dict[str, Any], begun: str, most: int) -> None:
+    matcher = mw.compile_json_schema(
+        schema, BYTES, whitespace="compact" if not begun else "flexible"
+    ).matcher()
+    assert matcher.accept_bytes(begun.encode())
+    rest = matcher.shortest_completion_bytes()
+    assert len(rest) <= most
+    assert matcher.accept_bytes(rest) and matcher.is_accepting
+    assert jsonschema.Draft202012Validator(schema).is_valid(json.loads(begun.encode() + rest))
