@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from maskwright.deadline import check_time
@@ -42,16 +41,6 @@ _Counts: TypeAlias = tuple[int, tuple[int, ...]]
 """Items so far, and how many match each ``contains``."""
 _Holds: TypeAlias = tuple[bool, ...]
 _Way: TypeAlias = tuple[Conjunction, _Holds]
-
-
-@dataclass(frozen=True, slots=True)
-class _Before(Contained):
-    """Of the items before ``stop`` only."""
-
-    stop: int = 0
-
-    def counts(self, index: int) -> bool:
-        return index < self.stop
 
 
 class ArrayRules:
@@ -192,21 +181,21 @@ class CountedItems:
             self.alike = max(self.alike, group.max_items)
         self._known: dict[_Counts, int] = {}
         self._work: list[_Counts] = []
-        self._ways: dict[int, list[_Way]] = {}
+        self._ways: dict[tuple[Conjunction, tuple[bool, ...]], list[_Way]] = {}
 
-    def _left_over(self, demanded: tuple[Contained, ...]) -> list[_Before]:
+    def _left_over(self, demanded: tuple[Contained, ...]) -> list[Contained]:
         """What follows where items must be different: of few values, so many must be left for places that need them."""
         values, group = self.rules.values, self.group
         found = []
         for c in demanded:
             most = values.most(group, c) if c.low and c.start else None
             if most is not None and most < c.low + c.start:
-                found.append(_Before(c.items, 0, max(most - c.low, 0), 0, c.start))
+                found.append(Contained(c.items, 0, max(most - c.low, 0), 0, c.start))
         needed = max([group.min_items, *(c.start + c.low for c in demanded if c.low)])
         for i in range(1, min(needed, len(group.prefix))):
             most = values.at_most(group.prefix[i])
             if most is not None and most <= i:
-                found.append(_Before(group.prefix[i], 0, max(most - 1, 0), 0, i))
+                found.append(Contained(group.prefix[i], 0, max(most - 1, 0), 0, i))
         return found
 
     def filled(self) -> Expr:
@@ -268,13 +257,11 @@ class CountedItems:
         exact = count < self.alike
         found = [(len(matches), True, count)] if exact else []
         before = {
-            (c.items, c.stop): n
-            for c, n in zip(self.contained, matches, strict=True)
-            if isinstance(c, _Before)
+            (c.items, c.stop): n for c, n in zip(self.contained, matches, strict=True) if c.stop is not None
         }
         for i, (c, n) in enumerate(zip(self.contained, matches, strict=True)):
             # Where a place of the prefix has few values, all items of this place are among them.
-            if isinstance(c, _Before) and c.stop == count and c.items == self.group.item(count):
+            if c.stop == count and c.items == self.group.item(count):
                 found.append((len(matches), True, n))
             if not c.counts(count):
                 continue
@@ -319,17 +306,19 @@ class CountedItems:
 
     def _items(self, index: int) -> list[_Way]:
         """The ways to write an item: its schema, and which constraints it matches."""
-        index = min(index, self.alike)
-        if index not in self._ways:
-            ways: list[_Way] = [(self.group.item(index), ())]
+        item = self.group.item(index)
+        counting = tuple([contained.counts(index) for contained in self.contained])
+        ways = self._ways.get((item, counting))
+        if ways is None:
+            ways = [(item, ())]
             ways = [way for way in ways if not self.hollow.conjunction(way[0])]
-            for contained in self.contained:
-                split = self._split(ways, contained, contained.counts(index))
+            for contained, counts in zip(self.contained, counting, strict=True):
+                split = self._split(ways, contained, counts)
                 ways = [way for way in split if not self.hollow.conjunction(way[0])]
                 if len(ways) > self.limits.max_member_ways:
                     raise LimitError("max_member_ways", len(ways), self.limits.max_member_ways)
-            self._ways[index] = ways
-        return self._ways[index]
+            self._ways[item, counting] = ways
+        return ways
 
     def _split(self, ways: list[_Way], contained: Contained, counts: bool) -> list[_Way]:
         if not counts:

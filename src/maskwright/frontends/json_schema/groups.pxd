@@ -29,7 +29,7 @@ cdef class StringGroup:
 cdef class Contained:
     cdef readonly tuple items
     cdef readonly object low, high
-    cdef readonly object start
+    cdef readonly object start, stop
 
 cdef class ArrayGroup:
     cdef readonly tuple prefix, rest

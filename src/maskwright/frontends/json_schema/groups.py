@@ -104,12 +104,13 @@ class StringGroup:
 
 @dataclass(frozen=True)
 class Contained:
-    """``low`` to ``high`` of the items from index ``start`` on satisfy ``items``."""
+    """``low`` to ``high`` of the items from index ``start`` on, and before ``stop``, satisfy ``items``."""
 
     items: Conjunction
     low: int = 1
     high: int | None = None
     start: int = 0
+    stop: int | None = None
 
     @property
     def demands(self) -> bool:
@@ -118,7 +119,7 @@ class Contained:
 
     def counts(self, index: int) -> bool:
         """Whether this is about the item at an index."""
-        return self.start <= index
+        return self.start <= index and (self.stop is None or index < self.stop)
 
 
 @dataclass(frozen=True)
