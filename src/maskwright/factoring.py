@@ -9,7 +9,6 @@ return addresses.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from maskwright.deadline import check_time
@@ -23,14 +22,27 @@ _MAX_ROUNDS = 64  # of making states equal; longer bodies are left as they are
 _OWN = -1
 
 
-@dataclass
 class PlainState:
     """A place in a rule body."""
 
-    terms: list[tuple[int, int, int]] = field(default_factory=list)  # (automaton, next plain state, tag)
-    calls: list[tuple[int, int]] = field(default_factory=list)  # (rule, next plain state)
-    final: bool = False
-    guard: int = 0  # of an array of different items: one more than its index
+    terms: list[tuple[int, int, int]]
+    """(automaton, next plain state, tag)"""
+    calls: list[tuple[int, int]]
+    """(rule, next plain state)"""
+    final: bool
+    guard: int
+    """Of an array of different items: one more than its index."""
+
+    def __init__(
+        self,
+        terms: list[tuple[int, int, int]] | None = None,
+        calls: list[tuple[int, int]] | None = None,
+        final: bool = False,
+    ) -> None:
+        self.terms = [] if terms is None else terms
+        self.calls = [] if calls is None else calls
+        self.final = final
+        self.guard = 0
 
     def add(self, other: PlainState) -> None:
         for term in other.terms:

@@ -201,7 +201,9 @@ class _Lowering:
         else:
             automaton = self.add_automaton(tagged_automaton(self.engine, expr.lexemes, self.limits))
             tags = list(range(len(cases)))
-        return PlainState(terms=[(automaton, cases[tag], tag) for tag in tags])
+        moves = PlainState()
+        moves.terms += [(automaton, cases[tag], tag) for tag in tags]
+        return moves
 
     # --- lexemes
 

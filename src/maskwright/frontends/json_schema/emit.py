@@ -7,6 +7,7 @@ keeps deep schemas from deep recursion.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Literal
 
 from maskwright.deadline import check_time
 from maskwright.dfa import difference, intersect
@@ -139,7 +140,15 @@ class Emitter:
     def rule(self, conjunction: Conjunction) -> int:
         found = self._rules.get(conjunction)
         if found is None and not conjunction and self.imports_any:
-            found = self._rules[()] = self.grammar.add("any value", any_value(self.options, self.limits))
+            options = self.options
+            anything = any_value(
+                options.property_order,
+                options.whitespace,
+                options.max_whitespace,
+                options.max_number_digits,
+                self.limits,
+            )
+            found = self._rules[()] = self.grammar.add("any value", anything)
         if found is None:
             name = " & ".join([n.pointer or "#" for n in conjunction]) or "any value"
             found = self._rules[conjunction] = self.grammar.reserve(name)
@@ -161,13 +170,20 @@ class Emitter:
         return Term(NULL)
 
 
-def any_value(options: SchemaOptions, limits: Limits) -> Import:
-    """What satisfies every schema: the same in all documents."""
+@lru_cache(maxsize=64)
+def any_value(
+    property_order: Literal["schema", "any"],
+    whitespace: Literal["flexible", "compact"] | int,
+    max_whitespace: int,
+    max_number_digits: int,
+    limits: Limits,
+) -> Import:
+    """What satisfies every schema: the same in all documents of these options."""
     spelling = SchemaOptions(
-        property_order=options.property_order,
-        whitespace=options.whitespace,
-        max_whitespace=options.max_whitespace,
-        max_number_digits=options.max_number_digits,
+        property_order=property_order,
+        whitespace=whitespace,
+        max_whitespace=max_whitespace,
+        max_number_digits=max_number_digits,
     )
     return Import(("any value", spelling, limits), lambda: _any_grammar(spelling, limits))
 

@@ -288,9 +288,7 @@ class Normalizer:
             return groups
         for keyword in ("const", "enum"):
             if keyword in node.value:
-                groups = self.meet_all(
-                    groups, value_groups(_values(node, keyword)), f"{node.pointer}/{keyword}"
-                )
+                groups = self.meet_all(groups, value_groups(node, keyword), f"{node.pointer}/{keyword}")
         return groups
 
     def _conditional(self, node: Node) -> tuple[Group, ...]:
@@ -388,7 +386,7 @@ class Normalizer:
         for keyword in ("const", "enum"):
             if keyword in node.value:
                 groups = ANYTHING
-                for group in value_groups(_values(node, keyword)):
+                for group in value_groups(node, keyword):
                     others = tuple(g for g in ANYTHING if type(g) is not type(group))
                     opposite = (*others, *complement(group, node.pointer))
                     groups = self.meet_all(groups, opposite, node.pointer)
@@ -453,9 +451,3 @@ def dependent_schemas(node: Node) -> list[tuple[str, Node]]:
         if isinstance(value, (dict, bool)):
             found.append((name, node.at("dependencies", name)))
     return found
-
-
-def _values(node: Node, keyword: str) -> list[Node]:
-    if keyword == "const":
-        return [node.at(keyword)]
-    return [node.at(keyword, i) for i in range(len(node.value[keyword]))]

@@ -24,7 +24,7 @@ def string_term(group: StringGroup, limits: Limits) -> Term | Choice:
     Raises as ``pattern_language``.
     """
     if group.values is not None:
-        kept = tuple(v for v in group.values if string_allows(group, v, limits))
+        kept = tuple([v for v in group.values if string_allows(group, v, limits)])
         return Term(Keyset(kept)) if kept else FAIL
     if group == _ANY_STRING:
         return Term(STRING)
@@ -129,6 +129,8 @@ def string_allows(group: StringGroup, value: str, limits: Limits) -> bool:
         or value in group.excluded
     ):
         return False
+    if not (group.patterns or group.not_patterns or group.formats or group.not_formats):
+        return True
     return (
         all(pattern_found(p, value, limits) for p in group.patterns)
         and not any(pattern_found(p, value, limits) for p in group.not_patterns)

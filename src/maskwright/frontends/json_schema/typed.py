@@ -35,7 +35,6 @@ from maskwright.frontends.json_schema.groups import (
     check_members,
     check_number,
     lesser,
-    listed_together,
     nothing,
     value_group,
 )
@@ -425,6 +424,24 @@ def _dependent_required(schema: dict) -> list[tuple[str, list[str]]]:  # type: i
     return found
 
 
-def value_groups(values: list[Node]) -> tuple[Group, ...]:
-    """The groups of exactly these values; scalars of one type share one."""
-    return listed_together(value_group(node) for node in values)
+def value_groups(node: Node, keyword: str) -> tuple[Group, ...]:
+    """The groups of exactly the values of ``const`` or ``enum``; all strings are one group, and all numbers."""
+    value = node.value[keyword]
+    if keyword == "const":
+        return (value_group(node.at(keyword)),)
+    strings: dict[str, None] = {}
+    numbers: dict[Decimal, None] = {}
+    found: dict[Group, None] = {}
+    for i in range(len(value)):
+        each = value[i]
+        if isinstance(each, str):
+            strings[each] = None
+        elif isinstance(each, (int, float, Decimal)) and not isinstance(each, bool):
+            numbers[exact(each)] = None
+        else:
+            found[value_group(node.at(keyword, i))] = None
+    if strings:
+        found[StringGroup(values=tuple(strings))] = None
+    if numbers:
+        found[NumberGroup(values=tuple(numbers))] = None
+    return tuple(found)
