@@ -25,7 +25,8 @@ cdef struct DistinctNode:
     int32_t parent
     uint8_t byte           # by which it was reached
     cbool typed            # in an escape that was begun before the search
-    int32_t paid           # arrays that got the two equal items they needed, on the way here
+    int32_t owed           # the most arrays that needed two equal items at a time, on the way here
+    int32_t paid           # those that got them, but no more than were ever owed
     int32_t put_off        # how often the cheapest way to end an easy item was not taken
     cbool easy             # for a completion only
     cbool begun            # what comes first has been tried, the rest not (see distinct_waits)
@@ -212,6 +213,11 @@ cdef void distinct_bytes(Core* core, const DistinctNode& node, vector[uint8_t]& 
     memset(first, 0, 32)
     if node.thread.lex != NULL:
         distinct_first(lex_first(node.thread.lex), inside, first)
+        if node.parent >= 0 and node.thread.lex.tag != NO_TAG and not inside:
+            # White space adds nothing where the lexeme may end: another node has what comes behind it.
+            for i in range(33):
+                if is_blank(<uint8_t>i):
+                    first[0] &= ~(<uint64_t>1 << i)
     else:
         for i in range(state.starts.size()):
             distinct_first(lex_first(state.starts[i]), inside, first)
@@ -250,7 +256,7 @@ cdef cbool distinct_add(Core* core, vector[DistinctNode]& nodes, KeyIds* seen, p
     cdef int32_t known
     cdef string name
     cdef Thread same
-    cdef int32_t paid
+    cdef int32_t owes, paid
     if thread.text >= 0:
         return True
     if distinct_decided(core, thread):
@@ -277,14 +283,17 @@ cdef cbool distinct_add(Core* core, vector[DistinctNode]& nodes, KeyIds* seen, p
     at = core.tracker.states[-1 - thread.text]
     node.typed = at.mode == TRACK_STRING and at.escape != 0 and (parent < 0 or nodes[parent].typed)
     node.begun = False
+    owes = tracker_owes(&core.tracker, thread.text)
+    node.owed = owes
     node.paid = 0
     node.put_off = 0
-    node.easy = (goal == SEARCH_OUT and tracker_owes(&core.tracker, thread.text) == 0
-                 and tracker_easy(&core.tracker, thread.text))
+    node.easy = (goal == SEARCH_OUT and owes == 0 and tracker_easy(&core.tracker, thread.text))
     if parent >= 0:
         node.put_off = nodes[parent].put_off
-        paid = tracker_owes(&core.tracker, nodes[parent].thread.text) - tracker_owes(&core.tracker, thread.text)
-        node.paid = nodes[parent].paid + (paid if paid > 0 else 0)
+        # An array more with two equal items is no step forward where none is needed.
+        node.owed = max(owes, nodes[parent].owed)
+        paid = tracker_owes(&core.tracker, nodes[parent].thread.text) - owes
+        node.paid = min(nodes[parent].paid + max(paid, 0), node.owed)
     nodes.push_back(node)
     distinct_push(core, nodes, queue, <int32_t>nodes.size() - 1, goal)
     return False
@@ -292,10 +301,13 @@ cdef cbool distinct_add(Core* core, vector[DistinctNode]& nodes, KeyIds* seen, p
 
 cdef void distinct_push(Core* core, vector[DistinctNode]& nodes, priority_queue[pair[int64_t, int32_t]]* queue, int32_t at,
                         int32_t goal) noexcept nogil:
+    # Where whatever came makes no difference, no more is needed than the grammar says: that goes before what looks for two
+    # equal items.
     cdef const Thread* thread = &nodes[at].thread
+    cdef cbool ready = goal == SEARCH_OUT and tracker_any(&core.tracker, thread.text)
     cdef cbool like = not nodes[at].begun and tracker_compatible(&core.tracker, thread.text)
     queue.push(pair[int64_t, int32_t](distinct_rank(core, thread[0], goal, like)
-                                      + 4 * <int64_t>UNREACHED * (nodes[at].paid - nodes[at].put_off), at))
+                                      + 4 * <int64_t>UNREACHED * (nodes[at].paid + ready - nodes[at].put_off), at))
 
 
 cdef cbool distinct_search(Core* core, const Thread* roots, size_t count, int32_t goal, int64_t most,
