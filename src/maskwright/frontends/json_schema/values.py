@@ -126,9 +126,11 @@ class ValueCounts:
         return max((self._scalars(keys.value(name)) for name in names), default=0)
 
     def _sure_arrays(self, group: ArrayGroup) -> int:
-        if group.contained or group.repeated is not None:
+        if group.contained:
             return 0
-        if group.max_items is not None and group.max_items < group.min_items:
+        # Behind the prefix, one value may come twice.
+        least = group.min_items if group.repeated is None else max(group.min_items, len(group.prefix) + 2)
+        if group.max_items is not None and group.max_items < least:
             return 0
         return self._arrays(group) if all(map(self._scalars, (*group.prefix, group.rest))) else 0
 
