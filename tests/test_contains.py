@@ -20,6 +20,8 @@ from maskwright.grammar import Distinct, Grammar
 from maskwright.passes.prune import prune
 
 UNIQUE: dict[str, Any] = {"type": "array", "uniqueItems": True}
+TWINS: dict[str, Any] = {"type": "array", "not": {"uniqueItems": True}}
+EACH_UNIQUE = {"items": {"uniqueItems": True}}
 BOOLEAN = {"type": "boolean"}
 VALUES = (None, True, "a", "b")
 
@@ -129,6 +131,29 @@ def test_what_is_promised_is_true(schema: dict[str, Any]) -> None:
                 assert text in completable, (schema, items)
 
 
+pairs = st.fixed_dictionaries(
+    {"items": kinds, "allOf": st.lists(constraints, min_size=1, max_size=2)},
+    optional={"prefixItems": st.lists(kinds, min_size=1, max_size=3)},
+).map(lambda schema: {**TWINS, **schema, "maxItems": 2})
+
+
+@given(pairs)
+def test_two_items_that_are_equal(schema: dict[str, Any]) -> None:
+    validator = jsonschema.Draft202012Validator(schema)
+    arrays = [p for n in range(4) for p in itertools.product(VALUES, repeat=n)]
+    valid = {text_of(p) for p in arrays if validator.is_valid(list(p))}
+    try:
+        compiled = mw.compile_json_schema(schema, BYTES, whitespace="compact")
+    except mw.UnsatisfiableError:
+        assert not valid
+        return
+    begun = beginnings(valid)
+    for text in beginnings(set(map(text_of, arrays))):
+        matcher = compiled.matcher()
+        assert matcher.accept_bytes(text.encode()) == (text in begun), (schema, text)
+        assert matcher.is_accepting == (text in valid)
+
+
 @given(arrays, st.integers(0, 2**32))
 def test_what_is_read_are_the_beginnings_of_valid_arrays(schema: dict[str, Any], seed: int) -> None:
     valid = {text_of(p) for p in valid_arrays(schema)}
@@ -159,6 +184,12 @@ def test_what_is_read_are_the_beginnings_of_valid_arrays(schema: dict[str, Any],
         {**UNIQUE, **contains_from(3, {"enum": [None, True, "a"]}), "contains": BOOLEAN},
         {**UNIQUE, "items": {"type": "array", "items": BOOLEAN, "maxItems": 1}, "minItems": 3},
         {**UNIQUE, **contains_from(2, {"type": "number"}), "contains": {"type": "string"}, "minContains": 2},
+        # Two items that are equal match the same.
+        {**TWINS, "contains": {"not": {"type": "integer"}}, "maxItems": 2},
+        {**TWINS, "prefixItems": [{"type": "number"}, {"type": ["integer", "string"]}], "maxItems": 2},
+        {"oneOf": [{}, {"uniqueItems": True}, {"unevaluatedItems": {"type": "integer"}}], "maxItems": 2, "type": "array"},
+        {**UNIQUE, "prefixItems": [True, {"type": "array"}], "items": {"type": "number"}, "not": EACH_UNIQUE},
+        {"uniqueItems": True, "contains": {"uniqueItems": True}, "minItems": 4},
     ],
 )  # fmt: skip
 def test_walks_end_in_valid_arrays(schema: dict[str, Any]) -> None:
@@ -180,6 +211,12 @@ def test_walks_end_in_valid_arrays(schema: dict[str, Any]) -> None:
         ({**UNIQUE, "contains": {"enum": [1, 2]}, "minContains": 2}, "[1.0, 1.5, [2], {", 6),
         ({**UNIQUE, "contains": {"enum": [1, "a" * 50]}, "minContains": 2}, "[1,", 60),
         ({**UNIQUE, "contains": {"enum": [1, "a", 2]}, "minContains": 3, "items": {"type": ["number", "string"]}}, '["a", 2,', 2),
+        # An array with two equal items is one that does not match: it need not come.
+        ({"uniqueItems": True, "contains": {"uniqueItems": True}, "minItems": 4}, "[true,[88228", 9),
+        ({"uniqueItems": True, "contains": {"uniqueItems": True}, "minItems": 4}, "[[1,1],[2,2],0", 4),
+        ({"uniqueItems": True, "contains": {"uniqueItems": True}, "minItems": 4}, "[[1,1],[2,2],", 4),
+        # Nobody has to look for the second item: of arrays with two equal items there are many.
+        ({**UNIQUE, "prefixItems": [True, {"type": "array"}], "items": {"type": "number"}, "not": EACH_UNIQUE}, "[[449,{", 9),
         # One search leads around all items.
         ({**UNIQUE, "items": {"type": "string"}, "contains": {"const": "a"}, "minItems": 150}, "", 2000),
         ({**UNIQUE, "items": {"enum": [f"a{i}" for i in range(60)]}, "contains": {"const": "a7"}, "minItems": 60}, "", 400),

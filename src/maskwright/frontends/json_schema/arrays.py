@@ -12,6 +12,7 @@ from maskwright.frontends.json_schema.groups import (
     Conjunction,
     Contained,
     StringGroup,
+    conjoin,
 )
 from maskwright.frontends.json_schema.lexemes import STRING
 from maskwright.frontends.json_schema.strings import string_language
@@ -59,6 +60,11 @@ class ArrayRules:
 
     def array(self, group: ArrayGroup) -> Expr:
         """The arrays of a group."""
+        if group.repeated is not None and group.max_items == 2:
+            pairs = self._pairs(group)
+            if pairs is None:
+                return FAIL
+            group = pairs
         unique = group.unique is not None and (group.max_items is None or group.max_items > 1)
         if unique and not group.contained and not group.prefix:
             strings = self._different_strings(group)
@@ -101,6 +107,23 @@ class ArrayRules:
         # Behind the prefix, if it and an item behind it can be written, one value can come again and again.
         provided = tuple(self.separated(item) for item in (*group.prefix, group.rest))
         return Distinct(filled, len(group.prefix), repeats=True, most=group.max_items, provided=provided)
+
+    def _pairs(self, group: ArrayGroup) -> ArrayGroup | None:
+        """Those of two items that are equal: what is demanded of either place, or by ``contains``, holds for one value."""
+        item = conjoin(group.item(0), group.item(1))
+        for c in group.contained:
+            # As many match, or none.
+            places = sum(map(c.counts, range(2)))
+            some = c.low <= places and (c.high is None or places <= c.high)
+            if not some and c.low > 0:
+                return None
+            if c.low > 0:
+                item = conjoin(item, c.items)
+            elif not some:
+                item = conjoin(item, negation(c.items, ""))
+        if self.emitter.normalizer.hollow.conjunction(item):
+            return None
+        return ArrayGroup(rest=item, min_items=2, max_items=2, repeated=group.repeated)
 
     def _different_strings(self, group: ArrayGroup) -> Expr | None:
         """Arrays of strings that are all different: a record of keys only.  None for other items."""
