@@ -27,6 +27,8 @@ cdef struct DistinctNode:
     cbool typed            # in an escape that was begun before the search
     int32_t owed           # the most arrays that needed two equal items at a time, on the way here
     int32_t paid           # those that got them, but no more than were ever owed
+    int32_t due            # arrays that needed them where the search began
+    int32_t owing          # bytes in another one that still needs them
     int32_t put_off        # how often the cheapest way to end an easy item was not taken
     cbool easy             # for a completion only
     cbool begun            # what comes first has been tried, the rest not (see distinct_waits)
@@ -138,6 +140,8 @@ cdef int64_t distinct_rank(Core* core, const Thread& thread, int32_t goal, cbool
     elif goal == SEARCH_ALIVE and tracker_free_behind(&core.tracker, thread.text):
         return 0
     elif out:
+        # No worse than what still owes.
+        first = HEAD_START
         at = core.tracker.states[-1 - thread.text]
         if at.mode >= TRACK_STRING and tracker_compatible(&core.tracker, thread.text):
             first -= text_characters(&core.tracker.store.texts, at.text) // (1 if at.mode == TRACK_NUMBER else LONG_STRING)
@@ -286,12 +290,16 @@ cdef cbool distinct_add(Core* core, vector[DistinctNode]& nodes, KeyIds* seen, p
     owes = tracker_owes(&core.tracker, thread.text)
     node.owed = owes
     node.paid = 0
+    node.due = owes
+    node.owing = 0
     node.put_off = 0
     node.easy = (goal == SEARCH_OUT and owes == 0 and tracker_easy(&core.tracker, thread.text))
     if parent >= 0:
         node.put_off = nodes[parent].put_off
         # An array more with two equal items is no step forward where none is needed.
         node.owed = max(owes, nodes[parent].owed)
+        node.due = nodes[parent].due
+        node.owing = nodes[parent].owing + 1 if owes > node.due else 0
         paid = tracker_owes(&core.tracker, nodes[parent].thread.text) - owes
         node.paid = min(nodes[parent].paid + max(paid, 0), node.owed)
     nodes.push_back(node)
@@ -306,7 +314,7 @@ cdef void distinct_push(Core* core, vector[DistinctNode]& nodes, priority_queue[
     cdef const Thread* thread = &nodes[at].thread
     cdef cbool ready = goal == SEARCH_OUT and tracker_any(&core.tracker, thread.text)
     cdef cbool like = not nodes[at].begun and tracker_compatible(&core.tracker, thread.text)
-    queue.push(pair[int64_t, int32_t](distinct_rank(core, thread[0], goal, like)
+    queue.push(pair[int64_t, int32_t](distinct_rank(core, thread[0], goal, like) - nodes[at].owing
                                       + 4 * <int64_t>UNREACHED * (nodes[at].paid + ready - nodes[at].put_off), at))
 
 

@@ -21,6 +21,7 @@ from maskwright.passes.prune import prune
 
 UNIQUE: dict[str, Any] = {"type": "array", "uniqueItems": True}
 TWINS: dict[str, Any] = {"type": "array", "not": {"uniqueItems": True}}
+LETTERS = {"enum": ["a", "b"]}
 EACH_UNIQUE = {"items": {"uniqueItems": True}}
 BOOLEAN = {"type": "boolean"}
 VALUES = (None, True, "a", "b")
@@ -215,6 +216,9 @@ def test_walks_end_in_valid_arrays(schema: dict[str, Any]) -> None:
         ({"uniqueItems": True, "contains": {"uniqueItems": True}, "minItems": 4}, "[true,[88228", 9),
         ({"uniqueItems": True, "contains": {"uniqueItems": True}, "minItems": 4}, "[[1,1],[2,2],0", 4),
         ({"uniqueItems": True, "contains": {"uniqueItems": True}, "minItems": 4}, "[[1,1],[2,2],", 4),
+        # Nor must others come, where what is missing is like an item that came.
+        ({**UNIQUE, "items": {"anyOf": [TWINS, LETTERS]}, "contains": LETTERS, "minContains": 2}, '["a",[1,1],[2', 8),
+        ({**UNIQUE, "items": {"anyOf": [TWINS, LETTERS]}, "contains": TWINS, "minContains": 2, "minItems": 4}, '["a",[0,0],', 14),
         # Nobody has to look for the second item: of arrays with two equal items there are many.
         ({**UNIQUE, "prefixItems": [True, {"type": "array"}], "items": {"type": "number"}, "not": EACH_UNIQUE}, "[[449,{", 9),
         # One search leads around all items.
