@@ -30,9 +30,11 @@ engines = [
     engine("_subsets", "subsets"),
 ]
 modules = [compiled(types) for types in sorted(Path("src").rglob("*.pxd"))]
+# What is None where a type says otherwise is an error, not a crash.
+safely = {"nonecheck": True}
 setup(
     ext_modules=[
         *cythonize(engines, include_path=["cext"]),
-        *cythonize(modules, include_path=["src"], build_dir="build/cython"),
+        *cythonize(modules, include_path=["src"], build_dir="build/cython", compiler_directives=safely),
     ]
 )
