@@ -13,6 +13,7 @@ from nfa_simulation import nfa_alive, nfa_matches
 from maskwright.automata import build_nfa
 from maskwright.dfa import (
     complement,
+    count_texts,
     difference,
     finite_texts,
     intersect,
@@ -99,6 +100,7 @@ def test_no_text_has_a_surrogate() -> None:
 def test_finite_texts_are_all_texts(tree: tuple[Regular, str], most: int) -> None:
     node, pattern = tree
     found = finite_texts(node, most)
+    assert count_texts(node, most) == (None if found is None else len(found))
     bounds = length_bounds(node)
     if bounds is None:
         assert found == []

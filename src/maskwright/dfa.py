@@ -251,6 +251,8 @@ def _least_length(machine: Machine, edges: list[tuple[int, int]]) -> int | None:
 
 def finite_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> list[str] | None:
     """All texts in order, when there are at most ``most``; else None."""
+    if _has_any_length(node):
+        return None
     dfa = minimal_dfa(node, limits)
     if _count(dfa, most) is None:
         return None
@@ -266,8 +268,18 @@ def finite_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> l
     return sorted(found)
 
 
+def _has_any_length(node: Regular) -> bool:
+    """Whether there is no longest text, as far as is seen without an automaton."""
+    bounds = length_bounds(node)
+    if bounds is None or bounds[1] is not None:
+        return False
+    return not any(isinstance(part, Machine) for part in postorder(node))
+
+
 def count_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> int | None:
     """How many texts there are, when there are at most ``most``; else None."""
+    if _has_any_length(node):
+        return None
     return _count(minimal_dfa(node, limits), most)
 
 

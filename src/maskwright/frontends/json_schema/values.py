@@ -7,6 +7,7 @@ there are items, none of them can run out.  Elsewhere the engine searches.
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from maskwright.dfa import count_texts
@@ -171,8 +172,13 @@ class ValueCounts:
     def _strings(self, group: StringGroup) -> int:
         if group.values is not None:
             return len({v for v in group.values if string_allows(group, v, self.limits)})
-        few = count_texts(string_language(group, self.limits), _MANY, self.limits)
-        return _MANY if few is None else few
+        return _number_of_strings(group, self.limits)
+
+
+@lru_cache(maxsize=512)
+def _number_of_strings(group: StringGroup, limits: Limits) -> int:
+    few = count_texts(string_language(group, limits), _MANY, limits)
+    return _MANY if few is None else few
 
 
 def _numbers(group: NumberGroup, digits: int) -> int:
