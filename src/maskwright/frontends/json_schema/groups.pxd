@@ -52,3 +52,11 @@ cdef class ObjectGroup:
     cdef readonly tuple rules, required
     cdef readonly object min_members, max_members
     cdef readonly tuple clauses
+
+cpdef tuple conjoin(tuple a, tuple b)
+cpdef object meet(object a, object b)
+cdef tuple _joined(tuple a, tuple b)
+cdef NumberGroup _meet_numbers(NumberGroup a, NumberGroup b)
+cdef StringGroup _meet_strings(StringGroup a, StringGroup b)
+cdef ArrayGroup _meet_arrays(ArrayGroup a, ArrayGroup b)
+cdef ObjectGroup _meet_objects(ObjectGroup a, ObjectGroup b)

@@ -236,7 +236,7 @@ def meet(a: Group, b: Group) -> Group | None:
     if isinstance(a, ArrayGroup):
         return _meet_arrays(a, b)  # type: ignore[arg-type]
     if isinstance(a, BooleanGroup) and isinstance(b, BooleanGroup):
-        values = tuple(v for v in a.values if v in b.values)
+        values = tuple([v for v in a.values if v in b.values])
         if not values:
             raise Clash("one value is true, the other false")
         return BooleanGroup(values)
@@ -254,7 +254,7 @@ def _meet_numbers(a: NumberGroup, b: NumberGroup) -> NumberGroup:
         raise Clash("a number without fraction here, with one there")
     values = a.values
     if a.values is not None and b.values is not None:
-        values = tuple(v for v in a.values if v in b.values)
+        values = tuple([v for v in a.values if v in b.values])
     elif b.values is not None:
         values = b.values
     met = NumberGroup(
@@ -268,7 +268,7 @@ def _meet_numbers(a: NumberGroup, b: NumberGroup) -> NumberGroup:
         b.plain if a.plain is None else a.plain,
     )
     if values is not None:
-        kept = tuple(v for v in values if met.allows(v))
+        kept = tuple([v for v in values if met.allows(v)])
         if not kept:
             raise Clash("none of the listed numbers is within the other constraints")
         return NumberGroup(values=kept, plain=met.plain)
@@ -295,14 +295,14 @@ def _bound_text(bound: Bound | None) -> str:
 def _meet_strings(a: StringGroup, b: StringGroup) -> StringGroup:
     values = a.values
     if a.values is not None and b.values is not None:
-        values = tuple(v for v in a.values if v in b.values)
+        values = tuple([v for v in a.values if v in b.values])
         if not values:
             raise Clash("the listed strings have none in common")
     elif b.values is not None:
         values = b.values
     excluded = _joined(a.excluded, b.excluded)
     if values is not None and excluded:
-        values = tuple(v for v in values if v not in excluded)
+        values = tuple([v for v in values if v not in excluded])
         if not values:
             raise Clash("all of the listed strings are excluded")
         excluded = ()
@@ -345,7 +345,7 @@ def _meet_arrays(a: ArrayGroup, b: ArrayGroup) -> ArrayGroup:
         return a
     longest = max(len(a.prefix), len(b.prefix))
     met = ArrayGroup(
-        tuple(conjoin(a.item(i), b.item(i)) for i in range(longest)),
+        tuple([conjoin(a.item(i), b.item(i)) for i in range(longest)]),
         conjoin(a.rest, b.rest),
         max(a.min_items, b.min_items),
         lesser(a.max_items, b.max_items),
@@ -373,9 +373,12 @@ def _meet_objects(a: ObjectGroup, b: ObjectGroup) -> ObjectGroup:
     if b is ANYTHING[5]:
         return a
     # Equal rules are the same object: groups are expanded once for each place.
-    known = set(map(id, a.rules))
+    rules = a.rules or b.rules
+    if a.rules and b.rules:
+        known = {id(rule) for rule in rules}
+        rules += tuple([rule for rule in b.rules if id(rule) not in known])
     met = ObjectGroup(
-        a.rules + tuple(rule for rule in b.rules if id(rule) not in known),
+        rules,
         _joined(a.required, b.required),
         max(a.min_members, b.min_members),
         lesser(a.max_members, b.max_members),

@@ -1,2 +1,16 @@
-from maskwright.frontends.json_schema.groups cimport Absent, ArrayGroup, ObjectGroup, Some, StringGroup
+from maskwright.frontends.json_schema.groups cimport Absent, ArrayGroup, ObjectGroup, Some, StringGroup, conjoin
 from maskwright.frontends.json_schema.keys cimport KeyMap
+
+cdef class Hollow:
+    cdef readonly object normalizer, limits
+    cdef dict _known, _groups, _maps
+    cdef Py_ssize_t _depth
+    cpdef bint conjunction(self, tuple conjunction)
+    cpdef bint group(self, object group)
+    cdef bint _group(self, object group)
+    cpdef bint apart(self, ObjectGroup a, ObjectGroup b)
+    cdef KeyMap _keys(self, ObjectGroup group)
+    cdef bint _object(self, ObjectGroup group)
+    cdef bint _string(self, StringGroup group)
+    cpdef tuple open_atoms(self, KeyMap keys, tuple clause)
+    cdef bint _possible(self, KeyMap keys, object atom)

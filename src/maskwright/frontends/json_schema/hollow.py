@@ -29,35 +29,51 @@ if TYPE_CHECKING:
     from maskwright.frontends.json_schema.normalize import Normalizer
 
 _DEPTH = 4
+_EMPTY = -1
 
 
 class Hollow:
     """Looks for emptiness down to a few levels of members and items."""
 
+    normalizer: Normalizer
+    limits: Limits
+    _known: dict[Conjunction, int]
+    """Down to how many levels nothing was found; or ``_EMPTY``."""
+    _groups: dict[Group, bool]
+    _maps: dict[int, KeyMap]
+    _depth: int
+
     def __init__(self, normalizer: Normalizer, limits: Limits) -> None:
         self.normalizer = normalizer
         self.limits = limits
-        self._known: dict[Conjunction, bool] = {}
-        self._groups: dict[Group, bool] = {}
+        self._known = {}
+        self._groups = {}
+        self._maps = {}
         self._depth = 0
 
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
-        del self.normalizer
+        self.normalizer = None  # type: ignore[assignment]
+        self._maps.clear()
 
     def conjunction(self, conjunction: Conjunction) -> bool:
         """Whether nothing satisfies all of these."""
         if not conjunction:
             return False
+        levels = _DEPTH - self._depth
         known = self._known.get(conjunction)
-        if known is not None:
-            return known
-        if self._depth >= _DEPTH:
+        if known is not None and (known == _EMPTY or known >= levels):
+            return bool(known == _EMPTY)
+        if levels == 0:
             return False
         self._depth += 1
         mark = len(self.normalizer.clashes)
+        result = True
         try:
-            result = all(self.group(group) for group in self.normalizer.inside(conjunction))
+            for group in self.normalizer.inside(conjunction):
+                if not self.group(group):
+                    result = False
+                    break
         except LimitError as error:
             check_time_again(error)
             result = False
@@ -66,8 +82,7 @@ class Hollow:
         finally:
             self._depth -= 1
             del self.normalizer.clashes[mark:]
-        if self._depth == 0 or result:
-            self._known[conjunction] = result
+        self._known[conjunction] = _EMPTY if result else levels
         return result
 
     def group(self, group: Group) -> bool:
@@ -85,31 +100,70 @@ class Hollow:
         if isinstance(group, StringGroup):
             return self._string(group)
         if isinstance(group, ArrayGroup):
-            return any(
-                self.conjunction(group.item(i)) for i in range(min(group.min_items, len(group.prefix) + 1))
-            )
+            array: ArrayGroup = group
+            for i in range(min(array.min_items, len(array.prefix) + 1)):
+                if self.conjunction(array.item(i)):
+                    return True
         if isinstance(group, ObjectGroup):
-            keys = KeyMap(group, self.normalizer)
-            return any(self.conjunction(keys.value(name)) for name in group.required) or any(
-                not self.open_atoms(keys, clause) for clause in group.clauses
-            )
+            record: ObjectGroup = group
+            if record.required or record.clauses:
+                return self._object(record)
+        return False
+
+    def apart(self, a: ObjectGroup, b: ObjectGroup) -> bool:
+        """Whether a required member is seen to have no value that is in both groups."""
+        left, right = self._keys(a), self._keys(b)
+        names = a.required + tuple([name for name in b.required if name not in a.required])
+        try:
+            for name in names:
+                if self.conjunction(conjoin(left.value(name), right.value(name))):
+                    return True
+        except LimitError as error:
+            check_time_again(error)
+        except GrammarError:
+            # Whoever needs what is below will meet the error again.
+            return False
+        return False
+
+    def _keys(self, group: ObjectGroup) -> KeyMap:
+        keys = self._maps.get(id(group))
+        if keys is None:
+            # It holds the group, so that the id is that of no other one.
+            keys = self._maps[id(group)] = KeyMap(group, self.normalizer)
+        return keys
+
+    def _object(self, group: ObjectGroup) -> bool:
+        keys = KeyMap(group, self.normalizer)
+        for name in group.required:
+            if self.conjunction(keys.value(name)):
+                return True
+        for clause in group.clauses:
+            for atom in clause:
+                if self._possible(keys, atom):
+                    break
+            else:
+                return True
         return False
 
     def _string(self, group: StringGroup) -> bool:
-        if group in self._groups:
-            return self._groups[group]
-        result = string_language_is_empty(group, self.limits)
-        self._groups[group] = result
-        return result
+        known = self._groups.get(group)
+        if known is None:
+            known = self._groups[group] = string_language_is_empty(group, self.limits)
+        return known
 
     def open_atoms(self, keys: KeyMap, clause: Clause) -> Clause:
         """The atoms of a clause that some object of the group may satisfy."""
-        return tuple(atom for atom in clause if self._possible(keys, atom))
+        return tuple([atom for atom in clause if self._possible(keys, atom)])
 
     def _possible(self, keys: KeyMap, atom: Some | Absent) -> bool:
         if isinstance(atom, Absent):
-            return atom.name not in keys.group.required
-        names, others = keys.candidates(atom.keys)
+            absent: Absent = atom
+            return absent.name not in keys.group.required
+        some: Some = atom
+        names, others = keys.candidates(some.keys)
         if others:
             return True
-        return any(not self.conjunction(conjoin(keys.value(name), atom.value)) for name in names)
+        for name in names:
+            if not self.conjunction(conjoin(keys.value(name), some.value)):
+                return True
+        return False

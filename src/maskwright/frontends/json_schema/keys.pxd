@@ -1,13 +1,15 @@
 from maskwright.deadline cimport check_time
-from maskwright.frontends.json_schema.groups cimport Keys, ObjectGroup, StringGroup
+from maskwright.frontends.json_schema.groups cimport Keys, ObjectGroup, StringGroup, conjoin
 from maskwright.frontends.json_schema.nodes cimport Node
 
 cdef class KeyMap:
     cdef readonly ObjectGroup group
     cdef readonly object normalizer
-    cdef readonly dict _by_name
-    cdef readonly list general, declared
-    cpdef object value(self, str name)
+    cdef dict _by_name, _listed
+    cdef list _declared
+    cdef readonly list general
+    cpdef tuple value(self, str name)
+    cpdef tuple candidates(self, Keys keys)
     cpdef bint holds(self, Keys keys, str name)
 
 cpdef bint is_false(object value)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from maskwright.frontends.json_schema.normalize import Normalizer
 
 
+_FEW = 8  # Comparisons that are faster than hashing.
+
+
 class KeyMap:
     """The rules of an object group, by name."""
 
@@ -27,33 +30,46 @@ class KeyMap:
     normalizer: Normalizer
     general: list[tuple[Keys, Conjunction]]
     """The rules that are not about listed names."""
-    declared: list[str]
-    """Names listed in rules, required or in clauses, in this order."""
     _by_name: dict[str, Conjunction]
+    _declared: list[str] | None
+    _listed: dict[int, set[str]]
+    """The names of general rules that have many, by the id of the keys."""
 
     def __init__(self, group: ObjectGroup, normalizer: Normalizer) -> None:
         self.group = group
         self.normalizer = normalizer
         by_name: dict[str, Conjunction] = {}
         self._by_name = by_name
+        self._declared = None
+        self._listed = {}
         self.general = []
-        declared: dict[str, object] = {}
         for rule in group.rules:
             keys: Keys = rule[0]
             if keys.outside or keys.patterns or keys.schemas is not None:
                 self.general.append(rule)
+                if len(keys.names) > _FEW:
+                    self._listed[id(keys)] = set(keys.names)
             else:
                 for name in keys.names:
                     before = by_name.get(name)
                     by_name[name] = rule[1] if before is None else conjoin(before, rule[1])
-            for name in keys.names:
+
+    @property
+    def declared(self) -> list[str]:
+        """Names listed in rules, required or in clauses, in this order."""
+        found = self._declared
+        if found is None:
+            declared: dict[str, object] = {}
+            for keys, _ in self.group.rules:
+                for name in keys.names:
+                    declared[name] = None
+            for name in self.group.required:
                 declared[name] = None
-        for name in group.required:
-            declared[name] = None
-        for clause in group.clauses:
-            for atom in clause:
-                declared.update(dict.fromkeys(atom_names(atom)))
-        self.declared = list(declared)
+            for clause in self.group.clauses:
+                for atom in clause:
+                    declared.update(dict.fromkeys(atom_names(atom)))
+            self._declared = found = list(declared)
+        return found
 
     def value(self, name: str) -> Conjunction:
         """What the value of a member of this name must satisfy."""
@@ -65,8 +81,10 @@ class KeyMap:
 
     def holds(self, keys: Keys, name: str) -> bool:
         """Whether a name is one of the keys."""
+        if not keys.names and not keys.patterns and keys.schemas is None:
+            return keys.outside
         check_time()
-        inside = name in keys.names
+        inside = name in self._listed.get(id(keys), keys.names)
         for pattern in keys.patterns:
             inside = inside or pattern_found(pattern, name, self.normalizer.limits)
         inside = inside or (keys.schemas is not None and self.satisfies(keys.schemas, name))
@@ -86,11 +104,10 @@ class KeyMap:
             return list(keys.names), False
         names = [name for name in self.declared if self.holds(keys, name)]
         # Other names are excluded when a rule forbids all of them.
-        closed = any(
-            rule.outside and not rule.patterns and rule.schemas is None and is_false(value)
-            for rule, value in self.general
-        )
-        return names, not closed
+        for rule, value in self.general:
+            if rule.outside and not rule.patterns and rule.schemas is None and is_false(value):
+                return names, False
+        return names, True
 
 
 def string_groups(normalizer: Normalizer, schemas: Conjunction) -> list[StringGroup]:

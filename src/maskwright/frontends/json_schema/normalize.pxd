@@ -1,5 +1,6 @@
 from maskwright.deadline cimport check_time
-from maskwright.frontends.json_schema.groups cimport Either, Keys, Neither, ObjectGroup
+from maskwright.frontends.json_schema.groups cimport Either, Keys, Neither, ObjectGroup, meet
+from maskwright.frontends.json_schema.hollow cimport Hollow
 from maskwright.frontends.json_schema.keywords cimport is_hidden
 from maskwright.frontends.json_schema.nodes cimport Node
 from maskwright.frontends.json_schema.typed cimport TypedKeywords
@@ -8,14 +9,16 @@ cdef class Normalizer:
     cdef readonly object document, options, limits
     cdef readonly list clashes
     cdef readonly TypedKeywords typed
-    cdef readonly object hollow
+    cdef readonly Hollow hollow
     cdef object _unevaluated
-    cdef dict _known
+    cdef dict _known, _conjunctions
     cdef list _open
     cdef Py_ssize_t _lowest, _deepest, _self_references, _outside
-    cpdef tuple groups(self, object conjunction)
+    cpdef tuple groups(self, tuple conjunction)
     cpdef tuple meet_all(self, object a, object b, str pointer)
-    cpdef tuple inside(self, object conjunction)
+    cpdef tuple inside(self, tuple conjunction)
+    cdef bint _overlap_any(self, object group, tuple others, object known)
+    cpdef bint overlap(self, object a, object b)
     cpdef tuple expand(self, object literal)
     cpdef tuple own(self, Node node)
     cdef tuple _expand_node(self, Node node)

@@ -49,6 +49,7 @@ _IN_PLACE = frozenset(
 
 
 Count: TypeAlias = int
+Pairs: TypeAlias = dict[tuple[int, int], bool]
 # Above this many groups, empty ones and idle clauses are looked for: conditions multiply.
 _MANY = 16
 
@@ -70,6 +71,7 @@ class Normalizer:
     hollow: Hollow
     _unevaluated: Unevaluated
     _known: dict[Literal, tuple[Group, ...]]
+    _conjunctions: dict[Conjunction, tuple[Group, ...]]
     _open: list[Literal]
     _lowest: int
     """The outermost open literal that what is being expanded refers to."""
@@ -88,6 +90,7 @@ class Normalizer:
         self.hollow = Hollow(self, limits)
         self._unevaluated = Unevaluated(self)
         self._known = {}
+        self._conjunctions = {}
         self._open = []
         self._lowest = _NOTHING_OPEN
         self._deepest = sys.getrecursionlimit()
@@ -96,14 +99,26 @@ class Normalizer:
 
     def groups(self, conjunction: Conjunction) -> tuple[Group, ...]:
         """The groups whose union satisfies all of these; empty when nothing does."""
-        groups = ANYTHING
-        if len(conjunction) > 1:
-            clashing = _demanded_both_ways(conjunction)
-            if clashing is not None:
-                self.clashes.append((clashing.pointer, "both a schema and its opposite are demanded"))
-                return ()
-        for literal in conjunction:
+        many = len(conjunction)
+        if many < 2:
+            return self.expand(conjunction[0]) if many else ANYTHING
+        known = self._conjunctions.get(conjunction)
+        if known is not None:
+            return known
+        clashing = _demanded_both_ways(conjunction)
+        if clashing is not None:
+            self.clashes.append((clashing.pointer, "both a schema and its opposite are demanded"))
+            return ()
+        # Conjunctions grow by one literal at a time.
+        groups, done = ANYTHING, 0
+        known = self._conjunctions.get(conjunction[:-1]) if many > 2 else None
+        if known is not None:
+            groups, done = known, many - 1
+        for literal in conjunction[done:]:
             groups = self.meet_all(groups, self.expand(literal), literal.pointer)
+        if self._lowest >= len(self._open):
+            # Otherwise something further out is still to be known.
+            self._conjunctions[conjunction] = groups
         return groups
 
     def meet_all(self, a: Sequence[Group], b: Sequence[Group], pointer: str) -> tuple[Group, ...]:
@@ -308,22 +323,51 @@ class Normalizer:
         # Each branch, without what another one allows as well.
         expanded = [self.meet_all(groups, self.expand(branch), branch.pointer) for branch in branches]
         found: dict[Group, object] = {}
+        overlaps: Pairs = {}
+        made: list[Group] = []
         for i, own in enumerate(expanded):
             kept = [group for group in own if not self.hollow.group(group)]
             for j, branch in enumerate(branches):
                 if j == i or not kept:
                     continue
-                shared = [g for g in kept if any(self.overlap(g, h) for h in expanded[j])]
+                alone: list[Group] = []
+                shared: list[Group] = []
+                for group in kept:
+                    side = shared if self._overlap_any(group, expanded[j], overlaps) else alone
+                    side.append(group)
                 if shared:
-                    alone = [g for g in kept if g not in shared]
                     cut = self.meet_all(tuple(shared), self.expand(branch.negation()), branch.pointer)
-                    kept = alone + [g for g in cut if not self.hollow.group(g)]
+                    kept = alone + [group for group in cut if not self.hollow.group(group)]
+                    # As long as they are here, ids tell them apart.
+                    made.extend(kept)
             found.update(dict.fromkeys(kept))
             self.check_branches(len(found), pointer)
         return tuple(found)
 
+    def _overlap_any(self, group: Group, others: tuple[Group, ...], known: Pairs) -> bool:
+        """Whether a group overlaps one of the others; ``known``: what was found for which two."""
+        for other in others:
+            if type(other) is not type(group):
+                continue
+            first, second = id(group), id(other)
+            pair = (first, second) if first < second else (second, first)
+            found = known.get(pair)
+            if found is None:
+                found = known[pair] = self.overlap(group, other)
+            if found:
+                return True
+        return False
+
     def overlap(self, a: Group, b: Group) -> bool:
         """Whether two groups have something in common, as far as is easily seen."""
+        if isinstance(a, ObjectGroup) and isinstance(b, ObjectGroup):
+            left: ObjectGroup = a
+            right: ObjectGroup = b
+            if self.hollow.apart(left, right):
+                return False
+            unbounded = left.max_members is None and right.max_members is None
+            if unbounded and not left.clauses and not right.clauses:
+                return True
         try:
             both = meet(a, b)
         except Clash:
