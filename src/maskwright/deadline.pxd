@@ -1,1 +1,3 @@
+cdef double _soonest
+
 cpdef check_time()

@@ -21,6 +21,15 @@ class _Deadline(threading.local):
 
 
 _thread = _Deadline()
+_ends: list[float] = []
+"""The deadlines of all threads."""
+_soonest: float = inf
+"""Before the first of them there is nothing to look at."""
+
+
+def _note(ends: list[float]) -> None:
+    global _soonest
+    _soonest = min(ends, default=inf)
 
 
 @contextmanager
@@ -30,15 +39,22 @@ def deadline(seconds: float) -> Iterator[None]:
     end = monotonic() + seconds if seconds else inf
     if end < _thread.end:
         _thread.end, _thread.seconds = end, seconds
+    _ends.append(_thread.end)
+    _note(_ends)
     try:
         yield
     finally:
+        _ends.remove(_thread.end)
         _thread.end, _thread.seconds = before
+        _note(_ends)
 
 
 def check_time() -> None:
     """Raises ``LimitError`` (max_seconds) when the deadline of this thread is over, again and again."""
-    late = monotonic() - _thread.end
+    now: float = monotonic()
+    if now <= _soonest:
+        return
+    late = now - _thread.end
     if late > 0:
         raise LimitError("max_seconds", _thread.seconds + late, _thread.seconds)
 

@@ -220,20 +220,27 @@ def _prune_body(body: Body | None, good: list[bool]) -> Body:
     return FAIL if body is None else _prune_expr(body, good)
 
 
+@cython.cfunc
 def _prune_record(body: Record, good: list[bool]) -> Record:
     members: list[Member] = []
+    whole = True
     for m in body.members:
         member: Member = m
         if not _all_good(member.values, good):
             member = Member(member.name, _good_values(member.values, good), member.required, member.absent)
+            whole = False
         members.append(member)
     others: list[OtherMembers] = []
     for o in body.others:
         other: OtherMembers = o
-        values = other.values if _all_good(other.values, good) else _good_values(other.values, good)
-        if values:
-            others.append(other if values is other.values else OtherMembers(other.keys, values))
-    return replace(body, members=tuple(members), others=tuple(others))
+        if not _all_good(other.values, good):
+            other = OtherMembers(other.keys, _good_values(other.values, good))
+            whole = False
+        if other.values:
+            others.append(other)
+        else:
+            whole = False
+    return body if whole else replace(body, members=tuple(members), others=tuple(others))
 
 
 @cython.cfunc
@@ -251,8 +258,9 @@ def _good_values(values: Values, good: list[bool]) -> Values:
 def is_completable(record: Record) -> bool:
     """Whether the counts, goals and required members of a record can be met at once."""
     members = record.members
-    if any(m.required and not m.values for m in members):
-        return False
+    for m in members:
+        if m.required and not m.values:
+            return False
     # Each goal set, with the least and the greatest number of members by which it is reached.
     everything = (1 << record.goals) - 1
     reached: dict[int, set[int]] = {0: {0}}
@@ -284,19 +292,44 @@ def is_completable(record: Record) -> bool:
     return any(record.min <= c and (record.max is None or c <= record.max) for c in counts)
 
 
-def _prune_expr(expr: Expr, good: list[bool]) -> Expr:
+@cython.cfunc
+def _prune_expr(expr: Expr, good: list[bool]) -> object:
+    """The same object where nothing is left out."""
     if isinstance(expr, Ref):
-        return expr if good[expr.rule] else FAIL
+        ref: Ref = expr
+        return ref if good[ref.rule] else FAIL
     if isinstance(expr, Term):
         return expr if _term_is_productive(expr) else FAIL
     if isinstance(expr, Switch):
         return _prune_switch(expr, good)
     if isinstance(expr, Import):
         return expr
-    items = tuple(_prune_expr(item, good) for item in expr.items)
+    whole = True
+    kept: list[Expr] = []
     if isinstance(expr, Seq):
-        return FAIL if FAIL in items else Seq(items)
-    return Choice(tuple(item for item in items if item != FAIL))
+        sequence: Seq = expr
+        for item in sequence.items:
+            pruned = _prune_expr(item, good)
+            if _is_fail(pruned):
+                return FAIL
+            whole = whole and pruned is item
+            kept.append(pruned)
+        return sequence if whole else Seq(tuple(kept))
+    choice: Choice = expr
+    for item in choice.items:
+        pruned = _prune_expr(item, good)
+        whole = whole and pruned is item and not _is_fail(pruned)
+        if not _is_fail(pruned):
+            kept.append(pruned)
+    return choice if whole else Choice(tuple(kept))
+
+
+@cython.cfunc
+def _is_fail(expr: Expr) -> bool:
+    if isinstance(expr, Choice):
+        choice: Choice = expr
+        return not choice.items
+    return False
 
 
 def _prune_switch(switch: Switch, good: list[bool]) -> Expr:

@@ -1,7 +1,25 @@
-from maskwright.frontends.json_schema.groups cimport Absent, Keys, ObjectGroup, StringGroup
+from maskwright.frontends.json_schema.groups cimport Absent, Keys, ObjectGroup, Some, StringGroup, conjoin
 from maskwright.frontends.json_schema.keys cimport KeyMap, is_false
 from maskwright.frontends.json_schema.strings cimport is_text
 from maskwright.grammar cimport Lexeme, Member, OtherMembers, Record, Ref
 
+cdef class Kind:
+    cdef readonly object language
+    cdef readonly tuple signs
+    cdef dict _holds
+    cpdef bint holds(self, Keys keys)
+    cpdef tuple value(self, ObjectGroup group)
+    cpdef list wanted(self, tuple clauses)
+
+cdef class Within:
+    cdef object _matches
+    cdef dict _known
+    cpdef bint holds(self, str name)
+
 cdef class ObjectRules:
     cdef object emitter, options, limits, normalizer, hollow
+    cdef dict _within
+    cdef _absent(self, KeyMap keys, str name)
+    cdef list _wanted_of(self, KeyMap keys, str name)
+
+cdef list _atoms(Keys keys)

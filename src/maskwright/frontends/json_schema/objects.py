@@ -15,6 +15,7 @@ from maskwright.frontends.json_schema.groups import (
     Conjunction,
     Keys,
     ObjectGroup,
+    Some,
     StringGroup,
     conjoin,
     nothing,
@@ -48,6 +49,7 @@ class ObjectRules:
     limits: Limits
     normalizer: Normalizer
     hollow: Hollow
+    _within: dict[Regular, Within]
 
     def __init__(self, emitter: Emitter) -> None:
         self.emitter = emitter
@@ -55,6 +57,7 @@ class ObjectRules:
         self.limits = emitter.limits
         self.normalizer = emitter.normalizer
         self.hollow = emitter.normalizer.hollow
+        self._within = {}
 
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
@@ -90,10 +93,10 @@ class ObjectRules:
             value = kind.value(group)
             if is_false(value):
                 continue
-            language = kind.without(keys.declared, self.limits)
+            language = self._without(kind, keys.declared)
             if kind.signs and is_empty(language):
                 continue
-            ways = self._ways(value, [self._wanted(clause, kind.holds) for clause in group.clauses])
+            ways = self._ways(value, kind.wanted(group.clauses))
             names = kind.names(language, self.limits) if listed else None
             if names is not None:
                 members += [Member(name, ways) for name in names if is_text(name)]
@@ -122,16 +125,25 @@ class ObjectRules:
         """The goals that are reached when a member is left out."""
         absent = 0
         for bit, clause in enumerate(keys.group.clauses):
-            if Absent(name) in clause:
-                absent |= 1 << bit
+            for atom in clause:
+                if isinstance(atom, Absent):
+                    missing: Absent = atom
+                    if missing.name == name:
+                        absent |= 1 << bit
         return absent
 
     def _wanted_of(self, keys: KeyMap, name: str) -> list[list[Conjunction]]:
-        return [self._wanted(clause, lambda k: keys.holds(k, name)) for clause in keys.group.clauses]
-
-    def _wanted(self, clause: Clause, holds) -> list[Conjunction]:  # type: ignore[no-untyped-def]
-        """What a value must satisfy, in one of these ways, to reach a clause's goal."""
-        return [atom.value for atom in clause if not isinstance(atom, Absent) and holds(atom.keys)]
+        """What the value of a member must satisfy, in one of these ways, to reach each clause's goal."""
+        wanted: list[list[Conjunction]] = []
+        for clause in keys.group.clauses:
+            ways: list[Conjunction] = []
+            for atom in clause:
+                if isinstance(atom, Some):
+                    some: Some = atom
+                    if keys.holds(some.keys, name):
+                        ways.append(some.value)
+            wanted.append(ways)
+        return wanted
 
     def _ways(self, value: Conjunction, wanted: list[list[Conjunction]]) -> Values:
         """The value's rules, split by what it reaches."""
@@ -177,6 +189,19 @@ class ObjectRules:
             kinds = [kind for kind in split if not is_empty(kind.language)]
         return kinds
 
+    def _without(self, kind: Kind, names: list[str]) -> Regular:
+        """The keys of a kind that are none of these names."""
+        language = kind.language
+        if not kind.signs or language == _ANY_TEXT:
+            # Any prefix goes on to infinitely many keys: leaving names out costs nothing.
+            return language
+        within = self._within.get(language)
+        if within is None:
+            within = self._within[language] = Within(language, self.limits)
+        # Sorted, so that equal languages are one object.
+        inside = tuple(sorted([name for name in names if within.holds(name)]))
+        return _without(language, inside, self.limits) if inside else language
+
     def _language(self, atom: Atom) -> Regular:
         limits = self.limits
         if isinstance(atom, str):
@@ -205,13 +230,13 @@ class Kind:
     def __init__(self, language: Regular, signs: tuple[tuple[Atom, bool], ...]) -> None:
         self.language = language
         self.signs = signs
+        self._holds = dict(signs)
 
     def holds(self, keys: Keys) -> bool:
         """Whether these keys are among ``keys``."""
-        signs = dict(self.signs)
-        inside = any(signs[pattern] for pattern in keys.patterns) or (
-            keys.schemas is not None and signs[keys.schemas]
-        )
+        inside = False
+        for atom in _atoms(keys):
+            inside = inside or self._holds[atom]
         return inside != keys.outside
 
     def value(self, group: ObjectGroup) -> Conjunction:
@@ -222,14 +247,18 @@ class Kind:
                 value = conjoin(value, conjunction)
         return value
 
-    def without(self, names: list[str], limits: Limits) -> Regular:
-        """The keys that are none of these names."""
-        if not self.signs or self.language == _ANY_TEXT:
-            # Any prefix goes on to infinitely many keys: leaving names out costs nothing.
-            return self.language
-        inside_language = matcher(self.language, limits)
-        inside = tuple(n for n in names if is_text(n) and inside_language(n))
-        return _without(self.language, inside, limits) if inside else self.language
+    def wanted(self, clauses: tuple[Clause, ...]) -> list[list[Conjunction]]:
+        """What the value of such a member must satisfy, in one of these ways, to reach each clause's goal."""
+        wanted: list[list[Conjunction]] = []
+        for clause in clauses:
+            ways: list[Conjunction] = []
+            for atom in clause:
+                if isinstance(atom, Some):
+                    some: Some = atom
+                    if self.holds(some.keys):
+                        ways.append(some.value)
+            wanted.append(ways)
+        return wanted
 
     def names(self, language: Regular, limits: Limits) -> list[str] | None:
         """The keys one by one, when they are few."""
@@ -237,6 +266,21 @@ class Kind:
 
     def lexeme(self, language: Regular) -> Lexeme:
         return STRING if language == _ANY_TEXT else Lexeme(("keys", language), language, "quoted")
+
+
+class Within:
+    """Which names are in a language."""
+
+    def __init__(self, language: Regular, limits: Limits) -> None:
+        self._matches = matcher(language, limits)
+        self._known: dict[str, bool] = {}
+
+    def holds(self, name: str) -> bool:
+        """Whether a name is a text of the language."""
+        found = self._known.get(name)
+        if found is None:
+            found = self._known[name] = is_text(name) and self._matches(name)
+        return found
 
 
 _ONE_KIND = [Kind(_ANY_TEXT, ())]
