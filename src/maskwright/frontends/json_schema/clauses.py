@@ -26,6 +26,7 @@ from maskwright.frontends.json_schema.nodes import Node
 from maskwright.frontends.json_schema.typed import negation
 
 if TYPE_CHECKING:
+    from maskwright.frontends.json_schema.hollow import Hollow
     from maskwright.frontends.json_schema.normalize import Normalizer
 
 
@@ -35,7 +36,7 @@ def settle(group: ObjectGroup, normalizer: Normalizer) -> ObjectGroup:
     Those that always hold are left out; those about one member say what its value must satisfy and
     whether it is required; atoms that cannot hold are left out of the others.
     """
-    hollow = normalizer.hollow
+    hollow: Hollow = normalizer.hollow
     while True:
         keys = KeyMap(group, normalizer)
         rules: list[tuple[Keys, Conjunction]] = []
@@ -80,11 +81,19 @@ def _telling(group: ObjectGroup, normalizer: Normalizer) -> tuple[tuple[Keys, Co
             continue
         if not new and len(value) == 1 and _is_one(keys) and _is_opposite(value[0]):
             shut_out = value[0].negation()
-            if any(normalizer.hollow.conjunction((v, shut_out)) for v in wanted[keys.names[0]]):
+            if _excluded(normalizer.hollow, wanted[keys.names[0]], shut_out):
                 continue
         declared.update(keys.names)
         found[keys, value] = None
     return tuple(found)
+
+
+def _excluded(hollow: Hollow, wanted: list[Literal], value: Literal) -> bool:
+    """Whether what is wanted of a member is seen to exclude a value."""
+    for literal in wanted:  # noqa: SIM110
+        if hollow.conjunction((literal, value)):
+            return True
+    return False
 
 
 def _is_one(keys: Keys) -> bool:
@@ -127,10 +136,10 @@ def _holds_always(keys: KeyMap, clause: Clause, required: dict[str, None]) -> bo
         if isinstance(atom, Absent):
             if is_false(keys.value(atom.name)):
                 return True
-        elif any(
-            name in required and _implied(keys, name, atom.value) for name in keys.candidates(atom.keys)[0]
-        ):
-            return True
+            continue
+        for name in keys.candidates(atom.keys)[0]:
+            if name in required and _implied(keys, name, atom.value):
+                return True
     return False
 
 
@@ -138,4 +147,5 @@ def _implied(keys: KeyMap, name: str, value: Conjunction) -> bool:
     """Whether a member of this name is seen to satisfy more than ``value`` anyway."""
     if not value:
         return True
-    return keys.normalizer.hollow.conjunction(conjoin(keys.value(name), negation(value, "")))
+    hollow: Hollow = keys.normalizer.hollow
+    return hollow.conjunction(conjoin(keys.value(name), negation(value, "")))

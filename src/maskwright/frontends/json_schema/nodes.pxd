@@ -17,6 +17,7 @@ cdef class Node:
     cdef readonly Resource base
     cdef readonly bint is_value, negated
     cdef readonly tuple scope
+    cdef Node _opposite
     cpdef Node negation(self)
 
 cpdef Node node_in(Resource resource, str pointer, object value, tuple scope)

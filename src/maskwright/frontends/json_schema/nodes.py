@@ -72,6 +72,7 @@ class Node:
         self.is_value = is_value
         self.negated = negated
         self.scope = scope
+        self._opposite: Node | None = None
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -107,8 +108,13 @@ class Node:
         return Node(pointer, value, self.base, False, False, self.scope)
 
     def negation(self) -> Node:
-        """The same place, asked for the other way."""
-        return Node(self.pointer, self.value, self.base, self.is_value, not self.negated, self.scope)
+        """The same place, asked for the other way: the same object each time."""
+        opposite = self._opposite
+        if opposite is None:
+            opposite = Node(self.pointer, self.value, self.base, self.is_value, not self.negated, self.scope)
+            self._opposite = opposite
+            opposite._opposite = self
+        return opposite
 
 
 def node_in(resource: Resource, pointer: str, value: Any, scope: Scope) -> Node:

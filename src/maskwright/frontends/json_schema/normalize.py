@@ -456,16 +456,27 @@ def _demanded_both_ways(conjunction: Conjunction) -> Literal | None:
     return None
 
 
+_EVERYTHING = {type(group): group for group in ANYTHING}
+
+
 def union(parts: Iterable[Sequence[Group]]) -> tuple[Group, ...]:
     """All groups, each once, without those that a full type includes; listed values are one group."""
-    found = dict.fromkeys(group for part in parts for group in part)
-    full = {type(group) for group in ANYTHING if group in found}
+    found: dict[Group, None] = {}
+    for part in parts:
+        for group in part:
+            found[group] = None
+    full = set()
+    for group in found:
+        everything = _EVERYTHING[type(group)]
+        if group is everything or group == everything:
+            full.add(type(group))
+    if len(full) == len(ANYTHING):
+        return ANYTHING
     if len(found) > _MANY:
         found = dict.fromkeys(listed_together(found))
     if full:
-        found = {g: None for g in found if type(g) not in full or g in ANYTHING}
-    groups = tuple(found)
-    return ANYTHING if len(groups) == len(ANYTHING) and set(groups) == set(ANYTHING) else groups
+        found = {g: None for g in found if type(g) not in full or g == _EVERYTHING[type(g)]}
+    return tuple(found)
 
 
 def in_order(groups: Sequence[Group], names: dict[str, None]) -> tuple[Group, ...]:

@@ -1,4 +1,5 @@
 from maskwright.frontends.json_schema.groups cimport Absent, Keys, ObjectGroup, Some, StringGroup, conjoin
+from maskwright.frontends.json_schema.hollow cimport Hollow
 from maskwright.frontends.json_schema.keys cimport KeyMap, is_false
 from maskwright.frontends.json_schema.strings cimport is_text
 from maskwright.grammar cimport Lexeme, Member, OtherMembers, Record, Ref
@@ -17,7 +18,8 @@ cdef class Within:
     cpdef bint holds(self, str name)
 
 cdef class ObjectRules:
-    cdef object emitter, options, limits, normalizer, hollow
+    cdef object emitter, options, limits, normalizer
+    cdef Hollow hollow
     cdef dict _within
     cdef _absent(self, KeyMap keys, str name)
     cdef list _wanted_of(self, KeyMap keys, str name)
