@@ -248,7 +248,12 @@ def meet(a: Group, b: Group) -> Group | None:
 
 
 def _joined(a: tuple, b: tuple) -> tuple:  # type: ignore[type-arg]
-    return tuple(dict.fromkeys((*a, *b))) if a and b else a or b
+    if not a or not b:
+        return a or b
+    if len(a) * len(b) > _FEW:
+        return tuple(dict.fromkeys((*a, *b)))
+    more = [each for each in b if each not in a]
+    return (*a, *more) if more else a
 
 
 def _meet_numbers(a: NumberGroup, b: NumberGroup) -> NumberGroup:

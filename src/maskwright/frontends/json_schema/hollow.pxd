@@ -9,6 +9,7 @@ cdef class Hollow:
     cpdef bint group(self, object group)
     cdef bint _group(self, object group)
     cpdef bint apart(self, ObjectGroup a, ObjectGroup b)
+    cdef bint _possible_in_both(self, KeyMap left, KeyMap right, object atom)
     cdef KeyMap _keys(self, ObjectGroup group)
     cdef bint _object(self, ObjectGroup group)
     cdef bint _string(self, StringGroup group)

@@ -111,18 +111,39 @@ class Hollow:
         return False
 
     def apart(self, a: ObjectGroup, b: ObjectGroup) -> bool:
-        """Whether a required member is seen to have no value that is in both groups."""
+        """Whether no object is seen to be in both groups, whatever their numbers of members."""
         left, right = self._keys(a), self._keys(b)
         names = a.required + tuple([name for name in b.required if name not in a.required])
         try:
             for name in names:
                 if self.conjunction(conjoin(left.value(name), right.value(name))):
                     return True
+            for clause in a.clauses + b.clauses:
+                for atom in clause:
+                    if self._possible_in_both(left, right, atom):
+                        break
+                else:
+                    return True
         except LimitError as error:
             check_time_again(error)
         except GrammarError:
             # Whoever needs what is below will meet the error again.
             return False
+        return False
+
+    def _possible_in_both(self, left: KeyMap, right: KeyMap, atom: Some | Absent) -> bool:
+        if isinstance(atom, Absent):
+            absent: Absent = atom
+            return absent.name not in left.group.required and absent.name not in right.group.required
+        some: Some = atom
+        names, others = left.candidates(some.keys)
+        more, others_too = right.candidates(some.keys)
+        if others and others_too:
+            return True
+        for name in dict.fromkeys(names + more):
+            value = conjoin(left.value(name), right.value(name))
+            if not self.conjunction(conjoin(value, some.value)):
+                return True
         return False
 
     def _keys(self, group: ObjectGroup) -> KeyMap:

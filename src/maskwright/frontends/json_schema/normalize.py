@@ -363,11 +363,8 @@ class Normalizer:
         if isinstance(a, ObjectGroup) and isinstance(b, ObjectGroup):
             left: ObjectGroup = a
             right: ObjectGroup = b
-            if self.hollow.apart(left, right):
-                return False
-            unbounded = left.max_members is None and right.max_members is None
-            if unbounded and not left.clauses and not right.clauses:
-                return True
+            if left.max_members is None and right.max_members is None:
+                return not self.hollow.apart(left, right)
         try:
             both = meet(a, b)
         except Clash:
