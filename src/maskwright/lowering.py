@@ -31,6 +31,7 @@ from maskwright.grammar import (
     Lexeme,
     Lexing,
     Member,
+    OtherMembers,
     Record,
     Ref,
     Repeated,
@@ -347,6 +348,7 @@ class _Lowering:
         base = tagged_automaton(self.engine, others, self.limits) if others else None
         return self.engine.add_keyset(names, tags, other_tag, base, max(len(others), 1))
 
+    @cython.cfunc
     def record(self, body: Record) -> tuple[object, ...]:
         goals = (1 << body.goals) - 1
         names: list[bytes] = []
@@ -369,23 +371,25 @@ class _Lowering:
             lengths.append(len(name) + 2)
             required.append(member.required)
         allowed = len(ways)
-        ways += [list(other.values) for other in body.others]
+        for o in body.others:
+            ways.append(list(o.values))
         # Whether a kind of other members may come depends on the goals that it may reach, and on nothing else.
         by_goals: dict[frozenset[int], int] = {}
-        sorts = [
-            by_goals.setdefault(frozenset([reached & goals for _, reached in other.values]), len(by_goals))
-            for other in body.others
-        ]
+        sorts: list[int] = []
+        for o in body.others:
+            other: OtherMembers = o
+            reached = frozenset([way[1] & goals for way in other.values])
+            sorts.append(by_goals.setdefault(reached, len(by_goals)))
         # By set of sorts; the empty set needs none of its own, and not all can occur.
-        together = _allowed_together(list(by_goals), self.limits)
+        together = [1] if len(by_goals) == 1 else _allowed_together(list(by_goals), self.limits)
         keys = [-1] * (1 << len(by_goals))
         if not body.others:
             keys[0] = self.add_automaton(self.keyset(names, tags, allowed, ()))
         for chosen in together:
             check_time()
             others = [
-                other.keys if chosen >> sort & 1 else None
-                for other, sort in zip(body.others, sorts, strict=True)
+                each.keys if chosen >> sort & 1 else None
+                for each, sort in zip(body.others, sorts, strict=True)
             ]
             keys[chosen] = self.add_automaton(self.keyset(names, tags, allowed, tuple(others)))
         return (

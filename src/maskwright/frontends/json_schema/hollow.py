@@ -66,6 +66,10 @@ class Hollow:
             return bool(known == _EMPTY)
         if levels == 0:
             return False
+        # Conjunctions grow by one literal at a time.
+        if len(conjunction) > 2 and self._known.get(conjunction[:-1]) == _EMPTY:
+            self._known[conjunction] = _EMPTY
+            return True
         self._depth += 1
         mark = len(self.normalizer.clashes)
         result = True

@@ -75,6 +75,9 @@ def _without_dots(path: str) -> str:
 
 # --- identifiers ----------------------------------------------------------------------------
 
+_IDENTIFYING = frozenset(["$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"])
+"""What a schema has, of any dialect, that is identified."""
+
 
 def identifiers(root: Resource, declared: Callable[[Any, str], Dialect | None]) -> Iterator[Resource]:
     """Fills in the anchors and embedded resources of a document; yields every embedded resource.
@@ -88,13 +91,14 @@ def identifiers(root: Resource, declared: Callable[[Any, str], Dialect | None]) 
         pointer, schema, resource = work.pop()
         if not isinstance(schema, dict):
             continue
-        if pointer != root.pointer:
-            inner = _inner_resource(pointer, schema, resource, declared)
-            if inner is not None:
-                resource = inner
-                resource.embedded[pointer] = resource
-                yield resource
-        _add_anchors(pointer, schema, resource)
+        if not _IDENTIFYING.isdisjoint(schema):
+            if pointer != root.pointer:
+                inner = _inner_resource(pointer, schema, resource, declared)
+                if inner is not None:
+                    resource = inner
+                    resource.embedded[pointer] = resource
+                    yield resource
+            _add_anchors(pointer, schema, resource)
         for keyword, held in schema.items():
             if keyword not in HOLDERS:
                 continue
