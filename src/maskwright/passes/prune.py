@@ -293,7 +293,7 @@ def is_completable(record: Record) -> bool:
 
 
 @cython.cfunc
-def _prune_expr(expr: Expr, good: list[bool]) -> object:
+def _prune_expr(expr: Expr, good: list[bool]) -> Expr:
     """The same object where nothing is left out."""
     if isinstance(expr, Ref):
         ref: Ref = expr

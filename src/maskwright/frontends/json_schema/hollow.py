@@ -188,7 +188,7 @@ class Hollow:
         names, others = keys.candidates(some.keys)
         if others:
             return True
-        for name in names:
+        for name in names:  # noqa: SIM110
             if not self.conjunction(conjoin(keys.value(name), some.value)):
                 return True
         return False

@@ -274,8 +274,24 @@ class Normalizer:
         if "oneOf" in schema:
             groups = self._exactly_one(groups, held(node, "oneOf"), f"{node.pointer}/oneOf")
         if "oneOf" in schema or "if" in schema:
-            groups = in_order(groups, self._names(node, set()))
+            groups = self._in_order(groups, node)
         return groups
+
+    def _in_order(self, groups: tuple[Group, ...], node: Node) -> tuple[Group, ...]:
+        """The same groups; objects with clauses have their declared members in the order of the schema."""
+        names: dict[str, None] | None = None
+        found: list[Group] = []
+        for group in groups:
+            if isinstance(group, ObjectGroup) and group.clauses:
+                mentioned = {name for clause in group.clauses for atom in clause for name in atom_names(atom)}
+                mentioned.update([name for keys, _ in group.rules for name in keys.names])
+                mentioned.update(group.required)
+                if names is None:
+                    names = self._names(node, set())
+                order = tuple([name for name in names if name in mentioned])
+                group = replace(group, rules=((Keys(order), ()), *group.rules))
+            found.append(group)
+        return tuple(found)
 
     def _names(self, node: Node, seen: set[Node]) -> dict[str, None]:
         """Member names in the order in which the schema, with its branches in place, mentions them."""
@@ -473,20 +489,6 @@ def union(parts: Iterable[Sequence[Group]]) -> tuple[Group, ...]:
         found = dict.fromkeys(listed_together(found))
     if full:
         found = {g: None for g in found if type(g) not in full or g == _EVERYTHING[type(g)]}
-    return tuple(found)
-
-
-def in_order(groups: Sequence[Group], names: dict[str, None]) -> tuple[Group, ...]:
-    """The same groups; objects with clauses have their declared members in the order of ``names``."""
-    found: list[Group] = []
-    for group in groups:
-        if isinstance(group, ObjectGroup) and group.clauses:
-            mentioned = {name for clause in group.clauses for atom in clause for name in atom_names(atom)}
-            mentioned.update(name for keys, _ in group.rules for name in keys.names)
-            mentioned.update(group.required)
-            order = tuple(name for name in names if name in mentioned)
-            group = replace(group, rules=((Keys(order), ()), *group.rules))
-        found.append(group)
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ cdef class Kind:
     cdef readonly tuple signs
     cdef dict _holds
     cpdef bint holds(self, Keys keys)
-    cpdef tuple value(self, ObjectGroup group)
+    cpdef tuple value(self, KeyMap keys)
     cpdef list wanted(self, tuple clauses)
 
 cdef class Within:

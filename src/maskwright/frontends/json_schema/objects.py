@@ -90,7 +90,7 @@ class ObjectRules:
         # Members that must be counted are listed, where they are few; else undeclared ones come in any order.
         listed = self.options.property_order == "any" or group.clauses or group.min_members
         for kind in self._kinds(keys) if keys.general or group.clauses else _ONE_KIND:
-            value = kind.value(group)
+            value = kind.value(keys)
             if is_false(value):
                 continue
             language = self._without(kind, keys.declared)
@@ -239,11 +239,11 @@ class Kind:
             inside = inside or self._holds[atom]
         return inside != keys.outside
 
-    def value(self, group: ObjectGroup) -> Conjunction:
+    def value(self, keys: KeyMap) -> Conjunction:
         """What the values of such members must satisfy."""
         value: Conjunction = ()
-        for keys, conjunction in group.rules:
-            if (keys.outside or keys.patterns or keys.schemas is not None) and self.holds(keys):
+        for about, conjunction in keys.general:
+            if self.holds(about):
                 value = conjoin(value, conjunction)
         return value
 
