@@ -27,7 +27,7 @@ def compiled(types: Path) -> Extension:
 
 engines = [
     engine("_core", "attempt", "cut", "pool", "rows", "tables"),
-    engine("_subsets", "subsets"),
+    engine("_subsets", "subsets", "minimal", "rows"),
 ]
 modules = [compiled(types) for types in sorted(Path("src").rglob("*.pxd"))]
 # What is None where a type says otherwise is an error, not a crash.

@@ -39,6 +39,7 @@ class _Inner:
     """Equality and a cached hash by structure, without recursion."""
 
     _hash: int | None
+    _dfa: object
 
     def __hash__(self) -> int:
         known = self._hash
@@ -122,6 +123,14 @@ class Machine(_Inner):
 
 
 Regular: TypeAlias = Chars | Lit | Cat | Alt | Repeat | Machine
+
+
+def made_of(node: Regular) -> object:
+    """The minimal automaton that a ``Machine`` was made of (``determinize.Dfa``), which need not be read again; else None."""
+    if not isinstance(node, Machine):
+        return None
+    machine: Machine = node
+    return machine._dfa
 
 
 def children(node: Regular) -> tuple[Regular, ...]:

@@ -8,11 +8,13 @@ count, or how many zeros must end the digits before it.  Magnitudes only, as in 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
 from math import gcd, lcm
 
 from maskwright._subsets import reduce
+from maskwright.determinize import Dfa, alphabet_of
 from maskwright.errors import LimitError
 from maskwright.frontends.json_schema.bounds import Bound, parts, written_digits
 from maskwright.frontends.json_schema.number_texts import (
@@ -36,6 +38,9 @@ EXACT_REMAINDERS = 32
 MAX_SCIENTIFIC_REMAINDERS = 16
 """Up to this divisor, factors 2 and 5 left aside, multiples are also written in scientific form."""
 _POINT = 10
+_CHARACTERS = "0123456789."
+_ALPHABET = alphabet_of([((ord(c), ord(c)),) for c in _CHARACTERS])
+_MINTERMS = [_ALPHABET.members(((ord(c), ord(c)),))[0] for c in _CHARACTERS]
 
 
 def is_multiple(value: Decimal, divisor: Decimal) -> bool:
@@ -128,18 +133,12 @@ def _decimal(k: int, places: int, most: int | None, limits: Limits) -> Regular:
 def _machine(
     rows: list[dict[int, int]], accepting: list[bool], longest: int | None, limits: Limits
 ) -> Regular:
-    rows, accepting = reduce(rows, accepting)
-    if len(rows) > limits.max_regex_states:
-        raise LimitError("max_regex_states", len(rows), limits.max_regex_states)
-    edges: list[tuple[int, Regular, int]] = []
-    for source, row in enumerate(rows):
-        together: dict[int, list[tuple[int, int]]] = {}
-        for symbol, target in row.items():
-            code = ord(".") if symbol == _POINT else ord("0") + symbol
-            together.setdefault(target, []).append((code, code))
-        edges.extend((source, chars(*codes), target) for target, codes in together.items())
-    accepts = tuple(i for i, accept in enumerate(accepting) if accept)
-    return Machine(len(rows), 0, tuple(edges), accepts, None if longest is None else (0, longest))
+    table = reduce([{_MINTERMS[symbol]: target for symbol, target in row.items()} for row in rows], accepting)
+    if len(table) > limits.max_regex_states:
+        raise LimitError("max_regex_states", len(table), limits.max_regex_states)
+    machine = Dfa(_ALPHABET, table).to_regular()
+    assert isinstance(machine, Machine), "no multiple is the empty text"
+    return machine if longest is None else replace(machine, length=(0, longest))
 
 
 # --- scientific form ------------------------------------------------------------------------
