@@ -332,28 +332,30 @@ class Thompson:
                 return
             self._place_bounded(node, edges, source, target)
             return
-        at: dict[int, int] = {}
-        targets = {edge[2] for edge in edges}
-        if node.start not in targets:
+        # By state, where it is placed: the start, and where an edge leads; -1: nowhere.
+        at: list[int] = [-1] * node.n_states
+        entered, left = bytearray(node.n_states), bytearray(node.n_states)
+        for a, _, b in edges:
+            left[a] = entered[b] = 1
+        if not entered[node.start]:
             at[node.start] = source
-        if len(node.accepts) == 1 and node.accepts[0] != node.start:
-            (accept,) = node.accepts
-            if all(edge[0] != accept for edge in edges):
-                at[accept] = target
-        for state in (node.start, *targets):
-            if state not in at:
+        if len(node.accepts) == 1 and node.accepts[0] != node.start and not left[node.accepts[0]]:
+            at[node.accepts[0]] = target
+        for state in range(node.n_states):
+            if entered[state] and at[state] < 0:
                 at[state] = self.new_state()
         if at[node.start] != source:
             self._plain(source, at[node.start])
         for a, label, b in edges:
-            if a not in at:
+            here = at[a]
+            if here < 0:
                 continue
             if isinstance(label, Chars):
-                self.leaf(label, at[a], at[b])
+                self.leaf(label, here, at[b])
             else:
-                stack.append((label, at[a], at[b], counting))
+                stack.append((label, here, at[b], counting))
         for accept in node.accepts:
-            if accept in at and at[accept] != target:
+            if at[accept] >= 0 and at[accept] != target:
                 self._plain(at[accept], target)
 
     def _place_bounded(
@@ -409,8 +411,7 @@ class Thompson:
 
     def _measure(self, root: Regular) -> None:
         measured = self._measured
-        # What is below an automaton need not be measured.
-        for node in postorder(root) if made_of(root) is None else [root]:
+        for node in postorder(root, into_automata=False):
             if id(node) in measured:
                 continue
             if isinstance(node, Chars):

@@ -176,12 +176,13 @@ def scientific_multiples(divisor: Decimal, least: int, greatest: int, digits: in
         # The factors 2 and 5 are all left to zeros.
         zero: int | None = next(t for t in range(10 * k) if 10**t * odd % k == 0)
         k, needs = odd, [zero] + [None] * (odd - 1)
-    rows, needs = _merged(k, needs)
+    rows, needs = _merged(k, tuple(needs))
     most = min(SCIENTIFIC_DIGITS, digits)
     return _ScientificMultiples(rows, needs, power, least, greatest, most).machine()
 
 
-def _merged(k: int, needs: list[int | None]) -> tuple[list[list[int]], list[int | None]]:
+@lru_cache(maxsize=256)
+def _merged(k: int, needs: tuple[int | None, ...]) -> tuple[list[list[int]], list[int | None]]:
     """The remainders modulo ``k`` that nothing tells apart as one: where digits lead, and the needs."""
     classes = _numbered(needs)
     while True:
@@ -210,6 +211,7 @@ class _ScientificMultiples:
         self.edges: list[tuple[int, Regular, int]] = []
         self.states: dict[Hashable, int] = {"start": 0, "end": 1}
         self.pending: list[tuple[int, int]] = []
+        self.known_steps: dict[tuple[int, int], list[tuple[int, Regular]]] = {}
 
     def machine(self) -> Regular:
         self.add_digits(0, 0, 1, 0)
@@ -232,14 +234,22 @@ class _ScientificMultiples:
         return self.states.setdefault(key, len(self.states))
 
     def add_digits(self, source: int, r: int, first: int, places: int) -> None:
-        together: dict[int, list[tuple[int, int]]] = {}
-        for digit in range(first, 10):
-            code = ord("0") + digit
-            together.setdefault(self.rows[r][digit], []).append((code, code))
-        for target, codes in together.items():
+        for target, label in self.steps(r, first):
             if (target, places) not in self.states:
                 self.pending.append((target, places))
-            self.edges.append((source, chars(*codes), self.state((target, places))))
+            self.edges.append((source, label, self.state((target, places))))
+
+    def steps(self, r: int, first: int) -> list[tuple[int, Regular]]:
+        """Where digits from ``first`` on lead: the same behind each number of places."""
+        found = self.known_steps.get((r, first))
+        if found is None:
+            together: dict[int, list[tuple[int, int]]] = {}
+            for digit in range(first, 10):
+                code = ord("0") + digit
+                together.setdefault(self.rows[r][digit], []).append((code, code))
+            found = [(target, chars(*codes)) for target, codes in together.items()]
+            self.known_steps[r, first] = found
+        return found
 
     def add_exponents(self, source: int, low: int) -> None:
         # Negative ones, then those up to the next ten, then the others: the later parts are shared.
