@@ -26,7 +26,7 @@ def compiled(types: Path) -> Extension:
 
 
 engines = [
-    engine("_core", "attempt", "cut", "pool", "rows", "tables"),
+    engine("_core", "attempt", "cut", "pool", "reaper", "rows", "tables"),
     engine("_subsets", "subsets"),
 ]
 modules = [compiled(types) for types in sorted(Path("src").rglob("*.pxd"))]
