@@ -37,6 +37,7 @@ from maskwright.frontends.json_schema.groups import (
     lesser,
     nothing,
     value_group,
+    with_listed,
 )
 from maskwright.frontends.json_schema.keywords import TYPES
 from maskwright.frontends.json_schema.nodes import Node, escape
@@ -446,8 +447,4 @@ def value_groups(node: Node, keyword: str) -> tuple[Group, ...]:
             numbers[exact(each)] = None
         else:
             found[value_group(node.at(keyword, i))] = None
-    if strings:
-        found[StringGroup(values=tuple(strings))] = None
-    if numbers:
-        found[NumberGroup(values=tuple(numbers))] = None
-    return tuple(found)
+    return with_listed(found, strings, numbers)
