@@ -224,8 +224,6 @@ def _is_of_draft_3(node: Node) -> bool:
     return (given == "any" or (type(given) is list and "any" in given)) and node.base.dialect.name != "draft3"
 
 
-
-
 def _check_digits(node: Node, keyword: str, limits: Limits) -> None:
     """Raises ``LimitError`` for numbers of very many digits: what is exact takes its time with these."""
     work = [node.value[keyword]]
