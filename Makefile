@@ -27,11 +27,11 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt "setuptools>=77" "Cython>=3.3.1,<3.4" torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e ".[hf,test]"
+	MASKWRIGHT_COMPILE=later $(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e ".[hf,test]"
 	touch $@
 
 $(VENV)/built: $(VENV)/installed $(SOURCES)
-	$(BIN)/python setup.py --quiet build_ext --inplace
+	$(BIN)/python setup.py --quiet build_ext --inplace --parallel 2
 	touch $@
 
 clean:

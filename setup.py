@@ -1,5 +1,6 @@
 """The extension modules; everything else is in pyproject.toml."""
 
+import os
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -25,16 +26,19 @@ def compiled(types: Path) -> Extension:
     return Extension(name, [str(source)], extra_compile_args=["-O2", "-g0"])
 
 
-engines = [
-    engine("_core", "attempt", "cut", "pool", "rows", "tables"),
-    engine("_subsets", "subsets"),
-]
-modules = [compiled(types) for types in sorted(Path("src").rglob("*.pxd"))]
-# What is None where a type says otherwise is an error, not a crash.
-safely = {"nonecheck": True}
-setup(
-    ext_modules=[
+def extensions() -> list[Extension]:
+    engines = [
+        engine("_core", "attempt", "cut", "pool", "reaper", "rows", "tables"),
+        engine("_subsets", "minimal", "rows", "subsets"),
+    ]
+    modules = [compiled(types) for types in sorted(Path("src").rglob("*.pxd"))]
+    # What is None where a type says otherwise is an error, not a crash.
+    safely = {"nonecheck": True}
+    return [
         *cythonize(engines, include_path=["cext"]),
         *cythonize(modules, include_path=["src"], build_dir="build/cython", compiler_directives=safely),
     ]
-)
+
+
+# The Makefile installs first and compiles in place afterwards, where it can tell what has changed.
+setup(ext_modules=[] if os.environ.get("MASKWRIGHT_COMPILE") == "later" else extensions())

@@ -20,7 +20,7 @@ cdef int64_t below_size(const Below* below) noexcept nogil:
 
 
 cdef void below_free(Index* index, Below* below) noexcept nogil:
-    index.bytes -= below_size(below)
+    index.bytes.subtract(below_size(below))
     bits_release(index, below.bits)
     del below
 
@@ -71,7 +71,7 @@ cdef Below* slice_below(Index* index, Slice* slice, uint32_t top) noexcept nogil
         places[depth] = place
         counts[depth] = counts[depth - 1] + (place.left == 0)
         node += 1
-    index.bytes += below_size(made)
+    index.bytes.add(below_size(made))
     slice.below[top] = made
     return made
 

@@ -375,8 +375,8 @@ cdef class CompiledCore:
                     index.cores[i] = index.cores.back()
                     index.cores.pop_back()
                     break
-            core_free(self.core)
             index.lock.unlock()
+            Reaper.instance().take(index, self.core, core_free)
 
     @property
     def clashes(self):
@@ -446,13 +446,14 @@ cdef class CompiledCore:
     @property
     def statistics(self):
         """Counts of interned things, and bytes cached by all grammars on this vocabulary."""
+        Reaper.instance().finish(self.core.index)
         return {
             "matcher_states": self.core.states.size(),
             "parser_states": self.core.program.states.size(),
             "stack_nodes": self.core.program.nodes.size(),
             "tracker_states": self.core.tracker.states.size(),
             "token_edges": self.core.edges,
-            "cached_bytes": self.core.index.bytes,
+            "cached_bytes": self.core.index.bytes.value(),
         }
 
 

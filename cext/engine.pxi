@@ -20,6 +20,7 @@ cdef class TokenIndex:
 
     def __dealloc__(self):
         if self.index != NULL:
+            Reaper.instance().finish(self.index)
             index_free(self.index)
 
     cdef int build(self, list tokens, trie_arrays) except -1:
@@ -211,7 +212,8 @@ cdef class Engine:
     @property
     def cached_bytes(self):
         """Bytes of masks, token edges, slices and residual tries, of all grammars on this vocabulary."""
-        return self.owner.index.bytes
+        Reaper.instance().finish(self.owner.index)
+        return self.owner.index.bytes.value()
 
     @property
     def mask_budget(self):
@@ -223,7 +225,7 @@ cdef class Engine:
         with nogil:
             self.owner.index.lock.lock()
             self.owner.index.budget = budget
-            if self.owner.index.bytes > budget:
+            if self.owner.index.bytes.value() > budget:
                 evict(self.owner.index)
             self.owner.index.lock.unlock()
 

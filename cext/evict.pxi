@@ -2,9 +2,9 @@
 #
 # Everything cached can be computed again: masks of matcher states and of lexer states, token
 # edges, slices.  When three quarters of the budget are taken, everything is marked as unused; when
-# an operation leaves more than the budget, what nobody used since then goes first, then
-# everything, until half of the budget is free.  Whoever still refers to a bitset holds it, so
-# nothing dangles.
+# an operation leaves more than the budget, what waits to be freed goes first, then what nobody
+# used since then, then everything, until half of the budget is free.  Whoever still refers to a
+# bitset holds it, so nothing dangles.
 
 cdef void evict_masks(Core* core, cbool all_of_them) noexcept nogil:
     cdef MatcherState* state
@@ -75,7 +75,8 @@ cdef void evict(Index* index) noexcept nogil:
     # To be called between operations, with the lock held exclusively.
     cdef cbool all_of_them = False
     cdef size_t i
-    while index.bytes > index.budget // 2:
+    Reaper.instance().finish(index)
+    while index.bytes.value() > index.budget // 2:
         for i in range(index.cores.size()):
             evict_masks(index.cores[i], all_of_them)
             framemasks_forget(index.cores[i])

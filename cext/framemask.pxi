@@ -26,7 +26,7 @@ cdef int64_t framemask_size(const FrameMask* frame) noexcept nogil:
 cdef void framemasks_forget(Core* core) noexcept nogil:
     cdef size_t i
     for i in range(core.frames.size()):
-        core.index.bytes -= framemask_size(core.frames[i])
+        core.index.bytes.subtract(framemask_size(core.frames[i]))
         del core.frames[i]
     core.frames.clear()
     core.frame_ids.clear()
@@ -109,7 +109,7 @@ cdef FrameMask* framemask_get(Core* core, LexMask* mask, size_t number, int32_t 
         return NULL
     core.frame_ids.insert(&key, sizeof(key), <int32_t>core.frames.size())
     core.frames.push_back(found)
-    core.index.bytes += framemask_size(found)
+    core.index.bytes.add(framemask_size(found))
     return found
 
 

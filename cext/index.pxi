@@ -20,7 +20,7 @@ cdef struct Exit:
 
 cdef cppclass Bits:
     # A set of tokens as a bitset, with the number of those that hold it.
-    int32_t holders
+    Tally holders
     vector[uint32_t] words
 
 cdef cppclass Slice:
@@ -48,7 +48,7 @@ cdef cppclass Index:
     Bits* beyond_ascii                 # those with a byte above 0x7F
     Bits* containing[128]              # by ASCII character
     unordered_map[string, Slice*] slices
-    int64_t bytes                      # of everything that can be evicted (evict.pxi)
+    Tally bytes                        # of everything that can be evicted (evict.pxi)
     int64_t budget                     # for these
     cbool aged                         # `used` flags tell what was used lately (evict.pxi)
     vector[Core*] cores                # of all grammars
@@ -70,30 +70,29 @@ cdef cppclass Index:
 
 cdef Bits* bits_new(Index* index) noexcept nogil:
     cdef Bits* bits = new Bits()
-    bits.holders = 1
+    bits.holders.set(1)
     bits.words.resize(index.words, 0)
-    index.bytes += index.words * 4
+    index.bytes.add(index.words * 4)
     return bits
 
 
 cdef inline Bits* bits_hold(Bits* bits) noexcept nogil:
-    bits.holders += 1
+    bits.holders.add(1)
     return bits
 
 
 cdef void bits_release(Index* index, Bits* bits) noexcept nogil:
     if bits == NULL:
         return
-    bits.holders -= 1
-    if bits.holders == 0:
-        index.bytes -= bits.words.size() * 4
+    if bits.holders.drop() == 0:
+        index.bytes.subtract(bits.words.size() * 4)
         del bits
 
 
 cdef Bits* bits_owned(Index* index, Bits* bits) noexcept nogil:
     # The same set (NULL: the empty one) as a bitset that nobody else holds, in place of the given one.
     cdef Bits* own
-    if bits != NULL and bits.holders == 1:
+    if bits != NULL and bits.holders.value() == 1:
         return bits
     own = bits_new(index)
     if bits != NULL:
@@ -206,7 +205,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     index.longest = 0
     index.largest = 0
     index.masks_made = 0
-    index.bytes = 0
+    index.bytes.set(0)
     index.set_bytes = 0
     index.aged = False
     index.deadline.at = 0
@@ -266,7 +265,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     index_sort_chars(index)
     index_fill_containing(index)
     index_fill_lengths(index, lengths)
-    index.bytes = 0
+    index.bytes.set(0)
 
 
 cdef void index_sort_chars(Index* index) noexcept nogil:
@@ -351,7 +350,7 @@ cdef void index_forget_slices(Index* index) noexcept nogil:
         for limited in entry.second.limited:
             bits_release(index, limited.second)
         for exits in entry.second.exits:
-            index.bytes -= exits.second.size() * sizeof(Exit)
+            index.bytes.subtract(exits.second.size() * sizeof(Exit))
         for below in entry.second.below:
             below_free(index, below.second)
         del entry.second
@@ -563,6 +562,6 @@ cdef const vector[Exit]* slice_exits(Index* index, Slice* slice, int32_t point) 
                     break
                 each.count += 1
             position += 1
-        index.bytes += kept.size() * sizeof(Exit)
+        index.bytes.add(kept.size() * sizeof(Exit))
         slice.exits[point] = kept
     return &slice.exits[point]

@@ -37,7 +37,7 @@ cdef void lexer_run(LexMask* mask, Lexer* lexer) noexcept nogil:
                 run.holders = 1
                 run.bytes += <int64_t>key.size()
                 lexer.runs[key] = run
-            mask.index.bytes += run.bytes
+            mask.index.bytes.add(run.bytes)
         run.holders += 1
         made.run = run
         mask.runs.push_back(made)

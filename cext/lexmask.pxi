@@ -136,7 +136,7 @@ cdef void lexmask_release(LexMask* mask) noexcept nogil:
         lexmask_release(mask.shares[i])
     bits_release(mask.index, mask.bits)
     bits_release(mask.index, mask.depending)
-    mask.index.bytes -= mask.bytes
+    mask.index.bytes.subtract(mask.bytes)
     del mask
 
 
@@ -152,7 +152,7 @@ cdef void run_release(Run* run) noexcept nogil:
         lexmask_release(below.second)
     for entry in run.merged:
         del entry.second
-    run.index.bytes -= run.bytes
+    run.index.bytes.subtract(run.bytes)
     del run
 
 
@@ -222,7 +222,7 @@ cdef void lexmask_measure(LexMask* mask) noexcept nogil:
     mask.bytes = ((mask.inside.size() + mask.holes.size()) * 4 + mask.crossing.size() * sizeof(Crossing)
                   + mask.crossings.size() * sizeof(CrossingGroup) + mask.nodes.size() * 4
                   + mask.overrides.size() * sizeof(Override) + grouped + sizeof(LexMask))
-    index.bytes += mask.bytes
+    index.bytes.add(mask.bytes)
 
 
 cdef void lexmask_walk(LexMask* mask, LexState* start, uint32_t top) noexcept nogil:
@@ -377,7 +377,7 @@ cdef cbool lexmask_open(LexMask* mask, LexState* state) noexcept nogil:
             if walked.crossing[i].tag == mask.open_tag:
                 mask.crossing.push_back(walked.crossing[i])
         mask.open_tag = NO_TAG
-        mask.index.bytes -= mask.bytes
+        mask.index.bytes.subtract(mask.bytes)
         for entry in mask.merged:
             del entry.second
         mask.merged.clear()
@@ -416,7 +416,7 @@ cdef ResidualView lexmask_view(const LexMask* mask, size_t number, unordered_map
         known[key] = merged
         size = trie_size(merged)
         bytes[0] += size
-        mask.index.bytes += size
+        mask.index.bytes.add(size)
     view.trie = merged
     view.first = 1
     view.last = merged.nodes[0].end

@@ -64,7 +64,9 @@ cdef cppclass Core:
     double max_seconds
 
 
-cdef void core_free(Core* core) noexcept nogil:
+cdef void core_free(void* freed) noexcept nogil:
+    # In another thread (threads.pxi).
+    cdef Core* core = <Core*>freed
     cdef size_t i
     edges_forget(core)
     framemasks_forget(core)
@@ -145,9 +147,9 @@ cdef Outcome core_leave(Core* core) noexcept nogil:
         if size > core.max_lexer_states:
             outcome.kind = OUTCOME_LEXER_STATES
             outcome.given = size
-    if core.index.bytes > core.index.budget:
+    if core.index.bytes.value() > core.index.budget:
         evict(core.index)
-    elif not core.index.aged and core.index.bytes > core.index.budget // 4 * 3:
+    elif not core.index.aged and core.index.bytes.value() > core.index.budget // 4 * 3:
         age(core.index)
     core.index.lock.unlock()
     return outcome
@@ -234,16 +236,16 @@ cdef int32_t matcher_start(Core* core) noexcept nogil:
 
 cdef void edge_add(Core* core, int32_t id, int32_t token, int32_t target) noexcept nogil:
     cdef TokenEdges* edges = &core.states[id].edges
-    core.index.bytes -= edges.bytes()
+    core.index.bytes.subtract(edges.bytes())
     edges.insert(token, target)
-    core.index.bytes += edges.bytes()
+    core.index.bytes.add(edges.bytes())
     core.edges += 1
 
 
 cdef void edges_forget(Core* core) noexcept nogil:
     cdef size_t i
     for i in range(core.states.size()):
-        core.index.bytes -= core.states[i].edges.bytes()
+        core.index.bytes.subtract(core.states[i].edges.bytes())
         core.states[i].edges.clear()
     core.edges = 0
 
@@ -425,7 +427,7 @@ cdef void mask_add_overrides(Core* core, const vector[Thread]& threads, Mask* ma
 
 cdef void mask_free(Core* core, Mask* mask) noexcept nogil:
     if mask != NULL:
-        core.index.bytes -= mask_size(mask)
+        core.index.bytes.subtract(mask_size(mask))
         bits_release(core.index, mask.bits)
         del mask
 
@@ -547,7 +549,7 @@ cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
     if state.accepting:
         for t in core.eos:
             mask.added.push_back(t)
-    core.index.bytes += mask_size(mask)
+    core.index.bytes.add(mask_size(mask))
     if core.index.deadline.passed:
         mask_free(core, mask)
         return NULL

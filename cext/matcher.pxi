@@ -400,9 +400,9 @@ cdef Bits* bits_of_state(Core* core, int32_t id) noexcept nogil:
     if mask == NULL:
         return NULL
     if mask.bits == NULL or not (mask.base.empty() and mask.removed.empty() and mask.added.empty()):
-        core.index.bytes -= mask_size(mask)
+        core.index.bytes.subtract(mask_size(mask))
         mask_flatten(core, mask)
-        core.index.bytes += mask_size(mask)
+        core.index.bytes.add(mask_size(mask))
     return bits_hold(mask.bits)
 
 

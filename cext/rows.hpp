@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace maskwright {
@@ -26,6 +27,10 @@ private:
 template <class T>
 class Rows {
 public:
+    Rows() = default;
+    // ends: by row, where it ends
+    Rows(std::vector<T> items, std::vector<size_t> ends) : items_(std::move(items)), ends_(std::move(ends)) {}
+
     size_t size() const { return ends_.size(); }
 
     // Valid until a row is added.

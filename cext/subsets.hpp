@@ -1,15 +1,14 @@
-// Deterministic automata: subset construction, products, trimming and minimisation.
+// Deterministic automata: subset construction and products.
 //
 // Symbols are the minterms of an alphabet, numbers from 0.  States are numbers from 0, which is the start.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
-#include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "rows.hpp"
 
 namespace maskwright {
 
@@ -17,51 +16,113 @@ constexpr int32_t kDead = -1;
 // Elements of state sets, or transitions, that may be computed for each state allowed.
 constexpr int64_t kWorkPerState = 4;
 
-using DfaRow = std::vector<std::pair<int32_t, int32_t>>;  // (symbol, target), by symbol
+struct Move {
+    int32_t symbol, target;
+};
 
-struct Rows {
-    std::vector<DfaRow> rows;
+// A deterministic automaton: by state, its moves in any order, one for a symbol at most.
+struct Graph {
+    Rows<Move> rows;
     std::vector<char> accepting;
 };
 
-inline std::string key_of(const std::vector<int32_t> &numbers) {
-    return std::string(reinterpret_cast<const char *>(numbers.data()), numbers.size() * sizeof(int32_t));
-}
-
-// Numbers of keys, in the order in which they were seen first.
+// Numbers of keys, which are texts of numbers, in the order in which they were seen first.
 class Numbering {
 public:
-    // The number of a key, and whether it is new.
-    std::pair<int32_t, bool> number(const std::vector<int32_t> &key) {
-        auto [at, fresh] = ids_.emplace(key_of(key), static_cast<int32_t>(ids_.size()));
-        return {at->second, fresh};
+    size_t size() const { return ends_.size(); }
+
+    // Valid until a key is added.
+    Strip<const int32_t> key(int32_t id) const {
+        return {items_.data() + (id == 0 ? 0 : ends_[id - 1]), items_.data() + ends_[id]};
     }
 
+    // The number of a key, and whether it is new.
+    std::pair<int32_t, bool> number(const int32_t *first, size_t size) {
+        if (2 * ends_.size() >= slots_.size()) grow();
+        const uint64_t hash = hash_of(first, size);
+        size_t at = hash & (slots_.size() - 1);
+        for (; slots_[at] >= 0; at = (at + 1) & (slots_.size() - 1)) {
+            if (hashes_[slots_[at]] != hash) continue;
+            Strip<const int32_t> known = key(slots_[at]);
+            if (known.size() == size && std::equal(first, first + size, known.begin())) return {slots_[at], false};
+        }
+        slots_[at] = static_cast<int32_t>(ends_.size());
+        hashes_.push_back(hash);
+        items_.insert(items_.end(), first, first + size);
+        ends_.push_back(items_.size());
+        return {slots_[at], true};
+    }
+    std::pair<int32_t, bool> number(const std::vector<int32_t> &key) { return number(key.data(), key.size()); }
+
 private:
-    std::unordered_map<std::string, int32_t> ids_;
+    static uint64_t hash_of(const int32_t *first, size_t size) {
+        uint64_t hash = size;
+        for (size_t i = 0; i < size; ++i) {
+            hash = (hash ^ static_cast<uint32_t>(first[i])) * 0x9E3779B97F4A7C15u;
+            hash ^= hash >> 32;
+        }
+        return hash;
+    }
+    void grow() {
+        slots_.assign(std::max<size_t>(16, 2 * slots_.size()), -1);
+        for (size_t id = 0; id < hashes_.size(); ++id) {
+            size_t at = hashes_[id] & (slots_.size() - 1);
+            while (slots_[at] >= 0) at = (at + 1) & (slots_.size() - 1);
+            slots_[at] = static_cast<int32_t>(id);
+        }
+    }
+
+    std::vector<int32_t> items_;
+    std::vector<size_t> ends_;
+    std::vector<uint64_t> hashes_;
+    std::vector<int32_t> slots_;  // by hash; a power of two of them, at most half of them used
 };
+
+// Items by owner, one behind another; in the order in which they came.
+template <class T>
+Rows<T> by_owner(size_t owners, const std::vector<std::pair<int32_t, T>> &items) {
+    std::vector<size_t> at(owners + 1, 0);
+    for (const auto &item : items) ++at[item.first + 1];
+    for (size_t i = 0; i < owners; ++i) at[i + 1] += at[i];
+    std::vector<size_t> ends(at.begin() + 1, at.end());
+    std::vector<T> sorted(items.size());
+    for (const auto &item : items) sorted[at[item.first]++] = item.second;
+    return Rows<T>(std::move(sorted), std::move(ends));
+}
 
 // The deterministic automaton of an NFA with one accepting state, by lazy subset construction.
 class Subsets {
 public:
     Subsets(int32_t states, int32_t accept, int64_t max_states)
-        : max_states_(max_states), accept_(accept), edges_(states), epsilons_(states), stamps_(states, 0) {}
+        : max_states_(max_states), accept_(accept), stamps_(states, 0), single_(states, kDead) {}
 
     void add_set(const std::vector<int32_t> &symbols) {
         sets_.push_back(symbols);
         for (int32_t symbol : symbols)
-            if (symbol >= static_cast<int32_t>(reached_.size())) reached_.resize(symbol + 1);
+            if (symbol >= static_cast<int32_t>(group_of_.size())) group_of_.resize(symbol + 1, 0);
     }
-    void add_edge(int32_t source, int32_t set, int32_t target) { edges_[source].emplace_back(set, target); }
-    void add_epsilon(int32_t source, int32_t target) { epsilons_[source].push_back(target); }
-    void start(int32_t state) { intern({state}); }
+    void add_edge(int32_t source, int32_t set, int32_t target) { new_edges_.push_back({source, {set, target}}); }
+    void add_epsilon(int32_t source, int32_t target) { new_epsilons_.emplace_back(source, target); }
+    // Once, when all edges are there.
+    void start(int32_t state) {
+        edges_ = by_owner(stamps_.size(), new_edges_);
+        epsilons_ = by_owner(stamps_.size(), new_epsilons_);
+        new_edges_ = {};
+        new_epsilons_ = {};
+        targets_.assign(1, state);
+        intern();
+    }
 
     bool accepting(int32_t state) const { return states_[state].accepting; }
 
-    // What follows a state; empty when a limit is passed.
-    const DfaRow &row(int32_t state) {
-        if (!states_[state].expanded) expand(state);
-        return states_[state].row;
+    // Compute what follows a state; not done when a limit is passed.
+    void expand(int32_t state) {
+        if (states_[state].first == kUnknown) follow(state);
+    }
+    // What follows an expanded state, in any order; valid until another one is expanded.
+    Strip<const Move> row(int32_t state) const {
+        const State &at = states_[state];
+        return {moves_.data() + at.first, moves_.data() + at.last};
     }
 
     size_t size() const { return states_.size(); }
@@ -70,64 +131,94 @@ public:
     int64_t exceeded() const { return exceeded_; }
 
 private:
+    static constexpr size_t kUnknown = SIZE_MAX;
+
+    struct Edge {
+        int32_t set, target;
+    };
     struct State {
-        std::vector<int32_t> members;
-        DfaRow row;
-        bool accepting = false, expanded = false;
+        size_t first = kUnknown, last = kUnknown;  // of `moves_`
+        bool accepting = false;
+    };
+    // Symbols over which the same edges were found: those of `before`, and one to `target`.
+    struct Group {
+        int32_t before, target;
+        int32_t seen_by = -1, with = 0;  // the last edge that was found over some of them, and their group since
+        int32_t state = kDead;           // where they lead
     };
 
-    void expand(int32_t state) {
-        std::vector<int32_t> touched;
-        for (int32_t q : states_[state].members)
-            for (auto [set, target] : edges_[q])
+    void follow(int32_t state) {
+        groups_.assign(1, Group{0, kDead});
+        touched_.clear();
+        int32_t edge = 0;
+        for (int32_t q : ids_.key(state))
+            for (auto [set, target] : edges_[q]) {
                 for (int32_t symbol : sets_[set]) {
-                    if (reached_[symbol].empty()) touched.push_back(symbol);
-                    reached_[symbol].push_back(target);
+                    int32_t group = group_of_[symbol];
+                    if (group == 0) touched_.push_back(symbol);
+                    if (groups_[group].seen_by != edge) {
+                        groups_[group].seen_by = edge;
+                        groups_[group].with = static_cast<int32_t>(groups_.size());
+                        groups_.push_back(Group{group, target});
+                    }
+                    group_of_[symbol] = groups_[group].with;
                 }
-        count_work(touched.size());
-        std::sort(touched.begin(), touched.end());
-        DfaRow row;
-        // Symbols mostly go together: close each distinct set once.
-        std::unordered_map<std::string, int32_t> closed;
-        for (int32_t symbol : touched) {
-            auto &targets = reached_[symbol];
-            std::sort(targets.begin(), targets.end());
-            targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
-            auto [at, fresh] = closed.emplace(key_of(targets), 0);
-            if (fresh && !exceeded_) at->second = intern(targets);
-            row.emplace_back(symbol, at->second);
-            targets.clear();
+                ++edge;
+            }
+        count_work(touched_.size());
+        const size_t first = moves_.size();
+        for (int32_t symbol : touched_) {
+            Group &group = groups_[group_of_[symbol]];
+            group_of_[symbol] = 0;
+            if (exceeded_) continue;
+            if (group.state == kDead) {
+                targets_.clear();
+                for (const Group *at = &group; at != groups_.data(); at = &groups_[at->before])
+                    targets_.push_back(at->target);
+                group.state = intern();
+            }
+            moves_.push_back({symbol, group.state});
         }
         if (exceeded_) return;
-        states_[state].row = std::move(row);
-        states_[state].expanded = true;
+        states_[state].first = first;
+        states_[state].last = moves_.size();
     }
 
-    int32_t intern(std::vector<int32_t> work) {
+    // The state of `targets_` and what is reached from them without reading.
+    int32_t intern() {
+        const int32_t only = targets_.size() == 1 ? targets_[0] : kDead;
+        if (only != kDead && single_[only] != kDead) return single_[only];
         ++stamp_;
-        std::vector<int32_t> key;
+        key_.clear();
         int64_t size = 0;
-        for (int32_t q : work) stamps_[q] = stamp_;
-        while (!work.empty()) {
-            int32_t q = work.back();
-            work.pop_back();
+        for (int32_t q : targets_) stamps_[q] = stamp_;
+        size_t distinct = 0;
+        for (int32_t q : targets_)
+            if (stamps_[q] == stamp_) {
+                stamps_[q] = -stamp_;
+                targets_[distinct++] = q;
+            }
+        targets_.resize(distinct);
+        while (!targets_.empty()) {
+            int32_t q = targets_.back();
+            targets_.pop_back();
             ++size;
-            if (!edges_[q].empty() || q == accept_) key.push_back(q);
+            if (!edges_[q].empty() || q == accept_) key_.push_back(q);
             for (int32_t target : epsilons_[q])
-                if (stamps_[target] != stamp_) {
-                    stamps_[target] = stamp_;
-                    work.push_back(target);
+                if (stamps_[target] != -stamp_) {
+                    stamps_[target] = -stamp_;
+                    targets_.push_back(target);
                 }
         }
         count_work(size);
-        std::sort(key.begin(), key.end());
-        auto [id, fresh] = ids_.number(key);
+        std::sort(key_.begin(), key_.end());
+        auto [id, fresh] = ids_.number(key_);
         if (fresh) {
             states_.emplace_back();
-            states_.back().accepting = std::binary_search(key.begin(), key.end(), accept_);
-            states_.back().members = std::move(key);
+            states_.back().accepting = std::binary_search(key_.begin(), key_.end(), accept_);
             check(states_.size());
         }
+        if (only != kDead) single_[only] = id;
         return id;
     }
 
@@ -142,13 +233,19 @@ private:
     int64_t max_states_, work_ = 0, exceeded_ = 0;
     int32_t accept_;
     std::vector<std::vector<int32_t>> sets_;
-    std::vector<std::vector<std::pair<int32_t, int32_t>>> edges_;  // (set, target)
-    std::vector<std::vector<int32_t>> epsilons_;
+    std::vector<std::pair<int32_t, Edge>> new_edges_;  // by source, before the start
+    std::vector<std::pair<int32_t, int32_t>> new_epsilons_;
+    Rows<Edge> edges_;
+    Rows<int32_t> epsilons_;
+    Numbering ids_;  // of the states, by their members
     std::vector<State> states_;
-    Numbering ids_;
+    std::vector<Move> moves_;
     // scratch
-    std::vector<std::vector<int32_t>> reached_;  // targets by symbol
+    std::vector<int32_t> targets_, key_, touched_;
+    std::vector<Group> groups_;
+    std::vector<int32_t> group_of_;  // by symbol
     std::vector<int64_t> stamps_;
+    std::vector<int32_t> single_;  // by state of the NFA, the state of it alone, when it is known
     int64_t stamp_ = 0;
 };
 
@@ -156,220 +253,164 @@ private:
 class View {
 public:
     // finer: by symbol of the automaton, the symbols that it is made of
-    View(Subsets *automaton, std::vector<std::vector<int32_t>> finer)
-        : automaton_(automaton), finer_(std::move(finer)) {}
+    View(Subsets *automaton, const std::vector<std::vector<int32_t>> &finer)
+        : automaton_(automaton), targets_(finer.size()), stamps_(finer.size(), 0) {
+        for (const auto &parts : finer) finer_.push_back(parts);
+        for (size_t symbol = 0; symbol < finer.size(); ++symbol)
+            for (int32_t part : finer[symbol]) {
+                if (part >= static_cast<int32_t>(coarser_.size())) coarser_.resize(part + 1, 0);
+                coarser_[part] = static_cast<int32_t>(symbol);
+            }
+    }
 
-    bool accepting(int32_t state) const { return automaton_->accepting(state); }
     int64_t exceeded() const { return automaton_->exceeded(); }
+    size_t symbols() const { return coarser_.size(); }
+    Strip<const int32_t> parts(int32_t symbol) const { return finer_[symbol]; }
 
-    const DfaRow &row(int32_t state) {
-        auto [at, fresh] = rows_.try_emplace(state);
-        if (fresh) {
-            for (auto [symbol, target] : automaton_->row(state))
-                for (int32_t part : finer_[symbol]) at->second.emplace_back(part, target);
-            std::sort(at->second.begin(), at->second.end());
+    // The state that is looked at.
+    void expand(int32_t state) {
+        if (state != kDead) automaton_->expand(state);
+    }
+    bool accepting(int32_t state) const { return state != kDead && automaton_->accepting(state); }
+    Strip<const Move> row(int32_t state) const {
+        return state == kDead ? Strip<const Move>() : automaton_->row(state);
+    }
+    void stand(int32_t state) {
+        if (state == standing_) return;
+        standing_ = state;
+        ++stamp_;
+        for (Move move : row(state)) {
+            targets_[move.symbol] = move.target;
+            stamps_[move.symbol] = stamp_;
         }
-        return at->second;
+    }
+    // Where a symbol of the finer alphabet leads from there.
+    int32_t target(int32_t part) const {
+        const int32_t symbol = coarser_[part];
+        return stamps_[symbol] == stamp_ ? targets_[symbol] : kDead;
     }
 
 private:
     Subsets *automaton_;
-    std::vector<std::vector<int32_t>> finer_;
-    std::unordered_map<int32_t, DfaRow> rows_;  // its elements stay where they are
+    Rows<int32_t> finer_;
+    std::vector<int32_t> coarser_;
+    std::vector<int32_t> targets_;
+    std::vector<int64_t> stamps_;
+    int64_t stamp_ = 1;
+    int32_t standing_ = kDead;
 };
 
 // The states of several automata run side by side.
 struct Product {
-    std::vector<DfaRow> rows;
-    std::vector<int32_t> kinds;               // by state: which of the automata accept, as an index below
-    std::vector<std::vector<int32_t>> accepting;  // by kind: by automaton, 0 or 1
-    int64_t exceeded = 0;                     // see Subsets
+    Rows<Move> rows;
+    std::vector<int32_t> kinds;  // by state: which of the automata accept, as an index below
+    Numbering accepting;         // by kind: by automaton, 0 or 1
+    int64_t exceeded = 0;        // see Subsets
 };
 
-// A state where an automaton is dead that is `needed` is left out.
-inline void explore(std::vector<View> &automata, const std::vector<char> &needed, int64_t max_states,
-                    Product &out) {
-    const size_t count = automata.size();
-    Numbering ids, kinds;
-    std::vector<std::vector<int32_t>> order{std::vector<int32_t>(count, 0)};
-    ids.number(order[0]);
-    int64_t transitions = 0;
-    std::vector<const DfaRow *> below(count);
-    std::vector<size_t> at(count);
-    std::vector<int32_t> inside(count), target(count);
-    static const DfaRow nothing;
-    for (size_t state = 0; state < order.size(); ++state) {
-        for (size_t i = 0; i < count; ++i) {
-            int32_t q = order[state][i];
-            inside[i] = q != kDead && automata[i].accepting(q);
-            below[i] = q == kDead ? &nothing : &automata[i].row(q);
-            at[i] = 0;
-            if (automata[i].exceeded()) {
-                out.exceeded = automata[i].exceeded();
+class Explorer {
+public:
+    // A state where an automaton is dead that is `needed` is left out.
+    Explorer(std::vector<View> &automata, const std::vector<char> &needed, int64_t max_states)
+        : automata_(automata), needed_(needed), max_states_(max_states), here_(automata.size(), 0),
+          inside_(here_), target_(here_), last_(automata.size(), kDead) {
+        ids_.number(here_);
+    }
+
+    void all(Product &out) {
+        for (size_t state = 0; state < ids_.size() && stand(state); ++state) {
+            out.kinds.push_back(out.accepting.number(inside_).first);
+            follow();
+            out.rows.push_back(row_);
+        }
+        out.exceeded = exceeded_;
+    }
+
+    // The length of a shortest text that those automata accept that are `wanted`, and no others; kDead: there is none.
+    int64_t shortest(const std::vector<int32_t> &wanted) {
+        int64_t length = 0;
+        size_t level_end = 1;
+        for (size_t state = 0; state < ids_.size(); ++state) {
+            if (state == level_end) {
+                level_end = ids_.size();
+                ++length;
+            }
+            if (!stand(state)) break;
+            if (inside_ == wanted) return length;
+            follow();
+        }
+        return kDead;
+    }
+
+    // See Subsets.
+    int64_t exceeded() const { return exceeded_; }
+
+private:
+    // Look at a state; false: a limit is passed.
+    bool stand(size_t state) {
+        if (exceeded_) return false;
+        here_.assign(ids_.key(state).begin(), ids_.key(state).end());
+        for (size_t i = 0; i < here_.size(); ++i) {
+            automata_[i].expand(here_[i]);
+            exceeded_ = automata_[i].exceeded();
+            if (exceeded_) return false;
+        }
+        for (size_t i = 0; i < here_.size(); ++i) {
+            automata_[i].stand(here_[i]);
+            inside_[i] = automata_[i].accepting(here_[i]);
+        }
+        return true;
+    }
+
+    // What is behind the state that is looked at.
+    void follow() {
+        row_.clear();
+        last_.assign(last_.size(), kDead);
+        // Only symbols over which the automaton with the fewest moves lives on can lead anywhere.
+        const View *lead = nullptr;
+        Strip<const Move> moves;
+        for (size_t i = 0; i < here_.size(); ++i)
+            if (needed_[i] && (!lead || automata_[i].row(here_[i]).size() < moves.size())) {
+                lead = &automata_[i];
+                moves = lead->row(here_[i]);
+            }
+        if (!lead) {
+            for (size_t symbol = 0; symbol < automata_[0].symbols(); ++symbol) step(static_cast<int32_t>(symbol));
+        } else {
+            for (Move move : moves)
+                for (int32_t part : lead->parts(move.symbol)) step(part);
+        }
+        transitions_ += row_.size();
+        const int64_t given = std::max<int64_t>(ids_.size(), transitions_ / kWorkPerState);
+        if (given > max_states_) exceeded_ = given;
+    }
+
+    void step(int32_t symbol) {
+        bool alive = false;
+        for (size_t i = 0; i < here_.size(); ++i) {
+            target_[i] = automata_[i].target(symbol);
+            if (target_[i] != kDead)
+                alive = true;
+            else if (needed_[i])
                 return;
-            }
         }
-        auto [kind, new_kind] = kinds.number(inside);
-        if (new_kind) out.accepting.push_back(inside);
-        out.kinds.push_back(kind);
-        DfaRow row;
-        for (;;) {
-            int32_t symbol = INT32_MAX;
-            for (size_t i = 0; i < count; ++i)
-                if (at[i] < below[i]->size()) symbol = std::min(symbol, (*below[i])[at[i]].first);
-            if (symbol == INT32_MAX) break;
-            bool hopeless = false;
-            for (size_t i = 0; i < count; ++i) {
-                target[i] = kDead;
-                if (at[i] < below[i]->size() && (*below[i])[at[i]].first == symbol)
-                    target[i] = (*below[i])[at[i]++].second;
-                hopeless = hopeless || (needed[i] && target[i] == kDead);
-            }
-            if (hopeless) continue;
-            auto [id, fresh] = ids.number(target);
-            if (fresh) order.push_back(target);
-            row.emplace_back(symbol, id);
+        if (!alive) return;
+        // Neighbours mostly lead to the same state.
+        if (target_ != last_) {
+            last_ = target_;
+            last_id_ = ids_.number(target_).first;
         }
-        transitions += row.size();
-        out.rows.push_back(std::move(row));
-        int64_t given = std::max<int64_t>(order.size(), transitions / kWorkPerState);
-        if (given > max_states) {
-            out.exceeded = given;
-            return;
-        }
+        row_.push_back({symbol, last_id_});
     }
-}
 
-// Keep the states that reach an accepting one, in their order; nothing when the start does not.
-inline void trim(Rows &dfa) {
-    const size_t n = dfa.rows.size();
-    std::vector<std::vector<int32_t>> before(n);
-    for (size_t state = 0; state < n; ++state)
-        for (auto [symbol, target] : dfa.rows[state]) before[target].push_back(state);
-    std::vector<int32_t> work, renumbered(n, kDead);
-    for (size_t state = 0; state < n; ++state)
-        if (dfa.accepting[state]) {
-            renumbered[state] = 0;
-            work.push_back(state);
-        }
-    while (!work.empty()) {
-        int32_t state = work.back();
-        work.pop_back();
-        for (int32_t source : before[state])
-            if (renumbered[source] == kDead) {
-                renumbered[source] = 0;
-                work.push_back(source);
-            }
-    }
-    int32_t kept = 0;
-    for (int32_t &number : renumbered)
-        if (number != kDead) number = kept++;
-    Rows out;
-    for (size_t state = 0; state < n && renumbered[0] != kDead; ++state) {
-        if (renumbered[state] == kDead) continue;
-        DfaRow row;
-        for (auto [symbol, target] : dfa.rows[state])
-            if (renumbered[target] != kDead) row.emplace_back(symbol, renumbered[target]);
-        out.rows.push_back(std::move(row));
-        out.accepting.push_back(dfa.accepting[state]);
-    }
-    dfa = std::move(out);
-}
-
-// The minimal automaton of a trimmed one, by partition refinement (Hopcroft 1971).
-//
-// Missing transitions need no dead state: a trimmed state is never equivalent to it, and splitting on
-// every block's predecessors tells present transitions from missing ones.
-inline void minimise(Rows &dfa) {
-    const int32_t n = static_cast<int32_t>(dfa.rows.size());
-    if (n < 2) return;
-    std::vector<std::vector<std::pair<int32_t, int32_t>>> before(n);  // (symbol, source)
-    for (int32_t state = 0; state < n; ++state)
-        for (auto [symbol, target] : dfa.rows[state]) before[target].emplace_back(symbol, state);
-    // First blocks: accepting or not, and over which symbols there is a transition.
-    std::vector<std::vector<int32_t>> blocks;
-    std::vector<int32_t> block_of(n), place(n);
-    {
-        Numbering kinds;
-        std::vector<int32_t> kind;
-        for (int32_t state = 0; state < n; ++state) {
-            kind.assign(1, dfa.accepting[state]);
-            for (auto [symbol, target] : dfa.rows[state]) kind.push_back(symbol);
-            int32_t block = kinds.number(kind).first;
-            if (block == static_cast<int32_t>(blocks.size())) blocks.emplace_back();
-            block_of[state] = block;
-            place[state] = blocks[block].size();
-            blocks[block].push_back(state);
-        }
-    }
-    std::vector<int32_t> waiting;
-    std::vector<char> waits(blocks.size(), 1);
-    for (size_t block = 0; block < blocks.size(); ++block) waiting.push_back(block);
-    std::vector<std::pair<int32_t, int32_t>> entering;
-    std::vector<int32_t> marked(blocks.size(), 0), touched;
-    while (!waiting.empty()) {
-        int32_t splitter = waiting.back();
-        waiting.pop_back();
-        waits[splitter] = 0;
-        entering.clear();
-        for (int32_t target : blocks[splitter])
-            entering.insert(entering.end(), before[target].begin(), before[target].end());
-        std::sort(entering.begin(), entering.end());
-        for (size_t first = 0; first < entering.size();) {
-            size_t last = first;
-            touched.clear();
-            // Move the states that enter over this symbol to the front of their blocks.
-            for (; last < entering.size() && entering[last].first == entering[first].first; ++last) {
-                int32_t state = entering[last].second, block = block_of[state];
-                if (marked[block] == 0) touched.push_back(block);
-                int32_t other = blocks[block][marked[block]];
-                std::swap(blocks[block][place[state]], blocks[block][marked[block]]);
-                std::swap(place[state], place[other]);
-                ++marked[block];
-            }
-            for (int32_t block : touched) {
-                int32_t part = marked[block];
-                marked[block] = 0;
-                if (part == static_cast<int32_t>(blocks[block].size())) continue;
-                int32_t made = static_cast<int32_t>(blocks.size());
-                blocks.emplace_back(blocks[block].begin(), blocks[block].begin() + part);
-                blocks[block].erase(blocks[block].begin(), blocks[block].begin() + part);
-                for (size_t i = 0; i < blocks[made].size(); ++i) {
-                    block_of[blocks[made][i]] = made;
-                    place[blocks[made][i]] = i;
-                }
-                for (size_t i = 0; i < blocks[block].size(); ++i) place[blocks[block][i]] = i;
-                marked.push_back(0);
-                waits.push_back(0);
-                int32_t next = made;
-                if (!waits[block] && blocks[block].size() < blocks[made].size()) next = block;
-                if (!waits[next]) {
-                    waits[next] = 1;
-                    waiting.push_back(next);
-                }
-            }
-            first = last;
-        }
-    }
-    if (static_cast<int32_t>(blocks.size()) == n) return;
-    // Blocks are numbered by their first state, so that the start stays 0.
-    std::vector<int32_t> number(blocks.size(), kDead);
-    int32_t count = 0;
-    for (int32_t state = 0; state < n; ++state)
-        if (number[block_of[state]] == kDead) number[block_of[state]] = count++;
-    Rows out;
-    out.rows.resize(count);
-    out.accepting.resize(count);
-    std::vector<char> done(count, 0);
-    for (int32_t state = 0; state < n; ++state) {
-        int32_t index = number[block_of[state]];
-        if (done[index]) continue;
-        done[index] = 1;
-        for (auto [symbol, target] : dfa.rows[state])
-            out.rows[index].emplace_back(symbol, number[block_of[target]]);
-        out.accepting[index] = dfa.accepting[state];
-    }
-    dfa = std::move(out);
-}
+    std::vector<View> &automata_;
+    const std::vector<char> &needed_;
+    const int64_t max_states_;
+    int64_t transitions_ = 0, exceeded_ = 0;
+    Numbering ids_;
+    std::vector<int32_t> here_, inside_, target_, last_;
+    int32_t last_id_ = kDead;
+    std::vector<Move> row_;
+};
 
 }  // namespace maskwright

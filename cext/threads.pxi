@@ -1,8 +1,9 @@
-# Locks, time limits and the pool of threads.
+# Locks, time limits, the pool of threads, and the one that frees what nobody uses any more.
 #
 # One lock per vocabulary guards everything that grows: shared to read what is there, exclusive to
 # add to it or to evict.  Whoever holds it needs no interpreter, so waiting for it cannot deadlock;
 # but nobody waits for it while holding the interpreter's own lock, except to free an object.
+# Freeing a grammar touches only what is its own, besides counts that are atomic: that needs no lock.
 
 cdef extern from "<shared_mutex>" namespace "std" nogil:
     cdef cppclass shared_mutex:
@@ -19,6 +20,20 @@ cdef extern from "pool.hpp" namespace "maskwright" nogil:
         void run(PoolTask task, void* context, size_t items, size_t threads)
         @staticmethod
         Pool& instance()
+
+cdef extern from "reaper.hpp" namespace "maskwright" nogil:
+    cdef cppclass Tally:
+        void set(int64_t to)
+        void add(int64_t more)
+        void subtract(int64_t less)
+        int64_t value()
+        int64_t drop()
+    ctypedef void (*FreeTask "maskwright::Reaper::Free")(void*) noexcept
+    cdef cppclass Reaper:
+        void take(const void* owner, void* thing, FreeTask free)
+        void finish(const void* owner)
+        @staticmethod
+        Reaper& instance()
 
 cdef enum:
     MANY_STATES = 1 << 30          # more than any automaton has

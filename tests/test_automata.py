@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from nfa_simulation import nfa_alive, nfa_matches
 
 from maskwright.automata import build_nfa
+from maskwright.determinize import product
 from maskwright.dfa import (
     complement,
     count_texts,
@@ -18,9 +19,11 @@ from maskwright.dfa import (
     finite_texts,
     intersect,
     is_empty,
+    least_length,
     length_bounds,
     matcher,
     matches,
+    only_in,
     some_text,
     with_length,
 )
@@ -248,6 +251,44 @@ def test_boolean_operations_agree_with_re(a: tuple[Regular, str], b: tuple[Regul
     if language:
         assert bounds is not None
         assert bounds[0] == min(map(len, language))
+
+
+@settings(max_examples=150, deadline=None)
+@given(trees(SMALL_COUNTS), trees(SMALL_COUNTS), trees(SMALL_COUNTS))
+def test_the_least_length_is_that_of_the_automaton(
+    a: tuple[Regular, str], b: tuple[Regular, str], c: tuple[Regular, str]
+) -> None:
+    for inside, outside in ([a, b], []), ([a], [b, c]), ([], [a]), ([a, b], [c]):
+        nodes, others = [node for node, _ in inside], [node for node, _ in outside]
+        bounds = length_bounds(only_in(nodes, others))
+        assert least_length(nodes, others) == (None if bounds is None else bounds[0])
+
+
+@settings(max_examples=150, deadline=None)
+@given(trees(SMALL_COUNTS), trees(SMALL_COUNTS))
+def test_automata_are_minimal(a: tuple[Regular, str], b: tuple[Regular, str]) -> None:
+    dfa = product([a[0], b[0]], any, [False, False], DEFAULT_LIMITS)
+    rows, accepting = dfa.rows, dfa.accepting
+    assert len(dfa) == len(rows) == len(accepting)
+    reached = {0} if rows else set()
+    for state in (work := list(reached)):
+        new = set(rows[state].values()) - reached
+        reached |= new
+        work += new
+    assert len(reached) == len(rows)
+    # States are told apart by the lengths and symbols of what follows (Moore, 1956); none is left that goes nowhere.
+    classes: list[object] = [0] * len(rows)
+    for _ in rows:
+        names = [
+            (flag, *sorted((s, classes[t]) for s, t in row.items()))
+            for flag, row in zip(accepting, rows, strict=True)
+        ]
+        classes = [names.index(name) for name in names]
+    assert len(set(classes)) == len(rows)
+    alive = {state for state, flag in enumerate(accepting) if flag}
+    for _ in rows:
+        alive |= {state for state, row in enumerate(rows) if not alive.isdisjoint(row.values())}
+    assert len(alive) == len(rows)
 
 
 @settings(max_examples=200, deadline=None)

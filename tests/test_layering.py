@@ -51,7 +51,7 @@ ALLOWED = {
     "maskwright.dfa": ("_subsets", "automata", "determinize", "errors", "limits", "regular"),
     "maskwright.grammar": ("errors", "regular"),
     "maskwright.report": ("errors",),
-    "maskwright.automata": ("deadline", "errors", "limits", "regular"),
+    "maskwright.automata": ("_subsets", "deadline", "errors", "limits", "regular"),
     "maskwright.regex": (
         "automata",
         "deadline",

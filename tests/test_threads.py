@@ -320,3 +320,60 @@ def test_a_forked_child_has_a_pool_of_its_own() -> None:
             child.join()
     mw.fill_next_token_bitmasks(matchers, mask)
     assert np.array_equal(mask, one_by_one)
+
+
+def _drop(name: str, shared: mw.Vocabulary) -> int:
+    """Bytes that a grammar held, which is dropped."""
+    shared._compiled._kept.clear()
+    before = shared.mask_bytes
+    compiled = mw.compile_json_schema(SCHEMAS[name], shared)
+    for _ in walk(compiled, 3):
+        pass
+    held = shared.mask_bytes - before
+    shared._compiled._kept.clear()
+    return held
+
+
+def _drop_in_a_child(shared: mw.Vocabulary, connection: Any) -> None:
+    connection.send([_drop(name, shared) for name in SCHEMAS])
+    connection.send(shared.mask_bytes)
+    shared.mask_budget = 0
+    connection.send(shared.mask_bytes)
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_frees_what_it_drops() -> None:
+    """Whatever the parent was freeing when it forked."""
+    shared = vocabulary()
+    for name in SCHEMAS:
+        _drop(name, shared)
+    kept = shared.mask_bytes
+    expected = [_drop(name, shared) for name in SCHEMAS]
+    assert any(expected)
+    assert shared.mask_bytes == kept
+    fork = multiprocessing.get_context("fork")
+    for _ in range(10):
+        for name in SCHEMAS:
+            _drop(name, shared)
+        here, there = fork.Pipe(duplex=False)
+        child = fork.Process(target=_drop_in_a_child, args=(shared, there))
+        child.start()
+        try:
+            for answer in (expected, kept, 0):
+                assert here.poll(60), "the child hangs"
+                assert here.recv() == answer
+        finally:
+            child.kill()
+            child.join()
+
+
+def test_grammars_are_dropped_by_many_threads() -> None:
+    shared = vocabulary()
+    for name in SCHEMAS:
+        _drop(name, shared)
+    kept = shared.mask_bytes
+    at_once([lambda name=name: [_drop(name, shared) for _ in range(5)] for name in SCHEMAS])
+    assert shared.mask_bytes == kept
+    shared.mask_budget = 0
+    assert shared.mask_bytes == 0

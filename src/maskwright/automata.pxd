@@ -6,9 +6,11 @@ cdef class Thompson:
     cdef readonly bint counting
     cdef readonly Py_ssize_t n_states
     cdef readonly list epsilons, loops
-    cdef dict _loop_index, _measured, _stripped
+    cdef dict _loop_index, _measured, _stripped, _sets
     cdef list _roots, _stack
     cpdef leaf(self, object node, object source, object target)
+    cdef object known_set(self, object node)
+    cdef object keep_set(self, object node, object index)
     cpdef object new_state(self)
     cpdef place(self, object root, object source, object target)
     cdef _place_text(self, object text, object source, object target)

@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 import cython
 
+from maskwright._subsets import useful_states
 from maskwright.deadline import check_time
 from maskwright.errors import LimitError
 from maskwright.limits import MAX_COUNT, Limits
@@ -37,6 +38,7 @@ from maskwright.regular import (
     cat,
     has_surrogate,
     intersect_ranges,
+    made_of,
     postorder,
     repeat,
 )
@@ -45,11 +47,11 @@ State: TypeAlias = int
 Count: TypeAlias = int
 Operation: TypeAlias = int
 PLAIN, ENTER, LEAVE = 0, 1, 2
+_NO_SET = -1
 
 # Up to this size, unrolling beats counting: fewer epsilons, and nested loops stay free to count.
 _SMALL_COPIES = 8
 _SMALL_STATES = 64
-# The engine counts in 32 bits.
 # How deep a body is rewritten so that it does not match the empty string; deeper ones unroll.
 _STRIP_DEPTH = 40
 
@@ -194,6 +196,7 @@ class Thompson:
     _loop_index: dict[tuple[int, int], int]
     _measured: dict[int, _Measure]
     _stripped: dict[int, Regular | None]
+    _sets: dict[int, tuple[Regular, int]]
     _roots: list[Regular]
     """Measures are kept by identity: these trees must outlive the builder."""
     _stack: list[tuple[Regular, int, int, bool]]
@@ -207,11 +210,21 @@ class Thompson:
         self._loop_index = {}
         self._measured = {}
         self._stripped = {}
+        self._sets = {}
         self._roots = []
         self._stack = []
 
     def leaf(self, node: Regular, source: State, target: State) -> None:
         raise NotImplementedError
+
+    def known_set(self, node: Regular) -> State | None:
+        """What ``keep_set`` was told of a leaf: few of them stand at many edges, and a set takes long to hash."""
+        found: tuple[Regular, int] | None = self._sets.get(id(node))
+        return None if found is None else found[1]
+
+    def keep_set(self, node: Regular, index: State) -> State:
+        self._sets[id(node)] = (node, index)
+        return index
 
     def new_state(self) -> State:
         self.n_states += 1
@@ -309,7 +322,9 @@ class Thompson:
                 self._plain(last, target)
 
     def _place_machine(self, node: Machine, source: State, target: State, counting: bool) -> None:
-        edges = [edge for edge in node.edges if self._measured[id(edge[1])].alive]
+        edges = list(node.edges)
+        if made_of(node) is None:
+            edges = [edge for edge in edges if self._measured[id(edge[1])].alive]
         stack = self._stack
         if node.length is not None:
             if not (counting and self._measured[id(node)].count_it):
@@ -317,28 +332,30 @@ class Thompson:
                 return
             self._place_bounded(node, edges, source, target)
             return
-        at: dict[int, int] = {}
-        targets = {edge[2] for edge in edges}
-        if node.start not in targets:
+        # By state, where it is placed: the start, and where an edge leads; -1: nowhere.
+        at: list[int] = [-1] * node.n_states
+        entered, left = bytearray(node.n_states), bytearray(node.n_states)
+        for a, _, b in edges:
+            left[a] = entered[b] = 1
+        if not entered[node.start]:
             at[node.start] = source
-        if len(node.accepts) == 1 and node.accepts[0] != node.start:
-            (accept,) = node.accepts
-            if all(edge[0] != accept for edge in edges):
-                at[accept] = target
-        for state in (node.start, *targets):
-            if state not in at:
+        if len(node.accepts) == 1 and node.accepts[0] != node.start and not left[node.accepts[0]]:
+            at[node.accepts[0]] = target
+        for state in range(node.n_states):
+            if entered[state] and at[state] < 0:
                 at[state] = self.new_state()
         if at[node.start] != source:
             self._plain(source, at[node.start])
         for a, label, b in edges:
-            if a not in at:
+            here = at[a]
+            if here < 0:
                 continue
             if isinstance(label, Chars):
-                self.leaf(label, at[a], at[b])
+                self.leaf(label, here, at[b])
             else:
-                stack.append((label, at[a], at[b], counting))
+                stack.append((label, here, at[b], counting))
         for accept in node.accepts:
-            if accept in at and at[accept] != target:
+            if at[accept] >= 0 and at[accept] != target:
                 self._plain(at[accept], target)
 
     def _place_bounded(
@@ -394,7 +411,7 @@ class Thompson:
 
     def _measure(self, root: Regular) -> None:
         measured = self._measured
-        for node in postorder(root):
+        for node in postorder(root, into_automata=False):
             if id(node) in measured:
                 continue
             if isinstance(node, Chars):
@@ -446,18 +463,22 @@ class Thompson:
         return _Measure(True, low == 0, counted, unrolled, True)
 
     def _measure_machine(self, node: Machine) -> _Measure:
-        labels = [self._measured[id(label)] for _, label, _ in node.edges]
-        size = node.n_states + sum(label.unrolled for label in labels)
+        size = counted = node.n_states
+        # An automaton's edges are labelled with sets, which add no states.
+        if made_of(node) is None:
+            for _, label, _ in node.edges:
+                measure: _Measure = self._measured[id(label)]
+                size += measure.unrolled
+                counted += measure.counting
         nullable = node.start in node.accepts
         if node.length is None:
-            counting = node.n_states + sum(label.counting for label in labels)
-            return _Measure(bool(node.accepts), nullable, counting, size)
+            return _Measure(bool(node.accepts), nullable, counted, size)
         low, high = node.length
         unrolled = size * ((low if high is None else high) + 1)
         small = unrolled <= _SMALL_STATES
         alive = bool(node.accepts) and (high is None or low <= high)
         # Counted, an edge has an entry state of its own at most.
-        counting = unrolled if small else size + len(labels)
+        counting = unrolled if small else size + len(node.edges)
         return _Measure(alive, nullable and low == 0, counting, unrolled, not small)
 
 
@@ -543,11 +564,14 @@ class _SetThompson(Thompson):
         self.edges = []
 
     def leaf(self, node: Regular, source: State, target: State) -> None:
-        if not isinstance(node, Chars):
-            raise ValueError(f"no leaf of a regular tree: {node!r}")
-        ranges = _scalar_values(node.ranges)
-        if ranges:
-            self.edges.append((source, self.sets.setdefault(ranges, len(self.sets)), target))
+        index = self.known_set(node)
+        if index is None:
+            if not isinstance(node, Chars):
+                raise ValueError(f"no leaf of a regular tree: {node!r}")
+            ranges = _scalar_values(node.ranges)
+            index = self.keep_set(node, self.sets.setdefault(ranges, len(self.sets)) if ranges else _NO_SET)
+        if index != _NO_SET:
+            self.edges.append((source, index, target))
 
 
 @lru_cache(4096)
@@ -558,19 +582,7 @@ def _scalar_values(ranges: Ranges) -> Ranges:
 
 def _trim(nfa: Nfa, starts: list[int]) -> tuple[Nfa, list[int]]:
     """Only the starts and the states that lie on a path from one to an accepting state, renumbered."""
-    after: list[list[int]] = [[] for _ in range(nfa.n_states)]
-    before: list[list[int]] = [[] for _ in range(nfa.n_states)]
-    for a, _, b in nfa.edges:
-        after[a].append(b)
-        before[b].append(a)
-    for a, b, _, _ in nfa.epsilons:
-        after[a].append(b)
-        before[b].append(a)
-    forward = _closure(list(starts), after)
-    useful = _closure([state for state, _ in nfa.accepts if forward[state]], before)
-    for state in starts:
-        useful[state] = 1
-    kept = [state for state in range(nfa.n_states) if forward[state] and useful[state]]
+    kept = useful_states(nfa.n_states, nfa.edges, nfa.epsilons, starts, [state for state, _ in nfa.accepts])
     if len(kept) == nfa.n_states:
         return nfa, starts
     new = [-1] * nfa.n_states
@@ -586,15 +598,3 @@ def _trim(nfa: Nfa, starts: list[int]) -> tuple[Nfa, list[int]]:
         [(new[state], tag) for state, tag in nfa.accepts if new[state] >= 0],
     )
     return trimmed, [new[state] for state in starts]
-
-
-def _closure(work: list[int], neighbours: list[list[int]]) -> bytearray:
-    seen = bytearray(len(neighbours))
-    for state in work:
-        seen[state] = 1
-    while work:
-        for state in neighbours[work.pop()]:
-            if not seen[state]:
-                seen[state] = 1
-                work.append(state)
-    return seen

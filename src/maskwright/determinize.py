@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from maskwright._subsets import Alphabet as Alphabet
-from maskwright._subsets import SubsetAutomaton, combine
+from maskwright._subsets import SideBySide, SubsetAutomaton, Table
 from maskwright.automata import State, Thompson
 from maskwright.deadline import check_time, check_time_again
 from maskwright.errors import LimitError
-from maskwright.limits import Limits
+from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regular import (
     ANY_CHAR,
     EPSILON,
@@ -26,6 +25,7 @@ from maskwright.regular import (
     Machine,
     Ranges,
     Regular,
+    made_of,
     postorder,
     repeat,
 )
@@ -60,11 +60,13 @@ class _CodeThompson(Thompson):
         self.edges = []
 
     def leaf(self, node: Regular, source: State, target: State) -> None:
-        if isinstance(node, Chars):
+        index = self.known_set(node)
+        if index is None:
+            if not isinstance(node, Chars):
+                raise ValueError(f"no leaf of a regular tree: {node!r}")
             members = self.alphabet.members(node.ranges)
-            self.edges.append((source, self.sets.setdefault(members, len(self.sets)), target))
-        else:
-            raise ValueError(f"no leaf of a regular tree: {node!r}")
+            index = self.keep_set(node, self.sets.setdefault(members, len(self.sets)))
+        self.edges.append((source, index, target))
 
 
 def subset_automaton(node: Regular, alphabet: Alphabet, limits: Limits) -> SubsetAutomaton:
@@ -88,37 +90,56 @@ def check_states(given: int, limits: Limits) -> None:
         raise LimitError("max_regex_states", given, limits.max_regex_states)
 
 
-@dataclass
 class Dfa:
-    """A minimal deterministic automaton: rows map minterms to states; state 0 is the start.
+    """A minimal deterministic automaton over the minterms of an alphabet; state 0 is the start.
 
-    ``rows`` is empty when no text is accepted.
+    It has no state when no text is accepted.
     """
 
     alphabet: Alphabet
-    rows: list[dict[int, int]]
-    accepting: list[bool]
+    table: Table
+    _labels: list[Chars] | None
 
-    def edges(self) -> list[tuple[int, Regular, int]]:
+    def __init__(self, alphabet: Alphabet, table: Table) -> None:
+        self.alphabet = alphabet
+        self.table = table
+        self._labels = None
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @property
+    def rows(self) -> list[dict[int, int]]:
+        """By state, targets by minterm."""
+        return self.table.rows()
+
+    @property
+    def accepting(self) -> list[bool]:
+        """By state."""
+        return self.table.accepting()
+
+    def accepts(self) -> tuple[int, ...]:
+        return tuple([i for i, accepting in enumerate(self.table.accepting()) if accepting])
+
+    def labels(self) -> list[Chars]:
+        if self._labels is None:
+            self._labels = [Chars(self.alphabet.union(minterms)) for minterms in self.table.labels()]
+        return self._labels
+
+    def edges(self) -> list[tuple[int, Chars, int]]:
         """One edge for each pair of states, labelled with its set."""
-        labels: dict[Ranges, Chars] = {}
-        out: list[tuple[int, Regular, int]] = []
-        for source, ranges, target in self.alphabet.edges(self.rows):
-            label = labels.get(ranges)
-            if label is None:
-                label = labels[ranges] = Chars(ranges)
-            out.append((source, label, target))
-        return out
+        return self.table.edges(self.labels())
 
     def to_regular(self) -> Regular:
         """The language as a tree: a ``Machine``, or something simpler where it is."""
-        if not self.rows:
+        if not len(self):
             return NOTHING
         edges = self.edges()
-        if len(self.rows) == 1:
+        if len(self) == 1:
             return repeat(edges[0][1], 0, None) if edges else EPSILON
-        accepts = tuple(i for i, accepting in enumerate(self.accepting) if accepting)
-        return Machine(len(self.rows), 0, tuple(edges), accepts)
+        machine: Machine = Machine(len(self), 0, tuple(edges), self.accepts())
+        machine._dfa = self
+        return machine
 
 
 def product(
@@ -131,12 +152,22 @@ def product(
     ``needed`` accepts it, or a longer one."""
     check_time()
     try:
-        return _combined([_read(node, limits) for node in nodes], accept, needed, limits)
+        return _combined(nodes, accept, needed, limits)
     except LimitError as error:
-        check_time_again(error)
-        # An automaton that is shared may have become large for the sake of others.
-        _shared.known.clear()
-        return _combined([_read(node, limits) for node in nodes], accept, needed, limits)
+        _forget(error)
+        return _combined(nodes, accept, needed, limits)
+
+
+def shortest_length(
+    nodes: Sequence[Regular], others: Sequence[Regular], limits: Limits = DEFAULT_LIMITS
+) -> int | None:
+    """The length of a shortest text of all the ``nodes`` (at least one) and none of the ``others``; None: there is none."""
+    check_time()
+    try:
+        return _shortest(nodes, others, limits)
+    except LimitError as error:
+        _forget(error)
+        return _shortest(nodes, others, limits)
 
 
 class _Automaton(NamedTuple):
@@ -146,10 +177,13 @@ class _Automaton(NamedTuple):
 
 
 class _Shared(threading.local):
-    """Automata by tree and limit.  Each thread has its own: they determinise while they are read."""
+    """Automata by tree (or what it was made of) and limit.
+
+    Each thread has its own: they determinise while they are read.
+    """
 
     def __init__(self) -> None:
-        self.known: dict[tuple[Regular, int], _Automaton] = {}
+        self.known: dict[tuple[object, int], _Automaton] = {}
 
 
 _shared = _Shared()
@@ -158,33 +192,69 @@ _MAX_SHARED_STATES = 2000
 
 
 def _read(node: Regular, limits: Limits) -> _Automaton:
-    key = (node, limits.max_regex_states)
+    dfa = made_of(node)
+    key = (node if dfa is None else dfa, limits.max_regex_states)
     found = _shared.known.get(key)
     if found is None or len(found.subsets) > _MAX_SHARED_STATES:
         if len(_shared.known) >= _MAX_SHARED:
             _shared.known.clear()
-        sets = leaf_sets(node)
-        alphabet = alphabet_of(sets)
-        found = _Automaton(sets, alphabet, subset_automaton(node, alphabet, limits))
+        if isinstance(dfa, Dfa):
+            found = _read_again(dfa, limits)
+        else:
+            sets = leaf_sets(node)
+            alphabet = alphabet_of(sets)
+            found = _Automaton(sets, alphabet, subset_automaton(node, alphabet, limits))
         _shared.known[key] = found
     return found
 
 
+def _read_again(dfa: Dfa, limits: Limits) -> _Automaton:
+    """A minimal automaton over the minterms that its edges tell apart."""
+    sets = [label.ranges for label in dfa.labels()]
+    alphabet = alphabet_of(sets)
+    members = [alphabet.members(ranges) for ranges in sets]
+    return _Automaton(sets, alphabet, dfa.table.automaton(members, limits.max_regex_states))
+
+
+def _forget(error: LimitError) -> None:
+    check_time_again(error)
+    # An automaton that is shared may have become large for the sake of others.
+    _shared.known.clear()
+
+
+def _side_by_side(
+    nodes: Sequence[Regular], needed: Sequence[bool], limits: Limits
+) -> tuple[Alphabet, SideBySide]:
+    """The automata, with an alphabet for all of them."""
+    automata = [_read(node, limits) for node in nodes]
+    if len(automata) == 1:
+        alphabet = automata[0].alphabet
+    else:
+        alphabet = alphabet_of([ranges for automaton in automata for ranges in automaton.sets])
+    finer = [automaton.alphabet.finer(alphabet) for automaton in automata]
+    subsets = [automaton.subsets for automaton in automata]
+    return alphabet, SideBySide(subsets, finer, list(needed), limits.max_regex_states)
+
+
 def _combined(
-    automata: list[_Automaton],
+    nodes: Sequence[Regular],
     accept: Callable[[Sequence[bool]], bool],
     needed: Sequence[bool],
     limits: Limits,
 ) -> Dfa:
-    if len(automata) == 1:
-        alphabet = automata[0].alphabet
-    else:
-        alphabet = alphabet_of(ranges for automaton in automata for ranges in automaton.sets)
-    finer = [automaton.alphabet.finer(alphabet) for automaton in automata]
-    subsets = [automaton.subsets for automaton in automata]
-    return Dfa(alphabet, *combine(subsets, finer, list(needed), accept, limits.max_regex_states))
+    alphabet, automata = _side_by_side(nodes, needed, limits)
+    return Dfa(alphabet, automata.combine(accept))
+
+
+def _shortest(nodes: Sequence[Regular], others: Sequence[Regular], limits: Limits) -> int | None:
+    wanted = [True] * len(nodes) + [False] * len(others)
+    _, automata = _side_by_side([*nodes, *others], wanted, limits)
+    return automata.shortest(wanted)
 
 
 def minimal_dfa(node: Regular, limits: Limits) -> Dfa:
     """The minimal deterministic automaton of the language."""
+    dfa = made_of(node)
+    if isinstance(dfa, Dfa) and len(dfa) <= limits.max_regex_states:
+        return dfa
     return product([node], all, [True], limits)

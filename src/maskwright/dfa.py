@@ -19,6 +19,7 @@ from maskwright.determinize import (
     leaf_sets,
     minimal_dfa,
     product,
+    shortest_length,
     subset_automaton,
 )
 from maskwright.limits import DEFAULT_LIMITS, Limits
@@ -53,10 +54,20 @@ def intersect(nodes: Iterable[Regular], limits: Limits = DEFAULT_LIMITS) -> Regu
     return product(kept, all, [True] * len(kept), limits).to_regular()
 
 
+def only_in(nodes: Sequence[Regular], others: Sequence[Regular], limits: Limits = DEFAULT_LIMITS) -> Regular:
+    """The texts of all of the ``nodes`` that are texts of none of the ``others``."""
+    if not others:
+        return intersect(nodes, limits)
+    inside = list(nodes) or [_EVERY_TEXT]
+    count = len(inside)
+    accept: Callable[[Sequence[bool]], bool] = lambda flags: all(flags[:count]) and not any(flags[count:])  # noqa: E731
+    needed = [True] * count + [False] * len(others)
+    return product([*inside, *others], accept, needed, limits).to_regular()
+
+
 def difference(a: Regular, b: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
     """The texts of ``a`` that are not texts of ``b``."""
-    accept: Callable[[Sequence[bool]], bool] = lambda inside: inside[0] and not inside[1]  # noqa: E731
-    return product([a, b], accept, [True, False], limits).to_regular()
+    return only_in([a], [b], limits)
 
 
 def complement(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
@@ -79,7 +90,7 @@ def first_matches(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
     """The texts of ``node`` of which no beginning is a text of ``node``."""
     dfa = minimal_dfa(node, limits)
     rows = [{} if accepting else row for row, accepting in zip(dfa.rows, dfa.accepting, strict=True)]
-    return Dfa(dfa.alphabet, rows, dfa.accepting).to_regular()
+    return Dfa(dfa.alphabet, reduce(rows, dfa.accepting)).to_regular()
 
 
 def first_matches_since(node: Regular, other: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
@@ -95,7 +106,7 @@ def first_matches_since(node: Regular, other: Regular, limits: Limits = DEFAULT_
 
     places, rows = _explored((0, 0, False), moves, limits)
     accepting = [this.accepting(state) and not seen for state, _, seen in places]
-    return Dfa(alphabet, *reduce(rows, accepting)).to_regular()
+    return Dfa(alphabet, reduce(rows, accepting)).to_regular()
 
 
 def _explored(
@@ -120,7 +131,7 @@ def _explored(
 def beginnings(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
     """The texts that texts of ``node`` begin with, but the empty one."""
     dfa = minimal_dfa(node, limits)
-    return without_empty(Dfa(dfa.alphabet, dfa.rows, [True] * len(dfa.rows)).to_regular(), limits)
+    return without_empty(Dfa(dfa.alphabet, reduce(dfa.rows, [True] * len(dfa))).to_regular(), limits)
 
 
 def matcher(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Callable[[str], bool]:
@@ -176,6 +187,19 @@ def is_empty(node: Regular) -> bool:
             result = True
         alive[id(part)] = result
     return not alive[id(node)]
+
+
+def least_length(
+    nodes: Sequence[Regular], others: Sequence[Regular], limits: Limits = DEFAULT_LIMITS
+) -> int | None:
+    """The length of a shortest text of all of the ``nodes`` that is one of none of the ``others``; None: there is none.
+
+    The automaton of these texts is looked through as far as that text, and not made.
+    """
+    if len(nodes) == 1 and not others:
+        bounds = length_bounds(nodes[0])
+        return None if bounds is None else bounds[0]
+    return shortest_length(list(nodes) or [_EVERY_TEXT], others, limits)
 
 
 def some_text(node: Regular, most: int = 1_000) -> str | None:
@@ -256,14 +280,15 @@ def finite_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> l
     dfa = minimal_dfa(node, limits)
     if _count(dfa, most) is None:
         return None
+    accepts, leaving = set(dfa.accepts()), _leaving(dfa)
     found: list[str] = []
-    work = [(0, "")] if dfa.rows else []
+    work = [(0, "")] if len(dfa) else []
     while work:
         state, text = work.pop()
-        if dfa.accepting[state]:
+        if state in accepts:
             found.append(text)
-        for minterm, target in dfa.rows[state].items():
-            for low, high in dfa.alphabet.minterms[minterm]:
+        for label, target in leaving[state]:
+            for low, high in label.ranges:
                 work.extend((target, text + chr(code)) for code in range(low, high + 1))
     return sorted(found)
 
@@ -283,10 +308,19 @@ def count_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> in
     return _count(minimal_dfa(node, limits), most)
 
 
+def _leaving(dfa: Dfa) -> list[list[tuple[Chars, int]]]:
+    """By state, the edges that leave it."""
+    leaving: list[list[tuple[Chars, int]]] = [[] for _ in range(len(dfa))]
+    for source, label, target in dfa.edges():
+        leaving[source].append((label, target))
+    return leaving
+
+
 def _count(dfa: Dfa, most: int) -> int | None:
     counts: dict[int, int] = {}
     under_way: set[int] = set()
-    work = [0] if dfa.rows else []
+    accepts, leaving = set(dfa.accepts()), _leaving(dfa)
+    work = [0] if len(dfa) else []
     while work:
         state = work[-1]
         if state in counts:
@@ -294,17 +328,15 @@ def _count(dfa: Dfa, most: int) -> int | None:
             continue
         if state not in under_way:
             under_way.add(state)
-            below = [target for target in dfa.rows[state].values() if target not in counts]
+            below = [target for _, target in leaving[state] if target not in counts]
             if not under_way.isdisjoint(below):
                 # A loop, in a trimmed automaton: every state leads to a text.
                 return None
             work += below
             continue
-        counts[state] = int(dfa.accepting[state])
-        for minterm, target in dfa.rows[state].items():
-            counts[state] += counts[target] * sum(
-                high - low + 1 for low, high in dfa.alphabet.minterms[minterm]
-            )
+        counts[state] = int(state in accepts)
+        for label, target in leaving[state]:
+            counts[state] += counts[target] * sum(high - low + 1 for low, high in label.ranges)
         if counts[state] > most:
             return None
         under_way.discard(state)
@@ -331,17 +363,18 @@ def with_length(node: Regular, low: int, high: int | None, limits: Limits = DEFA
     if most is not None and high is not None and most <= high:
         high = None
     dfa = minimal_dfa(node, limits)
-    if not dfa.rows:
+    if not len(dfa):
         return NOTHING
     if low > least and not _any_length_from_least(dfa):
-        dfa = _at_least(dfa, low, limits)
+        # The bound as a part of the automaton.
+        dfa = product([node, repeat(ANY_CHAR, low, None)], all, [True, True], limits)
         low = 0
-        if not dfa.rows:
+        if not len(dfa):
             return NOTHING
-    accepts = tuple(i for i, accepting in enumerate(dfa.accepting) if accepting)
     low = 0 if low <= least else low
-    bound = None if low == 0 and high is None else (low, high)
-    result = Machine(len(dfa.rows), 0, tuple(dfa.edges()), accepts, bound)
+    if low == 0 and high is None:
+        return dfa.to_regular()
+    result = Machine(len(dfa), 0, tuple(dfa.edges()), dfa.accepts(), (low, high))
     return NOTHING if is_empty(result) else result
 
 
@@ -439,13 +472,14 @@ def _any_length_from_least(dfa: Dfa) -> bool:
 
     Sufficient, not necessary: a shortest accepted continuation meets a state with a loop.
     """
-    loops = [i in row.values() for i, row in enumerate(dfa.rows)]
-    before: list[set[int]] = [set() for _ in dfa.rows]
-    for state, row in enumerate(dfa.rows):
-        for target in row.values():
-            before[target].add(state)
+    loops = [False] * len(dfa)
+    before: list[list[int]] = [[] for _ in loops]
+    for source, _, target in dfa.edges():
+        before[target].append(source)
+        if source == target:
+            loops[source] = True
     # Backwards from acceptance: the least length of a path, and of one that meets a loop.
-    queue = [(i, loops[i]) for i, accepting in enumerate(dfa.accepting) if accepting]
+    queue = [(i, loops[i]) for i in dfa.accepts()]
     level = dict.fromkeys(queue, 0)
     for state, met in queue:
         for source in before[state]:
@@ -457,15 +491,3 @@ def _any_length_from_least(dfa: Dfa) -> bool:
         (i, True) in level and level[i, True] <= level.get((i, False), level[i, True])
         for i in range(len(loops))
     )
-
-
-def _at_least(dfa: Dfa, low: int, limits: Limits) -> Dfa:
-    """The texts of at least ``low`` code points, by a product with a saturating counter."""
-
-    def moves(place: tuple[int, int]) -> dict[int, tuple[int, int]]:
-        state, count = place
-        return {m: (target, min(count + 1, low)) for m, target in dfa.rows[state].items()}
-
-    places, rows = _explored((0, 0), moves, limits)
-    accepting = [count == low and dfa.accepting[state] for state, count in places]
-    return Dfa(dfa.alphabet, *reduce(rows, accepting))

@@ -5,7 +5,7 @@ cdef class Lit:
     cdef readonly object text
 
 cdef class _Inner:
-    cdef object _hash
+    cdef object _hash, _dfa
 
 cdef class Cat(_Inner):
     cdef readonly tuple parts
@@ -20,5 +20,6 @@ cdef class Machine(_Inner):
     cdef readonly tuple edges, accepts
     cdef readonly object length
 
+cpdef object made_of(object node)
 cpdef tuple children(object node)
 cpdef bint is_nothing(object node)

@@ -39,6 +39,7 @@ class _Inner:
     """Equality and a cached hash by structure, without recursion."""
 
     _hash: int | None
+    _dfa: object
 
     def __hash__(self) -> int:
         known = self._hash
@@ -58,7 +59,11 @@ class _Inner:
                 stack.extend(missing)
             else:
                 # The hashes of the children are cached by now, so this does not recurse.
-                node._hash = known = hash((type(node), _shape(node), below))
+                node._hash = known = (
+                    _hash_of_machine(node)
+                    if isinstance(node, Machine)
+                    else hash((type(node), _shape(node), below))
+                )
                 stack.pop()
         assert known is not None
         return known
@@ -124,6 +129,14 @@ class Machine(_Inner):
 Regular: TypeAlias = Chars | Lit | Cat | Alt | Repeat | Machine
 
 
+def made_of(node: Regular) -> object:
+    """The minimal automaton that a ``Machine`` was made of (``determinize.Dfa``), which need not be read again; else None."""
+    if not isinstance(node, Machine):
+        return None
+    machine: Machine = node
+    return machine._dfa
+
+
 def children(node: Regular) -> tuple[Regular, ...]:
     """The direct children, from left to right."""
     if isinstance(node, Cat):
@@ -140,8 +153,11 @@ def children(node: Regular) -> tuple[Regular, ...]:
     return ()
 
 
-def postorder(root: Regular) -> list[Regular]:
-    """Every node object of the tree once, children before parents."""
+def postorder(root: Regular, into_automata: bool = True) -> list[Regular]:
+    """Every node object of the tree once, children before parents.
+
+    Not ``into_automata``: without the sets below a machine that was ``made_of`` an automaton.
+    """
     order: list[Regular] = []
     seen: set[int] = set()
     stack: list[tuple[Regular, bool]] = [(root, False)]
@@ -151,7 +167,7 @@ def postorder(root: Regular) -> list[Regular]:
             order.append(node)
         elif id(node) not in seen:
             seen.add(id(node))
-            if not isinstance(node, _Inner):
+            if not isinstance(node, _Inner) or (not into_automata and made_of(node) is not None):
                 order.append(node)
                 continue
             stack.append((node, True))
@@ -162,6 +178,18 @@ def postorder(root: Regular) -> list[Regular]:
                     seen.add(id(child))
                     order.append(child)
     return order
+
+
+def _hash_of_machine(machine: Machine) -> int:
+    # Few labels stand at many edges, and a set takes long to hash.
+    labels: dict[int, int] = {}
+    edges = []
+    for source, label, target in machine.edges:
+        known = labels.get(id(label))
+        if known is None:
+            known = labels[id(label)] = hash(label)
+        edges.append((source, known, target))
+    return hash((machine.n_states, machine.start, tuple(edges), machine.accepts, machine.length))
 
 
 def _shape(node: object) -> object:

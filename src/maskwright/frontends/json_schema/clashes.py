@@ -335,8 +335,8 @@ class _Reduced(Node):
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
-    def at(self, *path: str | int) -> Node:
-        found = super().at(*path)
+    def subschema(self, pointer: str, value: Any) -> Node:
+        found = super().subschema(pointer, value)
         # True may stand for a subschema that was taken away.
         return Node(found.pointer + " (anything)", True) if found.value is True else found
 

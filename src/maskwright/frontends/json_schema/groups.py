@@ -7,7 +7,7 @@ items) stay references: a ``Conjunction`` of places in the document, looked at w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TypeAlias
@@ -452,8 +452,16 @@ def listed_together(groups: Iterable[Group]) -> tuple[Group, ...]:
             numbers.update(dict.fromkeys(group.values))
         else:
             found[group] = None
+    return with_listed(found, strings, numbers)
+
+
+def with_listed(
+    groups: Iterable[Group], strings: Collection[str], numbers: Collection[Decimal]
+) -> tuple[Group, ...]:
+    """Some groups, one of all these strings, and one of all these numbers, where there are any."""
+    found = [*groups]
     if strings:
-        found[StringGroup(values=tuple(strings))] = None
+        found.append(StringGroup(values=tuple(strings)))
     if numbers:
-        found[NumberGroup(values=tuple(numbers))] = None
+        found.append(NumberGroup(values=tuple(numbers)))
     return tuple(found)

@@ -14,7 +14,7 @@ from maskwright.errors import GrammarError, LimitError, Refusal
 from maskwright.frontends.json_schema.bounds import written_digits
 from maskwright.frontends.json_schema.dialects import HOLDERS, MAPS
 from maskwright.frontends.json_schema.document import Document, json_type, shown
-from maskwright.frontends.json_schema.nodes import Node
+from maskwright.frontends.json_schema.nodes import Node, escape
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.limits import Limits
 
@@ -186,23 +186,27 @@ def reachable(document: Document) -> Iterator[Node]:
         if isinstance(schema, dict):
             below: list[Node] = []
             for keyword in ("$ref",) if "$ref" in schema and is_hidden(node) else schema:
-                known = CHECKS.get(keyword)
-                if keyword in _WITH_NUMBERS:
-                    _check_digits(node, keyword, document.limits)
-                if known is None:
+                kind = _KINDS.get(keyword)
+                if kind is None:
                     continue
-                if not known[0](schema[keyword]) or (keyword == "type" and _is_of_draft_3(node)):
+                if kind == _TYPE and type(schema[keyword]) is str and schema[keyword] in _TYPE_NAMES:
+                    continue
+                if kind & _NUMBERS:
+                    _check_digits(node, keyword, document.limits)
+                if keyword == "const":
+                    continue
+                if not CHECKS[keyword][0](schema[keyword]) or (kind == _TYPE and _is_of_draft_3(node)):
                     raise _malformed(node, keyword)
-                if keyword in _DEMANDED and schema[keyword] > document.limits.max_count:
+                if kind & _DEMANDED and schema[keyword] > document.limits.max_count:
                     raise LimitError(
                         "max_count",
                         schema[keyword],
                         document.limits.max_count,
                         place=f"{node.pointer}/{keyword}",
                     )
-                if keyword in SUBSCHEMAS:
+                if kind & _HOLDER:
                     below += held(node, keyword)
-                elif keyword in _REFERENCES and keyword in node.base.dialect.references:
+                elif kind & _REFERENCE and keyword in node.base.dialect.references:
                     below.append(document.resolve(node, keyword))
             if below:
                 below.reverse()
@@ -218,14 +222,6 @@ def _is_of_draft_3(node: Node) -> bool:
     """Whether a type is "any", in a later dialect: there it is a misspelling like any other."""
     given = node.value["type"]
     return (given == "any" or (type(given) is list and "any" in given)) and node.base.dialect.name != "draft3"
-
-
-_DEMANDED = frozenset(["minLength", "minItems", "minProperties", "minContains", "maxContains"])
-"""Counts that must be reached, or are counted up to; greater ones in other keywords are never reached."""
-_WITH_NUMBERS = frozenset(
-    [keyword for keyword, check in CHECKS.items() if check in (_COUNT, _NUMBER, _POSITIVE, _EXCLUSIVE)]
-    + ["enum", "const"]
-)
 
 
 def _check_digits(node: Node, keyword: str, limits: Limits) -> None:
@@ -258,22 +254,48 @@ def _refusal(node: Node, keyword: str, options: SchemaOptions) -> Refusal | None
     return None
 
 
-_REFERENCES = frozenset(["$ref", "$dynamicRef", "$recursiveRef"])
 SUBSCHEMAS = HOLDERS - {"$defs", "definitions", "contentSchema", "disallow", "extends"}
 """Keywords whose subschemas have a say in what is valid."""
+
+_TYPE, _NUMBERS, _DEMANDED, _HOLDER, _REFERENCE = 1, 2, 4, 8, 16
+_TYPE_NAMES = frozenset(TYPES)
+
+
+def _kind(keyword: str) -> int:
+    kind = _TYPE if keyword == "type" else 0
+    numbers = (_COUNT, _NUMBER, _POSITIVE, _EXCLUSIVE)
+    if keyword in ("enum", "const") or CHECKS[keyword] in numbers:
+        kind |= _NUMBERS
+    # Counts that must be reached, or are counted up to; greater ones in other keywords are never reached.
+    if keyword in ("minLength", "minItems", "minProperties", "minContains", "maxContains"):
+        kind |= _DEMANDED
+    if keyword in SUBSCHEMAS:
+        kind |= _HOLDER
+    if keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
+        kind |= _REFERENCE
+    return kind
+
+
+_KINDS: dict[str, int] = {keyword: _kind(keyword) for keyword in (*CHECKS, "const")}
+"""What ``reachable`` has to do with each keyword that is no annotation."""
 
 
 def held(node: Node, keyword: str) -> list[Node]:
     """The subschemas that a keyword applies."""
     schema = node.value
     value = schema[keyword]
+    place = f"{node.pointer}/{keyword}"
     if isinstance(value, list):
-        return [node.at(keyword, i) for i in range(len(value))]
+        return [node.subschema(f"{place}/{i}", v) for i, v in enumerate(value)]
     if keyword in MAPS:
-        # A member of `dependencies` may be a list of names.
-        return [node.at(keyword, name) for name, v in value.items() if isinstance(v, (dict, bool))]
+        below: list[Node] = []
+        for name, v in value.items():
+            # A member of `dependencies` may be a list of names.
+            if isinstance(v, (dict, bool)):
+                below.append(node.subschema(f"{place}/{escape(name)}", v))
+        return below
     if keyword == "additionalItems" and not isinstance(schema.get("items"), list):
         return []
     if (keyword == "then" or keyword == "else") and "if" not in schema:
         return []
-    return [node.at(keyword)]
+    return [node.subschema(place, value)]

@@ -8,11 +8,13 @@ count, or how many zeros must end the digits before it.  Magnitudes only, as in 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
 from math import gcd, lcm
 
 from maskwright._subsets import reduce
+from maskwright.determinize import Dfa, alphabet_of
 from maskwright.errors import LimitError
 from maskwright.frontends.json_schema.bounds import Bound, parts, written_digits
 from maskwright.frontends.json_schema.number_texts import (
@@ -36,6 +38,9 @@ EXACT_REMAINDERS = 32
 MAX_SCIENTIFIC_REMAINDERS = 16
 """Up to this divisor, factors 2 and 5 left aside, multiples are also written in scientific form."""
 _POINT = 10
+_CHARACTERS = "0123456789."
+_ALPHABET = alphabet_of([((ord(c), ord(c)),) for c in _CHARACTERS])
+_MINTERMS = [_ALPHABET.members(((ord(c), ord(c)),))[0] for c in _CHARACTERS]
 
 
 def is_multiple(value: Decimal, divisor: Decimal) -> bool:
@@ -128,18 +133,12 @@ def _decimal(k: int, places: int, most: int | None, limits: Limits) -> Regular:
 def _machine(
     rows: list[dict[int, int]], accepting: list[bool], longest: int | None, limits: Limits
 ) -> Regular:
-    rows, accepting = reduce(rows, accepting)
-    if len(rows) > limits.max_regex_states:
-        raise LimitError("max_regex_states", len(rows), limits.max_regex_states)
-    edges: list[tuple[int, Regular, int]] = []
-    for source, row in enumerate(rows):
-        together: dict[int, list[tuple[int, int]]] = {}
-        for symbol, target in row.items():
-            code = ord(".") if symbol == _POINT else ord("0") + symbol
-            together.setdefault(target, []).append((code, code))
-        edges.extend((source, chars(*codes), target) for target, codes in together.items())
-    accepts = tuple(i for i, accept in enumerate(accepting) if accept)
-    return Machine(len(rows), 0, tuple(edges), accepts, None if longest is None else (0, longest))
+    table = reduce([{_MINTERMS[symbol]: target for symbol, target in row.items()} for row in rows], accepting)
+    if len(table) > limits.max_regex_states:
+        raise LimitError("max_regex_states", len(table), limits.max_regex_states)
+    machine = Dfa(_ALPHABET, table).to_regular()
+    assert isinstance(machine, Machine), "no multiple is the empty text"
+    return machine if longest is None else replace(machine, length=(0, longest))
 
 
 # --- scientific form ------------------------------------------------------------------------
@@ -177,12 +176,13 @@ def scientific_multiples(divisor: Decimal, least: int, greatest: int, digits: in
         # The factors 2 and 5 are all left to zeros.
         zero: int | None = next(t for t in range(10 * k) if 10**t * odd % k == 0)
         k, needs = odd, [zero] + [None] * (odd - 1)
-    rows, needs = _merged(k, needs)
+    rows, needs = _merged(k, tuple(needs))
     most = min(SCIENTIFIC_DIGITS, digits)
     return _ScientificMultiples(rows, needs, power, least, greatest, most).machine()
 
 
-def _merged(k: int, needs: list[int | None]) -> tuple[list[list[int]], list[int | None]]:
+@lru_cache(maxsize=256)
+def _merged(k: int, needs: tuple[int | None, ...]) -> tuple[list[list[int]], list[int | None]]:
     """The remainders modulo ``k`` that nothing tells apart as one: where digits lead, and the needs."""
     classes = _numbered(needs)
     while True:
@@ -211,6 +211,7 @@ class _ScientificMultiples:
         self.edges: list[tuple[int, Regular, int]] = []
         self.states: dict[Hashable, int] = {"start": 0, "end": 1}
         self.pending: list[tuple[int, int]] = []
+        self.known_steps: dict[tuple[int, int], list[tuple[int, Regular]]] = {}
 
     def machine(self) -> Regular:
         self.add_digits(0, 0, 1, 0)
@@ -233,14 +234,22 @@ class _ScientificMultiples:
         return self.states.setdefault(key, len(self.states))
 
     def add_digits(self, source: int, r: int, first: int, places: int) -> None:
-        together: dict[int, list[tuple[int, int]]] = {}
-        for digit in range(first, 10):
-            code = ord("0") + digit
-            together.setdefault(self.rows[r][digit], []).append((code, code))
-        for target, codes in together.items():
+        for target, label in self.steps(r, first):
             if (target, places) not in self.states:
                 self.pending.append((target, places))
-            self.edges.append((source, chars(*codes), self.state((target, places))))
+            self.edges.append((source, label, self.state((target, places))))
+
+    def steps(self, r: int, first: int) -> list[tuple[int, Regular]]:
+        """Where digits from ``first`` on lead: the same behind each number of places."""
+        found = self.known_steps.get((r, first))
+        if found is None:
+            together: dict[int, list[tuple[int, int]]] = {}
+            for digit in range(first, 10):
+                code = ord("0") + digit
+                together.setdefault(self.rows[r][digit], []).append((code, code))
+            found = [(target, chars(*codes)) for target, codes in together.items()]
+            self.known_steps[r, first] = found
+        return found
 
     def add_exponents(self, source: int, low: int) -> None:
         # Negative ones, then those up to the next ten, then the others: the later parts are shared.

@@ -18,6 +18,8 @@ cdef class Node:
     cdef readonly bint is_value, negated
     cdef readonly tuple scope
     cdef Node _opposite
+    cpdef Node subschema(self, str pointer, object value)
     cpdef Node negation(self)
 
+cpdef str escape(str key)
 cpdef Node node_in(Resource resource, str pointer, object value, tuple scope)

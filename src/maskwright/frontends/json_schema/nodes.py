@@ -96,12 +96,14 @@ class Node:
         value, pointer = self.value, self.pointer
         for key in path:
             value = value[key]
-            if isinstance(key, str) and ("~" in key or "/" in key):
-                key = escape(key)
-            pointer = f"{pointer}/{key}"
+            pointer = f"{pointer}/{escape(key) if isinstance(key, str) else key}"
         first = path[0]
         if self.is_value or first == "const" or first == "enum":
             return Node(pointer, value, self.base, True)
+        return self.subschema(pointer, value)
+
+    def subschema(self, pointer: str, value: Any) -> Node:
+        """The subschema ``value``, which is below this one."""
         if self.base.special:
             resource = self.base.embedded.get(pointer, self.base)
             return node_in(resource, pointer, value, self.scope)
@@ -136,7 +138,7 @@ def entered(scope: Scope, resource: Resource) -> Scope:
 
 def escape(key: str) -> str:
     """A reference token of a JSON pointer (RFC 6901, section 3)."""
-    return key.replace("~", "~0").replace("/", "~1")
+    return key.replace("~", "~0").replace("/", "~1") if "~" in key or "/" in key else key
 
 
 def path_of(schema: Any, pointer: str) -> list[tuple[str, str | int | None]]:

@@ -309,6 +309,7 @@ def _clipped(low: Bound, high: Bound | None, digits: int) -> _Interval:
     return low, end if high is not None and high.value > end.value else high
 
 
+@lru_cache(maxsize=256)
 def _scientific_multiples(
     low: Bound, high: Bound | None, divisor: Decimal, limits: Limits, digits: int
 ) -> Regular:
@@ -321,6 +322,7 @@ def _scientific_multiples(
     return alt(scientific_multiples(divisor, -323, 307, digits), last)
 
 
+@lru_cache(maxsize=256)
 def _scientific_non_multiples(
     low: Bound,
     high: Bound | None,
@@ -342,6 +344,7 @@ def _scientific_non_multiples(
     return language
 
 
+@lru_cache(maxsize=256)
 def _seventeen_digits(low: Bound, high: Bound | None, digits: int) -> Regular:
     most = min(SCIENTIFIC_DIGITS, digits)
     return scientific(low, high, lambda exponent: most)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from functools import lru_cache
 
-from maskwright.dfa import complement, difference, intersect, is_empty, matcher, with_length
+from maskwright.dfa import is_empty, least_length, matcher, only_in, with_length
 from maskwright.frontends.json_schema.formats import OLDER_PATTERNS, OPENAPI_PATTERNS, PATTERNS, WIDER
 from maskwright.frontends.json_schema.groups import StringGroup
 from maskwright.frontends.json_schema.lexemes import STRING
@@ -37,21 +37,27 @@ def string_term(group: StringGroup, limits: Limits) -> Term | Choice:
 @lru_cache(maxsize=1024)
 def string_language(group: StringGroup, limits: Limits) -> Regular:
     """The texts of a group; NOTHING when there are none."""
-    languages = [pattern_language(p, limits) for p in group.patterns]
-    languages += [_format(name) for name in group.formats]
-    languages += [complement(pattern_language(p, limits), limits) for p in group.not_patterns]
-    languages += [complement(_wider(name), limits) for name in group.not_formats]
-    if group.values is not None:
-        languages.append(alt(*(Lit(v) for v in group.values if is_text(v))))
-    excluded = [v for v in group.excluded if is_text(v)]
-    if not languages and not excluded:
+    inside, outside = _languages(group, limits)
+    if not inside and not outside:
         return repeat(ANY_CHAR, group.min_length, group.max_length)
-    language = languages[0] if len(languages) == 1 else intersect(languages, limits)
+    language = only_in(inside, outside, limits)
     if group.min_length > 0 or group.max_length is not None:
         language = with_length(language, group.min_length, group.max_length, limits)
-    if excluded:
-        language = difference(language, alt(*(Lit(v) for v in excluded)), limits)
     return language
+
+
+def _languages(group: StringGroup, limits: Limits) -> tuple[list[Regular], list[Regular]]:
+    """The languages that the texts of a group are in, and those that they are not in; lengths aside."""
+    inside = [pattern_language(p, limits) for p in group.patterns]
+    inside += [_format(name) for name in group.formats]
+    if group.values is not None:
+        inside.append(alt(*(Lit(v) for v in group.values if is_text(v))))
+    outside = [pattern_language(p, limits) for p in group.not_patterns]
+    outside += [_wider(name) for name in group.not_formats]
+    excluded = [Lit(v) for v in group.excluded if is_text(v)]
+    if excluded:
+        outside.append(alt(*excluded))
+    return inside, outside
 
 
 def string_language_is_empty(group: StringGroup, limits: Limits) -> bool:
@@ -61,7 +67,10 @@ def string_language_is_empty(group: StringGroup, limits: Limits) -> bool:
     parts = len(group.patterns) + len(group.formats) + len(group.not_patterns) + len(group.not_formats)
     if parts == 0:
         return False
-    return is_empty(string_language(group, limits))
+    least = least_length(*_languages(group, limits), limits)
+    if least is None or (group.max_length is not None and least > group.max_length):
+        return True
+    return least < group.min_length and is_empty(string_language(group, limits))
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,7 @@ from maskwright.frontends.json_schema.bounds cimport Bound
 from maskwright.frontends.json_schema.groups cimport (
     Absent, ArrayGroup, BooleanGroup, Contained, Keys, Neither, NullGroup, NumberGroup, ObjectGroup, Some, StringGroup,
 )
-from maskwright.frontends.json_schema.nodes cimport Node
+from maskwright.frontends.json_schema.nodes cimport Node, escape
 
 cdef class TypedKeywords:
     cdef readonly object options, limits

@@ -37,6 +37,7 @@ from maskwright.frontends.json_schema.groups import (
     lesser,
     nothing,
     value_group,
+    with_listed,
 )
 from maskwright.frontends.json_schema.keywords import TYPES
 from maskwright.frontends.json_schema.nodes import Node, escape
@@ -389,10 +390,16 @@ def _says_open(schema: dict[str, Any]) -> bool:
 
 def object_group(node: Node) -> ObjectGroup:
     schema: dict[str, Any] = node.value
-    names = tuple(schema.get("properties", ()))
-    patterns = tuple(schema.get("patternProperties", ()))
-    rules = [(Keys((name,)), (node.at("properties", name),)) for name in names]
-    if patterns:
+    rules: list[tuple[Keys, Conjunction]] = []
+    names: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    if "properties" in schema:
+        names = tuple(schema["properties"])
+        place = node.pointer + "/properties/"
+        for name, value in schema["properties"].items():
+            rules.append((Keys((name,)), (node.subschema(place + escape(name), value),)))
+    if "patternProperties" in schema:
+        patterns = tuple(schema["patternProperties"])
         rules += [(Keys(patterns=(p,)), (node.at("patternProperties", p),)) for p in patterns]
     additional = schema.get("additionalProperties", True)
     if additional is not True and additional != {}:
@@ -440,8 +447,4 @@ def value_groups(node: Node, keyword: str) -> tuple[Group, ...]:
             numbers[exact(each)] = None
         else:
             found[value_group(node.at(keyword, i))] = None
-    if strings:
-        found[StringGroup(values=tuple(strings))] = None
-    if numbers:
-        found[NumberGroup(values=tuple(numbers))] = None
-    return tuple(found)
+    return with_listed(found, strings, numbers)

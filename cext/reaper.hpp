@@ -1,0 +1,134 @@
+// A thread that frees what nobody uses any more, so that no request waits for it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <pthread.h>
+#include <sched.h>
+#include <system_error>
+#include <thread>
+
+namespace maskwright {
+
+// A number that requests and the reaper count up and down at once.
+class Tally {
+public:
+    void set(int64_t to) { number_.store(to, std::memory_order_relaxed); }
+    void add(int64_t more) { number_.fetch_add(more, std::memory_order_relaxed); }
+    void subtract(int64_t less) { number_.fetch_sub(less, std::memory_order_relaxed); }
+    int64_t value() const { return number_.load(std::memory_order_acquire); }
+    // One less; what is left.
+    int64_t drop() { return number_.fetch_sub(1, std::memory_order_acq_rel) - 1; }
+
+private:
+    std::atomic<int64_t> number_{0};
+};
+
+class Reaper {
+public:
+    using Free = void (*)(void *thing);
+
+    // Frees a thing soon.  What it refers to is kept until then by an owner, who calls `finish`.
+    void take(const void *owner, void *thing, Free free) {
+        {
+            std::lock_guard<std::mutex> guard(mutex_);
+            if (dead_.size() < kMost && start()) {
+                dead_.push_back({owner, thing, free});
+                thing = nullptr;
+            }
+        }
+        if (thing == nullptr)
+            wake_->notify_one();
+        else
+            free(thing);
+    }
+
+    // Everything of an owner is freed when this returns.
+    void finish(const void *owner) {
+        std::lock_guard<std::mutex> one_at_a_time(work_);
+        Dead dead;
+        while (pop(owner, dead)) dead.free(dead.thing);
+    }
+
+    // The one of this process, never destroyed: its thread may outlive everything else.
+    static Reaper &instance() {
+        static Reaper *reaper = [] {
+            auto *made = new Reaper;
+            pthread_atfork([] { instance().before_fork(); }, [] { instance().after_fork(false); },
+                           [] { instance().after_fork(true); });
+            return made;
+        }();
+        return *reaper;
+    }
+
+private:
+    struct Dead {
+        const void *owner;
+        void *thing;
+        Free free;
+    };
+    static constexpr size_t kMost = 64;  // that wait; whoever brings more frees it himself
+
+    bool start() {
+        if (running_) return true;
+        try {
+            std::thread(&Reaper::work, this).detach();
+        } catch (const std::system_error &) {
+            return false;  // the process may have no more threads
+        }
+        return running_ = true;
+    }
+
+    void work() {
+#ifdef SCHED_BATCH
+        sched_param none{};
+        pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);  // it must not push others aside when it wakes
+#endif
+        for (;;) {
+            {
+                std::unique_lock<std::mutex> guard(mutex_);
+                wake_->wait(guard, [this] { return !dead_.empty(); });
+            }
+            std::lock_guard<std::mutex> one_at_a_time(work_);
+            Dead dead;
+            if (pop(nullptr, dead)) dead.free(dead.thing);
+        }
+    }
+
+    // The next one of an owner, or of anyone.
+    bool pop(const void *owner, Dead &dead) {
+        std::lock_guard<std::mutex> guard(mutex_);
+        for (size_t i = 0; i < dead_.size(); ++i) {
+            if (owner != nullptr && dead_[i].owner != owner) continue;
+            dead = dead_[i];
+            dead_.erase(dead_.begin() + i);
+            return true;
+        }
+        return false;
+    }
+
+    // A child process has no such thread; it goes on with what waits.
+    void before_fork() {
+        work_.lock();
+        mutex_.lock();
+    }
+    void after_fork(bool child) {
+        if (child) {
+            running_ = false;
+            wake_ = new std::condition_variable;  // a thread that is gone may wait for the other one
+        }
+        mutex_.unlock();
+        work_.unlock();
+    }
+
+    std::mutex work_;   // held while something is freed; taken before the other
+    std::mutex mutex_;  // of what follows
+    std::condition_variable *wake_ = new std::condition_variable;
+    std::deque<Dead> dead_;
+    bool running_ = false;
+};
+
+}  // namespace maskwright
