@@ -112,12 +112,12 @@ class Dfa:
 
     @property
     def rows(self) -> list[dict[int, int]]:
-        """By state, targets by minterm."""
+        """By state, targets by minterm; made anew each time."""
         return self.table.rows()
 
     @property
     def accepting(self) -> list[bool]:
-        """By state."""
+        """By state; made anew each time."""
         return self.table.accepting()
 
     def accepts(self) -> tuple[int, ...]:
