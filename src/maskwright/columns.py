@@ -19,7 +19,7 @@ def column_automaton(newline: Regular, columns: int, limits: Limits) -> Columns:
     ``columns`` blanks or more it is a match of no terminal: fewer of them must not be taken for the column.
     """
     dfa = product([newline, _TEXT], all, [True, True], limits)
-    minterms = dfa.alphabet.minterms
+    minterms, rows, accepting = dfa.alphabet.minterms, dfa.rows, dfa.accepting
     breaks = {i for i, ranges in enumerate(minterms) if ranges[0][0] in (0x0A, 0x0C)}
     blanks = {i for i, ranges in enumerate(minterms) if ranges[0][0] == 0x20}
     found = Columns([], [])
@@ -27,9 +27,9 @@ def column_automaton(newline: Regular, columns: int, limits: Limits) -> Columns:
     ids = {(0, -1): 0}
     work = [(0, -1)]
     for state, column in work:
-        if dfa.accepting[state]:
+        if accepting[state]:
             found.accepts.append((ids[state, column], None if column == columns else max(column, 0)))
-        for minterm, target in dfa.rows[state].items():
+        for minterm, target in rows[state].items():
             if minterm in breaks:
                 after = 0
             elif minterm in blanks and column >= 0:

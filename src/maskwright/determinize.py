@@ -99,23 +99,25 @@ class Dfa:
     alphabet: Alphabet
     table: Table
     _labels: list[Chars] | None
+    _edges: tuple[tuple[int, Chars, int], ...] | None
 
     def __init__(self, alphabet: Alphabet, table: Table) -> None:
         self.alphabet = alphabet
         self.table = table
         self._labels = None
+        self._edges = None
 
     def __len__(self) -> int:
         return len(self.table)
 
     @property
     def rows(self) -> list[dict[int, int]]:
-        """By state, targets by minterm."""
+        """By state, targets by minterm; made anew each time."""
         return self.table.rows()
 
     @property
     def accepting(self) -> list[bool]:
-        """By state."""
+        """By state; made anew each time."""
         return self.table.accepting()
 
     def accepts(self) -> tuple[int, ...]:
@@ -126,9 +128,11 @@ class Dfa:
             self._labels = [Chars(self.alphabet.union(minterms)) for minterms in self.table.labels()]
         return self._labels
 
-    def edges(self) -> list[tuple[int, Chars, int]]:
+    def edges(self) -> tuple[tuple[int, Chars, int], ...]:
         """One edge for each pair of states, labelled with its set."""
-        return self.table.edges(self.labels())
+        if self._edges is None:
+            self._edges = tuple(self.table.edges(self.labels()))
+        return self._edges
 
     def to_regular(self) -> Regular:
         """The language as a tree: a ``Machine``, or something simpler where it is."""
@@ -137,7 +141,7 @@ class Dfa:
         edges = self.edges()
         if len(self) == 1:
             return repeat(edges[0][1], 0, None) if edges else EPSILON
-        machine: Machine = Machine(len(self), 0, tuple(edges), self.accepts())
+        machine: Machine = Machine(len(self), 0, edges, self.accepts())
         machine._dfa = self
         return machine
 

@@ -374,7 +374,7 @@ def with_length(node: Regular, low: int, high: int | None, limits: Limits = DEFA
     low = 0 if low <= least else low
     if low == 0 and high is None:
         return dfa.to_regular()
-    result = Machine(len(dfa), 0, tuple(dfa.edges()), dfa.accepts(), (low, high))
+    result = Machine(len(dfa), 0, dfa.edges(), dfa.accepts(), (low, high))
     return NOTHING if is_empty(result) else result
 
 
