@@ -59,7 +59,7 @@ cdef class Tables:
             self.plain_final.push_back(byte)
         self.plain_guard = plain_guard
         guard.closed = 0
-        for guard.free, guard.least, guard.repeats, guard.most in guards:
+        for guard.free, guard.least, guard.repeats, guard.most, guard.first, guard.second in guards:
             self.guards.push_back(guard)
         for rule.kind, rule.index, rule.nullable in rules:
             self.rules.push_back(rule)

@@ -49,6 +49,8 @@ cdef cbool distinct_alive(Core* core, const Thread& thread) noexcept nogil:
     known = core.alive.find(thread_key(thread))
     if known >= 0:
         return known == 1
+    if twins_lost(core, thread):
+        return False
     if distinct_careless(core, thread):
         return True
     return distinct_search(core, &thread, 1, SEARCH_ALIVE, 0, NULL)
@@ -70,7 +72,7 @@ cdef cbool distinct_careless(Core* core, const Thread& thread) noexcept nogil:
         return False
     behind = thread_at(state_goto(core.program, thread.parser, automaton, 0, NO_KEY), NULL)
     behind.text = tracker_unknown(&core.tracker, thread.text)
-    if behind.parser == NO_STATE:
+    if behind.parser == NO_STATE or behind.text == TEXT_WRONG:
         return False
     name = thread_key(behind)
     known = core.careless.find(name)
@@ -130,13 +132,14 @@ cdef int64_t distinct_rank(Core* core, const Thread& thread, int32_t goal, cbool
     cdef TrackerState at
     if tracker_owes(&core.tracker, thread.text):
         at = core.tracker.states[-1 - thread.text]
+        like = like and tracker_seeks(&core.tracker, thread.text)
         if like:
             # What is still missing counts: a long string is not repeated where a short item can be.
             first = max(0, HEAD_START - tracker_missing(&core.tracker, thread.text))
         if at.mode >= TRACK_STRING and (not like or at.mode == TRACK_NUMBER):
-            # The longer a number, the less likely is it the first spelling of an earlier one; what is like nothing
-            # earlier should end soon.
-            first -= HEAD_START // 8 * text_characters(&core.tracker.store.texts, at.text)
+            # A number longer than an earlier one is hardly its first spelling; what is like nothing earlier should end soon.
+            first -= HEAD_START // 8 * max(0, text_characters(&core.tracker.store.texts, at.text)
+                                           - (tracker_spelled(&core.tracker, thread.text) if like else 0))
     elif goal == SEARCH_ALIVE and tracker_free_behind(&core.tracker, thread.text):
         return 0
     elif out:
@@ -273,6 +276,8 @@ cdef cbool distinct_add(Core* core, vector[DistinctNode]& nodes, KeyIds* seen, p
             return False
         if known == 1 and goal == SEARCH_ALIVE:
             return True
+    if twins_lost(core, thread):
+        return False
     name = thread_key(thread)
     if goal == SEARCH_OUT and tracker_any(&core.tracker, thread.text):
         same = thread
@@ -293,7 +298,7 @@ cdef cbool distinct_add(Core* core, vector[DistinctNode]& nodes, KeyIds* seen, p
     node.due = owes
     node.owing = 0
     node.put_off = 0
-    node.easy = (goal == SEARCH_OUT and owes == 0 and tracker_easy(&core.tracker, thread.text))
+    node.easy = (goal == SEARCH_OUT and owes == core.tracker.frames[at.frame].tied and tracker_easy(&core.tracker, thread.text))
     if parent >= 0:
         node.put_off = nodes[parent].put_off
         # An array more with two equal items is no step forward where none is needed.
@@ -312,8 +317,11 @@ cdef void distinct_push(Core* core, vector[DistinctNode]& nodes, priority_queue[
     # Where whatever came makes no difference, no more is needed than the grammar says: that goes before what looks for two
     # equal items.
     cdef const Thread* thread = &nodes[at].thread
-    cdef cbool ready = goal == SEARCH_OUT and tracker_any(&core.tracker, thread.text)
+    cdef const Frame* frame = core.tracker.frames[core.tracker.states[-1 - thread.text].frame]
     cdef cbool like = not nodes[at].begun and tracker_compatible(&core.tracker, thread.text)
+    # So does an item that is known to be like an earlier one.
+    cdef cbool ready = goal == SEARCH_OUT and (tracker_any(&core.tracker, thread.text)
+                                               or (like and frame.twin and frame.owes == frame.tied))
     queue.push(pair[int64_t, int32_t](distinct_rank(core, thread[0], goal, like) - nodes[at].owing
                                       + 4 * <int64_t>UNREACHED * (nodes[at].paid + ready - nodes[at].put_off), at))
 

@@ -42,6 +42,7 @@ cdef cppclass Core:
     Costs* costs
     KeyIds alive                   # by thread, where it is known (alive.pxi, distinct.pxi): 1 or 0
     KeyIds careless                # whether a string may become any, by what is behind it (distinct.pxi)
+    KeyIds powers                  # whether a number may get an exponent, by lexer state (twins.pxi)
     Index* index
     size_t words                   # of a mask row
     vector[int32_t] eos

@@ -29,6 +29,8 @@ cdef cppclass Frame:
     int32_t key                # read, and its value has not been; or -1
     int32_t size               # different items, of an array with a guard
     int32_t owes               # of this array and those around it, how many still need two equal items
+    int32_t tied               # and of how many of these it is known which two
+    cbool twin                 # the next item is the second of these two, or in it
     cbool must_differ          # items must be different, or those of an array around it
     cbool outside_free         # whatever comes, the arrays around this one can be completed
     cbool unknown              # some value in it is not known
@@ -43,6 +45,8 @@ cdef struct Guard:
     int32_t least
     int32_t repeats
     int32_t most               # -1: any number
+    int32_t first              # the places of the two items that must be equal; -1: any two
+    int32_t second
     int32_t closed             # no such array may begin, while it is not known whether any can be filled
 
 cdef struct TrackerState:
@@ -74,6 +78,9 @@ cdef void tracker_free(Tracker* tracker) noexcept nogil:
 
 cdef cbool guard_free(const Guard* guard, int32_t count) noexcept nogil:
     # Whether items can be found for the places from `count` on, whatever came before.
+    if guard.second >= 0:
+        # What came at the first place may come at the second.
+        return count <= guard.second
     if guard.free < 0:
         return False
     if not guard.repeats:
@@ -90,6 +97,8 @@ cdef inline cbool frame_free(const Tracker* tracker, const Frame* frame, int32_t
 
 cdef inline int32_t guard_counts(const Guard* guard) noexcept nogil:
     # Items that are counted: how many more there are makes no difference.
+    if guard.second >= 0:
+        return guard.second
     if guard.repeats:
         return guard.most if guard.most >= 0 else 0
     return guard.free if guard.free >= 0 else ANY_COUNT
@@ -98,6 +107,23 @@ cdef inline int32_t guard_counts(const Guard* guard) noexcept nogil:
 cdef inline cbool frame_repeats(const Tracker* tracker, const Frame* frame) noexcept nogil:
     # Whether two equal items are demanded, and have not come.
     return frame.guard != 0 and tracker.guards[frame.guard - 1].repeats != 0
+
+
+cdef inline cbool frame_tied(const Tracker* tracker, const Frame* frame) noexcept nogil:
+    # Whether two items at known places must be equal, and the second has not come.
+    return frame.guard != 0 and tracker.guards[frame.guard - 1].second >= 0
+
+
+cdef int32_t frame_twin(const Tracker* tracker, const Frame* frame) noexcept nogil:
+    # In such an array, the value that the next item must be; -1: it may be any.
+    cdef int32_t cell = frame.cells
+    cdef int32_t i
+    if frame.count != tracker.guards[frame.guard - 1].second:
+        return -1
+    # The outermost array keeps no other.
+    for i in range(frame.count - 1 - tracker.guards[frame.guard - 1].first if frame.parent >= 0 else 0):
+        cell = tracker.store.cells[cell].before
+    return tracker.store.cells[cell].value
 
 
 cdef int32_t frame_intern(Tracker* tracker, const Frame& content) noexcept nogil:
@@ -119,6 +145,8 @@ cdef int32_t frame_intern(Tracker* tracker, const Frame& content) noexcept nogil
         frame = new Frame()
         frame[0] = content
         frame.owes = 1 if frame_repeats(tracker, frame) else 0
+        frame.tied = 1 if frame_tied(tracker, frame) else 0
+        frame.twin = frame.tied == 1 and frame_twin(tracker, frame) >= 0
         frame.must_differ = frame.guard != 0 and frame.owes == 0
         frame.outside_free = True
         frame.has_goals = False
@@ -126,6 +154,8 @@ cdef int32_t frame_intern(Tracker* tracker, const Frame& content) noexcept nogil
         if frame.parent >= 0:
             parent = tracker.frames[frame.parent]
             frame.owes += parent.owes
+            frame.tied += parent.tied
+            frame.twin = frame.twin or parent.twin
             frame.must_differ = frame.must_differ or parent.must_differ
             frame.outside_free = parent.outside_free and frame_free(tracker, parent, parent.count + 1)
         tracker.frames.push_back(frame)
@@ -163,7 +193,13 @@ cdef void frame_targets(Tracker* tracker, int32_t id, vector[int32_t]& out) noex
     cdef Frame* frame = tracker.frames[id]
     cdef const vector[int32_t]* goals = frame_goals(tracker, frame)
     cdef int32_t cell = frame.cells
+    cdef int32_t twin
     out.assign(goals.begin(), goals.end())
+    if frame_tied(tracker, frame):
+        twin = frame_twin(tracker, frame)
+        if twin >= 0:
+            out.push_back(twin)
+        return
     while frame.guard and cell >= 0:
         out.push_back(tracker.store.cells[cell].value)
         cell = tracker.store.cells[cell].before
@@ -193,7 +229,10 @@ cdef int32_t frame_push(Tracker* tracker, int32_t parent, cbool is_object, int32
 
 
 cdef cbool frame_contains(const Tracker* tracker, const Frame* frame, int32_t value) noexcept nogil:
+    # Whether the next item, a value, is like one with which it is compared.
     cdef int32_t cell = frame.cells
+    if frame_tied(tracker, frame):
+        return frame_twin(tracker, frame) == value
     while cell >= 0:
         if tracker.store.cells[cell].value == value:
             return True
@@ -211,6 +250,9 @@ cdef int32_t frame_complete(Tracker* tracker, int32_t id, int32_t value) noexcep
     cdef int32_t candidate
     cdef size_t i
     cdef cbool is_key = frame.is_object and frame.key < 0
+    # Where two places are tied, the outermost array keeps what came at the first one.
+    cdef cbool kept = (frame.parent >= 0 or not frame_tied(tracker, frame)
+                       or frame.count == tracker.guards[frame.guard - 1].first)
     after.parent = frame.parent
     after.is_object = frame.is_object
     after.guard = frame.guard
@@ -218,7 +260,7 @@ cdef int32_t frame_complete(Tracker* tracker, int32_t id, int32_t value) noexcep
     after.size = frame.size + 1
     after.cells = frame.cells
     after.key = value if is_key else -1
-    after.unknown = frame.unknown or tracker.store.values[value].unknown
+    after.unknown = frame.unknown or (kept and tracker.store.values[value].unknown)
     after.doubtful = frame.doubtful
     if frame.is_object:
         if not is_key:
@@ -230,9 +272,12 @@ cdef int32_t frame_complete(Tracker* tracker, int32_t id, int32_t value) noexcep
             return 0
         after.guard = 0
         after.cells = cell_intern(&tracker.store, frame.cells, -1, value)
+    elif frame_tied(tracker, frame) and frame_twin(tracker, frame) >= 0:
+        return TEXT_WRONG
     elif frame.parent < 0:
         # Nobody compares this array: the order of its items does not matter, nor their number.
-        after.cells = cell_insert(&tracker.store, frame.cells, value, value)
+        if kept:
+            after.cells = cell_insert(&tracker.store, frame.cells, value, value)
         after.count = min(after.count, guard_counts(&tracker.guards[after.guard - 1]))
     else:
         after.cells = cell_intern(&tracker.store, frame.cells, -1, value)
@@ -376,8 +421,9 @@ cdef int32_t tracker_read(Tracker* tracker, int32_t text, uint8_t byte) noexcept
     if found != tracker.moves.end():
         return dereference(found).second
     after = tracker_step(tracker, tracker.states[-1 - text], byte)
-    if after < 0 and after != TEXT_WRONG and tracker_owes(tracker, after) and tracker_lost(tracker, after):
-        after = TEXT_WRONG
+    if after < 0 and after != TEXT_WRONG and tracker_owes(tracker, after):
+        if tracker_lost(tracker, after, tracker_compatible(tracker, after)):
+            after = TEXT_WRONG
     tracker.moves[key] = after
     if compatible == 2 and after < 0 and after != TEXT_WRONG and tracker.states[-1 - after].mode >= TRACK_STRING:
         if tracker.states[-1 - after].mode == tracker.states[-1 - text].mode:
@@ -403,7 +449,7 @@ cdef cbool tracker_compatible(Tracker* tracker, int32_t text) noexcept nogil:
         if not frame.candidates.empty():
             at.compatible = 1
     elif at.mode == TRACK_VALUE and frame.cells < 0 and (
-            not frame.candidates.empty() or frame_repeats(tracker, frame)):
+            not frame.candidates.empty() or (frame_repeats(tracker, frame) and not frame_tied(tracker, frame))):
         # At its beginning, an array may be closed.
         at.compatible = 1
     else:
@@ -444,7 +490,8 @@ cdef int32_t tracker_missing(Tracker* tracker, int32_t text) noexcept nogil:
 cdef cbool tracker_free_behind(const Tracker* tracker, int32_t text) noexcept nogil:
     # Whether items can be found for all places behind the current one, if that is new.
     cdef const Frame* frame = tracker.frames[tracker.states[-1 - text].frame]
-    cdef cbool between = tracker.states[-1 - text].mode == TRACK_AFTER
+    cdef int32_t mode = tracker.states[-1 - text].mode
+    cdef cbool between = mode == TRACK_AFTER or (mode == TRACK_VALUE and frame_tied(tracker, frame))
     return frame.outside_free and frame_free(tracker, frame, frame.count if between else frame.count + 1)
 
 
@@ -457,30 +504,11 @@ cdef cbool tracker_any(Tracker* tracker, int32_t text) noexcept nogil:
     # Whether what came before makes no difference to whether the array can be completed, as far as another item is needed.
     cdef TrackerState at = tracker.states[-1 - text]
     cdef const Frame* frame = tracker.frames[at.frame]
-    if frame.owes:
+    if frame.owes > frame.tied:
         return False
-    if at.mode == TRACK_VALUE and frame.guard and frame.candidates.empty():
+    if at.mode == TRACK_VALUE and frame.guard and not frame_repeats(tracker, frame) and frame.candidates.empty():
         return frame.outside_free and frame_free(tracker, frame, frame.count)
     return tracker_easy(tracker, text)
-
-
-cdef cbool tracker_lost(Tracker* tracker, int32_t text) noexcept nogil:
-    # Whether two equal items are still needed, and neither the item under way nor a later one can be like an earlier.
-    cdef TrackerState at = tracker.states[-1 - text]
-    cdef const Frame* frame = tracker.frames[at.frame]
-    cdef cbool may_be = tracker_compatible(tracker, text) or (at.mode == TRACK_AFTER and frame_repeats(tracker, frame))
-    cdef int32_t left
-    while frame.owes:
-        if frame_repeats(tracker, frame) and tracker.guards[frame.guard - 1].most >= 0:
-            # Places for an item that may be like an earlier one.
-            left = tracker.guards[frame.guard - 1].most - frame.count
-            if left <= 0 or (left == 1 and not may_be):
-                return True
-        may_be = may_be and not frame.candidates.empty()
-        if frame.parent < 0:
-            break
-        frame = tracker.frames[frame.parent]
-    return False
 
 
 cdef inline int32_t tracker_owes(const Tracker* tracker, int32_t text) noexcept nogil:

@@ -331,6 +331,11 @@ cdef cbool number_compatible(const Value* value, const string& text) noexcept no
     return exponent_compatible(target - <int64_t>(digits.size() - count) - mantissa_power(text), text)
 
 
+cdef int32_t number_length(const Value* value) noexcept nogil:
+    # Of its digits, a sign and a point.
+    return <int32_t>value.text.size() - 1 - <int32_t>sizeof(int64_t) + 2 if not value.text.empty() else 2
+
+
 cdef int64_t mantissa_power(const string& text) noexcept nogil:
     # The power of ten of the last digit before the exponent.
     cdef int64_t power = 0
@@ -343,3 +348,35 @@ cdef int64_t mantissa_power(const string& text) noexcept nogil:
             power -= 1
         fraction = fraction or text[i] == 46
     return power
+
+
+cdef cbool number_plain(const Value* value, const string& text) noexcept nogil:
+    # Whether a number's text may go on to be this one if it gets no exponent; of those that have one, this is not asked.
+    cdef int64_t power = 0, whole = 0, places = 0, at
+    cdef int64_t count = 0
+    cdef size_t i
+    cdef cbool fraction = False
+    if value.kind != VALUE_NUMBER:
+        return False
+    if not value.text.empty():
+        if (text[0] == 45) != (value.text[0] == 45):
+            return False
+        count = <int64_t>(value.text.size() - 1 - sizeof(power))
+        memcpy(&power, value.text.data() + 1 + count, sizeof(power))
+        whole = count + power
+    for i in range(1 if text[0] == 45 else 0, text.size()):
+        if text[i] == 101:
+            return True
+        if text[i] == 46:
+            # Below one, there is a zero before the point.
+            if places != max(whole, 1):
+                return False
+            fraction = True
+            continue
+        at = places if whole > 0 else places - 1 + whole
+        places += 1
+        if not fraction and places > max(whole, 1):
+            return False
+        if text[i] != (value.text[1 + at] if 0 <= at < count else 48):
+            return False
+    return True

@@ -141,16 +141,20 @@ def compiled_unless_empty(schema: dict[str, Any], valid: set[str]) -> mw.Compile
         return None
 
 
-pairs = st.fixed_dictionaries(
-    {"items": kinds, "allOf": st.lists(constraints, min_size=1, max_size=2)},
-    optional={"prefixItems": st.lists(kinds, min_size=1, max_size=3)},
-).map(lambda schema: {**TWINS, **schema, "maxItems": 2})
+twins = st.fixed_dictionaries(
+    {"items": kinds, "maxItems": st.integers(2, 4)},
+    optional={
+        "allOf": st.lists(constraints, min_size=1, max_size=2),
+        "prefixItems": st.lists(kinds, min_size=1, max_size=3),
+        "minItems": st.integers(1, 4),
+    },
+).map(lambda schema: {**TWINS, **schema})
 
 
-@given(pairs)
+@given(twins)
 def test_two_items_that_are_equal(schema: dict[str, Any]) -> None:
     validator = jsonschema.Draft202012Validator(schema)
-    arrays = [p for n in range(4) for p in itertools.product(VALUES, repeat=n)]
+    arrays = [p for n in range(schema["maxItems"] + 2) for p in itertools.product(VALUES, repeat=n)]
     valid = {text_of(p) for p in arrays if validator.is_valid(list(p))}
     compiled = compiled_unless_empty(schema, valid)
     if compiled is None:
@@ -194,6 +198,16 @@ def test_what_is_read_are_the_beginnings_of_valid_arrays(schema: dict[str, Any],
         {**TWINS, "contains": {"not": {"type": "integer"}}, "maxItems": 2},
         {**TWINS, "prefixItems": [{"type": "number"}, {"type": ["integer", "string"]}], "maxItems": 2},
         {"oneOf": [{}, {"uniqueItems": True}, {"unevaluatedItems": {"type": "integer"}}], "maxItems": 2, "type": "array"},
+        # At which places they are is decided before any of them is written.
+        {**TWINS, "contains": {"not": {"type": "integer"}}, "maxItems": 3},
+        {**TWINS, "contains": {"type": "string", "minLength": 2}, "items": {"type": ["string", "integer"]}, "maxItems": 3},
+        {**TWINS, "prefixItems": [{"type": "integer"}, {"type": "string"}, {"type": ["string", "number"]}], "items": False},
+        {**TWINS, **contains_from(2, {"type": "object"}), "contains": {"type": "array", "not": {"uniqueItems": True}}, "maxItems": 4},
+        {"oneOf": [True, {"uniqueItems": True}, {"prefixItems": [BOOLEAN]}], "type": "array", "maxItems": 3},
+        {**TWINS, "items": {"type": "array", "uniqueItems": True}, "contains": {"contains": {"type": "number"}}, "maxItems": 4},
+        {**TWINS, "contains": {"type": "array", "maxItems": 2}, "minContains": 0, "maxContains": 2},
+        {"uniqueItems": True, "items": {**TWINS, "contains": {"type": "string"}, "maxItems": 3}, "minItems": 2},
+        {**TWINS, "items": {**TWINS, "contains": {"type": "string"}, "maxItems": 3}, "contains": {"minItems": 3}, "maxItems": 3},
         {**UNIQUE, "prefixItems": [True, {"type": "array"}], "items": {"type": "number"}, "not": EACH_UNIQUE},
         {"uniqueItems": True, "contains": {"uniqueItems": True}, "minItems": 4},
     ],
@@ -226,6 +240,9 @@ def test_walks_end_in_valid_arrays(schema: dict[str, Any]) -> None:
         ({**UNIQUE, "items": {"anyOf": [TWINS, LETTERS]}, "contains": TWINS, "minContains": 2, "minItems": 4}, '["a",[0,0],', 14),
         # Nobody has to look for the second item: of arrays with two equal items there are many.
         ({**UNIQUE, "prefixItems": [True, {"type": "array"}], "items": {"type": "number"}, "not": EACH_UNIQUE}, "[[449,{", 9),
+        # Which item comes again is known.
+        ({**TWINS, "contains": {"not": {"type": "integer"}}, "maxItems": 3}, "[1,2", 7),
+        ({**TWINS, "contains": {"not": {"type": "integer"}}, "maxItems": 3}, "[1.0,[],", 2),
         # One search leads around all items.
         ({**UNIQUE, "items": {"type": "string"}, "contains": {"const": "a"}, "minItems": 150}, "", 2000),
         ({**UNIQUE, "items": {"enum": [f"a{i}" for i in range(60)]}, "contains": {"const": "a7"}, "minItems": 60}, "", 400),
@@ -240,3 +257,35 @@ def test_completions_end(schema: dict[str, Any], begun: str, most: int) -> None:
     assert len(rest) <= most
     assert matcher.accept_bytes(rest) and matcher.is_accepting
     assert jsonschema.Draft202012Validator(schema).is_valid(json.loads(begun.encode() + rest))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {**TWINS, "prefixItems": [{"type": "integer"}, {"type": "string"}], "items": BOOLEAN, "maxItems": 3},
+        {**TWINS, "prefixItems": [{"type": "integer"}, {"type": "string"}, {"type": "object"}], "items": False},
+        {**TWINS, "prefixItems": [{"type": "integer"}, {"type": "string"}, False]},
+        {**TWINS, "contains": {"type": "integer"}, "maxContains": 1, "items": {"type": ["integer", "string"]}, "maxItems": 2},
+    ],
+)  # fmt: skip
+def test_places_that_have_nothing_in_common(schema: dict[str, Any]) -> None:
+    with pytest.raises(mw.UnsatisfiableError):
+        mw.compile_json_schema(schema, BYTES)
+
+
+@pytest.mark.parametrize(
+    ("schema", "begun", "allowed"),
+    [
+        # Once another item has come, no integer is left but those that came.
+        ({**TWINS, "contains": {"not": {"type": "integer"}}, "maxItems": 3}, "[12,3", b".0123456789Ee"),
+        ({**TWINS, "contains": {"not": {"type": "integer"}}, "maxItems": 3}, "[12,null,", b"1n"),
+        ({**TWINS, "contains": {"not": {"type": "integer"}}, "maxItems": 3}, '["ab",1,"a', b"\\b"),
+        ({**TWINS, "prefixItems": [{"type": "integer"}, {"type": "string"}, {"type": ["string", "number"]}], "items": False}, '[7,"ab",', b'"7'),
+    ],
+)  # fmt: skip
+def test_what_may_come(schema: dict[str, Any], begun: str, allowed: bytes) -> None:
+    matcher = mw.compile_json_schema(schema, BYTES, whitespace="compact").matcher()
+    assert matcher.accept_bytes(begun.encode())
+    mask = mw.allocate_token_bitmask(1, 257)
+    matcher.fill_next_token_bitmask(mask)
+    assert bytes(i for i in range(33, 127) if mask[0, i // 32] >> (i % 32) & 1) == allowed

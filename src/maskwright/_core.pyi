@@ -85,7 +85,7 @@ class Tables:
         plain_calls: list[list[tuple[int, int]]],
         plain_final: bytes,
         plain_guard: list[int],
-        guards: list[tuple[int, int, bool, int]],
+        guards: list[tuple[int, int, bool, int, int, int]],
         rules: list[tuple[int, int, bool]],
         repeated: list[tuple[int, int, int, int]],
         records: list[tuple[Any, ...]],

@@ -63,6 +63,7 @@ cdef class Distinct:
     cdef readonly bint repeats
     cdef readonly object most
     cdef readonly tuple provided
+    cdef readonly object tie
 
 cdef class Lexing:
     cdef readonly tuple terminals, ignored, refused, names

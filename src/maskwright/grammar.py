@@ -269,6 +269,9 @@ class Distinct:
     (None: neither is known).  ``least``: a number of values that the item at any place has at least.  ``most``: of
     items, with ``repeats`` only.  ``provided``: rules without which nothing is known about ``free``, should one of
     them have no text.
+
+    ``tie``, with ``repeats``: the items at these two places are equal, instead of any two.  Both have the same rule,
+    and no array ends before the second of them.
     """
 
     array: Expr
@@ -277,6 +280,7 @@ class Distinct:
     repeats: bool = False
     most: int | None = None
     provided: tuple[int, ...] = ()
+    tie: tuple[int, int] | None = None
 
 
 Body: TypeAlias = Expr | Repeated | Record | Indented | Distinct

@@ -79,7 +79,7 @@ class _Lowering:
     plain: list[PlainState]
     repeated: list[tuple[int, int, int, int]]
     tails: dict[tuple[int, int], int]
-    guards: list[tuple[int, int, bool, int]]
+    guards: list[tuple[int, int, bool, int, int, int]]
     records: list[tuple[object, ...]]
     indented: list[int]
     ranks: dict[Hashable, int]
@@ -138,7 +138,8 @@ class _Lowering:
             if moves.calls or moves.final:
                 name = self.grammar.names[index]
                 raise GrammarError("an array of different items must begin with a term", place=name)
-            self.guards.append((_most(body.free), body.least, body.repeats, _most(body.most)))
+            tie = (-1, -1) if body.tie is None else body.tie
+            self.guards.append((_most(body.free), body.least, body.repeats, _most(body.most), *tie))
             moves.guard = len(self.guards)
             return PLAIN, self.state(moves), nullable
         return PLAIN, self.state(self.expression(body, 0)), nullable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from maskwright.deadline import check_time
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from maskwright.frontends.json_schema.emit import Emitter
 
 _COUNTED_STRINGS = 1000
+_TIED_ITEMS = 6
+"""Of at most so many items, any two places are told apart where two items must be equal."""
 
 _Counts: TypeAlias = tuple[int, tuple[int, ...]]
 """Items so far, and how many match each ``contains``."""
@@ -60,11 +63,9 @@ class ArrayRules:
 
     def array(self, group: ArrayGroup) -> Expr:
         """The arrays of a group."""
-        if group.repeated is not None and group.max_items == 2:
-            pairs = self._pairs(group)
-            if pairs is None:
-                return FAIL
-            group = pairs
+        few = None if group.repeated is None else self._few_items(group)
+        if few is not None:
+            return self._tied(group, few)
         unique = group.unique is not None and (group.max_items is None or group.max_items > 1)
         if unique and not group.contained and not group.prefix:
             strings = self._different_strings(group)
@@ -100,30 +101,46 @@ class ArrayRules:
 
     def _repeating(self, filled: Expr, group: ArrayGroup) -> Distinct:
         """Those of which two items are equal."""
-        if any(c.high is not None for c in group.contained) or (
-            group.contained and group.max_items is not None
-        ):
+        if group.contained and group.max_items is not None:
             return Distinct(filled, repeats=True, most=group.max_items)
-        # Behind the prefix, if it and an item behind it can be written, one value can come again and again.
-        provided = tuple(self.separated(item) for item in (*group.prefix, group.rest))
-        return Distinct(filled, len(group.prefix), repeats=True, most=group.max_items, provided=provided)
+        # Behind the prefix, one value can come again and again, if something can be written there, and at each place of
+        # the prefix, of which no more than so many may come.
+        bounded = [negation(c.items, "") for c in group.contained if c.high is not None]
+        provided = []
+        for place in (*group.prefix, group.rest):
+            for opposite in bounded:
+                place = conjoin(place, opposite)
+            provided.append(self.separated(place))
+        return Distinct(
+            filled, len(group.prefix), repeats=True, most=group.max_items, provided=tuple(provided)
+        )
 
-    def _pairs(self, group: ArrayGroup) -> ArrayGroup | None:
-        """Those of two items that are equal: what is demanded of either place, or by ``contains``, holds for one value."""
-        item = conjoin(group.item(0), group.item(1))
-        for c in group.contained:
-            # As many match, or none.
-            places = sum(map(c.counts, range(2)))
-            some = c.low <= places and (c.high is None or places <= c.high)
-            if not some and c.low > 0:
-                return None
-            if c.low > 0:
-                item = conjoin(item, c.items)
-            elif not some:
-                item = conjoin(item, negation(c.items, ""))
-        if self.emitter.normalizer.hollow.conjunction(item):
-            return None
-        return ArrayGroup(rest=item, min_items=2, max_items=2, repeated=group.repeated)
+    def _few_items(self, group: ArrayGroup) -> int | None:
+        """A bound on the number of items, if it is so low that any two places can be told apart."""
+        hollow = self.emitter.normalizer.hollow.conjunction
+        most = len(group.prefix) + 1 if group.max_items is None else group.max_items
+        for index in range(min(most, len(group.prefix) + 1)):
+            if hollow(group.item(index)):
+                return index if index <= _TIED_ITEMS else None
+        return most if group.max_items is not None and most <= _TIED_ITEMS else None
+
+    def _tied(self, group: ArrayGroup, most: int) -> Expr:
+        """Those of which two items are equal: nobody has to look for what else might come twice."""
+        ways = CountedItems(self, group, False)
+        choices: list[Expr] = []
+        for j in range(1, most):
+            for i in range(j):
+                check_time()
+                # The two satisfy what is demanded of either, and match the same.
+                for item, _ in ways.shared(i, j):
+                    places = [group.item(k) for k in range(max(len(group.prefix), j + 1))]
+                    places[i] = places[j] = item
+                    tied = replace(
+                        group, prefix=tuple(places), min_items=max(group.min_items, j + 1), max_items=most
+                    )
+                    body = Distinct(CountedItems(self, tied, False).filled(), repeats=True, tie=(i, j))
+                    choices.append(Ref(self.grammar.add("items of which two are equal", body)))
+        return Choice(tuple(choices))
 
     def _different_strings(self, group: ArrayGroup) -> Expr | None:
         """Arrays of strings that are all different: a record of keys only.  None for other items."""
@@ -331,6 +348,14 @@ class CountedItems:
         """The ways to write an item: its schema, and which constraints it matches."""
         item = self.group.item(index)
         counting = tuple([contained.counts(index) for contained in self.contained])
+        return self._split_by(item, counting)
+
+    def shared(self, i: int, j: int) -> list[_Way]:
+        """The ways to write a value that comes at both of two places."""
+        counting = tuple([c.counts(i) or c.counts(j) for c in self.contained])
+        return self._split_by(conjoin(self.group.item(i), self.group.item(j)), counting)
+
+    def _split_by(self, item: Conjunction, counting: _Holds) -> list[_Way]:
         ways = self._ways.get((item, counting))
         if ways is None:
             ways = [(item, ())]
@@ -347,8 +372,12 @@ class CountedItems:
         if not counts:
             return [(item, (*holds, False)) for item, holds in ways]
         opposite = negation(contained.items, "")
-        return [
-            ((*item, *more), (*holds, yes))
-            for item, holds in ways
-            for more, yes in ((contained.items, True), (opposite, False))
-        ]
+        found = []
+        for item, holds in ways:
+            matching, others = conjoin(item, contained.items), conjoin(item, opposite)
+            # What is demanded already leaves nothing else.
+            if others != item:
+                found.append((matching, (*holds, True)))
+            if matching != item:
+                found.append((others, (*holds, False)))
+        return found
