@@ -1,4 +1,4 @@
-"""``contains`` where items must be different: what is known without a search, and that nothing is a dead end."""
+"""Arrays of different items with counted ones: what is known without a search, and that nothing is a dead end."""
 
 from __future__ import annotations
 
@@ -72,6 +72,11 @@ def free(schema: Any) -> int | None:
         # The first item is not the only value of the second place, if that is needed.
         ({**UNIQUE, "contains": {"type": "string"}, "prefixItems": [{}, {"const": 1}], "minItems": 3}, 0),
         ({**UNIQUE, "prefixItems": [{}, {}, {"const": 1}], **contains_from(3, {"not": {"type": "object"}})}, 0),
+        # So it is without "contains", and where few values must follow the prefix.
+        ({**UNIQUE, "prefixItems": [{}, {"type": "null"}], "minItems": 2}, 0),
+        ({**UNIQUE, "prefixItems": [{}, {}, {"const": 1}], "minItems": 3}, 0),
+        ({**UNIQUE, "prefixItems": [{}], "items": {"enum": [1, 2]}, "minItems": 3}, 0),
+        ({**UNIQUE, "prefixItems": [{}, {}], "items": {"enum": [1, 2, 3]}, "minItems": 4}, 0),
     ],
 )  # fmt: skip
 def test_what_is_known(schema: dict[str, Any], expected: int | None) -> None:
@@ -90,9 +95,10 @@ constraints = st.one_of(
     st.builds(contains_from, st.integers(1, 2), kinds),
 )
 arrays = st.fixed_dictionaries(
-    {"items": st.just({"enum": list(VALUES)}), "allOf": st.lists(constraints, min_size=1, max_size=2)},
+    {"items": st.just({"enum": list(VALUES)})},
     optional={
-        "prefixItems": st.lists(kinds, min_size=1, max_size=2),
+        "allOf": st.lists(constraints, min_size=1, max_size=2),
+        "prefixItems": st.lists(kinds, min_size=1, max_size=3),
         "minItems": st.integers(1, 4),
         "maxItems": st.integers(2, 4),
     },

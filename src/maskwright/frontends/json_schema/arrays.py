@@ -73,14 +73,20 @@ class ArrayRules:
                 return strings
         if unique and self.values.too_few(group):
             return FAIL
-        counted = CountedItems(self, group, unique) if group.contained else None
+        counted = None
+        if group.contained or (unique and self.values.free_from(group) != 0):
+            counted = CountedItems(self, group, unique)
+            if not counted.contained:
+                counted = None
         filled = self._filled(group) if counted is None else counted.filled()
         if group.repeated is not None:
             body = self._repeating(filled, group)
             filled = Ref(self.grammar.add("items of which two are equal", body))
         elif unique:
-            free = self.values.free_from(group) if counted is None else counted.free()
-            body = Distinct(filled, free, self.values.least(group))
+            if counted is None:
+                body = Distinct(filled, self.values.free_from(group), self.values.least(group))
+            else:
+                body = Distinct(filled, counted.free())
             filled = Ref(self.grammar.add("different items", body))
         may_be_empty = group.min_items == 0 and all(c.low == 0 for c in group.contained)
         empty = Seq((self.marks.open_array, self.marks.close_empty_array)) if may_be_empty else FAIL
@@ -206,7 +212,7 @@ class ArrayRules:
 
 
 class CountedItems:
-    """Arrays with ``contains``: one rule for each number of items and of matches, as far as they matter."""
+    """Arrays with ``contains``, or with places that only few values fit and nothing else may have taken: one rule for each number of items and of matches, as far as they matter."""
 
     def __init__(self, rules: ArrayRules, group: ArrayGroup, unique: bool) -> None:
         self.rules = rules
@@ -232,6 +238,10 @@ class CountedItems:
             if most is not None and most < c.low + c.start:
                 found.append(Contained(c.items, 0, max(most - c.low, 0), 0, c.start))
         needed = max([group.min_items, *(c.start + c.low for c in demanded if c.low)])
+        behind = max(needed - len(group.prefix), 0)
+        most = values.at_most(group.rest) if behind and group.prefix else None
+        if most is not None and most < needed:
+            found.append(Contained(group.rest, 0, max(most - behind, 0), 0, len(group.prefix)))
         for i in range(1, min(needed, len(group.prefix))):
             most = values.at_most(group.prefix[i])
             if most is not None and most <= i:
@@ -300,9 +310,10 @@ class CountedItems:
             (c.items, c.stop): n for c, n in zip(self.contained, matches, strict=True) if c.stop is not None
         }
         for i, (c, n) in enumerate(zip(self.contained, matches, strict=True)):
-            # Where a place of the prefix has few values, all items of this place are among them.
-            if c.stop == count and c.items == self.group.item(count):
-                found.append((len(matches), True, n))
+            # Where a place has few values, all items of this place are among them.
+            if c.stop is not None and (c.stop == count or (exact and c.stop < count)):
+                if c.items == self.group.item(count):
+                    found.append((len(matches), True, n + count - c.stop))
             if not c.counts(count):
                 continue
             # How many come behind what is enough is not known; nor how many matched before the start.

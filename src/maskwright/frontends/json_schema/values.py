@@ -44,7 +44,7 @@ class ValueCounts:
         self._known: dict[Conjunction, tuple[int, int]] = {}
 
     def free_from(self, group: ArrayGroup) -> int | None:
-        """``Distinct.free`` of the arrays of a group without ``contains`` (with it: ``CountedItems.free``)."""
+        """``Distinct.free`` of the arrays of a group of which nothing is counted (else: ``CountedItems.free``)."""
         # The item at index i must be unlike i others; the first one may be anything.
         short = [
             i
@@ -72,8 +72,6 @@ class ValueCounts:
 
     def least(self, group: ArrayGroup) -> int:
         """``Distinct.least`` of the arrays of a group."""
-        if group.contained:
-            return 0
         return min(self.at_least(group.item(i)) for i in range(len(group.prefix) + 1))
 
     def at_least(self, conjunction: Conjunction) -> int:
