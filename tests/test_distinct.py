@@ -346,7 +346,11 @@ def test_arrays_that_need_themselves() -> None:
 
 def test_a_search_has_a_limit() -> None:
     # However long the first string is, the other items are equal.
-    schema = {**UNIQUE, "prefixItems": [{"type": "string"}, {"const": ["a"]}, {"const": ["a"]}], "minItems": 3}
+    schema = {
+        **UNIQUE,
+        "prefixItems": [{"type": "string"}, {"const": ["a"]}, {"const": ["a"]}],
+        "minItems": 3,
+    }
     with pytest.raises(mw.LimitError, match="max_search"):
         mw.compile_json_schema(schema, VOCABULARY, limits=Limits(max_search=1000))
 

@@ -64,11 +64,13 @@ def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def number(text: str) -> int | float:
-    """Exact where it is an integer; what only becomes one by rounding is not judged."""
+    """Exact where it is an integer; what has more digits than a double keeps is not judged."""
     value = Decimal(text)
-    if value.adjusted() > 15 or (float(text).is_integer() and value != value.to_integral_value()):
+    whole = value == value.to_integral_value()
+    rounded = float(text).is_integer() or len(value.normalize().as_tuple().digits) > 15
+    if value.adjusted() > 15 or (rounded and not whole):
         raise OverflowError
-    return int(value) if value == value.to_integral_value() else float(text)
+    return int(value) if whole else float(text)
 
 
 def check(schema: dict[str, Any], instances: list[Any], seed: int, order: str) -> None:
