@@ -104,7 +104,7 @@ def for_python(schema: Any) -> Any:
 
 def validator_for(schema: Any) -> Any:
     base = validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    return base(for_python(schema), format_checker=base.FORMAT_CHECKER)
+    return base(for_python(exact_values(schema)), format_checker=base.FORMAT_CHECKER)
 
 
 def walk(compiled: mw.CompiledGrammar, rng: random.Random, steps: int, totals: Totals) -> bytes | str:
@@ -144,6 +144,15 @@ def exact_number(text: str) -> int | float:
     if -400 < value.adjusted() < 400 and value == value.to_integral_value():
         return int(value)
     return float(text)
+
+
+def exact_values(value: Any) -> Any:
+    """The same value with ``exact_number``: 1e308 as a double is not the integer that these digits say."""
+    if isinstance(value, list):
+        return [exact_values(each) for each in value]
+    if isinstance(value, dict):
+        return {name: exact_values(each) for name, each in value.items()}
+    return exact_number(repr(value)) if isinstance(value, float) else value
 
 
 def check_schema(
