@@ -15,7 +15,7 @@ from maskwright.frontends.json_schema.groups import (
     StringGroup,
     conjoin,
 )
-from maskwright.frontends.json_schema.lexemes import STRING
+from maskwright.frontends.json_schema.lexemes import STRING, Punctuation
 from maskwright.frontends.json_schema.strings import string_language
 from maskwright.frontends.json_schema.typed import negation
 from maskwright.frontends.json_schema.values import ValueCounts
@@ -25,6 +25,7 @@ from maskwright.grammar import (
     Choice,
     Distinct,
     Expr,
+    Grammar,
     Lexeme,
     OtherMembers,
     Record,
@@ -36,6 +37,8 @@ from maskwright.regular import alt
 
 if TYPE_CHECKING:
     from maskwright.frontends.json_schema.emit import Emitter
+    from maskwright.frontends.json_schema.hollow import Hollow
+    from maskwright.limits import Limits
 
 _COUNTED_STRINGS = 1000
 _TIED_ITEMS = 6
@@ -44,22 +47,29 @@ _TIED_ITEMS = 6
 _Counts: TypeAlias = tuple[int, tuple[int, ...]]
 """Items so far, and how many match each ``contains``."""
 _Holds: TypeAlias = tuple[bool, ...]
+_Place: TypeAlias = int
 _Way: TypeAlias = tuple[Conjunction, _Holds]
 
 
 class ArrayRules:
     """Builds the rules of arrays."""
 
+    emitter: Emitter
+    grammar: Grammar
+    marks: Punctuation
+    values: ValueCounts
+    _separated: dict[Conjunction, int]
+
     def __init__(self, emitter: Emitter) -> None:
         self.emitter = emitter
         self.grammar = emitter.grammar
         self.marks = emitter.marks
         self.values = ValueCounts(emitter.normalizer, emitter.limits)
-        self._separated: dict[Conjunction, int] = {}
+        self._separated = {}
 
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
-        del self.emitter
+        self.emitter = None  # type: ignore[assignment]
 
     def array(self, group: ArrayGroup) -> Expr:
         """The arrays of a group."""
@@ -214,6 +224,16 @@ class ArrayRules:
 class CountedItems:
     """Arrays with ``contains``, or with places that only few values fit and nothing else may have taken: one rule for each number of items and of matches, as far as they matter."""
 
+    rules: ArrayRules
+    group: ArrayGroup
+    hollow: Hollow
+    limits: Limits
+    contained: tuple[Contained, ...]
+    alike: int
+    _known: dict[_Counts, int]
+    _work: list[_Counts]
+    _ways: dict[tuple[Conjunction, _Holds], list[_Way]]
+
     def __init__(self, rules: ArrayRules, group: ArrayGroup, unique: bool) -> None:
         self.rules = rules
         self.group = group
@@ -222,12 +242,12 @@ class CountedItems:
         demanded = tuple(c for c in group.contained if c.demands)
         self.contained = (*demanded, *self._left_over(demanded)) if unique else demanded
         # From this index on, all items are alike.
-        self.alike = max([len(group.prefix), group.min_items, *(c.start for c in self.contained)])
+        self.alike = max(len(group.prefix), group.min_items, *[c.start for c in self.contained])
         if group.max_items is not None:
             self.alike = max(self.alike, group.max_items)
-        self._known: dict[_Counts, int] = {}
-        self._work: list[_Counts] = []
-        self._ways: dict[tuple[Conjunction, tuple[bool, ...]], list[_Way]] = {}
+        self._known = {}
+        self._work = []
+        self._ways = {}
 
     def _left_over(self, demanded: tuple[Contained, ...]) -> list[Contained]:
         """What follows where items must be different: of few values, so many must be left for places that need them."""
@@ -237,7 +257,7 @@ class CountedItems:
             most = values.most(group, c) if c.low and c.start else None
             if most is not None and most < c.low + c.start:
                 found.append(Contained(c.items, 0, max(most - c.low, 0), 0, c.start))
-        needed = max([group.min_items, *(c.start + c.low for c in demanded if c.low)])
+        needed = max(0, group.min_items, *[c.start + c.low for c in demanded if c.low])
         behind = max(needed - len(group.prefix), 0)
         most = values.at_most(group.rest) if behind and group.prefix else None
         if most is not None and most < needed:
@@ -334,9 +354,13 @@ class CountedItems:
 
     def _complete(self, state: _Counts) -> bool:
         count, matches = state
-        return count >= self.group.min_items and all(
-            n >= c.low for n, c in zip(matches, self.contained, strict=True)
-        )
+        if count < self.group.min_items:
+            return False
+        for n, c in zip(matches, self.contained, strict=True):
+            contained: Contained = c
+            if n < contained.low:
+                return False
+        return True
 
     def _next(self, state: _Counts) -> list[tuple[Conjunction, _Holds, _Counts]]:
         """The items that may come next, which constraints each matches, and the state behind it."""
@@ -347,15 +371,20 @@ class CountedItems:
         for item, holds in self._items(count):
             after = []
             for n, c, yes in zip(matches, self.contained, holds, strict=True):
-                n += yes
-                if c.high is not None and n > c.high:
+                contained: Contained = c
+                if yes:
+                    n += 1
+                if contained.high is None:
+                    after.append(min(n, contained.low))
+                elif n > contained.high:
                     break
-                after.append(n if c.high is not None else min(n, c.low))
+                else:
+                    after.append(n)
             else:
                 found.append((item, holds, (min(count + 1, self.alike), tuple(after))))
         return found
 
-    def _items(self, index: int) -> list[_Way]:
+    def _items(self, index: _Place) -> list[_Way]:
         """The ways to write an item: its schema, and which constraints it matches."""
         item = self.group.item(index)
         counting = tuple([contained.counts(index) for contained in self.contained])
