@@ -102,9 +102,15 @@ def for_python(schema: Any) -> Any:
     return found
 
 
-def validator_for(schema: Any) -> Any:
-    base = validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    return base(for_python(exact_values(schema)), format_checker=base.FORMAT_CHECKER)
+def validator_for(schema: Any, default: Any = jsonschema.Draft202012Validator, **options: Any) -> Any:
+    """A validator of the schema's dialect, with what it takes (else a format checker)."""
+    kind = validators.validator_for(schema, default=default)
+    options = options or {"format_checker": kind.FORMAT_CHECKER}
+    if kind is jsonschema.Draft201909Validator and "$recursiveRef" not in json.dumps(schema):
+        # Its own one (4.26) forgets what a schema in additionalProperties beside it has evaluated.
+        keyword = "unevaluatedProperties"
+        kind = validators.extend(kind, {keyword: jsonschema.Draft202012Validator.VALIDATORS[keyword]})
+    return kind(for_python(exact_values(schema)), **options)
 
 
 def walk(compiled: mw.CompiledGrammar, rng: random.Random, steps: int, totals: Totals) -> bytes | str:
@@ -231,9 +237,8 @@ def suite_schemas(data: Path) -> Iterator[tuple[str, Any, dict[str, Any], Any]]:
                 options: dict[str, Any] = {"formats": "annotate", "registry": suite.remotes}
                 if not (isinstance(schema, dict) and "$schema" in schema):
                     options["dialect"] = official_suite.DRAFTS[draft]
-                chosen = validators.validator_for(schema, default=kind)
                 name = f"{draft}/{path.stem}: {group['description']}"
-                yield name, schema, options, chosen(for_python(schema), registry=registry)
+                yield name, schema, options, validator_for(schema, kind, registry=registry)
 
 
 def percentile(values: list[float], share: float) -> float:
