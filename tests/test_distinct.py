@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from schema_strategies import serialisations
 
 import maskwright as mw
-from maskwright.grammar import Choice, Distinct, Grammar, Lexeme, Ref, Seq, Term
+from maskwright.grammar import FAIL, Choice, Distinct, Grammar, Lexeme, Ref, Seq, Term
 from maskwright.limits import Limits
 from maskwright.regular import Lit, alt
 
@@ -362,3 +362,12 @@ def test_an_array_begins_with_a_term() -> None:
     grammar.start = grammar.add("start", Distinct(Choice((Ref(inner), Seq((text,))))))
     with pytest.raises(mw.GrammarError, match="begin with a term"):
         mw.compile_grammar(grammar, VOCABULARY)
+
+
+def test_an_alternative_without_an_end_never_begins() -> None:
+    grammar = Grammar()
+    array, dead = Term(Lexeme("a", Lit("[1]"))), Seq((Term(Lexeme("b", Lit("<"))), FAIL))
+    grammar.start = grammar.add("start", Distinct(Choice((Seq((array,)), dead)), 0))
+    matcher = mw.compile_grammar(grammar, VOCABULARY).matcher()
+    assert not matcher.accept_bytes(b"<")
+    assert matcher.accept_bytes(b"[1]") and matcher.is_accepting

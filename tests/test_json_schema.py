@@ -355,3 +355,20 @@ def test_declared_names_may_be_all_names(vocabulary: mw.Vocabulary, schema: dict
     assert accepts(compiled, "{ }") and not accepts(compiled, '{"a":1}')
     with pytest.raises(mw.UnsatisfiableError):
         mw.compile_json_schema({"type": "object", "minProperties": 1, **schema}, vocabulary)
+
+
+def test_keys_that_no_value_may_follow_never_begin(vocabulary: mw.Vocabulary) -> None:
+    """Every rule of this schema has a text, but no value is left for undeclared members."""
+    schema = {
+        "type": "object",
+        "propertyNames": {"pattern": "^a"},
+        "unevaluatedProperties": {"const": 1},
+        "oneOf": [
+            {"patternProperties": {"^a": True}, "required": ["a"]},
+            {"not": {"additionalProperties": True, "patternProperties": {"^a": {"const": "a"}}}},
+            {"not": {"required": ["a"], "maxProperties": 0}},
+        ],
+    }
+    compiled = mw.compile_json_schema(schema, vocabulary)
+    assert compiled.matcher().accept_bytes(b"{}")
+    assert not compiled.matcher().accept_bytes(b'{"a')

@@ -84,6 +84,16 @@ def _is_whole(body: Body | None) -> bool:
                 if is_nothing(lexeme.regular):
                     return False
         return len(lexemes) > 0 and _are_whole(switch.cases)
+    if isinstance(body, Record):
+        record: Record = body
+        for o in record.others:
+            other: OtherMembers = o
+            if not other.values:
+                return False
+        return True
+    if isinstance(body, Distinct):
+        distinct: Distinct = body
+        return _is_whole(distinct.array)
     return True
 
 
