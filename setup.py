@@ -29,7 +29,7 @@ def compiled(types: Path) -> Extension:
 def extensions() -> list[Extension]:
     engines = [
         engine("_core", "attempt", "cut", "pool", "reaper", "rows", "tables"),
-        engine("_subsets", "minimal", "rows", "subsets"),
+        engine("_subsets", "alphabet", "minimal", "rows", "subsets"),
     ]
     modules = [compiled(types) for types in sorted(Path("src").rglob("*.pxd"))]
     # What is None where a type says otherwise is an error, not a crash.

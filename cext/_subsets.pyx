@@ -11,11 +11,8 @@ from libcpp.pair cimport pair
 from libcpp.utility cimport move as c_move
 from libcpp.vector cimport vector
 
-from bisect import bisect_right
-
 from maskwright.errors import LimitError
 
-cdef int64_t MAX_CODE = 0x7FFFFFFF
 ctypedef pair[int32_t, int32_t] Step  # from, to
 
 cdef extern from "rows.hpp" namespace "maskwright" nogil:
@@ -28,6 +25,7 @@ cdef extern from "rows.hpp" namespace "maskwright" nogil:
         void push_back(const vector[T]&)
 
 cdef extern from "subsets.hpp" namespace "maskwright" nogil:
+    cdef int32_t kDead
     cdef struct Move:
         int32_t symbol, target
     cdef cppclass Graph:
@@ -48,7 +46,7 @@ cdef extern from "subsets.hpp" namespace "maskwright" nogil:
         int64_t exceeded()
         size_t size()
     cdef cppclass View:
-        View(Subsets* automaton, const vector[vector[int32_t]]& finer)
+        View(Subsets* automaton, vector[int32_t] coarser, size_t symbols)
     cdef cppclass Product:
         Rows[Move] rows
         vector[int32_t] kinds
@@ -60,14 +58,31 @@ cdef extern from "subsets.hpp" namespace "maskwright" nogil:
         int64_t shortest(const vector[int32_t]& wanted) except +
         int64_t exceeded()
 
+cdef extern from "alphabet.hpp" namespace "maskwright" nogil:
+    cdef cppclass Range:
+        int32_t low, high
+    cdef struct Part "maskwright::Partition::Part":
+        int32_t low, high, symbol
+    cdef cppclass Partition:
+        Partition()
+        Partition(const Rows[Range]& sets) except +
+        Partition(const vector[const Partition*]& each, vector[vector[int32_t]]& coarser) except +
+        size_t size()
+        Strip[const Part] parts()
+        Strip[const int32_t] members(size_t set)
+        int32_t symbol_of(int32_t code)
+        vector[Range] ranges(const vector[int32_t]& symbols) except +
+
 cdef extern from "minimal.hpp" namespace "maskwright" nogil:
     cdef struct TableEdge "maskwright::Table::Edge":
         int32_t label, target
     cdef cppclass CTable "maskwright::Table":
+        Partition alphabet
         Rows[TableEdge] edges
         vector[char] accepting
         Numbering labels
-    CTable c_table_of "maskwright::table_of"(Graph& dfa) except +
+        int64_t least()
+    CTable c_table_of "maskwright::table_of"(Graph& dfa, const Partition& alphabet) except +
     vector[char] c_between "maskwright::between"(size_t states, const vector[Step]& steps, const vector[int32_t]& starts,
                                                  const vector[int32_t]& accepts) except +
 
@@ -76,90 +91,70 @@ cdef class Alphabet:
     """The minterms of some sets of code points, as a partition of the ``universe``.
 
     A set is a tuple of ranges (low, high): sorted, disjoint, both ends included.  A minterm is a largest part
-    of the universe that no set tells apart; ``minterms`` has the ranges of each.
+    of the universe that no set tells apart; they are numbered in the order of their least code points.
     """
 
-    cdef readonly list minterms
+    cdef Partition parts
     cdef dict index, known
-    cdef list signs
-    cdef list points
 
     def __init__(self, universe, sets):
-        cdef Py_ssize_t i
-        cdef int64_t low, high, at, point
-        cdef object inside, bit
-        cdef dict toggles = {}, minterms = {}
+        cdef Rows[Range] c_sets
         self.index = {universe: 0}
         self.known = {}
         for ranges in sets:
             self.index.setdefault(ranges, len(self.index))
-        for ranges, i in self.index.items():
-            bit = 1 << <object>i
-            for low, high in ranges:
-                toggles[low] = toggles.get(low, 0) ^ bit
-                toggles[high + 1] = toggles.get(high + 1, 0) ^ bit
-        inside, at = 0, 0
-        for point in sorted(toggles):
-            if inside & 1:
-                found = minterms.get(inside)
-                if found is None:
-                    found = minterms[inside] = []
-                (<list>found).append((at, point - 1))
-            inside ^= toggles[point]
-            at = point
-        self.minterms = list(minterms.values())
-        self.signs = list(minterms)
+        for ranges in self.index:
+            c_sets.push_back(read_ranges(ranges))
+        self.parts = Partition(c_sets)
+
+    def __len__(self):
+        return self.parts.size()
+
+    @property
+    def minterms(self):
+        """The ranges of each, made anew each time."""
+        cdef Strip[const Part] parts = self.parts.parts()
+        cdef list out = [[] for _ in range(self.parts.size())]
+        cdef size_t i
+        for i in range(parts.size()):
+            (<list>out[parts[i].symbol]).append((parts[i].low, parts[i].high))
+        return out
 
     def members(self, ranges):
         """The minterms that make up one of the sets given."""
-        cdef Py_ssize_t i
+        cdef Strip[const int32_t] symbols
+        cdef size_t i
         found = self.known.get(ranges)
         if found is None:
-            bit = 1 << <object>self.index[ranges]
-            members = []
-            for i in range(len(self.signs)):
-                if self.signs[i] & bit:
-                    members.append(i)
-            found = self.known[ranges] = tuple(members)
+            symbols = self.parts.members(self.index[ranges])
+            found = self.known[ranges] = tuple([symbols[i] for i in range(symbols.size())])
         return found
 
-    def finer(self, Alphabet other):
-        """By minterm, the minterms of another alphabet that it is made of; the other one is of more sets."""
-        cdef list out = [[] for _ in self.minterms]
-        cdef Py_ssize_t i
-        for i in range(len(other.minterms)):
-            out[self.minterm_of(other.minterms[i][0][0])].append(i)
-        return out
-
-    def minterm_of(self, int64_t code):
+    def minterm_of(self, int32_t code):
         """The minterm of a code point; None outside the universe."""
-        cdef int64_t low, high
-        if self.points is None:
-            self.points = sorted(
-                [(low, high, i) for i, ranges in enumerate(self.minterms) for low, high in ranges])
-        at = bisect_right(self.points, (code, MAX_CODE)) - 1
-        if at < 0 or code > self.points[at][1]:
-            return None
-        return self.points[at][2]
+        cdef int32_t found = self.parts.symbol_of(code)
+        return None if found == kDead else found
 
     cpdef tuple union(self, minterms):
         """The ranges of several minterms."""
-        cdef int64_t low, high, from_ = -2, to = -2
-        cdef list parts = [], out = []
-        for i in minterms:
-            parts += <list>self.minterms[i]
-        if len(minterms) > 1:
-            parts.sort()
-        for low, high in parts:
-            if low == to + 1:
-                to = high
-                continue
-            if to >= 0:
-                out.append((from_, to))
-            from_, to = low, high
-        if to >= 0:
-            out.append((from_, to))
-        return tuple(out)
+        cdef vector[int32_t] symbols
+        cdef int32_t symbol
+        for symbol in minterms:
+            symbols.push_back(symbol)
+        return written_ranges(self.parts.ranges(symbols))
+
+
+cdef vector[Range] read_ranges(tuple ranges) except *:
+    cdef vector[Range] out
+    cdef Range each
+    for each.low, each.high in ranges:
+        out.push_back(each)
+    return out
+
+
+cdef tuple written_ranges(const vector[Range]& ranges):
+    cdef size_t i
+    return tuple([(ranges[i].low, ranges[i].high) for i in range(ranges.size())])
 
 
 cdef class SubsetAutomaton:
@@ -226,14 +221,39 @@ cdef class SubsetAutomaton:
             known = self.rows[state] = made
         return known
 
+    def matches(self, Alphabet alphabet, str text):
+        """Whether a text is in the language; ``alphabet``: the one that the symbols are of."""
+        cdef Strip[const Move] row
+        cdef int32_t state = 0, after, symbol
+        cdef size_t i
+        cdef Py_UCS4 c
+        for c in text:
+            symbol = alphabet.parts.symbol_of(c)
+            if symbol == kDead:
+                return False
+            self.subsets.expand(state)
+            self.check()
+            row = self.subsets.row(state)
+            after = kDead
+            for i in range(row.size()):
+                if row[i].symbol == symbol:
+                    after = row[i].target
+                    break
+            if after == kDead:
+                return False
+            state = after
+        return self.subsets.accepting(state)
+
 
 cdef class Table:
-    """A minimal deterministic automaton, with one edge for each pair of states; state 0 is the start.
+    """The minimal deterministic automaton of a language, with one edge for each pair of states; state 0 is the start.
 
-    It has no state when no text is accepted.
+    It has no state when no text is accepted.  Equal languages have equal tables.
     """
 
     cdef CTable table
+    cdef readonly Alphabet alphabet
+    cdef bytes known_content
 
     def __len__(self):
         return self.table.edges.size()
@@ -244,13 +264,17 @@ cdef class Table:
         return [bool(self.table.accepting[i]) for i in range(self.table.accepting.size())]
 
     def labels(self):
-        """The sets of symbols that edges are labelled with, each in order."""
+        """The sets that edges are labelled with."""
         cdef Strip[const int32_t] key
+        cdef vector[int32_t] symbols
         cdef size_t i, j
         cdef list out = []
         for i in range(self.table.labels.size()):
             key = self.table.labels.key(i)
-            out.append(tuple([key[j] for j in range(key.size())]))
+            symbols.clear()
+            for j in range(key.size()):
+                symbols.push_back(key[j])
+            out.append(written_ranges(self.alphabet.parts.ranges(symbols)))
         return out
 
     def edges(self, list labels):
@@ -265,7 +289,7 @@ cdef class Table:
         return out
 
     def rows(self):
-        """By state, targets by symbol."""
+        """By state, targets by symbol of the ``alphabet``."""
         cdef Strip[TableEdge] row
         cdef Strip[const int32_t] key
         cdef size_t source, i, j
@@ -281,13 +305,91 @@ cdef class Table:
             out.append(made)
         return out
 
-    def automaton(self, list members, int64_t max_states):
-        """The automaton over another alphabet; ``members``: its symbols by label.  It must have a state."""
+    def content(self):
+        """The same for equal languages, and for no others."""
+        cdef vector[int32_t] out
+        cdef Strip[const Part] parts
+        cdef Strip[TableEdge] row
+        cdef Strip[const int32_t] key
+        cdef size_t i, j
+        if self.known_content is None:
+            parts = self.alphabet.parts.parts()
+            for i in range(parts.size()):
+                out.push_back(parts[i].low)
+                out.push_back(parts[i].high)
+                out.push_back(parts[i].symbol)
+            for i in range(self.table.labels.size()):
+                key = self.table.labels.key(i)
+                out.push_back(~<int32_t>key.size())
+                for j in range(key.size()):
+                    out.push_back(key[j])
+            for i in range(self.table.edges.size()):
+                row = self.table.edges[i]
+                out.push_back(~<int32_t>(2 * row.size() + self.table.accepting[i]))
+                for j in range(row.size()):
+                    out.push_back(row[j].label)
+                    out.push_back(row[j].target)
+            self.known_content = (<char*>out.data())[:out.size() * sizeof(int32_t)]
+        return self.known_content
+
+    def least_length(self):
+        """Of a text; None: there is none."""
+        cdef int64_t length = self.table.least()
+        return None if length == kDead else length
+
+    def place(self, int32_t source, int32_t target, int32_t fresh, list sets, list edges):
+        """Add an edge (from, set, to) for each one, between states of the caller's.
+
+        The start is at ``source`` and the accepting state at ``target`` where they can be, others from ``fresh`` on.
+        ``sets``: what stands for each of ``labels()``.  Returns the next fresh state, and pairs of states that an
+        empty step must lead between.
+        """
+        cdef Strip[TableEdge] row
+        cdef size_t n = self.table.edges.size(), state, i
+        cdef vector[char] entered
+        cdef vector[int32_t] at
+        cdef int32_t only = kDead, accepting = 0
+        cdef list steps = []
+        entered.resize(n, 0)
+        at.resize(n, kDead)
+        for state in range(n):
+            row = self.table.edges[state]
+            for i in range(row.size()):
+                entered[row[i].target] = 1
+            if self.table.accepting[state]:
+                accepting += 1
+                only = state
+        if n and not entered[0]:
+            at[0] = source
+        if accepting == 1 and only != 0 and not self.table.edges[only].size():
+            at[only] = target
+        for state in range(n):
+            if at[state] == kDead:
+                at[state] = fresh
+                fresh += 1
+        if n and at[0] != source:
+            steps.append((source, at[0]))
+        for state in range(n):
+            row = self.table.edges[state]
+            for i in range(row.size()):
+                edges.append((at[state], sets[row[i].label], at[row[i].target]))
+            if self.table.accepting[state] and at[state] != target:
+                steps.append((at[state], target))
+        return fresh, steps
+
+    def automaton(self, int64_t max_states):
+        """The automaton to be read, over the ``alphabet``.  It must have a state."""
         cdef SubsetAutomaton out = SubsetAutomaton.__new__(SubsetAutomaton)
         cdef Strip[TableEdge] row
-        cdef size_t source, i, n = self.table.edges.size()
+        cdef Strip[const int32_t] key
+        cdef vector[int32_t] symbols
+        cdef size_t source, i, j, n = self.table.edges.size()
         out.make(n + 1, n, max_states)
-        for symbols in members:
+        for i in range(self.table.labels.size()):
+            key = self.table.labels.key(i)
+            symbols.clear()
+            for j in range(key.size()):
+                symbols.push_back(key[j])
             out.subsets.add_set(symbols)
         for source in range(n):
             row = self.table.edges[source]
@@ -299,31 +401,46 @@ cdef class Table:
         return out
 
 
-cdef Table made(Graph& dfa):
-    out = Table()
+cdef Table made(Graph& dfa, Alphabet alphabet):
+    cdef Table out = Table.__new__(Table)
+    cdef const Partition* parts = &alphabet.parts
     with nogil:
-        out.table = c_table_of(dfa)
+        out.table = c_table_of(dfa, parts[0])
+    out.alphabet = Alphabet.__new__(Alphabet)
+    out.alphabet.index = {}
+    out.alphabet.known = {}
+    out.alphabet.parts = c_move(out.table.alphabet)
     return out
 
 
 cdef class SideBySide:
-    """Automata to be run side by side; ``finer``: by automaton and symbol, the common symbols that it is made of.
+    """Automata to be run side by side, each over an alphabet of its own (all of one universe).
 
     States where an automaton is dead that is ``needed`` are not explored.
     """
 
     cdef list automata  # which the views are of
+    cdef Alphabet alphabet  # of all
     cdef vector[View] views
     cdef vector[char] needed
     cdef int64_t max_states
 
-    def __init__(self, list automata, list finer, list needed, int64_t max_states):
+    def __init__(self, list automata, list alphabets, list needed, int64_t max_states):
         cdef SubsetAutomaton automaton
-        cdef vector[vector[int32_t]] symbols
+        cdef Alphabet alphabet
+        cdef vector[const Partition*] each
+        cdef vector[vector[int32_t]] coarser
+        cdef size_t i
         self.automata = automata
-        for automaton, each in zip(automata, finer):
-            symbols = each
-            self.views.push_back(View(automaton.subsets, symbols))
+        for alphabet in alphabets:
+            each.push_back(&alphabet.parts)
+        self.alphabet = Alphabet.__new__(Alphabet)
+        self.alphabet.index = {}
+        self.alphabet.known = {}
+        self.alphabet.parts = Partition(each, coarser)
+        for i in range(each.size()):
+            automaton = automata[i]
+            self.views.push_back(View(automaton.subsets, c_move(coarser[i]), each[i].size()))
         for flag in needed:
             self.needed.push_back(bool(flag))
         self.max_states = max_states
@@ -333,17 +450,12 @@ cdef class SideBySide:
             raise LimitError("max_regex_states", exceeded, self.max_states)
         return 0
 
-    def combine(self, accept):
-        """The minimal automaton of a boolean combination, as a table.
-
-        ``accept``: from a tuple, which automata accept, to whether the combination does.  Raises ``LimitError``.
-        """
-        cdef Product product
-        cdef Graph dfa
-        cdef vector[char] kinds
+    cdef list explore(self, Product& product):
+        """All states; by kind, which automata accept."""
         cdef Strip[const int32_t] inside
         cdef Explorer* explorer = new Explorer(self.views, self.needed, self.max_states)
         cdef size_t i, j
+        cdef list kinds = []
         try:
             with nogil:
                 explorer.all(product)
@@ -352,11 +464,37 @@ cdef class SideBySide:
         self.check(product.exceeded)
         for i in range(product.accepting.size()):
             inside = product.accepting.key(i)
-            kinds.push_back(bool(accept(tuple([bool(inside[j]) for j in range(inside.size())]))))
+            kinds.append(tuple([bool(inside[j]) for j in range(inside.size())]))
+        return kinds
+
+    def combine(self, accept):
+        """The minimal automaton of a boolean combination, as a table.
+
+        ``accept``: from a tuple, which automata accept, to whether the combination does.  Raises ``LimitError``.
+        """
+        cdef Product product
+        cdef Graph dfa
+        cdef size_t i
+        cdef list kinds = [accept(kind) for kind in self.explore(product)]
         for i in range(product.kinds.size()):
-            dfa.accepting.push_back(kinds[product.kinds[i]])
+            dfa.accepting.push_back(bool(kinds[product.kinds[i]]))
         dfa.rows = c_move(product.rows)
-        return made(dfa)
+        return made(dfa, self.alphabet)
+
+    def divide(self):
+        """By tuple, which automata accept, the table of the texts that just those accept.  Raises ``LimitError``."""
+        cdef Product product
+        cdef Graph dfa
+        cdef size_t i
+        cdef int32_t index
+        cdef dict out = {}
+        for index, kind in enumerate(self.explore(product)):
+            dfa.rows = product.rows
+            dfa.accepting.clear()
+            for i in range(product.kinds.size()):
+                dfa.accepting.push_back(product.kinds[i] == index)
+            out[kind] = made(dfa, self.alphabet)
+        return out
 
     def shortest(self, wanted):
         """The length of a shortest text that just those automata accept that are ``wanted``; None: there is none.
@@ -380,7 +518,7 @@ cdef class SideBySide:
         return None
 
 
-def reduce(list rows, list accepting):
+def reduce(Alphabet alphabet, list rows, list accepting):
     """The minimal automaton of a deterministic one, as a table; ``rows``: by state, targets by symbol."""
     cdef Graph dfa
     cdef vector[Move] row
@@ -392,7 +530,7 @@ def reduce(list rows, list accepting):
         dfa.rows.push_back(row)
     for flag in accepting:
         dfa.accepting.push_back(bool(flag))
-    return made(dfa)
+    return made(dfa, alphabet)
 
 
 def useful_states(int32_t n_states, list edges, list epsilons, list starts, list accepts):

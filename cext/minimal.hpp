@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "alphabet.hpp"
 #include "subsets.hpp"
 
 namespace maskwright {
@@ -204,27 +205,80 @@ inline void minimise(Graph &dfa) {
 }
 
 // An automaton with one edge for each pair of states.
+//
+// Equal languages have equal tables: states are numbered as they are met, symbols in order, and no two symbols
+// are in the same labels.
 struct Table {
     struct Edge {
         int32_t label, target;
     };
+    Partition alphabet;
     Rows<Edge> edges;  // by source
     std::vector<char> accepting;
     Numbering labels;  // sets of symbols, in order
+
+    // The length of a shortest text; kDead: there is none.
+    int64_t least() const {
+        std::vector<char> seen(edges.size(), 0);
+        std::vector<int32_t> level{0}, below;
+        if (!seen.empty()) seen[0] = 1;
+        for (int64_t length = 0; !seen.empty() && !level.empty(); ++length) {
+            below.clear();
+            for (int32_t state : level) {
+                if (accepting[state]) return length;
+                for (Edge edge : edges[state]) {
+                    if (seen[edge.target]) continue;
+                    seen[edge.target] = 1;
+                    below.push_back(edge.target);
+                }
+            }
+            level.swap(below);
+        }
+        return kDead;
+    }
 };
 
+// Together, the symbols that no label tells apart.
+inline void merge_symbols(Table &table, const Partition &alphabet) {
+    std::vector<std::pair<int32_t, int32_t>> labelled;
+    const int32_t labels = static_cast<int32_t>(table.labels.size());
+    for (int32_t label = 0; label < labels; ++label)
+        for (int32_t symbol : table.labels.key(label)) labelled.emplace_back(symbol, label);
+    const Rows<int32_t> inside = by_owner(alphabet.size(), labelled);
+    Numbering classes;
+    std::vector<int32_t> merged(alphabet.size());
+    for (size_t symbol = 0; symbol < merged.size(); ++symbol)
+        merged[symbol] = classes.number(inside[symbol].begin(), inside[symbol].size()).first;
+    table.alphabet = Partition(alphabet, merged);
+    if (classes.size() == merged.size()) return;
+    Numbering coarser;
+    std::vector<int32_t> key;
+    for (int32_t label = 0; label < labels; ++label) {
+        key.clear();
+        for (int32_t symbol : table.labels.key(label))
+            if (key.empty() || merged[symbol] > key.back()) key.push_back(merged[symbol]);
+        coarser.number(key);
+    }
+    table.labels = std::move(coarser);
+}
+
 // The minimal automaton of a deterministic one; no states for no text.
-inline Table table_of(Graph &dfa) {
+inline Table table_of(Graph &dfa, const Partition &alphabet) {
     trim(dfa);
     minimise(dfa);
     Table out;
     const size_t n = dfa.rows.size();
-    std::vector<int32_t> place(n, kDead), targets;
+    std::vector<int32_t> number(n, kDead), order, place(n, kDead), targets;
     std::vector<std::vector<int32_t>> symbols;  // by place
     std::vector<Move> row;
     std::vector<Table::Edge> edges;
-    for (size_t state = 0; state < n; ++state) {
-        row.assign(dfa.rows[state].begin(), dfa.rows[state].end());
+    if (n > 0) {
+        number[0] = 0;
+        order.push_back(0);
+    }
+    for (size_t source = 0; source < order.size(); ++source) {
+        Strip<Move> moves = dfa.rows[order[source]];
+        row.assign(moves.begin(), moves.end());
         const auto earlier = [](Move a, Move b) { return a.symbol < b.symbol; };
         if (!std::is_sorted(row.begin(), row.end(), earlier)) std::sort(row.begin(), row.end(), earlier);
         targets.clear();
@@ -240,12 +294,18 @@ inline Table table_of(Graph &dfa) {
         }
         edges.clear();
         for (size_t i = 0; i < targets.size(); ++i) {
-            edges.push_back({out.labels.number(symbols[i]).first, targets[i]});
             place[targets[i]] = kDead;
+            int32_t &target = number[targets[i]];
+            if (target == kDead) {
+                target = static_cast<int32_t>(order.size());
+                order.push_back(targets[i]);
+            }
+            edges.push_back({out.labels.number(symbols[i]).first, target});
         }
         out.edges.push_back(edges);
+        out.accepting.push_back(dfa.accepting[order[source]]);
     }
-    out.accepting = std::move(dfa.accepting);
+    merge_symbols(out, alphabet);
     return out;
 }
 

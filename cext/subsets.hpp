@@ -252,15 +252,13 @@ private:
 // An automaton, read over a finer alphabet.
 class View {
 public:
-    // finer: by symbol of the automaton, the symbols that it is made of
-    View(Subsets *automaton, const std::vector<std::vector<int32_t>> &finer)
-        : automaton_(automaton), targets_(finer.size()), stamps_(finer.size(), 0) {
-        for (const auto &parts : finer) finer_.push_back(parts);
-        for (size_t symbol = 0; symbol < finer.size(); ++symbol)
-            for (int32_t part : finer[symbol]) {
-                if (part >= static_cast<int32_t>(coarser_.size())) coarser_.resize(part + 1, 0);
-                coarser_[part] = static_cast<int32_t>(symbol);
-            }
+    // coarser: by symbol, the one of the automaton's `symbols` that it is a part of
+    View(Subsets *automaton, std::vector<int32_t> coarser, size_t symbols)
+        : automaton_(automaton), coarser_(std::move(coarser)), targets_(symbols), stamps_(symbols, 0) {
+        std::vector<std::pair<int32_t, int32_t>> parts;
+        for (size_t part = 0; part < coarser_.size(); ++part)
+            parts.emplace_back(coarser_[part], static_cast<int32_t>(part));
+        finer_ = by_owner(symbols, parts);
     }
 
     int64_t exceeded() const { return automaton_->exceeded(); }

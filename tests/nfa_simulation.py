@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from maskwright.automata import ENTER, LEAVE, PLAIN, Nfa
+from maskwright.automata import Nfa
+from maskwright.thompson import ENTER, LEAVE, PLAIN
 
 
 def nfa_matches(nfa: Nfa, text: str) -> int | None:

@@ -24,6 +24,7 @@ from maskwright.dfa import (
     matcher,
     matches,
     only_in,
+    partition,
     some_text,
     with_length,
 )
@@ -262,6 +263,33 @@ def test_the_least_length_is_that_of_the_automaton(
         nodes, others = [node for node, _ in inside], [node for node, _ in outside]
         bounds = length_bounds(only_in(nodes, others))
         assert least_length(nodes, others) == (None if bounds is None else bounds[0])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(trees(SMALL_COUNTS), min_size=1, max_size=3))
+def test_a_partition_tells_all_texts_apart(items: list[tuple[Regular, str]]) -> None:
+    classes = partition([node for node, _ in items])
+    assert len(dict(classes)) == len(classes)
+    assert not any(is_empty(language) for _, language in classes)
+    for text in (*WORDS, "c", "ca"):
+        flags = tuple(re.compile(pattern).fullmatch(text) is not None for _, pattern in items)
+        assert [found for found, language in classes if matches(language, text)] == [flags]
+
+
+def test_a_class_that_was_given_stays_counted() -> None:
+    long, short = repeat(char("a"), 20, 30), parse_regex("b+")
+    flags = dict(partition([long, short, alt(char("b"), char("c"))]))
+    assert flags[True, False, False] is long
+    assert (False, True, True) in flags and (True, True, False) not in flags
+
+
+@settings(max_examples=150, deadline=None)
+@given(trees(SMALL_COUNTS), trees(SMALL_COUNTS))
+def test_equal_languages_are_equal_trees(a: tuple[Regular, str], b: tuple[Regular, str]) -> None:
+    one, other = complement(alt(a[0], b[0])), only_in([complement(b[0])], [a[0]])
+    assert one == other and hash(one) == hash(other)
+    more = complement(alt(a[0], b[0], Lit("abc")))
+    assert (more == one) == matches(alt(a[0], b[0]), "abc")
 
 
 @settings(max_examples=150, deadline=None)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from maskwright.automata import Columns
-from maskwright.determinize import product
+from maskwright.determinize import minimal_dfa
 from maskwright.limits import Limits
-from maskwright.regular import Chars, Regular, alt, complement_ranges, repeat
+from maskwright.regular import Chars, Regular, complement_ranges, intersect_ranges
 
-_BREAK, _SPACE = Chars(((0x0A, 0x0A), (0x0C, 0x0C))), Chars(((0x20, 0x20),))
-_REST = Chars(complement_ranges(((0x0A, 0x0A), (0x0C, 0x0C), (0x20, 0x20))))
-_TEXT = repeat(alt(_BREAK, _SPACE, _REST), 0, None)
+_BREAK, _SPACE = ((0x0A, 0x0A), (0x0C, 0x0C)), ((0x20, 0x20),)
+_REST = complement_ranges(((0x0A, 0x0A), (0x0C, 0x0C), (0x20, 0x20)))
 
 
 def column_automaton(newline: Regular, columns: int, limits: Limits) -> Columns:
@@ -18,10 +17,11 @@ def column_automaton(newline: Regular, columns: int, limits: Limits) -> Columns:
     One that ends otherwise, in a comment say, counts as column 0: only the end of the text can follow it.  With
     ``columns`` blanks or more it is a match of no terminal: fewer of them must not be taken for the column.
     """
-    dfa = product([newline, _TEXT], all, [True, True], limits)
-    minterms, rows, accepting = dfa.alphabet.minterms, dfa.rows, dfa.accepting
-    breaks = {i for i, ranges in enumerate(minterms) if ranges[0][0] in (0x0A, 0x0C)}
-    blanks = {i for i, ranges in enumerate(minterms) if ranges[0][0] == 0x20}
+    dfa = minimal_dfa(newline, limits)
+    accepting = dfa.accepting
+    leaving: list[list[tuple[Chars, int]]] = [[] for _ in accepting]
+    for source, label, target in dfa.edges():
+        leaving[source].append((label, target))
     found = Columns([], [])
     # -1: something else follows the line break.
     ids = {(0, -1): 0}
@@ -29,15 +29,14 @@ def column_automaton(newline: Regular, columns: int, limits: Limits) -> Columns:
     for state, column in work:
         if accepting[state]:
             found.accepts.append((ids[state, column], None if column == columns else max(column, 0)))
-        for minterm, target in rows[state].items():
-            if minterm in breaks:
-                after = 0
-            elif minterm in blanks and column >= 0:
-                after = min(column + 1, columns)
-            else:
-                after = -1
-            if (target, after) not in ids:
-                ids[target, after] = len(ids)
-                work.append((target, after))
-            found.edges.append((ids[state, column], Chars(tuple(minterms[minterm])), ids[target, after]))
+        behind_blank = min(column + 1, columns) if column >= 0 else -1
+        for label, target in leaving[state]:
+            for some, after in (_BREAK, 0), (_SPACE, behind_blank), (_REST, -1):
+                ranges = intersect_ranges(label.ranges, some)
+                if not ranges:
+                    continue
+                if (target, after) not in ids:
+                    ids[target, after] = len(ids)
+                    work.append((target, after))
+                found.edges.append((ids[state, column], Chars(ranges), ids[target, after]))
     return found

@@ -1,8 +1,7 @@
 from maskwright.deadline cimport check_time
-from maskwright.automata cimport Thompson
+from maskwright.thompson cimport Thompson
 from maskwright.regular cimport Chars, Lit, Machine
 
 cdef class _CodeThompson(Thompson):
     cdef readonly object alphabet
     cdef readonly dict sets
-    cdef readonly list edges

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from maskwright._subsets import Alphabet as Alphabet
 from maskwright._subsets import SideBySide, SubsetAutomaton, Table
-from maskwright.automata import State, Thompson
 from maskwright.deadline import check_time, check_time_again
 from maskwright.errors import LimitError
 from maskwright.limits import DEFAULT_LIMITS, Limits
@@ -29,6 +28,9 @@ from maskwright.regular import (
     postorder,
     repeat,
 )
+from maskwright.thompson import State, Thompson
+
+_EVERY_TEXT = repeat(ANY_CHAR, 0, None)
 
 
 def alphabet_of(sets: Iterable[Ranges]) -> Alphabet:
@@ -49,24 +51,18 @@ def leaf_sets(*nodes: Regular) -> list[Ranges]:
 
 
 class _CodeThompson(Thompson):
+    """Sets are minterms."""
+
     alphabet: Alphabet
     sets: dict[tuple[int, ...], int]
-    edges: list[tuple[int, int, int]]
 
     def __init__(self, alphabet: Alphabet, limits: Limits) -> None:
         super().__init__(limits, counting=False)
         self.alphabet = alphabet
         self.sets = {}
-        self.edges = []
 
-    def leaf(self, node: Regular, source: State, target: State) -> None:
-        index = self.known_set(node)
-        if index is None:
-            if not isinstance(node, Chars):
-                raise ValueError(f"no leaf of a regular tree: {node!r}")
-            members = self.alphabet.members(node.ranges)
-            index = self.keep_set(node, self.sets.setdefault(members, len(self.sets)))
-        self.edges.append((source, index, target))
+    def index_of(self, ranges: Ranges) -> State:
+        return self.sets.setdefault(self.alphabet.members(ranges), len(self.sets))
 
 
 def subset_automaton(node: Regular, alphabet: Alphabet, limits: Limits) -> SubsetAutomaton:
@@ -93,22 +89,30 @@ def check_states(given: int, limits: Limits) -> None:
 class Dfa:
     """A minimal deterministic automaton over the minterms of an alphabet; state 0 is the start.
 
-    It has no state when no text is accepted.
+    It has no state when no text is accepted.  Equal to those of equal languages.
     """
 
-    alphabet: Alphabet
     table: Table
     _labels: list[Chars] | None
     _edges: tuple[tuple[int, Chars, int], ...] | None
 
-    def __init__(self, alphabet: Alphabet, table: Table) -> None:
-        self.alphabet = alphabet
+    def __init__(self, table: Table) -> None:
         self.table = table
         self._labels = None
         self._edges = None
 
     def __len__(self) -> int:
         return len(self.table)
+
+    def __hash__(self) -> int:
+        return hash(self.table.content())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dfa) and self.table.content() == other.table.content()
+
+    @property
+    def alphabet(self) -> Alphabet:
+        return self.table.alphabet
 
     @property
     def rows(self) -> list[dict[int, int]]:
@@ -125,7 +129,7 @@ class Dfa:
 
     def labels(self) -> list[Chars]:
         if self._labels is None:
-            self._labels = [Chars(self.alphabet.union(minterms)) for minterms in self.table.labels()]
+            self._labels = [Chars(ranges) for ranges in self.table.labels()]
         return self._labels
 
     def edges(self) -> tuple[tuple[int, Chars, int], ...]:
@@ -138,12 +142,14 @@ class Dfa:
         """The language as a tree: a ``Machine``, or something simpler where it is."""
         if not len(self):
             return NOTHING
-        edges = self.edges()
         if len(self) == 1:
+            edges = self.edges()
             return repeat(edges[0][1], 0, None) if edges else EPSILON
-        machine: Machine = Machine(len(self), 0, edges, self.accepts())
-        machine._dfa = self
-        return machine
+        return self.machine(None)
+
+    def machine(self, length: tuple[int, int | None] | None) -> Machine:
+        """The language as a tree, with bounds on the length (see ``Machine``)."""
+        return Machine(len(self), 0, self, self.accepts(), length)
 
 
 def product(
@@ -162,6 +168,16 @@ def product(
         return _combined(nodes, accept, needed, limits)
 
 
+def divided(nodes: Sequence[Regular], limits: Limits) -> dict[tuple[bool, ...], Dfa]:
+    """By tuple, which of the languages a text is in, the minimal automaton of such texts; of each that there are."""
+    check_time()
+    try:
+        return _divided(nodes, limits)
+    except LimitError as error:
+        _forget(error)
+        return _divided(nodes, limits)
+
+
 def shortest_length(
     nodes: Sequence[Regular], others: Sequence[Regular], limits: Limits = DEFAULT_LIMITS
 ) -> int | None:
@@ -175,7 +191,6 @@ def shortest_length(
 
 
 class _Automaton(NamedTuple):
-    sets: list[Ranges]
     alphabet: Alphabet
     subsets: SubsetAutomaton
 
@@ -202,22 +217,17 @@ def _read(node: Regular, limits: Limits) -> _Automaton:
     if found is None or len(found.subsets) > _MAX_SHARED_STATES:
         if len(_shared.known) >= _MAX_SHARED:
             _shared.known.clear()
-        if isinstance(dfa, Dfa):
-            found = _read_again(dfa, limits)
-        else:
-            sets = leaf_sets(node)
-            alphabet = alphabet_of(sets)
-            found = _Automaton(sets, alphabet, subset_automaton(node, alphabet, limits))
-        _shared.known[key] = found
+        found = _shared.known[key] = _Automaton(*automaton_of(node, limits))
     return found
 
 
-def _read_again(dfa: Dfa, limits: Limits) -> _Automaton:
-    """A minimal automaton over the minterms that its edges tell apart."""
-    sets = [label.ranges for label in dfa.labels()]
-    alphabet = alphabet_of(sets)
-    members = [alphabet.members(ranges) for ranges in sets]
-    return _Automaton(sets, alphabet, dfa.table.automaton(members, limits.max_regex_states))
+def automaton_of(node: Regular, limits: Limits) -> tuple[Alphabet, SubsetAutomaton]:
+    """An automaton of the language that is determinised as far as it is read, and its alphabet."""
+    dfa = made_of(node)
+    if isinstance(dfa, Dfa):
+        return dfa.alphabet, dfa.table.automaton(limits.max_regex_states)
+    alphabet = alphabet_of(leaf_sets(node))
+    return alphabet, subset_automaton(node, alphabet, limits)
 
 
 def _forget(error: LimitError) -> None:
@@ -226,18 +236,11 @@ def _forget(error: LimitError) -> None:
     _shared.known.clear()
 
 
-def _side_by_side(
-    nodes: Sequence[Regular], needed: Sequence[bool], limits: Limits
-) -> tuple[Alphabet, SideBySide]:
-    """The automata, with an alphabet for all of them."""
+def _side_by_side(nodes: Sequence[Regular], needed: Sequence[bool], limits: Limits) -> SideBySide:
     automata = [_read(node, limits) for node in nodes]
-    if len(automata) == 1:
-        alphabet = automata[0].alphabet
-    else:
-        alphabet = alphabet_of([ranges for automaton in automata for ranges in automaton.sets])
-    finer = [automaton.alphabet.finer(alphabet) for automaton in automata]
+    alphabets = [automaton.alphabet for automaton in automata]
     subsets = [automaton.subsets for automaton in automata]
-    return alphabet, SideBySide(subsets, finer, list(needed), limits.max_regex_states)
+    return SideBySide(subsets, alphabets, list(needed), limits.max_regex_states)
 
 
 def _combined(
@@ -246,14 +249,17 @@ def _combined(
     needed: Sequence[bool],
     limits: Limits,
 ) -> Dfa:
-    alphabet, automata = _side_by_side(nodes, needed, limits)
-    return Dfa(alphabet, automata.combine(accept))
+    return Dfa(_side_by_side(nodes, needed, limits).combine(accept))
+
+
+def _divided(nodes: Sequence[Regular], limits: Limits) -> dict[tuple[bool, ...], Dfa]:
+    automata = _side_by_side([_EVERY_TEXT, *nodes], [True] + [False] * len(nodes), limits)
+    return {flags[1:]: dfa for flags, table in automata.divide().items() if len(dfa := Dfa(table))}
 
 
 def _shortest(nodes: Sequence[Regular], others: Sequence[Regular], limits: Limits) -> int | None:
     wanted = [True] * len(nodes) + [False] * len(others)
-    _, automata = _side_by_side([*nodes, *others], wanted, limits)
-    return automata.shortest(wanted)
+    return _side_by_side([*nodes, *others], wanted, limits).shortest(wanted)
 
 
 def minimal_dfa(node: Regular, limits: Limits) -> Dfa:

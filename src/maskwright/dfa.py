@@ -7,15 +7,16 @@ All operations raise ``LimitError`` above ``limits.max_regex_states`` states.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from maskwright._subsets import reduce
-from maskwright.automata import without_empty_string
 from maskwright.determinize import (
     Dfa,
     alphabet_of,
+    automaton_of,
     check_states,
+    divided,
     leaf_sets,
     minimal_dfa,
     product,
@@ -38,9 +39,11 @@ from maskwright.regular import (
     has_scalar,
     has_surrogate,
     intersect_ranges,
+    made_of,
     postorder,
     repeat,
 )
+from maskwright.thompson import without_empty_string
 
 _Place = TypeVar("_Place", bound=Hashable)
 _EVERY_TEXT = repeat(ANY_CHAR, 0, None)
@@ -75,6 +78,25 @@ def complement(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
     return difference(_EVERY_TEXT, node, limits)
 
 
+def partition(
+    nodes: Sequence[Regular], limits: Limits = DEFAULT_LIMITS
+) -> list[tuple[tuple[bool, ...], Regular]]:
+    """All texts, told apart by which of the languages they are in; those of the first language come first.
+
+    A class without a text is left out; one that is one of the languages stays as it was given.
+    """
+    classes = divided(nodes, limits)
+    given: dict[tuple[bool, ...], Regular] = {}
+    for i, node in enumerate(nodes):
+        inside = [flags for flags in classes if flags[i]]
+        if len(inside) == 1:
+            given.setdefault(inside[0], node)
+    return [
+        (flags, given[flags] if flags in given else classes[flags].to_regular())
+        for flags in sorted(classes, reverse=True)
+    ]
+
+
 def without_empty(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
     """All texts of ``node`` but the empty one; counted repetitions stay counted where they can."""
     bounds = length_bounds(node)
@@ -90,7 +112,7 @@ def first_matches(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
     """The texts of ``node`` of which no beginning is a text of ``node``."""
     dfa = minimal_dfa(node, limits)
     rows = [{} if accepting else row for row, accepting in zip(dfa.rows, dfa.accepting, strict=True)]
-    return Dfa(dfa.alphabet, reduce(rows, dfa.accepting)).to_regular()
+    return Dfa(reduce(dfa.alphabet, rows, dfa.accepting)).to_regular()
 
 
 def first_matches_since(node: Regular, other: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
@@ -106,7 +128,7 @@ def first_matches_since(node: Regular, other: Regular, limits: Limits = DEFAULT_
 
     places, rows = _explored((0, 0, False), moves, limits)
     accepting = [this.accepting(state) and not seen for state, _, seen in places]
-    return Dfa(alphabet, reduce(rows, accepting)).to_regular()
+    return Dfa(reduce(alphabet, rows, accepting)).to_regular()
 
 
 def _explored(
@@ -131,7 +153,7 @@ def _explored(
 def beginnings(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
     """The texts that texts of ``node`` begin with, but the empty one."""
     dfa = minimal_dfa(node, limits)
-    return without_empty(Dfa(dfa.alphabet, reduce(dfa.rows, [True] * len(dfa))).to_regular(), limits)
+    return without_empty(Dfa(reduce(dfa.alphabet, dfa.rows, [True] * len(dfa))).to_regular(), limits)
 
 
 def matcher(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Callable[[str], bool]:
@@ -140,18 +162,10 @@ def matcher(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Callable[[str], b
     A text with a lone surrogate is in none.  The function determinises lazily, so it may raise
     ``LimitError`` as well, and it must not be shared by threads.
     """
-    alphabet = alphabet_of(leaf_sets(node))
-    automaton = subset_automaton(node, alphabet, limits)
+    alphabet, automaton = automaton_of(node, limits)
 
     def matches_node(text: str) -> bool:
-        state = 0
-        for c in text:
-            minterm = alphabet.minterm_of(ord(c))
-            target = None if minterm is None else automaton.row(state).get(minterm)
-            if target is None:
-                return False
-            state = target
-        return automaton.accepting(state)
+        return automaton.matches(alphabet, text)
 
     return matches_node
 
@@ -164,7 +178,7 @@ def matches(node: Regular, text: str, limits: Limits = DEFAULT_LIMITS) -> bool:
 def is_empty(node: Regular) -> bool:
     """Whether no text is in the language."""
     alive: dict[int, bool] = {}
-    for part in postorder(node):
+    for part in postorder(node, into_automata=False):
         if isinstance(part, Chars):
             result = has_scalar(part.ranges)
         elif isinstance(part, Lit):
@@ -177,8 +191,7 @@ def is_empty(node: Regular) -> bool:
             fits = part.max is None or part.min <= part.max
             result = fits and (part.min == 0 or alive[id(part.body)])
         elif isinstance(part, Machine):
-            edges = [(a, b) for a, label, b in part.edges if alive[id(label)]]
-            least = _least_length(part, edges)
+            least = _least_length(part, alive)
             result = least is not None
             if least is not None and part.length is not None:
                 low, high = part.length
@@ -257,10 +270,16 @@ def _text_of_machine(machine: Machine, labels: dict[int, str | None]) -> str | N
     return None
 
 
-def _least_length(machine: Machine, edges: list[tuple[int, int]]) -> int | None:
+def _least_length(machine: Machine, alive: Mapping[int, object]) -> int | None:
+    """Of a text of an automaton, whatever its bounds; ``alive``: by label, what is false for one without a text."""
+    dfa = made_of(machine)
+    if dfa is not None:
+        least: int | None = dfa.table.least_length()
+        return least
     after: dict[int, list[int]] = {}
-    for a, b in edges:
-        after.setdefault(a, []).append(b)
+    for a, label, b in machine.edges:
+        if alive[id(label)]:
+            after.setdefault(a, []).append(b)
     length = {machine.start: 0}
     queue = [machine.start]
     for state in queue:
@@ -298,7 +317,7 @@ def _has_any_length(node: Regular) -> bool:
     bounds = length_bounds(node)
     if bounds is None or bounds[1] is not None:
         return False
-    return not any(isinstance(part, Machine) for part in postorder(node))
+    return not any(isinstance(part, Machine) for part in postorder(node, into_automata=False))
 
 
 def count_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> int | None:
@@ -374,7 +393,7 @@ def with_length(node: Regular, low: int, high: int | None, limits: Limits = DEFA
     low = 0 if low <= least else low
     if low == 0 and high is None:
         return dfa.to_regular()
-    result = Machine(len(dfa), 0, dfa.edges(), dfa.accepts(), (low, high))
+    result = dfa.machine((low, high))
     return NOTHING if is_empty(result) else result
 
 
@@ -385,7 +404,7 @@ def length_bounds(node: Regular) -> tuple[int, int | None] | None:
     ``Machine``, where None may stand for a bound.
     """
     found: dict[int, tuple[int, int | None] | None] = {}
-    for part in postorder(node):
+    for part in postorder(node, into_automata=False):
         result: tuple[int, int | None] | None = (0, 0)
         if isinstance(part, Chars):
             result = (1, 1) if has_scalar(part.ranges) else None
@@ -425,8 +444,7 @@ def length_bounds(node: Regular) -> tuple[int, int | None] | None:
             else:
                 result = (inner[0] * part.min, (inner[1] or 0) * part.max)
         elif isinstance(part, Machine):
-            edges = [(a, b) for a, label, b in part.edges if found[id(label)] is not None]
-            least = _least_length(part, edges)
+            least = _least_length(part, found)
             result = None
             if least is not None:
                 low, high_ = part.length or (0, None)

@@ -5,7 +5,7 @@ cdef class Lit:
     cdef readonly object text
 
 cdef class _Inner:
-    cdef object _hash, _dfa
+    cdef object _hash
 
 cdef class Cat(_Inner):
     cdef readonly tuple parts
@@ -16,8 +16,8 @@ cdef class Alt(_Inner):
 # Repeat is none of these: objects that hold each other without a tuple between them are freed by recursion,
 # on the stack of C.
 cdef class Machine(_Inner):
-    cdef readonly object n_states, start
-    cdef readonly tuple edges, accepts
+    cdef readonly object n_states, start, moves
+    cdef readonly tuple accepts
     cdef readonly object length
 
 cpdef object made_of(object node)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 MAX_CODE_POINT = 0x10FFFF
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -39,7 +39,6 @@ class _Inner:
     """Equality and a cached hash by structure, without recursion."""
 
     _hash: int | None
-    _dfa: object
 
     def __hash__(self) -> int:
         known = self._hash
@@ -59,11 +58,7 @@ class _Inner:
                 stack.extend(missing)
             else:
                 # The hashes of the children are cached by now, so this does not recurse.
-                node._hash = known = (
-                    _hash_of_machine(node)
-                    if isinstance(node, Machine)
-                    else hash((type(node), _shape(node), below))
-                )
+                node._hash = known = hash((type(node), _shape(node), below))
                 stack.pop()
         assert known is not None
         return known
@@ -113,7 +108,8 @@ class Repeat(_Inner):
 class Machine(_Inner):
     """A finite automaton whose edges (source, label, target) are labelled with regular trees.
 
-    States are 0 to ``n_states - 1``; labels never match the empty string.  ``length`` bounds the
+    States are 0 to ``n_states - 1``; labels never match the empty string.  ``moves`` are the edges, or a minimal
+    automaton that has them (``determinize.Dfa``).  ``length`` bounds the
     number of edges walked from the start to an accepting state (low, high; high None:
     unbounded); None leaves it free.  Where ``length`` has a low bound, every state must be able
     to finish after any number of edges from its least one on (``with_length`` sees to it).
@@ -121,20 +117,26 @@ class Machine(_Inner):
 
     n_states: int
     start: int
-    edges: tuple[tuple[int, Regular, int], ...]
+    moves: Any
     accepts: tuple[int, ...]
     length: tuple[int, int | None] | None = None
+
+    @property
+    def edges(self) -> tuple[tuple[int, Regular, int], ...]:
+        """All of them, made when somebody asks for those of a minimal automaton."""
+        moves = self.moves
+        return moves if isinstance(moves, tuple) else moves.edges()
 
 
 Regular: TypeAlias = Chars | Lit | Cat | Alt | Repeat | Machine
 
 
-def made_of(node: Regular) -> object:
-    """The minimal automaton that a ``Machine`` was made of (``determinize.Dfa``), which need not be read again; else None."""
+def made_of(node: Regular) -> Any:
+    """The minimal automaton that a ``Machine`` without bounds was made of (``determinize.Dfa``); else None."""
     if not isinstance(node, Machine):
         return None
     machine: Machine = node
-    return machine._dfa
+    return None if isinstance(machine.moves, tuple) or machine.length is not None else machine.moves
 
 
 def children(node: Regular) -> tuple[Regular, ...]:
@@ -149,7 +151,9 @@ def children(node: Regular) -> tuple[Regular, ...]:
         return (node.body,)
     if isinstance(node, Machine):
         machine: Machine = node
-        return tuple([label for _, label, _ in machine.edges])
+        if isinstance(machine.moves, tuple):
+            return tuple([label for _, label, _ in machine.moves])
+        return tuple(machine.moves.labels())
     return ()
 
 
@@ -180,24 +184,15 @@ def postorder(root: Regular, into_automata: bool = True) -> list[Regular]:
     return order
 
 
-def _hash_of_machine(machine: Machine) -> int:
-    # Few labels stand at many edges, and a set takes long to hash.
-    labels: dict[int, int] = {}
-    edges = []
-    for source, label, target in machine.edges:
-        known = labels.get(id(label))
-        if known is None:
-            known = labels[id(label)] = hash(label)
-        edges.append((source, known, target))
-    return hash((machine.n_states, machine.start, tuple(edges), machine.accepts, machine.length))
-
-
 def _shape(node: object) -> object:
     """What a node holds besides its children."""
     if isinstance(node, Repeat):
         return node.min, node.max
     if isinstance(node, Machine):
-        steps = tuple((source, target) for source, _, target in node.edges)
+        moves = node.moves
+        steps = (
+            tuple([(source, target) for source, _, target in moves]) if isinstance(moves, tuple) else moves
+        )
         return node.n_states, node.start, steps, node.accepts, node.length
     return len(node.parts) if isinstance(node, (Cat, Alt)) else None
 

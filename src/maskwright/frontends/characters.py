@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from maskwright.automata import Sizes
 from maskwright.frontends.lexical import regular_expr
 from maskwright.grammar import EMPTY, Choice, Expr, Grammar, Ref, Repeated, Seq
 from maskwright.limits import Limits
@@ -37,6 +36,7 @@ from maskwright.regular import (
     chars,
     repeat,
 )
+from maskwright.thompson import Sizes
 
 # States of an automaton up to which a regular rule is copied into those that use it, ...
 _SMALL = 200

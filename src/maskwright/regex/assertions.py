@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from maskwright.automata import Thompson
 from maskwright.deadline import check_time_again
 from maskwright.determinize import (
     Alphabet,
@@ -42,6 +41,7 @@ from maskwright.regular import (
     complement_ranges,
     postorder,
 )
+from maskwright.thompson import Thompson
 
 # What stands before a position: nothing, a word character, another character.
 START, AFTER_WORD, AFTER_OTHER = 0, 1, 2
@@ -90,14 +90,16 @@ _Thread: TypeAlias = tuple[int, _Context, _Obligations]
 class _AssertionThompson(Thompson):
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits, counting=False)
-        self.edges: list[tuple[int, Ranges, int]] = []
+        self.sets: dict[Ranges, int] = {}
         self.assertions: list[tuple[int, Assertion, int]] = []
 
-    def leaf(self, node: Regular, source: int, target: int) -> None:
-        if isinstance(node, Chars):
-            self.edges.append((source, node.ranges, target))
-        elif isinstance(node, ASSERTIONS):
-            self.assertions.append((source, node, target))
+    def index_of(self, ranges: Ranges) -> int:
+        return self.sets.setdefault(ranges, len(self.sets))
+
+    def other_leaf(self, node: object, source: int, target: int) -> None:
+        if not isinstance(node, ASSERTIONS):
+            raise ValueError(f"no leaf of a pattern: {node!r}")
+        self.assertions.append((source, node, target))
 
 
 class _Automaton:
@@ -137,7 +139,7 @@ class _Resolver:
                 for context in (START, AFTER_WORD, AFTER_OTHER) if self.tells_start else (before,):
                     ahead_languages[assertion, context] = self._ahead(assertion, context, word)
         languages = [*behind_languages, *ahead_languages.values()]
-        sets = [ranges for _, ranges, _ in builder.edges] + leaf_sets(*languages)
+        sets = [*builder.sets, *leaf_sets(*languages)]
         self.alphabet = alphabet_of([*sets, word] if word else sets)
         self.word = frozenset(self.alphabet.members(word)) if word else frozenset()
         self.behinds = [_Automaton(language, self.alphabet, limits) for language in behind_languages]
@@ -152,8 +154,9 @@ class _Resolver:
                 self.aheads.append(None if empty else _Automaton(language, self.alphabet, limits))
             self.ahead_index[key] = shared[language]
         self.edges: list[list[tuple[tuple[int, ...], int]]] = [[] for _ in range(builder.n_states)]
-        for a, ranges, b in builder.edges:
-            self.edges[a].append((self.alphabet.members(ranges), b))
+        members = [self.alphabet.members(ranges) for ranges in builder.sets]
+        for a, index, b in builder.edges:
+            self.edges[a].append((members[index], b))
         self.epsilons: list[list[tuple[Assertion | None, int]]] = [[] for _ in range(builder.n_states)]
         for a, b, _, _ in builder.epsilons:
             self.epsilons[a].append((None, b))

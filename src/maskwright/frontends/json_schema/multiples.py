@@ -8,7 +8,6 @@ count, or how many zeros must end the digits before it.  Magnitudes only, as in 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache
 from math import gcd, lcm
@@ -133,12 +132,11 @@ def _decimal(k: int, places: int, most: int | None, limits: Limits) -> Regular:
 def _machine(
     rows: list[dict[int, int]], accepting: list[bool], longest: int | None, limits: Limits
 ) -> Regular:
-    table = reduce([{_MINTERMS[symbol]: target for symbol, target in row.items()} for row in rows], accepting)
+    symbols = [{_MINTERMS[symbol]: target for symbol, target in row.items()} for row in rows]
+    table = reduce(_ALPHABET, symbols, accepting)
     if len(table) > limits.max_regex_states:
         raise LimitError("max_regex_states", len(table), limits.max_regex_states)
-    machine = Dfa(_ALPHABET, table).to_regular()
-    assert isinstance(machine, Machine), "no multiple is the empty text"
-    return machine if longest is None else replace(machine, length=(0, longest))
+    return Dfa(table).machine(None if longest is None else (0, longest))
 
 
 # --- scientific form ------------------------------------------------------------------------

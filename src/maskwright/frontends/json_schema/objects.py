@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from maskwright.dfa import complement, difference, finite_texts, intersect, is_empty, matcher
+from maskwright.dfa import difference, finite_texts, is_empty, matcher, partition
 from maskwright.errors import LimitError
 from maskwright.frontends.json_schema.clauses import settle
 from maskwright.frontends.json_schema.groups import (
@@ -178,16 +178,10 @@ class ObjectRules:
             for atom in clause:
                 if not isinstance(atom, Absent):
                     atoms.update(dict.fromkeys(_atoms(atom.keys)))
-        kinds = [Kind(_ANY_TEXT, ())]
-        for each in atoms:
-            language = self._language(each)
-            split: list[Kind] = []
-            for kind in kinds:
-                inside, outside = _divide(kind.language, language, self.limits)
-                split.append(Kind(inside, (*kind.signs, (each, True))))
-                split.append(Kind(outside, (*kind.signs, (each, False))))
-            kinds = [kind for kind in split if not is_empty(kind.language)]
-        return kinds
+        if not atoms:
+            return _ONE_KIND
+        classes = _classes(tuple([self._language(atom) for atom in atoms]), self.limits)
+        return [Kind(language, tuple(zip(atoms, flags, strict=True))) for flags, language in classes]
 
     def _without(self, kind: Kind, names: list[str]) -> Regular:
         """The keys of a kind that are none of these names."""
@@ -287,12 +281,8 @@ _ONE_KIND = [Kind(_ANY_TEXT, ())]
 
 
 @lru_cache(maxsize=512)
-def _divide(language: Regular, by: Regular, limits: Limits) -> tuple[Regular, Regular]:
-    if by == _ANY_TEXT:
-        return language, alt()
-    if language == _ANY_TEXT:
-        return by, complement(by, limits)
-    return intersect((language, by), limits), difference(language, by, limits)
+def _classes(languages: tuple[Regular, ...], limits: Limits) -> list[tuple[tuple[bool, ...], Regular]]:
+    return partition(languages, limits)
 
 
 @lru_cache(maxsize=512)
