@@ -26,6 +26,7 @@ cdef extern from "rows.hpp" namespace "maskwright" nogil:
 
 cdef extern from "subsets.hpp" namespace "maskwright" nogil:
     cdef int32_t kDead
+    cdef char kRefuses, kAccepts, kEither
     cdef struct Move:
         int32_t symbol, target
     cdef cppclass Graph:
@@ -35,7 +36,7 @@ cdef extern from "subsets.hpp" namespace "maskwright" nogil:
         size_t size()
         Strip[const int32_t] key(int32_t id)
     cdef cppclass Subsets:
-        Subsets(int32_t states, int32_t accept, int64_t max_states)
+        Subsets(size_t symbols, int32_t states, int32_t accept, int64_t max_states)
         void add_set(const vector[int32_t]& symbols)
         void add_edge(int32_t source, int32_t set, int32_t target)
         void add_epsilon(int32_t source, int32_t target)
@@ -49,13 +50,14 @@ cdef extern from "subsets.hpp" namespace "maskwright" nogil:
         View(Subsets* automaton, vector[int32_t] coarser, size_t symbols)
     cdef cppclass Product:
         Rows[Move] rows
+        vector[char] accepted
         vector[int32_t] kinds
         Numbering accepting
         int64_t exceeded
     cdef cppclass Explorer:
-        Explorer(vector[View]& automata, const vector[char]& needed, int64_t max_states) except +
+        Explorer(vector[View]& automata, const vector[char]& wanted, int64_t max_states) except +
         void all(Product& out) except +
-        int64_t shortest(const vector[int32_t]& wanted) except +
+        int64_t shortest() except +
         int64_t exceeded()
 
 cdef extern from "alphabet.hpp" namespace "maskwright" nogil:
@@ -160,7 +162,7 @@ cdef tuple written_ranges(const vector[Range]& ranges):
 cdef class SubsetAutomaton:
     """The deterministic automaton of an NFA, by lazy subset construction; state 0 is the start.
 
-    ``sets``: symbols that edges are labelled with; ``edges``: (source, set, target); ``epsilons``:
+    ``sets``: symbols of the ``alphabet`` that edges are labelled with; ``edges``: (source, set, target); ``epsilons``:
     (source, target).  Raises ``LimitError`` above ``max_states`` states, or when the sets that stand for
     them become too large.
     """
@@ -169,10 +171,10 @@ cdef class SubsetAutomaton:
     cdef readonly int64_t max_states
     cdef dict rows
 
-    def __init__(self, int32_t n_states, int32_t start, int32_t accept, list sets, list edges, list epsilons,
-                 int64_t max_states):
+    def __init__(self, Alphabet alphabet, int32_t n_states, int32_t start, int32_t accept, list sets, list edges,
+                 list epsilons, int64_t max_states):
         cdef int32_t source, label, target
-        self.make(n_states, accept, max_states)
+        self.make(alphabet, n_states, accept, max_states)
         for symbols in sets:
             self.subsets.add_set(symbols)
         for source, label, target in edges:
@@ -181,10 +183,10 @@ cdef class SubsetAutomaton:
             self.subsets.add_epsilon(source, target)
         self.begin(start)
 
-    cdef void make(self, int32_t n_states, int32_t accept, int64_t max_states):
+    cdef void make(self, Alphabet alphabet, int32_t n_states, int32_t accept, int64_t max_states):
         self.max_states = max_states
         self.rows = {}
-        self.subsets = new Subsets(n_states, accept, max_states)
+        self.subsets = new Subsets(alphabet.parts.size(), n_states, accept, max_states)
 
     cdef int begin(self, int32_t start) except -1:
         self.subsets.start(start)
@@ -384,7 +386,7 @@ cdef class Table:
         cdef Strip[const int32_t] key
         cdef vector[int32_t] symbols
         cdef size_t source, i, j, n = self.table.edges.size()
-        out.make(n + 1, n, max_states)
+        out.make(self.alphabet, n + 1, n, max_states)
         for i in range(self.table.labels.size()):
             key = self.table.labels.key(i)
             symbols.clear()
@@ -416,16 +418,16 @@ cdef Table made(Graph& dfa, Alphabet alphabet):
 cdef class SideBySide:
     """Automata to be run side by side, each over an alphabet of its own (all of one universe).
 
-    States where an automaton is dead that is ``needed`` are not explored.
+    ``wanted``: by automaton, whether it is to accept; None: either way.
     """
 
     cdef list automata  # which the views are of
     cdef Alphabet alphabet  # of all
     cdef vector[View] views
-    cdef vector[char] needed
+    cdef vector[char] wanted
     cdef int64_t max_states
 
-    def __init__(self, list automata, list alphabets, list needed, int64_t max_states):
+    def __init__(self, list automata, list alphabets, list wanted, int64_t max_states):
         cdef SubsetAutomaton automaton
         cdef Alphabet alphabet
         cdef vector[const Partition*] each
@@ -441,8 +443,8 @@ cdef class SideBySide:
         for i in range(each.size()):
             automaton = automata[i]
             self.views.push_back(View(automaton.subsets, c_move(coarser[i]), each[i].size()))
-        for flag in needed:
-            self.needed.push_back(bool(flag))
+        for flag in wanted:
+            self.wanted.push_back(kEither if flag is None else kAccepts if flag else kRefuses)
         self.max_states = max_states
 
     cdef int check(self, int64_t exceeded) except -1:
@@ -450,34 +452,21 @@ cdef class SideBySide:
             raise LimitError("max_regex_states", exceeded, self.max_states)
         return 0
 
-    cdef list explore(self, Product& product):
-        """All states; by kind, which automata accept."""
-        cdef Strip[const int32_t] inside
-        cdef Explorer* explorer = new Explorer(self.views, self.needed, self.max_states)
-        cdef size_t i, j
-        cdef list kinds = []
+    cdef int explore(self, Product& product) except -1:
+        cdef Explorer* explorer = new Explorer(self.views, self.wanted, self.max_states)
         try:
             with nogil:
                 explorer.all(product)
         finally:
             del explorer
-        self.check(product.exceeded)
-        for i in range(product.accepting.size()):
-            inside = product.accepting.key(i)
-            kinds.append(tuple([bool(inside[j]) for j in range(inside.size())]))
-        return kinds
+        return self.check(product.exceeded)
 
-    def combine(self, accept):
-        """The minimal automaton of a boolean combination, as a table.
-
-        ``accept``: from a tuple, which automata accept, to whether the combination does.  Raises ``LimitError``.
-        """
+    def combine(self):
+        """The minimal automaton of the texts with which all automata do what is wanted.  Raises ``LimitError``."""
         cdef Product product
         cdef Graph dfa
-        cdef size_t i
-        cdef list kinds = [accept(kind) for kind in self.explore(product)]
-        for i in range(product.kinds.size()):
-            dfa.accepting.push_back(bool(kinds[product.kinds[i]]))
+        self.explore(product)
+        dfa.accepting = c_move(product.accepted)
         dfa.rows = c_move(product.rows)
         return made(dfa, self.alphabet)
 
@@ -485,30 +474,29 @@ cdef class SideBySide:
         """By tuple, which automata accept, the table of the texts that just those accept.  Raises ``LimitError``."""
         cdef Product product
         cdef Graph dfa
-        cdef size_t i
-        cdef int32_t index
+        cdef Strip[const int32_t] inside
+        cdef size_t kind, i
         cdef dict out = {}
-        for index, kind in enumerate(self.explore(product)):
+        self.explore(product)
+        for kind in range(product.accepting.size()):
+            inside = product.accepting.key(kind)
             dfa.rows = product.rows
             dfa.accepting.clear()
             for i in range(product.kinds.size()):
-                dfa.accepting.push_back(product.kinds[i] == index)
-            out[kind] = made(dfa, self.alphabet)
+                dfa.accepting.push_back(product.kinds[i] == <int32_t>kind)
+            out[tuple([bool(inside[i]) for i in range(inside.size())])] = made(dfa, self.alphabet)
         return out
 
-    def shortest(self, wanted):
-        """The length of a shortest text that just those automata accept that are ``wanted``; None: there is none.
+    def shortest(self):
+        """The length of a shortest text with which all automata do what is wanted; None: there is none.
 
         Raises ``LimitError``.
         """
-        cdef vector[int32_t] flags
         cdef int64_t length, exceeded
-        cdef Explorer* explorer = new Explorer(self.views, self.needed, self.max_states)
-        for flag in wanted:
-            flags.push_back(bool(flag))
+        cdef Explorer* explorer = new Explorer(self.views, self.wanted, self.max_states)
         try:
             with nogil:
-                length = explorer.shortest(flags)
+                length = explorer.shortest()
                 exceeded = explorer.exceeded()
         finally:
             del explorer

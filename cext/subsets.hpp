@@ -93,14 +93,10 @@ Rows<T> by_owner(size_t owners, const std::vector<std::pair<int32_t, T>> &items)
 // The deterministic automaton of an NFA with one accepting state, by lazy subset construction.
 class Subsets {
 public:
-    Subsets(int32_t states, int32_t accept, int64_t max_states)
-        : max_states_(max_states), accept_(accept), stamps_(states, 0), single_(states, kDead) {}
+    Subsets(size_t symbols, int32_t states, int32_t accept, int64_t max_states)
+        : max_states_(max_states), accept_(accept), group_of_(symbols, 0), stamps_(states, 0), single_(states, kDead) {}
 
-    void add_set(const std::vector<int32_t> &symbols) {
-        sets_.push_back(symbols);
-        for (int32_t symbol : symbols)
-            if (symbol >= static_cast<int32_t>(group_of_.size())) group_of_.resize(symbol + 1, 0);
-    }
+    void add_set(const std::vector<int32_t> &symbols) { sets_.push_back(symbols); }
     void add_edge(int32_t source, int32_t set, int32_t target) { new_edges_.push_back({source, {set, target}}); }
     void add_epsilon(int32_t source, int32_t target) { new_epsilons_.emplace_back(source, target); }
     // Once, when all edges are there.
@@ -109,9 +105,13 @@ public:
         epsilons_ = by_owner(stamps_.size(), new_epsilons_);
         new_edges_ = {};
         new_epsilons_ = {};
+        find_absorbing();
         targets_.assign(1, state);
         intern();
     }
+
+    // The state from which every text is accepted, once it is known; else kDead.
+    int32_t every_text() const { return every_text_; }
 
     bool accepting(int32_t state) const { return states_[state].accepting; }
 
@@ -146,6 +146,17 @@ private:
         int32_t seen_by = -1, with = 0;  // the last edge that was found over some of them, and their group since
         int32_t state = kDead;           // where they lead
     };
+
+    // States of the NFA that accept and that every symbol leads back to: beside one of them, others count for nothing.
+    void find_absorbing() {
+        absorbing_.assign(stamps_.size(), 0);
+        for (size_t q = 0; q < absorbing_.size(); ++q)
+            for (auto [set, target] : edges_[q]) {
+                if (target != static_cast<int32_t>(q) || sets_[set].size() != group_of_.size()) continue;
+                for (int32_t end : epsilons_[q]) absorbing_[q] |= end == accept_;
+                if (absorbing_[q] && any_ == kDead) any_ = target;
+            }
+    }
 
     void follow(int32_t state) {
         groups_.assign(1, Group{0, kDead});
@@ -212,10 +223,14 @@ private:
         }
         count_work(size);
         std::sort(key_.begin(), key_.end());
+        bool accepting = std::binary_search(key_.begin(), key_.end(), accept_), any = false;
+        for (int32_t q : key_) any = any || absorbing_[q];
+        if (any) key_.assign(1, any_);
         auto [id, fresh] = ids_.number(key_);
         if (fresh) {
             states_.emplace_back();
-            states_.back().accepting = std::binary_search(key_.begin(), key_.end(), accept_);
+            states_.back().accepting = accepting;
+            if (any) every_text_ = id;
             check(states_.size());
         }
         if (only != kDead) single_[only] = id;
@@ -232,6 +247,9 @@ private:
 
     int64_t max_states_, work_ = 0, exceeded_ = 0;
     int32_t accept_;
+    int32_t any_ = kDead;         // one of the absorbing states of the NFA
+    int32_t every_text_ = kDead;  // the state of it
+    std::vector<char> absorbing_;
     std::vector<std::vector<int32_t>> sets_;
     std::vector<std::pair<int32_t, Edge>> new_edges_;  // by source, before the start
     std::vector<std::pair<int32_t, int32_t>> new_epsilons_;
@@ -262,6 +280,7 @@ public:
     }
 
     int64_t exceeded() const { return automaton_->exceeded(); }
+    int32_t every_text() const { return automaton_->every_text(); }
     size_t symbols() const { return coarser_.size(); }
     Strip<const int32_t> parts(int32_t symbol) const { return finer_[symbol]; }
 
@@ -301,16 +320,20 @@ private:
 // The states of several automata run side by side.
 struct Product {
     Rows<Move> rows;
+    std::vector<char> accepted;  // by state: whether the automata do what is wanted of them
     std::vector<int32_t> kinds;  // by state: which of the automata accept, as an index below
     Numbering accepting;         // by kind: by automaton, 0 or 1
     int64_t exceeded = 0;        // see Subsets
 };
 
+// What is asked of an automaton: that it accepts, that it does not, or nothing.
+enum Wanted : char { kRefuses = 0, kAccepts = 1, kEither = 2 };
+
 class Explorer {
 public:
-    // A state where an automaton is dead that is `needed` is left out.
-    Explorer(std::vector<View> &automata, const std::vector<char> &needed, int64_t max_states)
-        : automata_(automata), needed_(needed), max_states_(max_states), here_(automata.size(), 0),
+    // States are left out behind which there is nothing that is wanted, as far as one automaton tells.
+    Explorer(std::vector<View> &automata, const std::vector<char> &wanted, int64_t max_states)
+        : automata_(automata), wanted_(wanted), max_states_(max_states), here_(automata.size(), 0),
           inside_(here_), target_(here_), last_(automata.size(), kDead) {
         ids_.number(here_);
     }
@@ -318,14 +341,15 @@ public:
     void all(Product &out) {
         for (size_t state = 0; state < ids_.size() && stand(state); ++state) {
             out.kinds.push_back(out.accepting.number(inside_).first);
+            out.accepted.push_back(is_wanted());
             follow();
             out.rows.push_back(row_);
         }
         out.exceeded = exceeded_;
     }
 
-    // The length of a shortest text that those automata accept that are `wanted`, and no others; kDead: there is none.
-    int64_t shortest(const std::vector<int32_t> &wanted) {
+    // The length of a shortest text of those that are wanted; kDead: there is none.
+    int64_t shortest() {
         int64_t length = 0;
         size_t level_end = 1;
         for (size_t state = 0; state < ids_.size(); ++state) {
@@ -334,7 +358,7 @@ public:
                 ++length;
             }
             if (!stand(state)) break;
-            if (inside_ == wanted) return length;
+            if (is_wanted()) return length;
             follow();
         }
         return kDead;
@@ -360,6 +384,12 @@ private:
         return true;
     }
 
+    bool is_wanted() const {
+        for (size_t i = 0; i < inside_.size(); ++i)
+            if (wanted_[i] != kEither && wanted_[i] != inside_[i]) return false;
+        return true;
+    }
+
     // What is behind the state that is looked at.
     void follow() {
         row_.clear();
@@ -368,7 +398,7 @@ private:
         const View *lead = nullptr;
         Strip<const Move> moves;
         for (size_t i = 0; i < here_.size(); ++i)
-            if (needed_[i] && (!lead || automata_[i].row(here_[i]).size() < moves.size())) {
+            if (wanted_[i] == kAccepts && (!lead || automata_[i].row(here_[i]).size() < moves.size())) {
                 lead = &automata_[i];
                 moves = lead->row(here_[i]);
             }
@@ -384,17 +414,21 @@ private:
     }
 
     void step(int32_t symbol) {
-        bool alive = false;
+        bool alive = false, same = true;
         for (size_t i = 0; i < here_.size(); ++i) {
-            target_[i] = automata_[i].target(symbol);
-            if (target_[i] != kDead)
+            const int32_t target = automata_[i].target(symbol);
+            if (target != kDead) {
                 alive = true;
-            else if (needed_[i])
+                if (wanted_[i] == kRefuses && target == automata_[i].every_text()) return;
+            } else if (wanted_[i] == kAccepts) {
                 return;
+            }
+            same = same && target == last_[i];
+            target_[i] = target;
         }
         if (!alive) return;
         // Neighbours mostly lead to the same state.
-        if (target_ != last_) {
+        if (!same) {
             last_ = target_;
             last_id_ = ids_.number(target_).first;
         }
@@ -402,7 +436,7 @@ private:
     }
 
     std::vector<View> &automata_;
-    const std::vector<char> &needed_;
+    const std::vector<char> &wanted_;
     const int64_t max_states_;
     int64_t transitions_ = 0, exceeded_ = 0;
     Numbering ids_;

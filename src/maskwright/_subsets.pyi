@@ -1,6 +1,6 @@
 """Types of the extension module; its docstrings are the manual."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import TypeAlias, TypeVar
 
 _Ranges: TypeAlias = tuple[tuple[int, int], ...]
@@ -19,6 +19,7 @@ class SubsetAutomaton:
     max_states: int
     def __init__(
         self,
+        alphabet: Alphabet,
         n_states: int,
         start: int,
         accept: int,
@@ -51,12 +52,12 @@ class SideBySide:
         self,
         automata: list[SubsetAutomaton],
         alphabets: list[Alphabet],
-        needed: list[bool],
+        wanted: list[bool | None],
         max_states: int,
     ) -> None: ...
-    def combine(self, accept: Callable[[Sequence[bool]], bool]) -> Table: ...
+    def combine(self) -> Table: ...
     def divide(self) -> dict[tuple[bool, ...], Table]: ...
-    def shortest(self, wanted: Sequence[bool]) -> int | None: ...
+    def shortest(self) -> int | None: ...
 
 def reduce(alphabet: Alphabet, rows: list[dict[int, int]], accepting: list[bool]) -> Table: ...
 def useful_states(

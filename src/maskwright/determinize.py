@@ -7,7 +7,7 @@ apart: a tree has few of them, out of 1 112 064 code points.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from maskwright._subsets import Alphabet as Alphabet
@@ -76,7 +76,14 @@ def subset_automaton(node: Regular, alphabet: Alphabet, limits: Limits) -> Subse
     builder.place(node, start, accept)
     epsilons = [(a, b) for a, b, _, _ in builder.epsilons]
     return SubsetAutomaton(
-        builder.n_states, start, accept, list(builder.sets), builder.edges, epsilons, limits.max_regex_states
+        alphabet,
+        builder.n_states,
+        start,
+        accept,
+        list(builder.sets),
+        builder.edges,
+        epsilons,
+        limits.max_regex_states,
     )
 
 
@@ -152,30 +159,25 @@ class Dfa:
         return Machine(len(self), 0, self, self.accepts(), length)
 
 
-def product(
-    nodes: Sequence[Regular],
-    accept: Callable[[Sequence[bool]], bool],
-    needed: Sequence[bool],
-    limits: Limits,
-) -> Dfa:
-    """The minimal automaton of a boolean combination; no text is in it unless each node that is
-    ``needed`` accepts it, or a longer one."""
+def product(nodes: Sequence[Regular], others: Sequence[Regular], limits: Limits) -> Dfa:
+    """The minimal automaton of the texts of all the ``nodes`` (at least one) and none of the ``others``."""
     check_time()
     try:
-        return _combined(nodes, accept, needed, limits)
+        return Dfa(_side_by_side(nodes, others, limits).combine())
     except LimitError as error:
         _forget(error)
-        return _combined(nodes, accept, needed, limits)
+        return Dfa(_side_by_side(nodes, others, limits).combine())
 
 
 def divided(nodes: Sequence[Regular], limits: Limits) -> dict[tuple[bool, ...], Dfa]:
     """By tuple, which of the languages a text is in, the minimal automaton of such texts; of each that there are."""
     check_time()
     try:
-        return _divided(nodes, limits)
+        tables = _side_by_side([_EVERY_TEXT], (), limits, nodes).divide()
     except LimitError as error:
         _forget(error)
-        return _divided(nodes, limits)
+        tables = _side_by_side([_EVERY_TEXT], (), limits, nodes).divide()
+    return {flags[1:]: dfa for flags, table in tables.items() if len(dfa := Dfa(table))}
 
 
 def shortest_length(
@@ -184,10 +186,10 @@ def shortest_length(
     """The length of a shortest text of all the ``nodes`` (at least one) and none of the ``others``; None: there is none."""
     check_time()
     try:
-        return _shortest(nodes, others, limits)
+        return _side_by_side(nodes, others, limits).shortest()
     except LimitError as error:
         _forget(error)
-        return _shortest(nodes, others, limits)
+        return _side_by_side(nodes, others, limits).shortest()
 
 
 class _Automaton(NamedTuple):
@@ -236,30 +238,14 @@ def _forget(error: LimitError) -> None:
     _shared.known.clear()
 
 
-def _side_by_side(nodes: Sequence[Regular], needed: Sequence[bool], limits: Limits) -> SideBySide:
-    automata = [_read(node, limits) for node in nodes]
+def _side_by_side(
+    nodes: Sequence[Regular], others: Sequence[Regular], limits: Limits, told_apart: Sequence[Regular] = ()
+) -> SideBySide:
+    automata = [_read(node, limits) for node in (*nodes, *others, *told_apart)]
+    wanted: list[bool | None] = [*[True] * len(nodes), *[False] * len(others), *[None] * len(told_apart)]
     alphabets = [automaton.alphabet for automaton in automata]
     subsets = [automaton.subsets for automaton in automata]
-    return SideBySide(subsets, alphabets, list(needed), limits.max_regex_states)
-
-
-def _combined(
-    nodes: Sequence[Regular],
-    accept: Callable[[Sequence[bool]], bool],
-    needed: Sequence[bool],
-    limits: Limits,
-) -> Dfa:
-    return Dfa(_side_by_side(nodes, needed, limits).combine(accept))
-
-
-def _divided(nodes: Sequence[Regular], limits: Limits) -> dict[tuple[bool, ...], Dfa]:
-    automata = _side_by_side([_EVERY_TEXT, *nodes], [True] + [False] * len(nodes), limits)
-    return {flags[1:]: dfa for flags, table in automata.divide().items() if len(dfa := Dfa(table))}
-
-
-def _shortest(nodes: Sequence[Regular], others: Sequence[Regular], limits: Limits) -> int | None:
-    wanted = [True] * len(nodes) + [False] * len(others)
-    return _side_by_side([*nodes, *others], wanted, limits).shortest(wanted)
+    return SideBySide(subsets, alphabets, wanted, limits.max_regex_states)
 
 
 def minimal_dfa(node: Regular, limits: Limits) -> Dfa:
@@ -267,4 +253,4 @@ def minimal_dfa(node: Regular, limits: Limits) -> Dfa:
     dfa = made_of(node)
     if isinstance(dfa, Dfa) and len(dfa) <= limits.max_regex_states:
         return dfa
-    return product([node], all, [True], limits)
+    return product([node], (), limits)

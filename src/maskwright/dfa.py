@@ -54,18 +54,14 @@ def intersect(nodes: Iterable[Regular], limits: Limits = DEFAULT_LIMITS) -> Regu
     kept = [node for node in nodes if node != _EVERY_TEXT]
     if len(kept) <= 1:
         return kept[0] if kept else _EVERY_TEXT
-    return product(kept, all, [True] * len(kept), limits).to_regular()
+    return product(kept, (), limits).to_regular()
 
 
 def only_in(nodes: Sequence[Regular], others: Sequence[Regular], limits: Limits = DEFAULT_LIMITS) -> Regular:
     """The texts of all of the ``nodes`` that are texts of none of the ``others``."""
     if not others:
         return intersect(nodes, limits)
-    inside = list(nodes) or [_EVERY_TEXT]
-    count = len(inside)
-    accept: Callable[[Sequence[bool]], bool] = lambda flags: all(flags[:count]) and not any(flags[count:])  # noqa: E731
-    needed = [True] * count + [False] * len(others)
-    return product([*inside, *others], accept, needed, limits).to_regular()
+    return product(list(nodes) or [_EVERY_TEXT], others, limits).to_regular()
 
 
 def difference(a: Regular, b: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
@@ -386,7 +382,7 @@ def with_length(node: Regular, low: int, high: int | None, limits: Limits = DEFA
         return NOTHING
     if low > least and not _any_length_from_least(dfa):
         # The bound as a part of the automaton.
-        dfa = product([node, repeat(ANY_CHAR, low, None)], all, [True, True], limits)
+        dfa = product([node, repeat(ANY_CHAR, low, None)], (), limits)
         low = 0
         if not len(dfa):
             return NOTHING
