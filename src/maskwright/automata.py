@@ -18,6 +18,8 @@ from maskwright.limits import Limits
 from maskwright.regular import ANY_CHAR, Ranges, Regular, intersect_ranges
 from maskwright.thompson import NO_SET, PLAIN, State, Thompson
 
+_SURROGATES = 0xD800
+
 
 @dataclass
 class Nfa:
@@ -119,7 +121,8 @@ class _SetThompson(Thompson):
         self.sets = {}
 
     def index_of(self, ranges: Ranges) -> State:
-        ranges = _scalar_values(ranges)
+        if ranges and ranges[-1][1] >= _SURROGATES:
+            ranges = _scalar_values(ranges)
         return self.sets.setdefault(ranges, len(self.sets)) if ranges else NO_SET
 
 

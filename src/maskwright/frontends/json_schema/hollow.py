@@ -132,7 +132,7 @@ class Hollow:
             check_time_again(error)
         except GrammarError:
             # Whoever needs what is below will meet the error again.
-            return False
+            pass
         return False
 
     def _possible_in_both(self, left: KeyMap, right: KeyMap, atom: Some | Absent) -> bool:
