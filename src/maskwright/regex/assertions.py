@@ -26,7 +26,7 @@ from maskwright.determinize import (
 from maskwright.dfa import complement
 from maskwright.errors import GrammarError, LimitError
 from maskwright.limits import Limits
-from maskwright.regex.anchors import EVERY_TEXT, anchored_language
+from maskwright.regex.anchors import EVERY_TEXT, anchored_language, asserting_nodes
 from maskwright.regex.syntax import ASSERTIONS, Assertion, Look, TextEnd, TextStart, WordBoundary
 from maskwright.regular import (
     EPSILON,
@@ -64,11 +64,11 @@ def resolve(tree: Regular, limits: Limits, *, search: bool, before: int = START,
     ``limits.max_regex_states`` states or ``limits.max_nested_looks`` levels.
     """
     order = postorder(tree)
-    plain = not any(isinstance(node, ASSERTIONS) for node in order)
-    if plain and not search:
+    asserting = asserting_nodes(order)
+    if not asserting and not search:
         return tree
-    if plain or before == START:
-        simple = anchored_language(tree, order, search=search)
+    if not asserting or before == START:
+        simple = anchored_language(tree, asserting, search)
         if simple is not None:
             return simple
     if search:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
+from typing import TypeAlias
 
 from maskwright.errors import GrammarError, line_column
 from maskwright.regex import unicode_sets
-from maskwright.regular import MAX_CODE_POINT, Ranges, complement_ranges
+from maskwright.regular import MAX_CODE_POINT, Ranges, Text, complement_ranges
+
+Int: TypeAlias = int
+"""Of any size, or one of C, as the types of a compiled module say."""
 
 _CONTROL = {"t": 0x09, "n": 0x0A, "v": 0x0B, "f": 0x0C, "r": 0x0D}
 _HEX = frozenset("0123456789abcdefABCDEF")
@@ -25,13 +29,19 @@ _LETTER_HINTS = {
 class EscapeReader:
     """A position in a pattern, and what the escape there means."""
 
-    def __init__(self, pattern: str, dialect: str) -> None:
-        self.pattern = pattern
+    pattern: str
+    python: bool
+    at: int
+    flags: frozenset[str]
+    """In force here."""
+
+    def __init__(self, pattern: Text, dialect: str) -> None:
+        self.pattern = str(pattern)
         self.python = dialect == "python"
         self.at = 0
-        self.flags: frozenset[str] = frozenset()
+        self.flags = frozenset()
 
-    def place(self, at: int) -> str:
+    def place(self, at: Int) -> str:
         return line_column(self.pattern, at)
 
     def error(self, message: str, at: int | None = None) -> GrammarError:
@@ -58,7 +68,7 @@ class EscapeReader:
             return unicode_sets.case_variants(unicode_sets.ASCII_WORD, "ecma")
         return unicode_sets.ASCII_WORD
 
-    def escape(self, *, in_class: bool) -> int | Ranges:
+    def escape(self, in_class: bool) -> int | Ranges:
         """The code point or set of the escape here, and moves behind it."""
         start = self.at
         if start + 1 >= len(self.pattern):
@@ -98,7 +108,7 @@ class EscapeReader:
             return ord(letter) % 32
         return None
 
-    def _python_letter(self, c: str, start: int) -> int | None:
+    def _python_letter(self, c: str, start: Int) -> int | None:
         if c == "a":
             return 0x07
         if c == "U":
@@ -118,7 +128,7 @@ class EscapeReader:
             return ord(found)
         return None
 
-    def _digits(self, c: str, start: int, in_class: bool) -> int:
+    def _digits(self, c: str, start: Int, in_class: bool) -> int:
         end = self.at
         if self.python:
             # Octal: a leading 0, three octal digits, or anything inside a class.
@@ -139,7 +149,7 @@ class EscapeReader:
             raise self.error(f"\\{c} means nothing in a character class: write a \\x escape", start)
         raise self.error("back-references are not regular: write the alternatives out", start)
 
-    def _hex(self, count: int, start: int) -> int:
+    def _hex(self, count: Int, start: Int) -> int:
         digits = self.pattern[self.at : self.at + count]
         if len(digits) < count or not _HEX.issuperset(digits):
             what = self.pattern[start : start + 2]
@@ -150,7 +160,7 @@ class EscapeReader:
         self.at += count
         return value
 
-    def _unicode_escape(self, start: int) -> int:
+    def _unicode_escape(self, start: Int) -> int:
         if not self.python and self.pattern.startswith("{", self.at):
             close = self.pattern.find("}", self.at)
             digits = self.pattern[self.at + 1 : max(close, 0)].lstrip("0") or "0"
@@ -174,7 +184,7 @@ class EscapeReader:
             return 0x10000 + (value - 0xD800 << 10) + int(low, 16) - 0xDC00
         return value
 
-    def _property(self, c: str, start: int) -> Ranges:
+    def _property(self, c: str, start: Int) -> Ranges:
         close = self.pattern.find("}", self.at)
         if not self.pattern.startswith("{", self.at) or close < 0:
             raise self.error(f"\\{c} must be followed by a property in braces, such as \\{c}{{L}}", start)

@@ -8,20 +8,20 @@ own, so no pattern can exhaust Python's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from maskwright.deadline import check_time
 from maskwright.errors import GrammarError, LimitError
 from maskwright.limits import Limits
 from maskwright.regex import unicode_sets
-from maskwright.regex.escapes import EscapeReader
+from maskwright.regex.escapes import EscapeReader, Int
 from maskwright.regex.syntax import Look, TextEnd, TextStart, WordBoundary
 from maskwright.regular import (
     NOTHING,
     Chars,
     Ranges,
     Regular,
+    Text,
     alt,
     cat,
     chars,
@@ -36,75 +36,104 @@ Dialect: TypeAlias = Literal["ecma", "python"]
 _VERBOSE_SPACE = " \t\n\r\v\f"
 _VERBOSE_START = (*_VERBOSE_SPACE, "#")
 
+_DIGITS = frozenset("0123456789")
+# Trees may share nodes.
+_ASCII = tuple([Chars(((code, code),)) for code in range(0x80)])
 
-@dataclass(slots=True)
+
 class Item:
     """One thing in a sequence; ``group`` is set when it is nothing but a group."""
 
     tree: Regular
-    lazy: bool = False
+    lazy: bool
     """Whether a lazy quantifier is in it."""
-    greedy: bool = False
+    greedy: bool
     """Whether a greedy quantifier that leaves a choice is in it."""
-    group: Group | None = None
+    group: Group | None
+
+    def __init__(self, tree: Regular, lazy: bool, greedy: bool, group: Group | None) -> None:
+        self.tree = tree
+        self.lazy = lazy
+        self.greedy = greedy
+        self.group = group
 
 
-@dataclass(slots=True)
 class Group:
     """A group: what is read so far of it."""
 
     opened_at: int
     flags: frozenset[str]
-    look: tuple[bool, bool] | None = None  # (behind, negative) of a look-around
-    alternatives: list[list[Item]] = field(default_factory=list)  # but the last one
-    items: list[Item] = field(default_factory=list)
-    quantifiable: bool = False
+    look: tuple[bool, bool] | None
+    """(behind, negative) of a look-around."""
+    alternatives: list[list[Item]]
+    """But the last one."""
+    items: list[Item]
+    quantifiable: bool
 
-    def push(self, tree: object, quantifiable: bool = True) -> None:
-        self.items.append(Item(tree))  # type: ignore[arg-type]
+    def __init__(self, opened_at: int, flags: frozenset[str]) -> None:
+        self.opened_at = opened_at
+        self.flags = flags
+        self.look = None
+        self.alternatives = []
+        self.items = []
+        self.quantifiable = False
+
+    def push(self, tree: object, quantifiable: bool) -> None:
+        self.items.append(Item(tree, False, False, None))  # type: ignore[arg-type]
         self.quantifiable = quantifiable
 
     def push_group(self, inner: Group) -> None:
-        items = [item for items in (*inner.alternatives, inner.items) for item in items]
-        lazy, greedy = any(item.lazy for item in items), any(item.greedy for item in items)
+        lazy = greedy = False
+        item: Item
+        for items in (*inner.alternatives, inner.items):
+            for item in items:
+                lazy, greedy = lazy or item.lazy, greedy or item.greedy
         self.items.append(Item(inner.body(), lazy, greedy, inner))
         self.quantifiable = True
 
-    def repeat_last(self, low: int, high: int | None, lazy: bool, ordered: bool) -> None:
-        item = self.items[-1]
+    def repeat_last(self, low: Int, high: Int | None, lazy: bool, ordered: bool) -> None:
+        item: Item = self.items[-1]
         chooses = low != high
         tree = item.tree if item.group is None or not (lazy and ordered) else item.group.ordered_body()
-        self.items[-1] = Item(
-            repeat(tree, low, high), item.lazy or (lazy and chooses), item.greedy or (not lazy and chooses)
-        )
+        lazily, greedily = item.lazy or (lazy and chooses), item.greedy or (not lazy and chooses)
+        self.items[-1] = Item(repeat(tree, low, high), lazily, greedily, None)
         self.quantifiable = False
+
+    def _parts(self) -> list[Regular]:
+        """The alternatives."""
+        return [cat(*[item.tree for item in items]) for items in (*self.alternatives, self.items)]
 
     def ordered_body(self) -> Regular:
         """The body, where an alternative is taken only if none before it matches."""
-        parts = [cat(*(item.tree for item in items)) for items in (*self.alternatives, self.items)]
-        if all(isinstance(part, Chars) for part in parts):
+        parts = self._parts()
+        if len([part for part in parts if isinstance(part, Chars)]) == len(parts):
             return self.body()
         looks = [Look(alt(*parts[:i]), False, True, "") for i in range(1, len(parts))]
         later = [cat(look, part) for look, part in zip(looks, parts[1:], strict=True)]  # type: ignore[arg-type]
         return alt(parts[0], *later)
 
     def body(self) -> Regular:
-        parts = [cat(*(item.tree for item in items)) for items in (*self.alternatives, self.items)]
+        parts = self._parts()
         if len(parts) == 1:
             return parts[0]
         # Single characters merge into one set: [abc] and a|b|c are the same.
         single = [part.ranges for part in parts if isinstance(part, Chars)]
         if len(single) > 1:
             others = [part for part in parts if not isinstance(part, Chars)]
-            return alt(chars(*(r for ranges in single for r in ranges)), *others)
+            return alt(chars(*[r for ranges in single for r in ranges]), *others)
         return alt(*parts)
 
 
 class Parser(EscapeReader):
     """One pattern; ``parse`` may be called once."""
 
+    limits: Limits
+    ordered: bool
+    outer_flags: frozenset[str]
+    root: Group
+
     def __init__(
-        self, pattern: str, dialect: Dialect, limits: Limits, flags: str = "", *, ordered: bool = False
+        self, pattern: Text, dialect: Dialect, limits: Limits, flags: str = "", *, ordered: bool = False
     ) -> None:
         """``ordered``: below a lazy quantifier, alternatives exclude those before them, as trials do."""
         super().__init__(pattern, dialect)
@@ -125,23 +154,26 @@ class Parser(EscapeReader):
         while self.at < len(pattern):
             check_time()
             c = pattern[self.at]
-            group = groups[-1]
+            group: Group = groups[-1]
             self.flags = group.flags
-            if "x" in self.flags and (c == "#" or c in _VERBOSE_SPACE):
+            if self.python and "x" in self.flags and (c == "#" or c in _VERBOSE_SPACE):
                 self._skip_verbose()
             elif c == "(":
-                self._open(groups)
+                opened = self._open(len(groups))
+                if opened is not None:
+                    groups.append(opened)
             elif c == ")":
                 if len(groups) == 1:
                     raise self.error("this ')' closes no group: escape it as '\\)'")
                 self.at += 1
                 groups.pop()
+                outer: Group = groups[-1]
                 if group.look is None:
-                    groups[-1].push_group(group)
+                    outer.push_group(group)
                 else:
                     behind, negative = group.look
                     look = Look(group.body(), behind, negative, self.place(group.opened_at))
-                    groups[-1].push(look, quantifiable=False)
+                    outer.push(look, False)
             elif c == "|":
                 self.at += 1
                 group.alternatives.append(group.items)
@@ -150,22 +182,26 @@ class Parser(EscapeReader):
             elif c in "*+?{":
                 self._quantifier(group)
             elif c == "[":
-                group.push(self._charset(self._class()))
+                group.push(self._charset(self._class()), True)
             elif c == ".":
                 self.at += 1
-                group.push(Chars(self._dot()))
+                group.push(Chars(self._dot()), True)
             elif c in "^$":
                 self.at += 1
-                group.push(self._anchor(c), quantifiable=False)
+                group.push(self._anchor(c), False)
             elif c == "\\":
                 self._escape(group)
             else:
                 self.at += 1
-                code = ord(c)
-                group.push(self._charset(((code, code),)))
+                group.push(self._character(ord(c)), True)
         if len(groups) > 1:
             raise self.error("this group is not closed: add ')'", groups[-1].opened_at)
-        return groups[0].body()
+        return self.root.body()
+
+    def _character(self, code: Int) -> Regular:
+        if code < 0x80 and "i" not in self.flags:
+            return _ASCII[code]
+        return self._charset(((code, code),))
 
     def _charset(self, ranges: Ranges) -> Regular:
         if "i" in self.flags:
@@ -192,13 +228,13 @@ class Parser(EscapeReader):
         if letter in ("b", "B"):
             self.at += 2
             boundary = WordBoundary(self.shorthand("w"), letter == "B")
-            group.push(boundary, quantifiable=False)
+            group.push(boundary, False)
         elif self.python and letter in ("A", "Z", "z"):
             self.at += 2
-            group.push(TextStart() if letter == "A" else TextEnd(), quantifiable=False)
+            group.push(TextStart() if letter == "A" else TextEnd(), False)
         else:
-            value = self.escape(in_class=False)
-            group.push(self._charset(((value, value),) if isinstance(value, int) else value))
+            value = self.escape(False)
+            group.push(self._character(value) if isinstance(value, int) else self._charset(value), True)
 
     def _class(self) -> Ranges:
         pattern, opened_at = self.pattern, self.at
@@ -241,7 +277,7 @@ class Parser(EscapeReader):
     def _class_atom(self) -> int | Ranges:
         c = self.pattern[self.at]
         if c == "\\":
-            return self.escape(in_class=True)
+            return self.escape(True)
         self.at += 1
         return ord(c)
 
@@ -249,7 +285,7 @@ class Parser(EscapeReader):
         start = self.at
         bounds = self._bounds()
         if bounds is None:
-            group.push(self._charset(((0x7B, 0x7B),)))
+            group.push(self._character(0x7B), True)
             return
         if not group.quantifiable:
             raise self.error(f"{self.pattern[start]!r} repeats nothing: escape it or remove it", start)
@@ -268,10 +304,10 @@ class Parser(EscapeReader):
         c = self.pattern[self.at]
         if c != "{":
             self.at += 1
-            return {"*": (0, None), "+": (1, None), "?": (0, 1)}[c]
+            return (0, 1) if c == "?" else (0 if c == "*" else 1, None)
         close = self.pattern.find("}", self.at)
         low, comma, high = self.pattern[self.at + 1 : max(close, 0)].partition(",")
-        valid = all(d in "0123456789" for d in low + high) and (low or (self.python and comma))
+        valid = (low or (self.python and comma)) and _DIGITS.issuperset(low + high)
         if close < 0 or not valid:
             self.at += 1
             return None
@@ -309,7 +345,7 @@ class Parser(EscapeReader):
             self.at = end + 1
         return frozenset(flags)
 
-    def _flag_letters(self, start: int, end: int) -> set[str]:
+    def _flag_letters(self, start: Int, end: Int) -> set[str]:
         letters = self.pattern[start:end]
         for i, letter in enumerate(letters):
             if letter not in self._flags_known():
@@ -326,12 +362,12 @@ class Parser(EscapeReader):
     def _flags_known(self) -> str:
         return "aimsux" if self.python else "ims"
 
-    def _open(self, groups: list[Group]) -> None:
+    def _open(self, depth: Int) -> Group | None:
+        """The group that begins here, below so many others; None for a comment."""
         pattern, start = self.pattern, self.at
         group = Group(start, self.flags)
-        if len(groups) > self.limits.max_depth:
-            allowed = self.limits.max_depth
-            raise LimitError("max_depth", len(groups), allowed, place=self.place(start))
+        if depth > self.limits.max_depth:
+            raise LimitError("max_depth", depth, self.limits.max_depth, place=self.place(start))
         if not pattern.startswith("(?", start):
             self.at += 1
         elif pattern.startswith("(?:", start):
@@ -350,10 +386,10 @@ class Parser(EscapeReader):
             if close < 0:
                 raise self.error("this comment is not closed: add ')'", start)
             self.at = close + 1
-            return
+            return None
         else:
             self._other_group(group)
-        groups.append(group)
+        return group
 
     def _group_name(self) -> None:
         close = self.pattern.find(">", self.at)
@@ -396,7 +432,7 @@ _REFUSED_GROUPS = {
 }
 
 
-def parse(pattern: str, dialect: Dialect, limits: Limits, flags: str = "") -> Regular:
+def parse(pattern: Text, dialect: Dialect, limits: Limits, flags: str = "") -> Regular:
     """The tree of a pattern, with ``Assertion`` leaves; see ``Parser.parse``."""
     if dialect not in ("ecma", "python"):
         raise GrammarError(f"unknown dialect {dialect!r}: use 'ecma' or 'python'")

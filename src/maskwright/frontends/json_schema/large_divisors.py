@@ -2,6 +2,7 @@
 
 Where an interval has few multiples, as in most schemas with such divisors, that is exact.  Elsewhere the first
 ``MAX_LISTED`` are kept, or, of numbers that must *not* be multiples, those up to the next multiple.
+Where bounds leave few, those of any divisor are listed (``few_multiples``).
 """
 
 from __future__ import annotations
@@ -43,6 +44,22 @@ def least_multiples(
             if within(value, low, None) and not any(is_multiple(value, other) for other in others):
                 found.append(value)
     return tuple(found)
+
+
+def few_multiples(
+    intervals: Iterable[tuple[Bound, Bound | None]], divisor: Decimal, most: int
+) -> list[Decimal] | None:
+    """The multiples of a divisor within the intervals (of magnitudes); None when these are long enough for more than ``most``."""
+    found: list[Decimal] = []
+    for low, high in intervals:
+        if high is None:
+            return None
+        least, greatest = _floor_factor(low.value, divisor), _floor_factor(high.value, divisor)
+        if len(found) + greatest - least >= most:
+            return None
+        multiples = (_times(divisor, factor) for factor in range(least, greatest + 1))
+        found += [value for value in multiples if within(value, low, high)]
+    return found
 
 
 def up_to_the_next_multiple(low: Bound, high: Bound | None, divisor: Decimal) -> tuple[Bound, Bound | None]:

@@ -36,10 +36,9 @@ EXACT_REMAINDERS = 32
 """Up to this divisor, scientific form has every multiple of so many digits."""
 MAX_SCIENTIFIC_REMAINDERS = 16
 """Up to this divisor, factors 2 and 5 left aside, multiples are also written in scientific form."""
-_POINT = 10
 _CHARACTERS = "0123456789."
 _ALPHABET = alphabet_of([((ord(c), ord(c)),) for c in _CHARACTERS])
-_MINTERMS = [_ALPHABET.members(((ord(c), ord(c)),))[0] for c in _CHARACTERS]
+*_DIGITS, _POINT = (_ALPHABET.members(((ord(c), ord(c)),))[0] for c in _CHARACTERS)
 
 
 def is_multiple(value: Decimal, divisor: Decimal) -> bool:
@@ -68,6 +67,24 @@ def common_multiple(divisors: tuple[Decimal, ...], limits: Limits) -> Decimal:
     if digits > limits.max_constant_digits:
         raise LimitError("max_constant_digits", digits, limits.max_constant_digits)
     return Decimal((0, tuple(map(int, str(k))), least))
+
+
+def further_divisor(divisor: Decimal, multiple: Decimal) -> Decimal:
+    """A divisor of those multiples of one which a multiple of it divides: of 6 and 18 it is 9.
+
+    Its automaton is smaller, and tells no more apart.  Factors 2 and 5 would count zeros beside all remainders.
+    """
+    (k, exponent), (more, other) = parts(divisor), parts(multiple)
+    least = min(exponent, other)
+    more *= 10 ** (other - least)
+    factor = more // (k * 10 ** (exponent - least))
+    if gcd(factor, 10) > 1:
+        return multiple
+    # The powers of those primes of which it has more.
+    rest = more
+    while (shared := gcd(rest, factor)) > 1:
+        rest //= shared
+    return Decimal((0, tuple(map(int, str(more // rest))), least))
 
 
 def lowest(divisor: Decimal) -> tuple[int, int]:
@@ -101,9 +118,12 @@ def plain_multiples(divisor: Decimal, digits: int | None, limits: Limits) -> Reg
 def _positive(k: int, longest: int | None, limits: Limits) -> Regular:
     if k == 1:
         return cat(NONZERO, repeat(DIGIT, 0, None if longest is None else longest - 1))
-    rows = [{d: 1 + d % k for d in range(1, 10)}]
-    rows += [{d: 1 + (10 * r + d) % k for d in range(10)} for r in range(k)]
-    return _machine(rows, [False, True] + [False] * (k - 1), longest, limits)
+    # A state for zero, and one for all other remainders that have the same ten behind them: these are neighbours.
+    shared = gcd(k, 10)
+    states = [1 if r % k == 0 else 2 + 10 * r % k // shared for r in range(k + 9)]
+    rows = [dict(zip(_DIGITS[1:], states[1:10], strict=True)), _row(states[:10])]
+    rows += [_row(states[first : first + 10]) for first in range(0, k, shared)]
+    return _machine(rows, [False, True] + [False] * (k // shared), longest, limits)
 
 
 def _decimal(k: int, places: int, most: int | None, limits: Limits) -> Regular:
@@ -114,26 +134,31 @@ def _decimal(k: int, places: int, most: int | None, limits: Limits) -> Regular:
     start, zero, point, digits = 0, 1, 2, [2 + (i + 1) * k for i in range(places + 1)]
     rows: list[dict[int, int]] = [{} for _ in range(count - 1)]
     accepting = [False] * len(rows)
-    rows[start] = {d: digits[0] + d % k if d else zero for d in range(10)}
+    rows[start] = _row([digits[0] + d % k if d else zero for d in range(10)])
     rows[zero] = {_POINT: point}
     accepting[zero] = True
     for r in range(k):
         after = [(10 * r + d) % k for d in range(10)]
-        rows[point + r] = {d: digits[1] + after[d] for d in range(10)}
-        rows[digits[0] + r] = {d: digits[0] + after[d] for d in range(10)} | {_POINT: point + r}
+        rows[point + r] = _row([digits[1] + a for a in after])
+        rows[digits[0] + r] = _row([digits[0] + a for a in after]) | {_POINT: point + r}
         for place in range(places + 1):
             accepting[digits[place] + r] = r * 10 ** (places - place) % k == 0
             if 0 < place < places:
-                rows[digits[place] + r] = {d: digits[place + 1] + after[d] for d in range(10)}
-    rows[digits[places]] = {0: digits[places]}
+                rows[digits[place] + r] = _row([digits[place + 1] + a for a in after])
+    rows[digits[places]] = {_DIGITS[0]: digits[places]}
     return _machine(rows, accepting, None if most is None else most + 1 + max(most, places), limits)
+
+
+def _row(targets: list[int]) -> dict[int, int]:
+    """Where the ten digits lead."""
+    return dict(zip(_DIGITS, targets, strict=True))
 
 
 def _machine(
     rows: list[dict[int, int]], accepting: list[bool], longest: int | None, limits: Limits
 ) -> Regular:
-    symbols = [{_MINTERMS[symbol]: target for symbol, target in row.items()} for row in rows]
-    table = reduce(_ALPHABET, symbols, accepting)
+    """The language of a deterministic automaton over the minterms; state 0 is the start."""
+    table = reduce(_ALPHABET, rows, accepting)
     if len(table) > limits.max_regex_states:
         raise LimitError("max_regex_states", len(table), limits.max_regex_states)
     return Dfa(table).machine(None if longest is None else (0, longest))
@@ -232,10 +257,14 @@ class _ScientificMultiples:
         return self.states.setdefault(key, len(self.states))
 
     def add_digits(self, source: int, r: int, first: int, places: int) -> None:
+        states = self.states
         for target, label in self.steps(r, first):
-            if (target, places) not in self.states:
-                self.pending.append((target, places))
-            self.edges.append((source, label, self.state((target, places))))
+            key = target, places
+            number = states.get(key)
+            if number is None:
+                number = states[key] = len(states)
+                self.pending.append(key)
+            self.edges.append((source, label, number))
 
     def steps(self, r: int, first: int) -> list[tuple[int, Regular]]:
         """Where digits from ``first`` on lead: the same behind each number of places."""

@@ -8,7 +8,7 @@ it, ``MAX_EXPONENT_DIGITS`` those of the exponent, so that a model cannot write 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import lru_cache
 
@@ -370,6 +370,28 @@ def _times_power(mantissas: Regular, low: int, high: int) -> Regular:
 # --- single values --------------------------------------------------------------------------
 
 
+def plain_values(values: Sequence[Decimal]) -> Regular:
+    """The plain spellings of some magnitudes, with any number of end zeros."""
+    integers: list[Regular] = []
+    fractions: list[Regular] = []
+    for value in values:
+        whole, fraction = _plain(value)
+        if fraction:
+            fractions.append(Lit(f"{whole}.{fraction}"))
+        else:
+            integers.append(Lit(whole))
+    return alt(
+        cat(alt(*integers), repeat(zeros(None), 0, 1)),
+        cat(alt(*fractions), repeat(ZERO, 0, None)),
+    )
+
+
+def _plain(value: Decimal) -> tuple[str, str]:
+    """The digits before the point, and those behind it without end zeros."""
+    whole, _, fraction = format(value, "f").partition(".")
+    return whole, fraction.rstrip("0")
+
+
 def value_magnitudes(values: tuple[Decimal, ...], digits: int) -> Regular:
     """All spellings of some magnitudes: plain with any end zeros, and in scientific form."""
     integers: list[Regular] = []
@@ -388,8 +410,7 @@ def value_magnitudes(values: tuple[Decimal, ...], digits: int) -> Regular:
             continue
         significant = "".join(map(str, value.as_tuple().digits)).rstrip("0")
         if exponent - len(significant) + 1 >= -_LONGEST_PLAIN and exponent <= _LONGEST_PLAIN:
-            whole, _, fraction = format(value, "f").partition(".")
-            fraction = fraction.rstrip("0")
+            whole, fraction = _plain(value)
             if fraction:
                 more = max(digits - len(fraction), 0)
                 fractions.setdefault(more, []).append(Lit(f"{whole}.{fraction}"))

@@ -17,6 +17,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TypeAlias
 
+from maskwright.determinize import minimal_dfa
 from maskwright.dfa import difference, intersect
 from maskwright.frontends.json_schema.bounds import (
     Bound,
@@ -27,6 +28,7 @@ from maskwright.frontends.json_schema.bounds import (
     within,
 )
 from maskwright.frontends.json_schema.large_divisors import (
+    few_multiples,
     is_large,
     least_multiples,
     up_to_the_next_multiple,
@@ -34,6 +36,7 @@ from maskwright.frontends.json_schema.large_divisors import (
 from maskwright.frontends.json_schema.multiples import (
     any_integer,
     common_multiple,
+    further_divisor,
     is_multiple,
     large_scientific,
     lowest,
@@ -54,6 +57,7 @@ from maskwright.frontends.json_schema.number_texts import (
     decimals,
     has_scientific,
     naturals,
+    plain_values,
     scientific,
     value_magnitudes,
     zero_with_exponent,
@@ -79,6 +83,8 @@ __all__ = [
 _Interval: TypeAlias = tuple[Bound, Bound | None]
 """Magnitudes: from a bound that is not negative to another, or without end."""
 
+_FEW = 20
+"""So many multiples, for each product that this saves, are sooner listed than found among those of all sizes."""
 _ZERO = Decimal(0)
 _ONE = Decimal(1)
 _EXPONENTS = (-999, 999)
@@ -292,11 +298,18 @@ def _plain_with_divisors(
     used = others if divisor is None else (divisor, *others)
     precision = max(digits, *(-lowest(d)[1] for d in used))
     # Without bounds on the digits the products are small: the result gets a bound on its length.
-    language = alt(*(decimals(*_clipped(low, high, digits), precision, None) for low, high in intervals))
-    if divisor is not None:
-        language = intersect([language, plain_multiples(divisor, None, limits)], limits)
-    for other in others:
-        language = difference(language, plain_multiples(other, None, limits), limits)
+    clipped = [_clipped(low, high, digits) for low, high in intervals]
+    values = None if divisor is None else few_multiples(clipped, divisor, _FEW * (1 + len(others)))
+    if values is not None:
+        kept = [value for value in values if not any(is_multiple(value, other) for other in others)]
+        language = minimal_dfa(plain_values(kept), limits).to_regular()
+    else:
+        language = alt(*(decimals(*interval, precision, None) for interval in clipped))
+        if divisor is not None:
+            language = intersect([language, plain_multiples(divisor, None, limits)], limits)
+        for other in others:
+            more = other if divisor is None else further_divisor(divisor, other)
+            language = difference(language, plain_multiples(more, None, limits), limits)
     if isinstance(language, Machine):
         whole = max(digits, *(low.value.adjusted() + 2 for low, _ in intervals))
         language = replace(language, length=(0, whole + 1 + precision))

@@ -1,0 +1,105 @@
+"""Shorter ways to the multiples of a number say the same as the long ones."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from maskwright.dfa import difference, is_empty, matcher
+from maskwright.frontends.json_schema import numbers
+from maskwright.frontends.json_schema.large_divisors import few_multiples
+from maskwright.frontends.json_schema.multiples import (
+    common_multiple,
+    further_divisor,
+    is_multiple,
+    lowest,
+    plain_multiples,
+)
+from maskwright.frontends.json_schema.numbers import Bound, number_regular
+from maskwright.limits import DEFAULT_LIMITS
+from maskwright.regular import NOTHING
+
+DIVISORS = st.builds(lambda k, e: Decimal(k).scaleb(e), st.integers(1, 400), st.integers(-3, 3))
+
+
+@given(DIVISORS, DIVISORS, st.integers(0, 10**6))
+def test_a_further_divisor_divides_the_same_multiples(divisor, other, factor):
+    multiple = common_multiple((divisor, other), DEFAULT_LIMITS)
+    further = further_divisor(divisor, multiple)
+    assert lowest(further)[0] <= lowest(multiple)[0]
+    for n in range(factor, factor + 12):
+        value = divisor * n
+        assert is_multiple(value, further) == is_multiple(value, multiple)
+
+
+@pytest.mark.parametrize(
+    ("divisor", "multiple", "further"), [(6, 18, 9), (4004, 12012, 3), (8, 16, 16), ("0.5", "1.5", "0.3")]
+)
+def test_further_divisors(divisor, multiple, further):
+    assert further_divisor(Decimal(divisor), Decimal(multiple)) == Decimal(further)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 99), st.integers(0, 60), st.booleans(), st.booleans()), max_size=3),
+    DIVISORS,
+)
+def test_few_multiples_are_those_within(spans, divisor):
+    intervals = [(Bound(Decimal(a), x), Bound(Decimal(a + n), y)) for a, n, x, y in spans]
+    found = few_multiples(intervals, divisor, 400)
+    if found is None:
+        assert sum(n / Fraction(divisor) for _, n, _, _ in spans) > 300
+        return
+    expected = []
+    for a, n, x, y in spans:
+        factor = -(-a // Fraction(divisor))
+        while (value := factor * Fraction(divisor)) <= a + n:
+            if not (x and value == a) and not (y and value == a + n):
+                expected.append(value)
+            factor += 1
+    assert [Fraction(value) for value in found] == expected
+
+
+def test_there_may_be_too_many_multiples():
+    assert few_multiples([(Bound(Decimal(0)), None)], Decimal(5), 10**6) is None
+    assert few_multiples([(Bound(Decimal(0)), Bound(Decimal(100)))], Decimal(5), 20) is None
+    assert len(few_multiples([(Bound(Decimal(0)), Bound(Decimal(100)))], Decimal(5), 21)) == 21
+
+
+@pytest.mark.parametrize("integral", [None, True])
+@pytest.mark.parametrize(
+    ("low", "high", "divisor", "other"),
+    [(0, 100, "5", None), (-30, 12, "2.5", "5"), (0, 1, "0.25", None), (5, 5, "5", None), (-300, 300, "3333", None),
+     (7, 20, "0.5", "1.5"), (1, 99, "12", "8"), (10**45, 10**45 + 9, "3", "7")],
+)  # fmt: skip
+def test_listed_multiples_are_the_language(monkeypatch, low, high, divisor, other, integral):
+    others = () if other is None else (Decimal(other),)
+    bounds = Bound(Decimal(low)), Bound(Decimal(high))
+    languages = []
+    for few in (-1, 1000):
+        monkeypatch.setattr(numbers, "_FEW", few)
+        number_regular.cache_clear()
+        languages.append(
+            number_regular(*bounds, integral, (Decimal(divisor),), others, (), DEFAULT_LIMITS, 10)
+        )
+    number_regular.cache_clear()
+    product, listed = languages
+    assert is_empty(difference(product, listed)) and is_empty(difference(listed, product))
+
+
+def test_no_automaton_is_made_for_multiples_outside_of_the_bounds():
+    plain_multiples.cache_clear()
+    number_regular.cache_clear()
+    bounds = Bound(Decimal(0), True), Bound(Decimal(300), True)
+    assert number_regular(*bounds, None, (Decimal(3333),), (), (), DEFAULT_LIMITS) == NOTHING
+    assert plain_multiples.cache_info().misses == 0
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 6, 7, 8, 12, 15, 25, 28, 64, 75, 125, 3333])
+def test_remainders_with_the_same_behind_them_are_one_state(k):
+    allows = matcher(plain_multiples(Decimal(k), None, DEFAULT_LIMITS), DEFAULT_LIMITS)
+    for n in (*range(4 * k + 12), 10**9 + 7, 10**9 * k):
+        assert allows(str(n)) == (n % k == 0), n
