@@ -225,7 +225,7 @@ class TestPatterns:
         "schema",
         [
             {"pattern": "^((a{1,1000}){1,1000}){1,1000}$"},
-            {"pattern": "((a{1,1000}){1,1000}){1,1000}", "maxLength": 10},
+            {"pattern": "^((a{1,1000}){1,1000}){1,1000}$", "maxLength": 10},
             {"allOf": [{"pattern": "(a|b)*a(a|b){25}"}, {"pattern": "(a|b)*b(a|b){24}c"}]},
             {"not": {"pattern": "^(a|b)*a(a|b){25}$"}},
             {"pattern": "^" + "".join(f"(?=.*{chr(97 + i)}.{{{i + 1}}})" for i in range(20)) + ".*$"},
@@ -240,6 +240,7 @@ class TestPatterns:
         [
             {"pattern": "^(a|a)*b(a|a)*$", "not": {"pattern": "^(a|aa)+$"}},
             {"pattern": "^((a*)*)*$"},
+            {"pattern": "((a{1,1000}){1,1000}){1,1000}", "maxLength": 10},
             {"pattern": "^(" + "|".join(f"[{chr(i)}-{chr(i + 3000)}]" for i in range(0x4E00, 0x5E00)) + ")*$",
              "not": {"pattern": "[a-z]{3}$"}},
             {"allOf": [{"pattern": f"[{chr(97 + i)}]"} for i in range(12)]},
