@@ -67,6 +67,7 @@ from libcpp.algorithm cimport binary_search, sort
 from libcpp.pair cimport pair
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
+from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
 from maskwright.errors import (

@@ -115,7 +115,7 @@ cdef class Tables:
         record.colon = colon
         record.comma = comma
         record.close = close
-        self.records.push_back(record)
+        self.records.push_back(move(record))
 
     def __dealloc__(self):
         cdef size_t i

@@ -345,11 +345,18 @@ cdef class Engine:
         Other keys are those of ``base``; to its ``kinds`` tags ``other_tag`` is added."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_KEYSET)
         cdef Automaton* a = handle.automaton
-        cdef string name
-        for spelled, tag in sorted(zip(names, tags)):
-            name = spelled
-            a.names.push_back(name)
-            a.tags.push_back(tag)
+        cdef vector[pair[string, int32_t]] spelled
+        cdef size_t i, count = len(names)
+        spelled.resize(count)
+        for i in range(count):
+            spelled[i].first = <bytes?>names[i]
+            spelled[i].second = tags[i]
+        sort(spelled.begin(), spelled.end())
+        a.names.resize(count)
+        a.tags.resize(count)
+        for i in range(count):
+            a.names[i].swap(spelled[i].first)
+            a.tags[i] = spelled[i].second
         a.other_tag = other_tag
         a.kinds = kinds
         if base is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import random
@@ -12,6 +13,8 @@ import jsonschema
 import pytest
 
 import maskwright as mw
+from maskwright.frontends.json_schema import to_grammar
+from maskwright.frontends.json_schema.nodes import Node, Resource
 
 CASES = [
     pytest.param(case, id=f"{file.stem}: {case['description']}")
@@ -372,3 +375,21 @@ def test_keys_that_no_value_may_follow_never_begin(vocabulary: mw.Vocabulary) ->
     compiled = mw.compile_json_schema(schema, vocabulary)
     assert compiled.matcher().accept_bytes(b"{}")
     assert not compiled.matcher().accept_bytes(b'{"a')
+
+
+def test_nothing_waits_for_the_collector() -> None:
+    """Places refer to their document, and the document to where its references lead."""
+    schema = {"$defs": {"node": {"properties": {"next": {"$ref": "#/$defs/node"}}}}, "$ref": "#/$defs/node"}
+
+    def places() -> int:
+        return sum(isinstance(each, (Node, Resource)) for each in gc.get_objects())
+
+    to_grammar(schema)
+    gc.collect()
+    gc.disable()
+    try:
+        before = places()
+        to_grammar(schema)
+        assert places() == before
+    finally:
+        gc.enable()

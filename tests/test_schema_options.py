@@ -96,6 +96,14 @@ SHAPES: list[Any] = [
 ]
 
 
+def test_options_that_equal_checked_ones() -> None:
+    """True is no count, though it equals 1; what has no hash is no option either."""
+    mw.compile_json_schema({}, BYTES, max_whitespace=1)
+    for wrong in (True, 1.0, [1]):
+        with pytest.raises(mw.GrammarError, match="max_whitespace"):
+            mw.compile_json_schema({}, BYTES, max_whitespace=wrong)  # type: ignore[arg-type]
+
+
 class TestIndentation:
     @settings(max_examples=400, deadline=None)
     @given(values, st.sampled_from(SHAPES), st.sampled_from([0, 1, 2, 4]), st.booleans())

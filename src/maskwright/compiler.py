@@ -19,6 +19,7 @@ from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, Voca
 from maskwright.frontends import structural_tag
 from maskwright.frontends.json_schema import Registry, SchemaOptions
 from maskwright.frontends.json_schema.clashes import explained
+from maskwright.frontends.json_schema.options import schema_options
 from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.parts import choice_part, gbnf_part, json_schema_part, lark_part, regex_part
 from maskwright.frontends.python_types import PYTHON_OPTIONS, python_type_to_schema
@@ -149,7 +150,8 @@ def compile_json_schema(
     Raises ``GrammarError`` (malformed JSON or schema, with its place), ``UnsupportedSchemaError``
     (all keywords that cannot be enforced), ``UnsatisfiableError``, ``LimitError``.
     """
-    options = SchemaOptions(
+    options = schema_options(
+        registry,
         property_order=property_order,
         whitespace=whitespace,
         formats=formats,
@@ -158,7 +160,6 @@ def compile_json_schema(
         max_whitespace=max_whitespace,
         max_number_digits=max_number_digits,
         dialect=dialect,
-        registry=registry,
     )
     return _compile_json_schema(schema, vocabulary, options, limits)
 

@@ -85,4 +85,4 @@ cdef class Grammar:
     cdef public set helpers
     cpdef Py_ssize_t reserve(self, object name)
     cpdef Py_ssize_t add(self, object name, object body)
-    cdef list _leaves(self)
+    cdef list _leaves(self, bint terms)

@@ -373,7 +373,7 @@ class Grammar:
     def imports(self) -> list[Import]:
         """The imports of all rules, each key once."""
         found: dict[Hashable, Import] = {}
-        for body in self._leaves():
+        for body in self._leaves(terms=False):
             if isinstance(body, Import):
                 made: Import = body
                 found.setdefault(made.key, made)
@@ -381,28 +381,36 @@ class Grammar:
 
     def tokens(self) -> list[Tokens]:
         """The tokens that stand for themselves, without those of imports."""
-        lexemes = [body.lexeme for body in self._leaves() if isinstance(body, Term)]
+        lexemes = [body.lexeme for body in self._leaves(terms=True) if isinstance(body, Term)]
         return list(dict.fromkeys(lexeme for lexeme in lexemes if isinstance(lexeme, Tokens)))
 
-    def _leaves(self) -> list[Body | None]:
-        leaves: list[Body | None] = []
-        work: list[Body | None] = list(reversed(self.rules))
-        while work:
-            body = work.pop()
-            if isinstance(body, Seq):
-                sequence: Seq = body
-                work.extend(reversed(sequence.items))
-            elif isinstance(body, Choice):
-                choice: Choice = body
-                work.extend(reversed(choice.items))
-            elif isinstance(body, Switch):
-                switch: Switch = body
-                work.extend(reversed(switch.cases))
-            elif isinstance(body, Distinct):
-                distinct: Distinct = body
-                work.append(distinct.array)
-            else:
-                leaves.append(body)
+    def _leaves(self, terms: bool) -> list[Expr]:
+        """The imports in rules, in order; with ``terms``, these as well."""
+        leaves: list[Expr] = []
+        work: list[Expr] = []
+        for rule in self.rules:
+            if rule is None or isinstance(rule, (Ref, Repeated, Record, Indented)):
+                continue
+            work.append(rule.array if isinstance(rule, Distinct) else rule)
+            while work:
+                body = work.pop()
+                items: tuple[Expr, ...]
+                if isinstance(body, Choice):
+                    choice: Choice = body
+                    items = choice.items
+                elif isinstance(body, Seq):
+                    sequence: Seq = body
+                    items = sequence.items
+                elif isinstance(body, Switch):
+                    switch: Switch = body
+                    items = switch.cases
+                else:
+                    if terms or isinstance(body, Import):
+                        leaves.append(body)
+                    continue
+                for i in range(len(items) - 1, -1, -1):
+                    if not isinstance(items[i], Ref) and (terms or not isinstance(items[i], Term)):
+                        work.append(items[i])
         return leaves
 
 

@@ -49,4 +49,9 @@ def words_automaton(engine: Engine, words: Words) -> AutomatonHandle:
 
 def canonical_spelling(name: Name) -> bytes:
     """A key between its quotes: raw UTF-8, escapes only where RFC 8259 requires them."""
-    return encode_basestring(name)[1:-1].encode()
+    text: str = str(name)
+    for character in text:
+        if character < " " or character == '"' or character == "\\":
+            text = encode_basestring(text)[1:-1]
+            break
+    return text.encode()

@@ -39,6 +39,7 @@ from maskwright.grammar import (
     Switch,
     Term,
     Tokens,
+    Values,
     Words,
 )
 from maskwright.lexeme_automata import canonical_spelling, lexeme_automaton, tagged_automaton, words_automaton
@@ -116,7 +117,8 @@ class _Lowering:
         found = self.shared.get(id(body))
         if found is None:
             check_time()
-            self.tails.clear()
+            if self.tails:
+                self.tails.clear()
             found = self.shared[id(body)] = self.body(index, body)
         return found
 
@@ -354,7 +356,7 @@ class _Lowering:
         goals = (1 << body.goals) - 1
         names: list[bytes] = []
         tags: list[int] = []
-        ways: list[list[tuple[int, int]]] = []
+        ways: list[Values] = []
         absent: list[int] = []
         lengths: list[int] = []
         required: list[bool] = []
@@ -367,13 +369,13 @@ class _Lowering:
                 goals &= ~member.absent
                 continue
             tags.append(len(ways))
-            ways.append(list(member.values))
+            ways.append(member.values)
             absent.append(member.absent)
             lengths.append(len(name) + 2)
             required.append(member.required)
         allowed = len(ways)
         for o in body.others:
-            ways.append(list(o.values))
+            ways.append(o.values)
         # Whether a kind of other members may come depends on the goals that it may reach, and on nothing else.
         by_goals: dict[frozenset[int], int] = {}
         sorts: list[int] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import is_
 
 import cython
 
@@ -50,59 +51,20 @@ def prune(grammar: Grammar) -> Grammar:
         raise UnsatisfiableError(
             "no finite text satisfies this: every alternative contains itself or a contradiction", place=name
         )
-    if all(good) and all(_is_whole(body) for body in grammar.rules):
-        return grammar
+    whole = all(good)
     # Rules that share a body go on doing so.
-    pruned: dict[int, Body] = {}
+    changed: dict[int, Body] = {}
     rules: list[Body | None] = []
     for i, body in enumerate(grammar.rules):
         if not good[i]:
             rules.append(FAIL)
             continue
-        if id(body) not in pruned:
-            pruned[id(body)] = _prune_body(body, good)
-        rules.append(pruned[id(body)])
-    return replace(grammar, rules=rules)
-
-
-@cython.cfunc
-def _is_whole(body: Body | None) -> bool:
-    """Whether no part of a body is unproductive, all rules being productive."""
-    if isinstance(body, Term):
-        return _term_is_productive(body)
-    if isinstance(body, Seq):
-        sequence: Seq = body
-        return _are_whole(sequence.items)
-    if isinstance(body, Choice):
-        choice: Choice = body
-        return len(choice.items) > 0 and _are_whole(choice.items)
-    if isinstance(body, Switch):
-        switch: Switch = body
-        lexemes = switch.lexemes
-        if not isinstance(lexemes, Words):
-            for lexeme in lexemes:
-                if is_nothing(lexeme.regular):
-                    return False
-        return len(lexemes) > 0 and _are_whole(switch.cases)
-    if isinstance(body, Record):
-        record: Record = body
-        for o in record.others:
-            other: OtherMembers = o
-            if not other.values:
-                return False
-        return True
-    if isinstance(body, Distinct):
-        distinct: Distinct = body
-        return _is_whole(distinct.array)
-    return True
-
-
-@cython.cfunc
-def _are_whole(items: tuple[Expr, ...]) -> bool:
-    for item in items:  # noqa: SIM110
-        if not isinstance(item, (Ref, Import)) and not _is_whole(item):
-            return False
-    return True
+        pruned = _prune_body(body, good)
+        if pruned is not body:
+            whole = False
+            pruned = changed.setdefault(id(body), pruned)
+        rules.append(pruned)
+    return grammar if whole else replace(grammar, rules=rules)
 
 
 def is_satisfiable(grammar: Grammar) -> bool:
@@ -116,13 +78,14 @@ def productive_rules(grammar: Grammar, known: Sequence[bool] = ()) -> list[bool]
     ``known`` has the answers for the first rules, when these refer to no later ones.
     """
     # Rules that refer to later ones settle fastest from the back.
-    good = [*known, *[False] * (len(grammar.rules) - len(known))]
+    rules: list[Body | None] = grammar.rules
+    good: list[bool] = [*known, *[False] * (len(rules) - len(known))]
     changed = True
     while changed:
         changed = False
         check_time()
-        for i in range(len(grammar.rules) - 1, len(known) - 1, -1):
-            if not good[i] and _body_is_productive(grammar.rules[i], good):
+        for i in range(len(rules) - 1, len(known) - 1, -1):
+            if not good[i] and _body_is_productive(rules[i], good):
                 good[i] = changed = True
     return good
 
@@ -203,54 +166,80 @@ def _good_cases(switch: Switch, good: list[bool]) -> set[int]:
 def _term_is_productive(term: Term) -> bool:
     lexeme = term.lexeme
     if isinstance(lexeme, Lexeme):
-        return not is_nothing(lexeme.regular)
+        of_characters: Lexeme = lexeme
+        return not is_nothing(of_characters.regular)
     if isinstance(lexeme, Keyset):
         return bool(lexeme.names) or lexeme.other is not None
     # Which tokens there are, only the vocabulary knows; none is an error.
     return len(lexeme) > 0 if isinstance(lexeme, Words) else True
 
 
+@cython.cfunc
 def _prune_body(body: Body | None, good: list[bool]) -> Body:
+    """The same object where nothing is left out."""
     if isinstance(body, Repeated):
-        most = body.max
-        if not good[body.first]:
-            most = 0
-        elif not good[body.rest]:
-            most = 1 if most is None else min(most, 1)
-        if most == 0:
-            return EMPTY if body.min == 0 else FAIL
-        return Repeated(body.first, body.rest if good[body.rest] else body.first, body.min, most)
+        return _prune_repeated(body, good)
     if isinstance(body, Record):
         return _prune_record(body, good)
     if isinstance(body, Indented):
         return body
     if isinstance(body, Distinct):
-        free = body.free if all(good[rule] for rule in body.provided) else None
-        return replace(body, array=_prune_expr(body.array, good), free=free, provided=())
+        distinct: Distinct = body
+        array = _prune_expr(distinct.array, good)
+        known = True
+        for rule in distinct.provided:
+            known = known and good[rule]
+        if array is distinct.array and known:
+            return distinct
+        return replace(distinct, array=array, free=distinct.free if known else None, provided=())
     return FAIL if body is None else _prune_expr(body, good)
 
 
 @cython.cfunc
+def _prune_repeated(body: Repeated, good: list[bool]) -> Body:
+    most = body.max
+    if good[body.first] and good[body.rest] and most != 0:
+        return body
+    if not good[body.first]:
+        most = 0
+    elif not good[body.rest]:
+        most = 1 if most is None else min(most, 1)
+    if most == 0:
+        return EMPTY if body.min == 0 else FAIL
+    return Repeated(body.first, body.rest if good[body.rest] else body.first, body.min, most)
+
+
+@cython.cfunc
 def _prune_record(body: Record, good: list[bool]) -> Record:
+    if _is_whole(body, good):
+        return body
     members: list[Member] = []
-    whole = True
     for m in body.members:
         member: Member = m
         if not _all_good(member.values, good):
             member = Member(member.name, _good_values(member.values, good), member.required, member.absent)
-            whole = False
         members.append(member)
     others: list[OtherMembers] = []
     for o in body.others:
         other: OtherMembers = o
         if not _all_good(other.values, good):
             other = OtherMembers(other.keys, _good_values(other.values, good))
-            whole = False
         if other.values:
             others.append(other)
-        else:
-            whole = False
-    return body if whole else replace(body, members=tuple(members), others=tuple(others))
+    return replace(body, members=tuple(members), others=tuple(others))
+
+
+@cython.cfunc
+def _is_whole(record: Record, good: list[bool]) -> bool:
+    for m in record.members:
+        member: Member = m
+        if not _all_good(member.values, good):
+            return False
+    for o in record.others:
+        other: OtherMembers = o
+        if not other.values or not _all_good(other.values, good):
+            return False
+    return True
 
 
 @cython.cfunc
@@ -314,24 +303,30 @@ def _prune_expr(expr: Expr, good: list[bool]) -> Expr:
         return _prune_switch(expr, good)
     if isinstance(expr, Import):
         return expr
-    whole = True
-    kept: list[Expr] = []
+    items: tuple[Expr, ...]
+    kept: list[Expr] | None = None
     if isinstance(expr, Seq):
         sequence: Seq = expr
-        for item in sequence.items:
-            pruned = _prune_expr(item, good)
+        items = sequence.items
+        for i in range(len(items)):
+            pruned = _prune_expr(items[i], good)
             if _is_fail(pruned):
                 return FAIL
-            whole = whole and pruned is item
-            kept.append(pruned)
-        return sequence if whole else Seq(tuple(kept))
+            if kept is None and pruned is not items[i]:
+                kept = list(items[:i])
+            if kept is not None:
+                kept.append(pruned)
+        return sequence if kept is None else Seq(tuple(kept))
     choice: Choice = expr
-    for item in choice.items:
-        pruned = _prune_expr(item, good)
-        whole = whole and pruned is item and not _is_fail(pruned)
-        if not _is_fail(pruned):
+    items = choice.items
+    for i in range(len(items)):
+        pruned = _prune_expr(items[i], good)
+        failed = _is_fail(pruned)
+        if kept is None and (failed or pruned is not items[i]):
+            kept = list(items[:i])
+        if kept is not None and not failed:
             kept.append(pruned)
-    return choice if whole else Choice(tuple(kept))
+    return choice if kept is None else Choice(tuple(kept))
 
 
 @cython.cfunc
@@ -349,7 +344,11 @@ def _prune_switch(switch: Switch, good: list[bool]) -> Expr:
         return FAIL
     if isinstance(switch.lexemes, Words):
         cases = tuple(_prune_expr(case, good) if i in kept else FAIL for i, case in enumerate(switch.cases))
-        return Switch(switch.lexemes.where(kept.__contains__), cases)
-    order = sorted(kept)
-    cases = tuple(_prune_expr(switch.cases[i], good) for i in order)
-    return Switch(tuple(switch.lexemes[i] for i in order), cases)
+        lexemes: tuple[Lexeme, ...] | Words = switch.lexemes.where(kept.__contains__)
+    else:
+        order = sorted(kept)
+        cases = tuple(_prune_expr(switch.cases[i], good) for i in order)
+        lexemes = tuple(switch.lexemes[i] for i in order)
+    if len(cases) == len(switch.cases) and all(map(is_, cases, switch.cases)):
+        return switch
+    return Switch(lexemes, cases)

@@ -38,11 +38,14 @@ def to_grammar(
     options = options or SchemaOptions()
     with deadline(limits.max_seconds):
         document = Document(schema, limits, options.dialect, options.registry)
-        refusals = survey(document, options)
-        if refusals:
-            raise UnsupportedSchemaError(refusals)
-        emitter = Emitter(Normalizer(document, options, limits), options, limits)
         try:
-            return emitter.emit((document.root,))
+            refusals = survey(document, options)
+            if refusals:
+                raise UnsupportedSchemaError(refusals)
+            emitter = Emitter(Normalizer(document, options, limits), options, limits)
+            try:
+                return emitter.emit((document.root,))
+            finally:
+                emitter.release()
         finally:
-            emitter.release()
+            document.release()

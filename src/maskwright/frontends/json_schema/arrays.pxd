@@ -1,9 +1,10 @@
+from maskwright.frontends.json_schema.emit cimport Emitter
 from maskwright.frontends.json_schema.groups cimport ArrayGroup, Contained, StringGroup, conjoin
 from maskwright.frontends.json_schema.hollow cimport Hollow
 from maskwright.grammar cimport Choice, Distinct, Grammar, Lexeme, OtherMembers, Record, Ref, Repeated, Seq, Term
 
 cdef class ArrayRules:
-    cdef readonly object emitter
+    cdef readonly Emitter emitter
     cdef readonly Grammar grammar
     cdef readonly object marks, values
     cdef dict _separated

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from maskwright.deadline import check_time
@@ -33,16 +34,22 @@ from maskwright.grammar import (
     Repeated,
     Seq,
 )
-from maskwright.regular import alt
+from maskwright.limits import Limits
+from maskwright.regular import Regular, alt
 
 if TYPE_CHECKING:
     from maskwright.frontends.json_schema.emit import Emitter
     from maskwright.frontends.json_schema.hollow import Hollow
-    from maskwright.limits import Limits
 
 _COUNTED_STRINGS = 1000
 _TIED_ITEMS = 6
 """Of at most so many items, any two places are told apart where two items must be equal."""
+
+
+@lru_cache(maxsize=512)
+def _few_texts(language: Regular, limits: Limits) -> list[str] | None:
+    return finite_texts(language, _COUNTED_STRINGS, limits)
+
 
 _Counts: TypeAlias = tuple[int, tuple[int, ...]]
 """Items so far, and how many match each ``contains``."""
@@ -84,7 +91,8 @@ class ArrayRules:
         if unique and self.values.too_few(group):
             return FAIL
         counted = None
-        if group.contained or (unique and self.values.free_from(group) != 0):
+        free = self.values.free_from(group) if unique and not group.contained else 0
+        if group.contained or free != 0:
             counted = CountedItems(self, group, unique)
             if not counted.contained:
                 counted = None
@@ -94,7 +102,9 @@ class ArrayRules:
             filled = Ref(self.grammar.add("items of which two are equal", body))
         elif unique:
             if counted is None:
-                body = Distinct(filled, self.values.free_from(group), self.values.least(group))
+                if group.contained:
+                    free = self.values.free_from(group)
+                body = Distinct(filled, free, self.values.least(group))
             else:
                 body = Distinct(filled, counted.free())
             filled = Ref(self.grammar.add("different items", body))
@@ -133,10 +143,10 @@ class ArrayRules:
 
     def _few_items(self, group: ArrayGroup) -> int | None:
         """A bound on the number of items, if it is so low that any two places can be told apart."""
-        hollow = self.emitter.normalizer.hollow.conjunction
+        hollow = self.emitter.normalizer.hollow
         most = len(group.prefix) + 1 if group.max_items is None else group.max_items
         for index in range(min(most, len(group.prefix) + 1)):
-            if hollow(group.item(index)):
+            if hollow.conjunction(group.item(index)):
                 return index if index <= _TIED_ITEMS else None
         return most if group.max_items is not None and most <= _TIED_ITEMS else None
 
@@ -167,7 +177,7 @@ class ArrayRules:
             return None
         language = alt(*(string_language(g, limits) for g in strings))
         low, high = group.min_items, group.max_items
-        few = finite_texts(language, _COUNTED_STRINGS, limits)
+        few = _few_texts(language, limits)
         if few is not None:
             high = len(few) if high is None else min(high, len(few))
             if low > high:

@@ -63,6 +63,12 @@ class Document:
         self._main = self._add(schema, "", "", spoken)
         self.root = node_in(self._main, "", self._main.value, ())
 
+    def release(self) -> None:
+        """Let go of what refers back, so that nothing waits for the garbage collector."""
+        for resources in self._resources.values():
+            for resource in resources:
+                resource.release()
+
     def resolve(self, node: Node, keyword: str = "$ref") -> Node:
         """What a reference of a subschema points to.
 

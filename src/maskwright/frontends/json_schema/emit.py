@@ -108,18 +108,23 @@ class Emitter:
 
     def _body(self, conjunction: Conjunction, groups: tuple[Group, ...]) -> Expr:
         """The body of a rule, the same object for places that say the same."""
-        if conjunction and groups == ANYTHING:
+        if conjunction and len(groups) == len(ANYTHING) and groups == ANYTHING:
             return Ref(self.rule(()))
+        found = self._bodies.get(id(groups))
+        if found is not None:
+            return found[1]
         # Scalars are told apart by what they allow; of what has parts, only that which is referred to is known again.
-        key: object = groups
+        scalar = True
         for group in groups:
             if isinstance(group, (ObjectGroup, ArrayGroup)):
-                key = id(groups)
+                scalar = False
                 break
-        found = self._bodies.get(key)
-        if found is None:
-            found = self._bodies[key] = groups, Choice(tuple([self.group(g) for g in groups]))
-        return found[1]
+        known = self._bodies.get(groups) if scalar else None
+        body: Expr = Choice(tuple([self.group(g) for g in groups])) if known is None else known[1]
+        if known is None and scalar:
+            self._bodies[groups] = groups, body
+        self._bodies[id(groups)] = groups, body
+        return body
 
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
@@ -150,7 +155,10 @@ class Emitter:
             )
             found = self._rules[()] = self.grammar.add("any value", anything)
         if found is None:
-            name = " & ".join([n.pointer or "#" for n in conjunction]) or "any value"
+            if len(conjunction) == 1:
+                name = conjunction[0].pointer or "#"
+            else:
+                name = " & ".join([n.pointer or "#" for n in conjunction]) or "any value"
             found = self._rules[conjunction] = self.grammar.reserve(name)
             self._pending.append(conjunction)
         return found

@@ -54,6 +54,7 @@ cdef class ObjectGroup:
     cdef readonly tuple clauses
 
 cpdef tuple conjoin(tuple a, tuple b)
+cpdef check_members(ObjectGroup group)
 cpdef object meet(object a, object b)
 cdef tuple _joined(tuple a, tuple b)
 cdef NumberGroup _meet_numbers(NumberGroup a, NumberGroup b)

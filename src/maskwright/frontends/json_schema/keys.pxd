@@ -7,6 +7,7 @@ cdef class KeyMap:
     cdef readonly object normalizer
     cdef dict _by_name, _listed
     cdef list _declared
+    cdef bint _general_last
     cdef readonly list general
     cpdef tuple value(self, str name)
     cpdef tuple candidates(self, Keys keys)

@@ -32,6 +32,8 @@ class KeyMap:
     """The rules that are not about listed names."""
     _by_name: dict[str, Conjunction]
     _declared: list[str] | None
+    _general_last: bool
+    """Whether the rules about listed names come before the others."""
     _listed: dict[int, set[str]]
     """The names of general rules that have many, by the id of the keys."""
 
@@ -42,6 +44,7 @@ class KeyMap:
         self._by_name = by_name
         self._declared = None
         self._listed = {}
+        self._general_last = True
         self.general = []
         for rule in group.rules:
             keys: Keys = rule[0]
@@ -50,6 +53,7 @@ class KeyMap:
                 if len(keys.names) > _FEW:
                     self._listed[id(keys)] = set(keys.names)
             else:
+                self._general_last = self._general_last and not self.general
                 for name in keys.names:
                     before = by_name.get(name)
                     by_name[name] = rule[1] if before is None else conjoin(before, rule[1])
@@ -59,13 +63,18 @@ class KeyMap:
         """Names listed in rules, required or in clauses, in this order."""
         found = self._declared
         if found is None:
-            declared: dict[str, object] = {}
-            for keys, _ in self.group.rules:
+            group = self.group
+            # Names of rules that are not general are there in their order.
+            declared: dict[str, object] = dict(self._by_name) if self._general_last else {}
+            for rule in self.general if self._general_last else group.rules:
+                keys: Keys = rule[0]
                 for name in keys.names:
+                    if name not in declared:
+                        declared[name] = None
+            for name in group.required:
+                if name not in declared:
                     declared[name] = None
-            for name in self.group.required:
-                declared[name] = None
-            for clause in self.group.clauses:
+            for clause in group.clauses:
                 for atom in clause:
                     declared.update(dict.fromkeys(atom_names(atom)))
             self._declared = found = list(declared)
@@ -83,9 +92,9 @@ class KeyMap:
         """Whether a name is one of the keys."""
         if not keys.names and not keys.patterns and keys.schemas is None:
             return keys.outside
-        check_time()
         inside = name in self._listed.get(id(keys), keys.names)
         for pattern in keys.patterns:
+            check_time()
             inside = inside or pattern_found(pattern, name, self.normalizer.limits)
         inside = inside or (keys.schemas is not None and self.satisfies(keys.schemas, name))
         return inside != keys.outside

@@ -1,4 +1,14 @@
+cimport cython
+
+from maskwright.frontends.json_schema.dialects cimport Dialect
+from maskwright.frontends.json_schema.document cimport Document
 from maskwright.frontends.json_schema.nodes cimport Node, escape
+
+cdef int _TYPE, _NUMBERS, _CHECKED, _DEMANDED, _HOLDER, _REFERENCE, _TELLING
+cdef dict _KINDS
 
 cpdef bint is_hidden(Node node)
 cpdef list held(Node node, str keyword)
+
+@cython.locals(what=int)
+cdef tuple _reached(Document document)

@@ -6,9 +6,11 @@ it reports malformed keyword values at once and gathers all refusals.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
+
+import cython
 
 from maskwright.errors import GrammarError, LimitError, Refusal
 from maskwright.frontends.json_schema.bounds import written_digits
@@ -80,8 +82,18 @@ def _members(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, dict) and all(map(check, value.values()))
 
 
+def _are_schemas(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    members: dict[str, Any] = value
+    for member in members.values():  # noqa: SIM110
+        if not isinstance(member, (dict, bool)):
+            return False
+    return True
+
+
 _SCHEMA = (_is_schema, "a schema")
-_SCHEMAS = (_members(_is_schema), "an object of schemas")
+_SCHEMAS = (_are_schemas, "an object of schemas")
 _SCHEMA_LIST = (_schema_list, "a non-empty list of schemas")
 _COUNT = (_is_count, "a non-negative integer")
 _NUMBER = (_is_number, "a number")
@@ -148,23 +160,16 @@ def survey(document: Document, options: SchemaOptions) -> list[Refusal]:
     """
     refusals: list[Refusal] = []
     seen: set[str] = set()
-    for node in reachable(document):
-        schema = node.value
-        if isinstance(schema, bool) or _TELLING.isdisjoint(schema):
-            continue
+    for node in _reached(document)[1]:
         # One place may be reached in several dynamic scopes.
         if is_hidden(node) or node.pointer in seen:
             continue
         seen.add(node.pointer)
-        for keyword in schema:
-            if keyword in _TELLING:
-                refusal = _refusal(node, keyword, options)
-                if refusal is not None:
-                    refusals.append(refusal)
+        for keyword in node.value:
+            harmless = _HARMLESS.get(keyword)
+            if keyword in REFUSED and (harmless is None or not harmless(node.value[keyword])):
+                refusals.append(Refusal(node.pointer, keyword, REFUSED[keyword]))
     return refusals
-
-
-_TELLING = frozenset(REFUSED)
 
 
 def is_hidden(node: Node) -> bool:
@@ -172,50 +177,62 @@ def is_hidden(node: Node) -> bool:
     return "$ref" in node.value and node.base.dialect.ref_hides_siblings
 
 
-def reachable(document: Document) -> Iterator[Node]:
+def reachable(document: Document) -> list[Node]:
     """Every subschema that the root leads to, once, its keyword values checked; errors as ``survey``."""
+    return _reached(document)[0]
+
+
+def _reached(document: Document) -> tuple[list[Node], list[Node]]:
+    """All that are reachable, and those that have a keyword which is refused."""
+    found: list[Node] = []
+    telling: list[Node] = []
     seen: set[object] = set()
-    work = [document.root]
+    limits = document.limits
+    work: list[Node] = [document.root]
     while work:
-        node = work.pop()
-        place = (node.pointer, node.scope) if node.scope else node.pointer
+        node: Node = work.pop()
+        place: object = (node.pointer, node.scope) if node.scope else node.pointer
         if place in seen:
             continue
         seen.add(place)
-        schema = node.value
-        if isinstance(schema, dict):
-            below: list[Node] = []
-            for keyword in ("$ref",) if "$ref" in schema and is_hidden(node) else schema:
-                kind = _KINDS.get(keyword)
-                if kind is None:
-                    continue
-                if kind == _TYPE and type(schema[keyword]) is str and schema[keyword] in _TYPE_NAMES:
-                    continue
-                if kind & _NUMBERS:
-                    _check_digits(node, keyword, document.limits)
-                if keyword == "const":
-                    continue
-                if not CHECKS[keyword][0](schema[keyword]) or (kind == _TYPE and _is_of_draft_3(node)):
-                    raise _malformed(node, keyword)
-                if kind & _DEMANDED and schema[keyword] > document.limits.max_count:
-                    raise LimitError(
-                        "max_count",
-                        schema[keyword],
-                        document.limits.max_count,
-                        place=f"{node.pointer}/{keyword}",
-                    )
-                if kind & _HOLDER:
-                    below += held(node, keyword)
-                elif kind & _REFERENCE and keyword in node.base.dialect.references:
-                    below.append(document.resolve(node, keyword))
-            if below:
-                below.reverse()
-                work += below
-        elif not isinstance(schema, bool):
+        found.append(node)
+        if isinstance(node.value, bool):
+            continue
+        if not isinstance(node.value, dict):
             raise GrammarError(
-                f"a schema is an object or a boolean, not {json_type(schema)}", place=node.pointer or "#"
+                f"a schema is an object or a boolean, not {json_type(node.value)}", place=node.pointer or "#"
             )
-        yield node
+        schema: dict[str, Any] = node.value
+        if "$ref" in schema and is_hidden(node):
+            schema = {"$ref": schema["$ref"]}
+        below: list[Node] = []
+        tells = False
+        for keyword, value in schema.items():
+            kind = _KINDS.get(keyword)
+            if kind is None:
+                continue
+            what = kind
+            if what & _TYPE and type(value) is str and value in _TYPE_NAMES:
+                continue
+            if what & _TELLING:
+                tells = True
+            if what & _NUMBERS:
+                _check_digits(node, keyword, value, limits)
+            if what & _CHECKED:
+                if not CHECKS[keyword][0](value) or (what & _TYPE and _is_of_draft_3(node)):
+                    raise _malformed(node, keyword)
+            if what & _DEMANDED and value > limits.max_count:
+                raise LimitError("max_count", value, limits.max_count, place=f"{node.pointer}/{keyword}")
+            if what & _HOLDER:
+                below += held(node, keyword)
+            elif what & _REFERENCE and keyword in node.base.dialect.references:
+                below.append(document.resolve(node, keyword))
+        if tells:
+            telling.append(node)
+        if below:
+            below.reverse()
+            work += below
+    return found, telling
 
 
 def _is_of_draft_3(node: Node) -> bool:
@@ -224,11 +241,14 @@ def _is_of_draft_3(node: Node) -> bool:
     return (given == "any" or (type(given) is list and "any" in given)) and node.base.dialect.name != "draft3"
 
 
-def _check_digits(node: Node, keyword: str, limits: Limits) -> None:
+@cython.cfunc
+def _check_digits(node: Node, keyword: str, given: object, limits: Limits) -> None:
     """Raises ``LimitError`` for numbers of very many digits: what is exact takes its time with these."""
-    work = [node.value[keyword]]
+    work: list[Any] = [given]
     while work:
         value = work.pop()
+        if type(value) is str:
+            continue
         if isinstance(value, list):
             work += value
         elif isinstance(value, dict):
@@ -245,26 +265,21 @@ def _malformed(node: Node, keyword: str) -> GrammarError:
     return GrammarError(message, place=f"{node.pointer}/{keyword}")
 
 
-def _refusal(node: Node, keyword: str, options: SchemaOptions) -> Refusal | None:
-    value = node.value[keyword]
-    if keyword in REFUSED:
-        harmless = _HARMLESS.get(keyword)
-        if harmless is None or not harmless(value):
-            return Refusal(node.pointer, keyword, REFUSED[keyword])
-    return None
-
-
 SUBSCHEMAS = HOLDERS - {"$defs", "definitions", "contentSchema", "disallow", "extends"}
 """Keywords whose subschemas have a say in what is valid."""
 
-_TYPE, _NUMBERS, _DEMANDED, _HOLDER, _REFERENCE = 1, 2, 4, 8, 16
+_TYPE, _NUMBERS, _CHECKED, _DEMANDED, _HOLDER, _REFERENCE, _TELLING = 1, 2, 4, 8, 16, 32, 64
 _TYPE_NAMES = frozenset(TYPES)
 
 
 def _kind(keyword: str) -> int:
     kind = _TYPE if keyword == "type" else 0
+    if keyword in CHECKS:
+        kind |= _CHECKED
+    if keyword in REFUSED:
+        kind |= _TELLING
     numbers = (_COUNT, _NUMBER, _POSITIVE, _EXCLUSIVE)
-    if keyword in ("enum", "const") or CHECKS[keyword] in numbers:
+    if keyword in ("enum", "const") or CHECKS.get(keyword) in numbers:
         kind |= _NUMBERS
     # Counts that must be reached, or are counted up to; greater ones in other keywords are never reached.
     if keyword in ("minLength", "minItems", "minProperties", "minContains", "maxContains"):
@@ -276,23 +291,36 @@ def _kind(keyword: str) -> int:
     return kind
 
 
-_KINDS: dict[str, int] = {keyword: _kind(keyword) for keyword in (*CHECKS, "const")}
-"""What ``reachable`` has to do with each keyword that is no annotation."""
+_KINDS: dict[str, int] = {keyword: _kind(keyword) for keyword in (*CHECKS, *REFUSED, "const")}
+"""What ``_reached`` has to do with each keyword that is no annotation."""
 
 
 def held(node: Node, keyword: str) -> list[Node]:
-    """The subschemas that a keyword applies."""
-    schema = node.value
+    """The subschemas that a keyword applies: the same objects each time, in a list that is not to be changed."""
+    if node.held is None:
+        node.held = {}
+    known = node.held
+    found = known.get(keyword)
+    if found is None:
+        found = known[keyword] = _held(node, keyword)
+    return found
+
+
+@cython.cfunc
+def _held(node: Node, keyword: str) -> list[Node]:
+    schema: dict[str, Any] = node.value
     value = schema[keyword]
     place = f"{node.pointer}/{keyword}"
     if isinstance(value, list):
         return [node.subschema(f"{place}/{i}", v) for i, v in enumerate(value)]
     if keyword in MAPS:
+        place += "/"
         below: list[Node] = []
-        for name, v in value.items():
+        members: dict[str, Any] = value
+        for name, v in members.items():
             # A member of `dependencies` may be a list of names.
             if isinstance(v, (dict, bool)):
-                below.append(node.subschema(f"{place}/{escape(name)}", v))
+                below.append(node.subschema(place + escape(name), v))
         return below
     if keyword == "additionalItems" and not isinstance(schema.get("items"), list):
         return []

@@ -1,8 +1,10 @@
+from maskwright.frontends.json_schema.dialects cimport Dialect
+
 cdef class Resource:
     cdef public str uri
     cdef readonly str pointer
     cdef readonly object value
-    cdef readonly object dialect
+    cdef readonly Dialect dialect
     cdef readonly Resource root
     cdef readonly dict embedded
     cdef public object ignored
@@ -17,9 +19,11 @@ cdef class Node:
     cdef readonly Resource base
     cdef readonly bint is_value, negated
     cdef readonly tuple scope
+    cdef public dict held
     cdef Node _opposite
     cpdef Node subschema(self, str pointer, object value)
     cpdef Node negation(self)
 
+cpdef bint says_any(dict schema, object keywords)
 cpdef str escape(str key)
 cpdef Node node_in(Resource resource, str pointer, object value, tuple scope)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, TypeAlias
 
 from maskwright.frontends.json_schema.dialects import DEFAULT, HOLDERS, MAPS, Dialect
@@ -38,6 +39,11 @@ class Resource:
         self.targets: dict[str, Node] = {}
         """Where the references of this resource lead to, by their text."""
 
+    def release(self) -> None:
+        """Let go of what refers back, so that nothing waits for the garbage collector."""
+        self.targets.clear()
+        self.root = None  # type: ignore[assignment]
+
     def __repr__(self) -> str:
         return f"Resource({self.uri!r}, {self.pointer!r})"
 
@@ -72,6 +78,8 @@ class Node:
         self.is_value = is_value
         self.negated = negated
         self.scope = scope
+        self.held: dict[str, list[Node]] | None = None
+        """The subschemas that were asked for, by keyword (``keywords.held``)."""
         self._opposite: Node | None = None
 
     def __eq__(self, other: object) -> bool:
@@ -121,11 +129,19 @@ class Node:
 
 def node_in(resource: Resource, pointer: str, value: Any, scope: Scope) -> Node:
     """The subschema at a place of a resource, when it is come to through a dynamic scope."""
-    if resource.ignored and isinstance(value, dict) and not resource.ignored.isdisjoint(value):
+    if resource.ignored and isinstance(value, dict) and says_any(value, resource.ignored):
         value = {keyword: held for keyword, held in value.items() if keyword not in resource.ignored}
     if resource.binds:
         scope = entered(scope, resource)
     return Node(pointer, value, resource, False, False, scope)
+
+
+def says_any(schema: dict[str, Any], keywords: Container[str]) -> bool:
+    """Whether a schema object has one of these keywords."""
+    for keyword in schema:  # noqa: SIM110
+        if keyword in keywords:
+            return True
+    return False
 
 
 def entered(scope: Scope, resource: Resource) -> Scope:

@@ -1,18 +1,22 @@
 from maskwright.deadline cimport check_time
+from maskwright.frontends.json_schema.dialects cimport Dialect
+from maskwright.frontends.json_schema.document cimport Document
 from maskwright.frontends.json_schema.groups cimport Either, Keys, Neither, ObjectGroup, meet
 from maskwright.frontends.json_schema.hollow cimport Hollow
 from maskwright.frontends.json_schema.keywords cimport is_hidden
-from maskwright.frontends.json_schema.nodes cimport Node
+from maskwright.frontends.json_schema.nodes cimport Node, says_any
 from maskwright.frontends.json_schema.typed cimport TypedKeywords
 
 cdef class Normalizer:
-    cdef readonly object document, options, limits
+    cdef readonly Document document
+    cdef readonly object options, limits
     cdef readonly list clashes
     cdef readonly TypedKeywords typed
     cdef readonly Hollow hollow
     cdef object _unevaluated
     cdef dict _known, _conjunctions
     cdef list _open
+    cdef object _max_depth
     cdef Py_ssize_t _lowest, _deepest, _self_references, _outside
     cpdef tuple groups(self, tuple conjunction)
     cpdef tuple meet_all(self, object a, object b, str pointer)

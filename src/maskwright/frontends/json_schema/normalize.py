@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from maskwright.deadline import check_time
 from maskwright.errors import GrammarError, LimitError
@@ -35,7 +35,7 @@ from maskwright.frontends.json_schema.groups import (
 )
 from maskwright.frontends.json_schema.hollow import Hollow
 from maskwright.frontends.json_schema.keywords import held, is_hidden
-from maskwright.frontends.json_schema.nodes import Node
+from maskwright.frontends.json_schema.nodes import Node, says_any
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.json_schema.typed import TypedKeywords, complement, value_groups
 from maskwright.frontends.json_schema.unevaluated import SELF_REFERENCE, Unevaluated
@@ -46,6 +46,12 @@ _IN_PLACE = frozenset(
         "allOf", "anyOf", "oneOf", "not", "if", "dependencies", "dependentSchemas",
     )
 )  # fmt: skip
+
+
+_BEYOND_TYPES = _IN_PLACE | {
+    "$ref", "$dynamicRef", "$recursiveRef", "const", "enum", "unevaluatedItems", "unevaluatedProperties",
+}  # fmt: skip
+"""Without these, a schema says no more than what ``typed`` reads."""
 
 
 Count: TypeAlias = int
@@ -75,6 +81,7 @@ class Normalizer:
     _open: list[Literal]
     _lowest: int
     """The outermost open literal that what is being expanded refers to."""
+    _max_depth: int
     _deepest: int
     """Compiled functions recurse on the stack of C, of which Python takes no notice."""
     _self_references: int
@@ -93,6 +100,7 @@ class Normalizer:
         self._conjunctions = {}
         self._open = []
         self._lowest = _NOTHING_OPEN
+        self._max_depth = limits.max_depth
         self._deepest = sys.getrecursionlimit()
         self._self_references = 0
         self._outside = 0
@@ -187,8 +195,8 @@ class Normalizer:
         check_time()
         if literal in self._open:
             return self._self_reference(literal)
-        if len(self._open) >= self.limits.max_depth:
-            raise LimitError("max_depth", len(self._open) + 1, self.limits.max_depth, place=literal.pointer)
+        if len(self._open) >= self._max_depth:
+            raise LimitError("max_depth", len(self._open) + 1, self._max_depth, place=literal.pointer)
         if len(self._open) >= self._deepest:
             raise RecursionError
         self._open.append(literal)
@@ -235,14 +243,16 @@ class Normalizer:
         return ()
 
     def _expand_node(self, node: Node) -> tuple[Group, ...]:
-        schema = node.value
         if node.is_value:
             return (value_group(node),)
-        if schema is True:
+        if node.value is True:
             return ANYTHING
-        if schema is False:
+        if node.value is False:
             self.clashes.append((node.pointer, "the schema false allows nothing"))
             return ()
+        schema: dict[str, Any] = node.value
+        if not says_any(schema, _BEYOND_TYPES):
+            return self.typed.groups(node, self.clashes)
         if ("unevaluatedProperties" in schema or "unevaluatedItems" in schema) and self._unevaluated.concerns(
             node
         ):
@@ -255,7 +265,7 @@ class Normalizer:
         if is_hidden(node):
             return groups
         groups = self.meet_all(groups, self.own(node), node.pointer)
-        if _IN_PLACE.isdisjoint(schema):
+        if not says_any(schema, _IN_PLACE):
             return groups
         for branch in held(node, "allOf") if "allOf" in schema else ():
             groups = self.meet_all(groups, self.expand(branch), branch.pointer)
@@ -315,10 +325,9 @@ class Normalizer:
     def own(self, node: Node) -> tuple[Group, ...]:
         """What a schema says itself about each type, and by ``const`` and ``enum``."""
         groups = self.typed.groups(node, self.clashes)
-        if "const" not in node.value and "enum" not in node.value:
-            return groups
+        schema: dict[str, Any] = node.value
         for keyword in ("const", "enum"):
-            if keyword in node.value:
+            if keyword in schema:
                 groups = self.meet_all(groups, value_groups(node, keyword), f"{node.pointer}/{keyword}")
         return groups
 

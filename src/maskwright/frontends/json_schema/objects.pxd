@@ -1,3 +1,4 @@
+from maskwright.frontends.json_schema.emit cimport Emitter
 from maskwright.frontends.json_schema.groups cimport Absent, Keys, ObjectGroup, Some, StringGroup, conjoin
 from maskwright.frontends.json_schema.hollow cimport Hollow
 from maskwright.frontends.json_schema.keys cimport KeyMap, is_false
@@ -18,7 +19,8 @@ cdef class Within:
     cpdef bint holds(self, str name)
 
 cdef class ObjectRules:
-    cdef object emitter, options, limits, normalizer
+    cdef Emitter emitter
+    cdef object options, limits, normalizer
     cdef Hollow hollow
     cdef dict _within
     cdef _absent(self, KeyMap keys, str name)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import lru_cache
+from typing import Any, Literal
 
 from maskwright.arguments import check_type
 from maskwright.errors import GrammarError
@@ -78,6 +79,22 @@ class SchemaOptions:
             if not isinstance(given, bool):
                 raise GrammarError(f"{name}={given!r} is not True or False")
         check_type(self.registry, (Mapping, Callable, type(None)), "registry", GrammarError)  # type: ignore[arg-type]
+
+
+def schema_options(registry: Registry | None, **given: Any) -> SchemaOptions:
+    """Options; where they are the same as before, without a registry, the same object: they are checked once."""
+    if registry is not None:
+        return SchemaOptions(registry=registry, **given)
+    try:
+        return _checked(**given)
+    except TypeError:
+        # What has no hash is no option: the error says of which.
+        return SchemaOptions(**given)
+
+
+@lru_cache(maxsize=64, typed=True)
+def _checked(**given: Any) -> SchemaOptions:
+    return SchemaOptions(**given)
 
 
 def _is_within(value: object, low: int, high: int) -> bool:

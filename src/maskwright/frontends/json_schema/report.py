@@ -59,7 +59,7 @@ def _fill(
     try:
         document = Document(schema, limits, options.dialect, options.registry)
         refusals = survey(document, options)
-        nodes = list(reachable(document))
+        nodes = reachable(document)
         is_large = False
         if not refusals:
             dead = DeadParts(document, nodes, options, limits)

@@ -1,11 +1,15 @@
 from maskwright.frontends.json_schema.bounds cimport Bound
+from maskwright.frontends.json_schema.dialects cimport Dialect
 from maskwright.frontends.json_schema.groups cimport (
     Absent, ArrayGroup, BooleanGroup, Contained, Keys, Neither, NullGroup, NumberGroup, ObjectGroup, Some, StringGroup,
+    check_members,
 )
-from maskwright.frontends.json_schema.nodes cimport Node, escape
+from maskwright.frontends.json_schema.keywords cimport held
+from maskwright.frontends.json_schema.nodes cimport Node, escape, says_any
 
 cdef class TypedKeywords:
     cdef readonly object options, limits
+    cdef bint _closes, _plain
     cpdef tuple groups(self, Node node, object clashes)
     cpdef object _group(self, Node node, str name)
     cpdef bint _plain_integers(self, Node node)

@@ -39,8 +39,8 @@ from maskwright.frontends.json_schema.groups import (
     value_group,
     with_listed,
 )
-from maskwright.frontends.json_schema.keywords import TYPES
-from maskwright.frontends.json_schema.nodes import Node, escape
+from maskwright.frontends.json_schema.keywords import TYPES, held
+from maskwright.frontends.json_schema.nodes import Node, escape, says_any
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.json_schema.strings import pattern_language
 from maskwright.limits import Limits
@@ -55,6 +55,7 @@ _BY_NAME: dict[str, Group] = {
     "object": ANYTHING[5],
     "integer": NumberGroup(integral=True),
 }
+_ALL_OF: dict[str, tuple[Group, ...]] = {name: (group,) for name, group in _BY_NAME.items()}
 _NUMBERS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
 ABOUT: dict[str, frozenset[str]] = {
     "null": frozenset(),
@@ -73,6 +74,7 @@ ABOUT: dict[str, frozenset[str]] = {
     ),
 }  # fmt: skip
 """Which keywords say something about values of a type."""
+_ABOUT_TYPES = frozenset(("type", "unevaluatedProperties")).union(*ABOUT.values())
 
 
 _SIMPLE: dict[str | None, tuple[str, ...]] = {name: (name,) for name in TYPES}
@@ -81,14 +83,15 @@ _SIMPLE[None] = tuple(name for name in TYPES if name != "integer")
 
 def type_names(node: Node) -> tuple[str, ...]:
     """The types allowed, each once; "integer" only where "number" is not."""
-    types = node.value.get("type")
+    schema: dict[str, Any] = node.value
+    types = schema.get("type")
     known = _SIMPLE.get(types) if types is None or type(types) is str else None
     if known is not None and not node.base.dialect.nullable:
         return known
     types = TYPES if types is None else (types,) if isinstance(types, str) else tuple(types)
     if "any" in types:
         types = TYPES
-    if node.base.dialect.nullable and node.value.get("nullable") is True and "type" in node.value:
+    if node.base.dialect.nullable and schema.get("nullable") is True and "type" in schema:
         types = (*types, "null")
     if "number" in types:
         types = tuple([t for t in types if t != "integer"])
@@ -101,32 +104,40 @@ class TypedKeywords:
     def __init__(self, options: SchemaOptions, limits: Limits) -> None:
         self.options = options
         self.limits = limits
+        self._closes = not options.additional_properties
+        self._plain = options.plain_integers
 
     def groups(self, node: Node, clashes: Clashes) -> tuple[Group, ...]:
         """``type`` and all that is said about each type; contradictions are noted in ``clashes``."""
+        schema: dict[str, Any] = node.value
+        if not says_any(schema, _ABOUT_TYPES):
+            return ANYTHING
+        names = type_names(node)
         groups: list[Group] = []
-        for name in type_names(node):
+        for name in names:
             try:
                 groups.append(self._group(node, name))
             except Clash as clash:
                 clashes.append((node.pointer, str(clash)))
+        if len(names) == 1 and len(groups) == 1 and groups[0] is _BY_NAME[names[0]]:
+            return _ALL_OF[names[0]]
         found = tuple(groups)
         return ANYTHING if len(found) == len(ANYTHING) and found == ANYTHING else found
 
     def _group(self, node: Node, name: str) -> Group:
-        schema = node.value
-        if name in ("integer", "number") and self.options.formats == "assert":
-            bounds = (
-                INTEGER_BOUNDS.get(schema.get("format")) if isinstance(schema.get("format"), str) else None
-            )
+        schema: dict[str, Any] = node.value
+        is_integer = name == "integer"
+        if "format" in schema and (is_integer or name == "number") and self.options.formats == "assert":
+            format_name = schema["format"]
+            bounds = INTEGER_BOUNDS.get(format_name) if isinstance(format_name, str) else None
             if bounds is not None:
                 return _whole_number_group(node, bounds, self._plain_integers(node))
-        if name == "integer" and self._plain_integers(node):
+        if is_integer and self._plain_integers(node):
             return replace(_number_group(node, True), plain=True)
-        if name == "object" and not self.options.additional_properties and _says_open(schema):
+        if self._closes and name == "object" and _says_open(schema):
             group = object_group(node)
             return replace(group, rules=(*group.rules, (EVERY_KEY, ())))
-        if ABOUT[name].isdisjoint(schema):
+        if not says_any(schema, ABOUT[name]):
             return _BY_NAME[name]
         if name == "string":
             return self._string_group(node)
@@ -136,10 +147,10 @@ class TypedKeywords:
             return object_group(node)
         if name == "array":
             return array_group(node)
-        return _number_group(node, name == "integer")
+        return _number_group(node, is_integer)
 
     def _plain_integers(self, node: Node) -> bool:
-        return self.options.plain_integers or node.base.dialect.plain_integers
+        return self._plain or node.base.dialect.plain_integers
 
     def _string_group(self, node: Node) -> StringGroup:
         schema = node.value
@@ -353,10 +364,10 @@ def array_group(node: Node) -> ArrayGroup:
     listing, keyword = item_keywords(node)
     prefix: tuple[Conjunction, ...] = ()
     if listing is not None:
-        prefix = tuple([(node.at(listing, i),) for i in range(len(schema[listing]))])
+        prefix = tuple([(item,) for item in held(node, listing)])
     rest: Conjunction = ()
     if keyword in schema and not isinstance(schema[keyword], list):
-        rest = (node.at(keyword),)
+        rest = tuple(held(node, keyword))
     least = int(schema.get("minItems", 0))
     most = int(schema["maxItems"]) if "maxItems" in schema else None
     contained: tuple[Contained, ...] = ()
@@ -367,7 +378,7 @@ def array_group(node: Node) -> ArrayGroup:
             # Every item counts.
             least, most = max(least, low), lesser(most, high)
         elif low > 0 or high is not None:
-            contained = (Contained((node.at("contains"),), low, high),)
+            contained = (Contained(tuple(held(node, "contains")), low, high),)
     group = ArrayGroup(
         prefix,
         rest,
@@ -395,17 +406,17 @@ def object_group(node: Node) -> ObjectGroup:
     patterns: tuple[str, ...] = ()
     if "properties" in schema:
         names = tuple(schema["properties"])
-        place = node.pointer + "/properties/"
-        for name, value in schema["properties"].items():
-            rules.append((Keys((name,)), (node.subschema(place + escape(name), value),)))
+        for name, below in zip(names, held(node, "properties"), strict=True):
+            rules.append((Keys((name,)), (below,)))
     if "patternProperties" in schema:
         patterns = tuple(schema["patternProperties"])
-        rules += [(Keys(patterns=(p,)), (node.at("patternProperties", p),)) for p in patterns]
+        for pattern, below in zip(patterns, held(node, "patternProperties"), strict=True):
+            rules.append((Keys(patterns=(pattern,)), (below,)))
     additional = schema.get("additionalProperties", True)
     if additional is not True and additional != {}:
-        rules.append((Keys(names, patterns, outside=True), (node.at("additionalProperties"),)))
+        rules.append((Keys(names, patterns, outside=True), tuple(held(node, "additionalProperties"))))
     if schema.get("propertyNames", True) is not True:
-        unnamed = Keys(schemas=(node.at("propertyNames"),), outside=True)
+        unnamed = Keys(schemas=tuple(held(node, "propertyNames")), outside=True)
         rules.append((unnamed, (nothing(node.pointer + "/propertyNames"),)))
     required = schema.get("required", ())
     clauses: list[Clause] = []
