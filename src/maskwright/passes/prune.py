@@ -349,6 +349,6 @@ def _prune_switch(switch: Switch, good: list[bool]) -> Expr:
         order = sorted(kept)
         cases = tuple(_prune_expr(switch.cases[i], good) for i in order)
         lexemes = tuple(switch.lexemes[i] for i in order)
-    if len(cases) == len(switch.cases) and all(map(is_, cases, switch.cases)):
+    if len(kept) == len(switch.cases) and all(map(is_, cases, switch.cases)):
         return switch
     return Switch(lexemes, cases)
