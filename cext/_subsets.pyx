@@ -36,18 +36,18 @@ cdef extern from "subsets.hpp" namespace "maskwright" nogil:
         size_t size()
         Strip[const int32_t] key(int32_t id)
     cdef cppclass Subsets:
-        Subsets(size_t symbols, int32_t states, int32_t accept, int64_t max_states)
-        void add_set(const vector[int32_t]& symbols)
-        void add_edge(int32_t source, int32_t set, int32_t target)
-        void add_epsilon(int32_t source, int32_t target)
-        void start(int32_t state)
+        Subsets(size_t symbols, int32_t states, int32_t accept, int64_t max_states) except +
+        void add_set(const vector[int32_t]& symbols) except +
+        void add_edge(int32_t source, int32_t set, int32_t target) except +
+        void add_epsilon(int32_t source, int32_t target) except +
+        void start(int32_t state) except +
         bint accepting(int32_t state)
-        void expand(int32_t state)
+        void expand(int32_t state) except +
         Strip[const Move] row(int32_t state)
         int64_t exceeded()
         size_t size()
     cdef cppclass View:
-        View(Subsets* automaton, vector[int32_t] coarser, size_t symbols)
+        View(Subsets* automaton, vector[int32_t] coarser, size_t symbols) except +
     cdef cppclass Product:
         Rows[Move] rows
         vector[char] accepted
@@ -83,7 +83,7 @@ cdef extern from "minimal.hpp" namespace "maskwright" nogil:
         Rows[TableEdge] edges
         vector[char] accepting
         Numbering labels
-        int64_t least()
+        int64_t least() except +
     CTable c_table_of "maskwright::table_of"(Graph& dfa, const Partition& alphabet) except +
     vector[char] c_between "maskwright::between"(size_t states, const vector[Step]& steps, const vector[int32_t]& starts,
                                                  const vector[int32_t]& accepts) except +
@@ -112,16 +112,6 @@ cdef class Alphabet:
     def __len__(self):
         return self.parts.size()
 
-    @property
-    def minterms(self):
-        """The ranges of each, made anew each time."""
-        cdef Strip[const Part] parts = self.parts.parts()
-        cdef list out = [[] for _ in range(self.parts.size())]
-        cdef size_t i
-        for i in range(parts.size()):
-            (<list>out[parts[i].symbol]).append((parts[i].low, parts[i].high))
-        return out
-
     def members(self, ranges):
         """The minterms that make up one of the sets given."""
         cdef Strip[const int32_t] symbols
@@ -131,11 +121,6 @@ cdef class Alphabet:
             symbols = self.parts.members(self.index[ranges])
             found = self.known[ranges] = tuple([symbols[i] for i in range(symbols.size())])
         return found
-
-    def minterm_of(self, int32_t code):
-        """The minterm of a code point; None outside the universe."""
-        cdef int32_t found = self.parts.symbol_of(code)
-        return None if found == kDead else found
 
     cpdef tuple union(self, minterms):
         """The ranges of several minterms."""
@@ -183,10 +168,11 @@ cdef class SubsetAutomaton:
             self.subsets.add_epsilon(source, target)
         self.begin(start)
 
-    cdef void make(self, Alphabet alphabet, int32_t n_states, int32_t accept, int64_t max_states):
+    cdef int make(self, Alphabet alphabet, int32_t n_states, int32_t accept, int64_t max_states) except -1:
         self.max_states = max_states
         self.rows = {}
         self.subsets = new Subsets(alphabet.parts.size(), n_states, accept, max_states)
+        return 0
 
     cdef int begin(self, int32_t start) except -1:
         self.subsets.start(start)

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -33,22 +32,24 @@ public:
                 toggles.emplace_back(range.high + 1, static_cast<int32_t>(set));
             }
         std::sort(toggles.begin(), toggles.end());
-        std::vector<int32_t> inside((sets.size() + kBits - 1) / kBits, 0);  // a bit for each set
+        std::vector<int32_t> inside;  // the sets that we are in, in order
         Numbering classes;
         for (size_t i = 0; i < toggles.size();) {
             const int32_t at = toggles[i].first;
-            for (; i < toggles.size() && toggles[i].first == at; ++i)
-                inside[toggles[i].second / kBits] ^= 1 << (toggles[i].second % kBits);
-            if (inside[0] & 1) add(at, toggles[i].first - 1, classes.number(inside).first);
+            for (; i < toggles.size() && toggles[i].first == at; ++i) {
+                const auto place = std::lower_bound(inside.begin(), inside.end(), toggles[i].second);
+                if (place != inside.end() && *place == toggles[i].second)
+                    inside.erase(place);
+                else
+                    inside.insert(place, toggles[i].second);
+            }
+            if (!inside.empty() && inside[0] == 0) add(at, toggles[i].first - 1, classes.number(inside).first);
         }
         size_ = classes.size();
         std::vector<std::pair<int32_t, int32_t>> members;
-        for (size_t symbol = 0; symbol < size_; ++symbol) {
-            Strip<const int32_t> key = classes.key(static_cast<int32_t>(symbol));
-            for (size_t set = 0; set < sets.size(); ++set)
-                if (key[set / kBits] >> (set % kBits) & 1)
-                    members.emplace_back(static_cast<int32_t>(set), static_cast<int32_t>(symbol));
-        }
+        for (size_t symbol = 0; symbol < size_; ++symbol)
+            for (int32_t set : classes.key(static_cast<int32_t>(symbol)))
+                members.emplace_back(set, static_cast<int32_t>(symbol));
         members_ = by_owner(sets.size(), members);
     }
 
@@ -121,8 +122,6 @@ public:
     }
 
 private:
-    static constexpr size_t kBits = 31;  // of a number of a key
-
     void add(int32_t low, int32_t high, int32_t symbol) {
         if (!parts_.empty() && parts_.back().symbol == symbol && parts_.back().high + 1 == low)
             parts_.back().high = high;

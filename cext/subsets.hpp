@@ -270,6 +270,7 @@ private:
 // An automaton, read over a finer alphabet.
 class View {
 public:
+    View() = default;
     // coarser: by symbol, the one of the automaton's `symbols` that it is a part of
     View(Subsets *automaton, std::vector<int32_t> coarser, size_t symbols)
         : automaton_(automaton), coarser_(std::move(coarser)), targets_(symbols), stamps_(symbols, 0) {
@@ -308,7 +309,7 @@ public:
     }
 
 private:
-    Subsets *automaton_;
+    Subsets *automaton_ = nullptr;
     Rows<int32_t> finer_;
     std::vector<int32_t> coarser_;
     std::vector<int32_t> targets_;

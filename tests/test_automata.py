@@ -276,6 +276,14 @@ def test_a_partition_tells_all_texts_apart(items: list[tuple[Regular, str]]) -> 
         assert [found for found, language in classes if matches(language, text)] == [flags]
 
 
+def test_ambiguous_languages_are_made_minimal_before_they_multiply() -> None:
+    nodes = [
+        parse_regex(f"(.*{letter}.{{{n}}}.*|.{{0,{n}}}|[^{letter}]*)")
+        for letter, n in (("a", 7), ("b", 6), ("c", 6))
+    ]
+    assert len(partition(nodes)) == 8
+
+
 def test_a_class_that_was_given_stays_counted() -> None:
     long, short = repeat(char("a"), 20, 30), parse_regex("b+")
     flags = dict(partition([long, short, alt(char("b"), char("c"))]))

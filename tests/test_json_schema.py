@@ -8,6 +8,7 @@ import json
 import random
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -377,9 +378,15 @@ def test_keys_that_no_value_may_follow_never_begin(vocabulary: mw.Vocabulary) ->
     assert not compiled.matcher().accept_bytes(b'{"a')
 
 
-def test_nothing_waits_for_the_collector() -> None:
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$defs": {"node": {"properties": {"next": {"$ref": "#/$defs/node"}}}}, "$ref": "#/$defs/node"},
+        {"$defs": {"in": {"$id": "http://a.b/c", "type": "null"}}, "$ref": "http://a.b/c"},
+    ],
+)
+def test_nothing_waits_for_the_collector(schema: Any) -> None:
     """Places refer to their document, and the document to where its references lead."""
-    schema = {"$defs": {"node": {"properties": {"next": {"$ref": "#/$defs/node"}}}}, "$ref": "#/$defs/node"}
 
     def places() -> int:
         return sum(isinstance(each, (Node, Resource)) for each in gc.get_objects())

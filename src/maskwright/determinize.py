@@ -176,7 +176,9 @@ def divided(nodes: Sequence[Regular], limits: Limits) -> dict[tuple[bool, ...], 
         tables = _side_by_side([_EVERY_TEXT], (), limits, nodes).divide()
     except LimitError as error:
         _forget(error)
-        tables = _side_by_side([_EVERY_TEXT], (), limits, nodes).divide()
+        # What each of them has too much multiplies.
+        minimal = [minimal_dfa(node, limits).to_regular() for node in nodes]
+        tables = _side_by_side([_EVERY_TEXT], (), limits, minimal).divide()
     return {flags[1:]: dfa for flags, table in tables.items() if len(dfa := Dfa(table))}
 
 

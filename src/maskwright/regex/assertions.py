@@ -107,7 +107,7 @@ class _Automaton:
 
     def __init__(self, language: Regular, alphabet: Alphabet, limits: Limits) -> None:
         self._subsets = subset_automaton(language, alphabet, limits)
-        self._size = len(alphabet.minterms)
+        self._size = len(alphabet)
         self.step = self._subsets.row
         self.accepting = self._subsets.accepting
 

@@ -64,10 +64,12 @@ class Document:
         self.root = node_in(self._main, "", self._main.value, ())
 
     def release(self) -> None:
-        """Let go of what refers back, so that nothing waits for the garbage collector."""
+        """Let go of what refers back, so that little waits for the garbage collector: opposites, which hold each other."""
         for resources in self._resources.values():
             for resource in resources:
                 resource.release()
+        if self._shadow is not None:
+            self._shadow.release()
 
     def resolve(self, node: Node, keyword: str = "$ref") -> Node:
         """What a reference of a subschema points to.

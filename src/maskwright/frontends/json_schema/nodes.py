@@ -40,8 +40,9 @@ class Resource:
         """Where the references of this resource lead to, by their text."""
 
     def release(self) -> None:
-        """Let go of what refers back, so that nothing waits for the garbage collector."""
+        """Let go of what refers back."""
         self.targets.clear()
+        self.embedded.clear()
         self.root = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
