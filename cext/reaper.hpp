@@ -36,6 +36,7 @@ public:
         {
             std::lock_guard<std::mutex> guard(mutex_);
             if (dead_.size() < kMost && start()) {
+                follow();
                 dead_.push_back({owner, thing, free});
                 thing = nullptr;
             }
@@ -75,11 +76,26 @@ private:
     bool start() {
         if (running_) return true;
         try {
-            std::thread(&Reaper::work, this).detach();
+            std::thread thread(&Reaper::work, this);
+            thread_ = thread.native_handle();
+            thread.detach();
         } catch (const std::system_error &) {
             return false;  // the process may have no more threads
         }
         return running_ = true;
+    }
+
+    // To the core that brings something, which has it in its caches.  On another core, freeing would hold the locks of
+    // malloc while this one goes on, and waking that core takes long.
+    void follow() {
+#ifdef __linux__
+        const int core = sched_getcpu();
+        if (core < 0 || core == core_ || core >= CPU_SETSIZE) return;
+        cpu_set_t only;
+        CPU_ZERO(&only);
+        CPU_SET(core, &only);
+        if (pthread_setaffinity_np(thread_, sizeof only, &only) == 0) core_ = core;
+#endif
     }
 
     void work() {
@@ -118,6 +134,7 @@ private:
     void after_fork(bool child) {
         if (child) {
             running_ = false;
+            core_ = -1;
             wake_ = new std::condition_variable;  // a thread that is gone may wait for the other one
         }
         mutex_.unlock();
@@ -129,6 +146,8 @@ private:
     std::condition_variable *wake_ = new std::condition_variable;
     std::deque<Dead> dead_;
     bool running_ = false;
+    std::thread::native_handle_type thread_{};
+    int core_ = -1;  // where it runs
 };
 
 }  // namespace maskwright
