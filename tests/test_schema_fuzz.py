@@ -64,11 +64,12 @@ def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def number(text: str) -> int | float:
-    """Exact where it is an integer; what has more digits than a double keeps is not judged."""
+    """Exact where it is an integer; not judged is what has more digits than a double keeps, also when it is divided."""
     value = Decimal(text)
     whole = value == value.to_integral_value()
     rounded = float(text).is_integer() or len(value.normalize().as_tuple().digits) > 15
-    if value.adjusted() > 15 or (rounded and not whole):
+    # Of quotients above 2**52, which ``multipleOf`` looks at, all are whole.
+    if value.adjusted() > 14 or (rounded and not whole):
         raise OverflowError
     return int(value) if whole else float(text)
 
