@@ -7,15 +7,10 @@ cdef enum:
     POWERS_LOOK = 2000         # lexer states that are looked at for an exponent
 
 
-cdef cbool tracker_seeks(Tracker* tracker, int32_t text) noexcept nogil:
-    # Whether what is being read may become an item that must be like an earlier one.
+cdef cbool tracker_seeks(const Tracker* tracker, int32_t text) noexcept nogil:
+    # Whether the item under way may be one that must be like an earlier one.
     cdef const Frame* frame = tracker.frames[tracker.states[-1 - text].frame]
-    if not frame.twin and frame.owes <= frame.tied:
-        return False
-    # In an array of different items, only an item further out may be like another one.
-    if frame.must_differ and frame.candidates.empty():
-        return False
-    return tracker_compatible(tracker, text)
+    return frame.twin or frame.owes > frame.tied
 
 
 cdef int32_t tracker_spelled(Tracker* tracker, int32_t text) noexcept nogil:
