@@ -132,7 +132,6 @@ cdef int64_t distinct_rank(Core* core, const Thread& thread, int32_t goal, cbool
     cdef TrackerState at
     if tracker_owes(&core.tracker, thread.text):
         at = core.tracker.states[-1 - thread.text]
-        like = like and tracker_seeks(&core.tracker, thread.text)
         if like:
             # What is still missing counts: a long string is not repeated where a short item can be.
             first = max(0, HEAD_START - tracker_missing(&core.tracker, thread.text))
@@ -318,7 +317,7 @@ cdef void distinct_push(Core* core, vector[DistinctNode]& nodes, priority_queue[
     # equal items.
     cdef const Thread* thread = &nodes[at].thread
     cdef const Frame* frame = core.tracker.frames[core.tracker.states[-1 - thread.text].frame]
-    cdef cbool like = not nodes[at].begun and tracker_compatible(&core.tracker, thread.text)
+    cdef cbool like = not nodes[at].begun and tracker_seeks(&core.tracker, thread.text)
     # So does an item that is known to be like an earlier one.
     cdef cbool ready = goal == SEARCH_OUT and (tracker_any(&core.tracker, thread.text)
                                                or (like and frame.twin and frame.owes == frame.tied))

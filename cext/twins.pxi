@@ -7,10 +7,17 @@ cdef enum:
     POWERS_LOOK = 2000         # lexer states that are looked at for an exponent
 
 
-cdef cbool tracker_seeks(const Tracker* tracker, int32_t text) noexcept nogil:
-    # Whether the item under way may be one that must be like an earlier one.
+cdef cbool tracker_seeks(Tracker* tracker, int32_t text) noexcept nogil:
+    # Whether what is being read may become an item that must be like an earlier one.
     cdef const Frame* frame = tracker.frames[tracker.states[-1 - text].frame]
-    return frame.twin or frame.owes > frame.tied
+    if not (frame.twin or frame.owes > frame.tied) or not tracker_compatible(tracker, text):
+        return False
+    # What repeats an item of an array of different ones leads nowhere, unless an array further out repeats.
+    while not frame_repeats(tracker, frame):
+        if frame.candidates.empty() or frame.parent < 0:
+            return False
+        frame = tracker.frames[frame.parent]
+    return True
 
 
 cdef int32_t tracker_spelled(Tracker* tracker, int32_t text) noexcept nogil:

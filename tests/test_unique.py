@@ -6,6 +6,7 @@ import json
 import random
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -131,6 +132,16 @@ def test_equal_keys_of_different_objects() -> None:
 def test_members_in_any_order(text: str, good: bool) -> None:
     schema = {**INTEGERS, "properties": {"a": {"const": 1}, "b": {"const": 1}}, "required": ["b"]}
     assert accepts(schema, text, property_order="any") == good
+
+
+@pytest.mark.parametrize("text", ["[[4,", '[["a",4', "[[4]", "[null,[{},56", "[[1,2],[3,", "[[true,-"])
+def test_different_items_inside_equal_ones(text: str) -> None:
+    """A number that repeats one of an array of different items is nothing to look for."""
+    schema = {"not": {"uniqueItems": True}, "items": {"uniqueItems": True}}
+    matcher = mw.compile_json_schema(schema, VOCABULARY).matcher()
+    assert matcher.accept_bytes(text.encode())
+    completed = text.encode() + matcher.shortest_completion_bytes()
+    assert jsonschema.Draft202012Validator(schema).is_valid(json.loads(completed))
 
 
 def test_an_array_that_cannot_be_filled() -> None:
