@@ -30,7 +30,6 @@ cdef Below* slice_below(Index* index, Slice* slice, uint32_t top) noexcept nogil
     cdef const TrieNode* nodes = index.trie.nodes.data()
     cdef vector[CharPlace] places                          # by depth below `top`
     cdef vector[int32_t] counts                            # of whole characters
-    cdef vector[char] ascii
     cdef uint32_t node = top + 1
     cdef size_t depth
     cdef int32_t t
@@ -44,8 +43,6 @@ cdef Below* slice_below(Index* index, Slice* slice, uint32_t top) noexcept nogil
         return dereference(found).second
     made = new Below()
     made.bits = bits_new(index)
-    for t in range(128):
-        ascii.push_back(points_hold(slice.points, t, t))
     places.resize(index.most_bytes + 1)
     counts.resize(index.most_bytes + 1, 0)
     memset(places.data(), 0, sizeof(CharPlace))
@@ -55,7 +52,10 @@ cdef Below* slice_below(Index* index, Slice* slice, uint32_t top) noexcept nogil
         if not char_step(&place, nodes[node].byte, &possible):
             node = nodes[node].end
             continue
-        inside = ascii[place.point] if place.span == 0 else points_hold(slice.points, possible.low, possible.high)
+        if place.span == 0:
+            inside = (slice.ascii[place.point >> 6] >> (place.point & 63)) & 1
+        else:
+            inside = points_hold(slice.points, possible.low, possible.high)
         if inside:
             for t in range(nodes[node].token, nodes[node + 1].token):
                 bits_add(made.bits, index.trie.tokens[t])
@@ -98,5 +98,5 @@ cdef cbool home_fill_below(LexMask* mask, LexState* state, uint32_t top) noexcep
             continue
         home_leave_at(mask, state, &home, below.exits[i].at, below.exits[i].point, top)
     for node in below.parts:
-        home_exit(mask, state, &home, node, top, False)
+        home_exit(mask, state, node, top, False)
     return True

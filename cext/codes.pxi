@@ -17,6 +17,7 @@ cdef enum:
     SPAN_MIXED = 1
     SPAN_UNIFORM = 2
     MANY_TEXTS = 1 << 30
+    LEAST_COUNT = 8        # texts that are looked for, however few are asked for
 
 cdef struct CodeEdge:
     int32_t set
@@ -37,7 +38,14 @@ cdef cppclass CodeState:
     vector[uint64_t] items         # NFA state << 32 | count
     vector[CodeState*] next        # by class; NULL = not computed
     LexState* text                 # the lexer state between two characters, or NULL
-    int64_t texts                  # accepted from here (code_texts); -1: not counted
+    int64_t texts                  # as many are accepted from here, or more
+    cbool counted                  # no more
+
+cdef struct TextCount:
+    CodeState* state
+    int32_t cls            # the next one
+    int64_t texts          # over those before it
+    int64_t least          # over all, if each led to one text
 
 cdef cppclass CodeAutomaton:
     int32_t ascii_class[128]
@@ -293,7 +301,8 @@ cdef CodeState* code_intern(CodeAutomaton* codes, vector[uint64_t]& items) noexc
     state.id = <int32_t>codes.states.size()
     state.tag = tag
     state.text = NULL
-    state.texts = -1
+    state.texts = 0
+    state.counted = False
     state.items = items
     state.next.resize(<size_t>codes.classes, NULL)
     codes.interned.insert(items.data(), items.size() * sizeof(uint64_t), state.id)
@@ -420,50 +429,51 @@ cdef void codes_count_points(CodeAutomaton* codes) noexcept nogil:
             codes.class_points[codes.range_class[i]] += high - codes.range_low[i]
 
 
-cdef int64_t code_texts(CodeAutomaton* codes, CodeState* start) noexcept nogil:
-    # How many texts are accepted from a state, at most MANY_TEXTS: a loop means infinitely many, because
-    # every state can be completed.
-    cdef vector[CodeState*] path
-    cdef vector[int32_t] classes
-    cdef vector[int64_t] totals
+cdef cbool code_more_texts(CodeAutomaton* codes, CodeState* start, int64_t count) noexcept nogil:
+    # Whether more than `count` texts are accepted from a state.  A loop means infinitely many, because every state can be
+    # completed.  They are counted as far as is needed, or twice as far as they were.
+    cdef vector[TextCount] path
     cdef unordered_map[int64_t, char] open_ones
     cdef CodeState* state
     cdef CodeState* target
-    cdef int64_t total
+    cdef TextCount* at
+    cdef int64_t most
     cdef int32_t cls
-    if start.texts >= 0:
-        return start.texts
+    if start.texts > count:
+        return True
+    if start.counted:
+        return False
+    most = max(count + 1, 2 * start.texts, LEAST_COUNT)
     if codes.class_points.empty():
         codes_count_points(codes)
-    path.push_back(start)
-    classes.push_back(0)
-    total = start.tag != NO_TAG
-    totals.push_back(total)
-    open_ones[<int64_t>start] = 1
-    while not path.empty():
-        state = path.back()
-        cls = classes.back()
-        total = totals.back()
-        if cls == codes.classes or total >= MANY_TEXTS:
-            state.texts = total if total < MANY_TEXTS else MANY_TEXTS
+    target = start
+    while True:
+        if target != NULL:
+            # A state that was not come to before: each character leads to a text.
+            path.push_back(TextCount(target, 0, target.tag != NO_TAG, target.tag != NO_TAG))
+            at = &path.back()
+            open_ones[<int64_t>target] = 1
+            for cls in range(codes.classes):
+                if code_next(codes, target, cls) != CODE_DEAD:
+                    at.least += codes.class_points[cls]
+            target = NULL
+        at = &path.back()
+        state = at.state
+        if at.cls == codes.classes or max(at.texts, at.least) >= most:
+            state.counted = at.cls == codes.classes and at.texts < most
+            state.texts = at.texts if state.counted else min(max(at.texts, at.least, state.texts), MANY_TEXTS)
             open_ones.erase(<int64_t>state)
             path.pop_back()
-            classes.pop_back()
-            totals.pop_back()
+            if path.empty():
+                return start.texts > count
             continue
-        target = code_next(codes, state, cls)
-        if target == CODE_DEAD:
-            classes[classes.size() - 1] = cls + 1
-        elif target.texts >= 0:
-            classes[classes.size() - 1] = cls + 1
-            total += codes.class_points[cls] * target.texts
-            totals[totals.size() - 1] = total if total < MANY_TEXTS else MANY_TEXTS
-        elif open_ones.count(<int64_t>target):
-            totals[totals.size() - 1] = MANY_TEXTS
+        target = code_next(codes, state, at.cls)
+        if target != CODE_DEAD and open_ones.count(<int64_t>target):
+            at.texts = MANY_TEXTS
+        elif target != CODE_DEAD and not target.counted and target.texts < most:
+            continue
         else:
-            path.push_back(target)
-            classes.push_back(0)
-            total = target.tag != NO_TAG
-            totals.push_back(total)
-            open_ones[<int64_t>target] = 1
-    return start.texts
+            if target != CODE_DEAD:
+                at.texts = min(at.texts + codes.class_points[at.cls] * target.texts, MANY_TEXTS)
+            at.cls += 1
+        target = NULL

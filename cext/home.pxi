@@ -261,24 +261,21 @@ cdef void home_points(Automaton* automaton, const vector[uint64_t]& classes,
             points.push_back(span)
 
 
-cdef LexState* home_enter(LexState* start, Home* home, const vector[uint8_t]& path) noexcept nogil:
-    # The lexer state behind `path`, whose last character may be cut short; LEX_DEAD when another character
-    # before it is outside C, or more than the lexeme takes.
+cdef LexState* home_enter(LexState* start, const vector[uint8_t]& path) noexcept nogil:
+    # The lexer state behind `path`, characters of C but for the last one, which may be cut short; LEX_DEAD when they are
+    # more than the lexeme takes.
     cdef Automaton* automaton = start.automaton
     cdef CodeAutomaton* codes = automaton.codes
     cdef CodeState* code = start.code
     cdef LexState* state
     cdef size_t at = 0, before
-    cdef int32_t point, cls
+    cdef int32_t point
     while True:
         before = at
         point = path_point(path, &at)
         if at == path.size():
             break
-        cls = codes_class(codes, point)
-        if cls == NO_CLASS or not set_has(home.classes, cls) or not raw_in_text(automaton, point):
-            return LEX_DEAD
-        code = code_next(codes, code, cls)
+        code = code_next(codes, code, codes_class(codes, point))
         if code == CODE_DEAD:
             return LEX_DEAD
     state = text_state(automaton, code, FORM_TEXT, 0, 0)
@@ -322,8 +319,7 @@ cdef void home_close(LexMask* mask, uint32_t node, int32_t tag) noexcept nogil:
         child = nodes[child].end
 
 
-cdef void home_exit(LexMask* mask, LexState* start, Home* home, uint32_t node, uint32_t top,
-                    cbool below) noexcept nogil:
+cdef void home_exit(LexMask* mask, LexState* start, uint32_t node, uint32_t top, cbool below) noexcept nogil:
     # The tokens at a node (and below) that are reached over C and one more character from `top`, where `start` stands.
     cdef vector[uint8_t] path
     cdef LexState* state
@@ -331,7 +327,7 @@ cdef void home_exit(LexMask* mask, LexState* start, Home* home, uint32_t node, u
         return
     index_path(mask.index, node, path)
     path.erase(path.begin(), path.begin() + mask.index.trie.nodes[top].depth)
-    state = home_enter(start, home, path)
+    state = home_enter(start, path)
     if state != LEX_DEAD:
         home_walk(mask, state, node, below)
 
@@ -343,7 +339,7 @@ cdef void home_leave_at(LexMask* mask, LexState* start, Home* home, const Exit& 
     cdef CodeState* code = home_after(home, exit.count)
     cdef LexState* state
     if code == NULL or deadline_passed(&mask.index.deadline):
-        home_exit(mask, start, home, exit.node, top, True)
+        home_exit(mask, start, exit.node, top, True)
     elif code == CODE_DEAD:
         return
     elif raw_in_text(automaton, point):
@@ -369,6 +365,7 @@ cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice) n
     cdef CodeAutomaton* codes = start.automaton.codes
     cdef vector[CodeRange] points
     cdef CodeRange span
+    cdef Exit exit
     cdef size_t i, position
     cdef int32_t cls, point
     cdef cbool wide = False
@@ -380,7 +377,10 @@ cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice) n
                 home_leave_over(mask, start, home, slice, point)
         position = index_first(index, span.low if span.low > 128 else 128)
         while position < index.chars.size() and index.chars[position].point <= span.high:
-            home_exit(mask, start, home, index.chars[position].node, 0, True)
+            exit.node = index.chars[position].node
+            exit.count = slice_before(index, slice, exit.node, 0)
+            if exit.count >= 0:
+                home_leave_at(mask, start, home, exit, index.chars[position].point, 0)
             position += 1
     if start.automaton.spelling == SPELLING_QUOTED:
         home_leave_over(mask, start, home, slice, BACKSLASH)
@@ -390,8 +390,9 @@ cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice) n
         wide = wide or (cls != NO_CLASS and (set_has(home.leaving, cls) or set_has(home.classes, cls)))
     for i in range(index.parts.size() if wide else 0):
         # Tokens that end inside a character: in the slice when all it can become is.
-        if not points_hold(slice.points, index.parts[i].first, index.parts[i].last):
-            home_exit(mask, start, home, index.parts[i].node, 0, False)
+        if (not points_hold(slice.points, index.parts[i].first, index.parts[i].last)
+                and slice_before(index, slice, index.parts[i].node, 0) >= 0):
+            home_exit(mask, start, index.parts[i].node, 0, False)
 
 
 cdef cbool home_fill(LexMask* mask, LexState* start) noexcept nogil:

@@ -25,6 +25,7 @@ cdef cppclass Bits:
 
 cdef cppclass Slice:
     vector[CodeRange] points           # C
+    uint64_t ascii[2]                  # of it, as a set
     Bits* bits
     int32_t longest                    # characters of its longest token; -1: not known
     unordered_map[int32_t, Bits*] limited              # by greatest number of characters
@@ -468,8 +469,11 @@ cdef Slice* index_slice(Index* index, const vector[CodeRange]& points) noexcept 
     made.longest = -1
     made.bits = bits_new(index)
     made.bits.words = index.text.words
+    made.ascii[0] = made.ascii[1] = 0
     for byte in range(128):
-        if not points_hold(points, byte, byte):
+        if points_hold(points, byte, byte):
+            made.ascii[byte >> 6] |= <uint64_t>1 << (byte & 63)
+        else:
             bits_subtract(made.bits, index.containing[byte])
     if points.empty() or points.back().high < 0x80:
         bits_subtract(made.bits, index.beyond_ascii)
@@ -539,28 +543,45 @@ cdef int32_t path_point(const vector[uint8_t]& path, size_t* at) noexcept nogil:
     return point
 
 
+cdef int32_t slice_before(const Index* index, const Slice* slice, uint32_t node, uint32_t top) noexcept nogil:
+    # The characters between two trie nodes without the last one, which may be cut short; -1 where one is outside the slice.
+    cdef const TrieNode* nodes = index.trie.nodes.data()
+    cdef int32_t point = 0, rest = 0, count = -1
+    cdef uint8_t byte
+    while node != top:
+        byte = nodes[node].byte
+        node = index.parents[node]
+        if byte & 0xC0 == 0x80:
+            point |= <int32_t>(byte & 63) << (6 * rest)
+            rest += 1
+            continue
+        if count < 0:
+            pass
+        elif rest == 0:
+            if not (slice.ascii[byte >> 6] >> (byte & 63)) & 1:
+                return -1
+        else:
+            point |= <int32_t>(byte & (63 >> rest)) << (6 * rest)
+            if not points_hold(slice.points, point, point):
+                return -1
+        count += 1
+        point = rest = 0
+    return count
+
+
 cdef const vector[Exit]* slice_exits(Index* index, Slice* slice, int32_t point) noexcept nogil:
     # Where character `point`, which is outside the slice, comes behind characters of the slice only.
     cdef vector[Exit] kept
     cdef Exit each
-    cdef vector[uint8_t] path
-    cdef size_t position, at
-    cdef int32_t code
+    cdef size_t position
     found = slice.exits.find(point)
     if found == slice.exits.end():
         position = index_first(index, point)
         while position < index.chars.size() and index.chars[position].point == point:
-            index_path(index, index.chars[position].node, path)
-            at = 0
             each.node = index.chars[position].node
-            each.count = 0
-            while at < path.size():
-                code = path_point(path, &at)
-                if at == path.size():
-                    kept.push_back(each)
-                elif not points_hold(slice.points, code, code):
-                    break
-                each.count += 1
+            each.count = slice_before(index, slice, each.node, 0)
+            if each.count >= 0:
+                kept.push_back(each)
             position += 1
         index.bytes.add(kept.size() * sizeof(Exit))
         slice.exits[point] = kept

@@ -400,9 +400,13 @@ cdef cbool key_completable(Automaton* keys, const KeyPlace& place) noexcept nogi
     cdef LexState* state
     cdef KeyPlace behind
     cdef int32_t byte
-    if place.at.other == 0 or place.at.used_first == place.at.used_last:
+    cdef int32_t used = place.at.used_last - place.at.used_first
+    cdef cbool whole
+    if place.at.other == 0 or used == 0:
         return True
-    if code_texts(place.base.automaton.codes, place.base.code) >= MANY_TEXTS:
+    # Not in an escape: what it may become is not every character.
+    whole = place.base.form == FORM_TEXT or place.base.form == FORM_OUTSIDE
+    if whole and code_more_texts(place.base.automaton.codes, place.base.code, used):
         return True
     # The answer is kept with the state.
     state = key_intern(keys, place)
@@ -410,11 +414,7 @@ cdef cbool key_completable(Automaton* keys, const KeyPlace& place) noexcept nogi
         state.alive = 2
         if key_any_allowed(keys, &place.at):
             state.alive = 1
-        elif place.base.form == FORM_TEXT or place.base.form == FORM_OUTSIDE:
-            if (code_texts(place.base.automaton.codes, place.base.code)
-                    > place.at.used_last - place.at.used_first):
-                state.alive = 1
-        else:
+        elif not whole:
             for byte in range(256):
                 behind = place
                 if key_move(keys, &behind, <uint8_t>byte):

@@ -131,17 +131,18 @@ cdef cbool lexer_fill_home(LexMask* part, LexState* loop) noexcept nogil:
             lexer_walk_loop(part, loop, exits[0][i].node, nodes[exits[0][i].node].end, 0, groups)
     for i in range(index.parts.size()):
         # Tokens that end inside a character: in the slice when all it can become is.
-        if not points_hold(points, index.parts[i].first, index.parts[i].last):
-            lexer_end_inside(part, loop, &home, index.parts[i].node, groups)
+        if (not points_hold(points, index.parts[i].first, index.parts[i].last)
+                and slice_before(index, slice, index.parts[i].node, 0) >= 0):
+            lexer_end_inside(part, loop, index.parts[i].node, groups)
     return True
 
 
-cdef void lexer_end_inside(LexMask* part, LexState* loop, Home* home, uint32_t node,
+cdef void lexer_end_inside(LexMask* part, LexState* loop, uint32_t node,
                            unordered_map[string, size_t]& groups) noexcept nogil:
     cdef vector[uint8_t] path
     cdef LexState* state
     index_path(part.index, node, path)
-    state = home_enter(loop, home, path)
+    state = home_enter(loop, path)
     if state != LEX_DEAD:
         lexer_tell(part, state, node, groups)
 

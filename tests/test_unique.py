@@ -111,6 +111,30 @@ def test_keys(text: str, good: bool) -> None:
     assert accepts(INTEGERS, text) == good
 
 
+@pytest.mark.parametrize(
+    ("pattern", "begun", "good"),
+    [
+        # Many keys are left, but only one begins like this.
+        ("^(x|[^p-\x7f].*)$", '{"\\u007', True),
+        ("^(x|[^p-\x7f].*)$", '{"x":1,"\\u007', False),
+        ("^(x|[^p-\x7f].*)$", '{"x":1,"\\u006', True),
+        ("^[ab]{1,2}$", '{"a":1,"b":1,"aa":1,"ab":1,"ba":1,"', True),
+        ("^[ab]{1,2}$", '{"a":1,"b":1,"aa":1,"ab":1,"ba":1,"a', False),
+        ("^[ab]{1,2}$", '{"a":1,"b":1,"aa":1,"ab":1,"ba":1,"bb":1,', False),
+        ("^[ab]{1,4000}$", '{"a":1,"b":1,"aa":1,"ab":1,"ba":1,"bb":1,"a', True),
+        ("^(a|b+)$", '{"a":1,"b":1,"bb":1,"', True),
+    ],
+)
+def test_whether_a_key_is_left(pattern: str, begun: str, good: bool) -> None:
+    schema = {"type": "object", "patternProperties": {pattern: True}, "additionalProperties": False}
+    matcher = mw.compile_json_schema(schema, VOCABULARY, whitespace="compact").matcher()
+    assert matcher.accept_bytes(begun.encode()) == good
+    if good:
+        assert jsonschema.Draft202012Validator(schema).is_valid(
+            json.loads(begun.encode() + matcher.shortest_completion_bytes())
+        )
+
+
 def test_equal_keys_of_different_objects() -> None:
     schema = {"type": "object", "additionalProperties": {"$ref": "#"}}
     assert accepts(schema, '{"a":{"a":{},"b":{}},"b":{"a":{}}}')
