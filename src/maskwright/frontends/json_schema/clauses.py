@@ -6,8 +6,7 @@ reason: a member that is required there has another value (a discriminator).
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from maskwright.frontends.json_schema.groups import (
     Absent,
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
     from maskwright.frontends.json_schema.hollow import Hollow
     from maskwright.frontends.json_schema.normalize import Normalizer
 
+Rule: TypeAlias = tuple[Keys, Conjunction]
+
 
 def settle(group: ObjectGroup, normalizer: Normalizer) -> ObjectGroup:
     """The same group with fewer clauses.
@@ -38,8 +39,8 @@ def settle(group: ObjectGroup, normalizer: Normalizer) -> ObjectGroup:
     """
     hollow: Hollow = normalizer.hollow
     while True:
-        keys = KeyMap(group, normalizer)
-        rules: list[tuple[Keys, Conjunction]] = []
+        keys = hollow.keys(group)
+        rules: list[Rule] = []
         required: dict[str, None] = dict.fromkeys(group.required)
         kept: list[Clause] = []
         for clause in group.clauses:
@@ -56,32 +57,34 @@ def settle(group: ObjectGroup, normalizer: Normalizer) -> ObjectGroup:
                 required[name] = None
             if not _implied(keys, name, value):
                 rules.append((Keys((name,)), value))
-        settled = len(required) == len(group.required) and not rules
-        group = replace(
-            group,
-            rules=(*group.rules, *dict.fromkeys(rules)),
-            required=tuple(required),
-            clauses=tuple(dict.fromkeys(kept)),
+        settled = (len(required) == len(group.required) and not rules) or not kept
+        every = group.rules + tuple(dict.fromkeys(rules))
+        group = ObjectGroup(
+            _telling(every, hollow) if settled else every,
+            tuple(required),
+            group.min_members,
+            group.max_members,
+            tuple(dict.fromkeys(kept)),
         )
-        if settled or not kept:
-            return replace(group, rules=_telling(group, normalizer))
+        if settled:
+            return group
 
 
-def _telling(group: ObjectGroup, normalizer: Normalizer) -> tuple[tuple[Keys, Conjunction], ...]:
-    """The rules, without those that say nothing new: opposites of what a value cannot be anyway."""
+def _telling(rules: tuple[Rule, ...], hollow: Hollow) -> tuple[Rule, ...]:
+    """The rules of a group, without those that say nothing new: opposites of what a value cannot be anyway."""
     wanted: dict[str, list[Literal]] = {}
-    for keys, value in group.rules:
+    for keys, value in rules:
         if _is_one(keys):
             wanted.setdefault(keys.names[0], []).extend(v for v in value if not _is_opposite(v))
     declared: set[str] = set()
-    found: dict[tuple[Keys, Conjunction], None] = {}
-    for keys, value in group.rules:
+    found: dict[Rule, None] = {}
+    for keys, value in rules:
         new = not declared.issuperset(keys.names)
         if not new and not value:
             continue
         if not new and len(value) == 1 and _is_one(keys) and _is_opposite(value[0]):
             shut_out = value[0].negation()
-            if _excluded(normalizer.hollow, wanted[keys.names[0]], shut_out):
+            if _excluded(hollow, wanted[keys.names[0]], shut_out):
                 continue
         declared.update(keys.names)
         found[keys, value] = None

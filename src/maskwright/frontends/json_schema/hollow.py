@@ -41,6 +41,7 @@ class Hollow:
     """Down to how many levels nothing was found; or ``_EMPTY``."""
     _groups: dict[Group, bool]
     _maps: dict[int, KeyMap]
+    _last: KeyMap | None
     _depth: int
 
     def __init__(self, normalizer: Normalizer, limits: Limits) -> None:
@@ -49,12 +50,14 @@ class Hollow:
         self._known = {}
         self._groups = {}
         self._maps = {}
+        self._last = None
         self._depth = 0
 
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
         self.normalizer = None  # type: ignore[assignment]
         self._maps.clear()
+        self._last = None
 
     def conjunction(self, conjunction: Conjunction) -> bool:
         """Whether nothing satisfies all of these."""
@@ -116,7 +119,7 @@ class Hollow:
 
     def apart(self, a: ObjectGroup, b: ObjectGroup) -> bool:
         """Whether no object is seen to be in both groups, whatever their numbers of members."""
-        left, right = self._keys(a), self._keys(b)
+        left, right = self._keys_of_branch(a), self._keys_of_branch(b)
         names = a.required + tuple([name for name in b.required if name not in a.required])
         try:
             for name in names:
@@ -150,15 +153,22 @@ class Hollow:
                 return True
         return False
 
-    def _keys(self, group: ObjectGroup) -> KeyMap:
+    def _keys_of_branch(self, group: ObjectGroup) -> KeyMap:
         keys = self._maps.get(id(group))
         if keys is None:
             # It holds the group, so that the id is that of no other one.
             keys = self._maps[id(group)] = KeyMap(group, self.normalizer)
         return keys
 
+    def keys(self, group: ObjectGroup) -> KeyMap:
+        """The members of a group, which may be asked for twice in a row."""
+        keys = self._last
+        if keys is None or keys.group is not group:
+            keys = self._last = KeyMap(group, self.normalizer)
+        return keys
+
     def _object(self, group: ObjectGroup) -> bool:
-        keys = KeyMap(group, self.normalizer)
+        keys = self.keys(group)
         for name in group.required:
             if self.conjunction(keys.value(name)):
                 return True

@@ -6,6 +6,7 @@ there are items, none of them can run out.  Elsewhere the engine searches.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -122,7 +123,7 @@ class ValueCounts:
             return _MANY
         keys = KeyMap(group, self.normalizer)
         names = dict.fromkeys(name for rule, _ in group.rules if not rule.outside for name in rule.names)
-        return max((self._scalars(keys.value(name)) for name in names), default=0)
+        return self._largest(keys.value(name) for name in names)
 
     def _sure_arrays(self, group: ArrayGroup) -> int:
         if group.contained:
@@ -146,7 +147,16 @@ class ValueCounts:
         places = {
             group.item(i) for i in range(min(max(group.min_items, 1), group.max_items, len(group.prefix) + 1))
         }
-        return max((self._scalars(place) for place in places), default=1)
+        return self._largest(places) if places else 1
+
+    def _largest(self, conjunctions: Iterable[Conjunction]) -> int:
+        """The most scalars that one of these is known to have."""
+        most = 0
+        for conjunction in conjunctions:
+            most = max(most, self._scalars(conjunction))
+            if most >= _MANY:
+                break
+        return most
 
     def _scalars(self, conjunction: Conjunction) -> int:
         """A number of numbers, strings, booleans and null that satisfy all of these."""
