@@ -5,4 +5,6 @@ from typing import TypeVar
 _T = TypeVar("_T")
 
 def cclass(cls: type[_T]) -> type[_T]: ...
+compiled: bool
+
 def cfunc(function: _T) -> _T: ...

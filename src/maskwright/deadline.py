@@ -10,9 +10,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
-from time import monotonic
+
+import cython
 
 from maskwright.errors import LimitError
+
+if not cython.compiled:
+    from time import monotonic
 
 
 class _Deadline(threading.local):

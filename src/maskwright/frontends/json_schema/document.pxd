@@ -14,3 +14,5 @@ cdef class Document:
     cpdef Node resolve(self, Node node, str keyword=*)
     cdef Node _target(self, Node node, str keyword)
     cdef Node _find(self, Resource base, str reference, str place)
+
+cdef bint _is_counted_only(object value)

@@ -311,6 +311,10 @@ def _ambiguous(name: str, pointers: list[str], place: str) -> GrammarError:
     return GrammarError(f"{name!r} is ambiguous: it identifies {places}; rename one", place=place)
 
 
+def _is_counted_only(value: object) -> bool:
+    return type(value) is str or type(value) is bool or type(value) is int or value is None
+
+
 def check_size(schema: Any, limits: Limits, before: int = 0) -> tuple[int, set[str], bool]:
     """The number of values, ``before`` other ones included, all member names below the top, and whether it is all
     made of dict, list and str themselves, not of subclasses.
@@ -318,37 +322,51 @@ def check_size(schema: Any, limits: Limits, before: int = 0) -> tuple[int, set[s
     Raises ``LimitError`` for too many values or levels, ``GrammarError`` for a value that JSON does
     not have.
     """
-    level = [schema]
-    count = before
+    # What is a string, a boolean, an integer or null is only counted, with what holds it.
+    level: list[Any] = [schema]
+    count = before + 1
     depth = 0
     plain = True
     names: set[str] = set()
-    while level:
+    more = True
+    while more:
         check_time()
         # Two JSON levels make one schema level ({"properties": {"a": ...}}).
         if depth > 2 * limits.max_depth:
             raise LimitError("max_depth", (depth + 1) // 2, limits.max_depth)
+        if count > limits.max_schema_values:
+            raise LimitError("max_schema_values", count, limits.max_schema_values)
         below: list[Any] = []
+        more = False
         for value in level:
             kind = type(value)
-            if kind is str or kind is bool or kind is int or value is None:
-                pass
-            elif kind is dict or isinstance(value, dict):
-                plain = plain and kind is dict
+            if kind is dict:
+                members: dict[str, Any] = value
                 if depth:
+                    names.update(members)
+                for member in members.values():
+                    if not _is_counted_only(member):
+                        below.append(member)
+            elif kind is list:
+                items: list[Any] = value
+                for item in items:
+                    if not _is_counted_only(item):
+                        below.append(item)
+            elif isinstance(value, (dict, list)):
+                plain = False
+                if depth and isinstance(value, dict):
                     names.update(value)
-                below.extend(value.values())
-            elif kind is list or isinstance(value, list):
-                plain = plain and kind is list
-                below.extend(value)
+                below.extend(value.values() if isinstance(value, dict) else value)
+            elif _is_counted_only(value):
+                continue
             elif not _is_scalar(value):
                 message = f"{type(value).__name__} {shown(value)} is not a JSON value"
                 raise GrammarError(message, place=_place(schema, partial(is_, value)))
             else:
                 plain = plain and not isinstance(value, str)
-        count += len(level)
-        if count > limits.max_schema_values:
-            raise LimitError("max_schema_values", count, limits.max_schema_values)
+                continue
+            count += len(value)
+            more = more or len(value) > 0
         level = below
         depth += 1
     for known in (names, schema) if isinstance(schema, dict) else (names,):
