@@ -4,16 +4,18 @@
 # every text of at most `room` characters, and no longer one).  Then the tokens over C are a slice,
 # and only those with a first character outside C, the *exits*, have to be followed.
 #
-# C is found in one of three ways.  A single item of a state that comes back to itself over C sustains
+# C is found in one of four ways.  A single item of a state that comes back to itself over C sustains
 # any state that holds it (a pattern that may match anywhere).  Else C is grown greedily, classes
 # with the most trie nodes first, as long as few states are reached; or, where characters are
-# counted, all classes of C lead through the same states up to the bound.
+# counted, all classes of C lead through the same states up to the bound.  Where many states are reached (keys of which some
+# match a pattern), it is enough that all are alive over all classes.
 #
 # Plain text may be *open* at home: the lexeme may end anywhere in it.  Then nearly every token has a crossing at every
 # byte; these are looked for only when something can follow (lexmask_open).
 
 cdef enum:
     HOME_STATES = 32       # at most reached over C
+    SPREAD_STATES = 1024   # the same, where it is only looked at whether they are alive
     EXIT_COST = 8          # following an exit costs as much as walking so many nodes
     NOT_KNOWN = -2
 
@@ -161,10 +163,47 @@ cdef void home_sustain(Automaton* automaton, Home* home, CodeState* start) noexc
         if mass > home.mass:
             home.mass = mass
             home.classes = own[0]
+    home_leave_any(automaton, home)
+
+
+cdef void home_spread(Automaton* automaton, Home* home, CodeState* start, vector[ClassMass]& order,
+                      int32_t longest) noexcept nogil:
+    # Many states: all classes, when no text of at most `longest` characters ends the lexeme.
+    cdef CodeAutomaton* codes = automaton.codes
+    cdef unordered_map[int64_t, char] known
+    cdef vector[CodeState*] states
+    cdef CodeState* target
+    cdef ClassMass each
+    cdef size_t i = 0, last
+    cdef int32_t depth
+    states.push_back(start)
+    known[<int64_t>start] = 1
+    for depth in range(longest):
+        last = states.size()
+        while i < last:
+            for each in order:
+                target = code_next(codes, states[i], each.cls)
+                if target == CODE_DEAD or states.size() > SPREAD_STATES:
+                    return
+                if known.count(<int64_t>target) == 0:
+                    known[<int64_t>target] = 1
+                    states.push_back(target)
+            i += 1
+        if last == states.size():
+            break
+    for each in order:
+        home.classes[<size_t>each.cls >> 6] |= (<uint64_t>1) << (each.cls & 63)
+        home.mass += each.mass
+    home_leave_any(automaton, home)
+
+
+cdef void home_leave_any(Automaton* automaton, Home* home) noexcept nogil:
+    # Where it is not known which states are reached, all else may lead on.
+    cdef int32_t cls
     home.room = -1
     home.closing = True
     home.exits = 0
-    for cls in range(codes.classes):
+    for cls in range(automaton.codes.classes):
         if not set_has(home.classes, cls):
             home.leaving[<size_t>cls >> 6] |= (<uint64_t>1) << (cls & 63)
             home.exits += automaton.class_mass[cls]
@@ -194,24 +233,29 @@ cdef cbool home_pays(const Home* home, const Index* index) noexcept nogil:
                                      and <int64_t>home.exits * EXIT_COST <= home.mass)
 
 
+cdef void home_forget(Home* home) noexcept nogil:
+    home.mass = 0
+    home.counting = False
+    home.states.clear()
+    home.classes.assign(home.classes.size(), 0)
+    home.leaving = home.classes
+
+
 cdef cbool home_find(Automaton* automaton, const Index* index, CodeState* start, Home* home) noexcept nogil:
     cdef CodeAutomaton* codes = automaton.codes
     cdef vector[ClassMass] order
     cdef ClassMass each
     cdef CodeState* state = start
     cdef int32_t steps = 0
-    home.mass = 0
-    home.counting = False
-    home.classes.assign(<size_t>(codes.classes >> 6) + 1, 0)
-    home.leaving = home.classes
+    home.classes.resize(<size_t>(codes.classes >> 6) + 1)
+    home_forget(home)
     if automaton.class_mass.empty():
         home_count(automaton, index)
     if automaton.spelling == SPELLING_QUOTED:
         home_sustain(automaton, home, start)
         if home_pays(home, index):
             return True
-        home.mass = 0
-        home.classes.assign(home.classes.size(), 0)
+        home_forget(home)
     for each.cls in range(codes.classes):
         each.mass = automaton.class_mass[each.cls]
         # Characters in few tokens are cheap to follow.
@@ -230,6 +274,12 @@ cdef cbool home_find(Automaton* automaton, const Index* index, CodeState* start,
     else:
         home_follow(automaton, home, start, order, index.longest)
     home_leave(automaton, home)
+    if home_pays(home, index):
+        return True
+    if automaton.spelling != SPELLING_QUOTED:
+        return False
+    home_forget(home)
+    home_spread(automaton, home, start, order, index.longest)
     return home_pays(home, index)
 
 
