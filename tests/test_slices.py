@@ -13,13 +13,14 @@ from reference_lexemes import LexemeLanguage
 from spelling import spelled
 
 from maskwright._core import Engine, Matcher
-from maskwright.dfa import is_empty, with_length, without_empty
+from maskwright.dfa import difference, is_empty, with_length, without_empty
 from maskwright.grammar import EMPTY, Choice, Lexeme, Ref, Seq, Spelling, Switch, Term
 from maskwright.limits import DEFAULT_LIMITS
 from maskwright.lowering import lower
 from maskwright.passes.prune import prune
 from maskwright.regex import search_language
 from maskwright.regular import (
+    ANY_CHAR,
     EPSILON,
     Chars,
     Lit,
@@ -82,6 +83,8 @@ def engines() -> tuple[Engine, Engine]:
 
 SLICED, WALKED = engines()
 CONTENT = [*tokens(1), b""]
+# Where homes must pay.
+PAID = Engine(CONTENT, (len(CONTENT) - 1,), home_least=100)
 
 
 def check(regular: Regular, spelling: Spelling, seed: int, steps: int = 12, behind: str = "b]") -> None:
@@ -169,3 +172,27 @@ def test_patterns(pattern: str, bounds: tuple[int, int | None]) -> None:
     for seed in range(3):
         check(language, "quoted", seed)
         check(language, "utf8", seed)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["^[^é]{1,40}$", "^[ab1]{1,50}$", "^[^ab]{2,35}$", "^(a|[^a]{1,33}b)$", '^[^"]{1,60}a$']
+)
+def test_keys_of_which_some_match(pattern: str) -> None:
+    """All texts go on, but through many states."""
+    some = search_language(pattern)
+    others = difference(repeat(ANY_CHAR, 0, None), some)
+    keys = (Lexeme(("some", pattern), some, "quoted"), Lexeme(("others", pattern), others, "quoted"))
+    behind = Switch(keys, (Term(Lexeme("b]", Lit("b]"))), Term(Lexeme("]", Lit("]")))))
+    source = toys.grammar(Seq((Term(Lexeme("[", Lit("["))), behind)))
+    for seed in range(6):
+        rng = random.Random(seed)
+        matchers = [Matcher(lower(prune(source), e, DEFAULT_LIMITS)) for e in (WALKED, SLICED, PAID)]
+        token = CONTENT.index(b"[")
+        for _ in range(16):
+            assert all(matcher.accept_token(token) for matcher in matchers)
+            mask, *others_masks = (toys.allowed(matcher) for matcher in matchers)
+            assert all(other == mask for other in others_masks)
+            usual = [i for i in sorted(mask) if b"]" not in CONTENT[i]]
+            if not usual:
+                break
+            token = rng.choice(usual)
