@@ -131,6 +131,15 @@ cdef class Alphabet:
         return written_ranges(self.parts.ranges(symbols))
 
 
+cdef Alphabet divided(Partition& parts):
+    # The minterms of a partition, which is taken.
+    cdef Alphabet out = Alphabet.__new__(Alphabet)
+    out.index = {}
+    out.known = {}
+    out.parts = c_move(parts)
+    return out
+
+
 cdef vector[Range] read_ranges(tuple ranges) except *:
     cdef vector[Range] out
     cdef Range each
@@ -253,17 +262,20 @@ cdef class Table:
 
     def labels(self):
         """The sets that edges are labelled with."""
-        cdef Strip[const int32_t] key
-        cdef vector[int32_t] symbols
-        cdef size_t i, j
+        cdef size_t i
         cdef list out = []
         for i in range(self.table.labels.size()):
-            key = self.table.labels.key(i)
-            symbols.clear()
-            for j in range(key.size()):
-                symbols.push_back(key[j])
-            out.append(written_ranges(self.alphabet.parts.ranges(symbols)))
+            out.append(written_ranges(self.alphabet.parts.ranges(self.label(i))))
         return out
+
+    cdef vector[int32_t] label(self, size_t i):
+        # Its symbols.
+        cdef Strip[const int32_t] key = self.table.labels.key(i)
+        cdef vector[int32_t] symbols
+        cdef size_t j
+        for j in range(key.size()):
+            symbols.push_back(key[j])
+        return symbols
 
     def edges(self, list labels):
         """(source, label, target) by source; ``labels``: what stands for each of ``labels()``."""
@@ -369,16 +381,10 @@ cdef class Table:
         """The automaton to be read, over the ``alphabet``.  It must have a state."""
         cdef SubsetAutomaton out = SubsetAutomaton.__new__(SubsetAutomaton)
         cdef Strip[TableEdge] row
-        cdef Strip[const int32_t] key
-        cdef vector[int32_t] symbols
-        cdef size_t source, i, j, n = self.table.edges.size()
+        cdef size_t source, i, n = self.table.edges.size()
         out.make(self.alphabet, n + 1, n, max_states)
         for i in range(self.table.labels.size()):
-            key = self.table.labels.key(i)
-            symbols.clear()
-            for j in range(key.size()):
-                symbols.push_back(key[j])
-            out.subsets.add_set(symbols)
+            out.subsets.add_set(self.label(i))
         for source in range(n):
             row = self.table.edges[source]
             for i in range(row.size()):
@@ -394,10 +400,7 @@ cdef Table made(Graph& dfa, Alphabet alphabet):
     cdef const Partition* parts = &alphabet.parts
     with nogil:
         out.table = c_table_of(dfa, parts[0])
-    out.alphabet = Alphabet.__new__(Alphabet)
-    out.alphabet.index = {}
-    out.alphabet.known = {}
-    out.alphabet.parts = c_move(out.table.alphabet)
+    out.alphabet = divided(out.table.alphabet)
     return out
 
 
@@ -418,14 +421,13 @@ cdef class SideBySide:
         cdef Alphabet alphabet
         cdef vector[const Partition*] each
         cdef vector[vector[int32_t]] coarser
+        cdef Partition parts
         cdef size_t i
         self.automata = automata
         for alphabet in alphabets:
             each.push_back(&alphabet.parts)
-        self.alphabet = Alphabet.__new__(Alphabet)
-        self.alphabet.index = {}
-        self.alphabet.known = {}
-        self.alphabet.parts = Partition(each, coarser)
+        parts = Partition(each, coarser)
+        self.alphabet = divided(parts)
         for i in range(each.size()):
             automaton = automata[i]
             self.views.push_back(View(automaton.subsets, c_move(coarser[i]), each[i].size()))

@@ -107,7 +107,7 @@ def test_finite_texts_are_all_texts(tree: tuple[Regular, str], most: int) -> Non
     assert count_texts(node, most) == (None if found is None else len(found))
     bounds = length_bounds(node)
     if bounds is None:
-        assert found == []
+        assert found == ()
         return
     if bounds[1] is None:
         assert found is None
@@ -116,7 +116,7 @@ def test_finite_texts_are_all_texts(tree: tuple[Regular, str], most: int) -> Non
     for _ in range(bounds[1]):
         # Beginnings of texts, and texts: enough of them tell that there are too many.
         texts |= {text + letter for text in texts for letter in "ab"} if len(texts) < 4096 else set()
-    matching = sorted(text for text in texts if re.compile(pattern).fullmatch(text))
+    matching = tuple(sorted(text for text in texts if re.compile(pattern).fullmatch(text)))
     if len(texts) < 4096:
         assert found == (matching if len(matching) <= most else None), pattern
     else:

@@ -1,4 +1,4 @@
 from maskwright.thompson cimport Thompson
 
 cdef class _SetThompson(Thompson):
-    cdef readonly dict sets
+    pass

@@ -16,7 +16,7 @@ from functools import lru_cache
 from maskwright._subsets import useful_states
 from maskwright.limits import Limits
 from maskwright.regular import ANY_CHAR, Ranges, Regular, intersect_ranges
-from maskwright.thompson import NO_SET, PLAIN, State, Thompson
+from maskwright.thompson import PLAIN, Thompson
 
 _SURROGATES = 0xD800
 
@@ -114,16 +114,11 @@ def _build(
 class _SetThompson(Thompson):
     """Sets are kept as they are, without surrogates."""
 
-    sets: dict[Ranges, int]
-
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits, counting=True)
-        self.sets = {}
 
-    def index_of(self, ranges: Ranges) -> State:
-        if ranges and ranges[-1][1] >= _SURROGATES:
-            ranges = _scalar_values(ranges)
-        return self.sets.setdefault(ranges, len(self.sets)) if ranges else NO_SET
+    def key_of(self, ranges: Ranges) -> Ranges:
+        return _scalar_values(ranges) if ranges and ranges[-1][1] >= _SURROGATES else ranges
 
 
 @lru_cache(4096)

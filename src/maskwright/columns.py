@@ -18,10 +18,7 @@ def column_automaton(newline: Regular, columns: int, limits: Limits) -> Columns:
     ``columns`` blanks or more it is a match of no terminal: fewer of them must not be taken for the column.
     """
     dfa = minimal_dfa(newline, limits)
-    accepting = dfa.accepting
-    leaving: list[list[tuple[Chars, int]]] = [[] for _ in accepting]
-    for source, label, target in dfa.edges():
-        leaving[source].append((label, target))
+    accepting, leaving = dfa.accepting, dfa.leaving()
     found = Columns([], [])
     # -1: something else follows the line break.
     ids = {(0, -1): 0}

@@ -4,4 +4,3 @@ from maskwright.regular cimport Chars, Lit, Machine
 
 cdef class _CodeThompson(Thompson):
     cdef readonly object alphabet
-    cdef readonly dict sets

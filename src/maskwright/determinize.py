@@ -18,6 +18,7 @@ from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regular import (
     ANY_CHAR,
     EPSILON,
+    EVERY_TEXT,
     NOTHING,
     Chars,
     Lit,
@@ -28,9 +29,7 @@ from maskwright.regular import (
     postorder,
     repeat,
 )
-from maskwright.thompson import State, Thompson
-
-_EVERY_TEXT = repeat(ANY_CHAR, 0, None)
+from maskwright.thompson import Thompson
 
 
 def alphabet_of(sets: Iterable[Ranges]) -> Alphabet:
@@ -54,15 +53,13 @@ class _CodeThompson(Thompson):
     """Sets are minterms."""
 
     alphabet: Alphabet
-    sets: dict[tuple[int, ...], int]
 
     def __init__(self, alphabet: Alphabet, limits: Limits) -> None:
         super().__init__(limits, counting=False)
         self.alphabet = alphabet
-        self.sets = {}
 
-    def index_of(self, ranges: Ranges) -> State:
-        return self.sets.setdefault(self.alphabet.members(ranges), len(self.sets))
+    def key_of(self, ranges: Ranges) -> tuple[int, ...]:
+        return self.alphabet.members(ranges)
 
 
 def subset_automaton(node: Regular, alphabet: Alphabet, limits: Limits) -> SubsetAutomaton:
@@ -145,6 +142,13 @@ class Dfa:
             self._edges = tuple(self.table.edges(self.labels()))
         return self._edges
 
+    def leaving(self) -> list[list[tuple[Chars, int]]]:
+        """By state, the edges that leave it; made anew each time."""
+        leaving: list[list[tuple[Chars, int]]] = [[] for _ in range(len(self))]
+        for source, label, target in self.edges():
+            leaving[source].append((label, target))
+        return leaving
+
     def to_regular(self) -> Regular:
         """The language as a tree: a ``Machine``, or something simpler where it is."""
         if not len(self):
@@ -173,12 +177,12 @@ def divided(nodes: Sequence[Regular], limits: Limits) -> dict[tuple[bool, ...], 
     """By tuple, which of the languages a text is in, the minimal automaton of such texts; of each that there are."""
     check_time()
     try:
-        tables = _side_by_side([_EVERY_TEXT], (), limits, nodes).divide()
+        tables = _side_by_side([EVERY_TEXT], (), limits, nodes).divide()
     except LimitError as error:
         _forget(error)
         # What each of them has too much multiplies.
         minimal = [minimal_dfa(node, limits).to_regular() for node in nodes]
-        tables = _side_by_side([_EVERY_TEXT], (), limits, minimal).divide()
+        tables = _side_by_side([EVERY_TEXT], (), limits, minimal).divide()
     return {flags[1:]: dfa for flags, table in tables.items() if len(dfa := Dfa(table))}
 
 

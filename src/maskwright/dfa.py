@@ -8,6 +8,7 @@ All operations raise ``LimitError`` above ``limits.max_regex_states`` states.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeVar
 
 from maskwright._subsets import reduce
@@ -27,6 +28,7 @@ from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regular import (
     ANY_CHAR,
     EPSILON,
+    EVERY_TEXT,
     NOTHING,
     Alt,
     Cat,
@@ -46,14 +48,13 @@ from maskwright.regular import (
 from maskwright.thompson import without_empty_string
 
 _Place = TypeVar("_Place", bound=Hashable)
-_EVERY_TEXT = repeat(ANY_CHAR, 0, None)
 
 
 def intersect(nodes: Iterable[Regular], limits: Limits = DEFAULT_LIMITS) -> Regular:
     """The texts of all the languages; of no language, every text."""
-    kept = [node for node in nodes if node != _EVERY_TEXT]
+    kept = [node for node in nodes if node != EVERY_TEXT]
     if len(kept) <= 1:
-        return kept[0] if kept else _EVERY_TEXT
+        return kept[0] if kept else EVERY_TEXT
     return product(kept, (), limits).to_regular()
 
 
@@ -61,7 +62,7 @@ def only_in(nodes: Sequence[Regular], others: Sequence[Regular], limits: Limits 
     """The texts of all of the ``nodes`` that are texts of none of the ``others``."""
     if not others:
         return intersect(nodes, limits)
-    return product(list(nodes) or [_EVERY_TEXT], others, limits).to_regular()
+    return product(list(nodes) or [EVERY_TEXT], others, limits).to_regular()
 
 
 def difference(a: Regular, b: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
@@ -71,7 +72,7 @@ def difference(a: Regular, b: Regular, limits: Limits = DEFAULT_LIMITS) -> Regul
 
 def complement(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
     """All texts but those of ``node``."""
-    return difference(_EVERY_TEXT, node, limits)
+    return difference(EVERY_TEXT, node, limits)
 
 
 def partition(
@@ -208,7 +209,7 @@ def least_length(
     if len(nodes) == 1 and not others:
         bounds = length_bounds(nodes[0])
         return None if bounds is None else bounds[0]
-    return shortest_length(list(nodes) or [_EVERY_TEXT], others, limits)
+    return shortest_length(list(nodes) or [EVERY_TEXT], others, limits)
 
 
 def some_text(node: Regular, most: int = 1_000) -> str | None:
@@ -288,14 +289,15 @@ def _least_length(machine: Machine, alive: Mapping[int, object]) -> int | None:
     return None
 
 
-def finite_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> list[str] | None:
+@lru_cache(maxsize=1024)
+def finite_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> tuple[str, ...] | None:
     """All texts in order, when there are at most ``most``; else None."""
     if _has_any_length(node):
         return None
     dfa = minimal_dfa(node, limits)
     if _count(dfa, most) is None:
         return None
-    accepts, leaving = set(dfa.accepts()), _leaving(dfa)
+    accepts, leaving = set(dfa.accepts()), dfa.leaving()
     found: list[str] = []
     work = [(0, "")] if len(dfa) else []
     while work:
@@ -305,7 +307,7 @@ def finite_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> l
         for label, target in leaving[state]:
             for low, high in label.ranges:
                 work.extend((target, text + chr(code)) for code in range(low, high + 1))
-    return sorted(found)
+    return tuple(sorted(found))
 
 
 def _has_any_length(node: Regular) -> bool:
@@ -323,18 +325,10 @@ def count_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> in
     return _count(minimal_dfa(node, limits), most)
 
 
-def _leaving(dfa: Dfa) -> list[list[tuple[Chars, int]]]:
-    """By state, the edges that leave it."""
-    leaving: list[list[tuple[Chars, int]]] = [[] for _ in range(len(dfa))]
-    for source, label, target in dfa.edges():
-        leaving[source].append((label, target))
-    return leaving
-
-
 def _count(dfa: Dfa, most: int) -> int | None:
     counts: dict[int, int] = {}
     under_way: set[int] = set()
-    accepts, leaving = set(dfa.accepts()), _leaving(dfa)
+    accepts, leaving = set(dfa.accepts()), dfa.leaving()
     work = [0] if len(dfa) else []
     while work:
         state = work[-1]

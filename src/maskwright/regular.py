@@ -309,3 +309,5 @@ def has_scalar(ranges: Ranges) -> bool:
 
 ANY_CHAR = Chars(((0, 0xD7FF), (0xE000, MAX_CODE_POINT)))
 """Every Unicode scalar value: surrogates cannot be written in UTF-8."""
+
+EVERY_TEXT = repeat(ANY_CHAR, 0, None)

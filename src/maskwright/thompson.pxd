@@ -6,9 +6,11 @@ cdef class Thompson:
     cdef readonly bint counting
     cdef readonly Py_ssize_t n_states
     cdef readonly list edges, epsilons, loops
-    cdef dict _loop_index, _measured, _stripped, _sets, _codes
+    cdef readonly dict sets
+    cdef dict _loop_index, _measured, _stripped, _numbers, _codes
     cdef list _roots, _stack
-    cpdef object index_of(self, tuple ranges)
+    cpdef tuple key_of(self, tuple ranges)
+    cdef object index_of(self, tuple ranges)
     cpdef other_leaf(self, object node, object source, object target)
     cpdef leaf(self, object node, object source, object target)
     cdef object _index(self, Chars node)

@@ -7,7 +7,7 @@ loops do not nest: of nested repetitions those are unrolled that cost the least.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import cython
 
@@ -84,7 +84,7 @@ class Thompson:
     """Thompson's construction: places trees between two given states.
 
     Placing adds no edge into the source and none out of the target beyond those of the tree, so
-    states can be shared.  Subclasses number the sets that ``edges`` (source, set, target) are labelled with.
+    states can be shared.  ``edges`` (source, set, target) are labelled with numbers of ``sets``.
     Raises ``LimitError`` above ``limits.max_regex_states`` states.
     """
 
@@ -97,7 +97,8 @@ class Thompson:
     _loop_index: dict[tuple[int, int], int]
     _measured: dict[int, _Measure]
     _stripped: dict[int, Regular | None]
-    _sets: dict[int, tuple[Chars, int]]
+    sets: dict[tuple[Any, ...], int]
+    _numbers: dict[int, tuple[Chars, int]]
     _codes: dict[int, int]
     _roots: list[Regular]
     """Measures are kept by identity: these trees must outlive the builder."""
@@ -113,14 +114,20 @@ class Thompson:
         self._loop_index = {}
         self._measured = {}
         self._stripped = {}
-        self._sets = {}
+        self.sets = {}
+        self._numbers = {}
         self._codes = {}
         self._roots = []
         self._stack = []
 
+    def key_of(self, ranges: Ranges) -> tuple[Any, ...]:
+        """What stands for a set; nothing, if no text has a code point of it."""
+        return ranges
+
     def index_of(self, ranges: Ranges) -> State:
-        """The number of a set; ``NO_SET``: no text has a code point of it."""
-        raise NotImplementedError
+        """The number of a set, or ``NO_SET``."""
+        key = self.key_of(ranges)
+        return self.sets.setdefault(key, len(self.sets)) if key else NO_SET
 
     def other_leaf(self, node: object, source: State, target: State) -> None:
         """Place a leaf that is neither a set nor a text."""
@@ -137,9 +144,9 @@ class Thompson:
 
     def _index(self, node: Chars) -> State:
         # Few leaves stand at many edges, and a set takes long to hash.
-        known: tuple[Chars, int] | None = self._sets.get(id(node))
+        known: tuple[Chars, int] | None = self._numbers.get(id(node))
         if known is None:
-            known = self._sets[id(node)] = (node, self.index_of(node.ranges))
+            known = self._numbers[id(node)] = (node, self.index_of(node.ranges))
         return known[1]
 
     def new_state(self) -> State:

@@ -8,8 +8,8 @@ from maskwright.deadline import check_time
 from maskwright.dfa import length_bounds
 from maskwright.regex.syntax import ASSERTIONS, TextEnd, TextStart
 from maskwright.regular import (
-    ANY_CHAR,
     EPSILON,
+    EVERY_TEXT,
     Alt,
     Cat,
     Chars,
@@ -23,7 +23,6 @@ from maskwright.regular import (
     repeat,
 )
 
-EVERY_TEXT = repeat(ANY_CHAR, 0, None)
 _LAST_NEWLINE = repeat(char("\n"), 0, 1)
 
 _MAX_DEPTH = 30

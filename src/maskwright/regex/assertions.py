@@ -26,10 +26,11 @@ from maskwright.determinize import (
 from maskwright.dfa import complement
 from maskwright.errors import GrammarError, LimitError
 from maskwright.limits import Limits
-from maskwright.regex.anchors import EVERY_TEXT, anchored_language, asserting_nodes
+from maskwright.regex.anchors import anchored_language, asserting_nodes
 from maskwright.regex.syntax import ASSERTIONS, Assertion, Look, TextEnd, TextStart, WordBoundary
 from maskwright.regular import (
     EPSILON,
+    EVERY_TEXT,
     NOTHING,
     Chars,
     Machine,
@@ -90,11 +91,7 @@ _Thread: TypeAlias = tuple[int, _Context, _Obligations]
 class _AssertionThompson(Thompson):
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits, counting=False)
-        self.sets: dict[Ranges, int] = {}
         self.assertions: list[tuple[int, Assertion, int]] = []
-
-    def index_of(self, ranges: Ranges) -> int:
-        return self.sets.setdefault(ranges, len(self.sets))
 
     def other_leaf(self, node: object, source: int, target: int) -> None:
         if not isinstance(node, ASSERTIONS):

@@ -21,11 +21,11 @@ from maskwright.dfa import (
 )
 from maskwright.errors import GrammarError
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.regex.anchors import EVERY_TEXT
 from maskwright.regex.assertions import AFTER_OTHER, AFTER_WORD, resolve
 from maskwright.regex.parser import Dialect, Group, Item, Parser
 from maskwright.regex.syntax import ASSERTIONS, Look, TextEnd, TextStart, WordBoundary
 from maskwright.regular import (
+    EVERY_TEXT,
     NOTHING,
     Cat,
     Chars,

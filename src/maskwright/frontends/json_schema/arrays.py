@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from maskwright.deadline import check_time
@@ -35,7 +34,7 @@ from maskwright.grammar import (
     Seq,
 )
 from maskwright.limits import Limits
-from maskwright.regular import Regular, alt
+from maskwright.regular import alt
 
 if TYPE_CHECKING:
     from maskwright.frontends.json_schema.emit import Emitter
@@ -44,11 +43,6 @@ if TYPE_CHECKING:
 _COUNTED_STRINGS = 1000
 _TIED_ITEMS = 6
 """Of at most so many items, any two places are told apart where two items must be equal."""
-
-
-@lru_cache(maxsize=512)
-def _few_texts(language: Regular, limits: Limits) -> list[str] | None:
-    return finite_texts(language, _COUNTED_STRINGS, limits)
 
 
 _Counts: TypeAlias = tuple[int, tuple[int, ...]]
@@ -177,7 +171,7 @@ class ArrayRules:
             return None
         language = alt(*(string_language(g, limits) for g in strings))
         low, high = group.min_items, group.max_items
-        few = _few_texts(language, limits)
+        few = finite_texts(language, _COUNTED_STRINGS, limits)
         if few is not None:
             high = len(few) if high is None else min(high, len(few))
             if low > high:

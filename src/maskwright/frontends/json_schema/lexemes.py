@@ -9,14 +9,14 @@ from maskwright.frontends.json_schema.multiples import any_integer
 from maskwright.frontends.json_schema.number_texts import MINUS, any_magnitude
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.grammar import Lexeme, Term
-from maskwright.regular import ANY_CHAR, EPSILON, Lit, Regular, alt, cat, one_of, repeat
+from maskwright.regular import EPSILON, EVERY_TEXT, Lit, Regular, alt, cat, one_of, repeat
 
 _BLANK = one_of(" \t")
 _BREAK = one_of("\r\n")
 
 _BLANKS_IN_A_LINE = 8
 
-STRING = Lexeme("string", repeat(ANY_CHAR, 0, None), "quoted")
+STRING = Lexeme("string", EVERY_TEXT, "quoted")
 TRUE = Lexeme("true", Lit("true"))
 FALSE = Lexeme("false", Lit("false"))
 BOOLEAN = Lexeme("boolean", alt(Lit("true"), Lit("false")))

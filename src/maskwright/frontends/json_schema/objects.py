@@ -26,7 +26,7 @@ from maskwright.frontends.json_schema.strings import is_text, pattern_language, 
 from maskwright.frontends.json_schema.typed import negation
 from maskwright.grammar import Expr, Lexeme, Member, OtherMembers, Record, Ref, Values
 from maskwright.limits import Limits
-from maskwright.regular import ANY_CHAR, Lit, Regular, alt, repeat
+from maskwright.regular import EVERY_TEXT, Lit, Regular, alt
 
 if TYPE_CHECKING:
     from maskwright.frontends.json_schema.emit import Emitter
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from maskwright.frontends.json_schema.options import SchemaOptions
 
 _FEW_NAMES = 256
-_ANY_TEXT = repeat(ANY_CHAR, 0, None)
 
 Atom: TypeAlias = str | Conjunction
 """What tells keys apart: a pattern, or a conjunction that they satisfy as strings."""
@@ -186,7 +185,7 @@ class ObjectRules:
     def _without(self, kind: Kind, names: list[str]) -> Regular:
         """The keys of a kind that are none of these names."""
         language = kind.language
-        if not kind.signs or language == _ANY_TEXT:
+        if not kind.signs or language == EVERY_TEXT:
             # Any prefix goes on to infinitely many keys: leaving names out costs nothing.
             return language
         within = self._within.get(language)
@@ -202,7 +201,7 @@ class ObjectRules:
             return pattern_language(atom, limits)
         groups = string_groups(self.normalizer, atom)
         if StringGroup() in groups:
-            return _ANY_TEXT
+            return EVERY_TEXT
         return alt(*(string_language(group, limits) for group in groups))
 
 
@@ -254,12 +253,12 @@ class Kind:
             wanted.append(ways)
         return wanted
 
-    def names(self, language: Regular, limits: Limits) -> list[str] | None:
+    def names(self, language: Regular, limits: Limits) -> tuple[str, ...] | None:
         """The keys one by one, when they are few."""
-        return None if not self.signs else _finite_texts(language, limits)
+        return None if not self.signs else finite_texts(language, _FEW_NAMES, limits)
 
     def lexeme(self, language: Regular) -> Lexeme:
-        return STRING if language == _ANY_TEXT else Lexeme(("keys", language), language, "quoted")
+        return STRING if language == EVERY_TEXT else Lexeme(("keys", language), language, "quoted")
 
 
 class Within:
@@ -277,7 +276,7 @@ class Within:
         return found
 
 
-_ONE_KIND = [Kind(_ANY_TEXT, ())]
+_ONE_KIND = [Kind(EVERY_TEXT, ())]
 
 
 @lru_cache(maxsize=512)
@@ -288,11 +287,6 @@ def _classes(languages: tuple[Regular, ...], limits: Limits) -> list[tuple[tuple
 @lru_cache(maxsize=512)
 def _without(language: Regular, names: tuple[str, ...], limits: Limits) -> Regular:
     return difference(language, alt(*(Lit(name) for name in names)), limits)
-
-
-@lru_cache(maxsize=512)
-def _finite_texts(language: Regular, limits: Limits) -> list[str] | None:
-    return finite_texts(language, _FEW_NAMES, limits)
 
 
 def _atoms(keys: Keys) -> list[Atom]:
