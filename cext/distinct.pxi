@@ -217,7 +217,15 @@ cdef void distinct_bytes(Core* core, const DistinctNode& node, vector[uint8_t]& 
             out.push_back(<uint8_t>byte)
         return
     memset(first, 0, 32)
-    if node.thread.lex != NULL:
+    memset(ahead, 0, 32)
+    if distinct_waits(core, node) and not node.easy:
+        if tracker_compatible(&core.tracker, node.thread.text):
+            tracker_ahead(&core.tracker, node.thread.text, ahead)
+        bits_set(ahead, QUOTE)
+    if inside and at.escape == 0 and not node.begun:
+        # Few bytes: those that lead nowhere are soon seen.
+        memcpy(first, ahead, 32)
+    elif node.thread.lex != NULL:
         distinct_first(lex_first(node.thread.lex), inside, first)
         if node.parent >= 0 and node.thread.lex.tag != NO_TAG and not inside:
             # White space adds nothing where the lexeme may end: another node has what comes behind it.
@@ -227,20 +235,15 @@ cdef void distinct_bytes(Core* core, const DistinctNode& node, vector[uint8_t]& 
     else:
         for i in range(state.starts.size()):
             distinct_first(lex_first(state.starts[i]), inside, first)
-    if distinct_waits(core, node) and not node.easy:
-        memset(ahead, 0, 32)
-        if tracker_compatible(&core.tracker, node.thread.text):
-            tracker_ahead(&core.tracker, node.thread.text, ahead)
-        bits_set(ahead, QUOTE)
-        for i in range(4):
-            first[i] &= ahead[i] if not node.begun else ~ahead[i]
+    for i in range(4 if inside and node.begun else 0):
+        first[i] &= ~ahead[i]
+    # Of equals, the last is looked at first.  Where a character may stand for itself, escapes add nothing.
+    if inside and at.escape == 0 and bits_has(first, BACKSLASH):
+        out.push_back(BACKSLASH)
     for byte in range(256):
         if bits_has(first, <uint8_t>byte) and not distinct_skips(at, <uint8_t>byte, node.typed):
             if byte != BACKSLASH or not inside or at.escape != 0:
                 out.push_back(<uint8_t>byte)
-    # Escapes come last: where a character may stand for itself, they add nothing.
-    if inside and at.escape == 0 and bits_has(first, BACKSLASH):
-        out.push_back(BACKSLASH)
 
 
 cdef void distinct_path(const vector[DistinctNode]& nodes, int32_t at, uint8_t last, vector[uint8_t]& out) noexcept nogil:
