@@ -16,8 +16,6 @@ cdef enum:
     SPAN_DEAD = 0
     SPAN_MIXED = 1
     SPAN_UNIFORM = 2
-    MANY_TEXTS = 1 << 30
-    LEAST_COUNT = 8        # texts that are looked for, however few are asked for
 
 cdef struct CodeEdge:
     int32_t set
@@ -38,14 +36,6 @@ cdef cppclass CodeState:
     vector[uint64_t] items         # NFA state << 32 | count
     vector[CodeState*] next        # by class; NULL = not computed
     LexState* text                 # the lexer state between two characters, or NULL
-    int64_t texts                  # as many are accepted from here, or more
-    cbool counted                  # no more
-
-cdef struct TextCount:
-    CodeState* state
-    int32_t cls            # the next one
-    int64_t texts          # over those before it
-    int64_t least          # over all, if each led to one text
 
 cdef cppclass CodeAutomaton:
     int32_t ascii_class[128]
@@ -301,8 +291,6 @@ cdef CodeState* code_intern(CodeAutomaton* codes, vector[uint64_t]& items) noexc
     state.id = <int32_t>codes.states.size()
     state.tag = tag
     state.text = NULL
-    state.texts = 0
-    state.counted = False
     state.items = items
     state.next.resize(<size_t>codes.classes, NULL)
     codes.interned.insert(items.data(), items.size() * sizeof(uint64_t), state.id)
@@ -430,50 +418,33 @@ cdef void codes_count_points(CodeAutomaton* codes) noexcept nogil:
 
 
 cdef cbool code_more_texts(CodeAutomaton* codes, CodeState* start, int64_t count) noexcept nogil:
-    # Whether more than `count` texts are accepted from a state.  A loop means infinitely many, because every state can be
-    # completed.  They are counted as far as is needed, or twice as far as they were.
-    cdef vector[TextCount] path
-    cdef unordered_map[int64_t, char] open_ones
+    # Whether more than `count` texts are accepted from a state.
+    #
+    # Every state can be completed, so beginnings of one length lead to different texts.  At most `count` of them are followed
+    # at a time; where `count` texts have been read, none further than the longest of these.
+    cdef unordered_map[int64_t, int64_t] level, below      # beginnings that lead to a state
+    cdef pair[int64_t, int64_t] each
     cdef CodeState* state
     cdef CodeState* target
-    cdef TextCount* at
-    cdef int64_t most
+    cdef int64_t begun, ended = 0
     cdef int32_t cls
-    if start.texts > count:
-        return True
-    if start.counted:
-        return False
-    most = max(count + 1, 2 * start.texts, LEAST_COUNT)
     if codes.class_points.empty():
         codes_count_points(codes)
-    target = start
-    while True:
-        if target != NULL:
-            # A state that was not come to before: each character leads to a text.
-            path.push_back(TextCount(target, 0, target.tag != NO_TAG, target.tag != NO_TAG))
-            at = &path.back()
-            open_ones[<int64_t>target] = 1
+    level[<int64_t>start] = 1
+    while not level.empty():
+        begun = 0
+        for each in level:
+            begun += each.second
+        if ended + begun > count:
+            return True
+        below.clear()
+        for each in level:
+            state = <CodeState*>each.first
+            if state.tag != NO_TAG:
+                ended += each.second
             for cls in range(codes.classes):
-                if code_next(codes, target, cls) != CODE_DEAD:
-                    at.least += codes.class_points[cls]
-            target = NULL
-        at = &path.back()
-        state = at.state
-        if at.cls == codes.classes or max(at.texts, at.least) >= most:
-            state.counted = at.cls == codes.classes and at.texts < most
-            state.texts = at.texts if state.counted else min(max(at.texts, at.least, state.texts), MANY_TEXTS)
-            open_ones.erase(<int64_t>state)
-            path.pop_back()
-            if path.empty():
-                return start.texts > count
-            continue
-        target = code_next(codes, state, at.cls)
-        if target != CODE_DEAD and open_ones.count(<int64_t>target):
-            at.texts = MANY_TEXTS
-        elif target != CODE_DEAD and not target.counted and target.texts < most:
-            continue
-        else:
-            if target != CODE_DEAD:
-                at.texts = min(at.texts + codes.class_points[at.cls] * target.texts, MANY_TEXTS)
-            at.cls += 1
-        target = NULL
+                target = code_next(codes, state, cls)
+                if target != CODE_DEAD:
+                    below[<int64_t>target] += each.second * codes.class_points[cls]
+        level.swap(below)
+    return False

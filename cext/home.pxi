@@ -166,9 +166,9 @@ cdef void home_sustain(Automaton* automaton, Home* home, CodeState* start) noexc
     home_leave_any(automaton, home)
 
 
-cdef void home_spread(Automaton* automaton, Home* home, CodeState* start, vector[ClassMass]& order,
-                      int32_t longest) noexcept nogil:
-    # Many states: all classes, when no text of at most `longest` characters ends the lexeme.
+cdef cbool home_spread(Automaton* automaton, Home* home, CodeState* start, vector[ClassMass]& order,
+                       const Index* index) noexcept nogil:
+    # Many states: all classes, when no text of the length of a token ends the lexeme.
     cdef CodeAutomaton* codes = automaton.codes
     cdef unordered_map[int64_t, char] known
     cdef vector[CodeState*] states
@@ -176,25 +176,28 @@ cdef void home_spread(Automaton* automaton, Home* home, CodeState* start, vector
     cdef ClassMass each
     cdef size_t i = 0, last
     cdef int32_t depth
+    for each in order:
+        home.classes[<size_t>each.cls >> 6] |= (<uint64_t>1) << (each.cls & 63)
+        home.mass += each.mass
+    home_leave_any(automaton, home)
+    if not home_pays(home, index):
+        return False
     states.push_back(start)
     known[<int64_t>start] = 1
-    for depth in range(longest):
+    for depth in range(index.longest):
         last = states.size()
         while i < last:
             for each in order:
                 target = code_next(codes, states[i], each.cls)
                 if target == CODE_DEAD or states.size() > SPREAD_STATES:
-                    return
+                    return False
                 if known.count(<int64_t>target) == 0:
                     known[<int64_t>target] = 1
                     states.push_back(target)
             i += 1
         if last == states.size():
             break
-    for each in order:
-        home.classes[<size_t>each.cls >> 6] |= (<uint64_t>1) << (each.cls & 63)
-        home.mass += each.mass
-    home_leave_any(automaton, home)
+    return True
 
 
 cdef void home_leave_any(Automaton* automaton, Home* home) noexcept nogil:
@@ -279,8 +282,7 @@ cdef cbool home_find(Automaton* automaton, const Index* index, CodeState* start,
     if automaton.spelling != SPELLING_QUOTED:
         return False
     home_forget(home)
-    home_spread(automaton, home, start, order, index.longest)
-    return home_pays(home, index)
+    return home_spread(automaton, home, start, order, index)
 
 
 # --- the mask -------------------------------------------------------------------------------

@@ -399,6 +399,7 @@ class TestValues:
             ({"enum": [{1}]}, "/enum/0"),
             ({"const": b"x"}, "/const"),
             ({"items": {"title": object()}}, "/items/title"),
+            ({"properties": {"a": {1: float("nan")}}}, "/properties/a/1"),
         ],
     )
     def test_that_json_does_not_have(self, schema: Any, place: str) -> None:
@@ -414,6 +415,7 @@ class TestValues:
             ({1: 2}, "#"),
             ({"properties": {None: {}}}, "/properties"),
             ({"a": [{"b": 1, 10**5000: 2}]}, "/a/0"),
+            ({"a": {1: {1: True}}}, "/a"),
         ],
     )
     def test_names_that_are_no_strings(self, schema: Any, place: str) -> None:

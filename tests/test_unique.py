@@ -135,6 +135,15 @@ def test_whether_a_key_is_left(pattern: str, begun: str, good: bool) -> None:
         )
 
 
+def test_few_strings_are_looked_for_where_a_language_has_a_long_period() -> None:
+    periods = "|".join(f"(?:{'a' * period})*" for period in (2, 3, 5, 7, 11, 13, 17, 19))
+    items = {"type": "string", "pattern": f"^(?:{periods})$"}
+    schema = {"type": "array", "items": items, "uniqueItems": True}
+    matcher = mw.compile_json_schema(schema, VOCABULARY, whitespace="compact").matcher()
+    assert matcher.accept_bytes(b'["","aa","aaa","')
+    assert matcher.shortest_completion_bytes() == b'aaaa"]'
+
+
 def test_equal_keys_of_different_objects() -> None:
     schema = {"type": "object", "additionalProperties": {"$ref": "#"}}
     assert accepts(schema, '{"a":{"a":{},"b":{}},"b":{"a":{}}}')

@@ -123,6 +123,8 @@ class LimitError(MaskwrightError):
 
 
 def _plain(value: float) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if not isinstance(value, int) or abs(value) >= 10**15:
         try:
             return f"{value:g}"

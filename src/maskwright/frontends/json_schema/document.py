@@ -406,7 +406,9 @@ def _place(schema: Any, is_wanted: Callable[[Any], bool]) -> str:
             if is_wanted(value):
                 return pointer or "#"
             if isinstance(value, dict):
-                below.extend((f"{pointer}/{escape(n)}", v) for n, v in value.items() if isinstance(n, str))
+                # A name may be no string further up as well.
+                named = ((n if isinstance(n, str) else shown(n), v) for n, v in value.items())
+                below.extend((f"{pointer}/{escape(name)}", v) for name, v in named)
             elif isinstance(value, list):
                 below.extend((f"{pointer}/{i}", v) for i, v in enumerate(value))
         level = below
