@@ -131,7 +131,7 @@ cdef class Alphabet:
         return written_ranges(self.parts.ranges(symbols))
 
 
-cdef Alphabet divided(Partition& parts):
+cdef Alphabet alphabet_of_parts(Partition& parts):
     # The minterms of a partition, which is taken.
     cdef Alphabet out = Alphabet.__new__(Alphabet)
     out.index = {}
@@ -400,7 +400,7 @@ cdef Table made(Graph& dfa, Alphabet alphabet):
     cdef const Partition* parts = &alphabet.parts
     with nogil:
         out.table = c_table_of(dfa, parts[0])
-    out.alphabet = divided(out.table.alphabet)
+    out.alphabet = alphabet_of_parts(out.table.alphabet)
     return out
 
 
@@ -427,7 +427,7 @@ cdef class SideBySide:
         for alphabet in alphabets:
             each.push_back(&alphabet.parts)
         parts = Partition(each, coarser)
-        self.alphabet = divided(parts)
+        self.alphabet = alphabet_of_parts(parts)
         for i in range(each.size()):
             automaton = automata[i]
             self.views.push_back(View(automaton.subsets, c_move(coarser[i]), each[i].size()))

@@ -53,7 +53,7 @@ cdef Below* slice_below(Index* index, Slice* slice, uint32_t top) noexcept nogil
             node = nodes[node].end
             continue
         if place.span == 0:
-            inside = (slice.ascii[place.point >> 6] >> (place.point & 63)) & 1
+            inside = bits_has(slice.ascii, <uint8_t>place.point)
         else:
             inside = points_hold(slice.points, possible.low, possible.high)
         if inside:

@@ -72,6 +72,10 @@ cdef void codes_free(CodeAutomaton* codes) noexcept nogil:
     del codes
 
 
+cdef inline void set_add(vector[uint64_t]& bits, int32_t cls) noexcept nogil:
+    bits[<size_t>cls >> 6] |= (<uint64_t>1) << (cls & 63)
+
+
 cdef inline cbool set_has(const vector[uint64_t]& bits, int32_t cls) noexcept nogil:
     return (bits[<size_t>cls >> 6] >> (cls & 63)) & 1
 
@@ -114,7 +118,7 @@ cdef void codes_classify(CodeAutomaton* codes, vector[vector[CodeRange]]& sets) 
                     if (active[j >> 6] >> (j & 63)) & 1:
                         cls = codes.classes
                         codes.sets[j].resize(<size_t>(cls >> 6) + 1, 0)
-                        codes.sets[j][<size_t>cls >> 6] |= (<uint64_t>1) << (cls & 63)
+                        set_add(codes.sets[j], cls)
                 if cls != NO_CLASS:
                     codes.classes += 1
                 known[name] = cls

@@ -205,6 +205,7 @@ cdef void distinct_bytes(Core* core, const DistinctNode& node, vector[uint8_t]& 
     # The bytes to go on with.
     cdef TrackerState at = core.tracker.states[-1 - node.thread.text]
     cdef cbool inside = at.mode == TRACK_STRING
+    cdef cbool plain = inside and at.escape == 0
     cdef const ParserState* state = core.program.states[node.thread.parser]
     cdef uint64_t first[4]
     cdef uint64_t ahead[4]
@@ -218,11 +219,11 @@ cdef void distinct_bytes(Core* core, const DistinctNode& node, vector[uint8_t]& 
         return
     memset(first, 0, 32)
     memset(ahead, 0, 32)
-    if distinct_waits(core, node) and not node.easy:
+    if plain and not node.easy:
         if tracker_compatible(&core.tracker, node.thread.text):
             tracker_ahead(&core.tracker, node.thread.text, ahead)
         bits_set(ahead, QUOTE)
-    if inside and at.escape == 0 and not node.begun:
+    if plain and not node.begun:
         # Few bytes: those that lead nowhere are soon seen.
         memcpy(first, ahead, 32)
     elif node.thread.lex != NULL:
@@ -235,14 +236,14 @@ cdef void distinct_bytes(Core* core, const DistinctNode& node, vector[uint8_t]& 
     else:
         for i in range(state.starts.size()):
             distinct_first(lex_first(state.starts[i]), inside, first)
-    for i in range(4 if inside and node.begun else 0):
+    for i in range(4 if node.begun else 0):
         first[i] &= ~ahead[i]
     # Of equals, the last is looked at first.  Where a character may stand for itself, escapes add nothing.
-    if inside and at.escape == 0 and bits_has(first, BACKSLASH):
+    if plain and bits_has(first, BACKSLASH):
         out.push_back(BACKSLASH)
     for byte in range(256):
         if bits_has(first, <uint8_t>byte) and not distinct_skips(at, <uint8_t>byte, node.typed):
-            if byte != BACKSLASH or not inside or at.escape != 0:
+            if byte != BACKSLASH or not plain:
                 out.push_back(<uint8_t>byte)
 
 

@@ -105,7 +105,7 @@ cdef void home_grow(Automaton* automaton, Home* home, CodeState* start,
     cdef int32_t tag = NOT_KNOWN
     home.room = -1
     for each in order:
-        home.classes[<size_t>each.cls >> 6] |= (<uint64_t>1) << (each.cls & 63)
+        set_add(home.classes, each.cls)
         before = home.states
         if home_reach(automaton, home, start):
             home.mass += each.mass
@@ -144,7 +144,7 @@ cdef void home_follow(Automaton* automaton, Home* home, CodeState* start, vector
                 agrees = False
                 break
         if agrees:
-            home.classes[<size_t>each.cls >> 6] |= (<uint64_t>1) << (each.cls & 63)
+            set_add(home.classes, each.cls)
             home.mass += each.mass
 
 
@@ -177,7 +177,7 @@ cdef cbool home_spread(Automaton* automaton, Home* home, CodeState* start, vecto
     cdef size_t i = 0, last
     cdef int32_t depth
     for each in order:
-        home.classes[<size_t>each.cls >> 6] |= (<uint64_t>1) << (each.cls & 63)
+        set_add(home.classes, each.cls)
         home.mass += each.mass
     home_leave_any(automaton, home)
     if not home_pays(home, index):
@@ -208,7 +208,7 @@ cdef void home_leave_any(Automaton* automaton, Home* home) noexcept nogil:
     home.exits = 0
     for cls in range(automaton.codes.classes):
         if not set_has(home.classes, cls):
-            home.leaving[<size_t>cls >> 6] |= (<uint64_t>1) << (cls & 63)
+            set_add(home.leaving, cls)
             home.exits += automaton.class_mass[cls]
 
 
@@ -225,7 +225,7 @@ cdef void home_leave(Automaton* automaton, Home* home) noexcept nogil:
         for cls in range(codes.classes):
             if not set_has(home.classes, cls) and not set_has(home.leaving, cls) \
                     and code_next(codes, state, cls) != CODE_DEAD:
-                home.leaving[<size_t>cls >> 6] |= (<uint64_t>1) << (cls & 63)
+                set_add(home.leaving, cls)
                 home.exits += automaton.class_mass[cls]
 
 
@@ -441,9 +441,7 @@ cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice) n
     for cls in codes.range_class:
         wide = wide or (cls != NO_CLASS and (set_has(home.leaving, cls) or set_has(home.classes, cls)))
     for i in range(index.parts.size() if wide else 0):
-        # Tokens that end inside a character: in the slice when all it can become is.
-        if (not points_hold(slice.points, index.parts[i].first, index.parts[i].last)
-                and slice_before(index, slice, index.parts[i].node, 0) >= 0):
+        if slice_left_inside(index, slice, index.parts[i]):
             home_exit(mask, start, index.parts[i].node, 0, False)
 
 

@@ -472,7 +472,7 @@ cdef Slice* index_slice(Index* index, const vector[CodeRange]& points) noexcept 
     made.ascii[0] = made.ascii[1] = 0
     for byte in range(128):
         if points_hold(points, byte, byte):
-            made.ascii[byte >> 6] |= <uint64_t>1 << (byte & 63)
+            bits_set(made.ascii, <uint8_t>byte)
         else:
             bits_subtract(made.bits, index.containing[byte])
     if points.empty() or points.back().high < 0x80:
@@ -558,7 +558,7 @@ cdef int32_t slice_before(const Index* index, const Slice* slice, uint32_t node,
         if count < 0:
             pass
         elif rest == 0:
-            if not (slice.ascii[byte >> 6] >> (byte & 63)) & 1:
+            if not bits_has(slice.ascii, byte):
                 return -1
         else:
             point |= <int32_t>(byte & (63 >> rest)) << (6 * rest)
@@ -567,6 +567,12 @@ cdef int32_t slice_before(const Index* index, const Slice* slice, uint32_t node,
         count += 1
         point = rest = 0
     return count
+
+
+cdef cbool slice_left_inside(const Index* index, const Slice* slice, const PartNode& part) noexcept nogil:
+    # Whether a token that ends inside a character leaves the slice there: it is in the slice when all it can become is.
+    return (not points_hold(slice.points, part.first, part.last)
+            and slice_before(index, slice, part.node, 0) >= 0)
 
 
 cdef const vector[Exit]* slice_exits(Index* index, Slice* slice, int32_t point) noexcept nogil:

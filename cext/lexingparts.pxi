@@ -107,7 +107,7 @@ cdef cbool lexer_fill_home(LexMask* part, LexState* loop) noexcept nogil:
     home.classes.assign(<size_t>(codes.classes >> 6) + 1, 0)
     for point in range(codes.classes):
         if code_next(codes, loop.code, point) == loop.code:
-            home.classes[<size_t>(point >> 6)] |= (<uint64_t>1) << (point & 63)
+            set_add(home.classes, point)
     home_points(loop.automaton, home.classes, points)
     for point in range(128):
         if not points_hold(points, point, point):
@@ -130,9 +130,7 @@ cdef cbool lexer_fill_home(LexMask* part, LexState* loop) noexcept nogil:
         for i in range(exits.size()):
             lexer_walk_loop(part, loop, exits[0][i].node, nodes[exits[0][i].node].end, 0, groups)
     for i in range(index.parts.size()):
-        # Tokens that end inside a character: in the slice when all it can become is.
-        if (not points_hold(points, index.parts[i].first, index.parts[i].last)
-                and slice_before(index, slice, index.parts[i].node, 0) >= 0):
+        if slice_left_inside(index, slice, index.parts[i]):
             lexer_end_inside(part, loop, index.parts[i].node, groups)
     return True
 

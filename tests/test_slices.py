@@ -13,14 +13,13 @@ from reference_lexemes import LexemeLanguage
 from spelling import spelled
 
 from maskwright._core import Engine, Matcher
-from maskwright.dfa import difference, is_empty, with_length, without_empty
+from maskwright.dfa import complement, is_empty, with_length, without_empty
 from maskwright.grammar import EMPTY, Choice, Lexeme, Ref, Seq, Spelling, Switch, Term
 from maskwright.limits import DEFAULT_LIMITS
 from maskwright.lowering import lower
 from maskwright.passes.prune import prune
 from maskwright.regex import search_language
 from maskwright.regular import (
-    ANY_CHAR,
     EPSILON,
     Chars,
     Lit,
@@ -180,7 +179,7 @@ def test_patterns(pattern: str, bounds: tuple[int, int | None]) -> None:
 def test_keys_of_which_some_match(pattern: str) -> None:
     """All texts go on, but through many states."""
     some = search_language(pattern)
-    others = difference(repeat(ANY_CHAR, 0, None), some)
+    others = complement(some)
     keys = (Lexeme(("some", pattern), some, "quoted"), Lexeme(("others", pattern), others, "quoted"))
     behind = Switch(keys, (Term(Lexeme("b]", Lit("b]"))), Term(Lexeme("]", Lit("]")))))
     source = toys.grammar(Seq((Term(Lexeme("[", Lit("["))), behind)))

@@ -6,7 +6,7 @@ reason: a member that is required there has another value (a discriminator).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from maskwright.frontends.json_schema.groups import (
     Absent,
@@ -17,6 +17,7 @@ from maskwright.frontends.json_schema.groups import (
     Literal,
     Neither,
     ObjectGroup,
+    Rule,
     conjoin,
     nothing,
 )
@@ -27,8 +28,6 @@ from maskwright.frontends.json_schema.typed import negation
 if TYPE_CHECKING:
     from maskwright.frontends.json_schema.hollow import Hollow
     from maskwright.frontends.json_schema.normalize import Normalizer
-
-Rule: TypeAlias = tuple[Keys, Conjunction]
 
 
 def settle(group: ObjectGroup, normalizer: Normalizer) -> ObjectGroup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -339,24 +339,15 @@ def check_size(schema: Any, limits: Limits, before: int = 0) -> tuple[int, set[s
         below: list[Any] = []
         more = False
         for value in level:
-            kind = type(value)
-            if kind is dict:
-                members: dict[str, Any] = value
+            held: Collection[Any]
+            if isinstance(value, dict):
+                plain = plain and type(value) is dict
                 if depth:
-                    names.update(members)
-                for member in members.values():
-                    if not _is_counted_only(member):
-                        below.append(member)
-            elif kind is list:
-                items: list[Any] = value
-                for item in items:
-                    if not _is_counted_only(item):
-                        below.append(item)
-            elif isinstance(value, (dict, list)):
-                plain = False
-                if depth and isinstance(value, dict):
                     names.update(value)
-                below.extend(value.values() if isinstance(value, dict) else value)
+                held = value.values()
+            elif isinstance(value, list):
+                plain = plain and type(value) is list
+                held = value
             elif _is_counted_only(value):
                 continue
             elif not _is_scalar(value):
@@ -365,8 +356,11 @@ def check_size(schema: Any, limits: Limits, before: int = 0) -> tuple[int, set[s
             else:
                 plain = plain and not isinstance(value, str)
                 continue
-            count += len(value)
-            more = more or len(value) > 0
+            count += len(held)
+            more = more or len(held) > 0
+            for part in held:
+                if not _is_counted_only(part):
+                    below.append(part)
         level = below
         depth += 1
     for known in (names, schema) if isinstance(schema, dict) else (names,):

@@ -177,6 +177,8 @@ def atom_names(atom: Some | Absent) -> tuple[str, ...]:
 
 Clause: TypeAlias = tuple[Some | Absent, ...]
 """One of these holds."""
+Rule: TypeAlias = tuple[Keys, Conjunction]
+"""The values of members with such keys satisfy these."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ class ObjectGroup:
     Names listed in rules, required or in clauses are *declared*, in this order.
     """
 
-    rules: tuple[tuple[Keys, Conjunction], ...] = ()
+    rules: tuple[Rule, ...] = ()
     required: tuple[str, ...] = ()
     min_members: int = 0
     max_members: int | None = None

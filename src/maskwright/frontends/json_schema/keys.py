@@ -9,6 +9,7 @@ from maskwright.frontends.json_schema.groups import (
     Conjunction,
     Keys,
     ObjectGroup,
+    Rule,
     StringGroup,
     atom_names,
     conjoin,
@@ -28,7 +29,7 @@ class KeyMap:
 
     group: ObjectGroup
     normalizer: Normalizer
-    general: list[tuple[Keys, Conjunction]]
+    general: list[Rule]
     """The rules that are not about listed names."""
     _by_name: dict[str, Conjunction]
     _declared: list[str] | None

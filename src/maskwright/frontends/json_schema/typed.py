@@ -28,6 +28,7 @@ from maskwright.frontends.json_schema.groups import (
     NullGroup,
     NumberGroup,
     ObjectGroup,
+    Rule,
     Some,
     StringGroup,
     check_items,
@@ -401,7 +402,7 @@ def _says_open(schema: dict[str, Any]) -> bool:
 
 def object_group(node: Node) -> ObjectGroup:
     schema: dict[str, Any] = node.value
-    rules: list[tuple[Keys, Conjunction]] = []
+    rules: list[Rule] = []
     names: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     if "properties" in schema:
