@@ -50,14 +50,13 @@ inline void trim(Graph &dfa) {
     const size_t n = dfa.rows.size();
     if (n == 0) return;
     std::vector<Step> steps;
-    std::vector<int32_t> accepts;
+    std::vector<int32_t> accepts, from(n, kDead);
     for (size_t state = 0; state < n; ++state) {
         const int32_t source = static_cast<int32_t>(state);
         if (dfa.accepting[state]) accepts.push_back(source);
-        int32_t last = kDead;
         for (Move move : dfa.rows[state]) {
-            if (move.target != last) steps.emplace_back(source, move.target);
-            last = move.target;
+            if (from[move.target] != source) steps.emplace_back(source, move.target);
+            from[move.target] = source;
         }
     }
     const std::vector<char> useful = between(n, steps, {0}, accepts);
@@ -84,20 +83,27 @@ inline void trim(Graph &dfa) {
     dfa = std::move(out);
 }
 
-// Numbers from 0, divided into blocks that are split by marking some of their members (Valmari, 2012).
+// Numbers from 0, divided into blocks that are split by marking some of their members.
 class Blocks {
 public:
-    Blocks(std::vector<int32_t> members, std::vector<int32_t> firsts)
-        : members_(std::move(members)), place_(members_.size()), block_(members_.size()), first_(std::move(firsts)) {
-        const int32_t n = static_cast<int32_t>(members_.size());
-        for (size_t block = 0; block < first_.size(); ++block) {
-            last_.push_back(block + 1 < first_.size() ? first_[block + 1] : n);
-            for (int32_t i = first_[block]; i < last_[block]; ++i) {
-                place_[members_[i]] = i;
-                block_[members_[i]] = static_cast<int32_t>(block);
-            }
+    // kinds: by member, the block that it is in at first
+    explicit Blocks(std::vector<int32_t> kinds)
+        : members_(kinds.size()), place_(kinds.size()), block_(std::move(kinds)) {
+        for (int32_t kind : block_) {
+            if (kind >= size()) last_.resize(kind + 1, 0), first_.resize(kind + 1, 0);
+            ++last_[kind];
         }
         marked_.assign(first_.size(), 0);
+        int32_t at = 0;
+        for (size_t block = 0; block < first_.size(); ++block) {
+            first_[block] = at;
+            at += last_[block];
+            last_[block] = first_[block];
+        }
+        for (size_t member = 0; member < block_.size(); ++member) {
+            place_[member] = last_[block_[member]]++;
+            members_[place_[member]] = static_cast<int32_t>(member);
+        }
     }
 
     int32_t size() const { return static_cast<int32_t>(first_.size()); }
@@ -116,8 +122,8 @@ public:
         if (marked_[block]++ == 0) touched_.push_back(block);
     }
 
-    // The smaller part of each block of which some are marked becomes a new block.
-    void split() {
+    // The smaller part of each block of which some are marked becomes a new block; appends which block it was taken from.
+    void split(std::vector<int32_t> &from) {
         for (int32_t block : touched_) {
             const int32_t middle = first_[block] + marked_[block];
             marked_[block] = 0;
@@ -134,6 +140,7 @@ public:
             }
             marked_.push_back(0);
             for (int32_t i = first_[made]; i < last_[made]; ++i) block_[members_[i]] = made;
+            from.push_back(block);
         }
         touched_.clear();
     }
@@ -142,48 +149,120 @@ private:
     std::vector<int32_t> members_, place_, block_, first_, last_, marked_, touched_;
 };
 
-// The minimal automaton of a trimmed one, by partition refinement of states and of moves (Valmari, 2012).
+// The coarsest partition of the states of a trimmed automaton that its moves respect (Hopcroft, 1971).
 //
-// Missing transitions need no dead state: a trimmed state is never equivalent to it.
+// Of the parts of a block, the one that more moves enter is never looked at, nor is the block that most enter at first:
+// so the moves to a state where most texts end cost nothing.  Missing moves need no dead state, since states that differ
+// in the symbols that they have are told apart at once.
+class Refinement {
+public:
+    explicit Refinement(const Graph &dfa) : states_(kinds_of(dfa)) {
+        const size_t n = dfa.rows.size();
+        std::vector<size_t> at(n + 1, 0);
+        for (size_t source = 0; source < n; ++source)
+            for (Move move : dfa.rows[source]) ++at[move.target + 1];
+        for (size_t i = 0; i < n; ++i) at[i + 1] += at[i];
+        std::vector<size_t> ends(at.begin() + 1, at.end());
+        std::vector<Entry> entries(at[n]);
+        for (size_t source = 0; source < n; ++source)
+            for (Move move : dfa.rows[source]) {
+                entries[at[move.target]++] = {move.symbol, static_cast<int32_t>(source)};
+                if (move.symbol >= static_cast<int32_t>(first_over_.size())) first_over_.resize(move.symbol + 1, kDead);
+            }
+        entering_ = Rows<Entry>(std::move(entries), std::move(ends));
+        int32_t heaviest = 0;
+        for (int32_t block = 0; block < states_.size(); ++block) {
+            weights_.push_back(weight(block));
+            waiting_.push_back(true);
+            if (weights_[block] > weights_[heaviest]) heaviest = block;
+        }
+        waiting_[heaviest] = false;
+        for (int32_t block = 0; block < states_.size(); ++block)
+            if (waiting_[block]) work_.push_back(block);
+        while (!work_.empty() && states_.size() < static_cast<int32_t>(n)) {
+            const int32_t block = work_.back();
+            work_.pop_back();
+            waiting_[block] = false;
+            split_by(block);
+        }
+    }
+
+    const Blocks &states() const { return states_; }
+
+private:
+    struct Entry {
+        int32_t symbol, source;
+    };
+    struct Link {
+        int32_t source, next;
+    };
+
+    // By state, states that agree on acceptance and the symbols of their moves, which are in order.
+    static std::vector<int32_t> kinds_of(const Graph &dfa) {
+        Numbering kinds;
+        std::vector<int32_t> out, key;
+        for (size_t state = 0; state < dfa.rows.size(); ++state) {
+            key.assign(1, dfa.accepting[state]);
+            for (Move move : dfa.rows[state]) key.push_back(move.symbol);
+            out.push_back(kinds.number(key).first);
+        }
+        return out;
+    }
+
+    // How many moves enter a block.
+    int64_t weight(int32_t block) const {
+        int64_t sum = 0;
+        for (int32_t state : states_.members(block)) sum += entering_[state].size();
+        return sum;
+    }
+
+    // Tell states apart by the symbols over which they enter a block.
+    void split_by(int32_t block) {
+        links_.clear();
+        symbols_.clear();
+        for (int32_t state : states_.members(block))
+            for (Entry entry : entering_[state]) {
+                int32_t &first = first_over_[entry.symbol];
+                if (first == kDead) symbols_.push_back(entry.symbol);
+                links_.push_back({entry.source, first});
+                first = static_cast<int32_t>(links_.size()) - 1;
+            }
+        for (int32_t symbol : symbols_) {
+            for (int32_t at = first_over_[symbol]; at != kDead; at = links_[at].next) states_.mark(links_[at].source);
+            first_over_[symbol] = kDead;
+            from_.clear();
+            states_.split(from_);
+            for (int32_t old : from_) add(old);
+        }
+    }
+
+    // The next new block, which was a part of an old one.
+    void add(int32_t old) {
+        const int32_t made = static_cast<int32_t>(weights_.size());
+        weights_.push_back(weight(made));
+        weights_[old] -= weights_[made];
+        waiting_.push_back(false);
+        const int32_t chosen = waiting_[old] || weights_[made] <= weights_[old] ? made : old;
+        waiting_[chosen] = true;
+        work_.push_back(chosen);
+    }
+
+    Blocks states_;
+    Rows<Entry> entering_;          // by target
+    std::vector<int64_t> weights_;  // by block
+    std::vector<char> waiting_;     // by block: whether it is among the next
+    std::vector<int32_t> work_;
+    std::vector<int32_t> first_over_;  // by symbol, in `links_`
+    std::vector<Link> links_;
+    std::vector<int32_t> symbols_, from_;
+};
+
+// The minimal automaton of a trimmed one, the moves of which are in order.
 inline void minimise(Graph &dfa) {
     const int32_t n = static_cast<int32_t>(dfa.rows.size());
     if (n < 2) return;
-    std::vector<std::pair<int32_t, int32_t>> by_symbol, by_target;
-    std::vector<int32_t> sources;
-    size_t symbols = 0;
-    for (int32_t state = 0; state < n; ++state)
-        for (Move move : dfa.rows[state]) {
-            const int32_t index = static_cast<int32_t>(sources.size());
-            sources.push_back(state);
-            by_symbol.emplace_back(move.symbol, index);
-            by_target.emplace_back(move.target, index);
-            symbols = std::max<size_t>(symbols, move.symbol + 1);
-        }
-    // Moves by symbol, and within a symbol those that lead to one block.
-    std::vector<int32_t> members, firsts;
-    const Rows<int32_t> over = by_owner(symbols, by_symbol), entering = by_owner(n, by_target);
-    for (size_t symbol = 0; symbol < symbols; ++symbol) {
-        if (over[symbol].empty()) continue;
-        firsts.push_back(static_cast<int32_t>(members.size()));
-        members.insert(members.end(), over[symbol].begin(), over[symbol].end());
-    }
-    Blocks moves(std::move(members), std::move(firsts));
-    std::vector<int32_t> all(n);
-    for (int32_t state = 0; state < n; ++state) all[state] = state;
-    Blocks states(std::move(all), {0});
-    for (int32_t state = 0; state < n; ++state)
-        if (dfa.accepting[state]) states.mark(state);
-    states.split();
-    int32_t done = 1;
-    for (int32_t each = 0; each < moves.size(); ++each) {
-        for (int32_t move : moves.members(each)) states.mark(sources[move]);
-        states.split();
-        for (; done < states.size(); ++done) {
-            for (int32_t state : states.members(done))
-                for (int32_t move : entering[state]) moves.mark(move);
-            moves.split();
-        }
-    }
+    const Refinement refinement(dfa);
+    const Blocks &states = refinement.states();
     if (states.size() == n) return;
     // Blocks are numbered by their first state, so that the start stays 0.
     std::vector<int32_t> number(states.size(), kDead), kept;
@@ -264,25 +343,25 @@ inline void merge_symbols(Table &table, const Partition &alphabet) {
 
 // The minimal automaton of a deterministic one; no states for no text.
 inline Table table_of(Graph &dfa, const Partition &alphabet) {
+    const auto earlier = [](Move a, Move b) { return a.symbol < b.symbol; };
+    for (size_t state = 0; state < dfa.rows.size(); ++state) {
+        const Strip<Move> row = dfa.rows[state];
+        if (!std::is_sorted(row.begin(), row.end(), earlier)) std::sort(row.begin(), row.end(), earlier);
+    }
     trim(dfa);
     minimise(dfa);
     Table out;
     const size_t n = dfa.rows.size();
     std::vector<int32_t> number(n, kDead), order, place(n, kDead), targets;
     std::vector<std::vector<int32_t>> symbols;  // by place
-    std::vector<Move> row;
     std::vector<Table::Edge> edges;
     if (n > 0) {
         number[0] = 0;
         order.push_back(0);
     }
     for (size_t source = 0; source < order.size(); ++source) {
-        Strip<Move> moves = dfa.rows[order[source]];
-        row.assign(moves.begin(), moves.end());
-        const auto earlier = [](Move a, Move b) { return a.symbol < b.symbol; };
-        if (!std::is_sorted(row.begin(), row.end(), earlier)) std::sort(row.begin(), row.end(), earlier);
         targets.clear();
-        for (Move move : row) {
+        for (Move move : dfa.rows[order[source]]) {
             int32_t &at = place[move.target];
             if (at == kDead) {
                 at = static_cast<int32_t>(targets.size());

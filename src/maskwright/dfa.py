@@ -294,6 +294,9 @@ def finite_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> t
     """All texts in order, when there are at most ``most``; else None."""
     if _has_any_length(node):
         return None
+    listed = _listed(node)
+    if listed is not None:
+        return tuple(sorted(listed)) if len(listed) <= most else None
     dfa = minimal_dfa(node, limits)
     if _count(dfa, most) is None:
         return None
@@ -310,6 +313,17 @@ def finite_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> t
     return tuple(sorted(found))
 
 
+def _listed(node: Regular) -> set[str] | None:
+    """The texts of a tree of nothing but literals side by side; None for other trees."""
+    found: set[str] = set()
+    for part in node.parts if isinstance(node, Alt) else (node,):
+        if not isinstance(part, Lit):
+            return None
+        if not has_surrogate(part.text):
+            found.add(part.text)
+    return found
+
+
 def _has_any_length(node: Regular) -> bool:
     """Whether there is no longest text, as far as is seen without an automaton."""
     bounds = length_bounds(node)
@@ -322,6 +336,9 @@ def count_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> in
     """How many texts there are, when there are at most ``most``; else None."""
     if _has_any_length(node):
         return None
+    listed = _listed(node)
+    if listed is not None:
+        return len(listed) if len(listed) <= most else None
     return _count(minimal_dfa(node, limits), most)
 
 

@@ -23,7 +23,7 @@ from maskwright.determinize import (
     minimal_dfa,
     subset_automaton,
 )
-from maskwright.dfa import complement
+from maskwright.dfa import complement, only_in
 from maskwright.errors import GrammarError, LimitError
 from maskwright.limits import Limits
 from maskwright.regex.anchors import anchored_language, asserting_nodes
@@ -32,6 +32,7 @@ from maskwright.regular import (
     EPSILON,
     EVERY_TEXT,
     NOTHING,
+    Cat,
     Chars,
     Machine,
     Ranges,
@@ -72,9 +73,53 @@ def resolve(tree: Regular, limits: Limits, *, search: bool, before: int = START,
         simple = anchored_language(tree, asserting, search)
         if simple is not None:
             return simple
+    leading = _behind_looks(tree, limits, search, before, depth)
+    if leading is not None:
+        return leading
     if search:
         tree = cat(EVERY_TEXT, tree, EVERY_TEXT)
     return _Resolver(tree, limits, before, depth).language()
+
+
+def _behind_looks(tree: Regular, limits: Limits, search: bool, before: int, depth: int) -> Regular | None:
+    """The language of a tree that begins with look-aheads: what stands behind them, cut with their languages.
+
+    None where it begins otherwise, or that needs too many states.
+    """
+    parts = tree.parts if isinstance(tree, Cat) else (tree,)
+    starts: list[Regular] = []
+    looks: list[Look] = []
+    for part in parts:
+        if isinstance(part, TextStart) and before == START:
+            starts.append(part)
+        elif isinstance(part, Look) and not part.behind and (starts or not search):
+            looks.append(part)
+        else:
+            break
+    if not looks:
+        return None
+    rest = cat(*starts, *parts[len(starts) + len(looks) :])
+    languages = [resolve(rest, limits, search=search, before=before, depth=depth)]
+    others: list[Regular] = []
+    for look in looks:
+        (others if look.negative else languages).append(_ahead_language(look, limits, before, depth))
+    try:
+        return only_in(languages, others, limits)
+    except LimitError as error:
+        check_time_again(error)
+        return None
+
+
+def _ahead_language(look: Look, limits: Limits, before: int, depth: int) -> Regular:
+    """The texts that may stand behind a look-ahead, were it positive."""
+    _check_nesting(look, limits, depth)
+    return resolve(cat(look.body, EVERY_TEXT), limits, search=False, before=before, depth=depth + 1)
+
+
+def _check_nesting(look: Look, limits: Limits, depth: int) -> None:
+    most = limits.max_nested_looks
+    if depth >= most:
+        raise LimitError("max_nested_looks", depth + 1, most, place=look.place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,17 +215,14 @@ class _Resolver:
                 return alt(EPSILON, cat(Chars(complement_ranges(word)), EVERY_TEXT))
             return cat(Chars(word), EVERY_TEXT)
         assert isinstance(assertion, Look)
-        self._check_nesting(assertion)
-        body = resolve(
-            cat(assertion.body, EVERY_TEXT), self.limits, search=False, before=before, depth=self.depth + 1
-        )
+        body = _ahead_language(assertion, self.limits, before, self.depth)
         if assertion.negative:
             return complement(body, self.limits)
         return minimal_dfa(body, self.limits).to_regular()
 
     def _behind(self, look: Look) -> Regular:
         """The texts that may stand before the look-behind, were it positive."""
-        self._check_nesting(look)
+        _check_nesting(look, self.limits, self.depth)
         if self.depth:
             raise GrammarError(
                 "look-behind (or '^' with the flag m) inside a look-around is not supported", place=look.place
@@ -190,11 +232,6 @@ class _Resolver:
                 message = "only '^' is supported among the assertions inside look-behind"
                 raise GrammarError(message, place=look.place)
         return resolve(cat(EVERY_TEXT, look.body), self.limits, search=False, depth=self.depth + 1)
-
-    def _check_nesting(self, look: Look) -> None:
-        most = self.limits.max_nested_looks
-        if self.depth >= most:
-            raise LimitError("max_nested_looks", self.depth + 1, most, place=look.place)
 
     def language(self) -> Regular:
         nowhere: _Obligations = frozenset()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from maskwright.deadline import check_time
-from maskwright.dfa import finite_texts
+from maskwright.dfa import count_texts
 from maskwright.errors import LimitError
 from maskwright.frontends.json_schema.groups import (
     ArrayGroup,
@@ -171,9 +171,9 @@ class ArrayRules:
             return None
         language = alt(*(string_language(g, limits) for g in strings))
         low, high = group.min_items, group.max_items
-        few = finite_texts(language, _COUNTED_STRINGS, limits)
+        few = count_texts(language, _COUNTED_STRINGS, limits)
         if few is not None:
-            high = len(few) if high is None else min(high, len(few))
+            high = few if high is None else min(high, few)
             if low > high:
                 return FAIL
         marks = self.marks
