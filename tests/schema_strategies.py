@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 NAMES = ("a", "b", "ab", "c")
-PATTERNS = ("^a", "b$", "^[ab]+$", "c")
+PATTERNS = ("^a", "b$", "^[ab]+$", "c", "^(?:ab|[abé])$", "^(?!ab)")
 STRINGS = ("", "a", "b", "ab", "abc", "c", "é")
 NUMBERS = (0, 1, 2, 3, -1, 1.5, 2.5, 10)
 

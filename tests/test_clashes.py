@@ -50,6 +50,7 @@ CLASHES: list[tuple[Any, list[tuple[str, str]]]] = [
     # strings
     ({"type": "string", "minLength": 3, "maxLength": 2, "pattern": "a"}, [(ROOT, "minLength"), (ROOT, "maxLength")]),
     ({"type": "string", "pattern": "^a+$", "minLength": 1, "enum": ["b", "c"]}, [(ROOT, "pattern"), (ROOT, "enum")]),
+    ({"type": "string", "pattern": "^(ab|cd)$", "maxLength": 1}, [(ROOT, "pattern"), (ROOT, "maxLength")]),
     ({"type": "string", "format": "ipv4", "minLength": 16}, [(ROOT, "format"), (ROOT, "minLength")]),
     ({"type": "string", "allOf": [{"pattern": "^a"}, {"pattern": "^b"}]}, [("/allOf/0", "pattern"), ("/allOf/1", "pattern")]),
     # any type

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from maskwright._subsets import Alphabet as Alphabet
@@ -259,4 +260,9 @@ def minimal_dfa(node: Regular, limits: Limits) -> Dfa:
     dfa = made_of(node)
     if isinstance(dfa, Dfa) and len(dfa) <= limits.max_regex_states:
         return dfa
+    return _minimal(node, limits)
+
+
+@lru_cache(maxsize=256)
+def _minimal(node: Regular, limits: Limits) -> Dfa:
     return product([node], (), limits)

@@ -48,6 +48,8 @@ from maskwright.regular import (
 from maskwright.thompson import without_empty_string
 
 _Place = TypeVar("_Place", bound=Hashable)
+# Characters of each text that is listed, on average.
+_LISTED_LENGTH = 100
 
 
 def intersect(nodes: Iterable[Regular], limits: Limits = DEFAULT_LIMITS) -> Regular:
@@ -294,9 +296,9 @@ def finite_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> t
     """All texts in order, when there are at most ``most``; else None."""
     if _has_any_length(node):
         return None
-    listed = _listed(node)
+    listed = listed_texts(node, most)
     if listed is not None:
-        return tuple(sorted(listed)) if len(listed) <= most else None
+        return tuple(sorted(listed))
     dfa = minimal_dfa(node, limits)
     if _count(dfa, most) is None:
         return None
@@ -313,15 +315,33 @@ def finite_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> t
     return tuple(sorted(found))
 
 
-def _listed(node: Regular) -> set[str] | None:
-    """The texts of a tree of nothing but literals side by side; None for other trees."""
-    found: set[str] = set()
-    for part in node.parts if isinstance(node, Alt) else (node,):
-        if not isinstance(part, Lit):
+def listed_texts(node: Regular, most: int) -> tuple[str, ...] | None:
+    """The texts of a tree of literals and small sets, in its order; None for other trees, and beyond ``most`` texts."""
+    found: dict[int, list[str]] = {}
+    for part in postorder(node, into_automata=False):
+        texts: list[str] = []
+        if isinstance(part, Lit):
+            texts.append(part.text)
+        elif isinstance(part, Alt):
+            for p in part.parts:
+                texts += found[id(p)]
+        elif isinstance(part, Cat):
+            texts.append("")
+            for p in part.parts:
+                if len(texts) * len(found[id(p)]) > most:
+                    return None
+                texts = [text + more for text in texts for more in found[id(p)]]
+        elif isinstance(part, Chars):
+            for low, high in part.ranges:
+                if high - low >= most:
+                    return None
+                texts += [chr(code) for code in range(low, high + 1)]
+        else:
             return None
-        if not has_surrogate(part.text):
-            found.add(part.text)
-    return found
+        if len(texts) > most or sum([len(text) for text in texts]) > most * _LISTED_LENGTH:
+            return None
+        found[id(part)] = texts
+    return tuple(dict.fromkeys([text for text in found[id(node)] if not has_surrogate(text)]))
 
 
 def _has_any_length(node: Regular) -> bool:
@@ -336,9 +356,9 @@ def count_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> in
     """How many texts there are, when there are at most ``most``; else None."""
     if _has_any_length(node):
         return None
-    listed = _listed(node)
+    listed = listed_texts(node, most)
     if listed is not None:
-        return len(listed) if len(listed) <= most else None
+        return len(listed)
     return _count(minimal_dfa(node, limits), most)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from maskwright.frontends.json_schema.bounds import (
     Bound,
@@ -258,6 +258,21 @@ def _joined(a: tuple, b: tuple) -> tuple:  # type: ignore[type-arg]
     return (*a, *more) if more else a
 
 
+def _common(a: tuple, b: tuple) -> tuple:  # type: ignore[type-arg]
+    others = _quickly_searched(a, b)
+    return tuple([each for each in a if each in others])
+
+
+def _without(a: tuple, b: tuple) -> tuple:  # type: ignore[type-arg]
+    others = _quickly_searched(a, b)
+    return tuple([each for each in a if each not in others])
+
+
+def _quickly_searched(a: tuple, b: tuple) -> Any:  # type: ignore[type-arg]
+    """``b``, in which each of ``a`` will be looked for."""
+    return b if len(a) * len(b) <= _FEW else frozenset(b)
+
+
 def _meet_numbers(a: NumberGroup, b: NumberGroup) -> NumberGroup:
     if a.integral is not None and b.integral is not None and a.integral != b.integral:
         raise Clash("an integer here, no integer there")
@@ -265,7 +280,7 @@ def _meet_numbers(a: NumberGroup, b: NumberGroup) -> NumberGroup:
         raise Clash("a number without fraction here, with one there")
     values = a.values
     if a.values is not None and b.values is not None:
-        values = tuple([v for v in a.values if v in b.values])
+        values = _common(a.values, b.values)
     elif b.values is not None:
         values = b.values
     met = NumberGroup(
@@ -306,14 +321,14 @@ def _bound_text(bound: Bound | None) -> str:
 def _meet_strings(a: StringGroup, b: StringGroup) -> StringGroup:
     values = a.values
     if a.values is not None and b.values is not None:
-        values = tuple([v for v in a.values if v in b.values])
+        values = _common(a.values, b.values)
         if not values:
             raise Clash("the listed strings have none in common")
     elif b.values is not None:
         values = b.values
     excluded = _joined(a.excluded, b.excluded)
     if values is not None and excluded:
-        values = tuple([v for v in values if v not in excluded])
+        values = _without(values, excluded)
         if not values:
             raise Clash("all of the listed strings are excluded")
         excluded = ()
