@@ -251,7 +251,10 @@ class Thompson:
         if node.length is None and made_of(node) is not None:
             self._place_table(node, source, target)
             return
-        edges = [edge for edge in node.edges if self._measured[id(edge[1])].alive]
+        # The sets of a minimal automaton are never empty.
+        edges = list(node.edges)
+        if isinstance(node.moves, tuple):
+            edges = [edge for edge in edges if self._measured[id(edge[1])].alive]
         stack = self._stack
         if node.length is not None:
             if not (counting and self._measured[id(node)].count_it):
@@ -314,7 +317,10 @@ class Thompson:
             if entry is None:
                 entry = entries[a, need] = self.new_state()
                 self._counted(ENTER, at[a], entry, low, None if high is None else high - need)
-            self._stack.append((label, entry, at[b], False))
+            if isinstance(label, Chars):
+                self.leaf(label, entry, at[b])
+            else:
+                self._stack.append((label, entry, at[b], False))
         for accept in node.accepts:
             self._counted(LEAVE, at[accept], target, low, high)
 
@@ -398,8 +404,8 @@ class Thompson:
 
     def _measure_machine(self, node: Machine) -> _Measure:
         size = counted = node.n_states
-        # An automaton's edges are labelled with sets, which add no states.
-        if made_of(node) is None:
+        # The edges of a minimal automaton are labelled with sets, which add no states.
+        if isinstance(node.moves, tuple):
             for _, label, _ in node.edges:
                 measure: _Measure = self._measured[id(label)]
                 size += measure.unrolled
