@@ -232,17 +232,16 @@ private:
             first_over_[symbol] = kDead;
             from_.clear();
             states_.split(from_);
-            for (int32_t old : from_) add(old);
+            for (int32_t old : from_) add(static_cast<int32_t>(weights_.size()), old);
         }
     }
 
-    // The next new block, which was a part of an old one.
-    void add(int32_t old) {
-        const int32_t made = static_cast<int32_t>(weights_.size());
+    // A new block, which was a part of an old one.
+    void add(int32_t made, int32_t old) {
         weights_.push_back(weight(made));
         weights_[old] -= weights_[made];
         waiting_.push_back(false);
-        const int32_t chosen = waiting_[old] || weights_[made] <= weights_[old] ? made : old;
+        const int32_t chosen = (waiting_[old] || weights_[made] <= weights_[old]) ? made : old;
         waiting_[chosen] = true;
         work_.push_back(chosen);
     }
@@ -341,7 +340,7 @@ inline void merge_symbols(Table &table, const Partition &alphabet) {
     table.labels = std::move(coarser);
 }
 
-// The minimal automaton of a deterministic one; no states for no text.
+// The minimal automaton of a deterministic one, which is taken apart; no states for no text.
 inline Table table_of(Graph &dfa, const Partition &alphabet) {
     const auto earlier = [](Move a, Move b) { return a.symbol < b.symbol; };
     for (size_t state = 0; state < dfa.rows.size(); ++state) {

@@ -21,6 +21,7 @@ from maskwright.dfa import (
     is_empty,
     least_length,
     length_bounds,
+    listed_texts,
     matcher,
     matches,
     only_in,
@@ -31,7 +32,7 @@ from maskwright.dfa import (
 from maskwright.errors import LimitError
 from maskwright.grammar import EMPTY, Choice, Expr, Ref, Seq
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.regex import parse_regex
+from maskwright.regex import parse_regex, search_language
 from maskwright.regular import (
     ANY_CHAR,
     EPSILON,
@@ -86,6 +87,21 @@ def trees(counts: st.SearchStrategy[tuple[int, int | None]]) -> st.SearchStrateg
         ]
     )
     return st.recursive(leaves, extend, max_leaves=8)
+
+
+def test_listed_texts_are_few_and_short() -> None:
+    assert listed_texts(search_language("^(?:a|b)c?[de]$"), 8) == (
+        "ad",
+        "ae",
+        "acd",
+        "ace",
+        "bd",
+        "be",
+        "bcd",
+        "bce",
+    )
+    for pattern in ("^(?:a|b)c?[de]f?$", "^a*$", "a", "^" + "[ab]" * 3 + "c" * 40_000 + "$", "^.$"):
+        assert listed_texts(search_language(pattern), 8) is None
 
 
 def test_no_text_has_a_surrogate() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from maskwright._subsets import Alphabet as Alphabet
@@ -255,14 +254,19 @@ def _side_by_side(
     return SideBySide(subsets, alphabets, wanted, limits.max_regex_states)
 
 
+_minimal: dict[tuple[Regular, Limits], Dfa] = {}
+
+
 def minimal_dfa(node: Regular, limits: Limits) -> Dfa:
     """The minimal deterministic automaton of the language."""
     dfa = made_of(node)
     if isinstance(dfa, Dfa) and len(dfa) <= limits.max_regex_states:
         return dfa
-    return _minimal(node, limits)
-
-
-@lru_cache(maxsize=256)
-def _minimal(node: Regular, limits: Limits) -> Dfa:
-    return product([node], (), limits)
+    found = _minimal.get((node, limits))
+    if found is None:
+        found = product([node], (), limits)
+        if len(found) <= _MAX_SHARED_STATES:
+            if len(_minimal) >= _MAX_SHARED:
+                _minimal.clear()
+            _minimal[node, limits] = found
+    return found

@@ -48,7 +48,7 @@ from maskwright.regular import (
 from maskwright.thompson import without_empty_string
 
 _Place = TypeVar("_Place", bound=Hashable)
-# Characters of each text that is listed, on average.
+# Characters of each text that is listed (on average), and parts that follow each other.
 _LISTED_LENGTH = 100
 
 
@@ -325,7 +325,7 @@ def listed_texts(node: Regular, most: int) -> tuple[str, ...] | None:
         elif isinstance(part, Alt):
             for p in part.parts:
                 texts += found[id(p)]
-        elif isinstance(part, Cat):
+        elif isinstance(part, Cat) and len(part.parts) <= _LISTED_LENGTH:
             texts.append("")
             for p in part.parts:
                 if len(texts) * len(found[id(p)]) > most:
@@ -336,6 +336,8 @@ def listed_texts(node: Regular, most: int) -> tuple[str, ...] | None:
                 if high - low >= most:
                     return None
                 texts += [chr(code) for code in range(low, high + 1)]
+        elif isinstance(part, Repeat) and (part.min, part.max) == (0, 1):
+            texts += ["", *found[id(part.body)]]
         else:
             return None
         if len(texts) > most or sum([len(text) for text in texts]) > most * _LISTED_LENGTH:

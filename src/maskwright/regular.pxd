@@ -20,6 +20,7 @@ cdef class Machine(_Inner):
     cdef readonly tuple accepts
     cdef readonly object length
 
+cpdef bint is_minimal(Machine machine)
 cpdef object made_of(object node)
 cpdef tuple children(object node)
 cpdef bint is_nothing(object node)

@@ -131,12 +131,17 @@ class Machine(_Inner):
 Regular: TypeAlias = Chars | Lit | Cat | Alt | Repeat | Machine
 
 
+def is_minimal(machine: Machine) -> bool:
+    """Whether its edges are those of a minimal automaton (``determinize.Dfa``), labelled with sets."""
+    return not isinstance(machine.moves, tuple)
+
+
 def made_of(node: Regular) -> Any:
     """The minimal automaton that a ``Machine`` without bounds was made of (``determinize.Dfa``); else None."""
     if not isinstance(node, Machine):
         return None
     machine: Machine = node
-    return None if isinstance(machine.moves, tuple) or machine.length is not None else machine.moves
+    return machine.moves if is_minimal(machine) and machine.length is None else None
 
 
 def children(node: Regular) -> tuple[Regular, ...]:

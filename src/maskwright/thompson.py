@@ -28,6 +28,7 @@ from maskwright.regular import (
     alt,
     cat,
     has_surrogate,
+    is_minimal,
     made_of,
     postorder,
     repeat,
@@ -251,9 +252,8 @@ class Thompson:
         if node.length is None and made_of(node) is not None:
             self._place_table(node, source, target)
             return
-        # The sets of a minimal automaton are never empty.
         edges = list(node.edges)
-        if isinstance(node.moves, tuple):
+        if not is_minimal(node):  # whose sets are never empty
             edges = [edge for edge in edges if self._measured[id(edge[1])].alive]
         stack = self._stack
         if node.length is not None:
@@ -405,7 +405,7 @@ class Thompson:
     def _measure_machine(self, node: Machine) -> _Measure:
         size = counted = node.n_states
         # The edges of a minimal automaton are labelled with sets, which add no states.
-        if isinstance(node.moves, tuple):
+        if not is_minimal(node):
             for _, label, _ in node.edges:
                 measure: _Measure = self._measured[id(label)]
                 size += measure.unrolled
@@ -425,8 +425,8 @@ class Thompson:
 class Sizes:
     """How many states the automata of regular trees have, each node measured once."""
 
-    def __init__(self, limits: Limits) -> None:
-        self._builder = Thompson(limits, counting=True)
+    def __init__(self, limits: Limits, *, counting: bool = True) -> None:
+        self._builder = Thompson(limits, counting=counting)
 
     def __call__(self, root: Regular) -> int:
         builder: Thompson = self._builder

@@ -43,13 +43,16 @@ from maskwright.regular import (
     complement_ranges,
     postorder,
 )
-from maskwright.thompson import Thompson
+from maskwright.thompson import Sizes, Thompson
 
 # What stands before a position: nothing, a word character, another character.
 START, AFTER_WORD, AFTER_OTHER = 0, 1, 2
 
-# The deterministic automaton is kept when it is no larger than this times the other one.
+# The deterministic automaton is kept when it is no larger than this times the other one (of languages that are cut with
+# each other: the product of their sizes).
 _DETERMINISTIC_GROWTH = 4
+# Of each part, where a pattern is put together from languages.
+_FEW_STATES = 5_000
 # Transitions that may be computed for each state allowed.
 _WORK_PER_STATE = 4
 
@@ -73,7 +76,7 @@ def resolve(tree: Regular, limits: Limits, *, search: bool, before: int = START,
         simple = anchored_language(tree, asserting, search)
         if simple is not None:
             return simple
-    leading = _behind_looks(tree, limits, search, before, depth)
+    leading = _after_leading_looks(tree, limits, search, before, depth)
     if leading is not None:
         return leading
     if search:
@@ -81,10 +84,12 @@ def resolve(tree: Regular, limits: Limits, *, search: bool, before: int = START,
     return _Resolver(tree, limits, before, depth).language()
 
 
-def _behind_looks(tree: Regular, limits: Limits, search: bool, before: int, depth: int) -> Regular | None:
-    """The language of a tree that begins with look-aheads: what stands behind them, cut with their languages.
+def _after_leading_looks(
+    tree: Regular, limits: Limits, search: bool, before: int, depth: int
+) -> Regular | None:
+    """The language of a tree that begins with look-aheads: what comes after them, cut with their languages.
 
-    None where it begins otherwise, or that needs too many states.
+    None where it begins otherwise, or that needs many states.
     """
     parts = tree.parts if isinstance(tree, Cat) else (tree,)
     starts: list[Regular] = []
@@ -99,12 +104,19 @@ def _behind_looks(tree: Regular, limits: Limits, search: bool, before: int, dept
     if not looks:
         return None
     rest = cat(*starts, *parts[len(starts) + len(looks) :])
-    languages = [resolve(rest, limits, search=search, before=before, depth=depth)]
-    others: list[Regular] = []
-    for look in looks:
-        (others if look.negative else languages).append(_ahead_language(look, limits, before, depth))
+    # Without the looks, the rest may have many more texts.
+    few = replace(limits, max_regex_states=min(limits.max_regex_states, _FEW_STATES))
     try:
-        return only_in(languages, others, limits)
+        languages = [resolve(rest, few, search=search, before=before, depth=depth)]
+        others: list[Regular] = []
+        for look in looks:
+            (others if look.negative else languages).append(_ahead_language(look, few, before, depth))
+        sizes = Sizes(limits, counting=False)
+        most = _DETERMINISTIC_GROWTH
+        for language in (*languages, *others):
+            most *= 2 + sizes(language)
+        most = min(limits.max_regex_states, max(most, _FEW_STATES))
+        return only_in(languages, others, replace(limits, max_regex_states=most))
     except LimitError as error:
         check_time_again(error)
         return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from maskwright.frontends.json_schema.bounds import (
     Bound,
@@ -268,7 +268,7 @@ def _without(a: tuple, b: tuple) -> tuple:  # type: ignore[type-arg]
     return tuple([each for each in a if each not in others])
 
 
-def _quickly_searched(a: tuple, b: tuple) -> Any:  # type: ignore[type-arg]
+def _quickly_searched(a: tuple, b: tuple) -> Collection[object]:  # type: ignore[type-arg]
     """``b``, in which each of ``a`` will be looked for."""
     return b if len(a) * len(b) <= _FEW else frozenset(b)
 

@@ -222,7 +222,7 @@ def _listed_group(group: StringGroup, listed: tuple[str, ...]) -> StringGroup:
     low, high = group.min_length, group.max_length
     values = tuple([text for text in listed if len(text) >= low and (high is None or len(text) <= high)])
     if not values:
-        raise Clash(f"the pattern {group.patterns[0]!r} has no text of such a length")
+        raise Clash(f"the pattern {group.patterns[0]!r} has no text, or none of such a length")
     return StringGroup(values=values)
 
 
