@@ -212,13 +212,22 @@ RUN = """
     import test_diffusion_memory as t
     def resident():
         return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
+    # The engine has so much more address space, and the rest of this script has as much as it wants.
+    room, hard = {room}, resource.getrlimit(resource.RLIMIT_AS)[1]
+    def bound(most):
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
     grammar = t.free_objects(t.byte_vocabulary(), {most})
     before = resident()
-    {prepare}
+    size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    most = hard if room is None else size + room
+    bound(most)
     canvas, positions = t.masked_canvas(grammar, 0.9)
+    bound(hard)
     peak, moved, sets = 0, 0, canvas.sets
     for proposal in t.proposals(positions):
+        bound(most)
         canvas.try_commit(*proposal)
+        bound(hard)
         peak = max(peak, resident() - before)
         moved += canvas.sets is not sets
         sets = canvas.sets
@@ -227,8 +236,9 @@ RUN = """
 """
 
 
-def run(most: int, prepare: str = "") -> tuple[int, int]:
-    code = textwrap.dedent(RUN.format(tests=str(Path(__file__).parent), most=most, prepare=prepare))
+def run(most: int, room: int | None = None) -> tuple[int, int]:
+    """With at most so many bytes of sets, and of address space; the largest growth, and how often sets were made anew."""
+    code = textwrap.dedent(RUN.format(tests=str(Path(__file__).parent), most=most, room=room))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0 and not done.stderr, done.stderr
     peak, moved = done.stdout.split()
@@ -245,6 +255,5 @@ class TestProcess:
 
     def test_running_out_of_memory_is_an_answer(self) -> None:
         """An address space that ends before the limit does."""
-        prepare = "size = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize(); resource.setrlimit(resource.RLIMIT_AS, (size + (34 << 20),) * 2)"
-        _, moved = run(2**40, prepare)
+        _, moved = run(2**40, room=34 << 20)
         assert moved > 0
