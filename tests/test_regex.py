@@ -103,12 +103,11 @@ def test_look_ahead_in_front_agrees_with_re(pattern: str, ahead: str, negative: 
 def test_look_aheads_in_front_are_no_dearer_than_elsewhere() -> None:
     # Without the look, what follows has very many texts, or a very large automaton.
     short = search_language("^(?=.{1,3}$)(?:(?=.{20}b|a)[ab])*$")
-    assert [matches(short, text) for text in ("", "a", "aa", "aaa", "aaaa", "b", "ab")] == [
-        False,
-        True,
-        True,
-        True,
-    ] + [False] * 3
+    assert [text for text in ("", "a", "aa", "aaa", "aaaa", "b", "ab") if matches(short, text)] == [
+        "a",
+        "aa",
+        "aaa",
+    ]
     undecided = search_language("^(?=a)[ab]*a[ab]{12}$")
     assert build_nfa([(undecided, 0)], DEFAULT_LIMITS).n_states < 50
     assert matches(undecided, "a" + "b" * 12) and not matches(undecided, "b" + "a" * 13)

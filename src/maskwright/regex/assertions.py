@@ -76,17 +76,16 @@ def resolve(tree: Regular, limits: Limits, *, search: bool, before: int = START,
         simple = anchored_language(tree, asserting, search)
         if simple is not None:
             return simple
-    leading = _after_leading_looks(tree, limits, search, before, depth)
-    if leading is not None:
-        return leading
+    if depth == 0:  # deeper, what is tried in vain would be tried twice at each level
+        leading = _after_leading_looks(tree, limits, search, before)
+        if leading is not None:
+            return leading
     if search:
         tree = cat(EVERY_TEXT, tree, EVERY_TEXT)
     return _Resolver(tree, limits, before, depth).language()
 
 
-def _after_leading_looks(
-    tree: Regular, limits: Limits, search: bool, before: int, depth: int
-) -> Regular | None:
+def _after_leading_looks(tree: Regular, limits: Limits, search: bool, before: int) -> Regular | None:
     """The language of a tree that begins with look-aheads: what comes after them, cut with their languages.
 
     None where it begins otherwise, or that needs many states.
@@ -107,10 +106,10 @@ def _after_leading_looks(
     # Without the looks, the rest may have many more texts.
     few = replace(limits, max_regex_states=min(limits.max_regex_states, _FEW_STATES))
     try:
-        languages = [resolve(rest, few, search=search, before=before, depth=depth)]
+        languages = [resolve(rest, few, search=search, before=before)]
         others: list[Regular] = []
         for look in looks:
-            (others if look.negative else languages).append(_ahead_language(look, few, before, depth))
+            (others if look.negative else languages).append(_ahead_language(look, few, before, 0))
         sizes = Sizes(limits, counting=False)
         most = _DETERMINISTIC_GROWTH
         for language in (*languages, *others):
