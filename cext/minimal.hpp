@@ -158,18 +158,14 @@ class Refinement {
 public:
     explicit Refinement(const Graph &dfa) : states_(kinds_of(dfa)) {
         const size_t n = dfa.rows.size();
-        std::vector<size_t> at(n + 1, 0);
-        for (size_t source = 0; source < n; ++source)
-            for (Move move : dfa.rows[source]) ++at[move.target + 1];
-        for (size_t i = 0; i < n; ++i) at[i + 1] += at[i];
-        std::vector<size_t> ends(at.begin() + 1, at.end());
-        std::vector<Entry> entries(at[n]);
-        for (size_t source = 0; source < n; ++source)
-            for (Move move : dfa.rows[source]) {
-                entries[at[move.target]++] = {move.symbol, static_cast<int32_t>(source)};
-                if (move.symbol >= static_cast<int32_t>(first_over_.size())) first_over_.resize(move.symbol + 1, kDead);
-            }
-        entering_ = Rows<Entry>(std::move(entries), std::move(ends));
+        entering_ = grouped<Entry>(n, [&](const auto &take) {
+            for (size_t source = 0; source < n; ++source)
+                for (Move move : dfa.rows[source]) take(move.target, Entry{move.symbol, static_cast<int32_t>(source)});
+        });
+        int32_t symbols = 0;
+        for (size_t state = 0; state < n; ++state)
+            for (Entry entry : entering_[state]) symbols = std::max(symbols, entry.symbol + 1);
+        first_over_.assign(symbols, kDead);
         int32_t heaviest = 0;
         for (int32_t block = 0; block < states_.size(); ++block) {
             weights_.push_back(weight(block));

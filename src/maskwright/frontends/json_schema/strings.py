@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from functools import lru_cache
 
-from maskwright.dfa import is_empty, least_length, matcher, only_in, with_length
+from maskwright.dfa import is_empty, least_length, listed_texts, matcher, only_in, with_length
 from maskwright.frontends.json_schema.formats import OLDER_PATTERNS, OPENAPI_PATTERNS, PATTERNS, WIDER
 from maskwright.frontends.json_schema.groups import StringGroup
 from maskwright.frontends.json_schema.lexemes import STRING
@@ -16,6 +16,8 @@ from maskwright.regex import parse_regex, search_language
 from maskwright.regular import ANY_CHAR, Lit, Regular, alt, is_nothing, repeat
 
 _ANY_STRING = StringGroup()
+# A pattern of so few texts is a list of values.
+_FEW_TEXTS = 64
 
 
 def string_term(group: StringGroup, limits: Limits) -> Term | Choice:
@@ -88,6 +90,12 @@ def _wider(name: str, limits: Limits = DEFAULT_LIMITS) -> Regular:
 def pattern_language(pattern: str, limits: Limits) -> Regular:
     """The texts in which a ``pattern`` is found (ECMA-262).  Raises ``GrammarError``, ``LimitError``."""
     return search_language(pattern, "ecma", limits)
+
+
+@lru_cache(maxsize=1024)
+def pattern_texts(pattern: str, limits: Limits) -> tuple[str, ...] | None:
+    """The texts in which a ``pattern`` is found, where these are seen to be few.  Raises as ``pattern_language``."""
+    return listed_texts(pattern_language(pattern, limits), _FEW_TEXTS)
 
 
 @lru_cache(maxsize=65536)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from maskwright.dfa import listed_texts
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.bounds import Bound, exact, tighter_high, tighter_low
 from maskwright.frontends.json_schema.formats import HOSTNAME_1034, INTEGER_BOUNDS, OPENAPI_PATTERNS, PATTERNS
@@ -44,9 +43,8 @@ from maskwright.frontends.json_schema.groups import (
 from maskwright.frontends.json_schema.keywords import TYPES, held
 from maskwright.frontends.json_schema.nodes import Node, escape, says_any
 from maskwright.frontends.json_schema.options import SchemaOptions
-from maskwright.frontends.json_schema.strings import pattern_language
+from maskwright.frontends.json_schema.strings import pattern_language, pattern_texts, string_allows
 from maskwright.limits import Limits
-from maskwright.regular import Regular
 
 Clashes: TypeAlias = list[tuple[str, str]]
 _BY_NAME: dict[str, Group] = {
@@ -59,8 +57,6 @@ _BY_NAME: dict[str, Group] = {
     "integer": NumberGroup(integral=True),
 }
 _ALL_OF: dict[str, tuple[Group, ...]] = {name: (group,) for name, group in _BY_NAME.items()}
-# A pattern of so few texts is a list of values.
-_FEW_TEXTS = 64
 _NUMBERS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
 ABOUT: dict[str, frozenset[str]] = {
     "null": frozenset(),
@@ -148,7 +144,7 @@ class TypedKeywords:
             return self._string_group(node)
         if name == "object":
             for pattern in schema.get("patternProperties", ()):
-                self._checked_pattern(pattern, f"{node.pointer}/patternProperties/{escape(pattern)}")
+                self._check_pattern(pattern, f"{node.pointer}/patternProperties/{escape(pattern)}")
             return object_group(node)
         if name == "array":
             return array_group(node)
@@ -166,11 +162,11 @@ class TypedKeywords:
         asserted = known and (self.options.formats == "assert" or node.base.dialect.asserts_formats)
         if name == "hostname" and not node.base.dialect.punycode:
             name = HOSTNAME_1034
-        listed: tuple[str, ...] | None = None
+        texts: tuple[str, ...] | None = None
         if "pattern" in schema:
-            language = self._checked_pattern(schema["pattern"], f"{node.pointer}/pattern")
+            self._check_pattern(schema["pattern"], f"{node.pointer}/pattern")
             if not asserted:
-                listed = listed_texts(language, _FEW_TEXTS)
+                texts = pattern_texts(schema["pattern"], self.limits)
         group = StringGroup(
             (schema["pattern"],) if "pattern" in schema else (),
             (name,) if asserted else (),
@@ -178,11 +174,19 @@ class TypedKeywords:
             int(schema["maxLength"]) if "maxLength" in schema else None,
         )
         check_length(group)
-        return group if listed is None else _listed_group(group, listed)
+        return group if texts is None else self._listed(group, texts)
 
-    def _checked_pattern(self, pattern: str, place: str) -> Regular:
+    def _listed(self, group: StringGroup, texts: tuple[str, ...]) -> StringGroup:
+        """What lengths leave of the texts of a pattern: values can be told apart, and left out, one by one."""
+        lengths = replace(group, patterns=())
+        values = tuple([text for text in texts if string_allows(lengths, text, self.limits)])
+        if not values:
+            raise Clash(f"the pattern {group.patterns[0]!r} has no text, or none of such a length")
+        return StringGroup(values=values)
+
+    def _check_pattern(self, pattern: str, place: str) -> None:
         try:
-            return pattern_language(pattern, self.limits)
+            pattern_language(pattern, self.limits)
         except GrammarError as error:
             message = f"in the regular expression at {error.place}: {error.message}"
             raise GrammarError(message, place=place) from None
@@ -215,15 +219,6 @@ class TypedKeywords:
                 violating.append(NumberGroup(integral=False))
             violating.extend(complement(group, node.pointer))
         return tuple(violating)
-
-
-def _listed_group(group: StringGroup, listed: tuple[str, ...]) -> StringGroup:
-    """What lengths leave of the texts of a pattern: values can be told apart, and left out, one by one."""
-    low, high = group.min_length, group.max_length
-    values = tuple([text for text in listed if len(text) >= low and (high is None or len(text) <= high)])
-    if not values:
-        raise Clash(f"the pattern {group.patterns[0]!r} has no text, or none of such a length")
-    return StringGroup(values=values)
 
 
 def complement(group: Group, pointer: str) -> list[Group]:
