@@ -7,7 +7,8 @@ One extension module, read in data-flow order:
 
     threads.pxi  locks, time limits, the pool of threads
     trie.pxi     the vocabulary as a prefix tree in depth-first order
-    index.pxi    the same by character; slices: tokens over a set of characters
+    index.pxi    the same by character
+    slices.pxi   tokens over a set of characters
     codes.pxi    lexemes: lazily determinised automata over code points
     lexer.pxi    lexer states
     spelling.pxi how code points are spelled as bytes (UTF-8, quoted strings)
@@ -17,7 +18,6 @@ One extension module, read in data-flow order:
     nearest.pxi  shortest matches of automata with too many states to be looked through
     lexmask.pxi  what a lexer state alone says about every token (context-independent)
     home.pxi     the same from slices, for states that loop on many characters
-    below.pxi    slices below a trie node, for states that come home again
     words.pxi    many texts as one lexeme
     lexing.pxi   the lexer of a grammar that has one: terminals, watches, what can be left
     lexingmask.pxi  what a state of such a lexer says about every token
@@ -118,6 +118,7 @@ include "threads.pxi"
 include "trie.pxi"
 include "codes.pxi"
 include "index.pxi"
+include "slices.pxi"
 include "lexer.pxi"
 include "spelling.pxi"
 include "keyset.pxi"
@@ -126,7 +127,6 @@ include "lexsets.pxi"
 include "nearest.pxi"
 include "lexmask.pxi"
 include "home.pxi"
-include "below.pxi"
 include "keywalk.pxi"
 include "words.pxi"
 include "lexing.pxi"

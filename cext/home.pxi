@@ -405,20 +405,22 @@ cdef void home_leave_at(LexMask* mask, LexState* start, Home* home, const Exit& 
         home_walk(mask, text_state(automaton, code, FORM_ESCAPE, 0, 0), exit.node, True)
 
 
-cdef void home_leave_over(LexMask* mask, LexState* start, Home* home, Slice* slice, int32_t point) noexcept nogil:
-    cdef const vector[Exit]* exits = slice_exits(mask.index, slice, point)
+cdef void home_leave_over(LexMask* mask, LexState* start, Home* home, Slice* slice, int32_t point, uint32_t top) noexcept nogil:
+    cdef const vector[Exit]* exits = slice_exits(mask.index, slice, point, top)
     cdef size_t i
     for i in range(exits.size()):
-        home_leave_at(mask, start, home, exits[0][i], point, 0)
+        home_leave_at(mask, start, home, exits[0][i], point, top)
 
 
-cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice) noexcept nogil:
+cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice, uint32_t top) noexcept nogil:
+    # What leads out of C below a trie node, at which the lexeme stands in `start`.
     cdef Index* index = mask.index
     cdef CodeAutomaton* codes = start.automaton.codes
     cdef vector[CodeRange] points
     cdef CodeRange span
     cdef Exit exit
     cdef size_t i, position
+    cdef uint32_t end = index.trie.nodes[top].end
     cdef int32_t cls, point
     cdef cbool wide = False
     home_points(start.automaton, home.leaving, points)
@@ -426,23 +428,26 @@ cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice) n
         # Few characters, with many nodes each; the others are many with few.
         for point in range(span.low, 128):
             if point <= span.high:
-                home_leave_over(mask, start, home, slice, point)
+                home_leave_over(mask, start, home, slice, point, top)
         position = index_first(index, span.low if span.low > 128 else 128)
         while position < index.chars.size() and index.chars[position].point <= span.high:
             exit.node = index.chars[position].node
-            exit.count = slice_before(index, slice, exit.node, 0)
-            if exit.count >= 0:
-                home_leave_at(mask, start, home, exit, index.chars[position].point, 0)
+            if top < exit.node < end:
+                exit.count = slice_before(index, slice, exit.node, top)
+                if exit.count >= 0:
+                    home_leave_at(mask, start, home, exit, index.chars[position].point, top)
             position += 1
     if start.automaton.spelling == SPELLING_QUOTED:
-        home_leave_over(mask, start, home, slice, BACKSLASH)
+        home_leave_over(mask, start, home, slice, BACKSLASH, top)
         if home.closing:
-            home_leave_over(mask, start, home, slice, QUOTE)
+            home_leave_over(mask, start, home, slice, QUOTE, top)
     for cls in codes.range_class:
         wide = wide or (cls != NO_CLASS and (set_has(home.leaving, cls) or set_has(home.classes, cls)))
-    for i in range(index.parts.size() if wide else 0):
-        if slice_left_inside(index, slice, index.parts[i]):
-            home_exit(mask, start, index.parts[i].node, 0, False)
+    for i in range(index_first_part(index, top) if wide else index.parts.size(), index.parts.size()):
+        if index.parts[i].node >= end:
+            break
+        if slice_left_inside(index, slice, index.parts[i], top):
+            home_exit(mask, start, index.parts[i].node, top, False)
 
 
 cdef cbool home_fill(LexMask* mask, LexState* start) noexcept nogil:
@@ -455,8 +460,26 @@ cdef cbool home_fill(LexMask* mask, LexState* start) noexcept nogil:
     home_points(start.automaton, home.classes, points)
     slice = index_slice(mask.index, points)
     mask.bits = bits_hold(slice_limited(mask.index, slice, home.room))
-    home_exits(mask, start, &home, slice)
+    home_exits(mask, start, &home, slice, 0)
     if start.automaton.spelling == SPELLING_UTF8 and home.tag >= 0:
         mask.open_tag = home.tag
         lexmask_forget_crossing(mask, mask.open_tag)
+    return True
+
+
+cdef cbool home_fill_below(LexMask* mask, LexState* state, uint32_t top) noexcept nogil:
+    # The tokens below a node at which the lexeme stands in `state`, where that is at home; False when it is not.
+    cdef Index* index = mask.index
+    cdef Home home
+    cdef vector[CodeRange] points
+    cdef Slice* slice
+    if (<int64_t>(index.trie.nodes[top].end - top) <= index.home_least or state.form != FORM_TEXT
+            or state.automaton.spelling != SPELLING_QUOTED
+            or not home_find(state.automaton, index, state.code, &home) or home.room >= 0):
+        return False
+    home_points(state.automaton, home.classes, points)
+    slice = index_slice(index, points)
+    mask.bits = bits_owned(index, mask.bits)
+    bits_unite(mask.bits, slice_below(index, slice, top))
+    home_exits(mask, state, &home, slice, top)
     return True

@@ -1,9 +1,4 @@
-# What the tokens are made of: an index of the trie by character, and slices.
-#
-# Characters are read as UTF-8 from the root of the trie.  A *slice* is the set of tokens whose
-# characters all belong to a set C of code points: what a lexer state that loops on C allows, bar
-# the tokens that leave the loop.  Slices depend on the vocabulary and C only, so all lexemes of
-# all grammars share them.
+# What the tokens are made of: an index of the trie by character, read as UTF-8 from the root.
 
 cdef struct CharNode:
     int32_t point
@@ -29,8 +24,8 @@ cdef cppclass Slice:
     Bits* bits
     int32_t longest                    # characters of its longest token; -1: not known
     unordered_map[int32_t, Bits*] limited              # by greatest number of characters
-    unordered_map[int32_t, vector[Exit]] exits         # by character outside C
-    unordered_map[uint32_t, Below*] below              # by trie node (below.pxi)
+    unordered_map[int64_t, vector[Exit]] exits         # by trie node and character outside C, from that node on
+    unordered_map[uint32_t, Bits*] below               # by trie node: those below it
 
 cdef cppclass Index:
     const Trie* trie
@@ -344,8 +339,8 @@ cdef void index_forget_slices(Index* index) noexcept nogil:
     # Masks that use their bits hold them.
     cdef pair[string, Slice*] entry
     cdef pair[int32_t, Bits*] limited
-    cdef pair[int32_t, vector[Exit]] exits
-    cdef pair[uint32_t, Below*] below
+    cdef pair[int64_t, vector[Exit]] exits
+    cdef pair[uint32_t, Bits*] below
     for entry in index.slices:
         bits_release(index, entry.second.bits)
         for limited in entry.second.limited:
@@ -353,7 +348,7 @@ cdef void index_forget_slices(Index* index) noexcept nogil:
         for exits in entry.second.exits:
             index.bytes.subtract(exits.second.size() * sizeof(Exit))
         for below in entry.second.below:
-            below_free(index, below.second)
+            bits_release(index, below.second)
         del entry.second
     index.slices.clear()
 
@@ -373,6 +368,30 @@ cdef size_t index_first(const Index* index, int32_t point) noexcept nogil:
 cdef int32_t index_count(const Index* index, int32_t low, int32_t high) noexcept nogil:
     # How many trie nodes end a character in low..high.
     return <int32_t>(index_first(index, high + 1) - index_first(index, low))
+
+
+cdef size_t index_first_below(const Index* index, int32_t point, uint32_t top) noexcept nogil:
+    # Position in `chars` of the first node behind `top` that ends a character.
+    cdef size_t low = index_first(index, point), high = index_first(index, point + 1), middle
+    while low < high:
+        middle = (low + high) // 2
+        if index.chars[middle].node <= top:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef size_t index_first_part(const Index* index, uint32_t top) noexcept nogil:
+    # Position in `parts` of the first node behind `top`.
+    cdef size_t low = 0, high = index.parts.size(), middle
+    while low < high:
+        middle = (low + high) // 2
+        if index.parts[middle].node <= top:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 cdef void index_clear_below(const Index* index, Bits* bits, uint32_t node) noexcept nogil:
@@ -415,111 +434,6 @@ cdef void index_fill_lengths(Index* index, const vector[pair[int32_t, int32_t]]&
         places[lengths[i].first] += 1
 
 
-# --- slices ---------------------------------------------------------------------------------
-
-cdef cbool points_hold(const vector[CodeRange]& points, int32_t first, int32_t last) noexcept nogil:
-    # Whether first..last is within one of the ranges.
-    cdef size_t low = 0, high = points.size(), middle
-    while low < high:
-        middle = (low + high) // 2
-        if points[middle].high < first:
-            low = middle + 1
-        else:
-            high = middle
-    return low < points.size() and points[low].low <= first and last <= points[low].high
-
-
-cdef void slice_clear_gaps(Index* index, Slice* made) noexcept nogil:
-    # Tokens with a character above ASCII that is in no range.
-    cdef int32_t at = 0x80
-    cdef size_t i, position
-    cdef CodeRange gap
-    cdef int32_t t
-    for i in range(made.points.size() + 1):
-        gap.low = at
-        gap.high = LAST_CODE_POINT
-        if i < made.points.size():
-            gap.high = made.points[i].low - 1
-            if made.points[i].high + 1 > at:
-                at = made.points[i].high + 1
-        if gap.low > gap.high:
-            continue
-        position = index_first(index, gap.low)
-        while position < index.chars.size() and index.chars[position].point <= gap.high:
-            index_clear_below(index, made.bits, index.chars[position].node)
-            position += 1
-    for i in range(index.parts.size()):
-        if not points_hold(made.points, index.parts[i].first, index.parts[i].last):
-            for t in range(index.trie.nodes[index.parts[i].node].token,
-                           index.trie.nodes[index.parts[i].node + 1].token):
-                bits_remove(made.bits, index.trie.tokens[t])
-
-
-cdef Slice* index_slice(Index* index, const vector[CodeRange]& points) noexcept nogil:
-    # `points` are sorted and disjoint.  Surrogates are nobody's: ranges may or may not hold them.
-    cdef string key
-    cdef Slice* made
-    cdef int32_t byte
-    key.assign(<const char*>points.data(), points.size() * sizeof(CodeRange))
-    found = index.slices.find(key)
-    if found != index.slices.end():
-        return dereference(found).second
-    made = new Slice()
-    made.points = points
-    made.longest = -1
-    made.bits = bits_new(index)
-    made.bits.words = index.text.words
-    made.ascii[0] = made.ascii[1] = 0
-    for byte in range(128):
-        if points_hold(points, byte, byte):
-            bits_set(made.ascii, <uint8_t>byte)
-        else:
-            bits_subtract(made.bits, index.containing[byte])
-    if points.empty() or points.back().high < 0x80:
-        bits_subtract(made.bits, index.beyond_ascii)
-    else:
-        slice_clear_gaps(index, made)
-    index.slices[key] = made
-    return made
-
-
-cdef int32_t slice_longest(const Index* index, const Slice* slice) noexcept nogil:
-    # Characters of its longest token.
-    cdef int32_t length = index.longest
-    cdef size_t i
-    for i in range(index.by_length.size()):
-        while <int32_t>i >= index.longer[length - 1]:
-            length -= 1
-        if bits_hold_token(slice.bits, index.by_length[i]):
-            return length
-    return 0
-
-
-cdef Bits* slice_limited(Index* index, Slice* slice, int32_t count) noexcept nogil:
-    # Those of at most `count` characters (negative: any number).
-    cdef Bits* bits
-    cdef size_t i, longer
-    if slice.longest < 0:
-        slice.longest = slice_longest(index, slice)
-    if count < 0 or count >= slice.longest:
-        return slice.bits
-    found = slice.limited.find(count)
-    if found != slice.limited.end():
-        return dereference(found).second
-    bits = bits_new(index)
-    longer = <size_t>index.longer[count]
-    if 2 * longer < index.by_length.size():
-        bits.words = slice.bits.words
-        for i in range(longer):
-            bits_remove(bits, index.by_length[i])
-    else:
-        for i in range(longer, index.by_length.size()):
-            if bits_hold_token(slice.bits, index.by_length[i]):
-                bits_add(bits, index.by_length[i])
-    slice.limited[count] = bits
-    return bits
-
-
 cdef void index_path(const Index* index, uint32_t node, vector[uint8_t]& path) noexcept nogil:
     # The bytes from the root to a node.
     cdef size_t depth = index.trie.nodes[node].depth
@@ -541,54 +455,3 @@ cdef int32_t path_point(const vector[uint8_t]& path, size_t* at) noexcept nogil:
         at[0] += 1
         left -= 1
     return point
-
-
-cdef int32_t slice_before(const Index* index, const Slice* slice, uint32_t node, uint32_t top) noexcept nogil:
-    # The characters between two trie nodes without the last one, which may be cut short; -1 where one is outside the slice.
-    cdef const TrieNode* nodes = index.trie.nodes.data()
-    cdef int32_t point = 0, rest = 0, count = -1
-    cdef uint8_t byte
-    while node != top:
-        byte = nodes[node].byte
-        node = index.parents[node]
-        if byte & 0xC0 == 0x80:
-            point |= <int32_t>(byte & 63) << (6 * rest)
-            rest += 1
-            continue
-        if count < 0:
-            pass
-        elif rest == 0:
-            if not bits_has(slice.ascii, byte):
-                return -1
-        else:
-            point |= <int32_t>(byte & (63 >> rest)) << (6 * rest)
-            if not points_hold(slice.points, point, point):
-                return -1
-        count += 1
-        point = rest = 0
-    return count
-
-
-cdef cbool slice_left_inside(const Index* index, const Slice* slice, const PartNode& part) noexcept nogil:
-    # Whether a token that ends inside a character leaves the slice there: it is in the slice when all it can become is.
-    return (not points_hold(slice.points, part.first, part.last)
-            and slice_before(index, slice, part.node, 0) >= 0)
-
-
-cdef const vector[Exit]* slice_exits(Index* index, Slice* slice, int32_t point) noexcept nogil:
-    # Where character `point`, which is outside the slice, comes behind characters of the slice only.
-    cdef vector[Exit] kept
-    cdef Exit each
-    cdef size_t position
-    found = slice.exits.find(point)
-    if found == slice.exits.end():
-        position = index_first(index, point)
-        while position < index.chars.size() and index.chars[position].point == point:
-            each.node = index.chars[position].node
-            each.count = slice_before(index, slice, each.node, 0)
-            if each.count >= 0:
-                kept.push_back(each)
-            position += 1
-        index.bytes.add(kept.size() * sizeof(Exit))
-        slice.exits[point] = kept
-    return &slice.exits[point]

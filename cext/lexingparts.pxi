@@ -126,11 +126,11 @@ cdef cbool lexer_fill_home(LexMask* part, LexState* loop) noexcept nogil:
     for point in range(128):
         if points_hold(points, point, point):
             continue
-        exits = slice_exits(index, slice, point)
+        exits = slice_exits(index, slice, point, 0)
         for i in range(exits.size()):
             lexer_walk_loop(part, loop, exits[0][i].node, nodes[exits[0][i].node].end, 0, groups)
     for i in range(index.parts.size()):
-        if slice_left_inside(index, slice, index.parts[i]):
+        if slice_left_inside(index, slice, index.parts[i], 0):
             lexer_end_inside(part, loop, index.parts[i].node, groups)
     return True
 

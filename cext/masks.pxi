@@ -69,11 +69,12 @@ cdef void core_free(void* freed) noexcept nogil:
     # In another thread (threads.pxi).
     cdef Core* core = <Core*>freed
     cdef size_t i
-    edges_forget(core)
     framemasks_forget(core)
     for i in range(core.states.size()):
+        core.index.bytes.subtract(core.states[i].edges.bytes())
         mask_free(core, core.states[i].mask)
         del core.states[i]
+        Reaper.breathe()
     parse_free(core.program)
     tracker_free(&core.tracker)
     del core

@@ -163,10 +163,13 @@ cdef void parse_free(Program* program) noexcept nogil:
     cdef size_t i
     for i in range(program.locals.size()):
         del program.locals[i]
+        Reaper.breathe()
     for i in range(program.nodes.size()):
         del program.nodes[i]
+        Reaper.breathe()
     for i in range(program.states.size()):
         del program.states[i]
+        Reaper.breathe()
     del program.column
     del program
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -47,6 +48,14 @@ public:
             free(thing);
     }
 
+    // To be called between the parts of a long `free`.  In the thread, which shares a core with whoever brings things,
+    // it lets others go on every now and then: they must not wait for all of it.
+    static void breathe() {
+        if (!turn_.limited || ++turn_.parts % kParts || Clock::now() < turn_.end) return;
+        sched_yield();
+        turn_.end = Clock::now() + kTurn;
+    }
+
     // Everything of an owner is freed when this returns.
     void finish(const void *owner) {
         std::lock_guard<std::mutex> one_at_a_time(work_);
@@ -72,6 +81,17 @@ private:
         Free free;
     };
     static constexpr size_t kMost = 64;  // that wait; whoever brings more frees it himself
+    static constexpr size_t kMany = 16;  // of these: no more yielding
+
+    using Clock = std::chrono::steady_clock;
+    static constexpr std::chrono::microseconds kTurn{50};
+    static constexpr unsigned kParts = 32;  // between two looks at the clock
+    struct Turn {
+        bool limited;
+        unsigned parts;
+        Clock::time_point end;
+    };
+    static inline thread_local Turn turn_{};
 
     bool start() {
         if (running_) return true;
@@ -107,6 +127,7 @@ private:
             {
                 std::unique_lock<std::mutex> guard(mutex_);
                 wake_->wait(guard, [this] { return !dead_.empty(); });
+                turn_.limited = dead_.size() < kMany;
             }
             std::lock_guard<std::mutex> one_at_a_time(work_);
             Dead dead;

@@ -33,6 +33,8 @@ cdef extern from "reaper.hpp" namespace "maskwright" nogil:
         void take(const void* owner, void* thing, FreeTask free)
         void finish(const void* owner)
         @staticmethod
+        void breathe()
+        @staticmethod
         Reaper& instance()
 
 cdef enum:

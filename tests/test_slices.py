@@ -139,6 +139,18 @@ def test_random_loops(regular: Regular, spelling: Spelling, seed: int) -> None:
 
 
 @settings(max_examples=150, deadline=None)
+@given(st.sampled_from(SETS), st.sampled_from(SETS), st.sampled_from(SETS), st.integers(0, 1000))
+def test_words(word: Regular, between: Regular, other: Regular, seed: int) -> None:
+    """What leads out of a loop leads into one again, perhaps of other characters."""
+    words = cat(
+        repeat(word, 1, None),
+        repeat(cat(between, alt(repeat(word, 1, None), repeat(other, 1, None))), 0, None),
+    )
+    check(words, "quoted", seed)
+    check(cat(words, Lit("é1")), "quoted", seed)
+
+
+@settings(max_examples=150, deadline=None)
 @given(languages(), st.sampled_from(("", "a", "\n", "\u3042")), st.integers(0, 1000))
 def test_loops_that_may_end_anywhere(regular: Regular, behind: str, seed: int) -> None:
     check(without_empty(regular), "utf8", seed, behind=behind)
