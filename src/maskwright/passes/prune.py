@@ -77,17 +77,48 @@ def productive_rules(grammar: Grammar, known: Sequence[bool] = ()) -> list[bool]
 
     ``known`` has the answers for the first rules, when these refer to no later ones.
     """
-    # Rules that refer to later ones settle fastest from the back.
     rules: list[Body | None] = grammar.rules
     good: list[bool] = [*known, *[False] * (len(rules) - len(known))]
-    changed = True
-    while changed:
-        changed = False
+    # Most rules refer to later ones only: from the back, these settle at once.
+    work: list[int] = []
+    for i in range(len(rules) - 1, len(known) - 1, -1):
+        if i & 63 == 0:
+            check_time()
+        good[i] = _body_is_productive(rules[i], good)
+        if not good[i]:
+            work.append(i)
+    waiting: dict[int, list[int]] = {}
+    for i in work:
+        for rule in references(rules[i]):
+            if not good[rule]:
+                waiting.setdefault(rule, []).append(i)
+    while work:
         check_time()
-        for i in range(len(rules) - 1, len(known) - 1, -1):
-            if not good[i] and _body_is_productive(rules[i], good):
-                good[i] = changed = True
+        i = work.pop()
+        if not good[i] and _body_is_productive(rules[i], good):
+            good[i] = True
+            work += waiting.get(i, ())
     return good
+
+
+def references(body: Body | None) -> set[int]:
+    """The rules that a body refers to."""
+    if isinstance(body, Ref):
+        return {body.rule}
+    if isinstance(body, (Seq, Choice)):
+        return set().union(*map(references, body.items))
+    if isinstance(body, Switch):
+        return set().union(*map(references, body.cases))
+    if isinstance(body, Repeated):
+        return {body.first, body.rest}
+    if isinstance(body, Indented):
+        return {body.rule}
+    if isinstance(body, Distinct):
+        return references(body.array)
+    if isinstance(body, Record):
+        values = [part.values for part in body.members] + [part.values for part in body.others]
+        return {rule for ways in values for rule, _ in ways}
+    return set()
 
 
 @cython.cfunc

@@ -9,9 +9,9 @@ from maskwright.frontends.json_schema.emit import Emitter
 from maskwright.frontends.json_schema.groups import Conjunction
 from maskwright.frontends.json_schema.normalize import Normalizer
 from maskwright.frontends.json_schema.options import SchemaOptions
-from maskwright.grammar import EMPTY, Body, Choice, Distinct, Expr, Record, Ref, Repeated, Seq
+from maskwright.grammar import EMPTY, Choice, Expr
 from maskwright.limits import Limits
-from maskwright.passes.prune import productive_rules
+from maskwright.passes.prune import productive_rules, references
 
 
 class Surveyor(Emitter):
@@ -61,23 +61,7 @@ class Surveyor(Emitter):
         work = [start]
         while work:
             rule = work.pop()
-            below = _rules_of(self.grammar.rules[rule]) - seen if rule not in given_up else ()
+            below = references(self.grammar.rules[rule]) - seen if rule not in given_up else ()
             seen.update(below)
             work += below
         return [conjunction for conjunction, rule in self._rules.items() if rule in seen]
-
-
-def _rules_of(body: Body | None) -> set[int]:
-    """The rules that a body refers to."""
-    if isinstance(body, Ref):
-        return {body.rule}
-    if isinstance(body, (Seq, Choice)):
-        return set().union(*map(_rules_of, body.items))
-    if isinstance(body, Repeated):
-        return {body.first, body.rest}
-    if isinstance(body, Distinct):
-        return _rules_of(body.array)
-    if isinstance(body, Record):
-        values = [part.values for part in body.members] + [part.values for part in body.others]
-        return {rule for ways in values for rule, _ in ways}
-    return set()
