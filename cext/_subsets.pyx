@@ -83,6 +83,7 @@ cdef extern from "minimal.hpp" namespace "maskwright" nogil:
         Rows[TableEdge] edges
         vector[char] accepting
         Numbering labels
+        vector[int32_t] distances() except +
         int64_t least() except +
     CTable c_table_of "maskwright::table_of"(Graph& dfa, const Partition& alphabet) except +
     vector[char] c_between "maskwright::between"(size_t states, const vector[Step]& steps, const vector[int32_t]& starts,
@@ -376,6 +377,36 @@ cdef class Table:
             if self.table.accepting[state] and at[state] != target:
                 steps.append((at[state], target))
         return fresh, steps
+
+    def place_bounded(self, int32_t fresh, int64_t most, list sets, list edges):
+        """Add an edge (from, set, to) for each one that is on a way of at most ``most`` edges (-1: any number).
+
+        State i is placed at ``fresh`` + i; its edges leave from states behind it, from which as many edges may be
+        needed up to the end.  Returns (state, that behind it, edges needed) for these, the next fresh state, and where the
+        accepting states are.  ``sets``: as for ``place``.
+        """
+        cdef vector[int32_t] needed = self.table.distances()
+        cdef Strip[TableEdge] row
+        cdef size_t n = self.table.edges.size(), state, i
+        cdef int32_t first = fresh, need
+        cdef vector[int32_t] behind        # by number of edges needed: state + 1 of the caller's, of the current state
+        cdef list entries = []
+        behind.resize(n + 1, 0)
+        fresh += <int32_t>n
+        for state in range(n):
+            row = self.table.edges[state]
+            for i in range(row.size()):
+                need = needed[row[i].target] if most >= 0 else 0
+                if most >= 0 and need >= most:
+                    continue
+                if behind[need] == 0:
+                    entries.append((first + <int32_t>state, fresh, need))
+                    fresh += 1
+                    behind[need] = fresh
+                edges.append((behind[need] - 1, sets[row[i].label], first + row[i].target))
+            for i in range(row.size()):
+                behind[needed[row[i].target] if most >= 0 else 0] = 0
+        return entries, fresh, [first + <int32_t>state for state in range(n) if self.table.accepting[state]]
 
     def automaton(self, int64_t max_states):
         """The automaton to be read, over the ``alphabet``.  It must have a state."""

@@ -170,6 +170,26 @@ cdef int read_code_points(CodeAutomaton* codes, int32_t n_states, list sets, lis
     return 0
 
 
+cdef bytes written_code_points(CodeAutomaton* codes):
+    # The edges of an automaton and where it accepts, without the bounds of its loops.
+    cdef vector[int32_t] out
+    cdef CodeEdge edge
+    cdef NfaEpsilon epsilon
+    cdef size_t state
+    for state in range(codes.edges.size()):
+        out.push_back(<int32_t>codes.edges[state].size())
+        for edge in codes.edges[state]:
+            out.push_back(edge.set)
+            out.push_back(edge.target)
+        out.push_back(<int32_t>codes.epsilons[state].size())
+        for epsilon in codes.epsilons[state]:
+            out.push_back(epsilon.target)
+            out.push_back(epsilon.op)
+            out.push_back(epsilon.loop)
+        out.push_back(codes.accept[state])
+    return (<const char*>out.data())[:out.size() * sizeof(int32_t)]
+
+
 cdef class Engine:
     """A vocabulary's token trie, and automata by content key.
 
@@ -278,7 +298,7 @@ cdef class Engine:
         a.kinds = max((tag for _, tag in accepts), default=0) + 1
         text_byte_classes(a)
         if loops:
-            content = (quoted, n_states, start, tuple(sets), tuple(edges), tuple(epsilons), tuple(accepts))
+            content = (quoted, start, tuple(sets), written_code_points(a.codes))
             handle.counted = self.tables.get(content)
             if handle.counted is None:
                 handle.counted = MaskTableHandle()

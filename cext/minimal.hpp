@@ -291,6 +291,28 @@ struct Table {
     std::vector<char> accepting;
     Numbering labels;  // sets of symbols, in order
 
+    // By state, the least number of edges to an accepting one, which every state leads to.
+    std::vector<int32_t> distances() const {
+        std::vector<Step> back;
+        std::vector<int32_t> found(edges.size(), kDead), queue;
+        for (size_t state = 0; state < edges.size(); ++state) {
+            for (Edge edge : edges[state]) back.emplace_back(edge.target, static_cast<int32_t>(state));
+            if (!accepting[state]) continue;
+            found[state] = 0;
+            queue.push_back(static_cast<int32_t>(state));
+        }
+        const Rows<int32_t> before = by_owner(edges.size(), back);
+        for (size_t i = 0; i < queue.size(); ++i) {
+            const int32_t state = queue[i];
+            for (int32_t source : before[state]) {
+                if (found[source] != kDead) continue;
+                found[source] = found[state] + 1;
+                queue.push_back(source);
+            }
+        }
+        return found;
+    }
+
     // The length of a shortest text; kDead: there is none.
     int64_t least() const {
         std::vector<char> seen(edges.size(), 0);

@@ -121,6 +121,11 @@ def test_finite_texts_are_all_texts(tree: tuple[Regular, str], most: int) -> Non
     node, pattern = tree
     found = finite_texts(node, most)
     assert count_texts(node, most) == (None if found is None else len(found))
+    machine = product([node], (), DEFAULT_LIMITS).to_regular()
+    assert finite_texts(alt(machine, node), most) == found
+    assert count_texts(cat(machine, node), most) == count_texts(
+        product([cat(node, node)], (), DEFAULT_LIMITS).to_regular(), most
+    )
     bounds = length_bounds(node)
     if bounds is None:
         assert found == ()

@@ -42,6 +42,9 @@ class Table:
     def place(
         self, source: int, target: int, fresh: int, sets: list[int], edges: list[tuple[int, int, int]]
     ) -> tuple[int, list[tuple[int, int]]]: ...
+    def place_bounded(
+        self, fresh: int, most: int, sets: list[int], edges: list[tuple[int, int, int]]
+    ) -> tuple[list[tuple[int, int, int]], int, list[int]]: ...
     def automaton(self, max_states: int) -> SubsetAutomaton: ...
 
 class SideBySide:

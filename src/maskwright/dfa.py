@@ -50,6 +50,7 @@ from maskwright.thompson import without_empty_string
 _Place = TypeVar("_Place", bound=Hashable)
 # Characters of each text that is listed (on average), and parts that follow each other.
 _LISTED_LENGTH = 100
+_SURROGATES = 0x800
 
 
 def intersect(nodes: Iterable[Regular], limits: Limits = DEFAULT_LIMITS) -> Regular:
@@ -294,7 +295,7 @@ def _least_length(machine: Machine, alive: Mapping[int, object]) -> int | None:
 @lru_cache(maxsize=1024)
 def finite_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> tuple[str, ...] | None:
     """All texts in order, when there are at most ``most``; else None."""
-    if _has_any_length(node):
+    if _surely_more(node, most):
         return None
     listed = listed_texts(node, most)
     if listed is not None:
@@ -346,17 +347,36 @@ def listed_texts(node: Regular, most: int) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys([text for text in found[id(node)] if not has_surrogate(text)]))
 
 
-def _has_any_length(node: Regular) -> bool:
-    """Whether there is no longest text, as far as is seen without an automaton."""
-    bounds = length_bounds(node)
-    if bounds is None or bounds[1] is not None:
-        return False
-    return not any(isinstance(part, Machine) for part in postorder(node, into_automata=False))
+def _surely_more(node: Regular, most: int) -> bool:
+    """Whether there are more than ``most`` texts, as far as is seen without an automaton."""
+    found: dict[int, tuple[int, bool]] = {}  # at least so many texts; whether one is known not to be empty
+    for part in postorder(node, into_automata=False):
+        count, longer = 0, False
+        if isinstance(part, Chars) and has_scalar(part.ranges):
+            count, longer = max(1, sum([high - low + 1 for low, high in part.ranges]) - _SURROGATES), True
+        elif isinstance(part, Lit) and not has_surrogate(part.text):
+            count, longer = 1, bool(part.text)
+        elif isinstance(part, (Cat, Alt)):
+            parts = [found[id(p)] for p in part.parts]
+            if isinstance(part, Alt) or all(inner[0] for inner in parts):
+                # With one text at all places but one, or of one alternative.
+                count = max([inner[0] for inner in parts], default=int(isinstance(part, Cat)))
+                longer = any(inner[1] for inner in parts)
+        elif isinstance(part, Repeat) and (part.max is None or part.max >= part.min):
+            count, longer = found[id(part.body)]
+            if part.max == 0 or count == 0:
+                count, longer = int(part.min == 0), False
+            elif part.max is None and longer:
+                count = most + 1
+        elif made_of(part) is not None:
+            count = int(len(made_of(part)) > 0)
+        found[id(part)] = count, longer
+    return found[id(node)][0] > most
 
 
 def count_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> int | None:
     """How many texts there are, when there are at most ``most``; else None."""
-    if _has_any_length(node):
+    if _surely_more(node, most):
         return None
     listed = listed_texts(node, most)
     if listed is not None:

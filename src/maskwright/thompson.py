@@ -201,13 +201,17 @@ class Thompson:
         self.epsilons.append((source, target, PLAIN, 0))
 
     def _counted(self, op: Operation, source: State, target: State, low: Count, high: Count | None) -> None:
+        self.epsilons.append((source, target, op, self._loop(low, high)))
+
+    def _loop(self, low: Count, high: Count | None) -> Count:
+        """The number of a loop."""
         if low > self.limits.max_count:
             raise LimitError("max_count", low, self.limits.max_count)
         bounds = (low, -1 if high is None or high > MAX_COUNT else high)
         loop = self._loop_index.setdefault(bounds, len(self.loops))
         if loop == len(self.loops):
             self.loops.append(bounds)
-        self.epsilons.append((source, target, op, loop))
+        return loop
 
     def _place_repeat(self, node: Repeat, source: State, target: State, counting: bool) -> None:
         measure: _Measure = self._measured[id(node)]
@@ -252,15 +256,19 @@ class Thompson:
         if node.length is None and made_of(node) is not None:
             self._place_table(node, source, target)
             return
+        counted = node.length is not None and counting and self._measured[id(node)].count_it
+        if counted and is_minimal(node):
+            self._place_bounded_table(node, source, target)
+            return
         edges = list(node.edges)
         if not is_minimal(node):  # whose sets are never empty
             edges = [edge for edge in edges if self._measured[id(edge[1])].alive]
         stack = self._stack
-        if node.length is not None:
-            if not (counting and self._measured[id(node)].count_it):
-                self._place_unrolled(node, edges, source, target)
-                return
+        if counted:
             self._place_bounded(node, edges, source, target)
+            return
+        if node.length is not None:
+            self._place_unrolled(node, edges, source, target)
             return
         # By state, where it is placed: the start, and where an edge leads; -1: nowhere.
         at: list[int] = [-1] * node.n_states
@@ -294,6 +302,24 @@ class Thompson:
         self.n_states, steps = dfa.table.place(source, target, self.n_states, indices, self.edges)
         for a, b in steps:
             self._plain(a, b)
+
+    def _place_bounded_table(self, node: Machine, source: State, target: State) -> None:
+        # As ``_place_bounded``.
+        low, high = node.length or (0, None)
+        dfa = node.moves
+        if not len(dfa):
+            return
+        indices = [self._index(label) for label in dfa.labels()]
+        most = -1 if high is None else high
+        self._plain(source, self.n_states)
+        entries, self.n_states, accepting = dfa.table.place_bounded(self.n_states, most, indices, self.edges)
+        loops: dict[int, int] = {}
+        for state, entry, need in entries:
+            if need not in loops:
+                loops[need] = self._loop(low, None if high is None else high - need)
+            self.epsilons.append((state, entry, ENTER, loops[need]))
+        for state in accepting:
+            self._counted(LEAVE, state, target, low, high)
 
     def _place_bounded(
         self, node: Machine, edges: list[tuple[int, Regular, int]], source: int, target: int

@@ -6,9 +6,11 @@ cdef class KeyMap:
     cdef readonly ObjectGroup group
     cdef readonly object normalizer
     cdef dict _by_name, _listed
-    cdef list _declared
+    cdef list _declared, _listing
+    cdef Py_ssize_t _asked
     cdef bint _general_last
     cdef readonly list general
+    cdef dict _names(self)
     cpdef tuple value(self, str name)
     cpdef tuple candidates(self, Keys keys)
     cpdef bint holds(self, Keys keys, str name)

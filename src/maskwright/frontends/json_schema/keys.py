@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _FEW = 8  # Comparisons that are faster than hashing.
+_FEW_ASKED = 4  # Names that are faster looked for than all sorted.
 
 
 class KeyMap:
@@ -31,7 +32,11 @@ class KeyMap:
     normalizer: Normalizer
     general: list[Rule]
     """The rules that are not about listed names."""
-    _by_name: dict[str, Conjunction]
+    _listing: list[Rule]
+    """The others."""
+    _by_name: dict[str, Conjunction] | None
+    """What they say by name, once many were asked for."""
+    _asked: int
     _declared: list[str] | None
     _general_last: bool
     """Whether the rules about listed names come before the others."""
@@ -41,11 +46,12 @@ class KeyMap:
     def __init__(self, group: ObjectGroup, normalizer: Normalizer) -> None:
         self.group = group
         self.normalizer = normalizer
-        by_name: dict[str, Conjunction] = {}
-        self._by_name = by_name
+        self._by_name = None
+        self._asked = 0
         self._declared = None
         self._listed = {}
         self._general_last = True
+        self._listing = []
         self.general = []
         for rule in group.rules:
             keys: Keys = rule[0]
@@ -55,9 +61,19 @@ class KeyMap:
                     self._listed[id(keys)] = set(keys.names)
             else:
                 self._general_last = self._general_last and not self.general
+                self._listing.append(rule)
+
+    def _names(self) -> dict[str, Conjunction]:
+        """What the rules about listed names say of each."""
+        found = self._by_name
+        if found is None:
+            found = self._by_name = {}
+            for rule in self._listing:
+                keys: Keys = rule[0]
                 for name in keys.names:
-                    before = by_name.get(name)
-                    by_name[name] = rule[1] if before is None else conjoin(before, rule[1])
+                    before = found.get(name)
+                    found[name] = rule[1] if before is None else conjoin(before, rule[1])
+        return found
 
     @property
     def declared(self) -> list[str]:
@@ -66,7 +82,7 @@ class KeyMap:
         if found is None:
             group = self.group
             # Names of rules that are not general are there in their order.
-            declared: dict[str, object] = dict(self._by_name) if self._general_last else {}
+            declared: dict[str, object] = dict(self._names()) if self._general_last else {}
             for rule in self.general if self._general_last else group.rules:
                 keys: Keys = rule[0]
                 for name in keys.names:
@@ -83,7 +99,15 @@ class KeyMap:
 
     def value(self, name: str) -> Conjunction:
         """What the value of a member of this name must satisfy."""
-        value = self._by_name.get(name, ())
+        value: Conjunction = ()
+        self._asked += 1
+        if self._by_name is None and self._asked <= _FEW_ASKED:
+            for rule in self._listing:
+                listed: Keys = rule[0]
+                if name in listed.names:
+                    value = conjoin(value, rule[1])
+        else:
+            value = self._names().get(name, ())
         for keys, conjunction in self.general:
             if self.holds(keys, name):
                 value = conjoin(value, conjunction)
