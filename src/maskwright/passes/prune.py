@@ -39,6 +39,8 @@ from maskwright.grammar import (
 )
 from maskwright.regular import is_nothing
 
+_SWEEPS = 3
+
 
 def prune(grammar: Grammar) -> Grammar:
     """A grammar for the same language in which every rule is productive, or empty and unreferenced.
@@ -79,14 +81,20 @@ def productive_rules(grammar: Grammar, known: Sequence[bool] = ()) -> list[bool]
     """
     rules: list[Body | None] = grammar.rules
     good: list[bool] = [*known, *[False] * (len(rules) - len(known))]
+    work = list(range(len(rules) - 1, len(known) - 1, -1))
     # Most rules refer to later ones only: from the back, these settle at once.
-    work: list[int] = []
-    for i in range(len(rules) - 1, len(known) - 1, -1):
-        if i & 63 == 0:
-            check_time()
-        good[i] = _body_is_productive(rules[i], good)
-        if not good[i]:
-            work.append(i)
+    for _ in range(_SWEEPS):
+        left: list[int] = []
+        for i in work:
+            if i & 63 == 0:
+                check_time()
+            good[i] = _body_is_productive(rules[i], good)
+            if not good[i]:
+                left.append(i)
+        if len(left) == len(work):
+            return good
+        work = left
+    # What is left is looked at again when a rule that it refers to has become productive.
     waiting: dict[int, list[int]] = {}
     for i in work:
         for rule in references(rules[i]):
