@@ -9,6 +9,9 @@ cdef struct PartNode:
     int32_t first          # code points that it can become
     int32_t last
 
+cdef enum:
+    EXITS_ENTRY = 64       # bytes of an entry of `Slice.exits`, without exits
+
 cdef struct Exit:
     uint32_t node          # ends a character that is not in the slice
     int32_t count          # characters before that, all in it
@@ -62,6 +65,10 @@ cdef cppclass Index:
     int64_t set_bytes                  # of sets of lexer states and residuals (setbytes.pxi)
     vector[Residual*] residuals        # what is left of tokens (lexsets.pxi)
     KeyIds residual_ids
+
+
+cdef inline int64_t exits_size(const vector[Exit]& exits) noexcept nogil:
+    return <int64_t>(exits.size() * sizeof(Exit) + EXITS_ENTRY)
 
 
 cdef Bits* bits_new(Index* index) noexcept nogil:
@@ -346,7 +353,7 @@ cdef void index_forget_slices(Index* index) noexcept nogil:
         for limited in entry.second.limited:
             bits_release(index, limited.second)
         for exits in entry.second.exits:
-            index.bytes.subtract(exits.second.size() * sizeof(Exit))
+            index.bytes.subtract(exits_size(exits.second))
         for below in entry.second.below:
             bits_release(index, below.second)
         del entry.second

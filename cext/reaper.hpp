@@ -39,6 +39,7 @@ public:
             if (dead_.size() < kMost && start()) {
                 follow();
                 dead_.push_back({owner, thing, free});
+                waiting_.add(1);
                 thing = nullptr;
             }
         }
@@ -49,16 +50,17 @@ public:
     }
 
     // To be called between the parts of a long `free`.  In the thread, which shares a core with whoever brings things,
-    // it lets others go on every now and then: they must not wait for all of it.
+    // it lets others go on every now and then: they must not wait for all of it.  Unless somebody does, or much is left.
     static void breathe() {
-        if (!turn_.limited || ++turn_.parts % kParts || Clock::now() < turn_.end) return;
+        if (!turn_.limited || ++turn_.parts % kParts || instance().hurried() || Clock::now() < turn_.end) return;
         sched_yield();
         turn_.end = Clock::now() + kTurn;
     }
 
     // Everything of an owner is freed when this returns.
     void finish(const void *owner) {
-        std::lock_guard<std::mutex> one_at_a_time(work_);
+        lock_work();
+        std::lock_guard<std::mutex> one_at_a_time(work_, std::adopt_lock);
         Dead dead;
         while (pop(owner, dead)) dead.free(dead.thing);
     }
@@ -81,7 +83,7 @@ private:
         Free free;
     };
     static constexpr size_t kMost = 64;  // that wait; whoever brings more frees it himself
-    static constexpr size_t kMany = 16;  // of these: no more yielding
+    static constexpr int64_t kMany = 16;  // of these: no more yielding
 
     using Clock = std::chrono::steady_clock;
     static constexpr std::chrono::microseconds kTurn{50};
@@ -92,6 +94,14 @@ private:
         Clock::time_point end;
     };
     static inline thread_local Turn turn_{};
+
+    bool hurried() const { return awaited_.value() > 0 || waiting_.value() >= kMany; }
+
+    void lock_work() {
+        awaited_.add(1);
+        work_.lock();
+        awaited_.subtract(1);
+    }
 
     bool start() {
         if (running_) return true;
@@ -123,11 +133,11 @@ private:
         sched_param none{};
         pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);  // it must not push others aside when it wakes
 #endif
+        turn_.limited = true;
         for (;;) {
             {
                 std::unique_lock<std::mutex> guard(mutex_);
                 wake_->wait(guard, [this] { return !dead_.empty(); });
-                turn_.limited = dead_.size() < kMany;
             }
             std::lock_guard<std::mutex> one_at_a_time(work_);
             Dead dead;
@@ -142,6 +152,7 @@ private:
             if (owner != nullptr && dead_[i].owner != owner) continue;
             dead = dead_[i];
             dead_.erase(dead_.begin() + i);
+            waiting_.subtract(1);
             return true;
         }
         return false;
@@ -149,13 +160,14 @@ private:
 
     // A child process has no such thread; it goes on with what waits.
     void before_fork() {
-        work_.lock();
+        lock_work();
         mutex_.lock();
     }
     void after_fork(bool child) {
         if (child) {
             running_ = false;
             core_ = -1;
+            awaited_.set(0);
             wake_ = new std::condition_variable;  // a thread that is gone may wait for the other one
         }
         mutex_.unlock();
@@ -166,6 +178,8 @@ private:
     std::mutex mutex_;  // of what follows
     std::condition_variable *wake_ = new std::condition_variable;
     std::deque<Dead> dead_;
+    Tally waiting_;  // of these
+    Tally awaited_;  // those who wait for `work_`
     bool running_ = false;
     std::thread::native_handle_type thread_{};
     int core_ = -1;  // where it runs

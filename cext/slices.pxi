@@ -196,7 +196,7 @@ cdef const vector[Exit]* slice_exits(Index* index, Slice* slice, int32_t point, 
             if each.count >= 0:
                 kept.push_back(each)
             position += 1
-        index.bytes.add(kept.size() * sizeof(Exit))
+        index.bytes.add(exits_size(kept))
         slice.exits[key] = kept
     return &slice.exits[key]
 

@@ -550,6 +550,8 @@ class TestHugeNumbers:
         for keyword in ("maxLength", "maxItems", "maxProperties"):
             for most in (2**31 - 1, 2**31, 2**63, 10**400):
                 assert outcome({keyword: most}) is None
+                # Through the automaton of a pattern.
+                assert outcome({keyword: most, "pattern": "^(ab|c)*$"}) is None
 
     def test_of_numpy(self) -> None:
         # A float64 is a float that prints itself in another way; an int64 is no int.

@@ -310,7 +310,7 @@ class Thompson:
         if not len(dfa):
             return
         indices = [self._index(label) for label in dfa.labels()]
-        most = -1 if high is None else high
+        most = -1 if high is None or high > MAX_COUNT else high
         self._plain(source, self.n_states)
         entries, self.n_states, accepting = dfa.table.place_bounded(self.n_states, most, indices, self.edges)
         loops: dict[int, int] = {}

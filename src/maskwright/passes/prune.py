@@ -101,32 +101,39 @@ def productive_rules(grammar: Grammar, known: Sequence[bool] = ()) -> list[bool]
             if not good[rule]:
                 waiting.setdefault(rule, []).append(i)
     while work:
-        check_time()
-        i = work.pop()
-        if not good[i] and _body_is_productive(rules[i], good):
-            good[i] = True
-            work += waiting.get(i, ())
+        touched: set[int] = set()
+        for i in work:
+            check_time()
+            if _body_is_productive(rules[i], good):
+                good[i] = True
+                touched.update(waiting.get(i, ()))
+        # Once a round, however many of those that it waits for have become productive.
+        work = sorted([i for i in touched if not good[i]], reverse=True)
     return good
 
 
 def references(body: Body | None) -> set[int]:
     """The rules that a body refers to."""
-    if isinstance(body, Ref):
-        return {body.rule}
-    if isinstance(body, (Seq, Choice)):
-        return set().union(*map(references, body.items))
-    if isinstance(body, Switch):
-        return set().union(*map(references, body.cases))
-    if isinstance(body, Repeated):
-        return {body.first, body.rest}
-    if isinstance(body, Indented):
-        return {body.rule}
-    if isinstance(body, Distinct):
-        return references(body.array)
-    if isinstance(body, Record):
-        values = [part.values for part in body.members] + [part.values for part in body.others]
-        return {rule for ways in values for rule, _ in ways}
-    return set()
+    found: set[int] = set()
+    work = [body]
+    while work:
+        part = work.pop()
+        if isinstance(part, Ref):
+            found.add(part.rule)
+        elif isinstance(part, (Seq, Choice)):
+            work += part.items
+        elif isinstance(part, Switch):
+            work += part.cases
+        elif isinstance(part, Repeated):
+            found.update((part.first, part.rest))
+        elif isinstance(part, Indented):
+            found.add(part.rule)
+        elif isinstance(part, Distinct):
+            work.append(part.array)
+        elif isinstance(part, Record):
+            for values in (*[m.values for m in part.members], *[o.values for o in part.others]):
+                found.update([rule for rule, _ in values])
+    return found
 
 
 @cython.cfunc

@@ -1,0 +1,88 @@
+"""Which rules derive a text: the answers of a naive fixpoint, and each rule is looked at few times."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+import maskwright as mw
+from maskwright.grammar import FAIL, Body, Choice, Expr, Grammar, Lexeme, Ref, Repeated, Seq, Term
+from maskwright.passes import prune
+from maskwright.regular import Lit
+
+A = Term(Lexeme("a", Lit("a")))
+
+
+def expression(rng: random.Random, rules: int, depth: int) -> Expr:
+    kind = rng.randrange(4 if depth else 2)
+    if kind == 0:
+        return rng.choice((A, FAIL))
+    if kind == 1:
+        return Ref(rng.randrange(rules))
+    items = tuple(expression(rng, rules, depth - 1) for _ in range(rng.randint(1, 3)))
+    return Seq(items) if kind == 2 else Choice(items)
+
+
+def body(rng: random.Random, rules: int) -> Body:
+    if rng.random() < 0.2:
+        return Repeated(rng.randrange(rules), rng.randrange(rules), rng.randint(0, 2), rng.choice((None, 2)))
+    return expression(rng, rules, 2)
+
+
+def derives(rule: Body | None, good: set[int]) -> bool:
+    if isinstance(rule, Ref):
+        return rule.rule in good
+    if isinstance(rule, Seq):
+        return all(derives(item, good) for item in rule.items)
+    if isinstance(rule, Choice):
+        return any(derives(item, good) for item in rule.items)
+    if isinstance(rule, Repeated):
+        needed = {rule.first, rule.rest} if rule.min > 1 else {rule.first} if rule.min else set()
+        return needed <= good
+    return True
+
+
+def naive(grammar: Grammar) -> list[bool]:
+    good: set[int] = set()
+    for _ in grammar.rules:
+        good |= {i for i, rule in enumerate(grammar.rules) if derives(rule, good)}
+    return [i in good for i in range(len(grammar.rules))]
+
+
+def test_random_grammars() -> None:
+    for seed in range(2000):
+        rng = random.Random(seed)
+        size = rng.randint(1, 14)
+        bodies = [body(rng, size) for _ in range(size)]
+        grammar = Grammar(rules=list(bodies), names=[str(i) for i in range(size)])
+        assert prune.productive_rules(grammar) == naive(grammar)
+
+
+def test_long_chains() -> None:
+    """Each rule refers to the one before, or to the one behind: the last one settles last."""
+    for step in (-1, 1):
+        rules: list[Body | None] = [Seq((A, Ref((i + step) % 3000))) for i in range(3000)]
+        rules[1500] = A
+        grammar = Grammar(rules=rules, names=[str(i) for i in range(3000)])
+        assert prune.productive_rules(grammar) == [True] * 3000
+
+
+def test_a_rule_that_waits_for_many_is_looked_at_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+    original = prune.is_completable
+    monkeypatch.setattr(prune, "is_completable", lambda record: calls.append(record) or original(record))
+    known = {"type": "object", "properties": {"v": {"type": "string"}}, "required": ["v"]}
+    member = {"type": "object", "properties": {"x": {"$ref": "#/$defs/known"}}, "required": ["x"]}
+    members = {f"p{i}": {**member, "title": str(i)} for i in range(60)}
+    schema = {
+        "$defs": {"known": known},
+        "type": "object",
+        "properties": {"first": {"$ref": "#/$defs/known"}, **members},
+        "additionalProperties": False,
+        "minProperties": 61,
+    }
+    vocabulary = mw.Vocabulary([bytes([i]) for i in range(256)] + [b""], (256,))
+    mw.compile_json_schema(schema, vocabulary)
+    assert 0 < len(calls) <= 6
