@@ -443,9 +443,9 @@ cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice, u
             home_leave_over(mask, start, home, slice, QUOTE, top)
     for cls in codes.range_class:
         wide = wide or (cls != NO_CLASS and (set_has(home.leaving, cls) or set_has(home.classes, cls)))
-    for i in range(index_first_part(index, top) if wide else index.parts.size(), index.parts.size()):
-        if index.parts[i].node >= end:
-            break
+    if not wide:
+        return
+    for i in range(index_first_part(index, top), index_first_part(index, end - 1)):
         if slice_left_inside(index, slice, index.parts[i], top):
             home_exit(mask, start, index.parts[i].node, top, False)
 

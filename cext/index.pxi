@@ -378,7 +378,7 @@ cdef int32_t index_count(const Index* index, int32_t low, int32_t high) noexcept
 
 
 cdef size_t index_first_below(const Index* index, int32_t point, uint32_t top) noexcept nogil:
-    # Position in `chars` of the first node behind `top` that ends a character.
+    # Position in `chars` of the first node behind `top` that ends this character.
     cdef size_t low = index_first(index, point), high = index_first(index, point + 1), middle
     while low < high:
         middle = (low + high) // 2

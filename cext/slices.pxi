@@ -189,13 +189,11 @@ cdef const vector[Exit]* slice_exits(Index* index, Slice* slice, int32_t point, 
     cdef size_t position
     found = slice.exits.find(key)
     if found == slice.exits.end():
-        position = index_first_below(index, point, top)
-        while position < index.chars.size() and index.chars[position].point == point and index.chars[position].node < end:
+        for position in range(index_first_below(index, point, top), index_first_below(index, point, end - 1)):
             each.node = index.chars[position].node
             each.count = slice_before(index, slice, each.node, top)
             if each.count >= 0:
                 kept.push_back(each)
-            position += 1
         index.bytes.add(exits_size(kept))
         slice.exits[key] = kept
     return &slice.exits[key]
@@ -245,14 +243,10 @@ cdef Bits* slice_below(Index* index, Slice* slice, uint32_t top) noexcept nogil:
         if bits_hold_token(wider.bits, trie.tokens[t]):
             bits_add(made, trie.tokens[t])
     for point in others:
-        position = index_first_below(index, point, top)
-        while position < index.chars.size() and index.chars[position].point == point and index.chars[position].node < end:
+        for position in range(index_first_below(index, point, top), index_first_below(index, point, end - 1)):
             index_clear_below(index, made, index.chars[position].node)
-            position += 1
-    for position in range(index_first_part(index, top) if not others.empty() else index.parts.size(), index.parts.size()):
+    for position in range(index_first_part(index, top), index_first_part(index, end - 1)):
         node = index.parts[position].node
-        if node >= end:
-            break
         if not points_hold(slice.points, index.parts[position].first, index.parts[position].last):
             for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
                 bits_remove(made, trie.tokens[t])
