@@ -480,7 +480,7 @@ cdef void distinct_crossing(Core* core, const Thread& thread, const vector[uint3
             continue
         last = trie.nodes[node].end
         before = <size_t>trie.nodes[node].depth - 1
-        data = core.index.token_data + core.index.token_starts[trie.tokens[trie.nodes[node].token]]
+        data = index_text(core.index, node)
         # stack[k] stands behind prefix[:k].
         depth = 0
         while depth < before and depth < prefix.size() and prefix[depth] == data[depth]:

@@ -313,9 +313,9 @@ cdef void home_points(Automaton* automaton, const vector[uint64_t]& classes,
             points.push_back(span)
 
 
-cdef LexState* home_enter(LexState* start, const vector[uint8_t]& path) noexcept nogil:
-    # The lexer state behind `path`, characters of C but for the last one, which may be cut short; LEX_DEAD when they are
-    # more than the lexeme takes.
+cdef LexState* home_enter(LexState* start, const uint8_t* text, size_t end) noexcept nogil:
+    # The lexer state behind text[:end], characters of C but for the last one, which may be cut short; LEX_DEAD when they
+    # are more than the lexeme takes.
     cdef Automaton* automaton = start.automaton
     cdef CodeAutomaton* codes = automaton.codes
     cdef CodeState* code = start.code
@@ -324,15 +324,15 @@ cdef LexState* home_enter(LexState* start, const vector[uint8_t]& path) noexcept
     cdef int32_t point
     while True:
         before = at
-        point = path_point(path, &at)
-        if at == path.size():
+        point = text_point(text, end, &at)
+        if at == end:
             break
         code = code_next(codes, code, codes_class(codes, point))
         if code == CODE_DEAD:
             return LEX_DEAD
     state = text_state(automaton, code, FORM_TEXT, 0, 0)
-    while before < path.size() and state != LEX_DEAD:
-        state = lex_next(state, path[before])
+    while before < end and state != LEX_DEAD:
+        state = lex_next(state, text[before])
         before += 1
     return state
 
@@ -371,15 +371,15 @@ cdef void home_close(LexMask* mask, uint32_t node, int32_t tag) noexcept nogil:
         child = nodes[child].end
 
 
-cdef void home_exit(LexMask* mask, LexState* start, uint32_t node, uint32_t top, cbool below) noexcept nogil:
+cdef void home_exit(LexMask* mask, LexState* start, const uint8_t* text, uint32_t node, uint32_t top,
+                    cbool below) noexcept nogil:
     # The tokens at a node (and below) that are reached over C and one more character from `top`, where `start` stands.
-    cdef vector[uint8_t] path
+    # `text`: the bytes from the root to the node.
+    cdef const TrieNode* nodes = mask.index.trie.nodes.data()
     cdef LexState* state
     if deadline_passed(&mask.index.deadline):
         return
-    index_path(mask.index, node, path)
-    path.erase(path.begin(), path.begin() + mask.index.trie.nodes[top].depth)
-    state = home_enter(start, path)
+    state = home_enter(start, text + nodes[top].depth, <size_t>nodes[node].depth - nodes[top].depth)
     if state != LEX_DEAD:
         home_walk(mask, state, node, below)
 
@@ -391,7 +391,7 @@ cdef void home_leave_at(LexMask* mask, LexState* start, Home* home, const Exit& 
     cdef CodeState* code = home_after(home, exit.count)
     cdef LexState* state
     if code == NULL or deadline_passed(&mask.index.deadline):
-        home_exit(mask, start, exit.node, top, True)
+        home_exit(mask, start, mask.index.char_texts.data() + exit.text, exit.node, top, True)
     elif code == CODE_DEAD:
         return
     elif raw_in_text(automaton, point):
@@ -431,11 +431,9 @@ cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice, u
                 home_leave_over(mask, start, home, slice, point, top)
         position = index_first(index, span.low if span.low > 128 else 128)
         while position < index.chars.size() and index.chars[position].point <= span.high:
-            exit.node = index.chars[position].node
-            if top < exit.node < end:
-                exit.count = slice_before(index, slice, exit.node, top)
-                if exit.count >= 0:
-                    home_leave_at(mask, start, home, exit, index.chars[position].point, top)
+            if (top < index.chars[position].node < end
+                    and slice_exit(index, slice, position, top, &exit)):
+                home_leave_at(mask, start, home, exit, index.chars[position].point, top)
             position += 1
     if start.automaton.spelling == SPELLING_QUOTED:
         home_leave_over(mask, start, home, slice, BACKSLASH, top)
@@ -447,7 +445,7 @@ cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice, u
         return
     for i in range(index_first_part(index, top), index_first_part(index, end - 1)):
         if slice_left_inside(index, slice, index.parts[i], top):
-            home_exit(mask, start, index.parts[i].node, top, False)
+            home_exit(mask, start, index_text(index, index.parts[i].node), index.parts[i].node, top, False)
 
 
 cdef cbool home_fill(LexMask* mask, LexState* start) noexcept nogil:

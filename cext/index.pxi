@@ -15,6 +15,7 @@ cdef enum:
 cdef struct Exit:
     uint32_t node          # ends a character that is not in the slice
     int32_t count          # characters before that, all in it
+    uint32_t text          # where the bytes from the root begin, in `Index.char_texts`
 
 cdef cppclass Bits:
     # A set of tokens as a bitset, with the number of those that hold it.
@@ -33,11 +34,12 @@ cdef cppclass Slice:
 cdef cppclass Index:
     const Trie* trie
     size_t words
-    vector[uint32_t] parents
     vector[uint32_t] child_first       # by node: its children are [child_first[node], child_first[node + 1]) of
     vector[uint32_t] child_nodes       # these,
     vector[uint8_t] child_bytes        # reached by these
     vector[CharNode] chars             # sorted
+    vector[uint8_t] char_texts         # in this order: the bytes from the root to each one's node,
+    vector[uint32_t] char_starts       # and where these begin
     vector[PartNode] parts
     vector[int32_t] by_length          # tokens that are UTF-8 from their start, most characters first
     vector[int32_t] longer             # by number of characters: how many of these have more
@@ -193,7 +195,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     cdef vector[CharPlace] places                          # by depth
     cdef vector[int32_t] counts
     cdef vector[int32_t] commonness
-    cdef vector[uint32_t] path
+    cdef vector[uint32_t] path, parents
     cdef vector[pair[int32_t, int32_t]] lengths
     cdef uint32_t node = 1, last = trie.nodes[0].end
     cdef size_t depth
@@ -216,7 +218,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     index.deadline.passed = False
     index.deadline.most_states = MANY_STATES
     index.deadline.crowded = 0
-    index.parents.resize(trie.nodes.size(), 0)
+    parents.resize(trie.nodes.size(), 0)
     lengths.reserve(trie.tokens.size())
     index.text = bits_new(index)
     index.beyond_ascii = bits_new(index)
@@ -230,12 +232,12 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
         path.resize(depth)
         places.resize(depth)
         counts.resize(depth)
-        index.parents[node] = path[depth - 1]
+        parents[node] = path[depth - 1]
         place = places[depth - 1]
         count = counts[depth - 1] + (place.left == 0)
         if not char_step(&place, byte, &possible):
             # What lies below is reached from the middle of a character only: walks find it.
-            index_note_parents(index, trie, node)
+            index_note_parents(trie, node, parents)
             node = trie.nodes[node].end
             continue
         if place.left == 0:
@@ -257,7 +259,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
         places.push_back(place)
         counts.push_back(count)
         node += 1
-    index_fill_children(index)
+    index_fill_children(index, parents)
     commonness.resize(256, 0)
     for node in range(1, last):
         commonness[trie.nodes[node].byte] += 1
@@ -284,28 +286,51 @@ cdef void index_sort_chars(Index* index) noexcept nogil:
         places[found[i].point + 1] += 1
     for i in range(places.size() - 1):
         places[i + 1] += places[i]
+    index.char_starts.assign(found.size() + 1, 0)
+    for each in found:
+        i = places[each.point]
+        index.chars[i] = each
+        index.char_starts[i + 1] = index.trie.nodes[each.node].depth
+        places[each.point] += 1
     for i in range(found.size()):
-        each = found[i]
-        index.chars[places[each.point]] = each
+        index.char_starts[i + 1] += index.char_starts[i]
+    index.char_texts.resize(index.char_starts.back())
+    for each in found:
+        places[each.point] -= 1
+    index_fill_char_texts(index, found, places)
+
+
+cdef void index_fill_char_texts(Index* index, vector[CharNode]& found, vector[int32_t]& places) noexcept nogil:
+    # `found`: by node; `places`: by code point, where its first character is among the sorted ones.
+    cdef const TrieNode* nodes = index.trie.nodes.data()
+    cdef vector[uint8_t] path
+    cdef CharNode each
+    cdef uint32_t node = 1
+    for each in found:
+        while node <= each.node:
+            path.resize(nodes[node].depth)
+            path[nodes[node].depth - 1] = nodes[node].byte
+            node += 1
+        memcpy(&index.char_texts[index.char_starts[places[each.point]]], path.data(), nodes[each.node].depth)
         places[each.point] += 1
 
 
-cdef void index_fill_children(Index* index) noexcept nogil:
+cdef void index_fill_children(Index* index, const vector[uint32_t]& parents) noexcept nogil:
     cdef const Trie* trie = index.trie
     cdef uint32_t node, last = trie.nodes[0].end
     cdef vector[uint32_t] next
     index.child_first.assign(<size_t>last + 1, 0)
     for node in range(1, last):
-        index.child_first[index.parents[node] + 1] += 1
+        index.child_first[parents[node] + 1] += 1
     for node in range(last):
         index.child_first[node + 1] += index.child_first[node]
     next = index.child_first
     index.child_nodes.resize(last)
     index.child_bytes.resize(last)
     for node in range(1, last):
-        index.child_nodes[next[index.parents[node]]] = node
-        index.child_bytes[next[index.parents[node]]] = trie.nodes[node].byte
-        next[index.parents[node]] += 1
+        index.child_nodes[next[parents[node]]] = node
+        index.child_bytes[next[parents[node]]] = trie.nodes[node].byte
+        next[parents[node]] += 1
 
 
 cdef uint32_t index_child_from(const Index* index, uint32_t low, uint32_t high, uint8_t byte) noexcept nogil:
@@ -320,14 +345,14 @@ cdef uint32_t index_child_from(const Index* index, uint32_t low, uint32_t high, 
     return low
 
 
-cdef void index_note_parents(Index* index, const Trie* trie, uint32_t top) noexcept nogil:
+cdef void index_note_parents(const Trie* trie, uint32_t top, vector[uint32_t]& parents) noexcept nogil:
     cdef vector[uint32_t] path
     cdef uint32_t node
     cdef size_t base = trie.nodes[top].depth
     path.push_back(top)
     for node in range(top + 1, trie.nodes[top].end):
         path.resize(<size_t>trie.nodes[node].depth - base)
-        index.parents[node] = path.back()
+        parents[node] = path.back()
         path.push_back(node)
 
 
@@ -441,24 +466,19 @@ cdef void index_fill_lengths(Index* index, const vector[pair[int32_t, int32_t]]&
         places[lengths[i].first] += 1
 
 
-cdef void index_path(const Index* index, uint32_t node, vector[uint8_t]& path) noexcept nogil:
-    # The bytes from the root to a node.
-    cdef size_t depth = index.trie.nodes[node].depth
-    path.resize(depth)
-    while depth > 0:
-        depth -= 1
-        path[depth] = index.trie.nodes[node].byte
-        node = index.parents[node]
+cdef inline const uint8_t* index_text(const Index* index, uint32_t node) noexcept nogil:
+    # The bytes from the root to a node, which are those of any token there or below, at their start.
+    return index.token_data + index.token_starts[index.trie.tokens[index.trie.nodes[node].token]]
 
 
-cdef int32_t path_point(const vector[uint8_t]& path, size_t* at) noexcept nogil:
-    # The code point at path[at:], which is valid; `at` moves behind it.  -1 when it is cut short.
-    cdef int32_t point = 0, left = utf8_lead(path[at[0]], &point)
+cdef inline int32_t text_point(const uint8_t* text, size_t end, size_t* at) noexcept nogil:
+    # The code point at text[at:end], which is valid; `at` moves behind it.  -1 when it is cut short.
+    cdef int32_t point = 0, left = utf8_lead(text[at[0]], &point)
     at[0] += 1
     while left > 0:
-        if at[0] == path.size():
+        if at[0] == end:
             return -1
-        point = (point << 6) | (path[at[0]] & 63)
+        point = (point << 6) | (text[at[0]] & 63)
         at[0] += 1
         left -= 1
     return point

@@ -137,10 +137,7 @@ cdef cbool lexer_fill_home(LexMask* part, LexState* loop) noexcept nogil:
 
 cdef void lexer_end_inside(LexMask* part, LexState* loop, uint32_t node,
                            unordered_map[string, size_t]& groups) noexcept nogil:
-    cdef vector[uint8_t] path
-    cdef LexState* state
-    index_path(part.index, node, path)
-    state = home_enter(loop, path)
+    cdef LexState* state = home_enter(loop, index_text(part.index, node), part.index.trie.nodes[node].depth)
     if state != LEX_DEAD:
         lexer_tell(part, state, node, groups)
 

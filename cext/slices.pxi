@@ -148,36 +148,32 @@ cdef Bits* slice_limited(Index* index, Slice* slice, int32_t count) noexcept nog
     return bits
 
 
-cdef int32_t slice_before(const Index* index, const Slice* slice, uint32_t node, uint32_t top) noexcept nogil:
-    # The characters between two trie nodes without the last one, which may be cut short; -1 where one is outside the slice.
-    cdef const TrieNode* nodes = index.trie.nodes.data()
-    cdef int32_t point = 0, rest = 0, count = -1
-    cdef uint8_t byte
-    while node != top:
-        byte = nodes[node].byte
-        node = index.parents[node]
-        if byte & 0xC0 == 0x80:
-            point |= <int32_t>(byte & 63) << (6 * rest)
-            rest += 1
-            continue
-        if count < 0:
-            pass
-        elif rest == 0:
-            if not bits_has(slice.ascii, byte):
-                return -1
-        else:
-            point |= <int32_t>(byte & (63 >> rest)) << (6 * rest)
-            if not points_hold(slice.points, point, point):
-                return -1
+cdef int32_t slice_before(const Slice* slice, const uint8_t* text, size_t at, size_t end) noexcept nogil:
+    # The characters of text[at:end] without the last one, which may be cut short; -1 where one is outside the slice.
+    cdef int32_t point, count = 0
+    while True:
+        point = text_point(text, end, &at)
+        if at == end:
+            return count
+        if not (bits_has(slice.ascii, <uint8_t>point) if point < 0x80 else points_hold(slice.points, point, point)):
+            return -1
         count += 1
-        point = rest = 0
-    return count
 
 
 cdef cbool slice_left_inside(const Index* index, const Slice* slice, const PartNode& part, uint32_t top) noexcept nogil:
     # Whether a token that ends inside a character leaves the slice there: it is in the slice when all it can become is.
+    cdef const TrieNode* nodes = index.trie.nodes.data()
     return (not points_hold(slice.points, part.first, part.last)
-            and slice_before(index, slice, part.node, top) >= 0)
+            and slice_before(slice, index_text(index, part.node), nodes[top].depth, nodes[part.node].depth) >= 0)
+
+
+cdef cbool slice_exit(const Index* index, const Slice* slice, size_t position, uint32_t top, Exit* exit) noexcept nogil:
+    # Whether a character of the index comes behind characters of the slice only, from `top` on.
+    exit.node = index.chars[position].node
+    exit.text = index.char_starts[position]
+    exit.count = slice_before(slice, index.char_texts.data() + exit.text, index.trie.nodes[top].depth,
+                              index.char_starts[position + 1] - exit.text)
+    return exit.count >= 0
 
 
 cdef const vector[Exit]* slice_exits(Index* index, Slice* slice, int32_t point, uint32_t top) noexcept nogil:
@@ -190,9 +186,7 @@ cdef const vector[Exit]* slice_exits(Index* index, Slice* slice, int32_t point, 
     found = slice.exits.find(key)
     if found == slice.exits.end():
         for position in range(index_first_below(index, point, top), index_first_below(index, point, end - 1)):
-            each.node = index.chars[position].node
-            each.count = slice_before(index, slice, each.node, top)
-            if each.count >= 0:
+            if slice_exit(index, slice, position, top, &each):
                 kept.push_back(each)
         index.bytes.add(exits_size(kept))
         slice.exits[key] = kept
@@ -222,7 +216,7 @@ cdef Bits* slice_below(Index* index, Slice* slice, uint32_t top) noexcept nogil:
     cdef const Trie* trie = index.trie
     cdef vector[CodeRange] points = slice.points
     cdef vector[int32_t] others                            # characters on the way to the node that are not in C
-    cdef vector[uint8_t] path
+    cdef const uint8_t* text = index_text(index, top)
     cdef Slice* wider
     cdef Bits* made
     cdef size_t at = 0, position
@@ -231,9 +225,8 @@ cdef Bits* slice_below(Index* index, Slice* slice, uint32_t top) noexcept nogil:
     found = slice.below.find(top)
     if found != slice.below.end():
         return dereference(found).second
-    index_path(index, top, path)
-    while at < path.size():
-        point = path_point(path, &at)
+    while at < trie.nodes[top].depth:
+        point = text_point(text, trie.nodes[top].depth, &at)
         if not points_hold(points, point, point):
             others.push_back(point)
             points_add(points, point)
