@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nfa_simulation import nfa_alive, nfa_matches
 
+from maskwright import determinize
 from maskwright.automata import build_nfa
 from maskwright.determinize import product
 from maskwright.dfa import (
@@ -426,3 +427,23 @@ def test_simple_results_are_simple_trees() -> None:
     small = intersect([parse_regex("a|b"), parse_regex("b|c")])
     assert isinstance(small, Machine)
     assert small.n_states == 2
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        # Many more states than its minimal automaton has, and than are kept.
+        r"[ab]{1,64}|[ab](?:\.?[ab]){0,31}|[ab](?:\.?[ab]){0,15}[ab]{0,33}|[ab]{1,34}(?:\.?[ab]){0,15}",
+        # No smaller automaton can be kept.
+        "(?:a|b)*a(?:a|b){11}",
+    ],
+)
+def test_a_large_automaton_that_comes_again_is_another_one_of_the_same_language(large: str) -> None:
+    node = parse_regex(large)
+    others = [parse_regex(pattern) for pattern in ("[^b]*", "(?:aa|b.)*", ".{3,20}", "[^.]+", "a.*")]
+    determinize._shared.known.clear()
+    again = [product([node, other], (), DEFAULT_LIMITS) for other in (*others, *others)]
+    for other, found in zip((*others, *others), again, strict=True):
+        determinize._shared.known.clear()
+        assert found == product([node, other], (), DEFAULT_LIMITS)
+        assert found == product([other, node], (), DEFAULT_LIMITS)

@@ -201,6 +201,7 @@ def shortest_length(
 class _Automaton(NamedTuple):
     alphabet: Alphabet
     subsets: SubsetAutomaton
+    smallest: bool  # as far as is known: it is not tried (again) to make it smaller
 
 
 class _Shared(threading.local):
@@ -225,8 +226,23 @@ def _read(node: Regular, limits: Limits) -> _Automaton:
     if found is None or len(found.subsets) > _MAX_SHARED_STATES:
         if len(_shared.known) >= _MAX_SHARED:
             _shared.known.clear()
-        found = _shared.known[key] = _Automaton(*automaton_of(node, limits))
+        made = None if found is None or found.smallest else _smaller(found, limits)
+        if made is None:
+            made = _Automaton(*automaton_of(node, limits), smallest=dfa is not None or found is not None)
+        found = _shared.known[key] = made
     return found
+
+
+def _smaller(found: _Automaton, limits: Limits) -> _Automaton | None:
+    """The minimal automaton of the same language, where it is small enough to be kept."""
+    try:
+        table = SideBySide([found.subsets], [found.alphabet], [True], limits.max_regex_states).combine()
+    except LimitError as error:
+        check_time_again(error)
+        return None
+    if not 0 < len(table) <= _MAX_SHARED_STATES:
+        return None
+    return _Automaton(table.alphabet, table.automaton(limits.max_regex_states), smallest=True)
 
 
 def automaton_of(node: Regular, limits: Limits) -> tuple[Alphabet, SubsetAutomaton]:
