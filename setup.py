@@ -31,7 +31,7 @@ def compiled(types: Path) -> Extension:
 
 def extensions() -> list[Extension]:
     engines = [
-        engine("_core", "attempt", "cut", "pool", "reaper", "rows", "tables"),
+        engine("_core", "attempt", "blocks", "cut", "pool", "reaper", "rows", "tables"),
         engine("_subsets", "alphabet", "minimal", "rows", "subsets"),
     ]
     modules = [compiled(types) for types in sorted(Path("src").rglob("*.pxd"))]

@@ -94,9 +94,9 @@ cdef extern from "tables.hpp" namespace "maskwright" nogil:
         int32_t find(int64_t)              # -1: not there
         void insert(int64_t, int32_t)
         void clear()
-    cdef cppclass TokenEdges:
-        int32_t find(int32_t)              # -3: not there
-        void insert(int32_t, int32_t)
+    cdef cppclass Edges[K]:
+        int32_t find(K)                    # -3: not there
+        void insert(K, int32_t)
         void clear()
         size_t count()
         size_t bytes()
@@ -112,6 +112,23 @@ cdef extern from "rows.hpp" namespace "maskwright" nogil:
         Strip[T] operator[](size_t)          # valid until a row is added
         void push_back(const vector[T]&)
         void append(const Rows[T]&)
+
+cdef extern from "blocks.hpp" namespace "maskwright" nogil:
+    cdef cppclass Few[T]:
+        void assign(const vector[T]&)
+        size_t size()
+        bint empty()
+        T* begin()
+        T* end()
+        T& operator[](size_t)
+        void push_back(T)
+        vector[T] copied()
+        size_t bytes()
+    cdef cppclass Blocks[T]:
+        size_t size()
+        T* operator[](size_t)
+        T* add()
+        bint drop()
 
 include "plain.pxi"
 include "threads.pxi"

@@ -114,7 +114,7 @@ cdef int32_t node_put(Core* core, Sets* sets, int32_t node, int32_t bottom) noex
         id = sets.put_nodes[key] = node_intern(program, returns)
     else:
         returns_normalize(returns)
-        program.nodes[id].returns = returns
+        program.nodes[id].returns.assign(returns)
     return id
 
 

@@ -85,11 +85,10 @@ cdef int32_t state_first_line(Program* program, int32_t id) noexcept nogil:
     if id == NO_STATE or program.lexer == NULL or program.lexer.lexer.newline < 0:
         return id
     before = program.states[id]
-    state = new ParserState()
+    state = program.states.add()
     state.items = before.items
     state.complete = before.complete
     state.indent = before.indent
-    state.opens = 0
     for i in range(state.items.size()):
         terminals.insert(terminals.end(), program.locals[state.items[i].local].terminals.begin(),
                          program.locals[state.items[i].local].terminals.end())
@@ -99,7 +98,6 @@ cdef int32_t state_first_line(Program* program, int32_t id) noexcept nogil:
     state.lexer = lexer_begin(program.lexer, terminals)
     if state.lexer == LEX_DEAD:
         state.lexer = NULL
-    program.states.push_back(state)
     return <int32_t>program.states.size() - 1
 
 

@@ -29,7 +29,7 @@ cdef cppclass MatcherState:
     cbool accepting
     cbool used                     # its mask, since the last sweep (evict.pxi)
     Mask* mask
-    TokenEdges edges               # the state behind a token, or NO_STATE
+    Edges[int32_t] edges           # the state behind a token, or NO_STATE
 
 cdef cppclass OpenGroup:
     # Tokens that are allowed if any of some threads can be completed, which takes a search (lexed.pxi).
@@ -46,7 +46,7 @@ cdef cppclass Core:
     Index* index
     size_t words                   # of a mask row
     vector[int32_t] eos
-    vector[MatcherState*] states
+    Blocks[MatcherState] states
     KeyIds state_ids
     int64_t edges                  # of tokens, from all states
     Tracker tracker
@@ -73,7 +73,8 @@ cdef void core_free(void* freed) noexcept nogil:
     for i in range(core.states.size()):
         core.index.bytes.subtract(core.states[i].edges.bytes())
         mask_free(core, core.states[i].mask)
-        del core.states[i]
+        Reaper.breathe()
+    while core.states.drop():
         Reaper.breathe()
     parse_free(core.program)
     tracker_free(&core.tracker)
@@ -196,13 +197,10 @@ cdef int32_t matcher_intern(Core* core, vector[Thread]& threads) noexcept nogil:
     known = core.state_ids.find(threads.data(), threads.size() * sizeof(Thread))
     if known >= 0:
         return known
-    state = new MatcherState()
+    core.state_ids.insert(threads.data(), threads.size() * sizeof(Thread), <int32_t>core.states.size())
+    state = core.states.add()
     state.threads = threads
     state.accepting = threads_complete(core, threads)
-    state.mask = NULL
-    state.used = False
-    core.state_ids.insert(threads.data(), threads.size() * sizeof(Thread), <int32_t>core.states.size())
-    core.states.push_back(state)
     return <int32_t>core.states.size() - 1
 
 
@@ -237,7 +235,7 @@ cdef int32_t matcher_start(Core* core) noexcept nogil:
 
 
 cdef void edge_add(Core* core, int32_t id, int32_t token, int32_t target) noexcept nogil:
-    cdef TokenEdges* edges = &core.states[id].edges
+    cdef Edges[int32_t]* edges = &core.states[id].edges
     core.index.bytes.subtract(edges.bytes())
     edges.insert(token, target)
     core.index.bytes.add(edges.bytes())

@@ -104,29 +104,29 @@ cdef cppclass Local:
     cbool expanded
     cbool final
     cbool pure_final       # final, and nothing else
-    vector[LexState*] terms         # start states of the lexemes waited for
+    Few[LexState*] terms          # start states of the lexemes waited for
     vector[LexState*] tokens        # the same of tokens that stand for themselves
     vector[int32_t] terminals       # of the lexer
     vector[uint64_t] terminal_set   # these as bits
     cbool waits_for_line            # what comes next depends on the column of the next line (indent.pxi)
-    vector[Call] calls
+    Few[Call] calls
 
 cdef cppclass StackNode:
-    vector[Return] returns
+    Few[Return] returns
     int32_t indent         # column of the innermost open block
     cbool cyclic           # a cycle (left recursion) can be reached
 
 cdef cppclass ParserState:
-    vector[Item] items
+    Few[Item] items
     cbool complete         # the start rule may end here
-    vector[LexState*] starts
+    Few[LexState*] starts
     vector[LexState*] tokens    # of those waited for that stand for themselves
     LexState* lexer        # start of the lexer for the terminals waited for, or NULL
     int32_t indent         # column of the innermost open block
     char opens             # 1: a newline can come next, 2: none, 0: not known yet (state_opens_line)
     uint64_t first[4]
     vector[int32_t] guards  # of the arrays of different items that may begin here, each once
-    unordered_map[int64_t, int32_t] moves   # (automaton uid << 32 | tag) -> parser state or NO_STATE
+    Edges[int64_t] moves   # (automaton uid << 32 | tag) -> parser state or NO_STATE
     KeyIds keyed_moves     # the same for keys that must not come again, with the key
 
 cdef cppclass Program:
@@ -147,12 +147,12 @@ cdef cppclass Program:
     int32_t start_rule
     # everything reached so far
     int64_t held                             # bytes of what nodes and parser states refer to
-    vector[Local*] locals
+    Blocks[Local] locals
     KeyIds local_ids
-    vector[StackNode*] nodes
+    Blocks[StackNode] nodes
     KeyIds node_ids
     KeyIds cycle_ids       # of nodes that refer to each other: the first one
-    vector[ParserState*] states
+    Blocks[ParserState] states
     KeyIds state_ids
     KeyIds kernel_ids      # by items before the closure: the parser state, one higher
     unordered_map[int64_t, int32_t] unions
@@ -160,15 +160,7 @@ cdef cppclass Program:
 
 
 cdef void parse_free(Program* program) noexcept nogil:
-    cdef size_t i
-    for i in range(program.locals.size()):
-        del program.locals[i]
-        Reaper.breathe()
-    for i in range(program.nodes.size()):
-        del program.nodes[i]
-        Reaper.breathe()
-    for i in range(program.states.size()):
-        del program.states[i]
+    while program.locals.drop() or program.nodes.drop() or program.states.drop():
         Reaper.breathe()
     del program.column
     del program
@@ -188,15 +180,12 @@ cdef int32_t parse_local(Program* program, int32_t kind, int32_t index, int32_t 
     known = program.local_ids.find(fields, sizeof(fields))
     if known >= 0:
         return known
-    local = new Local()
+    program.local_ids.insert(fields, sizeof(fields), <int32_t>program.locals.size())
+    local = program.locals.add()
     local.kind = kind
     local.index = index
     local.phase = phase
     local.count = count
-    local.expanded = False
-    local.waits_for_line = False
-    program.local_ids.insert(fields, sizeof(fields), <int32_t>program.locals.size())
-    program.locals.push_back(local)
     return <int32_t>program.locals.size() - 1
 
 

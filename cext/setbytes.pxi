@@ -26,9 +26,8 @@ cdef int64_t program_bytes(const Program* program) noexcept nogil:
     return (program.held
             + <int64_t>(program.node_ids.bytes() + program.cycle_ids.bytes() + program.state_ids.bytes()
                         + program.kernel_ids.bytes() + program.local_ids.bytes())
-            + <int64_t>(program.nodes.size() * (sizeof(StackNode) + ALLOCATION + 2 * sizeof(void*))
-                        + program.states.size() * (sizeof(ParserState) + ALLOCATION + 2 * sizeof(void*))
-                        + program.locals.size() * (sizeof(Local) + 4 * ALLOCATION)
+            + <int64_t>(program.nodes.size() * sizeof(StackNode) + program.states.size() * sizeof(ParserState)
+                        + program.locals.size() * (sizeof(Local) + ALLOCATION)
                         + program.unions.size() * MAP_ENTRY))
 
 

@@ -24,7 +24,7 @@ cdef int32_t stack_plain(Core* core, Sets* sets, int32_t node, int32_t depth) no
     found = sets.plain.find(node)
     if found != sets.plain.end():
         return dereference(found).second
-    returns = program.nodes[node].returns
+    returns = program.nodes[node].returns.copied()
     if depth == MERGE_DEPTH or sets_stop(core, sets):
         return node
     while i < returns.size():
@@ -47,8 +47,8 @@ cdef int32_t stack_plain(Core* core, Sets* sets, int32_t node, int32_t depth) no
 cdef int32_t stack_union(Core* core, Sets* sets, int32_t a, int32_t b, int32_t depth) noexcept nogil:
     # The union of two such stacks as one such.  They are interned from the bottom, so equal unions are one node.
     cdef Program* program = core.program
-    cdef const vector[Return]* left
-    cdef const vector[Return]* right
+    cdef const Few[Return]* left
+    cdef const Few[Return]* right
     cdef vector[Return] merged
     cdef Return back
     cdef size_t i = 0, j = 0
@@ -139,7 +139,7 @@ cdef int32_t stack_merge_cyclic(Core* core, Sets* sets, vector[int32_t]& nodes, 
         merged.push_back(back)
     id = sets.merged[key]
     if id != UNDER_WAY:
-        program.nodes[id].returns = merged
+        program.nodes[id].returns.assign(merged)
         return id
     count = <int32_t>program.nodes.size()
     id = node_intern(program, merged)

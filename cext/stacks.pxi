@@ -52,24 +52,19 @@ cdef int32_t node_intern(Program* program, vector[Return]& returns) noexcept nog
     known = program.node_ids.find(returns.data(), returns.size() * sizeof(Return))
     if known >= 0:
         return known
-    node = new StackNode()
-    node.returns = returns
+    program.node_ids.insert(returns.data(), returns.size() * sizeof(Return), <int32_t>program.nodes.size())
+    node = program.nodes.add()
+    node.returns.assign(returns)
     node.indent = returns_indent(program, returns)
-    node.cyclic = False
     for back in returns:
         node.cyclic = node.cyclic or (back.local != ACCEPT and program.nodes[back.node].cyclic)
-    program.held += vector_bytes(node.returns.capacity(), sizeof(Return))
-    program.node_ids.insert(returns.data(), returns.size() * sizeof(Return), <int32_t>program.nodes.size())
-    program.nodes.push_back(node)
+    program.held += vector_bytes(node.returns.bytes(), 1)
     return <int32_t>program.nodes.size() - 1
 
 
 cdef int32_t node_reserve(Program* program) noexcept nogil:
     # A node of a cycle whose content comes later.
-    cdef StackNode* node = new StackNode()
-    node.indent = 0
-    node.cyclic = True
-    program.nodes.push_back(node)
+    program.nodes.add().cyclic = True
     return <int32_t>program.nodes.size() - 1
 
 
@@ -236,20 +231,18 @@ cdef void column_intern_cycle(Program* program, Column* column, vector[size_t]& 
         base = <int32_t>program.nodes.size()
         program.cycle_ids.insert(key, base)
         for i in range(contents.size()):
-            node = new StackNode()
-            node.returns = contents[i]
+            node = program.nodes.add()
+            node.returns.assign(contents[i])
             for j in range(node.returns.size()):
                 if node.returns[j].node < 0:
                     node.returns[j].node = base + (-1 - node.returns[j].node)
-            program.held += vector_bytes(node.returns.capacity(), sizeof(Return))
-            node.indent = 0
+            program.held += vector_bytes(node.returns.bytes(), 1)
             node.cyclic = True
-            program.nodes.push_back(node)
         for i in range(contents.size()):
             # What is below the cycle reaches every node of it.
             for j in range(contents.size()):
                 node = program.nodes[base + <int32_t>j]
-                node.indent = returns_indent(program, node.returns)
+                node.indent = returns_indent(program, node.returns.copied())
     for i in range(order.size()):
         column.resolved[order[i].second] = base + <int32_t>i
 
@@ -303,9 +296,6 @@ cdef void state_finish(ParserState* state, Program* program) noexcept nogil:
     cdef const uint64_t* first
     cdef vector[uint64_t] terminals
     cdef int32_t guard
-    state.indent = 0
-    state.opens = 0
-    memset(state.first, 0, 32)
     for i in range(state.items.size()):
         local = parse_expand(program, state.items[i].local)
         if program.nodes[state.items[i].node].indent > state.indent:
@@ -371,15 +361,13 @@ cdef int32_t state_intern(Program* program, vector[Item]& items, cbool complete)
         return known
     program.state_ids.insert(merged.data(), merged.size() * sizeof(Item), <int32_t>program.states.size())
     merged.pop_back()
-    state = new ParserState()
-    state.items.swap(merged)
+    state = program.states.add()
+    state.items.assign(merged)
     state.complete = complete
     state_finish(state, program)
-    program.held += (vector_bytes(state.items.capacity(), sizeof(Item))
-                     + vector_bytes(state.starts.capacity(), sizeof(void*))
+    program.held += (vector_bytes(state.items.bytes(), 1) + vector_bytes(state.starts.bytes(), 1)
                      + vector_bytes(state.tokens.capacity(), sizeof(void*))
                      + vector_bytes(state.guards.capacity(), sizeof(int32_t)))
-    program.states.push_back(state)
     return <int32_t>program.states.size() - 1
 
 
@@ -439,7 +427,7 @@ cdef int32_t state_behind(Program* program, int32_t node) noexcept nogil:
         id = state_from_kernel(program, kernel)
     if complete:
         if id != NO_STATE:
-            items = program.states[id].items
+            items = program.states[id].items.copied()
         id = state_intern(program, items, True)
     return id
 
@@ -472,9 +460,9 @@ cdef int32_t state_goto(Program* program, int32_t id, const Automaton* automaton
             return id
         column = newline_column(automaton.lexer, tag)
     if key == NO_KEY:
-        found = state.moves.find(move)
-        if found != state.moves.end():
-            return dereference(found).second
+        target = state.moves.find(move)
+        if target != UNKNOWN:
+            return target
     else:
         keyed.assign(<const char*>&move, sizeof(move))
         keyed.append(<const char*>&key, sizeof(key))
@@ -486,8 +474,9 @@ cdef int32_t state_goto(Program* program, int32_t id, const Automaton* automaton
     if column >= 0:
         target = state_line(program, target, column)
     if key == NO_KEY:
-        state.moves[move] = target
-        program.held += MAP_ENTRY if state.moves.size() > 1 else 4 * MAP_ENTRY
+        program.held -= <int64_t>state.moves.bytes()
+        state.moves.insert(move, target)
+        program.held += <int64_t>state.moves.bytes()
     else:
         state_keep_move(program, state, keyed, target)
     return target

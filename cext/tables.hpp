@@ -184,23 +184,24 @@ private:
     uint64_t round_ = 1;
 };
 
-// Where tokens lead from one state: open addressing, linear probing.
-class TokenEdges {
+// Where a state leads over tokens, or other numbers from 0: open addressing, linear probing.
+template <class Key>
+class Edges {
 public:
     static constexpr int32_t kUnknown = -3;
 
-    int32_t find(int32_t token) const {
+    int32_t find(Key key) const {
         if (slots_.empty()) return kUnknown;
-        for (size_t i = home(token);; i = (i + 1) & (slots_.size() - 1)) {
-            if (slots_[i].token == token) return slots_[i].target;
-            if (slots_[i].token < 0) return kUnknown;
+        for (size_t i = home(key);; i = (i + 1) & (slots_.size() - 1)) {
+            if (slots_[i].key == key) return slots_[i].target;
+            if (slots_[i].key < 0) return kUnknown;
         }
     }
 
-    // `token` is not there yet.
-    void insert(int32_t token, int32_t target) {
+    // `key` is not there yet.
+    void insert(Key key, int32_t target) {
         if (4 * (count_ + 1) > 3 * slots_.size()) grow();
-        place(token, target);
+        place(key, target);
         ++count_;
     }
 
@@ -210,30 +211,31 @@ public:
     }
 
     size_t count() const { return count_; }
+    // What it takes on the heap.
     size_t bytes() const { return slots_.size() * sizeof(Slot); }
 
 private:
     struct Slot {
-        int32_t token = -1;
+        Key key = -1;
         int32_t target = kUnknown;
     };
 
-    size_t home(int32_t token) const {
-        return (static_cast<uint32_t>(token) * 2654435769u >> 7) & (slots_.size() - 1);
+    size_t home(Key key) const {
+        return (static_cast<uint64_t>(key) * 0x9E3779B97F4A7C15u >> 32) & (slots_.size() - 1);
     }
 
-    void place(int32_t token, int32_t target) {
-        size_t i = home(token);
-        while (slots_[i].token >= 0) i = (i + 1) & (slots_.size() - 1);
-        slots_[i].token = token;
+    void place(Key key, int32_t target) {
+        size_t i = home(key);
+        while (slots_[i].key >= 0) i = (i + 1) & (slots_.size() - 1);
+        slots_[i].key = key;
         slots_[i].target = target;
     }
 
     void grow() {
-        std::vector<Slot> before(slots_.empty() ? 4 : 2 * slots_.size());
+        std::vector<Slot> before(slots_.empty() ? 32 / sizeof(Slot) : 2 * slots_.size());
         before.swap(slots_);
         for (const Slot &slot : before)
-            if (slot.token >= 0) place(slot.token, slot.target);
+            if (slot.key >= 0) place(slot.key, slot.target);
     }
 
     std::vector<Slot> slots_;
