@@ -9,6 +9,7 @@
 
 cdef enum:
     ALLOCATION = 16        # what an allocation takes besides
+    EDGES_ENTRY = 80       # the edges over bytes of one state
     MAP_ENTRY = 48         # an entry of an unordered map of numbers, with its share of buckets
 
 cdef extern from "attempt.hpp" namespace "maskwright" nogil:
@@ -37,11 +38,11 @@ cdef int64_t core_bytes(const Core* core) noexcept nogil:
             + <int64_t>(core.state_ids.bytes() + core.alive.bytes() + core.tracker.state_ids.bytes()
                         + core.tracker.frame_ids.bytes() + core.tracker.store.ids.bytes() + core.tracker.store.cell_ids.bytes())
             + <int64_t>(core.states.size() * (sizeof(MatcherState) + 2 * ALLOCATION + 2 * sizeof(Thread))
-                        + core.tracker.states.size() * 2 * sizeof(TrackerState)
+                        + core.tracker.states.size() * (2 * sizeof(TrackerState) + EDGES_ENTRY)
+                        + core.tracker.store.texts.before.size() * (2 * sizeof(int32_t) + EDGES_ENTRY)
                         + core.tracker.frames.size() * (sizeof(Frame) + 3 * ALLOCATION)
                         + core.tracker.store.values.size() * (sizeof(Value) + 3 * ALLOCATION)
-                        + (core.tracker.moves.size() + core.tracker.store.texts.ids.size()
-                           + core.costs.nodes.size() + core.costs.lexemes.size() + core.costs.behind.size()
+                        + (core.costs.nodes.size() + core.costs.lexemes.size() + core.costs.behind.size()
                            + core.costs.plain.size()) * MAP_ENTRY))
 
 

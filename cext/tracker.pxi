@@ -60,18 +60,17 @@ cdef struct TrackerState:
 cdef cppclass Tracker:
     vector[Guard] guards
     Values store
-    vector[Frame*] frames
+    Blocks[Frame] frames
     KeyIds frame_ids
     vector[TrackerState] states
     KeyIds state_ids
-    unordered_map[int64_t, int32_t] moves      # state and byte -> text
+    Blocks[Edges[int32_t]] moves               # by state, over bytes: -1 - text
 
 
 cdef void tracker_free(Tracker* tracker) noexcept nogil:
-    cdef size_t i
     values_free(&tracker.store)
-    for i in range(tracker.frames.size()):
-        del tracker.frames[i]
+    while tracker.frames.drop() or tracker.moves.drop():
+        Reaper.breathe()
 
 
 # --- frames ---------------------------------------------------------------------------------
@@ -142,7 +141,7 @@ cdef int32_t frame_intern(Tracker* tracker, const Frame& content) noexcept nogil
     id = tracker.frame_ids.find(name)
     if id < 0:
         id = <int32_t>tracker.frames.size()
-        frame = new Frame()
+        frame = tracker.frames.add()
         frame[0] = content
         frame.owes = 1 if frame_repeats(tracker, frame) else 0
         frame.tied = 1 if frame_tied(tracker, frame) else 0
@@ -158,7 +157,6 @@ cdef int32_t frame_intern(Tracker* tracker, const Frame& content) noexcept nogil
             frame.twin = frame.twin or parent.twin
             frame.must_differ = frame.must_differ or parent.must_differ
             frame.outside_free = parent.outside_free and frame_free(tracker, parent, parent.count + 1)
-        tracker.frames.push_back(frame)
         tracker.frame_ids.insert(name, id)
     return id
 
@@ -321,6 +319,7 @@ cdef int32_t tracker_state(Tracker* tracker, int32_t frame, int32_t mode, int32_
         state.value = value
         state.compatible = 0
         tracker.states.push_back(state)
+        tracker.moves.add()
         tracker.state_ids.insert(name, id)
     return -1 - id
 
@@ -412,19 +411,18 @@ cdef int32_t tracker_step(Tracker* tracker, TrackerState at, uint8_t byte) noexc
 cdef int32_t tracker_read(Tracker* tracker, int32_t text, uint8_t byte) noexcept nogil:
     # The text behind one more byte: 0 behind the outermost array, TEXT_WRONG when an item came again.
     # The byte is one that a lexeme allows.
-    cdef int64_t key = (<int64_t>(-1 - text) << 8) | byte
     cdef int32_t after
     cdef char compatible = tracker.states[-1 - text].compatible
     if is_blank(byte) and tracker.states[-1 - text].mode <= TRACK_AFTER:
         return text
-    found = tracker.moves.find(key)
-    if found != tracker.moves.end():
-        return dereference(found).second
+    after = tracker.moves[-1 - text].find(byte)
+    if after != UNKNOWN:
+        return -1 - after
     after = tracker_step(tracker, tracker.states[-1 - text], byte)
     if after < 0 and after != TEXT_WRONG and tracker_owes(tracker, after):
         if tracker_lost(tracker, after, tracker_compatible(tracker, after)):
             after = TEXT_WRONG
-    tracker.moves[key] = after
+    tracker.moves[-1 - text].insert(byte, -1 - after)
     if compatible == 2 and after < 0 and after != TEXT_WRONG and tracker.states[-1 - after].mode >= TRACK_STRING:
         if tracker.states[-1 - after].mode == tracker.states[-1 - text].mode:
             tracker.states[-1 - after].compatible = 2

@@ -18,7 +18,7 @@ cdef cppclass Texts:
     # Texts by number, each the one before it and a byte; the empty text is 0.
     vector[int32_t] before
     vector[uint8_t] byte
-    unordered_map[int64_t, int32_t] ids
+    Blocks[Edges[int32_t]] after   # by text, over bytes
 
 cdef cppclass Value:
     int32_t kind
@@ -36,16 +36,15 @@ cdef struct Cell:
 
 cdef cppclass Values:
     Texts texts
-    vector[Value*] values
+    Blocks[Value] values
     KeyIds ids
     vector[Cell] cells
     KeyIds cell_ids
 
 
 cdef void values_free(Values* store) noexcept nogil:
-    cdef size_t i
-    for i in range(store.values.size()):
-        del store.values[i]
+    while store.values.drop() or store.texts.after.drop():
+        Reaper.breathe()
 
 
 cdef enum:
@@ -54,21 +53,23 @@ cdef enum:
 
 cdef int32_t text_append(Texts* texts, int32_t text, uint8_t byte) noexcept nogil:
     # The number of a text and one more byte.
-    cdef int64_t key = (<int64_t>text << 8) | byte
     cdef int32_t id
     if text == UNKNOWN_TEXT:
         return text
-    found = texts.ids.find(key)
-    if found != texts.ids.end():
-        return dereference(found).second
     if texts.before.empty():
-        texts.before.push_back(0)
-        texts.byte.push_back(0)
-    id = <int32_t>texts.before.size()
-    texts.before.push_back(text)
-    texts.byte.push_back(byte)
-    texts.ids[key] = id
+        text_add(texts, 0, 0)
+    id = texts.after[text].find(byte)
+    if id == UNKNOWN:
+        id = <int32_t>texts.before.size()
+        text_add(texts, text, byte)
+        texts.after[text].insert(byte, id)
     return id
+
+
+cdef void text_add(Texts* texts, int32_t before, uint8_t byte) noexcept nogil:
+    texts.before.push_back(before)
+    texts.byte.push_back(byte)
+    texts.after.add()
 
 
 cdef string text_bytes(const Texts* texts, int32_t text) noexcept nogil:
@@ -155,11 +156,10 @@ cdef int32_t value_scalar(Values* store, int32_t kind, const string& text) noexc
     id = store.ids.find(name)
     if id < 0:
         id = <int32_t>store.values.size()
-        value = new Value()
+        value = store.values.add()
         value.kind = kind
         value.text = text
         value.unknown = kind == VALUE_UNKNOWN
-        store.values.push_back(value)
         store.ids.insert(name, id)
     return id
 
@@ -175,7 +175,7 @@ cdef int32_t value_list(Values* store, cbool is_object, int32_t cells) noexcept 
     id = store.ids.find(name)
     if id < 0:
         id = <int32_t>store.values.size()
-        value = new Value()
+        value = store.values.add()
         value.kind = VALUE_OBJECT if is_object else VALUE_ARRAY
         value.unknown = False
         cell = cells
@@ -194,7 +194,6 @@ cdef int32_t value_list(Values* store, cbool is_object, int32_t cells) noexcept 
                 value.keys[at] = store.cells[cell].key
                 value.unknown = value.unknown or store.values[value.keys[at]].unknown
             cell = store.cells[cell].before
-        store.values.push_back(value)
         store.ids.insert(name, id)
     return id
 

@@ -120,7 +120,11 @@ def check_walk(source: Grammar, rng: random.Random, steps: int = 6) -> None:
         end = readings
         for token in at.shortest_completion():
             end = end.behind(token)
-        assert end.is_complete
+            if len(end.columns) > 64:
+                # They may double with each token.
+                break
+        else:
+            assert end.is_complete
         check_forced(at, readings)
         going_on = [i for i in mask if i not in VOCABULARY.eos_ids or readings.behind(i).columns]
         if not going_on or len(readings.columns) > 8 or at.compiled.statistics["matcher_states"] > 400:

@@ -235,8 +235,10 @@ def _read(node: Regular, limits: Limits) -> _Automaton:
 
 def _smaller(found: _Automaton, limits: Limits) -> _Automaton | None:
     """The minimal automaton of the same language, where it is small enough to be kept."""
+    # Not much more of it is determinised for that than has been already: transitions count, too (see Subsets).
+    most = min(8 * len(found.subsets), limits.max_regex_states)
     try:
-        table = SideBySide([found.subsets], [found.alphabet], [True], limits.max_regex_states).combine()
+        table = SideBySide([found.subsets], [found.alphabet], [True], most).combine()
     except LimitError as error:
         check_time_again(error)
         return None
