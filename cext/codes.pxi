@@ -58,6 +58,8 @@ cdef cppclass CodeAutomaton:
     vector[int64_t] marks          # scratch of closures, by NFA state
     int64_t mark
     vector[int32_t] work
+    ScratchIds seen                # the same with counts: items
+    vector[uint64_t] open_items
     vector[uint64_t] items         # scratch of steps
 
 
@@ -191,24 +193,26 @@ cdef void code_close_plain(CodeAutomaton* codes, vector[uint64_t]& items) noexce
     sort(items.begin(), items.end())
 
 
-cdef void code_close_counted(const CodeAutomaton* codes, vector[uint64_t]& items) noexcept nogil:
-    cdef unordered_map[uint64_t, char] seen
-    cdef vector[uint64_t] work, kept
+cdef void code_close_counted(CodeAutomaton* codes, vector[uint64_t]& items) noexcept nogil:
+    cdef vector[uint64_t]* work = &codes.open_items
     cdef const NfaEpsilon* epsilon
     cdef size_t i
     cdef uint64_t item
     cdef int32_t state, count, low, high
+    codes.seen.clear()
+    work.clear()
     for i in range(items.size()):
-        if seen.count(items[i]) == 0:
-            seen[items[i]] = 1
+        if codes.seen.find(<int64_t>items[i]) < 0:
+            codes.seen.insert(<int64_t>items[i], 1)
             work.push_back(items[i])
+    items.clear()
     while not work.empty():
         item = work.back()
         work.pop_back()
         state = <int32_t>(item >> 32)
         count = <int32_t><uint32_t>item
         if not codes.edges[state].empty() or codes.accept[state] != NO_TAG:
-            kept.push_back(item)
+            items.push_back(item)
         for i in range(codes.epsilons[state].size()):
             epsilon = &codes.epsilons[state][i]
             item = (<uint64_t>epsilon.target) << 32
@@ -226,11 +230,10 @@ cdef void code_close_counted(const CodeAutomaton* codes, vector[uint64_t]& items
                         continue
                 elif count < low:
                     continue
-            if seen.count(item) == 0:
-                seen[item] = 1
+            if codes.seen.find(<int64_t>item) < 0:
+                codes.seen.insert(<int64_t>item, 1)
                 work.push_back(item)
-    sort(kept.begin(), kept.end())
-    items.swap(kept)
+    sort(items.begin(), items.end())
 
 
 cdef void code_cut(const CodeAutomaton* codes, vector[uint64_t]& items) noexcept nogil:
