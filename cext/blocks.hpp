@@ -86,7 +86,7 @@ public:
 
     // A new one, behind the others; its numbers are 0.
     T *add() {
-        if (size_ % kBlock == 0) blocks_.emplace_back(new T[kBlock]());
+        if (size_ % kBlock == 0) blocks_.push_back(std::make_unique<T[]>(kBlock));
         return (*this)[size_++];
     }
 

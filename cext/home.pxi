@@ -391,7 +391,7 @@ cdef void home_leave_at(LexMask* mask, LexState* start, Home* home, const Exit& 
     cdef CodeState* code = home_after(home, exit.count)
     cdef LexState* state
     if code == NULL or deadline_passed(&mask.index.deadline):
-        home_exit(mask, start, mask.index.char_texts.data() + exit.text, exit.node, top, True)
+        home_exit(mask, start, exit.text, exit.node, top, True)
     elif code == CODE_DEAD:
         return
     elif raw_in_text(automaton, point):

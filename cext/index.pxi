@@ -11,11 +11,12 @@ cdef struct PartNode:
 
 cdef enum:
     EXITS_ENTRY = 64       # bytes of an entry of `Slice.exits`, without exits
+    LONGEST_TEXT = 32      # bytes before a character, and its own, that are kept in `Index.char_texts`
 
 cdef struct Exit:
     uint32_t node          # ends a character that is not in the slice
     int32_t count          # characters before that, all in it
-    uint32_t text          # where the bytes from the root begin, in `Index.char_texts`
+    const uint8_t* text    # the bytes from the root
 
 cdef cppclass Bits:
     # A set of tokens as a bitset, with the number of those that hold it.
@@ -38,8 +39,8 @@ cdef cppclass Index:
     vector[uint32_t] child_nodes       # these,
     vector[uint8_t] child_bytes        # reached by these
     vector[CharNode] chars             # sorted
-    vector[uint8_t] char_texts         # in this order: the bytes from the root to each one's node,
-    vector[uint32_t] char_starts       # and where these begin
+    vector[uint8_t] char_texts         # in this order: the bytes from the root to each one's node, unless they are many,
+    vector[size_t] char_starts         # and where these begin
     vector[PartNode] parts
     vector[int32_t] by_length          # tokens that are UTF-8 from their start, most characters first
     vector[int32_t] longer             # by number of characters: how many of these have more
@@ -290,7 +291,8 @@ cdef void index_sort_chars(Index* index) noexcept nogil:
     for each in found:
         i = places[each.point]
         index.chars[i] = each
-        index.char_starts[i + 1] = index.trie.nodes[each.node].depth
+        if index.trie.nodes[each.node].depth <= LONGEST_TEXT:
+            index.char_starts[i + 1] = index.trie.nodes[each.node].depth
         places[each.point] += 1
     for i in range(found.size()):
         index.char_starts[i + 1] += index.char_starts[i]
@@ -311,7 +313,8 @@ cdef void index_fill_char_texts(Index* index, vector[CharNode]& found, vector[in
             path.resize(nodes[node].depth)
             path[nodes[node].depth - 1] = nodes[node].byte
             node += 1
-        memcpy(&index.char_texts[index.char_starts[places[each.point]]], path.data(), nodes[each.node].depth)
+        if nodes[each.node].depth <= LONGEST_TEXT:
+            memcpy(&index.char_texts[index.char_starts[places[each.point]]], path.data(), nodes[each.node].depth)
         places[each.point] += 1
 
 
@@ -469,6 +472,13 @@ cdef void index_fill_lengths(Index* index, const vector[pair[int32_t, int32_t]]&
 cdef inline const uint8_t* index_text(const Index* index, uint32_t node) noexcept nogil:
     # The bytes from the root to a node, which are those of any token there or below, at their start.
     return index.token_data + index.token_starts[index.trie.tokens[index.trie.nodes[node].token]]
+
+
+cdef inline const uint8_t* index_char_text(const Index* index, size_t position) noexcept nogil:
+    # The same to the node of a character.  Most lie one behind another: where tokens lie, each one would miss the cache.
+    if index.char_starts[position] < index.char_starts[position + 1]:
+        return index.char_texts.data() + index.char_starts[position]
+    return index_text(index, index.chars[position].node)
 
 
 cdef inline int32_t text_point(const uint8_t* text, size_t end, size_t* at) noexcept nogil:

@@ -170,9 +170,8 @@ cdef cbool slice_left_inside(const Index* index, const Slice* slice, const PartN
 cdef cbool slice_exit(const Index* index, const Slice* slice, size_t position, uint32_t top, Exit* exit) noexcept nogil:
     # Whether a character of the index comes behind characters of the slice only, from `top` on.
     exit.node = index.chars[position].node
-    exit.text = index.char_starts[position]
-    exit.count = slice_before(slice, index.char_texts.data() + exit.text, index.trie.nodes[top].depth,
-                              index.char_starts[position + 1] - exit.text)
+    exit.text = index_char_text(index, position)
+    exit.count = slice_before(slice, exit.text, index.trie.nodes[top].depth, index.trie.nodes[exit.node].depth)
     return exit.count >= 0
 
 

@@ -12,7 +12,7 @@ from nfa_simulation import nfa_alive, nfa_matches
 
 from maskwright import determinize
 from maskwright.automata import build_nfa
-from maskwright.determinize import product
+from maskwright.determinize import product, shortest_length
 from maskwright.dfa import (
     complement,
     count_texts,
@@ -447,3 +447,22 @@ def test_a_large_automaton_that_comes_again_is_another_one_of_the_same_language(
         determinize._shared.known.clear()
         assert found == product([node, other], (), DEFAULT_LIMITS)
         assert found == product([other, node], (), DEFAULT_LIMITS)
+
+
+def test_limits_do_not_depend_on_what_was_asked_before() -> None:
+    local = r"[ab]{1,64}|[ab](?:\.?[ab]){0,31}|[ab](?:\.?[ab]){0,15}[ab]{0,33}|[ab]{1,34}(?:\.?[ab]){0,15}"
+    large, other = parse_regex(local), parse_regex(".*a.{3}")
+    limits = Limits(max_regex_states=11_500)
+    determinize._shared.known.clear()
+    determinize._minimal.clear()
+    first = product([large, other], (), limits)
+    determinize._shared.known.clear()
+    with pytest.raises(LimitError):
+        # As they are given, they do not fit.
+        determinize._side_by_side([large, other], (), (), limits).combine()
+    for pattern in ("(?:aa|b.)*", ".{3,20}", "[^.]+"):
+        product([large, parse_regex(pattern)], (), limits)
+    assert product([large, other], (), limits) == first
+    assert shortest_length([large, other], (), limits) == 4
+    with pytest.raises(LimitError):
+        product([large, other], (), Limits(max_regex_states=1_000))

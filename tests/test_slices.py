@@ -64,8 +64,9 @@ def tokens(seed: int) -> list[bytes]:
     """All bytes, and pieces of texts and of quoted texts, cut anywhere."""
     rng = random.Random(seed)
     found = [bytes([b]) for b in range(256)]
-    while len(found) < 700:
-        text = "".join(rng.choices(LETTERS, k=rng.randint(1, 6))).encode()
+    while len(found) < 750:
+        # The last ones are long.
+        text = "".join(rng.choices(LETTERS, k=rng.randint(1, 6 if len(found) < 700 else 40))).encode()
         if rng.random() < 0.4:
             text = text.replace(b"\\", b"\\\\").replace(b"\n", rng.choice((b"\\n", b"\\u000a")))
             text = text.replace("é".encode(), rng.choice((b"\\u00e9", b"\\u00E", b"\\ud83d\\ude0")))
@@ -130,6 +131,30 @@ def crosses(oracle: LexemeLanguage, state: object, token: bytes) -> bool:
         if behind is not None and oracle.accepts(behind) and b"b]".startswith(token[byte:]):
             return True
     return False
+
+
+@pytest.mark.parametrize("characters", ["ab", 'ab"', "abé"])
+@pytest.mark.parametrize("most", [None, 40])
+def test_long_tokens(characters: str, most: int | None) -> None:
+    content = [bytes([b]) for b in range(256)]
+    for length in range(25, 45):
+        for end in ("", '"', '"]', "\\", "\\u00e9b", "éa", "c"):
+            content.append((("ab" * length)[:length] + end).encode())
+    content += [b"a" * 65_535, b'ab"' * 20_000, b""]
+    loop = repeat(one_of(characters), 0, most)
+    lexeme = Lexeme((loop, "quoted"), loop, "quoted")
+    source = toys.grammar(Seq((Term(lexeme), Term(Lexeme("]", Lit("]"))))))
+    at = [
+        Matcher(lower(prune(source), Engine(content, (len(content) - 1,), home_least=least), DEFAULT_LIMITS))
+        for least in (0, 2**30)
+    ]
+    largest = 0
+    for token in (b'"', b"a", b"ab" * 13):
+        assert all(matcher.accept_token(content.index(token)) for matcher in at)
+        masks = [toys.allowed(matcher) for matcher in at]
+        assert masks[0] == masks[1]
+        largest = max(largest, len(masks[0]))
+    assert largest > 60
 
 
 @settings(max_examples=150, deadline=None)

@@ -57,6 +57,7 @@ def test_decode():
         (None, [0], (), "expected a list of bytes"),
         ([b"a", "b"], [0], (), r"tokens\[1\]: expected bytes or None, got str"),
         ([b"a", 98], [0], (), r"tokens\[1\]"),
+        ([b"a", b"b" * 65_536], [0], (), r"tokens\[1\]: 65536 bytes, more than MAX_TOKEN_BYTES \(65535\)"),
         ([b"a"], [], (), "eos_ids"),
         ([b"a"], [1], (), r"eos_ids: id 1 is outside the vocabulary of 1 ids \(0 to 0\)"),
         ([b"a"], -1, (), "eos_ids: id -1 is outside"),

@@ -7,8 +7,8 @@ apart: a tree has few of them, out of 1 112 064 code points.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
 
 from maskwright._subsets import Alphabet as Alphabet
 from maskwright._subsets import SideBySide, SubsetAutomaton, Table
@@ -165,24 +165,12 @@ class Dfa:
 
 def product(nodes: Sequence[Regular], others: Sequence[Regular], limits: Limits) -> Dfa:
     """The minimal automaton of the texts of all the ``nodes`` (at least one) and none of the ``others``."""
-    check_time()
-    try:
-        return Dfa(_side_by_side(nodes, others, limits).combine())
-    except LimitError as error:
-        _forget(error)
-        return Dfa(_side_by_side(nodes, others, limits).combine())
+    return Dfa(_asked(SideBySide.combine, nodes, others, (), limits))
 
 
 def divided(nodes: Sequence[Regular], limits: Limits) -> dict[tuple[bool, ...], Dfa]:
     """By tuple, which of the languages a text is in, the minimal automaton of such texts; of each that there are."""
-    check_time()
-    try:
-        tables = _side_by_side([EVERY_TEXT], (), limits, nodes).divide()
-    except LimitError as error:
-        _forget(error)
-        # What each of them has too much multiplies.
-        minimal = [minimal_dfa(node, limits).to_regular() for node in nodes]
-        tables = _side_by_side([EVERY_TEXT], (), limits, minimal).divide()
+    tables = _asked(SideBySide.divide, [EVERY_TEXT], (), nodes, limits)
     return {flags[1:]: dfa for flags, table in tables.items() if len(dfa := Dfa(table))}
 
 
@@ -190,12 +178,46 @@ def shortest_length(
     nodes: Sequence[Regular], others: Sequence[Regular], limits: Limits = DEFAULT_LIMITS
 ) -> int | None:
     """The length of a shortest text of all the ``nodes`` (at least one) and none of the ``others``; None: there is none."""
+    return _asked(SideBySide.shortest, nodes, others, (), limits)
+
+
+_T = TypeVar("_T")
+
+
+def _asked(
+    question: Callable[[SideBySide], _T],
+    nodes: Sequence[Regular],
+    others: Sequence[Regular],
+    told_apart: Sequence[Regular],
+    limits: Limits,
+) -> _T:
+    """The answer of automata side by side; the answer, or that a limit is passed, does not depend on what was asked before."""
     check_time()
     try:
-        return _side_by_side(nodes, others, limits).shortest()
+        return question(_side_by_side(nodes, others, told_apart, limits))
+    except LimitError as error:
+        # An automaton that is shared may have become large for the sake of others.
+        _forget(error)
+    try:
+        return question(_side_by_side(nodes, others, told_apart, limits))
     except LimitError as error:
         _forget(error)
-        return _side_by_side(nodes, others, limits).shortest()
+        if len(nodes) + len(others) + len(told_apart) == 1:
+            raise
+    # What each of them has too much multiplies.
+    inside, outside, apart = (
+        [_smallest(node, limits) for node in each] for each in (nodes, others, told_apart)
+    )
+    return question(_side_by_side(inside, outside, apart, limits))
+
+
+def _smallest(node: Regular, limits: Limits) -> Regular:
+    """The same language by its minimal automaton, where that is within the limits."""
+    try:
+        return minimal_dfa(node, limits).to_regular()
+    except LimitError as error:
+        check_time_again(error)
+        return node
 
 
 class _Automaton(NamedTuple):
@@ -258,12 +280,11 @@ def automaton_of(node: Regular, limits: Limits) -> tuple[Alphabet, SubsetAutomat
 
 def _forget(error: LimitError) -> None:
     check_time_again(error)
-    # An automaton that is shared may have become large for the sake of others.
     _shared.known.clear()
 
 
 def _side_by_side(
-    nodes: Sequence[Regular], others: Sequence[Regular], limits: Limits, told_apart: Sequence[Regular] = ()
+    nodes: Sequence[Regular], others: Sequence[Regular], told_apart: Sequence[Regular], limits: Limits
 ) -> SideBySide:
     automata = [_read(node, limits) for node in (*nodes, *others, *told_apart)]
     wanted: list[bool | None] = [*[True] * len(nodes), *[False] * len(others), *[None] * len(told_apart)]

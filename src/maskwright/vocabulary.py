@@ -16,6 +16,8 @@ from maskwright.errors import VocabularyError
 if TYPE_CHECKING:
     from maskwright.tokenizers.table import TokenTable
 
+# The engine counts the depth of its trie in 16 bits.
+MAX_TOKEN_BYTES = 2**16 - 1
 _DIGEST_VERSION = 1
 _MASK_BUDGET = 128 << 20
 _TABLES_KEPT = 16384  # rules
@@ -231,6 +233,11 @@ def _checked_tokens(tokens: Sequence[bytes | None]) -> list[bytes]:
                 raise VocabularyError(f"tokens[{i}]: expected bytes or None, got {type(token).__name__}")
     if not checked:
         raise VocabularyError("tokens: the list is empty")
+    if max(map(len, checked)) > MAX_TOKEN_BYTES:
+        wrong = next(i for i, token in enumerate(checked) if len(token) > MAX_TOKEN_BYTES)
+        raise VocabularyError(
+            f"tokens[{wrong}]: {len(checked[wrong])} bytes, more than MAX_TOKEN_BYTES ({MAX_TOKEN_BYTES})"
+        )
     return checked
 
 
