@@ -34,7 +34,8 @@ class Vocabulary:
     id + 1); ids above the tokenizer's are padding and never allowed, ids at or above the width are cut off.
     ``eos_ids`` is one id or several, for example a generation config's ``eos_token_id``; when given, it
     replaces the tokenizer's own EOS.  All raise ``VocabularyError`` when the tokenizer has no exact token
-    bytes, an id lies outside the width, no EOS is known, or the tokenizer's library is missing.
+    bytes, a token has more than ``MAX_TOKEN_BYTES``, an id lies outside the width, no EOS is known, or the
+    tokenizer's library is missing.
 
     Languages are of bytes.  As long as every byte is a token, as in byte-level tokenizers and those with byte
     fallback, tokens can spell every text, so that nothing ends in a dead end; ``missing_bytes`` has the others.
