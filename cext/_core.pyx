@@ -104,6 +104,7 @@ cdef extern from "tables.hpp" namespace "maskwright" nogil:
 cdef extern from "rows.hpp" namespace "maskwright" nogil:
     cdef cppclass Strip[T]:
         size_t size()
+        bint empty()
         T* begin()
         T* end()
         T& operator[](size_t)
@@ -112,6 +113,7 @@ cdef extern from "rows.hpp" namespace "maskwright" nogil:
         Strip[T] operator[](size_t)          # valid until a row is added
         void push_back(const vector[T]&)
         void append(const Rows[T]&)
+    Rows[T] by_owner[T](size_t, const vector[pair[int32_t, T]]&)
 
 cdef extern from "blocks.hpp" namespace "maskwright" nogil:
     cdef cppclass Few[T]:

@@ -84,7 +84,8 @@ cdef extern from "minimal.hpp" namespace "maskwright" nogil:
         vector[char] accepting
         Numbering labels
         vector[int32_t] distances() except +
-        int64_t least() except +
+        int64_t least(int64_t low) except +
+        bint endless()
     CTable c_table_of "maskwright::table_of"(Graph& dfa, const Partition& alphabet) except +
     vector[char] c_between "maskwright::between"(size_t states, const vector[Step]& steps, const vector[int32_t]& starts,
                                                  const vector[int32_t]& accepts) except +
@@ -154,11 +155,52 @@ cdef tuple written_ranges(const vector[Range]& ranges):
     return tuple([(ranges[i].low, ranges[i].high) for i in range(ranges.size())])
 
 
+cdef struct Edge:
+    int32_t source, set, target
+
+
+cdef class Edges:
+    """Edges (source, set, target) of an automaton that is being made, all of them numbers; in the order in which they came."""
+
+    cdef vector[Edge] items
+
+    def __init__(self, edges=()):
+        cdef Edge edge
+        for edge.source, edge.set, edge.target in edges:
+            self.items.push_back(edge)
+
+    def __len__(self):
+        return self.items.size()
+
+    def __iter__(self):
+        cdef size_t i
+        for i in range(self.items.size()):
+            yield self.items[i].source, self.items[i].set, self.items[i].target
+
+    def append(self, int32_t source, int32_t set, int32_t target):
+        self.items.push_back(Edge(source, set, target))
+
+    def renumbered(self, list new):
+        """The same between states with new numbers; without those at a state whose number is -1."""
+        cdef Edges out = Edges.__new__(Edges)
+        cdef vector[int32_t] number = new
+        cdef Edge edge
+        for edge in self.items:
+            edge.source = number[edge.source]
+            edge.target = number[edge.target]
+            if edge.source >= 0 and edge.target >= 0:
+                out.items.push_back(edge)
+        return out
+
+    def tobytes(self):
+        """Three int32 for each edge."""
+        return (<const char*>self.items.data())[:self.items.size() * sizeof(Edge)]
+
+
 cdef class SubsetAutomaton:
     """The deterministic automaton of an NFA, by lazy subset construction; state 0 is the start.
 
-    ``sets``: symbols of the ``alphabet`` that edges are labelled with; ``edges``: (source, set, target); ``epsilons``:
-    (source, target).  Raises ``LimitError`` above ``max_states`` states, or when the sets that stand for
+    ``sets``: symbols of the ``alphabet`` that edges are labelled with; ``epsilons``: (source, target).  Raises ``LimitError`` above ``max_states`` states, or when the sets that stand for
     them become too large.
     """
 
@@ -166,14 +208,15 @@ cdef class SubsetAutomaton:
     cdef readonly int64_t max_states
     cdef dict rows
 
-    def __init__(self, Alphabet alphabet, int32_t n_states, int32_t start, int32_t accept, list sets, list edges,
+    def __init__(self, Alphabet alphabet, int32_t n_states, int32_t start, int32_t accept, list sets, Edges edges,
                  list epsilons, int64_t max_states):
-        cdef int32_t source, label, target
+        cdef int32_t source, target
+        cdef Edge edge
         self.make(alphabet, n_states, accept, max_states)
         for symbols in sets:
             self.subsets.add_set(symbols)
-        for source, label, target in edges:
-            self.subsets.add_edge(source, label, target)
+        for edge in edges.items:
+            self.subsets.add_edge(edge.source, edge.set, edge.target)
         for source, target in epsilons:
             self.subsets.add_epsilon(source, target)
         self.begin(start)
@@ -333,13 +376,19 @@ cdef class Table:
             self.known_content = (<char*>out.data())[:out.size() * sizeof(int32_t)]
         return self.known_content
 
-    def least_length(self):
-        """Of a text; None: there is none."""
-        cdef int64_t length = self.table.least()
+    def least_length(self, int64_t low=0):
+        """Of a text that has ``low`` characters or more; None: there is none."""
+        cdef int64_t length
+        with nogil:
+            length = self.table.least(low)
         return None if length == kDead else length
 
-    def place(self, int32_t source, int32_t target, int32_t fresh, list sets, list edges):
-        """Add an edge (from, set, to) for each one, between states of the caller's.
+    def endless(self):
+        """Whether each beginning of a text begins texts as long as is wanted."""
+        return self.table.endless()
+
+    def place(self, int32_t source, int32_t target, int32_t fresh, list sets, Edges edges):
+        """Add an edge for each one, between states of the caller's.
 
         The start is at ``source`` and the accepting state at ``target`` where they can be, others from ``fresh`` on.
         ``sets``: what stands for each of ``labels()``.  Returns the next fresh state, and pairs of states that an
@@ -351,6 +400,7 @@ cdef class Table:
         cdef vector[int32_t] at
         cdef int32_t only = kDead, accepting = 0
         cdef list steps = []
+        cdef vector[int32_t] set_of = sets
         entered.resize(n, 0)
         at.resize(n, kDead)
         for state in range(n):
@@ -373,13 +423,13 @@ cdef class Table:
         for state in range(n):
             row = self.table.edges[state]
             for i in range(row.size()):
-                edges.append((at[state], sets[row[i].label], at[row[i].target]))
+                edges.items.push_back(Edge(at[state], set_of[row[i].label], at[row[i].target]))
             if self.table.accepting[state] and at[state] != target:
                 steps.append((at[state], target))
         return fresh, steps
 
-    def place_bounded(self, int32_t fresh, int64_t most, list sets, list edges):
-        """Add an edge (from, set, to) for each one that is on a way of at most ``most`` edges (-1: any number).
+    def place_bounded(self, int32_t fresh, int64_t most, list sets, Edges edges):
+        """Add an edge for each one that is on a way of at most ``most`` edges (-1: any number).
 
         State i is placed at ``fresh`` + i; its edges leave from states behind it, from which as many edges may be
         needed up to the end.  Returns (state, that behind it, edges needed) for these, the next fresh state, and where the
@@ -390,6 +440,7 @@ cdef class Table:
         cdef size_t n = self.table.edges.size(), state, i
         cdef int32_t first = fresh, need
         cdef vector[int32_t] behind        # by number of edges needed: state + 1 of the caller's, of the current state
+        cdef vector[int32_t] set_of = sets
         cdef list entries = []
         behind.resize(n + 1, 0)
         fresh += <int32_t>n
@@ -403,7 +454,7 @@ cdef class Table:
                     entries.append((first + <int32_t>state, fresh, need))
                     fresh += 1
                     behind[need] = fresh
-                edges.append((behind[need] - 1, sets[row[i].label], first + row[i].target))
+                edges.items.push_back(Edge(behind[need] - 1, set_of[row[i].label], first + row[i].target))
             for i in range(row.size()):
                 behind[needed[row[i].target] if most >= 0 else 0] = 0
         return entries, fresh, [first + <int32_t>state for state in range(n) if self.table.accepting[state]]
@@ -540,22 +591,22 @@ def reduce(Alphabet alphabet, list rows, list accepting):
     return made(dfa, alphabet)
 
 
-def useful_states(int32_t n_states, list edges, list epsilons, list starts, list accepts):
+def useful_states(int32_t n_states, Edges edges, list epsilons, list starts, list accepts):
     """The starts, and the states on a path from one to an accepting state, in order.
 
-    ``edges`` and ``epsilons`` are tuples with a source in the first place; the target is the third of an edge and the
-    second of an epsilon.
+    ``epsilons`` are tuples that begin with source and target.
     """
     cdef vector[Step] steps
     cdef vector[char] useful
     cdef vector[int32_t] c_starts = starts, c_accepts = accepts
-    cdef tuple edge
+    cdef tuple epsilon
+    cdef Edge edge
     cdef int32_t i
-    steps.reserve(len(edges) + len(epsilons))
-    for edge in edges:
-        steps.push_back(Step(edge[0], edge[2]))
-    for edge in epsilons:
-        steps.push_back(Step(edge[0], edge[1]))
+    steps.reserve(edges.items.size() + len(epsilons))
+    for edge in edges.items:
+        steps.push_back(Step(edge.source, edge.target))
+    for epsilon in epsilons:
+        steps.push_back(Step(epsilon[0], epsilon[1]))
     with nogil:
         useful = c_between(n_states, steps, c_starts, c_accepts)
     return [i for i in range(n_states) if useful[i]]

@@ -43,8 +43,8 @@ cdef cppclass CodeAutomaton:
     vector[int32_t] range_class
     int32_t classes
     vector[vector[uint64_t]] sets  # of classes, as bits
-    vector[vector[CodeEdge]] edges
-    vector[vector[NfaEpsilon]] epsilons
+    Rows[CodeEdge] edges           # by NFA state
+    Rows[NfaEpsilon] epsilons
     vector[int32_t] loop_min
     vector[int32_t] loop_max
     vector[int32_t] accept

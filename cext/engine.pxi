@@ -140,12 +140,14 @@ cdef class AutomatonHandle:
             index.lock.unlock()
 
 
-cdef int read_code_points(CodeAutomaton* codes, int32_t n_states, list sets, list edges, list epsilons,
+cdef int read_code_points(CodeAutomaton* codes, int32_t n_states, list sets, bytes edges, list epsilons,
                           list loops, list accepts) except -1:
-    # Fill an automaton from the lists of ``maskwright.automata.Nfa``.
+    # Fill an automaton from what ``maskwright.automata.Nfa`` has; `edges`: as bytes.
     cdef vector[vector[CodeRange]] ranges
     cdef CodeRange span
-    cdef CodeEdge edge
+    cdef const int32_t* edge = <const int32_t*><const char*>edges
+    cdef vector[pair[int32_t, CodeEdge]] owned
+    cdef vector[pair[int32_t, NfaEpsilon]] steps
     cdef NfaEpsilon epsilon
     cdef int32_t src, low, high, target
     cdef size_t i
@@ -155,13 +157,14 @@ cdef int read_code_points(CodeAutomaton* codes, int32_t n_states, list sets, lis
             ranges[i].push_back(span)
     codes_classify(codes, ranges)
     codes.mark = 0
-    codes.edges.resize(n_states)
-    codes.epsilons.resize(n_states)
     codes.accept.resize(n_states, NO_TAG)
-    for src, edge.set, edge.target in edges:
-        codes.edges[src].push_back(edge)
+    for i in range(len(edges) // (3 * sizeof(int32_t))):
+        owned.push_back(pair[int32_t, CodeEdge](edge[0], CodeEdge(edge[1], edge[2])))
+        edge += 3
+    codes.edges = by_owner[CodeEdge](n_states, owned)
     for src, epsilon.target, epsilon.op, epsilon.loop in epsilons:
-        codes.epsilons[src].push_back(epsilon)
+        steps.push_back(pair[int32_t, NfaEpsilon](src, epsilon))
+    codes.epsilons = by_owner[NfaEpsilon](n_states, steps)
     for low, high in loops:
         codes.loop_min.push_back(low)
         codes.loop_max.push_back(high)
@@ -285,7 +288,7 @@ cdef class Engine:
             self.recent.popitem(last=False)
         return 0
 
-    def add_automaton(self, key, int32_t n_states, int32_t start, list sets, list edges, list epsilons,
+    def add_automaton(self, key, int32_t n_states, int32_t start, list sets, bytes edges, list epsilons,
                       list loops, list accepts, bint quoted):
         """Register an NFA (see ``maskwright.automata.Nfa``) under a content key; ``quoted``: its texts are
         spelled as quoted strings, not as plain UTF-8."""
@@ -315,7 +318,7 @@ cdef class Engine:
         self.remember(key, handle)
         return handle
 
-    def add_lexer(self, key, int32_t n_states, list starts, list sets, list edges, list epsilons, list loops,
+    def add_lexer(self, key, int32_t n_states, list starts, list sets, bytes edges, list epsilons, list loops,
                   list accepts, list ignored, follow, avoided, tuple names, int32_t newline, int32_t line_break,
                   int32_t columns, list early):
         """Register the terminals of a grammar that has a lexer (see ``maskwright.grammar.Lexing``).

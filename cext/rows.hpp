@@ -55,4 +55,23 @@ private:
     std::vector<size_t> ends_;
 };
 
+// Items by owner, one behind another; in the order in which they come.  each: calls what it is given with all owners and
+// items, the same ones each time
+template <class T, class Each>
+Rows<T> grouped(size_t owners, const Each &each) {
+    std::vector<size_t> at(owners + 1, 0);
+    each([&](int32_t owner, const T &) { ++at[owner + 1]; });
+    for (size_t i = 0; i < owners; ++i) at[i + 1] += at[i];
+    std::vector<size_t> ends(at.begin() + 1, at.end());
+    std::vector<T> sorted(at[owners]);
+    each([&](int32_t owner, const T &item) { sorted[at[owner]++] = item; });
+    return Rows<T>(std::move(sorted), std::move(ends));
+}
+template <class T>
+Rows<T> by_owner(size_t owners, const std::vector<std::pair<int32_t, T>> &items) {
+    return grouped<T>(owners, [&](const auto &take) {
+        for (const auto &item : items) take(item.first, item.second);
+    });
+}
+
 }  // namespace maskwright

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 import re
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nfa_simulation import nfa_alive, nfa_matches
 
-from maskwright import determinize
+from maskwright import determinize, dfa
 from maskwright.automata import build_nfa
-from maskwright.determinize import product, shortest_length
+from maskwright.determinize import minimal_dfa, product, shortest_length
 from maskwright.dfa import (
     complement,
     count_texts,
@@ -213,7 +214,7 @@ def test_states_that_lead_nowhere_are_removed() -> None:
     nfa = build_nfa([(alt(cat(Lit("x"), dead), Lit("y")), 0)], DEFAULT_LIMITS)
     assert not nfa_alive(nfa, "x")
     empty = build_nfa([(dead, 0)], DEFAULT_LIMITS)
-    assert (empty.n_states, empty.edges, empty.accepts) == (1, [], [])
+    assert (empty.n_states, list(empty.edges), empty.accepts) == (1, [], [])
     assert nfa_matches(build_nfa([(repeat(dead, 0, 500), 0)], DEFAULT_LIMITS), "") == 0
 
 
@@ -350,10 +351,13 @@ def test_automata_are_minimal(a: tuple[Regular, str], b: tuple[Regular, str]) ->
 
 
 @settings(max_examples=200, deadline=None)
-@given(trees(SMALL_COUNTS), st.integers(0, 4), st.one_of(st.none(), st.integers(0, 5)))
-def test_lengths_agree_with_re(tree: tuple[Regular, str], low: int, high: int | None) -> None:
+@given(trees(SMALL_COUNTS), st.integers(0, 4), st.one_of(st.none(), st.integers(0, 5)), st.booleans())
+def test_lengths_agree_with_re(tree: tuple[Regular, str], low: int, high: int | None, counted: bool) -> None:
     node, pattern = tree
-    bounded = with_length(node, low, high)
+    with pytest.MonkeyPatch.context() as patched:
+        if counted:
+            patched.setattr(dfa, "_SMALL_PRODUCT", 0)
+        bounded = with_length(node, low, high)
     nfa = build_nfa([(bounded, 0)], DEFAULT_LIMITS)
     expected = re.compile(pattern)
     language = {
@@ -394,6 +398,36 @@ def test_counted_lengths_never_lead_to_a_dead_end(pattern: str, low: int, high: 
             assert nfa_alive(nfa, data) == nfa_alive(explicit, data), (pattern, data)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "low"),
+    [
+        ("(?:ab|cddd)+", 21),  # 22 characters at least
+        ("(?:aab|bb|ab.{4}b)*", 24),
+        ("(?:a.*|b[ab]*)(?:ab[ab]{3}){2}", 20),
+        ("(?:[a-d][ab]{8})*(?:ab|a[ab]{6}b)?", 19),
+    ],
+)
+def test_least_lengths_are_counted_where_every_beginning_goes_on(
+    pattern: str, low: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dfa, "_SMALL_PRODUCT", 0)
+    node = parse_regex(pattern)
+    bounded = with_length(node, low, None)
+    nfa = build_nfa([(bounded, 0)], DEFAULT_LIMITS)
+    explicit = intersect([node, repeat(ANY_CHAR, low, None)])
+    assert isinstance(bounded, Machine) and bounded.length is not None
+    assert length_bounds(bounded) == length_bounds(explicit)
+    assert minimal_dfa(bounded, DEFAULT_LIMITS) == minimal_dfa(explicit, DEFAULT_LIMITS)
+    in_explicit = matcher(explicit)
+    random = Random(low)
+    text = ""
+    while len(text) < low + 30:
+        characters = [c for c in "abcd" if nfa_alive(nfa, text + c)]
+        assert characters, text
+        text += random.choice(characters)
+        assert (nfa_matches(nfa, text) == 0) == in_explicit(text), text
+
+
 def test_large_lengths_stay_counters() -> None:
     node = parse_regex("[a-z]+(?:-[a-z]+)*")
     nfa = build_nfa([(with_length(node, 5, 100_000), 0)], DEFAULT_LIMITS)
@@ -415,7 +449,7 @@ def test_boolean_limits() -> None:
 def test_surrogates_are_no_text() -> None:
     lone = Chars(((0xD800, 0xDFFF),))
     assert is_empty(lone)
-    assert build_nfa([(cat(lone, char("a")), 0)], DEFAULT_LIMITS).edges == []
+    assert list(build_nfa([(cat(lone, char("a")), 0)], DEFAULT_LIMITS).edges) == []
     assert complement(repeat(ANY_CHAR, 0, None)) == NOTHING
     assert not matches(repeat(Chars(((0, 0x10FFFF),)), 0, None), "\ud800")
 

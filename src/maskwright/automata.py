@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from maskwright._subsets import useful_states
+from maskwright._subsets import Edges, useful_states
 from maskwright.limits import Limits
 from maskwright.regular import ANY_CHAR, Ranges, Regular, intersect_ranges
 from maskwright.thompson import PLAIN, Thompson
@@ -35,7 +35,7 @@ class Nfa:
     n_states: int
     start: int
     sets: list[Ranges]
-    edges: list[tuple[int, int, int]]
+    edges: Edges
     epsilons: list[tuple[int, int, int, int]]
     loops: list[tuple[int, int]]
     accepts: list[tuple[int, int]]
@@ -139,7 +139,7 @@ def _trim(nfa: Nfa, starts: list[int]) -> tuple[Nfa, list[int]]:
         len(kept),
         new[nfa.start],
         nfa.sets,
-        [(new[a], label, new[b]) for a, label, b in nfa.edges if new[a] >= 0 and new[b] >= 0],
+        nfa.edges.renumbered(new),
         [(new[a], new[b], op, loop) for a, b, op, loop in nfa.epsilons if new[a] >= 0 and new[b] >= 0],
         nfa.loops,
         [(new[state], tag) for state, tag in nfa.accepts if new[state] >= 0],

@@ -29,7 +29,7 @@ def tagged_automaton(engine: Engine, lexemes: tuple[Lexeme | None, ...], limits:
             nfa.n_states,
             nfa.start,
             nfa.sets,
-            nfa.edges,
+            nfa.edges.tobytes(),
             nfa.epsilons,
             nfa.loops,
             nfa.accepts,

@@ -260,7 +260,7 @@ class _Lowering:
                 nfa.n_states,
                 starts,
                 nfa.sets,
-                nfa.edges,
+                nfa.edges.tobytes(),
                 nfa.epsilons,
                 nfa.loops,
                 nfa.accepts,

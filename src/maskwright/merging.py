@@ -7,6 +7,7 @@ what they say about a loop, and a name should be in its loop after one letter.
 
 from __future__ import annotations
 
+from maskwright._subsets import Edges
 from maskwright.automata import Nfa
 from maskwright.deadline import check_time
 
@@ -70,7 +71,7 @@ def merge_states(nfa: Nfa, starts: list[int], apart: int) -> tuple[Nfa, list[int
         len(number),
         new[nfa.start],
         nfa.sets,
-        list(dict.fromkeys((new[a], label, new[b]) for a, label, b in nfa.edges)),
+        Edges(dict.fromkeys(nfa.edges.renumbered(new))),
         list(dict.fromkeys((new[a], new[b], op, loop) for a, b, op, loop in nfa.epsilons)),
         nfa.loops,
         list(dict.fromkeys((new[state], tag) for state, tag in nfa.accepts)),

@@ -5,7 +5,8 @@ cdef class Thompson:
     cdef readonly object limits
     cdef readonly bint counting
     cdef readonly Py_ssize_t n_states
-    cdef readonly list edges, epsilons, loops
+    cdef readonly object edges
+    cdef readonly list epsilons, loops
     cdef readonly dict sets
     cdef dict _loop_index, _measured, _stripped, _numbers, _codes
     cdef list _roots, _stack

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import cython
 
+from maskwright._subsets import Edges
 from maskwright.deadline import check_time
 from maskwright.errors import LimitError
 from maskwright.limits import MAX_COUNT, Limits
@@ -85,14 +86,14 @@ class Thompson:
     """Thompson's construction: places trees between two given states.
 
     Placing adds no edge into the source and none out of the target beyond those of the tree, so
-    states can be shared.  ``edges`` (source, set, target) are labelled with numbers of ``sets``.
+    states can be shared.  ``edges`` are labelled with numbers of ``sets``.
     Raises ``LimitError`` above ``limits.max_regex_states`` states.
     """
 
     limits: Limits
     counting: bool
     n_states: int
-    edges: list[tuple[int, int, int]]
+    edges: Edges
     epsilons: list[tuple[int, int, int, int]]
     loops: list[tuple[int, int]]
     _loop_index: dict[tuple[int, int], int]
@@ -109,7 +110,7 @@ class Thompson:
         self.limits = limits
         self.counting = counting
         self.n_states = 0
-        self.edges = []
+        self.edges = Edges()
         self.epsilons = []
         self.loops = []
         self._loop_index = {}
@@ -139,7 +140,7 @@ class Thompson:
         if isinstance(node, Chars):
             index = self._index(node)
             if index != NO_SET:
-                self.edges.append((source, index, target))
+                self.edges.append(source, index, target)
         else:
             self.other_leaf(node, source, target)
 
@@ -194,7 +195,7 @@ class Thompson:
             index = self._codes.get(ord(c))
             if index is None:
                 index = self._codes[ord(c)] = self.index_of(((ord(c), ord(c)),))
-            self.edges.append((source, index, after))
+            self.edges.append(source, index, after)
             source = after
 
     def _plain(self, source: State, target: State) -> None:
