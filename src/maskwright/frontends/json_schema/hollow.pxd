@@ -10,7 +10,7 @@ cdef class Hollow:
     cpdef bint group(self, object group)
     cdef bint _group(self, object group)
     cpdef bint apart(self, ObjectGroup a, ObjectGroup b)
-    cdef bint _possible_in_both(self, KeyMap left, KeyMap right, object atom)
+    cdef bint _common_member(self, KeyMap left, KeyMap right, Some some)
     cdef KeyMap _keys_of_branch(self, ObjectGroup group)
     cpdef KeyMap keys(self, ObjectGroup group)
     cdef bint _object(self, ObjectGroup group)

@@ -127,7 +127,11 @@ class Hollow:
                     return True
             for clause in a.clauses + b.clauses:
                 for atom in clause:
-                    if self._possible_in_both(left, right, atom):
+                    if isinstance(atom, Absent):
+                        absent: Absent = atom
+                        if absent.name not in names:
+                            break
+                    elif self._common_member(left, right, atom):
                         break
                 else:
                     return True
@@ -138,11 +142,8 @@ class Hollow:
             pass
         return False
 
-    def _possible_in_both(self, left: KeyMap, right: KeyMap, atom: Some | Absent) -> bool:
-        if isinstance(atom, Absent):
-            absent: Absent = atom
-            return absent.name not in left.group.required and absent.name not in right.group.required
-        some: Some = atom
+    def _common_member(self, left: KeyMap, right: KeyMap, some: Some) -> bool:
+        """Whether an object in both groups may have such a member."""
         names, others = left.candidates(some.keys)
         more, others_too = right.candidates(some.keys)
         if others and others_too:
@@ -154,17 +155,17 @@ class Hollow:
         return False
 
     def _keys_of_branch(self, group: ObjectGroup) -> KeyMap:
-        keys = self._maps.get(id(group))
+        keys: KeyMap | None = self._maps.get(id(group))
         if keys is None:
             # It holds the group, so that the id is that of no other one.
-            keys = self._maps[id(group)] = KeyMap(group, self.normalizer)
+            keys = self._maps[id(group)] = self.keys(group)
         return keys
 
     def keys(self, group: ObjectGroup) -> KeyMap:
         """The members of a group, which may be asked for twice in a row."""
         keys = self._last
         if keys is None or keys.group is not group:
-            keys = self._last = KeyMap(group, self.normalizer)
+            keys = self._last = KeyMap(group, self.normalizer, keys)
         return keys
 
     def _object(self, group: ObjectGroup) -> bool:

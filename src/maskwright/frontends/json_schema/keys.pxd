@@ -5,9 +5,8 @@ from maskwright.frontends.json_schema.nodes cimport Node
 cdef class KeyMap:
     cdef readonly ObjectGroup group
     cdef readonly object normalizer
-    cdef dict _by_name, _listed
+    cdef dict _by_name, _listed, _values
     cdef list _declared, _listing
-    cdef Py_ssize_t _asked
     cdef bint _general_last
     cdef readonly list general
     cdef dict _names(self)

@@ -26,7 +26,10 @@ _FEW_ASKED = 4  # Names that are faster looked for than all sorted.
 
 
 class KeyMap:
-    """The rules of an object group, by name."""
+    """The rules of an object group, by name.
+
+    ``like``: one of a group that may have the same rules, of which everything is known already then.
+    """
 
     group: ObjectGroup
     normalizer: Normalizer
@@ -36,19 +39,24 @@ class KeyMap:
     """The others."""
     _by_name: dict[str, Conjunction] | None
     """What they say by name, once many were asked for."""
-    _asked: int
+    _values: dict[str, Conjunction]
+    """What was answered by name."""
     _declared: list[str] | None
     _general_last: bool
     """Whether the rules about listed names come before the others."""
     _listed: dict[int, set[str]]
     """The names of general rules that have many, by the id of the keys."""
 
-    def __init__(self, group: ObjectGroup, normalizer: Normalizer) -> None:
+    def __init__(self, group: ObjectGroup, normalizer: Normalizer, like: KeyMap | None = None) -> None:
         self.group = group
         self.normalizer = normalizer
-        self._by_name = None
-        self._asked = 0
         self._declared = None
+        if like is not None and like.group.rules is group.rules:
+            self._by_name, self._values, self._listed = like._by_name, like._values, like._listed
+            self._general_last, self._listing, self.general = like._general_last, like._listing, like.general
+            return
+        self._by_name = None
+        self._values = {}
         self._listed = {}
         self._general_last = True
         self._listing = []
@@ -99,9 +107,11 @@ class KeyMap:
 
     def value(self, name: str) -> Conjunction:
         """What the value of a member of this name must satisfy."""
+        known: Conjunction | None = self._values.get(name)
+        if known is not None:
+            return known
         value: Conjunction = ()
-        self._asked += 1
-        if self._by_name is None and self._asked <= _FEW_ASKED:
+        if self._by_name is None and len(self._values) < _FEW_ASKED:
             for rule in self._listing:
                 listed: Keys = rule[0]
                 if name in listed.names:
@@ -111,6 +121,7 @@ class KeyMap:
         for keys, conjunction in self.general:
             if self.holds(keys, name):
                 value = conjoin(value, conjunction)
+        self._values[name] = value
         return value
 
     def holds(self, keys: Keys, name: str) -> bool:
