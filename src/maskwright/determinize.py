@@ -239,19 +239,21 @@ class _Shared(threading.local):
 _shared = _Shared()
 _MAX_SHARED = 256
 _MAX_SHARED_STATES = 2000
+_LARGE = 1000
 
 
 def _read(node: Regular, limits: Limits) -> _Automaton:
     dfa = made_of(node)
     key = (node if dfa is None else dfa, limits.max_regex_states)
-    found = _shared.known.get(key)
+    known = _shared.known
+    found = known.get(key)
+    if found is not None and not found.smallest and len(found.subsets) > _LARGE:
+        found = known[key] = _smaller(found, limits) or found._replace(smallest=True)
     if found is None or len(found.subsets) > _MAX_SHARED_STATES:
-        if len(_shared.known) >= _MAX_SHARED:
-            _shared.known.clear()
-        made = None if found is None or found.smallest else _smaller(found, limits)
-        if made is None:
-            made = _Automaton(*automaton_of(node, limits), smallest=dfa is not None or found is not None)
-        found = _shared.known[key] = made
+        if len(known) >= _MAX_SHARED:
+            known.clear()
+        made = _Automaton(*automaton_of(node, limits), smallest=dfa is not None or found is not None)
+        found = known[key] = made
     return found
 
 

@@ -85,11 +85,13 @@ _ALNUM, _ALNUM_OR_HYPHEN = "[0-9A-Za-z]", "[0-9A-Za-z-]"
 
 
 def _label(longest: int) -> str:
-    """A label of at most ``longest`` octets (5 or more)."""
-    fourth_on = f"(?:{_ALNUM_OR_HYPHEN}{{0,{longest - 4}}}{_ALNUM})?"
-    after_hyphen = f"-{_ALNUM}(?:{_ALNUM_OR_HYPHEN}{{0,{longest - 5}}}{_ALNUM})?"
-    third_on = f"(?:{_ALNUM}{fourth_on}|{after_hyphen})"
-    return f"{_ALNUM}(?:{_ALNUM}|{_ALNUM_OR_HYPHEN}{third_on})?"
+    """A label of at most ``longest`` octets (5 or more).
+
+    There is one counted part, behind the fourth octet: what is counted twice is determinised for each pair of counts.
+    """
+    two = f"{_ALNUM_OR_HYPHEN}{_ALNUM}"  # in places 3 and 4
+    fifth_on = f"(?:{two}|{_ALNUM}-){_ALNUM_OR_HYPHEN}{{0,{longest - 5}}}{_ALNUM}"
+    return f"{_ALNUM}(?:{_ALNUM}|{_ALNUM_OR_HYPHEN}(?:{_ALNUM}|{two}|{fifth_on}))?"
 
 
 def _labels(*bounds: tuple[int, int]) -> str:
@@ -124,9 +126,10 @@ _ATEXT = "[0-9A-Za-z!#$%&'*+/=?^_`{|}~-]"
 _DOT_ATOM = _any_of(
     f"{_ATEXT}{{1,64}}",
     rf"{_ATEXT}(?:\.?{_ATEXT}){{0,31}}",
-    # A long last atom after dots, or a long first one before them.
-    rf"{_ATEXT}(?:\.?{_ATEXT}){{0,15}}{_ATEXT}{{0,33}}",
-    rf"{_ATEXT}{{1,34}}(?:\.?{_ATEXT}){{0,15}}",
+    # A long last atom after dots (in the first 16 places), or a long first one before them.
+    rf"{_ATEXT}(?:\.?{_ATEXT}){{15}}{_ATEXT}{{0,33}}",
+    rf"{_ATEXT}{{18,33}}\.{_ATEXT}(?:\.?{_ATEXT}){{0,14}}",
+    rf"{_ATEXT}{{34}}(?:\.?{_ATEXT}){{0,15}}",
 )
 _QTEXT = r"[ !#-\[\]-~]"
 _QUOTED_STRING = rf'"(?:{_QTEXT}{{1,62}}|(?:{_QTEXT}|\\[ -~]){{1,31}})"'
