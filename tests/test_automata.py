@@ -428,6 +428,24 @@ def test_least_lengths_are_counted_where_every_beginning_goes_on(
         assert (nfa_matches(nfa, text) == 0) == in_explicit(text), text
 
 
+def test_products_of_counted_lengths() -> None:
+    # Unrolled, this would be 100 states for each of the automaton's.
+    node = intersect(
+        [
+            parse_regex("(?:[a-z][0-9])+"),
+            parse_regex("[^]*(?:c1d3g3.{4,8}){6}[^]*"),
+            parse_regex("[^]*(?:t|8){10}"),
+        ]
+    )
+    bounded = with_length(node, 101, None)
+    assert isinstance(bounded, Machine) and bounded.length == (102, None)
+    explicit = intersect([node, repeat(ANY_CHAR, 101, None)])
+    limits = Limits(max_regex_states=50_000)
+    assert minimal_dfa(bounded, limits) == minimal_dfa(explicit, limits)
+    assert is_empty(difference(bounded, explicit, limits)) and is_empty(difference(explicit, bounded, limits))
+    assert least_length([bounded], [search_language("00")], limits) == 102
+
+
 def test_large_lengths_stay_counters() -> None:
     node = parse_regex("[a-z]+(?:-[a-z]+)*")
     nfa = build_nfa([(with_length(node, 5, 100_000), 0)], DEFAULT_LIMITS)
