@@ -155,46 +155,7 @@ cdef tuple written_ranges(const vector[Range]& ranges):
     return tuple([(ranges[i].low, ranges[i].high) for i in range(ranges.size())])
 
 
-cdef struct Edge:
-    int32_t source, set, target
-
-
-cdef class Edges:
-    """Edges (source, set, target) of an automaton that is being made, all of them numbers; in the order in which they came."""
-
-    cdef vector[Edge] items
-
-    def __init__(self, edges=()):
-        cdef Edge edge
-        for edge.source, edge.set, edge.target in edges:
-            self.items.push_back(edge)
-
-    def __len__(self):
-        return self.items.size()
-
-    def __iter__(self):
-        cdef size_t i
-        for i in range(self.items.size()):
-            yield self.items[i].source, self.items[i].set, self.items[i].target
-
-    def append(self, int32_t source, int32_t set, int32_t target):
-        self.items.push_back(Edge(source, set, target))
-
-    def renumbered(self, list new):
-        """The same between states with new numbers; without those at a state whose number is -1."""
-        cdef Edges out = Edges.__new__(Edges)
-        cdef vector[int32_t] number = new
-        cdef Edge edge
-        for edge in self.items:
-            edge.source = number[edge.source]
-            edge.target = number[edge.target]
-            if edge.source >= 0 and edge.target >= 0:
-                out.items.push_back(edge)
-        return out
-
-    def tobytes(self):
-        """Three int32 for each edge."""
-        return (<const char*>self.items.data())[:self.items.size() * sizeof(Edge)]
+include "edges.pxi"
 
 
 cdef class SubsetAutomaton:
@@ -589,24 +550,3 @@ def reduce(Alphabet alphabet, list rows, list accepting):
     for flag in accepting:
         dfa.accepting.push_back(bool(flag))
     return made(dfa, alphabet)
-
-
-def useful_states(int32_t n_states, Edges edges, list epsilons, list starts, list accepts):
-    """The starts, and the states on a path from one to an accepting state, in order.
-
-    ``epsilons`` are tuples that begin with source and target.
-    """
-    cdef vector[Step] steps
-    cdef vector[char] useful
-    cdef vector[int32_t] c_starts = starts, c_accepts = accepts
-    cdef tuple epsilon
-    cdef Edge edge
-    cdef int32_t i
-    steps.reserve(edges.items.size() + len(epsilons))
-    for edge in edges.items:
-        steps.push_back(Step(edge.source, edge.target))
-    for epsilon in epsilons:
-        steps.push_back(Step(epsilon[0], epsilon[1]))
-    with nogil:
-        useful = c_between(n_states, steps, c_starts, c_accepts)
-    return [i for i in range(n_states) if useful[i]]

@@ -51,7 +51,7 @@ ALLOWED = {
     "maskwright.dfa": ("_subsets", "determinize", "errors", "limits", "regular", "thompson"),
     "maskwright.grammar": ("errors", "regular"),
     "maskwright.report": ("errors",),
-    "maskwright.thompson": ("deadline", "errors", "limits", "regular"),
+    "maskwright.thompson": ("_subsets", "deadline", "errors", "limits", "regular"),
     "maskwright.automata": ("_subsets", "limits", "regular", "thompson"),
     "maskwright.regex": (
         "deadline",
@@ -86,7 +86,7 @@ ALLOWED = {
         "token_sets",
     ),
     "maskwright.lexeme_automata": ("_core", "automata", "grammar", "limits"),
-    "maskwright.merging": ("automata", "deadline"),
+    "maskwright.merging": ("_subsets", "automata", "deadline"),
     "maskwright.factoring": ("deadline",),
     "maskwright.sampling": (
         "_core",
