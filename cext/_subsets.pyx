@@ -84,8 +84,7 @@ cdef extern from "minimal.hpp" namespace "maskwright" nogil:
         vector[char] accepting
         Numbering labels
         vector[int32_t] distances() except +
-        int64_t least(int64_t low) except +
-        bint endless()
+        int64_t least() except +
     CTable c_table_of "maskwright::table_of"(Graph& dfa, const Partition& alphabet) except +
     vector[char] c_between "maskwright::between"(size_t states, const vector[Step]& steps, const vector[int32_t]& starts,
                                                  const vector[int32_t]& accepts) except +
@@ -337,16 +336,10 @@ cdef class Table:
             self.known_content = (<char*>out.data())[:out.size() * sizeof(int32_t)]
         return self.known_content
 
-    def least_length(self, int64_t low=0):
-        """Of a text that has ``low`` characters or more; None: there is none."""
-        cdef int64_t length
-        with nogil:
-            length = self.table.least(low)
+    def least_length(self):
+        """Of a text; None: there is none."""
+        cdef int64_t length = self.table.least()
         return None if length == kDead else length
-
-    def endless(self):
-        """Whether each beginning of a text begins texts as long as is wanted."""
-        return self.table.endless()
 
     def place(self, int32_t source, int32_t target, int32_t fresh, list sets, Edges edges):
         """Add an edge for each one, between states of the caller's.

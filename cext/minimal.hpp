@@ -313,31 +313,24 @@ struct Table {
         return found;
     }
 
-    // The length of a shortest text that has `low` characters or more; kDead: there is none.
-    int64_t least(int64_t low) const {
-        // A state is met once by level up to `low`, and once behind.
-        std::vector<int64_t> seen(edges.size(), -1);
+    // The length of a shortest text; kDead: there is none.
+    int64_t least() const {
+        std::vector<char> seen(edges.size(), 0);
         std::vector<int32_t> level{0}, below;
+        if (!seen.empty()) seen[0] = 1;
         for (int64_t length = 0; !seen.empty() && !level.empty(); ++length) {
             below.clear();
             for (int32_t state : level) {
-                if (length >= low && accepting[state]) return length;
+                if (accepting[state]) return length;
                 for (Edge edge : edges[state]) {
-                    if (seen[edge.target] > std::min(length, low)) continue;
-                    seen[edge.target] = std::min(length, low) + 1;
+                    if (seen[edge.target]) continue;
+                    seen[edge.target] = 1;
                     below.push_back(edge.target);
                 }
             }
             level.swap(below);
         }
         return kDead;
-    }
-
-    // Whether any text that can be completed can be made as long as is wanted before.
-    bool endless() const {
-        for (size_t state = 0; state < edges.size(); ++state)
-            if (edges[state].empty()) return false;
-        return true;
     }
 };
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import itertools
 import re
-from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nfa_simulation import nfa_alive, nfa_matches
 
-from maskwright import determinize, dfa
+from maskwright import determinize
 from maskwright.automata import build_nfa
-from maskwright.determinize import minimal_dfa, product, shortest_length
+from maskwright.determinize import product, shortest_length
 from maskwright.dfa import (
     complement,
     count_texts,
@@ -351,13 +350,10 @@ def test_automata_are_minimal(a: tuple[Regular, str], b: tuple[Regular, str]) ->
 
 
 @settings(max_examples=200, deadline=None)
-@given(trees(SMALL_COUNTS), st.integers(0, 4), st.one_of(st.none(), st.integers(0, 5)), st.booleans())
-def test_lengths_agree_with_re(tree: tuple[Regular, str], low: int, high: int | None, counted: bool) -> None:
+@given(trees(SMALL_COUNTS), st.integers(0, 4), st.one_of(st.none(), st.integers(0, 5)))
+def test_lengths_agree_with_re(tree: tuple[Regular, str], low: int, high: int | None) -> None:
     node, pattern = tree
-    with pytest.MonkeyPatch.context() as patched:
-        if counted:
-            patched.setattr(dfa, "_SMALL_PRODUCT", 0)
-        bounded = with_length(node, low, high)
+    bounded = with_length(node, low, high)
     nfa = build_nfa([(bounded, 0)], DEFAULT_LIMITS)
     expected = re.compile(pattern)
     language = {
@@ -396,54 +392,6 @@ def test_counted_lengths_never_lead_to_a_dead_end(pattern: str, low: int, high: 
             data = word[:end]
             assert nfa_matches(nfa, data) == nfa_matches(explicit, data), (pattern, data)
             assert nfa_alive(nfa, data) == nfa_alive(explicit, data), (pattern, data)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "low"),
-    [
-        ("(?:ab|cddd)+", 21),  # 22 characters at least
-        ("(?:aab|bb|ab.{4}b)*", 24),
-        ("(?:a.*|b[ab]*)(?:ab[ab]{3}){2}", 20),
-        ("(?:[a-d][ab]{8})*(?:ab|a[ab]{6}b)?", 19),
-    ],
-)
-def test_least_lengths_are_counted_where_every_beginning_goes_on(
-    pattern: str, low: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dfa, "_SMALL_PRODUCT", 0)
-    node = parse_regex(pattern)
-    bounded = with_length(node, low, None)
-    nfa = build_nfa([(bounded, 0)], DEFAULT_LIMITS)
-    explicit = intersect([node, repeat(ANY_CHAR, low, None)])
-    assert isinstance(bounded, Machine) and bounded.length is not None
-    assert length_bounds(bounded) == length_bounds(explicit)
-    assert minimal_dfa(bounded, DEFAULT_LIMITS) == minimal_dfa(explicit, DEFAULT_LIMITS)
-    in_explicit = matcher(explicit)
-    random = Random(low)
-    text = ""
-    while len(text) < low + 30:
-        characters = [c for c in "abcd" if nfa_alive(nfa, text + c)]
-        assert characters, text
-        text += random.choice(characters)
-        assert (nfa_matches(nfa, text) == 0) == in_explicit(text), text
-
-
-def test_products_of_counted_lengths() -> None:
-    # Unrolled, this would be 100 states for each of the automaton's.
-    node = intersect(
-        [
-            parse_regex("(?:[a-z][0-9])+"),
-            parse_regex("[^]*(?:c1d3g3.{4,8}){6}[^]*"),
-            parse_regex("[^]*(?:t|8){10}"),
-        ]
-    )
-    bounded = with_length(node, 101, None)
-    assert isinstance(bounded, Machine) and bounded.length == (102, None)
-    explicit = intersect([node, repeat(ANY_CHAR, 101, None)])
-    limits = Limits(max_regex_states=50_000)
-    assert minimal_dfa(bounded, limits) == minimal_dfa(explicit, limits)
-    assert is_empty(difference(bounded, explicit, limits)) and is_empty(difference(explicit, bounded, limits))
-    assert least_length([bounded], [search_language("00")], limits) == 102
 
 
 def test_large_lengths_stay_counters() -> None:

@@ -25,7 +25,6 @@ from maskwright.regular import (
     Machine,
     Ranges,
     Regular,
-    is_minimal,
     made_of,
     postorder,
     repeat,
@@ -275,11 +274,7 @@ def _smaller(found: _Automaton, limits: Limits) -> _Automaton | None:
 def automaton_of(node: Regular, limits: Limits) -> tuple[Alphabet, SubsetAutomaton]:
     """An automaton of the language that is determinised as far as it is read, and its alphabet."""
     dfa = made_of(node)
-    if dfa is None and isinstance(node, Machine) and is_minimal(node):
-        # Unrolled, it would have each of its states once for each length.
-        low, high = node.length or (0, None)
-        dfa = product([node.moves.to_regular(), repeat(ANY_CHAR, low, high)], (), limits)
-    if isinstance(dfa, Dfa) and len(dfa):
+    if isinstance(dfa, Dfa):
         return dfa.alphabet, dfa.table.automaton(limits.max_regex_states)
     alphabet = alphabet_of(leaf_sets(node))
     return alphabet, subset_automaton(node, alphabet, limits)

@@ -51,9 +51,6 @@ _Place = TypeVar("_Place", bound=Hashable)
 # Characters of each text that is listed (on average), and parts that follow each other.
 _LISTED_LENGTH = 100
 _SURROGATES = 0x800
-# States of a product with all lengths: up to so many it is made; up to so many its lengths are looked through.
-_SMALL_PRODUCT = 2_000
-_MOST_LEVELS = 1_000_000
 
 
 def intersect(nodes: Iterable[Regular], limits: Limits = DEFAULT_LIMITS) -> Regular:
@@ -437,13 +434,9 @@ def with_length(node: Regular, low: int, high: int | None, limits: Limits = DEFA
     if not len(dfa):
         return NOTHING
     if low > least and not _any_length_from_least(dfa):
-        if high is None and dfa.table.endless() and _SMALL_PRODUCT < low * len(dfa) <= _MOST_LEVELS:
-            # Whatever was read becomes long enough; what is counted to is the length of a text, as of any other.
-            low = dfa.table.least_length(low) or low
-        else:
-            # The bound as a part of the automaton.
-            dfa = product([node, repeat(ANY_CHAR, low, None)], (), limits)
-            low = 0
+        # The bound as a part of the automaton.
+        dfa = product([node, repeat(ANY_CHAR, low, None)], (), limits)
+        low = 0
         if not len(dfa):
             return NOTHING
     low = 0 if low <= least else low

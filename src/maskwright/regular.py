@@ -111,9 +111,8 @@ class Machine(_Inner):
     States are 0 to ``n_states - 1``; labels never match the empty string.  ``moves`` are the edges, or a minimal
     automaton that has them (``determinize.Dfa``).  ``length`` bounds the
     number of edges walked from the start to an accepting state (low, high; high None:
-    unbounded); None leaves it free.  Where ``length`` has a low bound (``with_length`` sees to it), every state
-    must be able to finish after any number of edges from its least one on; without a high bound it is enough if
-    each can go on for as long as is wanted and some walk to an accepting state has just ``low`` edges.
+    unbounded); None leaves it free.  Where ``length`` has a low bound, every state must be able
+    to finish after any number of edges from its least one on (``with_length`` sees to it).
     """
 
     n_states: int
