@@ -22,6 +22,10 @@ cdef cppclass Rests:
     vector[int32_t] heads          # by NFA state: the one where the passes begin whose count it has; or NO_LOOP, TWO_LOOPS
     vector[int32_t] loops          # by head
     vector[int32_t] passes         # by head: of one pass; 0: not known
+    vector[char] begins            # by NFA state: whether passes begin here
+    vector[char] several           # by head: passes of its count begin elsewhere, too
+    int32_t demanded               # by all loops
+    int32_t character              # the shortest one
 
 cdef struct NearNode:
     LexState* state
@@ -72,7 +76,7 @@ cdef void nearest_relax(CodeAutomaton* codes, Rests* rests, vector[int32_t]& kno
             if head != NO_LOOP:
                 if rests.heads[step.first] == head:
                     nearest_pull(known, step.first, bytes + step.second, queue)
-            elif entered >= 0 and rests.heads[step.first] not in (entered, TWO_LOOPS):
+            elif entered >= 0 and not rests.several[entered] and rests.heads[step.first] not in (entered, TWO_LOOPS):
                 # All passes are still to be made.
                 nearest_pull(known, step.first, cost_passes(codes, rests, entered, 0, bytes + step.second), queue)
             else:
@@ -81,10 +85,16 @@ cdef void nearest_relax(CodeAutomaton* codes, Rests* rests, vector[int32_t]& kno
 
 cdef int32_t cost_passes(const CodeAutomaton* codes, const Rests* rests, int32_t head, int32_t count,
                          int64_t bytes) noexcept nogil:
-    # The passes that a count still demands, and `bytes`.
-    cdef int32_t least = codes.loop_min[rests.loops[head]]
-    if count < least:
-        bytes += <int64_t>(least - count) * rests.passes[head]
+    # The passes that a count still demands (by TWO_LOOPS, too), and `bytes`.
+    cdef int64_t missing = (rests.demanded if head == TWO_LOOPS else codes.loop_min[rests.loops[head]]) - count
+    if missing <= 0:
+        pass
+    elif head == TWO_LOOPS or rests.several[head]:
+        # A pass is a character, and what `bytes` are of may be passes, too.
+        if bytes < missing * rests.character:
+            bytes = missing * rests.character
+    else:
+        bytes += missing * rests.passes[head]
     return <int32_t>bytes if bytes < UNREACHED else UNREACHED
 
 
@@ -98,10 +108,13 @@ cdef void nearest_find_heads(CodeAutomaton* codes, Rests* rests) noexcept nogil:
     rests.heads.assign(codes.edges.size(), NO_LOOP)
     rests.loops.assign(codes.edges.size(), 0)
     rests.passes.assign(codes.edges.size(), 0)
+    rests.several.assign(codes.edges.size(), False)
+    rests.begins.assign(codes.edges.size(), False)
     for state in range(<int32_t>codes.edges.size()):
         for epsilon in codes.epsilons[state]:
             if epsilon.op == EPSILON_ENTER:
                 rests.loops[state] = epsilon.loop
+                rests.begins[state] = True
                 nearest_put_head(rests, epsilon.target, state, work)
     while not work.empty():
         state = work.back()
@@ -114,7 +127,12 @@ cdef void nearest_find_heads(CodeAutomaton* codes, Rests* rests) noexcept nogil:
 
 
 cdef void nearest_put_head(Rests* rests, int32_t state, int32_t head, vector[int32_t]& work) noexcept nogil:
-    if rests.heads[state] == head or rests.heads[state] == TWO_LOOPS:
+    cdef int32_t other = rests.heads[state]
+    if head >= 0 and (rests.begins[state] and state != head or other != NO_LOOP and other != head):
+        rests.several[head] = True
+    if other >= 0 and other != head:
+        rests.several[other] = True
+    if other == head or other == TWO_LOOPS:
         return
     rests.heads[state] = head if rests.heads[state] == NO_LOOP else TWO_LOOPS
     work.push_back(state)
@@ -126,11 +144,16 @@ cdef void nearest_prepare(CodeAutomaton* codes, int32_t tag, Rests* rests) noexc
     cdef vector[int32_t] of_set, of_class, entries, goals, known, own
     cdef NfaEpsilon epsilon
     cdef CodeEdge edge
-    cdef int32_t state, cls, states = <int32_t>codes.edges.size()
+    cdef int32_t state, cls, least, states = <int32_t>codes.edges.size()
     cdef size_t i
     nearest_find_heads(codes, rests)
+    rests.character = 4
     for cls in range(codes.classes):
         of_class.push_back(nearest_of_class(codes, cls))
+        rests.character = min(rests.character, of_class.back())
+    rests.demanded = UNREACHED
+    for least in codes.loop_min:
+        rests.demanded = min(rests.demanded, least)
     of_set.resize(codes.sets.size(), 4)
     for i in range(codes.sets.size()):
         for cls in range(codes.classes):
@@ -176,7 +199,7 @@ cdef int32_t nearest_estimate(const Rests* rests, const LexState* state) noexcep
         nfa = <int32_t>(state.code.items[i] >> 32)
         head = rests.heads[nfa]
         bytes = rests.behind[nfa]
-        if head >= 0:
+        if head != NO_LOOP:
             bytes = cost_passes(codes, rests, head, <int32_t><uint32_t>state.code.items[i], bytes)
         if bytes < least:
             least = bytes

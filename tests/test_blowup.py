@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import heapq
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from toys import byte_vocabulary
 
 import maskwright as mw
+from maskwright.determinize import Dfa, minimal_dfa
+from maskwright.dfa import intersect, is_empty
+from maskwright.regex import parse_regex
+from maskwright.regular import ANY_CHAR, repeat
 
 BYTES = byte_vocabulary()
 # The 21st character from the end is an a: a deterministic automaton has two million states.
@@ -58,6 +63,48 @@ def test_what_is_looked_for_is_found_without_all_states(source: object) -> None:
     matcher = mw.compile(source, byte_vocabulary(), limits=FEW).matcher()
     assert matcher.accept_bytes(matcher.shortest_completion_bytes())
     assert matcher.is_accepting
+
+
+_PARTS = ("a*", "é*", "b", "(?:ab)+", "(?:é|bb)*", "(?:aab|b)*", "(?:éb*|cc)", "[ab]{0,3}", "(?:[a-c]+-)*")
+
+
+@settings(max_examples=150, deadline=None)
+@example("é*ba*", 60, None)
+@example("a*(?:éb*|cc)a*", 300, None)
+@given(
+    st.lists(st.sampled_from(_PARTS), min_size=1, max_size=4).map("".join),
+    st.integers(20, 150),
+    st.one_of(st.none(), st.integers(0, 40)),
+)
+def test_shortest_completions_of_counted_texts_are_the_shortest(
+    pattern: str, low: int, more: int | None
+) -> None:
+    language = intersect([parse_regex(pattern), repeat(ANY_CHAR, low, None if more is None else low + more)])
+    schema = {"type": "string", "pattern": f"^{pattern}$", "minLength": low}
+    if more is not None:
+        schema["maxLength"] = low + more
+    if is_empty(language):
+        with pytest.raises(mw.UnsatisfiableError):
+            mw.compile_json_schema(schema, BYTES)
+        return
+    matcher = mw.compile_json_schema(schema, BYTES).matcher()
+    shortest = matcher.shortest_completion_bytes()
+    assert len(shortest) == 2 + _least_bytes(minimal_dfa(language, mw.Limits()))
+    assert matcher.accept_bytes(shortest) and matcher.is_accepting
+
+
+def _least_bytes(dfa: Dfa) -> int:
+    """Of a text in UTF-8, by Dijkstra's algorithm."""
+    queue, done = [(0, 0)], set()
+    leaving, accepts = dfa.leaving(), dfa.accepts()
+    while True:
+        length, state = heapq.heappop(queue)
+        if state in accepts:
+            return length
+        if state not in done:
+            done.add(state)
+            for label, target in leaving[state]:
+                heapq.heappush(queue, (length + len(chr(label.ranges[0][0]).encode()), target))
 
 
 @pytest.mark.parametrize(
