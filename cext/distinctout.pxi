@@ -5,6 +5,9 @@
 # came before are the same to it if they are the same to the grammar, or it would try one value after another where
 # none of them helps; and what is easy ends in the cheapest way first.
 
+cdef enum:
+    FEW_SEARCHED = 10000           # states that are looked at before another way is tried
+
 cdef cbool threads_tracked(const vector[Thread]& threads) noexcept nogil:
     cdef size_t i
     for i in range(threads.size()):
@@ -28,8 +31,9 @@ cdef cbool distinct_completion(Core* core, int32_t id, vector[uint8_t]& out) noe
     # A completion: the shortest one of the grammar, led around items that came before.
     cdef vector[Thread] threads = core.states[id].threads
     cdef vector[Thread] start, after
-    cdef vector[uint8_t] path
+    cdef vector[uint8_t] path, ahead
     cdef size_t i, mark
+    cdef cbool found
     if core.states[id].accepting:
         return True
     while out.size() < COMPLETION_LIMIT and not core.index.deadline.passed:
@@ -52,10 +56,16 @@ cdef cbool distinct_completion(Core* core, int32_t id, vector[uint8_t]& out) noe
         if threads_leave(threads):
             continue
         # Back to where all of them were tracked: near the beginning of the array.
+        ahead.assign(out.begin() + mark, out.end())
         threads.swap(start)
         out.resize(mark)
         path.clear()
-        if (not distinct_search(core, threads.data(), threads.size(), SEARCH_OUT, 0, &path)
+        found = distinct_search(core, threads.data(), threads.size(), SEARCH_OUT, FEW_SEARCHED, &path)
+        if not found and distinct_search(core, start.data(), start.size(), SEARCH_OUT, FEW_SEARCHED, &path):
+            # Many texts lead out, none of them soon (two equal items are still to come): on from where the way ended.
+            path.insert(path.begin(), ahead.begin(), ahead.end())
+            found = True
+        if (not found and not distinct_search(core, threads.data(), threads.size(), SEARCH_OUT, 0, &path)
                 and not distinct_search(core, threads.data(), threads.size(), SEARCH_APART, 0, &path)):
             return False
         for i in range(path.size()):

@@ -177,6 +177,30 @@ def test_different_items_inside_equal_ones(text: str) -> None:
     assert jsonschema.Draft202012Validator(schema).is_valid(json.loads(completed))
 
 
+@pytest.mark.parametrize("length", [1, 3, 6])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[",
+        '["',
+        '["a',
+        '["abcdefghi","',
+        '["abcdefghi","x',
+        '["abcdefghi","abcd',
+        '["\\ud83d',
+        '["abcdefghi",{"',
+    ],
+)
+def test_equal_items_that_are_far_away(text: str, length: int) -> None:
+    """The first of two equal items is one of very many."""
+    schema = {"type": "array", "items": {"minLength": length}, "not": {"uniqueItems": True}}
+    matcher = mw.compile_json_schema(schema, VOCABULARY).matcher()
+    assert matcher.accept_bytes(text.encode())
+    completed = text.encode() + matcher.shortest_completion_bytes()
+    assert jsonschema.Draft202012Validator(schema).is_valid(json.loads(completed))
+    assert len(completed) < 60
+
+
 def test_an_array_that_cannot_be_filled() -> None:
     with pytest.raises(mw.UnsatisfiableError):
         compiled(
