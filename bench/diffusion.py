@@ -154,7 +154,7 @@ class Adversary(MaskedDiffusionModel):
         self.eos_ids = list(vocabulary.eos_ids)
         self.trouble = trouble
         self.rng = np.random.default_rng(seed)
-        self.size = vocabulary.size
+        self.size = vocabulary.vocab_size
         self.spaces = [i for i, data in enumerate(vocabulary.tokens) if data.isspace()]
 
     def logits(self, canvas: list[int]) -> Any:

@@ -28,7 +28,7 @@ LIMITS = mw.Limits(max_seconds=600.0, max_lexer_states=10_000_000, max_parser_st
 
 def walk(compiled: mw.CompiledGrammar, rng: random.Random, steps: int) -> str:
     matcher = compiled.matcher()
-    mask = mw.allocate_token_bitmask(1, compiled.vocabulary.size)
+    mask = mw.allocate_token_bitmask(1, compiled.vocabulary.vocab_size)
     text = b""
     for _ in range(rng.randrange(1, steps)):
         matcher.fill_next_token_bitmask(mask)

@@ -54,7 +54,7 @@ def texts_of(name: str, count: int) -> list[str]:
 class Ours:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.vocabulary = tokenizer.vocabulary()
-        self.bitmask = mw.allocate_token_bitmask(1, self.vocabulary.size)
+        self.bitmask = mw.allocate_token_bitmask(1, self.vocabulary.vocab_size)
         mw.compile_lark('start: "x"', self.vocabulary)
 
     def compile(self, name: str) -> Callable[[], Step]:

@@ -42,7 +42,7 @@ class Ours:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.vocabulary = tokenizer.vocabulary()
-        self.bitmask = mw.allocate_token_bitmask(1, self.vocabulary.size)
+        self.bitmask = mw.allocate_token_bitmask(1, self.vocabulary.vocab_size)
         mw.compile_json_schema(True, self.vocabulary)  # builds or loads what all schemas share
 
     def compile(self, schema: Any) -> Callable[[], Sequence]:
@@ -159,7 +159,7 @@ class Outlines:
                 by_bytes.setdefault(data, []).append(i)
         # Any vocabulary has one EOS here.
         self.vocabulary = Vocabulary(vocabulary.eos_ids[0], by_bytes)
-        self.bitmask = np.zeros((1, (vocabulary.size + 31) // 32), dtype=np.int32)
+        self.bitmask = np.zeros((1, (vocabulary.vocab_size + 31) // 32), dtype=np.int32)
         self.regex, self.index, self.guide = build_regex_from_schema, Index, Guide
 
     def compile(self, schema: Any) -> Callable[[], Sequence]:

@@ -162,7 +162,7 @@ def measure(family: Family, size: int, tokenizer: Tokenizer) -> dict[str, Any]:
     probe = family.make(size)
     vocabulary = tokenizer.vocabulary()
     mw.compile_json_schema(True, vocabulary)  # sets up the engine
-    bitmask = mw.allocate_token_bitmask(1, vocabulary.size)
+    bitmask = mw.allocate_token_bitmask(1, vocabulary.vocab_size)
     texts = [(text, tokenizer.encode(text)) for text in probe.texts]
     begun = time.perf_counter()
     compiled = mw.compile_json_schema(probe.schema, vocabulary)

@@ -47,7 +47,7 @@ BYTES = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_
 
 def mask_times(compiled: Any, texts: list[bytes], repeat: int) -> list[float]:
     """Microseconds of every mask along the texts, one byte at a time; the least of several passes."""
-    mask = mw.allocate_token_bitmask(1, compiled.vocabulary.size)
+    mask = mw.allocate_token_bitmask(1, compiled.vocabulary.vocab_size)
     best: list[float] = []
     for _ in range(repeat):
         times = []

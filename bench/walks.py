@@ -117,7 +117,7 @@ def walk(compiled: mw.CompiledGrammar, rng: random.Random, steps: int, totals: T
     """One walk: the bytes of the finished text, or what went wrong."""
     vocabulary = compiled.vocabulary
     matcher = compiled.matcher()
-    mask = np.zeros((vocabulary.size + 31) // 32, dtype=np.int32)
+    mask = np.zeros((vocabulary.vocab_size + 31) // 32, dtype=np.int32)
     ids: list[int] = []
     while len(ids) < steps:
         before = time.perf_counter()

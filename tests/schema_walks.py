@@ -97,11 +97,11 @@ def walk(compiled: mw.CompiledGrammar, seed: int, steps: int = 40) -> Iterator[t
     rng = random.Random(seed)
     vocabulary = compiled.vocabulary
     matcher = compiled.matcher()
-    mask = mw.allocate_token_bitmask(1, vocabulary.size)
+    mask = mw.allocate_token_bitmask(1, vocabulary.vocab_size)
     for _ in range(steps):
         matcher.fill_next_token_bitmask(mask)
         view = bytes(matcher.next_token_bitmask())
-        some = rng.randrange(vocabulary.size)
+        some = rng.randrange(vocabulary.vocab_size)
         answer = matcher.fork().accept_token(some)
         rest = matcher.shortest_completion_bytes() if rng.random() < 0.2 else None
         yield matcher.accepted_tokens, mask.tobytes(), view, some, answer, rest

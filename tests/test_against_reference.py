@@ -106,7 +106,7 @@ def check_shortest(matcher: Matcher, oracle: Oracle, column: Column, vocabulary:
 def check_tokens(matcher: Matcher, mask: set[int], vocabulary: Vocabulary, rng: random.Random) -> None:
     """``accept_token`` and ``validate_tokens`` agree with the mask; refusals change nothing."""
     before = matcher.state_id, matcher.accepted_tokens
-    some = rng.sample(range(vocabulary.size), min(40, vocabulary.size)) + rng.sample(
+    some = rng.sample(range(vocabulary.vocab_size), min(40, vocabulary.vocab_size)) + rng.sample(
         sorted(mask), min(20, len(mask))
     )
     for token in some:

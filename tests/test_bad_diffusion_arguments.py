@@ -23,7 +23,7 @@ TRIE = mw.compile_choice([[97]], BYTES)
 
 
 class Model(MaskedDiffusionModel):
-    mask_id = BYTES.size - 1
+    mask_id = BYTES.vocab_size - 1
     eos_ids: Any = BYTES.eos_ids
 
     def logits(self, canvas: list[int]) -> Any:

@@ -94,7 +94,7 @@ def test_indices_outside():
 def test_fill_several_matchers():
     vocabulary = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
     matchers = [mw.compile_json_schema({"const": c}, vocabulary).matcher() for c in ("a", 1, None)]
-    mask = mw.allocate_token_bitmask(3, vocabulary.size)
+    mask = mw.allocate_token_bitmask(3, vocabulary.vocab_size)
     mw.fill_next_token_bitmasks(matchers, mask)
     for row, first in enumerate((b'"', b"1", b"n")):
         allowed = np.flatnonzero(np.unpackbits(mask[row].view(np.uint8), bitorder="little"))

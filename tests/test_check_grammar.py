@@ -347,7 +347,7 @@ def test_what_is_expected_is_what_the_mask_allows(text, seed):
     for at in range(len(sentence) + 1):
         matcher = compiled.matcher()
         assert matcher.accept_bytes(sentence[:at].encode())
-        mask = mw.allocate_token_bitmask(1, compiled.vocabulary.size)
+        mask = mw.allocate_token_bitmask(1, compiled.vocabulary.vocab_size)
         matcher.fill_next_token_bitmask(mask)
         allowed = {chr(i) for i in range(256) if mask[0, i >> 5] >> (i & 31) & 1}
         expected = explainer.expected(sentence[:at].encode())

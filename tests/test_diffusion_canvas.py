@@ -70,7 +70,7 @@ def random_canvas(rng: random.Random, vocabulary: Vocabulary, found: list[tuple[
             held = (
                 filling[i]
                 if filling is not None and rng.random() < 0.8
-                else rng.randrange(vocabulary.size - 3)
+                else rng.randrange(vocabulary.vocab_size - 3)
             )
             tokens[i] = held
     return Slots(tokens, [token in (OPEN, EMPTY) and rng.random() < 0.2 for token in tokens])
@@ -126,7 +126,10 @@ def compare_with_brute_force(made: Grammar, seed: int) -> None:
         # Propose anything; what is refused has no filling.
         position = rng.choice(canvas.open)
         proposals = [
-            (position, rng.choice([i for i in range(vocabulary.size) if vocabulary.tokens[i] or i in ends]))
+            (
+                position,
+                rng.choice([i for i in range(vocabulary.vocab_size) if vocabulary.tokens[i] or i in ends]),
+            )
             for position in rng.sample(canvas.open, min(len(canvas.open), rng.choice((1, 1, 2, 3))))
         ]
         before = canvas.tokens

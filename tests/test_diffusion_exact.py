@@ -20,7 +20,7 @@ CANVASES = [[None] * SLOTS, [None, 0, None, None], [None, None, None, 9]]
 
 
 def log_probs(seed: int) -> np.ndarray:
-    logits = np.random.default_rng(seed).normal(size=(SLOTS, LETTERS.size)) * 2
+    logits = np.random.default_rng(seed).normal(size=(SLOTS, LETTERS.vocab_size)) * 2
     return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
 
 
@@ -83,9 +83,9 @@ def test_what_a_lattice_cannot_do_is_refused() -> None:
     with pytest.raises(CanvasError, match="shape"):
         lattice.most_likely(np.zeros((2, 2)))
     with pytest.raises(CanvasError, match="NaN"):
-        lattice.most_likely(np.full((SLOTS, LETTERS.size), np.nan))
+        lattice.most_likely(np.full((SLOTS, LETTERS.vocab_size), np.nan))
     with pytest.raises(CanvasError, match="no filling"):
-        sample_filling(canvas, np.full((SLOTS, LETTERS.size), -np.inf), np.random.default_rng(0))
+        sample_filling(canvas, np.full((SLOTS, LETTERS.vocab_size), -np.inf), np.random.default_rng(0))
 
 
 def test_too_many_states_are_a_limit() -> None:

@@ -68,7 +68,7 @@ class Random(MaskedDiffusionModel):
     mask_id = MASK
     eos_ids = ENDS
 
-    def __init__(self, trouble: str, seed: int = 0, size: int = VOCABULARY.size) -> None:
+    def __init__(self, trouble: str, seed: int = 0, size: int = VOCABULARY.vocab_size) -> None:
         self.trouble = trouble
         self.rng = np.random.default_rng(seed)
         self.size = size
@@ -280,9 +280,9 @@ def test_unconstrained_output_that_is_valid_stays() -> None:
         (7, CanvasError, "expected a list"),
         ([1.5], CanvasError, r"canvas\[0\]: expected a token id"),
         ([True], CanvasError, r"canvas\[0\]: expected a token id"),
-        ([VOCABULARY.size], CanvasError, "outside the vocabulary"),
+        ([VOCABULARY.vocab_size], CanvasError, "outside the vocabulary"),
         ([-3], CanvasError, "outside the vocabulary"),
-        ([MASK, VOCABULARY.size - 1], CanvasError, "neither text"),
+        ([MASK, VOCABULARY.vocab_size - 1], CanvasError, "neither text"),
         (["no json", MASK], UnsatisfiableError, "slot 0"),
         ([MASK] * 2, UnsatisfiableError, "too few or too many"),
         ([ENDS[0], *[MASK] * 30, "}"], UnsatisfiableError, "holds an end token"),
@@ -312,7 +312,7 @@ def test_a_canvas_without_open_slots_is_checked() -> None:
     ("change", "message"),
     [
         ({"mask_id": None}, "mask_id"),
-        ({"mask_id": VOCABULARY.size}, "mask_id"),
+        ({"mask_id": VOCABULARY.vocab_size}, "mask_id"),
         ({"mask_id": ENDS[0]}, "end token"),
         ({"eos_ids": [-1]}, "eos_ids"),
         ({"kind": "other"}, "kind"),
@@ -336,7 +336,8 @@ def test_an_end_id_that_is_text_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [np.zeros((3, VOCABULARY.size)), np.zeros((20, 5)), np.zeros(7), "text", [["a"] * 20], None]
+    "answer",
+    [np.zeros((3, VOCABULARY.vocab_size)), np.zeros((20, 5)), np.zeros(7), "text", [["a"] * 20], None],
 )
 def test_logits_of_a_wrong_shape_are_refused(answer: Any) -> None:
     class Wrong(Random):

@@ -28,7 +28,7 @@ PIECES = [
 VOCABULARY = mw.Vocabulary.from_bytes(
     [*(bytes([i]) for i in range(256)), *PIECES, None], eos_ids=[256 + len(PIECES)]
 )
-EOS = VOCABULARY.size - 1
+EOS = VOCABULARY.vocab_size - 1
 UNIQUE: dict[str, Any] = {"type": "array", "uniqueItems": True}
 REPEATED = {"type": "array", "not": {"uniqueItems": True}}
 BOOLEAN = {"type": "boolean"}
@@ -97,7 +97,7 @@ def accepts(schema: Any, text: str, **options: str) -> bool:
 
 
 def tokens(matcher: mw.Matcher) -> list[int]:
-    mask = mw.allocate_token_bitmask(1, VOCABULARY.size)
+    mask = mw.allocate_token_bitmask(1, VOCABULARY.vocab_size)
     matcher.fill_next_token_bitmask(mask)
     return np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")).tolist()
 

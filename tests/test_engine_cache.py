@@ -38,7 +38,7 @@ def masks(vocab: mw.Vocabulary) -> list[np.ndarray]:
         json.loads(text)
         matcher = mw.compile_json_schema(SCHEMA, vocab).matcher()
         for byte in text.encode():
-            mask = mw.allocate_token_bitmask(1, vocab.size)
+            mask = mw.allocate_token_bitmask(1, vocab.vocab_size)
             matcher.fill_next_token_bitmask(mask)
             found.append(mask)
             assert matcher.accept_token(byte)

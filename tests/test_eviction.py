@@ -74,7 +74,7 @@ def test_masks_equal_the_oracles(budget: int) -> None:
         mask = live[at].check()
         check_bytes()
         matcher = live[at].matcher
-        some = rng.randrange(shared.size)
+        some = rng.randrange(shared.vocab_size)
         assert matcher.validate_tokens([some]) == (some in mask)
         check_bytes()
         kind = rng.random()
@@ -101,7 +101,7 @@ def test_views_and_batches_equal_the_oracles(budget: int) -> None:
     shared.mask_budget = budget
     rng = random.Random(1)  # the same texts for all budgets: the oracle is slow
     live = [Sequence(name, compiled(name, shared).matcher()) for name in SCHEMAS]
-    mask = mw.allocate_token_bitmask(len(live), shared.size)
+    mask = mw.allocate_token_bitmask(len(live), shared.vocab_size)
     for _ in range(25):
         mw.fill_next_token_bitmasks([s.matcher for s in live], mask)
         assert 0 <= shared.mask_bytes <= budget

@@ -243,7 +243,7 @@ def test_masks_are_those_of_a_matcher(tokenizer, person):
     generated = ids_of(tokenizer, '{"name": "Ada", "age": 36}')
     matcher = person.matcher()
     for end in range(len(generated) + 1):
-        bitmask = mw.allocate_token_bitmask(1, person.vocabulary.size)
+        bitmask = mw.allocate_token_bitmask(1, person.vocabulary.vocab_size)
         matcher.fill_next_token_bitmask(bitmask)
         bits = np.unpackbits(bitmask.view(np.uint8), bitorder="little")
         assert allowed(processor, [prompt + generated[:end]]) == [set(np.flatnonzero(bits).tolist())]
@@ -326,7 +326,7 @@ def test_continuous_batching_is_declined(person):
 
 def test_the_type_of_ids_makes_no_difference(person):
     processor, another = LogitsProcessor(person), LogitsProcessor(person)
-    width = person.vocabulary.size
+    width = person.vocabulary.vocab_size
     long, narrow = torch.zeros((1, 3), dtype=torch.int64), torch.zeros((1, 3), dtype=torch.int32)
     for _ in range(6):
         scores = processor(long, torch.zeros((1, width)))
@@ -339,6 +339,6 @@ def test_the_type_of_ids_makes_no_difference(person):
 def test_misshapen_ids(person):
     processor = LogitsProcessor(person)
     with pytest.raises(mw.MaskwrightError, match="input_ids is"):
-        processor(torch.zeros((1, 3), dtype=torch.int64), torch.zeros((2, person.vocabulary.size)))
+        processor(torch.zeros((1, 3), dtype=torch.int64), torch.zeros((2, person.vocabulary.vocab_size)))
     with pytest.raises(mw.MaskwrightError, match="compiled grammar"):
         LogitsProcessor(None)

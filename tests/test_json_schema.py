@@ -63,7 +63,7 @@ def test_corpus_agrees_with_an_independent_validator(case):
 @pytest.mark.parametrize("case", CASES)
 def test_random_walks_end_in_valid_text(case, vocabulary):
     compiled = mw.compile_json_schema(case["schema"], vocabulary)
-    mask = mw.allocate_token_bitmask(1, vocabulary.size)
+    mask = mw.allocate_token_bitmask(1, vocabulary.vocab_size)
     for seed in range(5):
         rng = random.Random(seed)
         matcher = compiled.matcher()

@@ -41,7 +41,7 @@ def allowed(name: str, text: bytes) -> set[int]:
 
 
 def new_row() -> np.ndarray:
-    return np.full((1, (SAME.size + 31) // 32), STALE, dtype=np.int32)
+    return np.full((1, (SAME.vocab_size + 31) // 32), STALE, dtype=np.int32)
 
 
 def place(matcher: Matcher) -> tuple[Any, ...]:

@@ -23,7 +23,7 @@ from maskwright.lowering import lower
 from maskwright.passes.prune import prune
 
 SHARED = vocabulary()
-WORDS = (SHARED.size + 31) // 32
+WORDS = (SHARED.vocab_size + 31) // 32
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_it_cannot_be_written(matcher: Matcher) -> None:
 
 
 def test_it_can_be_applied(matcher: Matcher) -> None:
-    logits = np.zeros(SHARED.size, dtype=np.float32)
+    logits = np.zeros(SHARED.vocab_size, dtype=np.float32)
     mw.apply_token_bitmask_inplace(logits, np.asarray(matcher.next_token_bitmask()))
     assert set(np.flatnonzero(logits == 0).tolist()) == toys.allowed(matcher)
 

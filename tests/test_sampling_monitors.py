@@ -79,7 +79,7 @@ def test_masks_and_checks_together_are_the_tokens_that_keep_the_text_good(text: 
     for token in ids(text):
         state = monitor.advance(state, token)
     mask = monitor.masks([state])
-    for token in range(VOCABULARY.size - 1):
+    for token in range(VOCABULARY.vocab_size - 1):
         good = is_good(text.encode() + VOCABULARY.tokens[token], complete=False)
         assert bool(monitor.check([state], [token])[0]) == good
         if mask is not None and good:
@@ -112,7 +112,7 @@ def test_bad_answers() -> None:
     with pytest.raises(ConstraintError, match="not known"):
         monitor.advance(monitor.advance(monitor.advance(monitor.start(), ord("a")), ord(".")), ord("z"))
     with pytest.raises(VocabularyError):
-        monitor.bind(VOCABULARY.size + 1, [0])
+        monitor.bind(VOCABULARY.vocab_size + 1, [0])
 
 
 # --- SQL

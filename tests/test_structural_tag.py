@@ -426,7 +426,7 @@ def test_schemas_of_tools_are_lowered_once() -> None:
     assert second is not first
     assert parts and all(vocabulary._tables.get(key) is tables for key, tables in parts.items())
     assert mw.compile(mw.StructuralTag.from_tools(TOOLS), vocabulary) is second
-    assert PIECES.size  # the walk's vocabulary is another one
+    assert PIECES.vocab_size  # the walk's vocabulary is another one
 
 
 def test_formats_that_python_shares_are_counted_at_each_place() -> None:

@@ -96,7 +96,7 @@ def test_what_threads_compute_at_the_same_time_is_counted_once() -> None:
         def job() -> None:
             matcher = compiled.matcher()
             assert matcher.accept_bytes(b'{"a":"')
-            for token in range(shared.size):
+            for token in range(shared.vocab_size):
                 matcher.validate_tokens([token])
 
         at_once([job] * len(SEEDS))
@@ -265,7 +265,7 @@ vocabulary = toys.byte_vocabulary()
 vocabulary._engine = Engine(list(vocabulary.tokens), vocabulary.eos_ids)
 matcher = mw.compile_json_schema(True, vocabulary).matcher()
 other = {"object()" if type(other) is object else repr(other)}
-mask = mw.allocate_token_bitmask(2, vocabulary.size)
+mask = mw.allocate_token_bitmask(2, vocabulary.vocab_size)
 for mixed in ([matcher, other], [other, matcher]):
     try:
         mw.fill_next_token_bitmasks(mixed, mask)

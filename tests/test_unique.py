@@ -70,19 +70,21 @@ def different(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 @pytest.mark.parametrize(("schema", "options"), SCHEMAS)
 def test_masks_are_what_can_be_read(schema: dict[str, Any], options: dict[str, str]) -> None:
     rng = random.Random(1)
-    mask = np.zeros((VOCABULARY.size + 31) // 32, dtype=np.int32)
+    mask = np.zeros((VOCABULARY.vocab_size + 31) // 32, dtype=np.int32)
     for _ in range(12):
         matcher = compiled(schema, options).matcher()
         for _ in range(rng.randrange(40)):
             matcher.fill_next_token_bitmask(mask)
-            allowed = [i for i in range(VOCABULARY.size) if mask[i // 32] >> (i % 32) & 1]
+            allowed = [i for i in range(VOCABULARY.vocab_size) if mask[i // 32] >> (i % 32) & 1]
             for token, data in enumerate(VOCABULARY.tokens[:-1]):
                 # A token is its bytes, read one by one.
                 assert matcher.fork().accept_bytes(data) == (token in allowed), data
             assert allowed
-            pieces = [i for i in allowed if 256 <= i < VOCABULARY.size - 1 or (i < 256 and i in b'ab",:1}]')]
+            pieces = [
+                i for i in allowed if 256 <= i < VOCABULARY.vocab_size - 1 or (i < 256 and i in b'ab",:1}]')
+            ]
             token = rng.choice(pieces or allowed)
-            if token == VOCABULARY.size - 1:
+            if token == VOCABULARY.vocab_size - 1:
                 break
             assert matcher.accept_token(token)
         ids = matcher.accepted_tokens

@@ -23,13 +23,13 @@ def test_attributes():
     vocabulary = Vocabulary.from_bytes(
         [b"a", b"<call>", b"bc", None, b"a", b"</s>", b"\xe6", b""], eos_ids=[5, 3, 5], special_ids=(1, 5)
     )
-    assert vocabulary.size == len(vocabulary) == 8
+    assert vocabulary.vocab_size == len(vocabulary) == 8
     assert vocabulary.tokens == (b"a", b"", b"bc", b"", b"a", b"", b"\xe6", b"")
     assert vocabulary.eos_ids == (3, 5)
     assert vocabulary.special_ids == (1, 5)
     assert vocabulary.special_tokens == {"<call>": 1, "</s>": 5}
-    assert "size=8" in repr(vocabulary) and "text_tokens=4" in repr(vocabulary)
-    for name in ("size", "tokens", "eos_ids", "special_ids", "special_tokens", "digest"):
+    assert "vocab_size=8" in repr(vocabulary) and "text_tokens=4" in repr(vocabulary)
+    for name in ("vocab_size", "tokens", "eos_ids", "special_ids", "special_tokens", "digest"):
         with pytest.raises(AttributeError):
             setattr(vocabulary, name, None)
     with pytest.raises(TypeError):
@@ -157,7 +157,7 @@ SMALL_SPECIALS = {"<|endoftext|>": 264, "<|fim|>": 265, "<|return|>": 270}
 def test_tiktoken():
     small = encoding(SMALL_SPECIALS)
     vocabulary = Vocabulary.from_tiktoken(small)
-    assert vocabulary.size == small.n_vocab == 271
+    assert vocabulary.vocab_size == small.n_vocab == 271
     assert vocabulary.tokens[:256] == tuple(bytes([byte]) for byte in range(256))
     assert vocabulary.tokens[256:264] == (b"th", b"the", " é".encode(), b"\xe6\xbc", b"", b"", b"  ", b"")
     assert set(vocabulary.tokens[264:]) == {b""}
@@ -166,7 +166,7 @@ def test_tiktoken():
     assert vocabulary.eos_ids == (264,)
     assert vocabulary.decode(small.encode_ordinary(TEXT)).decode() == TEXT
     wide = Vocabulary.from_tiktoken(small, vocab_size=300, eos_ids=[270, 264])
-    assert (wide.size, wide.eos_ids, wide.tokens[271:]) == (300, (264, 270), (b"",) * 29)
+    assert (wide.vocab_size, wide.eos_ids, wide.tokens[271:]) == (300, (264, 270), (b"",) * 29)
     narrow = Vocabulary.from_tiktoken(small, vocab_size=265)
     assert (narrow.special_ids, narrow.special_tokens) == ((264,), {"<|endoftext|>": 264})
     with pytest.raises(VocabularyError, match="eos_ids: id 264"):
@@ -216,7 +216,7 @@ PIECE_MODELS = {
 def test_sentencepiece_models(options):
     processor = trained_pieces(**options)
     vocabulary = Vocabulary.from_sentencepiece(processor)
-    assert vocabulary.size == processor.GetPieceSize()
+    assert vocabulary.vocab_size == processor.GetPieceSize()
     assert vocabulary.eos_ids == (processor.eos_id(),)
     assert vocabulary.tokens[processor.PieceToId("<tool>")] == b"<tool>"
     assert vocabulary.tokens[processor.PieceToId("x\u2581y")] == b"x y"
@@ -225,7 +225,7 @@ def test_sentencepiece_models(options):
     )
     assert set(vocabulary.special_tokens) == names
     anchor = processor.PieceToId("x\u2581y")
-    for i in range(vocabulary.size):
+    for i in range(vocabulary.vocab_size):
         if i not in vocabulary.special_ids:
             expected = "x y" + vocabulary.decode([i, anchor]).decode("utf-8", "replace")
             assert processor.decode([anchor, i, anchor]) == expected

@@ -163,8 +163,8 @@ def test_every_token_agrees_with_decode(family):
     specials = {i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
     unknown = {i for i in (tokenizer.token_to_id("<unk>"), tokenizer.token_to_id("[UNK]")) if i is not None}
     assert set(vocabulary.special_ids) == specials | unknown
-    assert vocabulary.size == tokenizer.get_vocab_size()
-    for i in range(vocabulary.size):
+    assert vocabulary.vocab_size == tokenizer.get_vocab_size()
+    for i in range(vocabulary.vocab_size):
         if i in vocabulary.special_ids:
             assert vocabulary.tokens[i] == b""
         else:
@@ -175,7 +175,7 @@ def test_every_token_agrees_with_decode(family):
 @given(data=st.data())
 def test_random_sequences_agree_with_decode(data, family):
     tokenizer, vocabulary = family
-    ordinary = [i for i in range(vocabulary.size) if i not in vocabulary.special_ids]
+    ordinary = [i for i in range(vocabulary.vocab_size) if i not in vocabulary.special_ids]
     assert_agrees(vocabulary, tokenizer, data.draw(st.lists(st.sampled_from(ordinary), max_size=16)))
 
 
@@ -337,15 +337,15 @@ def test_holes_in_ids():
 def test_width_of_the_model():
     tokenizer = byte_level()
     own = read(tokenizer, eos_ids=2)
-    wide = read(tokenizer, eos_ids=2, vocab_size=own.size + 40)
-    assert wide.size == own.size + 40 and wide.tokens == own.tokens + (b"",) * 40
-    narrow = read(tokenizer, eos_ids=2, vocab_size=own.size - 1)
+    wide = read(tokenizer, eos_ids=2, vocab_size=own.vocab_size + 40)
+    assert wide.vocab_size == own.vocab_size + 40 and wide.tokens == own.tokens + (b"",) * 40
+    narrow = read(tokenizer, eos_ids=2, vocab_size=own.vocab_size - 1)
     assert narrow.tokens == own.tokens[:-1]
     assert "<|call|>" in own.special_tokens and "<|call|>" not in narrow.special_tokens
-    assert max(narrow.special_ids) < narrow.size
+    assert max(narrow.special_ids) < narrow.vocab_size
     assert len({own.digest, wide.digest, narrow.digest}) == 3
-    with pytest.raises(VocabularyError, match=rf"id {own.size - 1} is outside"):
-        read(tokenizer, vocab_size=own.size - 1)
+    with pytest.raises(VocabularyError, match=rf"id {own.vocab_size - 1} is outside"):
+        read(tokenizer, vocab_size=own.vocab_size - 1)
 
 
 def test_nothing_to_read():

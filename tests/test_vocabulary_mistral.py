@@ -82,7 +82,7 @@ def test_tekken_is_the_bytes_of_its_file(tekken_file, tekken, tekken_vocabulary)
     entries = json.loads(tekken_file.read_text(encoding="utf-8"))["vocab"]
     specials = tekken.num_special_tokens
     expected = [base64.b64decode(entry["token_bytes"]) for entry in entries[: tekken.n_words - specials]]
-    assert tekken_vocabulary.size == tekken.n_words == 131_072
+    assert tekken_vocabulary.vocab_size == tekken.n_words == 131_072
     assert list(tekken_vocabulary.tokens[specials:]) == expected
     assert set(tekken_vocabulary.tokens[:specials]) == {b""}
     assert tekken_vocabulary.special_ids == tuple(range(specials))
@@ -120,7 +120,7 @@ def test_tekken_through_huggingface_is_the_same(tekken_fast, tekken_vocabulary):
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_random_tekken_sequences(data, tekken_fast, tekken_vocabulary):
-    ids = data.draw(st.lists(st.integers(1000, tekken_vocabulary.size - 1), max_size=20))
+    ids = data.draw(st.lists(st.integers(1000, tekken_vocabulary.vocab_size - 1), max_size=20))
     assert_agrees(tekken_vocabulary, tekken_fast.decode, ids)
 
 
@@ -133,13 +133,13 @@ def test_every_wrapper_holds_the_same_vocabulary():
     assert Vocabulary.from_mistral_common(backend).digest == expected
     assert Vocabulary.from_huggingface(backend).digest == expected
     wider = Vocabulary.from_huggingface(backend, vocab_size=131_200, eos_ids=[2, 4])
-    assert (wider.size, wider.eos_ids, wider.tokens[131_072:]) == (131_200, (2, 4), (b"",) * 128)
+    assert (wider.vocab_size, wider.eos_ids, wider.tokens[131_072:]) == (131_200, (2, 4), (b"",) * 128)
 
 
 def test_sentencepiece_agrees_with_its_decoder(pieces, pieces_vocabulary):
     processor = pieces._model
     assert pieces_vocabulary.digest == Vocabulary.from_sentencepiece(processor).digest
-    assert pieces_vocabulary.size == pieces.n_words
+    assert pieces_vocabulary.vocab_size == pieces.n_words
     assert pieces_vocabulary.eos_ids == (pieces.eos_id,)
     assert set(pieces_vocabulary.special_ids) == pieces.special_ids | {pieces.unk_id}
     ids = text_ids(pieces_vocabulary)
@@ -161,7 +161,7 @@ def test_sentencepiece_encodes_back_to_text(pieces, pieces_vocabulary):
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_random_sentencepiece_sequences(data, pieces, pieces_vocabulary):
-    ids = data.draw(st.lists(st.integers(0, pieces_vocabulary.size - 1), max_size=20))
+    ids = data.draw(st.lists(st.integers(0, pieces_vocabulary.vocab_size - 1), max_size=20))
     ids = [i for i in ids if i not in pieces_vocabulary.special_ids]
     assert_agrees(pieces_vocabulary, pieces._model.decode, ids)
 

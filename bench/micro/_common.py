@@ -39,7 +39,7 @@ def example() -> tuple[mw.CompiledGrammar, list[int]]:
 
 def warm_states(compiled: mw.CompiledGrammar, ids: list[int]) -> list[mw.Matcher]:
     """A matcher at every place of ``ids``; the masks of all have been computed."""
-    bitmask = mw.allocate_token_bitmask(1, compiled.vocabulary.size)
+    bitmask = mw.allocate_token_bitmask(1, compiled.vocabulary.vocab_size)
     found = [compiled.matcher()]
     for token in ids:
         found[-1].fill_next_token_bitmask(bitmask)

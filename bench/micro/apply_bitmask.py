@@ -13,7 +13,7 @@ import maskwright as mw
 
 torch.set_num_threads(1)
 compiled, ids = example()
-size = compiled.vocabulary.size
+size = compiled.vocabulary.vocab_size
 bitmask = torch.from_numpy(mw.allocate_token_bitmask(1, size))
 # Inside a string: most tokens are allowed.
 warm_states(compiled, ids[:4])[-1].fill_next_token_bitmask(bitmask, 0)

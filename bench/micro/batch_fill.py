@@ -15,7 +15,7 @@ ROWS = 256
 compiled, ids = example()
 states = warm_states(compiled, ids)
 matchers = [states[i * 7 % len(states)].fork() for i in range(ROWS)]
-bitmask = mw.allocate_token_bitmask(ROWS, compiled.vocabulary.size)
+bitmask = mw.allocate_token_bitmask(ROWS, compiled.vocabulary.vocab_size)
 rows = bitmask.copy()
 
 

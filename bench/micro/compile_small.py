@@ -13,7 +13,7 @@ import maskwright as mw
 
 compiled, _ = example()
 vocabulary = compiled.vocabulary
-bitmask = mw.allocate_token_bitmask(1, vocabulary.size)
+bitmask = mw.allocate_token_bitmask(1, vocabulary.vocab_size)
 numbers = iter(range(10**9))
 
 

@@ -12,7 +12,7 @@ import maskwright as mw
 
 compiled, ids = example()
 matchers = warm_states(compiled, ids)
-row = mw.allocate_token_bitmask(1, compiled.vocabulary.size)
+row = mw.allocate_token_bitmask(1, compiled.vocabulary.vocab_size)
 tensor = torch.from_numpy(row.copy())
 
 

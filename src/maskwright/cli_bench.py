@@ -84,7 +84,7 @@ def measure(
     """The figures, in milliseconds (``..._ms``) and microseconds (all others)."""
     fresh = [copy.copy(vocabulary) for _ in range(repeat)]
     compile_seconds, first_seconds = [], []
-    row = allocate_token_bitmask(1, vocabulary.size)
+    row = allocate_token_bitmask(1, vocabulary.vocab_size)
     for each in fresh:
         compile_regex("maskwright", each)  # The engine itself is loaded once for a vocabulary.
         begun = time.perf_counter()
@@ -98,7 +98,7 @@ def measure(
     passes = [_follow(compiled, rows, row) for _ in range(repeat + 1)]
     steady = np.min(np.array(passes[1:]), axis=0) if rows else np.zeros((0, 2))
     return {
-        "vocabulary": vocabulary.size,
+        "vocabulary": vocabulary.vocab_size,
         "texts": len(texts),
         "tokens": sum(map(len, rows)),
         "compile_ms": round(min(compile_seconds) * 1e3, 3),

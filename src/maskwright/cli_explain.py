@@ -119,7 +119,7 @@ def explain(args: argparse.Namespace) -> int:
             "expected": [{"terminals": names, "rules": rules} for names, rules in expected.groups],
             "characters": expected.characters,
             "allowed": len(tokens),
-            "vocabulary": compiled.vocabulary.size - len(ends),
+            "vocabulary": compiled.vocabulary.vocab_size - len(ends),
             "tokens": tokens[: max(args.limit, 0)],
             "verdicts": [
                 {"text": v.text, "allowed": v.allowed, "fits": v.fits, "expected": v.expected}
@@ -136,7 +136,7 @@ def explain(args: argparse.Namespace) -> int:
         print(f"waiting: {', '.join(names) or expected.characters}{_within(rules)}")
     print(f"characters: {expected.characters or 'none'}")
     kind = "bytes" if vocabulary is None else "tokens"
-    print(f"allowed {kind}: {len(tokens)} of {compiled.vocabulary.size - len(ends)}")
+    print(f"allowed {kind}: {len(tokens)} of {compiled.vocabulary.vocab_size - len(ends)}")
     _list([repr(token) for token in tokens], max(args.limit, 0))
     for verdict in verdicts:
         if verdict.allowed:
@@ -184,9 +184,9 @@ class _Place:
 def allowed_tokens(compiled: CompiledGrammar, matcher: Any) -> list[bytes]:
     """The tokens with a text that may come next, by id."""
     vocabulary = compiled.vocabulary
-    row = allocate_token_bitmask(1, vocabulary.size)
+    row = allocate_token_bitmask(1, vocabulary.vocab_size)
     matcher.fill_next_token_bitmask(row)
-    ids = np.flatnonzero(np.unpackbits(row[0].view(np.uint8), bitorder="little")[: vocabulary.size])
+    ids = np.flatnonzero(np.unpackbits(row[0].view(np.uint8), bitorder="little")[: vocabulary.vocab_size])
     return [token for i in ids if (token := vocabulary.tokens[i])]
 
 

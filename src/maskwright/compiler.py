@@ -244,7 +244,7 @@ def compile_choice(
         if all(isinstance(option, (str, bytes)) for option in options):
             return _compile(choice_part(options, limits), vocabulary, limits)
     check_type(vocabulary, Vocabulary, "vocabulary", VocabularyError)
-    return CompiledTrie(TokenTrie(options, vocabulary.size, vocabulary.eos_ids), vocabulary)
+    return CompiledTrie(TokenTrie(options, vocabulary.vocab_size, vocabulary.eos_ids), vocabulary)
 
 
 def _explained(

@@ -260,7 +260,7 @@ class Generator:
 
         device = self.model.device
         random = torch.Generator().manual_seed(seed) if seed is not None else None
-        bitmask = allocate_token_bitmask(len(rows), self.vocabulary.size)
+        bitmask = allocate_token_bitmask(len(rows), self.vocabulary.vocab_size)
         width = max(map(len, encoded))
         padding = self.vocabulary.eos_ids[0]
         ids = torch.tensor([[padding] * (width - len(row)) + row for row in encoded])

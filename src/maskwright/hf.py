@@ -62,7 +62,7 @@ class LogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc, unuse
         for grammar in self._grammars:
             if not hasattr(grammar, "matcher"):
                 raise MaskwrightError(f"a compiled grammar is needed, not {type(grammar).__name__}")
-        sizes = {grammar.vocabulary.size for grammar in self._grammars}
+        sizes = {grammar.vocabulary.vocab_size for grammar in self._grammars}
         if len(sizes) != 1:
             raise VocabularyError(
                 f"one or more grammars of one vocabulary are needed; sizes: {sorted(sizes)}"

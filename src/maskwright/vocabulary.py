@@ -146,13 +146,13 @@ class Vocabulary:
         )
 
     @property
-    def size(self) -> int:
+    def vocab_size(self) -> int:
         """Number of ids, padding included: the width of the model's logits."""
         return len(self._tokens)
 
     @property
     def tokens(self) -> tuple[bytes, ...]:
-        """Bytes by id, ``b""`` for ids that text can never produce; length ``size``."""
+        """Bytes by id, ``b""`` for ids that text can never produce; length ``vocab_size``."""
         return self._tokens
 
     @property
@@ -210,7 +210,7 @@ class Vocabulary:
     def __repr__(self) -> str:
         text = len(self._tokens) - self._tokens.count(b"")
         return (
-            f"Vocabulary(size={self.size}, text_tokens={text}, eos_ids={self._eos_ids}, "
+            f"Vocabulary(vocab_size={self.vocab_size}, text_tokens={text}, eos_ids={self._eos_ids}, "
             f"special={len(self._special_ids)}, digest={self._digest[:12]!r})"
         )
 
@@ -218,7 +218,7 @@ class Vocabulary:
         """Concatenate the bytes of ``ids``; special, EOS and padding ids add nothing.
 
         Unlike a tokenizer's ``decode``, no space is dropped at the start.  Raises ``VocabularyError`` for
-        an id outside ``0 <= id < size``.
+        an id outside ``0 <= id < vocab_size``.
         """
         tokens = self._tokens
         return b"".join([tokens[i] for i in _indices(ids, len(tokens), "ids")])

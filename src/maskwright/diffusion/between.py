@@ -74,7 +74,7 @@ class Middle(HoldsSets):
         return self.with_room(self._allowed)
 
     def _allowed(self) -> npt.NDArray[np.bool_]:
-        out = np.zeros(self.vocabulary.size, dtype=np.bool_)
+        out = np.zeros(self.vocabulary.vocab_size, dtype=np.bool_)
         left = self.max_tokens - len(self._tokens)
         if left > 0:
             for target, ids in self.sets.classes(self._state()):

@@ -160,7 +160,7 @@ class Canvas(HoldsSets):
     def _allowed(self, position: int) -> npt.NDArray[np.bool_]:
         reading = self.reading
         reading.steps_left = float("inf")
-        out = np.zeros(self.vocabulary.size, dtype=np.bool_)
+        out = np.zeros(self.vocabulary.vocab_size, dtype=np.bool_)
         if position < reading.end:
             state = reading.forward(position)
             for target, ids in reading.classes_of(state) if state >= 0 else ():
@@ -589,8 +589,8 @@ class Canvas(HoldsSets):
         if token == EMPTY:
             if not self.reading.optional[position]:
                 raise CanvasError(f"slot {position} must hold a token")
-        elif not 0 <= token < self.vocabulary.size:
-            raise VocabularyError(f"token id {token} is outside the vocabulary of {self.vocabulary.size} ids")
+        elif not 0 <= token < (size := self.vocabulary.vocab_size):
+            raise VocabularyError(f"token id {token} is outside the vocabulary of {size} ids")
 
     def _check_tail(self) -> None:
         reading = self.reading

@@ -135,7 +135,7 @@ def open_canvas(
 
 
 def _slots(model: MaskedDiffusionModel, grammar: CompiledGrammar, canvas: Sequence[Any]) -> Slots:
-    checked_model(model, grammar.vocabulary.size)
+    checked_model(model, grammar.vocabulary.vocab_size)
     has_encode = type(model).encode is not MaskedDiffusionModel.encode
     return read_canvas(
         canvas,
@@ -235,7 +235,7 @@ def canvas_logits(
     mask = model.mask_id
     ids = [mask if tokens[i] == OPEN and mask is not None else tokens[i] for i in shown]
     started = time.perf_counter()
-    logits = checked_logits(model, ids, canvas.vocabulary.size)
+    logits = checked_logits(model, ids, canvas.vocabulary.vocab_size)
     seconds = time.perf_counter() - started
     return logits, {i: row for row, i in enumerate(shown)}, seconds
 
@@ -304,7 +304,7 @@ def _uniform(run: _Run) -> Iterator[Step]:
     shown = [noise.get(i, token) for i, token in enumerate(canvas.tokens)]
     for number in range(1, (run.schedule.steps or UNIFORM_STEPS) + 1):
         started = time.perf_counter()
-        logits = checked_logits(run.model, [t for t in shown if t != EMPTY], canvas.vocabulary.size)
+        logits = checked_logits(run.model, [t for t in shown if t != EMPTY], canvas.vocabulary.vocab_size)
         seconds = time.perf_counter() - started
         rows = {i: row for row, i in enumerate(i for i, t in enumerate(shown) if t != EMPTY)}
         started = time.perf_counter()

@@ -104,7 +104,7 @@ class Lattice:
 
     def _checked(self, log_probs: npt.ArrayLike) -> Floats:
         given = np.asarray(log_probs, dtype=np.float64)
-        shape = (len(self.canvas), self.canvas.vocabulary.size)
+        shape = (len(self.canvas), self.canvas.vocabulary.vocab_size)
         if given.shape != shape:
             raise CanvasError(f"log_probs: expected shape {list(shape)}, got {list(given.shape)}")
         if np.isnan(given).any() or (given == np.inf).any():

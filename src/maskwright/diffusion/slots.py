@@ -97,8 +97,10 @@ def _token(part: Any, vocabulary: Vocabulary, mask_id: int | None, ends: frozens
         return OPEN
     if token in ends:
         return token
-    if not 0 <= token < vocabulary.size:
-        raise CanvasError(f"canvas[{place}]: id {token} is outside the vocabulary of {vocabulary.size} ids")
+    if not 0 <= token < vocabulary.vocab_size:
+        raise CanvasError(
+            f"canvas[{place}]: id {token} is outside the vocabulary of {vocabulary.vocab_size} ids"
+        )
     if not vocabulary.tokens[token]:
         raise CanvasError(f"canvas[{place}]: id {token} is neither text, nor an end token, nor the mask")
     return token
@@ -120,7 +122,7 @@ def checked_ends(eos_ids: Iterable[int] | None, vocabulary: Vocabulary) -> tuple
     check_type(eos_ids, Iterable, "eos_ids", VocabularyError)
     ends = tuple(whole(end, "eos_ids", VocabularyError) for end in eos_ids)
     for end in ends:
-        if not 0 <= end < vocabulary.size or vocabulary.tokens[end]:
+        if not 0 <= end < vocabulary.vocab_size or vocabulary.tokens[end]:
             raise VocabularyError(f"eos_ids: {end} is text or outside the vocabulary")
     return ends
 
@@ -135,7 +137,7 @@ def _spelled(
     data = text_bytes(part, f"canvas[{place}]")
     if isinstance(part, str) and encode is not None:
         ids = list(encode(part))
-        if any(not 0 <= i < vocabulary.size for i in ids) or vocabulary.decode(ids) != data:
+        if any(not 0 <= i < vocabulary.vocab_size for i in ids) or vocabulary.decode(ids) != data:
             raise CanvasError(f"canvas[{place}]: the model's tokens for {part!r} do not spell it")
         return ids
     if segment is None:

@@ -112,9 +112,9 @@ class GrammarConstraint(Constraint):
 
     def bind(self, vocab_size: int, eos_ids: Sequence[int]) -> None:
         vocabulary = self.grammar.vocabulary
-        if vocabulary.size != vocab_size:
+        if vocabulary.vocab_size != vocab_size:
             raise VocabularyError(
-                f"the grammar's vocabulary has {vocabulary.size} ids, the model {vocab_size}; build it with "
+                f"the grammar's vocabulary has {vocabulary.vocab_size} ids, the model {vocab_size}; build it with "
                 f"vocab_size={vocab_size}"
             )
         if set(eos_ids) != set(vocabulary.eos_ids):
@@ -133,7 +133,7 @@ class GrammarConstraint(Constraint):
         return following
 
     def masks(self, states: Sequence[Matcher]) -> Bitmask:
-        bitmask = allocate_token_bitmask(len(states), self.grammar.vocabulary.size)
+        bitmask = allocate_token_bitmask(len(states), self.grammar.vocabulary.vocab_size)
         fill_next_token_bitmasks(states, bitmask)
         return bitmask
 

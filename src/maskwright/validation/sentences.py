@@ -29,7 +29,7 @@ def sentences(
 
 def _sentence(compiled: CompiledGrammar, draw: random.Random, most: int) -> bytes:
     matcher = compiled.matcher()
-    mask = allocate_token_bitmask(1, compiled.vocabulary.size)
+    mask = allocate_token_bitmask(1, compiled.vocabulary.vocab_size)
     text = b""
     while len(text) < most:
         if matcher.is_accepting and draw.random() < _END:

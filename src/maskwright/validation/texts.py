@@ -167,7 +167,7 @@ class Explainer:
 
 
 def _characters(compiled: CompiledGrammar, at: Matcher) -> str:
-    mask = allocate_token_bitmask(1, compiled.vocabulary.size)
+    mask = allocate_token_bitmask(1, compiled.vocabulary.vocab_size)
     at.fill_next_token_bitmask(mask)
     allowed = [i for i in range(256) if mask[0, i >> 5] >> (i & 31) & 1]
     parts: list[str] = []
@@ -182,7 +182,7 @@ def _characters(compiled: CompiledGrammar, at: Matcher) -> str:
             parts += [_byte(each) for each in allowed[i : j + 1]]
         i = j + 1
     for name, i in compiled.vocabulary.special_tokens.items():
-        if i < compiled.vocabulary.size and mask[0, i >> 5] >> (i & 31) & 1:
+        if i < compiled.vocabulary.vocab_size and mask[0, i >> 5] >> (i & 31) & 1:
             parts.append(name)
     return _listed(tuple(parts), _SHOWN)
 

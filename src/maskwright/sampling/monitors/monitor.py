@@ -104,9 +104,9 @@ class Monitor(Constraint):
         )
 
     def bind(self, vocab_size: int, eos_ids: Sequence[int]) -> None:
-        if vocab_size != self.vocabulary.size:
+        if vocab_size != self.vocabulary.vocab_size:
             raise VocabularyError(
-                f"the monitor's vocabulary has {self.vocabulary.size} ids, the model {vocab_size}"
+                f"the monitor's vocabulary has {self.vocabulary.vocab_size} ids, the model {vocab_size}"
             )
 
     def start(self) -> MonitorState:
@@ -179,7 +179,7 @@ class Monitor(Constraint):
         return MonitorState(text, b"", names)
 
     def _mask(self, state: MonitorState) -> Bitmask:
-        words = (self.vocabulary.size + 31) // 32
+        words = (self.vocabulary.vocab_size + 31) // 32
         if state.names is None:
             return np.full(words, -1, dtype=np.int32)
         key = (state.written, state.names)
