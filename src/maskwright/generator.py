@@ -1,77 +1,54 @@
-"""From a prompt and a type to an object: a decoding loop that always ends in complete output.
+"""From a prompt and an output type to a value: structured output from a Hugging Face model.
 
-The loop keeps one promise at every step: what remains of the token budget suffices for the
-shortest completion and EOS.  A sampled token that would break it is not taken; the completion
-is written instead.
+One loop (``maskwright.generation``) serves single prompts, batches, streams and asynchronous callers.  It keeps one
+promise at every step: what remains of the token budget suffices for the shortest completion and EOS.  A token that would
+break it is not taken; the completion is written instead.
 """
 
 from __future__ import annotations
 
-import inspect
-import json
-import math
-import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+import asyncio
+import difflib
+import threading
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
-from maskwright._core import Matcher
-from maskwright.arguments import real, whole
-from maskwright.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace
+import numpy as np
+
 from maskwright.compiler import CompiledGrammar
 from maskwright.compiler import compile as compile_source
 from maskwright.errors import LimitError, MaskwrightError, VocabularyError
-from maskwright.frontends.python_types import PYTHON_OPTIONS, is_schema, parse_output, python_type_to_schema
+from maskwright.generation.background import Background
+from maskwright.generation.batch import Batch
+from maskwright.generation.drafts import Drafter, Habits
+from maskwright.generation.encoder_decoder import EncoderDecoderRows
+from maskwright.generation.forced import ForcedText
+from maskwright.generation.key_values import KeyValueRows, Prefixes
+from maskwright.generation.options import GenerationOptions
+from maskwright.generation.outputs import Output
+from maskwright.generation.prompts import Prompt, Prompter, is_messages
+from maskwright.generation.results import Generation, Step
+from maskwright.generation.row import Choice, Row, Stop
+from maskwright.generation.stops import check_stops
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.partial import NOTHING as _NOTHING
-from maskwright.partial import partial_value
-from maskwright.sources import JsonSchema
+from maskwright.partial import NOTHING
 from maskwright.vocabulary import Vocabulary
-
-_COMPILED_LIMIT = 64
-"""Compiled grammars that a generator remembers, by schema."""
-
-
-@dataclass
-class Generation:
-    """One finished output.
-
-    ``finish_reason`` is ``"stop"`` when the model ended the text itself, ``"budget"`` when the shortest
-    completion was written because the token budget ran short.  Times are in seconds.
-    """
-
-    value: Any
-    text: str
-    token_ids: list[int]
-    finish_reason: Literal["stop", "budget"]
-    seconds: float
-    mask_seconds: float
-
-
-@dataclass(frozen=True)
-class Step:
-    """An output while it is written: its text and tokens so far, and the seconds spent on masks."""
-
-    text: str
-    tokens: int
-    mask_seconds: float
-
-
-@dataclass
-class _Row:
-    matcher: Matcher
-    remaining: int
-    ids: list[int] = field(default_factory=list)
-    done: bool = False
-    reason: Literal["stop", "budget"] = "stop"
 
 
 class Generator:
-    """Structured output from a Hugging Face causal language model.
+    """Structured output from a Hugging Face causal or encoder-decoder language model.
 
-    ``format_prompt(prompt, schema)`` makes the text that the model continues.  By default that is the
-    tokenizer's chat template with the prompt as the user's message, or the prompt itself without one.
+    A prompt is a text or a list of messages.  Messages, and a text as the user's message, go through the tokenizer's chat
+    template where it has one; ``format_prompt(prompt, schema)``, if given, makes the text that the model continues from a
+    prompt that is a text.  ``batch_size``: how many outputs run together at most; others join as they finish.
+
+    An output type is a JSON Schema (dict, bool, JSON text), a Python type (pydantic model, dataclass, TypedDict, Literal, Enum,
+    ``list[int]``), a function, whose value is a ready call, or any source: ``JsonSchema``, ``Regex``, ``Choice``, ``Lark``,
+    ``GBNF``, ``StructuralTag``.
+
+    Safe for several threads; forward passes take turns.
     """
 
     def __init__(
@@ -80,275 +57,308 @@ class Generator:
         tokenizer: Any,
         *,
         format_prompt: Callable[[str, Any], str] | None = None,
+        batch_size: int = 8,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         """Raises ``VocabularyError`` when the tokenizer has no exact bytes or exceeds the model's vocabulary."""
         self.model = model
         self.tokenizer = tokenizer
         self.limits = limits
-        self._format_prompt = format_prompt
-        width = model.config.get_text_config().vocab_size
+        self.batch_size = batch_size
+        config = model.config.get_text_config(decoder=True)
+        width = config.vocab_size
         highest = max(tokenizer.get_vocab().values(), default=-1)
         if highest >= width:
             raise VocabularyError(
                 f"the tokenizer has ids up to {highest}, the model {width} logits: they do not belong together"
             )
-        positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+        self._encodes = bool(getattr(model.config, "is_encoder_decoder", False))
+        positions = getattr(config, "max_position_embeddings", None)
         self._context = positions if isinstance(positions, int) and positions > 0 else None
-        self._forward_parameters = inspect.signature(model.forward).parameters
         eos_ids = model.generation_config.eos_token_id
         self.vocabulary = Vocabulary.from_huggingface(
             tokenizer, vocab_size=width, eos_ids=tokenizer.eos_token_id if eos_ids is None else eos_ids
         )
-        self._compiled: OrderedDict[str, CompiledGrammar] = OrderedDict()
+        self._prompter = Prompter(tokenizer, format_prompt)
+        self._forced = ForcedText(tokenizer, self.vocabulary)
+        self._habits: weakref.WeakKeyDictionary[Any, Habits] = weakref.WeakKeyDictionary()
+        self._prefixes = Prefixes()
+        self._lock = threading.RLock()
+        self._background = Background(self._batch, self._lock)
 
     @classmethod
     def from_pretrained(cls, name: str | None = None, **model_options: Any) -> Generator:
-        """The model and tokenizer of a name or path; without one, the demo model of this package.
+        """The model and tokenizer of a name or path; without one, SmolLM2-135M-Instruct (``default_model``).
 
-        ``model_options`` go to ``AutoModelForCausalLM.from_pretrained``.
+        ``model_options`` go to ``from_pretrained`` of the model's class in transformers.
         """
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
         if name is None:
-            from maskwright.demo import demo_model_path
-            from maskwright.demo.prompts import format_prompt
+            from maskwright.default_model import default_model
 
-            path = demo_model_path()
-            model = AutoModelForCausalLM.from_pretrained(path, **model_options)
-            return cls(model.eval(), AutoTokenizer.from_pretrained(path), format_prompt=format_prompt)
-        model = AutoModelForCausalLM.from_pretrained(name, **model_options)
-        return cls(model.eval(), AutoTokenizer.from_pretrained(name))
+            name = default_model()
+        encodes = AutoConfig.from_pretrained(name).is_encoder_decoder
+        kind = AutoModelForSeq2SeqLM if encodes else AutoModelForCausalLM
+        return cls(kind.from_pretrained(name, **model_options).eval(), AutoTokenizer.from_pretrained(name))
 
-    def __call__(self, prompt: str, output_type: Any, **options: Any) -> Any:
-        """The value for one prompt: data for a JSON Schema, an instance for a Python type.
+    # --- outputs
 
-        ``options``: see ``generate``.
-        """
-        return self.generate([prompt], output_type, **options)[0].value
+    def __call__(self, prompt: Prompt, output_type: Any, **options: Any) -> Any:
+        """The value for one prompt, or with ``n`` a list of values.  ``options``: see ``generate``."""
+        values = [generation.value for generation in self.generate([prompt], output_type, **options)]
+        return values if options.get("n", 1) != 1 else values[0]
 
-    def batch(self, prompts: Sequence[str], output_type: Any, **options: Any) -> list[Any]:
-        """The values for several prompts, decoded together."""
+    def batch(self, prompts: Sequence[Prompt], output_type: Any, **options: Any) -> list[Any]:
+        """The values for several prompts, decoded together.  ``output_type``: one for all, or a list with one a prompt."""
         return [generation.value for generation in self.generate(prompts, output_type, **options)]
 
-    def stream(self, prompt: str, output_type: Any, **options: Any) -> Iterator[Any]:
-        """One output while it grows: plain JSON data whenever it changed, at last the value of the type.
+    def generate(self, prompts: Sequence[Prompt], output_type: Any, **options: Any) -> list[Generation]:
+        """Complete outputs for several prompts, in their order; with ``n``, so many in a row for each.
 
-        Members, items and strings appear as far as they are written; numbers and literals once they are
-        complete.  ``options``: see ``generate``.
+        ``output_type``: one for all, or a list with one a prompt.  ``options``: the fields of
+        ``maskwright.generation.options.GenerationOptions``: ``max_new_tokens``, ``temperature``, ``top_p``, ``top_k``, ``min_p``,
+        ``repetition_penalty``, ``stop``, ``seed``, ``n``, ``logprobs``, ``particles``, ``num_beams``, ``schema_in_prompt``.
+
+        Raises ``LimitError`` when even the shortest output exceeds ``max_new_tokens`` or the context, the compiler's errors
+        for the type, ``MaskwrightError`` for other bad arguments, ``ModelError`` for a model whose scores are no
+        numbers, and ``OutputError`` for constraints of a type that a schema cannot say.
         """
-        shown: Any = _NOTHING
+        asked = _options(options)
+        jobs = self._jobs(prompts, output_type, asked)
+        rows = [row for job in jobs for row in self._rows(job, asked)]
+        for _ in self._run(rows):
+            pass
+        outputs = [job.output for job in jobs for _ in range(asked.n)]
+        return [_result(row, output, asked) for row, output in zip(rows, outputs, strict=True)]
+
+    def stream(self, prompt: Prompt, output_type: Any, **options: Any) -> Iterator[Any]:
+        """One output while it grows: plain data whenever it changed, at last the value of the type.
+
+        Members, items and strings appear as far as they are written; numbers and literals once they are complete.
+        ``options``: see ``generate``.
+        """
+        output = Output(output_type)
+        changes = _Changes(output)
         text = ""
         for step in self.steps(prompt, output_type, **options):
             text = step.text
-            partial = partial_value(text)
-            if partial is not _NOTHING and partial != shown:
-                shown = partial
-                yield partial
-        yield parse_output(_data_type(output_type), text)
+            yield from changes.of(text)
+        yield output.value(text)
 
-    def steps(self, prompt: str, output_type: Any, **options: Any) -> Iterator[Step]:
-        """One output, seen after every token.  ``options``: see ``generate``."""
-        (row,), steps = self._start([prompt], output_type, **options)
-        for mask_seconds in steps:
-            # The end may be part of a character.
-            text = self.vocabulary.decode(row.ids).decode("utf-8", "ignore")
-            yield Step(text, len(row.ids), mask_seconds)
+    def steps(self, prompt: Prompt, output_type: Any, **options: Any) -> Iterator[Step]:
+        """One output, seen after every forward pass.  ``options``: see ``generate``."""
+        (row,) = self._single(prompt, output_type, options)
+        for _ in self._run([row]):
+            yield _step(row)
 
-    def generate(
-        self,
-        prompts: Sequence[str],
-        output_type: Any,
-        *,
-        max_new_tokens: int = 512,
-        temperature: float | None = None,
-        seed: int | None = None,
-    ) -> list[Generation]:
-        """Complete outputs for several prompts.
+    async def acall(self, prompt: Prompt, output_type: Any, **options: Any) -> Any:
+        """As calling the generator, without blocking the event loop; calls that wait at the same time run together.
 
-        ``output_type``: a JSON Schema (dict, bool, JSON text, ``JsonSchema``) or a Python type.
-        ``max_new_tokens`` counts EOS; less is used when the model's context is shorter.  ``temperature``: None
-        or 0 takes the likeliest token, else tokens are sampled, reproducibly with ``seed``.
-
-        Raises ``LimitError`` when even the shortest output exceeds ``max_new_tokens`` or the context, the
-        compiler's errors for the type, ``MaskwrightError`` for other bad arguments and for a model whose
-        scores are no numbers, and ``OutputError`` for constraints of a type that a schema cannot say.
+        A call that is cancelled leaves the others and the generator as they are.
         """
-        started = time.perf_counter()
-        rows, steps = self._start(
-            prompts, output_type, max_new_tokens=max_new_tokens, temperature=temperature, seed=seed
+        if options.get("particles") is not None or options.get("num_beams", 1) != 1:
+            return await asyncio.to_thread(self.__call__, prompt, output_type, **options)
+        asked = _options(options)
+        (job,) = await asyncio.to_thread(self._jobs, [prompt], output_type, asked)
+        rows = self._rows(job, asked)
+        await asyncio.gather(*(self._background.run(row) for row in rows))
+        values = [_result(row, job.output, asked).value for row in rows]
+        return values if asked.n != 1 else values[0]
+
+    async def astream(self, prompt: Prompt, output_type: Any, **options: Any) -> AsyncIterator[Any]:
+        """As ``stream``, asynchronously: ``async for part in gen.astream(prompt, Person)``."""
+        output = Output(output_type)
+        (row,) = await asyncio.to_thread(self._single, prompt, output_type, options)
+        changes = _Changes(output)
+        queue: asyncio.Queue[str] = asyncio.Queue()
+        running = asyncio.ensure_future(
+            self._background.run(row, lambda moved: queue.put_nowait(_step(moved).text))
         )
-        mask_seconds = list(steps)[-1]
-        seconds = time.perf_counter() - started
-        texts = [self.vocabulary.decode(row.ids).decode() for row in rows]
-        return [
-            Generation(
-                parse_output(_data_type(output_type), text), text, row.ids, row.reason, seconds, mask_seconds
-            )
-            for row, text in zip(rows, texts, strict=True)
-        ]
+        try:
+            while not (running.done() and queue.empty()):
+                waiting = asyncio.ensure_future(queue.get())
+                await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
+                if not waiting.done():
+                    waiting.cancel()
+                    continue
+                for part in changes.of(waiting.result()):
+                    yield part
+            await running
+            yield _result(row, output, GenerationOptions()).value
+        finally:
+            running.cancel()
 
     def compile(self, output_type: Any) -> CompiledGrammar:
-        """The compiled grammar of an output type, remembered by its schema."""
-        if isinstance(output_type, JsonSchema):
-            source = output_type
-        elif is_schema(output_type):
-            source = JsonSchema(output_type)
-        else:
-            source = JsonSchema(python_type_to_schema(output_type), **asdict(PYTHON_OPTIONS))
-        key = repr(source)
-        compiled = self._compiled.get(key)
-        if compiled is None:
-            compiled = self._compiled[key] = compile_source(source, self.vocabulary, limits=self.limits)
-            if len(self._compiled) > _COMPILED_LIMIT:
-                self._compiled.popitem(last=False)
-        self._compiled.move_to_end(key)
-        return compiled
+        """The compiled grammar of an output type; equal ones are compiled once."""
+        return compile_source(Output(output_type).source, self.vocabulary, limits=self.limits)
 
-    # --- the loop
+    # --- from arguments to rows
 
-    def _start(
-        self,
-        prompts: Sequence[str],
-        output_type: Any,
-        *,
-        max_new_tokens: int = 512,
-        temperature: float | None = None,
-        seed: int | None = None,
-    ) -> tuple[list[_Row], Iterator[float]]:
-        if isinstance(prompts, str) or not prompts or not all(isinstance(prompt, str) for prompt in prompts):
-            raise MaskwrightError("prompts is a non-empty list of strings")
-        if temperature is not None and not math.isfinite(real(temperature, "temperature")):
-            raise MaskwrightError(f"temperature is {temperature}; it must be finite and not negative")
-        if seed is not None:
-            seed = whole(seed, "seed")
-        if not isinstance(max_new_tokens, int):
-            raise MaskwrightError(f"max_new_tokens is a number of tokens, not {max_new_tokens!r}")
-        compiled = self.compile(output_type)
-        least = len(compiled.matcher().shortest_completion()) + 1
-        if least > max_new_tokens:
-            raise _too_short("max_new_tokens", least, max_new_tokens)
-        encoded = self._encode([self._prompt_text(prompt, output_type) for prompt in prompts])
-        rows = []
-        for ids in encoded:
-            room = max_new_tokens if self._context is None else self._context - len(ids)
-            if least > room:
-                raise _too_short(f"the model's context less a prompt of {len(ids)} tokens", least, room)
-            rows.append(_Row(compiled.matcher(), min(max_new_tokens, room)))
-        return rows, self._decode(rows, encoded, temperature, seed)
+    def _single(self, prompt: Prompt, output_type: Any, options: dict[str, Any]) -> list[Row]:
+        asked = _options(options)
+        if asked.n != 1 or asked.particles is not None or asked.num_beams != 1:
+            raise MaskwrightError("a stream is one output: leave out n, particles and num_beams")
+        (job,) = self._jobs([prompt], output_type, asked)
+        return self._rows(job, asked)
 
-    def _prompt_text(self, prompt: str, output_type: Any) -> str:
-        if self._format_prompt is not None:
-            data_type = _data_type(output_type)
-            schema = data_type if is_schema(data_type) else python_type_to_schema(data_type, narrowed=False)
-            return self._format_prompt(
-                prompt, json.loads(schema) if isinstance(schema, (str, bytes)) else schema
+    def _jobs(self, prompts: Sequence[Prompt], output_type: Any, asked: GenerationOptions) -> list[_Job]:
+        if (
+            not is_messages(prompts)
+            or not prompts
+            or not all(isinstance(p, str) or is_messages(p) for p in prompts)
+        ):
+            raise MaskwrightError("prompts is a non-empty list of texts, or of lists of messages")
+        types = output_type if isinstance(output_type, (list, tuple)) else [output_type] * len(prompts)
+        if len(types) != len(prompts):
+            raise MaskwrightError(
+                f"{len(prompts)} prompts need one output type, or as many, not {len(types)}"
             )
-        if getattr(self.tokenizer, "chat_template", None):
-            message = [{"role": "user", "content": prompt}]
-            text: str = self.tokenizer.apply_chat_template(
-                message, tokenize=False, add_generation_prompt=True
+        made: dict[int, _Job] = {}
+        jobs = []
+        for index, (prompt, each) in enumerate(zip(prompts, types, strict=True)):
+            known = made.get(id(each))
+            if known is None:
+                output = Output(each)
+                check_stops(output, asked.stops, self.limits)
+                grammar = compile_source(output.source, self.vocabulary, limits=self.limits)
+                least = len(grammar.matcher().shortest_completion()) + 1
+                if least > asked.max_new_tokens:
+                    raise _too_short("max_new_tokens", least, asked.max_new_tokens)
+                known = made[id(each)] = _Job(output, grammar, least)
+            instruction = known.output.instruction() if asked.schema_in_prompt else None
+            ids = self._prompter.ids(prompt, instruction, known.output.schema)
+            jobs.append(known.of_prompt(ids, self._room(ids, known.least, asked), index))
+        return jobs
+
+    def _room(self, ids: list[int], least: int, asked: GenerationOptions) -> int:
+        """The tokens that an output may have behind a prompt."""
+        if self._context is None:
+            return asked.max_new_tokens
+        room = self._context if self._encodes else self._context - len(ids)
+        if least > room:
+            raise _too_short(f"the model's context less a prompt of {len(ids)} tokens", least, room)
+        return min(asked.max_new_tokens, room)
+
+    def _rows(self, job: _Job, asked: GenerationOptions) -> list[Row]:
+        habits = self._habits.setdefault(job.grammar, Habits())
+        return [
+            Row(
+                job.grammar.matcher(),
+                job.prompt,
+                job.room,
+                _choice(asked, job.index * asked.n + copy),
+                forced=self._forced,
+                drafter=Drafter(job.prompt, habits, self._forced, self.vocabulary.vocab_size),
+                stop=Stop(asked.stops) if asked.stops else None,
+                scores_all=asked.logprobs is not False,
+                top=asked.top,
             )
-            return text
-        return prompt
+            for copy in range(asked.n)
+        ]
 
-    def _decode(
-        self, rows: list[_Row], encoded: list[list[int]], temperature: float | None, seed: int | None
-    ) -> Iterator[float]:
-        # Yields the seconds spent on masks so far, after each token.
-        import torch
+    # --- running
 
-        device = self.model.device
-        random = torch.Generator().manual_seed(seed) if seed is not None else None
-        bitmask = allocate_token_bitmask(len(rows), self.vocabulary.vocab_size)
-        width = max(map(len, encoded))
-        padding = self.vocabulary.eos_ids[0]
-        ids = torch.tensor([[padding] * (width - len(row)) + row for row in encoded])
-        attention = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in encoded])
-        past: Any = None
-        mask_seconds = 0.0
-        while True:
-            options: dict[str, Any] = {}
-            if "position_ids" in self._forward_parameters:
-                positions = (attention.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-                options["position_ids"] = positions.to(device)
-            if "logits_to_keep" in self._forward_parameters:
-                options["logits_to_keep"] = 1
-            with torch.no_grad():
-                output = self.model(
-                    input_ids=ids.to(device),
-                    attention_mask=attention.to(device),
-                    past_key_values=past,
-                    use_cache=True,
-                    **options,
-                )
-            past = output.past_key_values
-            logits = output.logits[:, -1].float().cpu()
-            before = time.perf_counter()
-            for index, row in enumerate(rows):
-                row.matcher.fill_next_token_bitmask(bitmask, index)
-            apply_token_bitmask_inplace(logits, bitmask)
-            mask_seconds += time.perf_counter() - before
-            chosen = _choose(torch, logits, temperature, random)
-            before = time.perf_counter()
-            for row, token in zip(rows, chosen, strict=True):
-                if not row.done:
-                    _take(row, token)
-            mask_seconds += time.perf_counter() - before
-            yield mask_seconds
-            if all(row.done for row in rows):
-                return
-            ids = torch.tensor([[token] for token in chosen])
-            alive = torch.tensor([[0 if row.done else 1] for row in rows])
-            attention = torch.cat([attention, alive], dim=1)
+    def _batch(self) -> Batch:
+        if self._encodes:
+            return Batch(EncoderDecoderRows(self.model), self.batch_size)
+        return Batch(KeyValueRows(self.model, self._prefixes), self.batch_size)
 
-    def _encode(self, texts: list[str]) -> list[list[int]]:
-        special = not getattr(self.tokenizer, "chat_template", None)
-        encoded = [list(self.tokenizer(text, add_special_tokens=special)["input_ids"]) for text in texts]
-        if not all(encoded):
-            raise MaskwrightError("a prompt has no tokens; the model needs at least one to start from")
-        return encoded
+    def _run(self, rows: list[Row]) -> Iterator[None]:
+        """Move rows to their ends, with a stop behind every pass.  Raises the first error of any."""
+        batch = self._batch()
+        batch.submit(rows)
+        while batch.is_busy:
+            with self._lock:
+                changed = batch.step()
+            for row in changed:
+                if row.error is not None:
+                    raise row.error
+            yield
 
 
-def _data_type(output_type: Any) -> Any:
-    """The schema of a ``JsonSchema``, other types as they are."""
-    return output_type.schema if isinstance(output_type, JsonSchema) else output_type
+@dataclass(frozen=True)
+class _Job:
+    """One prompt and what to write behind it.  ``index`` is its place among the prompts."""
+
+    output: Output
+    grammar: CompiledGrammar
+    least: int
+    prompt: list[int] = field(default_factory=list)
+    room: int = 0
+    index: int = 0
+
+    def of_prompt(self, prompt: list[int], room: int, index: int) -> _Job:
+        return replace(self, prompt=prompt, room=room, index=index)
+
+
+class _Changes:
+    """The partial values of a growing text, each once."""
+
+    def __init__(self, output: Output) -> None:
+        self.output = output
+        self.shown: Any = NOTHING
+
+    def of(self, text: str) -> Iterator[Any]:
+        partial = self.output.partial(text)
+        if partial is not NOTHING and partial != self.shown:
+            self.shown = partial
+            yield partial
+
+
+def _options(given: dict[str, Any]) -> GenerationOptions:
+    known = {each.name for each in fields(GenerationOptions)}
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {close[0]}?" if close else f"; there are {', '.join(sorted(known))}"
+            raise MaskwrightError(f"{name} is no option of a generation{hint}")
+    return GenerationOptions(**given)
+
+
+def _choice(asked: GenerationOptions, index: int) -> Choice:
+    """How the tokens of one output are chosen: transformers' processors, in its order; a seed for each output."""
+    from transformers.generation import logits_process as ready
+
+    processors = ready.LogitsProcessorList()
+    warpers = ready.LogitsProcessorList()
+    if asked.repetition_penalty is not None:
+        processors.append(ready.RepetitionPenaltyLogitsProcessor(float(asked.repetition_penalty)))
+    if asked.samples:
+        warpers.append(ready.TemperatureLogitsWarper(float(asked.temperature or 1.0)))
+        if asked.top_k is not None:
+            warpers.append(ready.TopKLogitsWarper(asked.top_k))
+        if asked.top_p is not None:
+            warpers.append(ready.TopPLogitsWarper(float(asked.top_p)))
+        if asked.min_p is not None:
+            warpers.append(ready.MinPLogitsWarper(float(asked.min_p)))
+    seed = None
+    if asked.seed is not None:
+        seed = int(np.random.SeedSequence((asked.seed, index)).generate_state(1)[0])
+    return Choice(processors, warpers, samples=asked.samples, seed=seed)
+
+
+def _step(row: Row) -> Step:
+    # The end may be part of a character.
+    text = row.text if row.text is not None else row.vocabulary.decode(row.ids)
+    return Step(text.decode("utf-8", "ignore"), len(row.ids), row.usage.mask_seconds)
+
+
+def _result(row: Row, output: Output, asked: GenerationOptions) -> Generation:
+    assert row.text is not None, "the row is done"
+    text = row.text.decode("utf-8", "replace")
+    return Generation(
+        output.value(text),
+        text,
+        row.ids,
+        row.reason,
+        row.usage,
+        row.removed,
+        row.logprobs if asked.logprobs is not False else None,
+        row.top_logprobs if asked.top else None,
+    )
 
 
 def _too_short(what: str, needed: int, allowed: int) -> LimitError:
     message = f"{what} is {allowed}, but the shortest output takes {needed} tokens, EOS included"
     return LimitError("max_new_tokens", needed, allowed, message=message)
-
-
-def _choose(torch: Any, logits: Any, temperature: float | None, random: Any) -> list[int]:
-    best = logits.amax(dim=-1, keepdim=True)
-    if not bool(best.isfinite().all()):
-        raise MaskwrightError("the model gives no finite score to any token that the grammar allows")
-    if not temperature:
-        chosen: list[int] = logits.argmax(dim=-1).tolist()
-        return chosen
-    # In double precision, relative to the best: no temperature overflows.
-    probabilities = torch.softmax((logits - best).double() / temperature, dim=-1)
-    sampled: list[int] = torch.multinomial(probabilities, 1, generator=random).squeeze(-1).tolist()
-    return sampled
-
-
-def _take(row: _Row, token: int) -> None:
-    # Accept the token if the budget still suffices behind it; otherwise finish.
-    matcher = row.matcher
-    matcher.accept_token(token)
-    row.remaining -= 1
-    if matcher.is_terminated:
-        row.done = True
-        return
-    # A token spells at least one byte, unless it stands for itself, so that few bytes need no look at the tokens.
-    few = not matcher.compiled.has_tokens and len(matcher.shortest_completion_bytes()) < row.remaining
-    if few or len(matcher.shortest_completion()) < row.remaining:
-        row.ids.append(token)
-        return
-    matcher.rollback(1)
-    completion = matcher.shortest_completion()
-    matcher.accept_tokens(completion)
-    row.ids.extend(completion)
-    row.done = True
-    row.reason = "budget"

@@ -8,7 +8,7 @@ from typing import Any
 from maskwright.errors import GrammarError, MaskwrightError, OutputError
 from maskwright.frontends.json_schema.options import SchemaOptions
 
-PYTHON_OPTIONS = SchemaOptions(plain_integers=True)
+PYTHON_OPTIONS = SchemaOptions(plain_integers=True, additional_properties=False)
 """How values of Python types are written: pydantic takes ``1e30`` for a float, and refuses it where an int is asked for."""
 
 

@@ -1,0 +1,86 @@
+"""Rows of callers that wait asynchronously: one thread moves them all, and new ones join while others run."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from maskwright.generation.batch import Batch
+from maskwright.generation.row import Row
+
+
+class Background:
+    """Runs a batch in a thread as long as it has rows.  ``make_batch``: the batch; ``lock``: held during each pass."""
+
+    def __init__(self, make_batch: Callable[[], Batch], lock: Any) -> None:
+        self._make_batch = make_batch
+        self._model_lock = lock
+        self._lock = threading.Lock()
+        self._new: list[Row] = []
+        self._watchers: dict[int, Callable[[Row], None]] = {}
+        self._thread: threading.Thread | None = None
+
+    async def run(self, row: Row, on_change: Callable[[Row], None] | None = None) -> None:
+        """Let a row run to its end; ``on_change`` is called in the event loop whenever it grew.
+
+        When the waiting task is cancelled the row leaves the batch, and nothing else changes.
+        """
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+
+        def deliver(moved: Row) -> None:
+            if done.done():
+                return
+            if on_change is not None:
+                on_change(moved)
+            if moved.error is not None:
+                done.set_exception(moved.error)
+            elif moved.done:
+                done.set_result(None)
+
+        self._submit(row, lambda moved: loop.call_soon_threadsafe(deliver, moved))
+        try:
+            await done
+        finally:
+            row.cancelled = True
+
+    def _submit(self, row: Row, watcher: Callable[[Row], None]) -> None:
+        with self._lock:
+            self._new.append(row)
+            self._watchers[id(row)] = watcher
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="maskwright-generation", daemon=True)
+                self._thread.start()
+
+    def _work(self) -> None:
+        batch = self._make_batch()
+        while True:
+            with self._lock:
+                batch.submit(self._new)
+                self._new = []
+                if not batch.is_busy:
+                    self._thread = None
+                    return
+            try:
+                with self._model_lock:
+                    changed = batch.step()
+            except Exception as error:  # the model's own: everybody who waits for this batch is told
+                changed = [*batch.running, *batch.waiting]
+                for row in changed:
+                    row.fail(error)
+                batch = self._make_batch()
+            for row in changed:
+                self._tell(row)
+
+    def _tell(self, row: Row) -> None:
+        with self._lock:
+            over = row.done or row.cancelled
+            watcher = self._watchers.pop(id(row), None) if over else self._watchers.get(id(row))
+        if watcher is None:
+            return
+        try:
+            watcher(row)
+        except RuntimeError:  # the caller's event loop is closed
+            row.cancelled = True

@@ -1,0 +1,88 @@
+"""Rows that run together: one forward pass moves all of them; others join as some finish."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from maskwright.errors import MaskwrightError
+from maskwright.generation.row import Row
+
+_FREE_ON_CPU = 32
+_FREE_ELSEWHERE = 512
+"""Tokens of all rows together that one pass reads in about the time of one token each."""
+
+
+class Batch:
+    """A loop over rows.  ``key_values``: ``KeyValueRows`` or ``EncoderDecoderRows``; ``width``: rows at a time, at most."""
+
+    def __init__(self, key_values: Any, width: int) -> None:
+        self.key_values = key_values
+        self.width = width
+        self.waiting: deque[Row] = deque()
+        self.running: list[Row] = []
+        on_cpu = key_values.model.device.type == "cpu"
+        self._free = _FREE_ON_CPU if on_cpu else _FREE_ELSEWHERE
+
+    def submit(self, rows: Iterable[Row]) -> None:
+        """Let rows join as soon as there is room."""
+        self.waiting.extend(rows)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether any row is not done."""
+        return bool(self.waiting or self.running)
+
+    def step(self) -> list[Row]:
+        """One forward pass at most; the rows that changed.  Errors of one row end that row only (``Row.error``)."""
+        changed = self._leave(self.running)
+        room = self.width - len(self.running)
+        if self.waiting and room > 0 and (self.key_values.flexible or not self.running):
+            return changed + self._join([self.waiting.popleft() for _ in range(min(room, len(self.waiting)))])
+        if self.running:
+            changed += self._move()
+        return changed
+
+    def _join(self, rows: list[Row]) -> list[Row]:
+        new = [row for row in rows if not row.cancelled and not row.finish_unread()]
+        if new:
+            starts = [row.next_tokens(self._free, draft=False) for row in new]
+            logits = self.key_values.add([row.prompt for row in new], starts)
+            kept = [0] * len(self.running)
+            for row, start, found in zip(new, starts, logits, strict=True):
+                kept.append(_read(row, found, start[: len(found) - 1]))
+            self.running += new
+            self.key_values.reject(kept)
+            self._leave(new)
+        return rows
+
+    def _move(self) -> list[Row]:
+        rows = self.running
+        alone = len(rows) == 1
+        flexible = self.key_values.flexible
+        most = max(1, self._free // len(rows)) if flexible or alone else 1
+        draft = flexible or (alone and self.key_values.croppable)
+        tokens = [row.next_tokens(most, draft) for row in rows]
+        logits = self.key_values.feed(tokens)
+        rejected = [_read(*each) for each in zip(rows, logits, (given[1:] for given in tokens), strict=True)]
+        self.key_values.reject(rejected)
+        self._leave(rows)
+        return rows
+
+    def _leave(self, candidates: list[Row]) -> list[Row]:
+        """Drop the rows that are done or not wanted any more; those that are gone."""
+        gone = [row for row in candidates if row.done or row.cancelled]
+        if gone:
+            stay = [i for i, row in enumerate(self.running) if not (row.done or row.cancelled)]
+            self.key_values.keep(stay)
+            self.running = [self.running[i] for i in stay]
+        return gone
+
+
+def _read(row: Row, logits: Any, given: list[int]) -> int:
+    try:
+        return row.read(logits, given)
+    except (MaskwrightError, MemoryError) as error:
+        row.fail(error)
+        return 0

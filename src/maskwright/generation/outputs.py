@@ -1,0 +1,64 @@
+"""What a caller wants written: an output type -> its source, and a text -> its value."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from maskwright.errors import MaskwrightError
+from maskwright.frontends.python_types import PYTHON_OPTIONS, is_schema, parse_output, python_type_to_schema
+from maskwright.partial import NOTHING, partial_value
+from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
+
+_TEXT_SOURCES = (Regex, Choice, Lark, GBNF, StructuralTag)
+
+
+class Output:
+    """An output type, as a source to compile, and its values.
+
+    ``source``: what ``maskwright.compile`` takes.  ``is_json``: whether the text is JSON; else the value is the text itself.
+    """
+
+    def __init__(self, output_type: Any) -> None:
+        self.type = output_type.schema if isinstance(output_type, JsonSchema) else output_type
+        self.is_json = not isinstance(output_type, _TEXT_SOURCES)
+        if isinstance(output_type, (JsonSchema, *_TEXT_SOURCES)):
+            self.source: Any = output_type
+        elif is_schema(output_type):
+            # Members that the schema does not mention serve nobody who asked for those that it does.
+            self.source = JsonSchema(output_type, additional_properties=False)
+        else:
+            self.source = JsonSchema(python_type_to_schema(output_type), **asdict(PYTHON_OPTIONS))
+
+    def schema(self) -> Any:
+        """The JSON Schema as a prompt shows it; None for what is no JSON."""
+        if not self.is_json:
+            return None
+        shown = self.type if is_schema(self.type) else python_type_to_schema(self.type, narrowed=False)
+        return json.loads(shown) if isinstance(shown, (str, bytes)) else shown
+
+    def instruction(self) -> str:
+        """A sentence that tells the model what it may write."""
+        if self.is_json:
+            schema = json.dumps(self.schema(), ensure_ascii=False)
+            return f"Answer with JSON that follows this JSON Schema:\n{schema}"
+        if isinstance(self.source, Regex):
+            return f"Answer with a text that matches this regular expression:\n{self.source.pattern}"
+        if isinstance(self.source, (Lark, GBNF)):
+            return f"Answer with a text of this grammar:\n{self.source.text}"
+        if isinstance(self.source, Choice) and all(isinstance(o, str) for o in self.source.options):
+            return f"Answer with one of: {', '.join(self.source.options)}"
+        raise MaskwrightError(
+            f"schema_in_prompt: a {type(self.source).__name__} cannot be shown in words; describe it in the prompt"
+        )
+
+    def value(self, text: str) -> Any:
+        """The value of a finished text.  Raises ``OutputError`` for what the type refuses and no schema can say."""
+        return parse_output(self.type, text) if self.is_json else text
+
+    def partial(self, text: str) -> Any:
+        """The value of an unfinished text so far, or ``partial.NOTHING``."""
+        if self.is_json:
+            return partial_value(text)
+        return text or NOTHING

@@ -1,0 +1,93 @@
+"""Prompts: a text, or messages by the tokenizer's chat template, as token ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from maskwright.errors import MaskwrightError
+
+Prompt = str | Sequence[Mapping[str, Any]]
+
+
+def is_messages(prompt: object) -> bool:
+    """Whether a prompt is a list of messages rather than a text."""
+    return isinstance(prompt, Sequence) and not isinstance(prompt, (str, bytes))
+
+
+class Prompter:
+    """Makes the ids that a model continues.
+
+    ``format_prompt(prompt, schema)``, where given, makes the text of a prompt that is a text, instead of the template.
+    """
+
+    def __init__(self, tokenizer: Any, format_prompt: Callable[[str, Any], str] | None) -> None:
+        self.tokenizer = tokenizer
+        self.format_prompt = format_prompt
+
+    @property
+    def _has_template(self) -> bool:
+        return bool(getattr(self.tokenizer, "chat_template", None))
+
+    def ids(self, prompt: Prompt, instruction: str | None, schema: Callable[[], Any]) -> list[int]:
+        """The token ids of a prompt; ``instruction`` (the schema, say) goes into its system message.
+
+        Raises ``MaskwrightError`` for messages in a wrong shape and for a prompt without tokens.
+        """
+        text = self.text(prompt, instruction, schema)
+        special = not self._has_template or (self.format_prompt is not None and isinstance(prompt, str))
+        ids: list[int] = list(self.tokenizer(text, add_special_tokens=special)["input_ids"])
+        if not ids:
+            raise MaskwrightError("a prompt has no tokens; the model needs at least one to start from")
+        return ids
+
+    def text(self, prompt: Prompt, instruction: str | None, schema: Callable[[], Any]) -> str:
+        """The text that is tokenised."""
+        if isinstance(prompt, str):
+            if self.format_prompt is not None:
+                return self.format_prompt(prompt, schema())
+            messages: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
+        else:
+            messages = _checked(prompt)
+        if not self._has_template:
+            if not isinstance(prompt, str):
+                raise MaskwrightError(
+                    "the tokenizer has no chat template, so the prompt is a text and not messages"
+                )
+            return prompt if instruction is None else f"{instruction}\n\n{prompt}"
+        if instruction is not None:
+            messages = _instructed(messages, instruction)
+        return self._templated(messages)
+
+    def _templated(self, messages: list[dict[str, Any]]) -> str:
+        from jinja2 import TemplateError
+
+        begun = messages[-1]["role"] == "assistant"
+        try:
+            text: str = self.tokenizer.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=not begun, continue_final_message=begun
+            )
+        except (TemplateError, TypeError, KeyError, ValueError) as error:
+            raise MaskwrightError(f"the chat template refuses these messages: {error}") from error
+        return text
+
+
+def _checked(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    if not messages:
+        raise MaskwrightError("messages: the list is empty; the model needs something to answer")
+    for at, message in enumerate(messages):
+        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+            raise MaskwrightError(
+                f'messages[{at}]: expected {{"role": ..., "content": ...}}, got {message!r}'[:300]
+            )
+        if not isinstance(message.get("content"), (str, list, type(None))):
+            raise MaskwrightError(f"messages[{at}]: the content is a text, not {message['content']!r}"[:300])
+    return [dict(message) for message in messages]
+
+
+def _instructed(messages: list[dict[str, Any]], instruction: str) -> list[dict[str, Any]]:
+    """The messages with an instruction at the end of the system message, which is made where there is none."""
+    first = messages[0]
+    if first["role"] == "system" and isinstance(first["content"], str):
+        return [{**first, "content": f"{first['content']}\n\n{instruction}"}, *messages[1:]]
+    return [{"role": "system", "content": instruction}, *messages]

@@ -1,0 +1,312 @@
+"""One output while it is written.
+
+What the model has read and what is written are two things.  Written tokens are certain; of these, the model has read all
+but the last few, and behind them it may be shown guesses:
+
+    prompt | written, read | written, not read | guesses
+                             base    certain     draft
+
+One pass reads `base`, the certain tokens and the draft, and gives logits behind each of them.  `read` then judges the
+certain ones (their probability, what the mask removed), makes a free choice behind the last, and goes on as long as the
+draft agrees with what was chosen.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+
+from maskwright.bitmask import apply_token_bitmask_inplace
+from maskwright.errors import MaskwrightError, ModelError
+from maskwright.generation.drafts import Drafter
+from maskwright.generation.forced import ForcedText, Words, mask_words
+from maskwright.generation.results import RemovedMass, Usage
+
+
+class Choice:
+    """How a token is chosen from masked logits: the likeliest, or one that is drawn.
+
+    ``processors`` and ``warpers`` are lists of transformers' logits processors; the latter see the logits less their
+    maximum, in double precision, so that no temperature overflows.
+    """
+
+    def __init__(
+        self, processors: Any = None, warpers: Any = None, *, samples: bool = False, seed: int | None = None
+    ) -> None:
+        self.processors = processors
+        self.warpers = warpers
+        self.samples = samples
+        self.random = torch.Generator()
+        if seed is None:
+            self.random.seed()
+        else:
+            self.random.manual_seed(seed)
+
+    def __call__(self, logits: Any, prompt: Sequence[int], written: Sequence[int]) -> int:
+        """The choice among logits [V], disallowed ones minus infinity."""
+        scores = logits[None]
+        ids = torch.tensor([[*prompt, *written]]) if self.processors or self.warpers else None
+        if self.processors:
+            scores = self.processors(ids, scores)
+        if not self.samples:
+            return int(scores.argmax())
+        scores = (scores - scores.max()).double()
+        if self.warpers:
+            scores = self.warpers(ids, scores)
+        chances = torch.softmax(scores[0], dim=-1)
+        return int(torch.multinomial(chances, 1, generator=self.random))
+
+
+class Stop:
+    """Texts at which an output ends.  ``found`` is where the first one begins in a text, or -1."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = [text.encode() for text in texts]
+
+    def found(self, data: bytes) -> int:
+        """The place in ``data`` of the first stop text."""
+        places = [at for text in self.texts if (at := data.find(text)) >= 0]
+        return min(places, default=-1)
+
+
+class Row:
+    """One output: its matcher, its tokens, its budget.
+
+    ``room``: the tokens it may have, EOS included; the shortest output must fit, and the row sees to it that it always
+    does.  ``scores_all``: whether the model is asked about tokens at the very end, too.
+    """
+
+    def __init__(
+        self,
+        matcher: Any,
+        prompt: list[int],
+        room: int,
+        choice: Choice,
+        *,
+        forced: ForcedText,
+        drafter: Drafter,
+        stop: Stop | None = None,
+        scores_all: bool = False,
+        top: int = 0,
+    ) -> None:
+        self.matcher = matcher
+        self.prompt = prompt
+        self.remaining = room
+        self.choice = choice
+        self.forced = forced
+        self.drafter = drafter
+        self.stop = stop
+        self.vocabulary = forced.vocabulary
+        self.scores_all = scores_all
+        self.top = top
+        self.ids: list[int] = []
+        self.text: bytes | None = None
+        self.done = False
+        self.cancelled = False
+        self.error: Exception | None = None
+        self.reason: Literal["stop", "budget"] = "stop"
+        self.logprobs: list[float] = []
+        self.top_logprobs: list[dict[int, float]] = []
+        self.removed = RemovedMass()
+        self.usage = Usage(prompt_tokens=len(prompt))
+        self._ended = False
+        self._judged = 0
+        self._masks: deque[Words] = deque()
+        self._started = time.perf_counter()
+        self._guessed = 0
+        self._timed(self._follow_forced, False)
+        self.drafter.wrote(self.ids)
+        self._end_if_complete()
+
+    # --- what the batch asks
+
+    def next_tokens(self, most: int, draft: bool) -> list[int]:
+        """What the model reads next: what it has not read yet, then guesses, together at most ``most`` tokens."""
+        unread = self.ids[max(self._judged - 1, 0) :]
+        self._guessed = 0
+        if draft and not self._ended and len(unread) < most and self.remaining > 2:
+            guesses = self._timed(
+                self.drafter.draft, self.matcher, self.ids, min(most - len(unread), self.remaining - 2)
+            )
+            self._guessed = len(guesses)
+            return unread + guesses
+        return unread[:most]
+
+    def read(self, logits: Any, given: list[int]) -> int:
+        """Take logits [k + 1, V] behind the base and each of ``given`` [k]; how many of these were rejected."""
+        self.usage.model_calls += 1
+        before = len(self.ids)
+        certain = before - self._judged
+        at = 0
+        while True:
+            if self._judged == len(self.ids):
+                self._choose(logits[at])
+            if self._judged < len(self.ids):
+                self._judge(logits[at], self._masks.popleft(), self.ids[self._judged])
+                self._judged += 1
+            if self._is_over() or at == len(given) or given[at] != self.ids[self._judged - 1]:
+                break
+            at += 1
+        self.drafter.judged(self._guessed, max(at - certain, 0))
+        self.drafter.wrote(self.ids[before:])
+        if self._is_over():
+            self._finish()
+        return len(given) - at
+
+    def fail(self, error: Exception) -> None:
+        """End with an error, which concerns this row only."""
+        self.error = error
+        self._finish()
+
+    # --- choosing and judging
+
+    def _choose(self, logits: Any) -> None:
+        """Choose a token behind the last one; it joins ``ids``, with what is forced behind it, unless it is EOS."""
+        started = time.perf_counter()
+        words = mask_words(self.matcher, self.vocabulary.vocab_size)
+        masked = logits.clone()
+        apply_token_bitmask_inplace(masked, words)
+        self.usage.mask_seconds += time.perf_counter() - started
+        if not bool(masked.max().isfinite()):
+            raise ModelError("the model gives no finite score to any token that the grammar allows")
+        token = self.choice(masked, self.prompt, self.ids)
+        started = time.perf_counter()
+        self.drafter.habits.note(words, token)
+        self._take(token, words)
+        self.usage.mask_seconds += time.perf_counter() - started
+
+    def _take(self, token: int, words: Words) -> None:
+        """Add a token if the budget still suffices behind it; otherwise the shortest completion."""
+        if not self.matcher.accept_token(token):
+            raise MaskwrightError(f"a logits processor chose token {token}, which the grammar does not allow")
+        if self.matcher.is_terminated:
+            self._ended = True
+            return
+        self.remaining -= 1
+        if not self._fits():
+            self.matcher.rollback(1)
+            self._close()
+            return
+        self.ids.append(token)
+        self._masks.append(words)
+        self._follow_forced(may_replace=True)
+        self._end_if_complete()
+
+    def _fits(self) -> bool:
+        """Whether the budget suffices for the shortest completion and EOS."""
+        matcher = self.matcher
+        # A token spells at least one byte, unless it stands for itself, so that few bytes need no look at the tokens.
+        if (
+            hasattr(matcher, "compiled")
+            and not matcher.compiled.has_tokens
+            and len(matcher.shortest_completion_bytes()) < self.remaining
+        ):
+            return True
+        return len(matcher.shortest_completion()) < self.remaining
+
+    def _close(self) -> None:
+        self.reason = "budget"
+        self._ended = True
+        for token in self.matcher.shortest_completion():
+            self._masks.append(mask_words(self.matcher, self.vocabulary.vocab_size))
+            self.matcher.accept_token(token)
+            self.ids.append(token)
+
+    def _follow_forced(self, may_replace: bool) -> None:
+        """Write what the grammar forces, in the tokenizer's own tokens; the last token may be spelled anew with it."""
+        replaces, tokens = self.forced.tokens(self.matcher, self.ids, may_replace)
+        if not tokens:
+            return
+        matcher, remaining = self.matcher, self.remaining
+        count = len(tokens) - 1 if replaces else len(tokens)
+        self.matcher, self.remaining = matcher.fork(), remaining - count
+        masks = []
+        if replaces:
+            self.matcher.rollback(1)
+        for token in tokens:
+            masks.append(mask_words(self.matcher, self.vocabulary.vocab_size))
+            if not self.matcher.accept_token(token):
+                self.matcher, self.remaining = matcher, remaining
+                return
+        if not self._fits():
+            # The tokenizer's own spelling takes more tokens than there are left.
+            self.matcher, self.remaining = matcher, remaining
+            return
+        if replaces:
+            self.ids.pop()
+            self._masks.pop()
+        self.ids += tokens
+        self._masks += masks
+        self.usage.forced_tokens += count
+
+    def _end_if_complete(self) -> None:
+        """End where nothing but EOS can follow, and at a stop text."""
+        if self.stop is not None:
+            self._end_at_stop(self.stop)
+        if self.matcher.is_accepting and not self._ended:
+            words = mask_words(self.matcher, self.vocabulary.vocab_size)
+            used = words.nonzero()[0]
+            ends = {i >> 5 for i in self.vocabulary.eos_ids}
+            if set(used.tolist()) <= ends:
+                count = sum(int(word).bit_count() for word in words[used].view("uint32"))
+                self._ended = count == len(self.vocabulary.eos_ids)
+
+    def _end_at_stop(self, stop: Stop) -> None:
+        data = self.vocabulary.decode(self.ids)
+        at = stop.found(data)
+        if at < 0:
+            return
+        short = self.matcher.fork()
+        short.reset()
+        if (at and not short.accept_bytes(data[:at])) or not short.is_accepting:
+            shown = data[:at].decode("utf-8", "replace")[-60:]
+            raise MaskwrightError(
+                f"a stop text would cut the output where it is not complete, behind {shown!r}: choose another one"
+            )
+        self.text = data[:at]
+        self._ended = True
+
+    def _judge(self, logits: Any, words: Words, token: int) -> None:
+        """Note what the model thought of a token that is written, and how much of its distribution the mask removed."""
+        total = float(torch.logsumexp(logits, dim=-1))
+        if total != total or total in (float("inf"), float("-inf")):
+            raise ModelError("the model gives no finite score to any token that the grammar allows")
+        kept = logits.clone()
+        apply_token_bitmask_inplace(kept, words)
+        left = float((torch.logsumexp(kept, dim=-1) - total).exp())
+        self.removed.steps.append(min(max(1.0 - left, 0.0), 1.0))
+        if self.scores_all:
+            self.logprobs.append(float(logits[token]) - total)
+        if self.top:
+            values, ids = logits.topk(self.top)
+            self.top_logprobs.append(dict(zip(ids.tolist(), (values - total).tolist(), strict=True)))
+
+    # --- the end
+
+    def _is_over(self) -> bool:
+        # Tokens at the end are judged only if somebody asks for their probabilities.
+        return self._ended and (self._judged >= len(self.ids) or not self.scores_all)
+
+    def _finish(self) -> None:
+        self.done = True
+        if self.text is None:
+            self.text = self.vocabulary.decode(self.ids)
+        self.usage.generated_tokens = len(self.ids)
+        self.usage.seconds = time.perf_counter() - self._started
+
+    def finish_unread(self) -> bool:
+        """End without asking the model at all, where the grammar has one text only; whether it is over."""
+        if self._is_over() and not self.done:
+            self._finish()
+        return self.done
+
+    def _timed(self, function: Any, *arguments: Any) -> Any:
+        started = time.perf_counter()
+        try:
+            return function(*arguments)
+        finally:
+            self.usage.mask_seconds += time.perf_counter() - started
