@@ -73,7 +73,9 @@ PENALTY = {"max_new_tokens": 150, "repetition_penalty": 1.3}
 
 @pytest.mark.parametrize("options", [GREEDY, DRAWN, SHARP, PENALTY])
 def test_guesses_change_nothing(options, model, tokenizer, monkeypatch):
-    written = [generator(model, tokenizer).generate([p], PEOPLE, logprobs=True, **options)[0] for p in PROMPTS]
+    written = [
+        generator(model, tokenizer).generate([p], PEOPLE, logprobs=True, **options)[0] for p in PROMPTS
+    ]
     guessed = [each.usage.model_calls for each in written]
     without_guesses(monkeypatch)
     for prompt, with_guesses in zip(PROMPTS, written, strict=True):
@@ -125,7 +127,9 @@ def test_probabilities_are_the_models_own(options, model, tokenizer):
     gen = generator(model, tokenizer)
     for prompt, result in zip(PROMPTS, gen.generate(PROMPTS, PEOPLE, logprobs=3, **options), strict=True):
         ids = tokenizer(prompt)["input_ids"]
-        logprobs, removed = naive(model, result, ids, gen.compile(mw.JsonSchema(PEOPLE, additional_properties=False)))
+        logprobs, removed = naive(
+            model, result, ids, gen.compile(mw.JsonSchema(PEOPLE, additional_properties=False))
+        )
         assert np.allclose(result.logprobs, logprobs, atol=1e-4)
         assert np.allclose(result.removed_mass.steps, removed, atol=1e-4)
         assert result.removed_mass.total == pytest.approx(1 - np.prod(1 - np.array(removed)), abs=1e-4)
@@ -243,7 +247,11 @@ def test_a_greedy_output_is_that_of_transformers(model, tokenizer):
     for prompt in PROMPTS:
         ids = tokenizer(prompt, return_tensors="pt")
         theirs = model.generate(
-            **ids, logits_processor=[LogitsProcessor(grammar)], do_sample=False, max_new_tokens=60, pad_token_id=0
+            **ids,
+            logits_processor=[LogitsProcessor(grammar)],
+            do_sample=False,
+            max_new_tokens=60,
+            pad_token_id=0,
         )[0, ids["input_ids"].shape[1] :].tolist()
         ours = generator(model, tokenizer).generate(
             [prompt], mw.Regex("[a-z]{4,9}( [a-z]{4,9}){3}"), max_new_tokens=60

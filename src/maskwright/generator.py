@@ -22,6 +22,7 @@ from maskwright.compiler import compile as compile_source
 from maskwright.errors import LimitError, MaskwrightError, VocabularyError
 from maskwright.generation.background import Background
 from maskwright.generation.batch import Batch
+from maskwright.generation.beams import beam_search
 from maskwright.generation.drafts import Drafter, Habits
 from maskwright.generation.encoder_decoder import EncoderDecoderRows
 from maskwright.generation.forced import ForcedText
@@ -191,7 +192,10 @@ class Generator:
 
     def compile(self, output_type: Any) -> CompiledGrammar:
         """The compiled grammar of an output type; equal ones are compiled once."""
-        return compile_source(Output(output_type).source, self.vocabulary, limits=self.limits)
+        grammar: CompiledGrammar = compile_source(
+            Output(output_type).source, self.vocabulary, limits=self.limits
+        )
+        return grammar
 
     # --- from arguments to rows
 
@@ -241,21 +245,40 @@ class Generator:
         return min(asked.max_new_tokens, room)
 
     def _rows(self, job: _Job, asked: GenerationOptions) -> list[Row]:
+        """The outputs of one prompt: to be written, or those of a search, to be judged."""
+        if asked.num_beams > 1:
+            return self._searched(job, asked)
+        return [self._row(job, asked, _choice(asked, job.index * asked.n + copy)) for copy in range(asked.n)]
+
+    def _row(self, job: _Job, asked: GenerationOptions, choice: Choice) -> Row:
         habits = self._habits.setdefault(job.grammar, Habits())
-        return [
-            Row(
-                job.grammar.matcher(),
-                job.prompt,
-                job.room,
-                _choice(asked, job.index * asked.n + copy),
-                forced=self._forced,
-                drafter=Drafter(job.prompt, habits, self._forced, self.vocabulary.vocab_size),
-                stop=Stop(asked.stops) if asked.stops else None,
-                scores_all=asked.logprobs is not False,
-                top=asked.top,
+        return Row(
+            job.grammar.matcher(),
+            job.prompt,
+            job.room,
+            choice,
+            forced=self._forced,
+            drafter=Drafter(job.prompt, habits, self._forced, self.vocabulary.vocab_size),
+            stop=Stop(asked.stops) if asked.stops else None,
+            scores_all=asked.logprobs is not False,
+            top=asked.top,
+        )
+
+    def _searched(self, job: _Job, asked: GenerationOptions) -> list[Row]:
+        pad = self.tokenizer.pad_token_id
+        pad = self.vocabulary.eos_ids[0] if pad is None else pad
+        with self._lock:
+            texts, calls, seconds = beam_search(
+                self.model, job.prompt, job.grammar, job.room, asked.num_beams, asked.n, pad
             )
-            for copy in range(asked.n)
-        ]
+        rows = []
+        for tokens in texts:
+            row = self._row(job, asked, Choice())
+            row.write(tokens)
+            row.usage.model_calls += calls
+            row.usage.mask_seconds += seconds
+            rows.append(row)
+        return rows
 
     # --- running
 

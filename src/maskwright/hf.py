@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,14 @@ import transformers
 
 from maskwright.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace
 from maskwright.errors import MaskwrightError, VocabularyError
+from maskwright.generation.custom import forced_decoding
+from maskwright.generation.forced import ForcedText
 
 if TYPE_CHECKING:
     from maskwright._core import Matcher
     from maskwright.compiler import CompiledGrammar
+
+__all__ = ["LogitsProcessor", "forced_decoding"]
 
 _MAX_PROMPTS = 8
 _TOKEN_BYTES = 8
@@ -43,6 +47,8 @@ class LogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc, unuse
     ``prompt_length``, call ``reset()``, or use a new processor then.
     ``assistant_vocab_size``: logits of this width come from an assistant model and pass unchanged; needed
     when the assistant's width differs from the model's (the model checks what it drafts anyway).
+    ``tokenizer``: with one, text that the grammar forces is written in its own tokens, as the model was trained on,
+    instead of any that spell it.  (``forced_decoding`` does not even ask the model about them.)
 
     A row whose tokens the grammar does not allow (a rejected candidate, a beam without hope) is left as it
     came; a finished row allows EOS.  Raises ``VocabularyError`` when the logits are not as wide as the
@@ -57,6 +63,7 @@ class LogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc, unuse
         *,
         prompt_length: int | None = None,
         assistant_vocab_size: int | None = None,
+        tokenizer: Any = None,
     ) -> None:
         self._grammars = list(grammars) if isinstance(grammars, Sequence) else [grammars]
         for grammar in self._grammars:
@@ -72,6 +79,7 @@ class LogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc, unuse
         (self._vocab_size,) = sizes
         self._prompt_length = prompt_length
         self._assistant_vocab_size = assistant_vocab_size
+        self._forced = None if tokenizer is None else ForcedText(tokenizer, self._grammars[0].vocabulary)
         self._warned = False
         self.mask_seconds = 0.0
         """Time spent on masks so far, in seconds: following tokens, filling and applying."""
@@ -108,6 +116,8 @@ class LogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc, unuse
         for row, matcher in enumerate(self._follow(ids)):
             if matcher is not None:
                 matcher.fill_next_token_bitmask(bitmask, row)
+                if self._forced is not None:
+                    _leave_own_token(self._forced, matcher, bitmask[row])
         scores = scores.clone()  # prompt-lookup decoding hands in the same scores again and again
         apply_token_bitmask_inplace(scores, bitmask)
         self._rescue(scores, bitmask)
@@ -171,6 +181,14 @@ class LogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc, unuse
                 "the grammar allows here; the grammar has precedence",
                 stacklevel=2,
             )
+
+
+def _leave_own_token(forced: ForcedText, matcher: Matcher, words: npt.NDArray[np.int32]) -> None:
+    """Where text is forced, allow only the tokenizer's own first token of it."""
+    _, tokens = forced.tokens(matcher, matcher.accepted_tokens, may_replace=False)
+    if tokens:
+        words[:] = 0
+        words.view(np.uint32)[tokens[0] >> 5] = 1 << (tokens[0] & 31)
 
 
 class _History:

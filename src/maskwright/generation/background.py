@@ -19,7 +19,7 @@ class Background:
         self._model_lock = lock
         self._lock = threading.Lock()
         self._new: list[Row] = []
-        self._watchers: dict[int, Callable[[Row], None]] = {}
+        self._watchers: dict[int, Callable[[Row], object]] = {}
         self._thread: threading.Thread | None = None
 
     async def run(self, row: Row, on_change: Callable[[Row], None] | None = None) -> None:
@@ -46,7 +46,7 @@ class Background:
         finally:
             row.cancelled = True
 
-    def _submit(self, row: Row, watcher: Callable[[Row], None]) -> None:
+    def _submit(self, row: Row, watcher: Callable[[Row], object]) -> None:
         with self._lock:
             self._new.append(row)
             self._watchers[id(row)] = watcher

@@ -80,8 +80,12 @@ def _checked(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             raise MaskwrightError(
                 f'messages[{at}]: expected {{"role": ..., "content": ...}}, got {message!r}'[:300]
             )
-        if not isinstance(message.get("content"), (str, list, type(None))):
-            raise MaskwrightError(f"messages[{at}]: the content is a text, not {message['content']!r}"[:300])
+        calls = message.get("tool_calls")
+        if not isinstance(message.get("content"), (str, list)) and not (
+            calls and message.get("content") is None
+        ):
+            shown = message.get("content")
+            raise MaskwrightError(f"messages[{at}]: the content is a text, not {shown!r}"[:300])
     return [dict(message) for message in messages]
 
 

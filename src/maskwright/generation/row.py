@@ -122,6 +122,18 @@ class Row:
         self.drafter.wrote(self.ids)
         self._end_if_complete()
 
+    def write(self, tokens: list[int]) -> None:
+        """Take a finished output as it is: it is only judged.  Raises ``MaskwrightError`` where the grammar does not allow it."""
+        self.matcher.reset()
+        self.ids, self._ended = [], True
+        self._masks.clear()
+        for token in tokens:
+            self._masks.append(mask_words(self.matcher, self.vocabulary.vocab_size))
+            if not self.matcher.accept_token(token):
+                raise MaskwrightError(f"token {token} is not allowed behind {self.ids[-5:]}")
+            self.ids.append(token)
+        self.scores_all = True
+
     # --- what the batch asks
 
     def next_tokens(self, most: int, draft: bool) -> list[int]:
@@ -129,7 +141,7 @@ class Row:
         unread = self.ids[max(self._judged - 1, 0) :]
         self._guessed = 0
         if draft and not self._ended and len(unread) < most and self.remaining > 2:
-            guesses = self._timed(
+            guesses: list[int] = self._timed(
                 self.drafter.draft, self.matcher, self.ids, min(most - len(unread), self.remaining - 2)
             )
             self._guessed = len(guesses)

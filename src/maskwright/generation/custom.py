@@ -1,0 +1,124 @@
+"""The loop as a decoding method of transformers: ``model.generate(..., custom_generate=forced_decoding(grammar, tokenizer))``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from transformers.generation import stopping_criteria as ready
+from transformers.generation.utils import GenerateDecoderOnlyOutput
+
+from maskwright.compiler import CompiledGrammar
+from maskwright.errors import LimitError, MaskwrightError
+from maskwright.generation.batch import Batch
+from maskwright.generation.drafts import Drafter, Habits
+from maskwright.generation.forced import ForcedText
+from maskwright.generation.key_values import KeyValueRows, Prefixes
+from maskwright.generation.row import Choice, Row
+
+
+def forced_decoding(
+    grammars: CompiledGrammar | Sequence[CompiledGrammar], tokenizer: Any, *, batch_size: int = 8
+) -> Callable[..., Any]:
+    """A decoding method for ``generate`` that writes forced text without asking the model, in the tokenizer's own tokens.
+
+    Greedy search and sampling of decoder-only models, with any logits processors; every output is complete within
+    ``max_new_tokens``.  ``grammars``: one for all prompts, or a list with one each.  ``batch_size``: rows at a time.
+    Equal prefixes of prompts are read once.  Raises ``MaskwrightError`` for beams, and for stopping criteria other than
+    lengths and end tokens; ``LimitError`` when the shortest output does not fit ``max_new_tokens``.
+    """
+    listed = list(grammars) if isinstance(grammars, Sequence) else [grammars]
+    for grammar in listed:
+        if not hasattr(grammar, "matcher"):
+            raise MaskwrightError(f"a compiled grammar is needed, not {type(grammar).__name__}")
+    forced = ForcedText(tokenizer, listed[0].vocabulary)
+    habits = {id(grammar): Habits() for grammar in listed}
+
+    def decode(
+        model: Any,
+        input_ids: torch.LongTensor,
+        logits_processor: Any = None,
+        stopping_criteria: Any = None,
+        generation_config: Any = None,
+        streamer: Any = None,
+        **model_options: Any,
+    ) -> Any:
+        _check(model, generation_config, stopping_criteria, streamer, len(input_ids))
+        if len(input_ids) % len(listed):
+            raise MaskwrightError(f"{len(input_ids)} rows cannot be shared out among {len(listed)} grammars")
+        share = len(input_ids) // len(listed)
+        room = generation_config.max_length - input_ids.shape[1]
+        mask = model_options.get("attention_mask")
+        rows = []
+        for index, ids in enumerate(input_ids):
+            prompt = (ids if mask is None else ids[mask[index].bool()]).tolist()
+            grammar = listed[index // share]
+            least = len(grammar.matcher().shortest_completion()) + 1
+            if least > room:
+                message = (
+                    f"max_new_tokens is {room}, but the shortest output takes {least} tokens, EOS included"
+                )
+                raise LimitError("max_new_tokens", least, room, message=message)
+            samples = bool(generation_config.do_sample)
+            seed = int(torch.randint(2**62, ())) if samples else None
+            rows.append(
+                Row(
+                    grammar.matcher(),
+                    prompt,
+                    room,
+                    Choice(logits_processor, samples=samples, seed=seed),
+                    forced=forced,
+                    drafter=Drafter(prompt, habits[id(grammar)], forced, grammar.vocabulary.vocab_size),
+                )
+            )
+        _run(Batch(KeyValueRows(model, Prefixes()), batch_size), rows, streamer)
+        sequences = _sequences(input_ids, rows, generation_config)
+        return (
+            GenerateDecoderOnlyOutput(sequences=sequences)
+            if generation_config.return_dict_in_generate
+            else sequences
+        )
+
+    return decode
+
+
+def _check(model: Any, config: Any, criteria: Any, streamer: Any, count: int) -> None:
+    if model.config.is_encoder_decoder:
+        raise MaskwrightError("forced_decoding is for decoder-only models; Generator takes others as well")
+    if config.num_beams and config.num_beams > 1:
+        raise MaskwrightError(
+            "forced_decoding is greedy search or sampling: for beams pass LogitsProcessor instead"
+        )
+    for criterion in criteria or ():
+        if not isinstance(criterion, (ready.MaxLengthCriteria, ready.EosTokenCriteria)):
+            raise MaskwrightError(
+                f"{type(criterion).__name__} would cut outputs where they are not complete: leave it out"
+            )
+    if streamer is not None and count > 1:
+        raise MaskwrightError("a streamer shows one prompt at a time")
+
+
+def _run(batch: Batch, rows: list[Row], streamer: Any) -> None:
+    batch.submit(rows)
+    shown = 0
+    while batch.is_busy:
+        for row in batch.step():
+            if row.error is not None:
+                raise row.error
+        if streamer is not None and len(rows[0].ids) > shown:
+            streamer.put(torch.tensor(rows[0].ids[shown:]))
+            shown = len(rows[0].ids)
+    if streamer is not None:
+        streamer.end()
+
+
+def _sequences(input_ids: Any, rows: list[Row], config: Any) -> Any:
+    """Prompts, outputs and EOS, padded on the right as ``generate`` does."""
+    end = rows[0].vocabulary.eos_ids[0]
+    pad = end if config.pad_token_id is None else config.pad_token_id
+    width = max(len(row.ids) for row in rows) + 1
+    written = [[*row.ids, end] + [pad] * (width - len(row.ids) - 1) for row in rows]
+    return torch.cat(
+        [input_ids, torch.tensor(written, dtype=input_ids.dtype, device=input_ids.device)], dim=1
+    )

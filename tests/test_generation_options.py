@@ -1,0 +1,349 @@
+"""What a caller may ask of ``Generator``: sources, messages, sampling arguments, stops, beams, and bad input."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import jsonschema
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the generator runs transformers models")
+transformers = pytest.importorskip("transformers", reason="the generator runs transformers models")
+pydantic = pytest.importorskip("pydantic", reason="Python types are read through pydantic")
+
+from test_generation import PEOPLE, PROMPTS, llama  # noqa: E402
+
+import maskwright as mw  # noqa: E402
+from maskwright.demo import demo_model_path  # noqa: E402
+from maskwright.hf import LogitsProcessor, forced_decoding  # noqa: E402
+
+TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return transformers.AutoTokenizer.from_pretrained(demo_model_path())
+
+
+@pytest.fixture(scope="module")
+def model(tokenizer):
+    return llama(tokenizer)
+
+
+@pytest.fixture(scope="module")
+def generator(model, tokenizer):
+    return mw.Generator(model, tokenizer)
+
+
+@pytest.fixture(scope="module")
+def chat(model):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(demo_model_path())
+    tokenizer.chat_template = TEMPLATE
+    return mw.Generator(model, tokenizer)
+
+
+ARITHMETIC = """
+start: sum
+sum: product (("+" | "-") product)*
+product: NUMBER ("*" NUMBER)*
+NUMBER: /[1-9][0-9]{0,3}/
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "is_right"),
+    [
+        (mw.Regex("[ab]{3,9}c"), lambda text: re.fullmatch("[ab]{3,9}c", text)),
+        (mw.Choice(["Paris", "London", "Rome"]), lambda text: text in ("Paris", "London", "Rome")),
+        (mw.Choice([[70, 71, 72], [70, 80]]), lambda text: isinstance(text, str)),
+        (mw.Lark(ARITHMETIC), lambda text: isinstance(eval(text), int)),
+        (mw.GBNF('root ::= "yes" | "no" [!?]{1,3}'), lambda text: re.fullmatch("yes|no[!?]{1,3}", text)),
+        (
+            mw.StructuralTag({"type": "json_schema", "json_schema": {"type": "boolean"}}),
+            ("true", "false").__contains__,
+        ),
+        (mw.JsonSchema({"enum": [1, 2]}), lambda value: value in (1, 2)),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"temperature": 2.0, "seed": 1}, {"num_beams": 3}])
+def test_any_source(source, is_right, options, generator):
+    result = generator.generate(["x"], source, max_new_tokens=30, **options)[0]
+    assert is_right(result.value) is not False and is_right(result.value) is not None
+    assert all(step is not None for step in generator.stream("x", source, max_new_tokens=30))
+
+
+def test_one_type_a_prompt(generator):
+    values = generator.batch(PROMPTS, [int, PEOPLE, bool, mw.Regex("[ab]+")], max_new_tokens=100)
+    assert isinstance(values[0], int) and isinstance(values[2], bool) and set(values[3]) <= {"a", "b"}
+    jsonschema.validate(values[1], PEOPLE)
+    with pytest.raises(mw.MaskwrightError, match="4 prompts need one output type, or as many, not 2"):
+        generator.batch(PROMPTS, [int, bool])
+
+
+def test_samples_of_one_prompt_differ_and_seeds_reproduce_them(generator):
+    options = {"temperature": 1.5, "seed": 4, "n": 5, "max_new_tokens": 90}
+    values = generator("x", PEOPLE, **options)
+    assert len(values) == 5 and len({json.dumps(value) for value in values}) > 1
+    assert values == generator("x", PEOPLE, **options)
+    assert values[0] == generator("x", PEOPLE, **{**options, "n": 1})
+
+
+def test_samples_have_the_distribution_that_masks_leave(model, tokenizer):
+    """Frequencies of the first letter against the model's own probabilities, renormalised."""
+    gen = mw.Generator(model, tokenizer, batch_size=64)
+    values = gen("x", mw.Choice(list("abcdefgh")), temperature=1.0, seed=0, n=600, max_new_tokens=3)
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([tokenizer("x")["input_ids"]])).logits[0, -1]
+    ids = [tokenizer.convert_tokens_to_ids(letter) for letter in "abcdefgh"]
+    assert gen.vocabulary.tokens[ids[0]] == b"a"
+    chances = torch.softmax(logits[ids], dim=-1).numpy()
+    counts = np.array([values.count(letter) for letter in "abcdefgh"])
+    spread = np.sqrt(600 * chances * (1 - chances)) + 1
+    assert (np.abs(counts - 600 * chances) < 4.5 * spread).all()
+
+
+def test_beams_give_several_outputs_that_are_judged_by_the_model(generator):
+    schema = {"enum": ["alpha", "beta", "gamma", "delta", "alphabet", "gamut"]}
+    for prompt in PROMPTS:
+        first, second = generator.generate([prompt], schema, num_beams=6, n=2, logprobs=True)
+        assert first.value in schema["enum"] and second.value in schema["enum"]
+        assert first.text != second.text
+        assert len(first.removed_mass.steps) == len(first.logprobs) == len(first.token_ids)
+
+
+@pytest.mark.parametrize("beams", [2, 5])
+def test_beams_keep_the_budget(beams, generator):
+    least = len(generator.compile(PEOPLE).matcher().shortest_completion()) + 1
+    for room in (least, least + 3, least + 40):
+        result = generator.generate(["x"], PEOPLE, num_beams=beams, max_new_tokens=room)[0]
+        jsonschema.validate(result.value, PEOPLE)
+        assert len(result.token_ids) < room
+
+
+def test_beams_of_transformers_agree(model, tokenizer, generator):
+    """Where the budget is wide, the search is that of ``generate`` with the plain processor."""
+    grammar = generator.compile(mw.Regex("[a-f]{2,5}"))
+    for prompt in PROMPTS:
+        ids = tokenizer(prompt, return_tensors="pt")
+        theirs = model.generate(
+            **ids, num_beams=4, do_sample=False, max_new_tokens=40, pad_token_id=0, logits_processor=[LogitsProcessor(grammar)]
+        )  # fmt: skip
+        theirs = [i for i in theirs[0, ids["input_ids"].shape[1] :].tolist() if i not in (0, 2)]
+        ours = generator.generate([prompt], mw.Regex("[a-f]{2,5}"), num_beams=4, max_new_tokens=40)[0]
+        assert ours.token_ids == theirs
+
+
+# --- prompts
+
+
+def test_messages_go_through_the_chat_template(chat):
+    asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
+    text = chat._prompter.text(asked, None, dict)
+    assert text == "<system>Be brief.<user>Hello<assistant>"
+    assert chat._prompter.text("Hello", None, dict) == "<user>Hello<assistant>"
+    begun = [*asked, {"role": "assistant", "content": "Sure: "}]
+    assert chat._prompter.text(begun, None, dict).endswith("<assistant>Sure: ")
+    assert isinstance(chat(asked, bool), bool)
+    assert [type(value) for value in chat.batch([asked, "x"], bool)] == [bool, bool]
+
+
+def test_the_schema_is_shown_on_request(chat, generator):
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    from maskwright.generation.outputs import Output
+
+    instruction = Output(schema).instruction()
+    assert json.dumps(schema) in instruction
+    asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
+    assert chat._prompter.text(asked, instruction, dict).startswith(
+        f"<system>Be brief.\n\n{instruction}<user>"
+    )
+    assert chat._prompter.text("Hello", instruction, dict).startswith(f"<system>{instruction}<user>Hello")
+    plain = chat.generate(["x"], schema, max_new_tokens=30)[0]
+    shown = chat.generate(["x"], schema, max_new_tokens=30, schema_in_prompt=True)[0]
+    assert shown.usage.prompt_tokens > plain.usage.prompt_tokens + 20
+    assert generator.generate(["x"], mw.Regex("a+b"), max_new_tokens=30, schema_in_prompt=True)[0].value
+
+
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [
+        ([], "empty"),
+        ([{"role": "user"}], "content"),
+        ([{"content": "x"}], r"messages\[0\]: expected"),
+        ([{"role": "user", "content": "x"}, "y"], r"messages\[1\]: expected"),
+        ([{"role": "user", "content": 5}], "the content is a text"),
+        ([{"role": 5, "content": "x"}], r"messages\[0\]"),
+        ({"role": "user", "content": "x"}, "prompts is"),
+        (None, "prompts is"),
+        (b"x", "prompts is"),
+    ],
+)
+def test_messages_in_a_wrong_shape(prompt, words, chat):
+    with pytest.raises(mw.MaskwrightError, match=words):
+        chat(prompt, bool)
+    assert isinstance(chat("x", bool), bool)
+
+
+def test_messages_need_a_template(generator):
+    with pytest.raises(mw.MaskwrightError, match="no chat template"):
+        generator([{"role": "user", "content": "x"}], bool)
+
+
+def test_a_template_that_refuses(model):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(demo_model_path())
+    tokenizer.chat_template = "{{ raise_exception('roles must alternate') }}"
+    with pytest.raises(mw.MaskwrightError, match="roles must alternate"):
+        mw.Generator(model, tokenizer)("x", bool)
+
+
+# --- stop texts
+
+
+def test_a_stop_text_ends_a_complete_output(generator):
+    for seed in range(8):
+        source = mw.Regex("[a-c]+(;[a-c]+)*")
+        result = generator.generate(["x"], source, stop=";", temperature=1.0, seed=seed, max_new_tokens=40)[0]
+        assert re.fullmatch("[a-c]+", result.value)
+        whole = generator.vocabulary.decode(result.token_ids).decode()
+        assert whole.startswith(result.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "stop", "words"),
+    [
+        ({"type": "string"}, "x", "would cut JSON"),
+        (int, ["5"], "would cut JSON"),
+        (mw.Regex("[ab]+"), "c", "can occur in no text"),
+        (mw.Choice(["ab", "cd"]), ["bc"], "can occur in no text"),
+        (mw.Regex("[ab]+"), "", "not empty"),
+        (mw.Regex("[ab]+"), 5, "a text or a list of texts"),
+        (mw.Regex("[ab]+"), ["a", 5], "not empty"),
+    ],
+)
+def test_stop_texts_that_make_no_sense(source, stop, words, generator):
+    with pytest.raises(mw.MaskwrightError, match=words):
+        generator("x", source, stop=stop)
+
+
+def test_a_stop_text_that_would_cut(generator):
+    with pytest.raises(mw.MaskwrightError, match="would cut the output where it is not complete"):
+        generator("x", mw.Lark('start: "a" "b" "c"'), stop="b")
+    assert generator("x", mw.Lark('start: "a" "b" "c"')) == "abc"
+
+
+# --- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"top_p": 0.9}, "pass a temperature"),
+        ({"temperature": 0, "top_k": 5}, "pass a temperature"),
+        ({"temperature": 1.0, "top_p": 1.5}, "top_p"),
+        ({"temperature": 1.0, "top_p": 0}, "leaves no token"),
+        ({"temperature": 1.0, "top_k": 0}, "top_k"),
+        ({"temperature": 1.0, "min_p": float("nan")}, "min_p"),
+        ({"repetition_penalty": 0}, "repetition_penalty"),
+        ({"n": 3}, "one and the same"),
+        ({"n": 0}, "n: expected"),
+        ({"n": 4, "num_beams": 2}, "that many outputs at most"),
+        ({"num_beams": 2, "temperature": 1.0}, "cannot be combined"),
+        ({"num_beams": 2, "particles": 2}, "pass one of them"),
+        ({"particles": 0}, "particles"),
+        ({"logprobs": -1}, "logprobs"),
+        ({"logprobs": 1000}, "at most 100"),
+        ({"seed": "x"}, "seed"),
+        ({"seed": -1}, "seed"),
+        ({"max_new_tokens": True}, "max_new_tokens"),
+        ({"schema_in_prompt": 1}, "schema_in_prompt"),
+        ({"temprature": 1.0}, "did you mean temperature"),
+    ],
+)
+def test_contradictory_and_bad_arguments(options, words, generator):
+    with pytest.raises(mw.MaskwrightError, match=words):
+        generator("x", mw.Regex("[ab]+"), **options)
+
+
+def test_a_stream_is_one_output(generator):
+    with pytest.raises(mw.MaskwrightError, match="one output"):
+        list(generator.stream("x", bool, num_beams=2))
+
+
+def test_a_model_that_breaks_half_way_leaves_the_generator_usable(tokenizer):
+    model = llama(tokenizer)
+    gen = mw.Generator(model, tokenizer)
+    expected = gen("x", PEOPLE, max_new_tokens=90)
+    forward, calls = model.forward, []
+
+    def broken(*arguments, **options):
+        output = forward(*arguments, **options)
+        calls.append(1)
+        if len(calls) > 3:
+            output.logits.fill_(float("nan"))
+        return output
+
+    broken.__signature__ = __import__("inspect").signature(forward)
+    model.forward = broken
+    with pytest.raises(mw.ModelError, match="no finite score"):
+        gen("x", PEOPLE, max_new_tokens=90)
+    del model.forward
+    assert gen("x", PEOPLE, max_new_tokens=90) == expected
+
+
+# --- transformers' generate
+
+
+@pytest.mark.parametrize(
+    "options", [{"do_sample": False}, {"do_sample": True, "temperature": 0.8, "top_p": 0.9}]
+)
+def test_forced_decoding_in_generate(options, model, tokenizer, generator):
+    tokenizer.pad_token_id = 0
+    grammar = generator.compile(PEOPLE)
+    batch = tokenizer(PROMPTS, return_tensors="pt", padding=True, padding_side="left")
+    torch.manual_seed(0)
+    output = model.generate(
+        **batch,
+        custom_generate=forced_decoding(grammar, tokenizer),
+        max_new_tokens=100,
+        pad_token_id=0,
+        **options,
+    )
+    for prompt, row in zip(PROMPTS, output[:, batch["input_ids"].shape[1] :].tolist(), strict=True):
+        text = generator.vocabulary.decode([i for i in row if i not in (0, 2)]).decode()
+        jsonschema.validate(json.loads(text), PEOPLE)
+        if not options["do_sample"]:
+            assert text == generator.generate([prompt], PEOPLE, max_new_tokens=100)[0].text
+
+
+def test_forced_decoding_refuses_what_it_cannot_do(model, tokenizer, generator):
+    ids = tokenizer("x", return_tensors="pt")
+    decode = forced_decoding(generator.compile(PEOPLE), tokenizer)
+    with pytest.raises(mw.MaskwrightError, match="for beams pass LogitsProcessor"):
+        model.generate(**ids, custom_generate=decode, num_beams=2, max_new_tokens=100, pad_token_id=0)
+    with pytest.raises(mw.LimitError, match="the shortest output takes"):
+        model.generate(**ids, custom_generate=decode, max_new_tokens=5, pad_token_id=0)
+    with pytest.raises(mw.MaskwrightError, match="would cut outputs"):
+        model.generate(**ids, custom_generate=decode, max_new_tokens=100, pad_token_id=0, max_time=60.0)
+
+
+def test_a_processor_that_prefers_the_tokenizers_own_tokens(model, tokenizer, generator):
+    schema = mw.JsonSchema({"const": {"engineering": ["operations", "department"]}}, whitespace="compact")
+    grammar = generator.compile(schema)
+    ids = tokenizer("x", return_tensors="pt")
+    length = ids["input_ids"].shape[1]
+    options = {"do_sample": True, "temperature": 5.0, "max_new_tokens": 80, "pad_token_id": 0}
+    torch.manual_seed(0)
+    plain = model.generate(**ids, logits_processor=[LogitsProcessor(grammar)], **options)[0, length:]
+    own = model.generate(**ids, logits_processor=[LogitsProcessor(grammar, tokenizer=tokenizer)], **options)[
+        0, length:
+    ]
+    text = '{"engineering":["operations","department"]}'
+    assert (
+        tokenizer.decode(plain, skip_special_tokens=True)
+        == tokenizer.decode(own, skip_special_tokens=True)
+        == text
+    )
+    assert [i for i in own.tolist() if i not in (0, 2)] == tokenizer.encode(text, add_special_tokens=False)
+    assert len(plain) > len(own)
