@@ -41,8 +41,7 @@ class Habits:
 
 
 def _is_small(words: Words) -> bool:
-    used = words[words != 0]
-    return len(used) <= _FEW_TOKENS and int(np.bitwise_count(used).sum()) <= _FEW_TOKENS
+    return np.count_nonzero(words) <= _FEW_TOKENS and int(np.bitwise_count(words).sum()) <= _FEW_TOKENS
 
 
 class Drafter:
