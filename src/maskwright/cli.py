@@ -8,12 +8,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from maskwright import __version__
 from maskwright.cli_bench import add_bench_arguments, bench
 from maskwright.cli_completion import SHELLS, script
 from maskwright.cli_explain import add_explain_arguments, add_mask_arguments, explain, mask
+from maskwright.cli_generate import add_generate_arguments, generate
 from maskwright.cli_infill import add_infill_arguments
 from maskwright.cli_sources import (
     UsageError,
@@ -22,6 +22,7 @@ from maskwright.cli_sources import (
     count,
     json_schema_of,
     read_source,
+    source_of,
 )
 from maskwright.errors import MaskwrightError
 from maskwright.report import Finding, Report
@@ -82,20 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     add_schema_options(check)
     check.set_defaults(run=run_check)
 
-    generate = commands.add_parser("generate", help="let a model write JSON that follows a schema")
-    generate.add_argument("--schema", required=True, metavar="FILE")
-    generate.add_argument("--prompt", required=True)
-    generate.add_argument(
-        "--model", metavar="NAME", help="name or path; default: the demo model of this package"
-    )
-    generate.add_argument(
-        "--max-tokens", type=int, default=512, metavar="N", help="EOS included (default 512)"
-    )
-    generate.add_argument("--temperature", type=float, metavar="T", help="default: the likeliest token")
-    generate.add_argument("--seed", type=int, metavar="N")
-    generate.add_argument("--stream", action="store_true", help="print the text as it is written")
-    add_schema_options(generate)
-    generate.set_defaults(run=run_generate)
+    written = commands.add_parser("generate", help="let a model write what a schema or grammar allows")
+    add_generate_arguments(written)
+    written.set_defaults(run=run_generate)
 
     infill = commands.add_parser(
         "infill", help="let a masked-diffusion model fill a canvas, before your eyes"
@@ -158,7 +148,7 @@ def run_check(args: argparse.Namespace) -> int:
 
 
 def run_generate(args: argparse.Namespace) -> int:
-    schema = json_schema_of(read_source(args.schema), args)
+    source = source_of(args.schema, read_source(args.schema), args)
     try:
         from maskwright.generator import Generator
 
@@ -169,23 +159,7 @@ def run_generate(args: argparse.Namespace) -> int:
         raise
     except (OSError, ValueError) as error:
         raise UsageError(f"the model {args.model!r} cannot be loaded: {error}") from None
-    options: dict[str, Any] = {
-        "max_new_tokens": args.max_tokens,
-        "temperature": args.temperature,
-        "seed": args.seed,
-    }
-    if args.stream:
-        shown = 0
-        for step in generator.steps(args.prompt, schema, **options):
-            print(step.text[shown:], end="", flush=True)
-            shown = len(step.text)
-        print()
-        return GOOD
-    (generation,) = generator.generate([args.prompt], schema, **options)
-    print(generation.text)
-    if generation.finish_reason == "budget":
-        print("maskwright: the token budget ran short; the shortest completion was written", file=sys.stderr)
-    return GOOD
+    return generate(args, source, generator)
 
 
 # --- infill ---------------------------------------------------------------------------------

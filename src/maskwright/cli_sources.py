@@ -108,10 +108,9 @@ def add_schema_options(parser: argparse.ArgumentParser) -> None:
     )
     option("--plain-integers", action="store_true", help="integers without fraction and exponent")
     option(
-        "--no-additional-properties",
-        dest="additional_properties",
-        action="store_false",
-        help="only members that the schema mentions, where it does not say otherwise",
+        "--additional-properties",
+        action=argparse.BooleanOptionalAction,
+        help="whether objects may have members that the schema does not mention, where it says nothing about them",
     )
     option("--formats", choices=("assert", "annotate"), help="enforce formats, or not (default: assert)")
     option("--dialect", metavar="NAME", help="draft4, 2020-12, openapi-3.0, ... (default: what $schema says)")
