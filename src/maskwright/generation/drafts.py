@@ -41,7 +41,7 @@ class Habits:
 
 
 def _is_small(words: Words) -> bool:
-    return np.count_nonzero(words) <= _FEW_TOKENS and int(np.bitwise_count(words).sum()) <= _FEW_TOKENS
+    return int(np.count_nonzero(words)) <= _FEW_TOKENS >= int(np.bitwise_count(words).sum())
 
 
 class Drafter:

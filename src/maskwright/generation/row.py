@@ -13,6 +13,7 @@ draft agrees with what was chosen.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -155,10 +156,10 @@ class Row:
         certain = before - self._judged
         at = 0
         while True:
-            if self._judged == len(self.ids):
-                self._choose(logits[at])
+            masked = self._choose(logits[at]) if self._judged == len(self.ids) else None
             if self._judged < len(self.ids):
-                self._judge(logits[at], self._masks.popleft(), self.ids[self._judged])
+                words = self._masks.popleft()
+                self._judge(logits[at], self._masked(logits[at], words) if masked is None else masked)
                 self._judged += 1
             if self._is_over() or at == len(given) or given[at] != self.ids[self._judged - 1]:
                 break
@@ -176,13 +177,22 @@ class Row:
 
     # --- choosing and judging
 
-    def _choose(self, logits: Any) -> None:
-        """Choose a token behind the last one; it joins ``ids``, with what is forced behind it, unless it is EOS."""
+    def _masked(self, logits: Any, words: Words) -> Any:
+        """A copy of logits [V], minus infinity where a mask does not allow a token."""
         started = time.perf_counter()
-        words = mask_words(self.matcher, self.vocabulary.vocab_size)
         masked = logits.clone()
         apply_token_bitmask_inplace(masked, words)
         self.usage.mask_seconds += time.perf_counter() - started
+        return masked
+
+    def _choose(self, logits: Any) -> Any:
+        """Choose a token behind the last one; it joins ``ids``, with what is forced behind it, unless it is EOS.
+
+        Returns the masked logits."""
+        started = time.perf_counter()
+        words = mask_words(self.matcher, self.vocabulary.vocab_size)
+        self.usage.mask_seconds += time.perf_counter() - started
+        masked = self._masked(logits, words)
         if not bool(masked.max().isfinite()):
             raise ModelError("the model gives no finite score to any token that the grammar allows")
         token = self.choice(masked, self.prompt, self.ids)
@@ -190,6 +200,7 @@ class Row:
         self.drafter.habits.note(words, token)
         self._take(token, words)
         self.usage.mask_seconds += time.perf_counter() - started
+        return masked
 
     def _take(self, token: int, words: Words) -> None:
         """Add a token if the budget still suffices behind it; otherwise the shortest completion."""
@@ -282,14 +293,13 @@ class Row:
         self.text = data[:at]
         self._ended = True
 
-    def _judge(self, logits: Any, words: Words, token: int) -> None:
-        """Note what the model thought of a token that is written, and how much of its distribution the mask removed."""
+    def _judge(self, logits: Any, masked: Any) -> None:
+        """Note what the model thought of the next written token, and how much of its distribution the mask removed."""
+        token = self.ids[self._judged]
         total = float(torch.logsumexp(logits, dim=-1))
-        if total != total or total in (float("inf"), float("-inf")):
+        if not math.isfinite(total):
             raise ModelError("the model gives no finite score to any token that the grammar allows")
-        kept = logits.clone()
-        apply_token_bitmask_inplace(kept, words)
-        left = float((torch.logsumexp(kept, dim=-1) - total).exp())
+        left = math.exp(float(torch.logsumexp(masked, dim=-1)) - total)
         self.removed.steps.append(min(max(1.0 - left, 0.0), 1.0))
         if self.scores_all:
             self.logprobs.append(float(logits[token]) - total)
