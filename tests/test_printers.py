@@ -38,7 +38,13 @@ console.log(JSON.stringify(values.map(
 
 
 def by_python(values: list[Any]) -> list[list[str]]:
-    layouts: list[dict[str, Any]] = [{}, {"separators": (",", ":")}, {"indent": 2}, {"indent": 4}, {"indent": "\t"}]
+    layouts: list[dict[str, Any]] = [
+        {},
+        {"separators": (",", ":")},
+        {"indent": 2},
+        {"indent": 4},
+        {"indent": "\t"},
+    ]
     return [
         [json.dumps(v, ensure_ascii=ascii, **layout) for layout in layouts for ascii in (True, False)]
         for v in values
@@ -92,7 +98,9 @@ def own_documents() -> list[Any]:
 @cache
 def corpus() -> list[tuple[Any, Any]]:
     """Schemas of other tests, each with a value that it allows."""
-    cases = [case for file in sorted((TESTS / "corpus").glob("*.json")) for case in json.loads(file.read_text())]
+    cases = [
+        case for file in sorted((TESTS / "corpus").glob("*.json")) for case in json.loads(file.read_text())
+    ]
     return [(case["schema"], json.loads(text)) for case in cases for text in case["accept"]]
 
 
@@ -185,7 +193,9 @@ NOT_PRINTED = [
 def test_what_no_printer_writes(text: str) -> None:
     json.loads(text)
     assert not is_accepted(mw.compile_json_schema(True, BYTES), text)
-    assert is_accepted(mw.compile_json_schema(True, BYTES, whitespace="flexible", escapes="any"), text.strip())
+    assert is_accepted(
+        mw.compile_json_schema(True, BYTES, whitespace="flexible", escapes="any"), text.strip()
+    )
 
 
 def test_a_key_has_one_spelling() -> None:

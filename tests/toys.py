@@ -300,9 +300,7 @@ def _switch(draw: Any, rules: int, depth: int) -> Expr:
 
 
 def _names_and_other(draw: Any) -> tuple[list[str], Lexeme | None]:
-    other = draw(
-        st.sampled_from((None, ANY_STRING, FEW_CHARS_STRING, PRINTED_STRING, PRINTED_FEW_CHARS))
-    )
+    other = draw(st.sampled_from((None, ANY_STRING, FEW_CHARS_STRING, PRINTED_STRING, PRINTED_FEW_CHARS)))
     few = other in (FEW_CHARS_STRING, PRINTED_FEW_CHARS)
     names = [name for name in NAMES if not few or set(name) <= set('ab\n"\U0001f600')]
     return draw(st.lists(st.sampled_from(names), min_size=1, max_size=4, unique=True)), other

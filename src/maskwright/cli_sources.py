@@ -97,7 +97,9 @@ def add_schema_options(parser: argparse.ArgumentParser) -> None:
 
     option("--property-order", choices=("schema", "any"), help="order of members (default: schema)")
     option(
-        "--escapes", choices=("printed", "any"), help="in strings: as printers write, or all (default: printed)"
+        "--escapes",
+        choices=("printed", "any"),
+        help="in strings: as printers write, or all (default: printed)",
     )
     option(
         "--whitespace",

@@ -26,7 +26,6 @@ from maskwright.grammar import (
     Distinct,
     Expr,
     Grammar,
-    Lexeme,
     OtherMembers,
     Record,
     Ref,
