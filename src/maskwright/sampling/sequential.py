@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from maskwright.arguments import generator
-from maskwright.errors import MaskwrightError
+from maskwright.errors import LimitError, MaskwrightError
 from maskwright.sampling.constraints import Constraint, Everything
 from maskwright.sampling.logspace import (
     Booleans,
@@ -120,6 +120,10 @@ def make_problem(
         raise MaskwrightError(
             f"max_tokens is {target.max_tokens}, but behind the prompt the model's context has room for {model.room}"
         )
+    needed = constraint.needed(constraint.start()) + 1
+    if needed > target.max_tokens:
+        message = f"max_tokens is {target.max_tokens}, but the shortest text takes {needed} tokens, EOS included"
+        raise LimitError("max_tokens", needed, target.max_tokens, message=message)
     return Problem(model, constraint, target, generator(seed), dict(awrs_options or {}))
 
 
