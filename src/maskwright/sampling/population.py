@@ -58,6 +58,8 @@ class Population:
         self.status = np.full(len(row_of), LIVE)
         self.log_weights = np.zeros(len(row_of))
         self.ended: list[Prefix | None] = [None] * len(row_of)
+        self.end_logprobs = np.full(len(row_of), np.nan)
+        """log p(EOS) behind finished texts, [P]; NaN for the others."""
         self._scores: Scores | None = None
 
     def __len__(self) -> int:
@@ -169,6 +171,7 @@ class Population:
         for particle, row in zip(particles.tolist(), rows.tolist(), strict=True):
             self.ended[particle] = self.rows.prefixes[row]
         self.status[particles] = FINISHED
+        self.end_logprobs[particles] = end_scores[rows]
         return np.array([rewards[row] for row in rows.tolist()])
 
     def _move(self, particles: Integers, rows: Integers, tokens: Integers, scores: Scores) -> Floats:
@@ -199,6 +202,7 @@ class Population:
         self.status = self.status[ancestors]
         self.log_weights = self.log_weights[ancestors]
         self.ended = [self.ended[i] for i in ancestors]
+        self.end_logprobs = self.end_logprobs[ancestors]
         self._forget_unused()
 
     def retwist(self, log_twists: Floats) -> Floats:

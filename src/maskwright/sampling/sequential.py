@@ -205,14 +205,18 @@ class _Run:
 
     def _posterior(self) -> Posterior:
         population = self.population
+        texts = [population.prefix(i) for i in range(len(population))]
+        ended = population.status == FINISHED
+        ends = [[end] if done else [] for end, done in zip(population.end_logprobs.tolist(), ended, strict=True)]
         return Posterior(
-            [population.prefix(i).ids() for i in range(len(population))],
+            [text.ids() for text in texts],
             population.log_weights,
-            population.status == FINISHED,
+            ended,
             self.shape[0],
             self.ess_history,
             self.genealogy,
             self.problem.counts,
+            [text.logprobs() + end for text, end in zip(texts, ends, strict=True)],
         )
 
 
