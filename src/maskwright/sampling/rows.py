@@ -25,9 +25,7 @@ class Prefix:
 
     __slots__ = ("before", "length", "logprob", "token")
 
-    def __init__(
-        self, before: Prefix | None = None, token: int = STAY, logprob: float = math.nan
-    ) -> None:
+    def __init__(self, before: Prefix | None = None, token: int = STAY, logprob: float = math.nan) -> None:
         self.before = before
         self.token = token
         self.logprob = logprob

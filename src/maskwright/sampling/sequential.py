@@ -122,7 +122,9 @@ def make_problem(
         )
     needed = constraint.needed(constraint.start()) + 1
     if needed > target.max_tokens:
-        message = f"max_tokens is {target.max_tokens}, but the shortest text takes {needed} tokens, EOS included"
+        message = (
+            f"max_tokens is {target.max_tokens}, but the shortest text takes {needed} tokens, EOS included"
+        )
         raise LimitError("max_tokens", needed, target.max_tokens, message=message)
     return Problem(model, constraint, target, generator(seed), dict(awrs_options or {}))
 
@@ -207,7 +209,9 @@ class _Run:
         population = self.population
         texts = [population.prefix(i) for i in range(len(population))]
         ended = population.status == FINISHED
-        ends = [[end] if done else [] for end, done in zip(population.end_logprobs.tolist(), ended, strict=True)]
+        ends = [
+            [end] if done else [] for end, done in zip(population.end_logprobs.tolist(), ended, strict=True)
+        ]
         return Posterior(
             [text.ids() for text in texts],
             population.log_weights,
