@@ -173,7 +173,7 @@ class _Embedding:
             raise _refuse("a number of members beside declared ones")
         return rf"\{{{self._members(properties, set(schema.get('required', ())))}\}}"
 
-    def _members(self, properties: Mapping[str, Any], required: set[str]) -> str:
+    def _members(self, properties: dict[str, Any], required: set[str]) -> str:
         """Declared members in their order: from each that may be the first, those that may follow."""
         first, behind = "", ""
         for name, value in reversed(properties.items()):

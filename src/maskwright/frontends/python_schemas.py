@@ -46,6 +46,8 @@ _UNHASHABLE = frozenset(
 )
 _SECOND = datetime.timedelta(seconds=1)
 _DAY = datetime.timedelta(days=1)
+_LONGEST_KEY = 100
+"""Of keys with a pattern and a length: the automaton of both has a state for each pair."""
 _CONSTRAINTS = ("max_digits", "decimal_places", "multiple_of", "ge", "gt", "le", "lt")
 _MOST_DIGITS_OF_DECIMALS = 28
 
@@ -121,7 +123,6 @@ _PATTERNS = {
     "base64url": "^(?:[A-Za-z0-9_-]{4})*(?:[A-Za-z0-9_-]{2}[AEIMQUYcgkosw048]=|[A-Za-z0-9_-][AQgw]==)?$",
     "email": EMAIL,
     "name-email": NAMED_EMAIL,
-    "fraction": _FRACTION,
     **{f"uuid{version}": _uuid(version) for version in range(1, 9)},
 }
 """Of formats that are pydantic's own, or that it reads in its own way."""
@@ -151,7 +152,11 @@ class ReadableSchema(GenerateJsonSchema):
         if form == "zoneinfo":
             return {"type": "string", "enum": sorted(zoneinfo.available_timezones())}
         pattern = _PATTERNS.get(form)
-        return made if pattern is None or "pattern" in made else {**made, "pattern": pattern}
+        if pattern is None or "pattern" in made:
+            return made
+        # Where the pattern is narrower than the format, the format would only make the automaton greater.
+        kept = {name: value for name, value in made.items() if name != "format" or form not in PATTERNS}
+        return {**kept, "pattern": pattern}
 
     def is_subclass_schema(self, schema: Any) -> JsonSchemaValue:
         """A class cannot be written."""
@@ -184,6 +189,14 @@ class ReadableSchema(GenerateJsonSchema):
         """As Python writes complex numbers, without exponents."""
         return {"type": "string", "pattern": _COMPLEX}
 
+    def fraction_schema(self, schema: Any) -> JsonSchemaValue:
+        """A number, or a quotient."""
+        made = super().fraction_schema(schema)
+        if "anyOf" not in made:
+            return made
+        number, text = made["anyOf"]
+        return {**made, "anyOf": [_finite(number), {**text, "pattern": _FRACTION}]}
+
     def bytes_schema(self, schema: Any) -> JsonSchemaValue:
         """Bytes are read from UTF-8: where their number is bounded, from ASCII."""
         made = super().bytes_schema(schema)
@@ -207,7 +220,7 @@ class ReadableSchema(GenerateJsonSchema):
         plain = {
             key: value for key, value in schema.items() if key not in ("metadata", "ref", "serialization")
         }
-        reader = SchemaValidator(plain)  # type: ignore[arg-type]
+        reader = SchemaValidator(plain)
         for value in values:
             try:
                 reader.validate_json(to_json(value))
@@ -228,7 +241,7 @@ class ReadableSchema(GenerateJsonSchema):
         """Days between bounds; past and future are those of today."""
         low, high = _bounds(schema, _DAY)
         if schema.get("now_op"):
-            low, high = _and_now(schema, low, high, _today(schema), _DAY)
+            low, high = _and_now(schema, low, high, datetime.datetime.now(_zone(schema)).date(), _DAY)
         made = super().date_schema(schema)
         return made if low is high is None else _between(made, date_pattern(low, high), schema)
 
@@ -324,6 +337,16 @@ class ReadableSchema(GenerateJsonSchema):
         if keys["type"] == "any":
             return made
         names = key_names(self.resolve_ref_schema(self.generate_inner(keys)))
+        if keys["type"] in ("enum", "literal"):
+            plain = {**keys, "metadata": {}}
+            reader = SchemaValidator({"type": "dict", "keys_schema": plain})
+            for name in names["enum"]:
+                try:
+                    reader.validate_json(to_json({name: None}))
+                except ValidationError:
+                    raise GrammarError(
+                        f"keys of a dict are text in JSON, and {name!r} is not read as one of {names['enum']}; use text as values"
+                    ) from None
         # Beside patternProperties: keys of other patterns would have any value.
         return made if names is True else {**made, "propertyNames": names}
 
@@ -397,6 +420,12 @@ def _with_places(number: JsonSchemaValue, digits: int | None, places: int) -> Js
 
 def key_names(written: JsonSchemaValue) -> Any:
     """The schema of the names of members that are read as keys of a type; ``written``: its values' schema."""
+    # Bounds that are there to keep floats finite mean nothing to what is written here.
+    written = {
+        name: value
+        for name, value in written.items()
+        if not (name in ("minimum", "maximum") and abs(value) >= _LARGEST)
+    }
     for name in ("anyOf", "oneOf"):
         if name in written:
             branches = [key_names(branch) for branch in written[name] if branch.get("type") != "null"]
@@ -407,6 +436,8 @@ def key_names(written: JsonSchemaValue) -> Any:
     match written.get("type"):
         case "string":
             kept = {name: value for name, value in written.items() if name not in ("type", "title")}
+            if "pattern" in kept and "maxLength" in kept:
+                kept["maxLength"] = min(kept["maxLength"], _LONGEST_KEY)
             return kept or True
         case "integer" if written.keys() <= {
             "type",

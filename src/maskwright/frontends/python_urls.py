@@ -1,7 +1,7 @@
 """The URLs that pydantic reads, as regular expressions.
 
-Narrower than RFC 3986, as readers are: a scheme in small letters, a host of plain labels or an address, a port in its
-range.  Readers decode international labels (``xn--``), and names whose last label is a number are addresses to them.
+Narrower than RFC 3986, as readers are: a scheme in small letters, a host of plain labels or an IPv4 address, a port
+in its range.  Readers decode international labels (``xn--``), and names whose last label is a number are addresses to them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from maskwright.frontends.text_ranges import integers
 
 _LABEL = "[0-9A-Za-z]+(?:-[0-9A-Za-z]+)*"
 _NAME = rf"(?:{_LABEL}\.)*[A-Za-z][0-9A-Za-z]*(?:-[0-9A-Za-z]+)*"
-_HOST = rf"(?:{_NAME}|{PATTERNS['ipv4']}|\[{PATTERNS['ipv6']}\])"
+_HOST = f"(?:{_NAME}|{PATTERNS['ipv4']})"
 _PORT = f"(?::{integers(0, 65535)})?"
 _USER = "(?:[0-9A-Za-z._~-]+(?::[0-9A-Za-z._~-]+)?@)?"
 _CHARACTER = "(?:[0-9A-Za-z._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})"
@@ -44,12 +44,13 @@ def url(schemes: Sequence[str] | None, *, host_required: bool, several_hosts: bo
     return f"^(?:{'|'.join(branches)})$"
 
 
+# RFC 5321 section 4.1.2; lengths are bounded by numbers of characters and parts, so that no sum is above its limit.
 _ATEXT = "[0-9A-Za-z!#$%&'*+/=?^_`{|}~-]"
+_PART = "[0-9A-Za-z](?:-?[0-9A-Za-z]){0,28}"
 # RFC 6761 and its like: domains that hold no mailboxes.
-_SPECIAL = "alt|arpa|internal|invalid|local|localhost|onion|test"
-_TOP_LEVEL = f"(?!(?:{_SPECIAL}|{_SPECIAL.upper()})(?:$|>))(?:[a-z]{{2,}}|[A-Z]{{2,}})"
-# A domain of at most 63 characters: then no label is too long.
-_ADDRESS = rf"(?=[^@]{{1,64}}@[^>]{{1,63}}(?:$|>)){_ATEXT}+(?:\.{_ATEXT}+)*@(?:{_LABEL}\.)+{_TOP_LEVEL}"
+_SPECIAL = "alt|arpa|invalid|local|localhost|onion|test"
+_TOP_LEVEL = f"(?!(?:{_SPECIAL}|{_SPECIAL.upper()})(?:$|>))(?:[a-z]{{2,12}}|[A-Z]{{2,12}})"
+_ADDRESS = rf"{_ATEXT}(?:\.?{_ATEXT}){{0,31}}@(?:{_PART}\.){{1,3}}{_TOP_LEVEL}"
 
 EMAIL = f"^{_ADDRESS}$"
 """Addresses with a domain that can have mailboxes: the readers of pydantic refuse ``a@b``, quotes and IP addresses."""
