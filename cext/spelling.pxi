@@ -1,7 +1,7 @@
 # How code points are spelled as bytes, and the lexer states that this makes.
 #
 # Three spellings: UTF-8 (RFC 3629), and two of a string between quotes (RFC 8259, section 7).  "Quoted" is UTF-8 or
-# any backslash escape; "printed" has the escapes that JSON printers write: the short ones but `\/`, and `\uXXXX` for
+# any backslash escape; "printed" has the escapes that printers write: the short ones but `\/`, and `\uXXXX` for
 # what is above ASCII and for a few characters of ASCII (unit_spells).  A lexer state is a code state and how much of the next
 # character has been read.  As soon as what has been read leads to one code state whatever
 # follows, the character is *settled*: only its length is still tracked.  That keeps the states
