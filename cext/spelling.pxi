@@ -86,13 +86,15 @@ cdef int32_t unit_span(Automaton* automaton, CodeState* code, int32_t first, int
     for point in range(first, 0x80 if last >= 0x80 else last + 1):
         if not unit_spells(automaton.spelling, point):
             every = False
-        elif code_next(automaton.codes, code, automaton.codes.ascii_class[point]) != CODE_DEAD:
-            some = True
+        elif not some:
+            some = code_next(automaton.codes, code, automaton.codes.ascii_class[point]) != CODE_DEAD
+        if some and not every:
+            return SPAN_MIXED
     if every:
         return code_span(automaton.codes, code, first, last, target)
-    if not some and last >= 0x80:
-        some = code_span(automaton.codes, code, 0x80, last, target) != SPAN_DEAD
-    return SPAN_MIXED if some else SPAN_DEAD
+    if last >= 0x80 and code_span(automaton.codes, code, 0x80, last, target) != SPAN_DEAD:
+        return SPAN_MIXED
+    return SPAN_DEAD
 
 
 cdef cbool text_units(Automaton* automaton, CodeState* code) noexcept nogil:
