@@ -50,14 +50,15 @@ def cache_directory() -> Path | None:
 def _load_or_build(vocabulary: Vocabulary) -> Engine:
     directory = cache_directory()
     tokens = list(vocabulary.tokens)
+    start = {"start_tokens": dict(vocabulary.start_tokens), "start_stays": vocabulary.start_stays}
     if directory is None:
-        return Engine(tokens, vocabulary.eos_ids)
+        return Engine(tokens, vocabulary.eos_ids, **start)
     path = directory / f"{vocabulary.digest}-{build_digest(_core.__file__)}.bin"
     try:
-        return Engine(tokens, vocabulary.eos_ids, _read(path))
+        return Engine(tokens, vocabulary.eos_ids, _read(path), **start)
     except (OSError, ValueError, struct.error):
         pass
-    engine = Engine(tokens, vocabulary.eos_ids)
+    engine = Engine(tokens, vocabulary.eos_ids, **start)
     _save(path, engine.dump_trie())
     return engine
 
