@@ -179,5 +179,12 @@ def test_sentencepiece_as_huggingface_is_the_same():
         tokenizer_object=backend, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
     )
     vocabulary = Vocabulary.from_huggingface(fast)
-    assert vocabulary.digest == Vocabulary.from_sentencepiece(processor).digest
+    same = Vocabulary.from_sentencepiece(processor)
+    assert vocabulary.tokens == same.tokens
+    # At the very start, the stripping decoder drops a blank that is a byte as well.
+    byte = processor.PieceToId("<0x20>")
+    assert vocabulary.start_tokens == {**same.start_tokens, byte: b""}
+    kept = Vocabulary.from_huggingface(fast, word_start_mark="keep")
+    assert not kept.start_tokens
+    assert kept.digest == Vocabulary.from_sentencepiece(processor, word_start_mark="keep").digest
     assert vocabulary.special_tokens == {"<unk>": 0, "<s>": 1, "</s>": 2}

@@ -42,9 +42,7 @@ class CaptureReader:
         self.max_seconds = max_seconds
         self.lists = {c.name for each in grammar.captures.values() for c in each if c.append}
 
-    def read(
-        self, pieces: Sequence[tuple[int, bytes]], begun: bool
-    ) -> dict[str, bytes | list[bytes]]:
+    def read(self, pieces: Sequence[tuple[int, bytes]], begun: bool) -> dict[str, bytes | list[bytes]]:
         """The captures of accepted tokens (ids with their bytes; -1 for bytes that were given as such).
 
         ``begun``: whether a lexeme may be under way.  Raises ``LimitError`` after ``max_seconds``.

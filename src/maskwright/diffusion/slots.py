@@ -138,7 +138,10 @@ def _spelled(
     data = text_bytes(part, f"canvas[{place}]")
     if isinstance(part, str) and encode is not None:
         ids = list(encode(part))
-        if any(not 0 <= i < vocabulary.vocab_size for i in ids) or vocabulary.decode(ids, start=start) != data:
+        if (
+            any(not 0 <= i < vocabulary.vocab_size for i in ids)
+            or vocabulary.decode(ids, start=start) != data
+        ):
             raise CanvasError(f"canvas[{place}]: the model's tokens for {part!r} do not spell it")
         return ids
     if segment is None:

@@ -37,7 +37,9 @@ class SymbolEnds:
         if there is None:
             behind = known.get(ids[:-1])
             if behind is not None:
-                reading = behind[0].read(self._vocabulary.decode(ids[-1:], start=self._vocabulary.at_start(ids[:-1])))
+                reading = behind[0].read(
+                    self._vocabulary.decode(ids[-1:], start=self._vocabulary.at_start(ids[:-1]))
+                )
             else:
                 reading = self._symbols.start.read(self._vocabulary.decode(ids))
             there = known[ids] = (reading, len(reading.occurrences()))

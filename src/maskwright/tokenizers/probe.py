@@ -55,7 +55,7 @@ def verify_start(
 
     There every id takes a call of its own, so all that stand for nothing are looked at, and samples of the others.
     """
-    anchor = _anchor(tokens, [i for i in ids if i not in byte_ids and i not in start_tokens], source)
+    anchor = _anchor(tokens, [i for i in ids if i not in byte_ids], source)
     rng = random.Random(0)
     silent = [i for i in start_tokens if not start_tokens[i]][:_STARTS]
     firsts = silent + rng.sample(list(start_tokens), min(len(start_tokens), _STARTS))

@@ -33,7 +33,9 @@ def read(processor: Any, at_start: bool) -> TokenTable:
     verify(tokens, ordinary, processor.decode, "SentencePieceProcessor", byte_ids)
     start_tokens, stays = _start(processor, pieces, ordinary, byte_ids) if at_start else ({}, False)
     if start_tokens:
-        verify_start(tokens, start_tokens, ordinary, processor.decode, "SentencePieceProcessor", byte_ids, stays)
+        verify_start(
+            tokens, start_tokens, ordinary, processor.decode, "SentencePieceProcessor", byte_ids, stays
+        )
     eos = processor.eos_id()
     return TokenTable(
         tokens=tokens,
