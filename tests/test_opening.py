@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import pickle
 import random
+import re
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import toys
 from diffusion_oracle import fillings
@@ -26,7 +28,9 @@ from maskwright.diffusion.slots import OPEN, Slots
 from maskwright.errors import LimitError, UnsatisfiableError, VocabularyError
 from maskwright.grammar import Grammar
 from maskwright.limits import Limits
+from maskwright.sampling import CallableModel, GrammarConstraint, SymbolEnds, awrs, smc
 from maskwright.sampling.monitors.monitor import Monitor
+from maskwright.search import Session
 from maskwright.sources import Choice, JsonSchema, Lark, Regex
 from maskwright.vocabulary import Vocabulary
 
@@ -232,6 +236,45 @@ def test_monitors_read_the_first_token_alike() -> None:
     behind = monitor.advance(state, BLANK)
     assert monitor.check([behind] * 2, [BLANK_YES, YES]).tolist() == [False, True]
     assert monitor.advance(state, BLANK_YES).written == b"yes"
+
+
+def test_tokens_that_stand_for_themselves() -> None:
+    vocabulary = Vocabulary.from_bytes([*WORDS, b"<tool>"], EOS, [EOS + 1], start_tokens=START)
+    compiled = compile(Lark('start: <tool> " "? "yes" | "no" | <[%d]> "!"' % BLANK_YES), vocabulary)
+    first = {EOS + 1, BLANK, BLANK_NO, NO, ord("n"), BLANK_YES}
+    assert toys.allowed(compiled.matcher()) == first
+    for ids in (
+        [EOS + 1, BLANK_YES],
+        [BLANK_NO],
+        [BLANK, NO],
+        [BLANK_YES, ord("!")],
+        [BLANK, BLANK_YES, ord("!")],
+    ):
+        assert compiled.matcher().validate_tokens([*ids, EOS]) == len(ids) + 1
+    assert compiled.matcher().validate_tokens([BLANK, BLANK_NO]) == 1
+
+
+def test_samplers_and_sessions() -> None:
+    weights = np.full(len(WORDS), 0.02)
+    weights[[BLANK, BLANK_YES, BLANK_NO, YES, EOS]] = 10
+    logprobs = np.log(weights / weights.sum())
+    model = CallableModel(lambda prefixes: np.tile(logprobs, (len(prefixes), 1)), len(WORDS), EOS)
+    grammar = compile(Lark("start: (word | blank)+\nword: /[a-z]+/\nblank: / +/"), VOCABULARY)
+    ends = SymbolEnds(grammar, "blank")
+    posterior = smc(model, GrammarConstraint(grammar), 16, max_tokens=6, seed=1, block=ends)
+    texts = [VOCABULARY.decode(ids).decode() for ids in posterior.sequences]
+    assert texts and all(re.fullmatch("[a-z ]+", text) for text in texts)
+    for token in (BLANK_YES, BLANK, BLANK_NO):
+        sure = np.where(np.arange(len(WORDS)) == token, 0.0, -np.inf)
+        assert awrs(sure, lambda each: grammar.matcher().accept_token(each), 1).token == token
+    assert ends([BLANK, BLANK_YES]) and not ends([BLANK_YES])
+    for seed in range(8):
+        session = Session(model, grammar, max_tokens=8, seed=seed)
+        session.forward()
+        text = session.text
+        assert text == VOCABULARY.decode(session.ids).decode() and re.fullmatch("[a-z ]*", text)
+        assert "".join(session.view("token")) == text
+        assert session.view("word") == re.findall("[a-z]+(?= )" if not session.finished else "[a-z]+", text)
 
 
 # --- vocabularies
