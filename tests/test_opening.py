@@ -240,7 +240,7 @@ def test_monitors_read_the_first_token_alike() -> None:
 
 def test_tokens_that_stand_for_themselves() -> None:
     vocabulary = Vocabulary.from_bytes([*WORDS, b"<tool>"], EOS, [EOS + 1], start_tokens=START)
-    compiled = compile(Lark('start: <tool> " "? "yes" | "no" | <[%d]> "!"' % BLANK_YES), vocabulary)
+    compiled = compile(Lark(f'start: <tool> " "? "yes" | "no" | <[{BLANK_YES}]> "!"'), vocabulary)
     first = {EOS + 1, BLANK, BLANK_NO, NO, ord("n"), BLANK_YES}
     assert toys.allowed(compiled.matcher()) == first
     for ids in (
