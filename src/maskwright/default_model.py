@@ -84,7 +84,9 @@ def _converted(source: Path, directory: Path) -> Path:
     """The folder with the model of ``source``, made where it is missing or incomplete."""
     # Another source or another version of this code has a folder of its own.
     made_from = json.dumps([_VERSION, source.name, source.stat().st_size]).encode()
-    folder = directory / f"{HUB_NAME.rpartition('/')[2]}-{hashlib.blake2b(made_from, digest_size=4).hexdigest()}"
+    folder = (
+        directory / f"{HUB_NAME.rpartition('/')[2]}-{hashlib.blake2b(made_from, digest_size=4).hexdigest()}"
+    )
     if _is_complete(folder):
         return folder
     missing = [name for name in _CONVERTER if find_spec(name) is None]
@@ -136,9 +138,7 @@ def _convert(source: Path, folder: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
-    model = AutoModelForCausalLM.from_pretrained(
-        source.parent, gguf_file=source.name, dtype=torch.float32
-    )
+    model = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
     # The weights are no longer quantised; save_pretrained refuses as long as the model says that they are.
     del model.config.quantization_config
     model.hf_quantizer = None
