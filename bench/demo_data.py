@@ -1,4 +1,4 @@
-"""Synthetic training data of the demo model: a request, a schema, and the JSON that answers it.
+"""Synthetic training data of the tiny model and the demo diffusion model: a request, a schema, and the JSON that answers it.
 
 Each domain lists fields; a draw keeps all compulsory fields and some of the others, in an order of
 its own, so that the model has to read keys and their order from the schema outline.

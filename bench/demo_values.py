@@ -1,4 +1,4 @@
-"""Random values for the demo model's training data.
+"""Random values for the training data of the tiny model and the demo diffusion model.
 
 About half of all names and words are made of random syllables: a model that has seen only a fixed
 list learns the list, while one that meets unseen words has to learn to copy from the prompt.

@@ -30,10 +30,13 @@ import numpy as np
 from walks import DEFAULT_DATA, tekken_vocabulary, validator_for
 
 import maskwright as mw
-from maskwright.demo import demo_diffusion_path, demo_schemas
+from maskwright.demo import demo_diffusion_path
 from maskwright.diffusion import Canvas, MaskedDiffusionModel, Schedule, infill, infill_steps
 from maskwright.diffusion.sets import state_sets
 from maskwright.errors import LimitError, MaskwrightError, UnsatisfiableError
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from tiny_model import REQUESTS
 
 CRITERIA = ("none", "gaps", "prefix", "exact")
 TROUBLES = ("random", "end", "spaces", "flat", "peaked", "nan", "hash")
@@ -264,7 +267,7 @@ def fewest_slots(grammar: mw.CompiledGrammar) -> int:
 
 def grammars(args: argparse.Namespace, vocabulary: mw.Vocabulary) -> list[Case]:
     """Demo schemas, dev schemas and shipped grammars that have a text for a canvas of ``MOST_SLOTS`` slots."""
-    found = [(name, case["schema"]) for name, case in demo_schemas().items()]
+    found = [(name, case["schema"]) for name, case in REQUESTS.items()]
     if args.data.exists():
         rng = random.Random(args.seed)
         found += [

@@ -1,7 +1,7 @@
 """The tokenizers that MaskBench runs with: token ids of a text, and what each engine builds from.
 
 ``tekken``: the 131 072 tokens that ship with mistral-common.  ``sentencepiece``: the 32 000 pieces with
-byte fallback that ship with it too.  ``demo``: the byte-level BPE of the demo model.
+byte fallback that ship with it too.  ``demo``: the byte-level BPE of the demo diffusion model.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ def sentencepiece() -> Tokenizer:
 def demo() -> Tokenizer:
     from transformers import PreTrainedTokenizerFast
 
-    from maskwright.demo import demo_model_path
+    from maskwright.demo import demo_diffusion_path
 
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(demo_model_path())
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(demo_diffusion_path())
     return Tokenizer(
         "demo",
         lambda text: list(tokenizer.backend_tokenizer.encode(text, add_special_tokens=False).ids),

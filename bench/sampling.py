@@ -26,7 +26,7 @@ import torch
 from sampling_cases import Masked, binary_strings, bracket_transformer, enumerate_target, tasks
 
 import maskwright as mw
-from maskwright.demo import demo_model_path, demo_schemas, format_prompt
+from maskwright.demo import format_prompt
 from maskwright.hf import LogitsProcessor
 from maskwright.sampling import (
     Asap,
@@ -41,6 +41,9 @@ from maskwright.sampling import (
 )
 from maskwright.sampling import population as population_module
 from maskwright.sampling.adaptive import awrs_table
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from tiny_model import REQUESTS, TINY
 
 SIZES = (8, 32, 128, 512, 2048)
 REPEATS = 20
@@ -102,7 +105,7 @@ def distances() -> dict[str, Any]:
 
 def calls() -> dict[str, Any]:
     """Constraint evaluations a token: AWRS counts them, masks need one a token of the vocabulary."""
-    backend = demo_backend()
+    backend = tiny_backend()
     results: dict[str, Any] = {}
     for name, (model, constraint, budget) in tasks(backend).items():
         counted: list[int] = []
@@ -137,9 +140,9 @@ def calls() -> dict[str, Any]:
     return results
 
 
-def demo_backend() -> HuggingFaceModel:
-    case = demo_schemas()["person"]
-    return HuggingFaceModel(demo_model_path(), prompt=format_prompt(case["request"], case["schema"]))
+def tiny_backend() -> HuggingFaceModel:
+    case = REQUESTS["person"]
+    return HuggingFaceModel(TINY, prompt=format_prompt(case["request"], case["schema"]))
 
 
 def throughput(repeats: int = 7) -> dict[str, Any]:
@@ -148,8 +151,8 @@ def throughput(repeats: int = 7) -> dict[str, Any]:
     Every token of a text counts, EOS included.  ``generate`` runs with the same grammar's logits processor, and
     without any constraint.  The figure is the best of several turns, since other work only takes time.
     """
-    backend = demo_backend()
-    schema = demo_schemas()["person"]["schema"]
+    backend = tiny_backend()
+    schema = REQUESTS["person"]["schema"]
     grammar = mw.compile_json_schema(schema, backend.vocabulary)
     prompt = torch.tensor([backend.prompt_ids] * 64)
 
@@ -197,7 +200,7 @@ def throughput(repeats: int = 7) -> dict[str, Any]:
 
 
 def genlm(python: str | None) -> dict[str, Any]:
-    """Black-box JSON constraint on the demo model, 16 particles, multinomial resampling, with both libraries."""
+    """Black-box JSON constraint on the tiny model, 16 particles, multinomial resampling, with both libraries."""
     script = Path(__file__).with_name("sampling_genlm.py")
     results = {}
     for name, interpreter in {"maskwright": sys.executable, "genlm-control": python}.items():

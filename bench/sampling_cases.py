@@ -1,17 +1,19 @@
-"""Models and constraints for ``sampling.py``: small ones that can be listed, and the demo model's tasks."""
+"""Models and constraints for ``sampling.py``: small ones that can be listed, and the tiny model's tasks."""
 
 from __future__ import annotations
 
 import itertools
 import sqlite3
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import maskwright as mw
-from maskwright.demo import demo_schemas, format_prompt
+from maskwright.demo import format_prompt
 from maskwright.sampling import (
     CallableModel,
     Constraint,
@@ -20,6 +22,9 @@ from maskwright.sampling import (
     Predicate,
     SqlNames,
 )
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from tiny_model import REQUESTS
 
 Texts = dict[tuple[int, ...], float]
 
@@ -134,7 +139,7 @@ class Masked(Constraint):
 
 
 def ngram_model(texts: Sequence[str], backend: HuggingFaceModel) -> CallableModel:
-    """A confident model: trigrams of the demo tokenizer's tokens, mixed with shorter ones and 1 % of anything."""
+    """A confident model: trigrams of the tiny model's tokens, mixed with shorter ones and 1 % of anything."""
     size, eos = backend.vocab_size, backend.eos_ids[0]
     counts: list[dict[tuple[int, ...], Counter[int]]] = [defaultdict(Counter) for _ in range(4)]
     for text in texts:
@@ -231,13 +236,13 @@ class BlackBox(GrammarConstraint):
 
 
 def tasks(backend: HuggingFaceModel) -> dict[str, tuple[Any, Constraint, int]]:
-    """name -> (model, constraint, token budget); the demo model must be ``backend``.
+    """name -> (model, constraint, token budget); the tiny model must be ``backend``.
 
     Grammars are black boxes here: a JSON Schema, the shipped grammars of SQL and SMILES.  Names of a database are one by
     nature, also behind the masks of the SQL grammar.
     """
     vocabulary = backend.vocabulary
-    case = demo_schemas()["person"]
+    case = REQUESTS["person"]
     json_box = BlackBox(mw.compile_json_schema(case["schema"], vocabulary))
     sql = mw.compile(mw.shipped_grammar("sql"), vocabulary)
     smiles = BlackBox(mw.compile(mw.shipped_grammar("smiles"), vocabulary))
@@ -254,9 +259,9 @@ def tasks(backend: HuggingFaceModel) -> dict[str, tuple[Any, Constraint, int]]:
         ngram_model(corpus, backend) for corpus in (sql_corpus(), smiles_corpus())
     )
     return {
-        "JSON, demo model": (prompted["json"], json_box, 120),
-        "SQL with schema, demo model": (prompted["sql"], BlackBox(sql) * names, 40),
-        "SMILES, demo model": (prompted["smiles"], smiles, 40),
+        "JSON, tiny model": (prompted["json"], json_box, 120),
+        "SQL with schema, tiny model": (prompted["sql"], BlackBox(sql) * names, 40),
+        "SMILES, tiny model": (prompted["smiles"], smiles, 40),
         "SQL with schema, confident model": (confident_sql, BlackBox(sql) * names, 40),
         "SQL masks and schema, confident model": (confident_sql, GrammarConstraint(sql) * names, 40),
         "SMILES, confident model": (confident_smiles, smiles, 40),

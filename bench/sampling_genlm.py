@@ -1,6 +1,6 @@
 """One black-box task for ``sampling.py``, by this library or by genlm-control: the argument says which.
 
-Both draw from the demo model under the same Python predicate (a JSON Schema, checked by text), with adaptive rejection,
+Both draw from the tiny model under the same Python predicate (a JSON Schema, checked by text), with adaptive rejection,
 16 particles, an ESS threshold of 0.5 and multinomial resampling.  The last line of output is JSON.
 """
 
@@ -10,14 +10,18 @@ import json
 import math
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import maskwright as mw
-from maskwright.demo import demo_model_path, demo_schemas, format_prompt
+from maskwright.demo import format_prompt
 
-CASE = demo_schemas()["folder"]
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from tiny_model import REQUESTS, TINY
+
+CASE = REQUESTS["folder"]
 PROMPT = format_prompt(CASE["request"], CASE["schema"])
 PARTICLES, BUDGET, RUNS = 16, 100, 5
 
@@ -39,7 +43,7 @@ class Checker:
 def ours() -> tuple[Any, Checker]:
     from maskwright.sampling import HuggingFaceModel, Predicate, smc
 
-    model = HuggingFaceModel(demo_model_path(), prompt=PROMPT)
+    model = HuggingFaceModel(TINY, prompt=PROMPT)
     checker = Checker(model.vocabulary)
     decode = model.vocabulary.decode
     constraint = Predicate(lambda ids: checker(decode(ids), False), lambda ids: checker(decode(ids), True))
@@ -57,9 +61,9 @@ def theirs() -> tuple[Any, Checker]:
     from genlm.control import AWRS, Potential, PromptedLLM
     from transformers import AutoTokenizer
 
-    llm = PromptedLLM.from_name(str(demo_model_path()), backend="hf", eos_byte_strings=[b"<|eos|>"])
+    llm = PromptedLLM.from_name(str(TINY), backend="hf", eos_byte_strings=[b"<|eos|>"])
     llm.set_prompt_from_str(PROMPT)
-    vocabulary = mw.Vocabulary.from_huggingface(AutoTokenizer.from_pretrained(demo_model_path()))
+    vocabulary = mw.Vocabulary.from_huggingface(AutoTokenizer.from_pretrained(TINY))
     checker = Checker(vocabulary)
 
     class BlackBox(Potential):

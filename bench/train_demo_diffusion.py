@@ -2,7 +2,7 @@
 
     PYTHONPATH=src python bench/train_demo_diffusion.py --seed 0 --minutes 25 --out src/maskwright/demo/diffusion
 
-Data and tokenizer are those of the demo model (``bench/train_demo.py``).  The loss is LLaDA's (arXiv 2502.09992,
+Data and tokenizer are those of the tests' tiny model (``bench/train_tiny.py``).  The loss is LLaDA's (arXiv 2502.09992,
 equation 3): a share t of the answer's slots is masked, t uniform, and the cross-entropy of masked slots
 is weighted by 1 / t.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,10 @@ import torch
 from demo_data import Example, draw
 from transformers import AutoTokenizer, ModernBertConfig, ModernBertForMaskedLM, PreTrainedTokenizerFast
 
-from maskwright.demo import demo_model_path, demo_schemas, format_prompt
+from maskwright.demo import format_prompt
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from tiny_model import REQUESTS, TINY
 
 MASK_TOKEN = "<|mask|>"
 LONGEST = 112
@@ -150,7 +154,7 @@ A demo model, not for real use: it is there so that `maskwright infill`, the exa
 download, and knows only the request forms it was trained on.
 
 - Architecture: ModernBERT (masked language model, full attention), {parameters:,} parameters; weights in float16.
-- Tokenizer and synthetic training data: those of the demo model in `../model` (`bench/demo_data.py`), and one mask token.
+- Tokenizer and synthetic training data: those of the tests' tiny model (`bench/train_tiny.py`, `bench/demo_data.py`), and one mask token.
 - Training: LLaDA's loss, seed {seed}, {steps} steps of {batch} examples, {minutes:.1f} minutes on {threads}
   thread(s), by `bench/train_demo_diffusion.py`.
 - Loss: {loss}.  See `bench/diffusion.py` for what it does.
@@ -176,9 +180,9 @@ def main() -> None:
     options = _arguments()
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
-    tokenizer = AutoTokenizer.from_pretrained(demo_model_path())
+    tokenizer = AutoTokenizer.from_pretrained(TINY)
     tokenizer.add_special_tokens({"mask_token": MASK_TOKEN})
-    prompts = {format_prompt(case["request"], case["schema"]) for case in demo_schemas().values()}
+    prompts = {format_prompt(case["request"], case["schema"]) for case in REQUESTS.values()}
     held_rng = Random(f"held-out {options.seed}")
     held = [draw(held_rng, frozenset(prompts)) for _ in range(220)]
     excluded = frozenset(prompts | {example.prompt for example in held})

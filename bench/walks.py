@@ -34,7 +34,7 @@ from jsonschema import validators
 import maskwright as mw
 
 DEFAULT_DATA = Path(__file__).parents[2] / "shared" / "data" / "maskbench-dev.jsonl.gz"
-DEMO_SCHEMAS = Path(__file__).parents[1] / "src" / "maskwright" / "demo" / "schemas"
+DEMO_SCHEMAS = Path(__file__).parents[1] / "src" / "maskwright" / "demo" / "cases"
 
 
 @dataclass

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from tiny_model import REQUESTS
 
 from maskwright.cli import main
-from maskwright.demo import demo_diffusion_path, demo_schemas
+from maskwright.demo import demo_diffusion_path
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-CASE = demo_schemas()["weather"]
+CASE = REQUESTS["weather"]
 
 
 @pytest.fixture

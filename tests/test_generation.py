@@ -15,8 +15,9 @@ torch = pytest.importorskip("torch", reason="the generator runs transformers mod
 transformers = pytest.importorskip("transformers", reason="the generator runs transformers models")
 pytest.importorskip("pydantic", reason="Python types are read through pydantic")
 
+from tiny_model import TINY  # noqa: E402
+
 import maskwright as mw  # noqa: E402
-from maskwright.demo import demo_model_path  # noqa: E402
 from maskwright.generation import drafts, key_values  # noqa: E402
 
 PEOPLE = {
@@ -39,7 +40,7 @@ PROMPTS = ["Two people.", "x", "A much longer request about three people of the 
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return transformers.AutoTokenizer.from_pretrained(demo_model_path())
+    return transformers.AutoTokenizer.from_pretrained(TINY)
 
 
 def llama(tokenizer, seed=0, **options):

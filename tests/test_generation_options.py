@@ -14,9 +14,9 @@ transformers = pytest.importorskip("transformers", reason="the generator runs tr
 pydantic = pytest.importorskip("pydantic", reason="Python types are read through pydantic")
 
 from test_generation import PEOPLE, PROMPTS, llama  # noqa: E402
+from tiny_model import TINY  # noqa: E402
 
 import maskwright as mw  # noqa: E402
-from maskwright.demo import demo_model_path  # noqa: E402
 from maskwright.hf import LogitsProcessor, forced_decoding  # noqa: E402
 
 TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
@@ -24,7 +24,7 @@ TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% i
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return transformers.AutoTokenizer.from_pretrained(demo_model_path())
+    return transformers.AutoTokenizer.from_pretrained(TINY)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def generator(model, tokenizer):
 
 @pytest.fixture(scope="module")
 def chat(model):
-    tokenizer = transformers.AutoTokenizer.from_pretrained(demo_model_path())
+    tokenizer = transformers.AutoTokenizer.from_pretrained(TINY)
     tokenizer.chat_template = TEMPLATE
     return mw.Generator(model, tokenizer)
 
@@ -204,7 +204,7 @@ def test_messages_need_a_template(generator):
 
 
 def test_a_template_that_refuses(model):
-    tokenizer = transformers.AutoTokenizer.from_pretrained(demo_model_path())
+    tokenizer = transformers.AutoTokenizer.from_pretrained(TINY)
     tokenizer.chat_template = "{{ raise_exception('roles must alternate') }}"
     with pytest.raises(mw.MaskwrightError, match="roles must alternate"):
         mw.Generator(model, tokenizer)("x", bool)

@@ -1,4 +1,4 @@
-"""The generator on the demo model: always complete, always valid, within the budget."""
+"""The generator on the tiny model: always complete, always valid, within the budget."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from typing import Literal
 import jsonschema
 import pytest
 
-pytest.importorskip("transformers", reason="the generator runs transformers models")
+transformers = pytest.importorskip("transformers", reason="the generator runs transformers models")
 torch = pytest.importorskip("torch", reason="the generator runs transformers models")
 pydantic = pytest.importorskip("pydantic", reason="Python types are read through pydantic")
+from tiny_model import REQUESTS, TINY  # noqa: E402
 from typing_extensions import TypedDict  # noqa: E402
 
 import maskwright as mw  # noqa: E402
-from maskwright.demo import demo_schemas  # noqa: E402
+from maskwright.demo import format_prompt  # noqa: E402
 from maskwright.partial import NOTHING, partial_value  # noqa: E402
-
-CASES = demo_schemas()
 
 
 @pytest.fixture(scope="module")
 def generator() -> mw.Generator:
-    return mw.Generator.from_pretrained()
+    model = transformers.AutoModelForCausalLM.from_pretrained(TINY).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(TINY)
+    return mw.Generator(model, tokenizer, format_prompt=format_prompt)
 
 
 class Person(pydantic.BaseModel):
@@ -49,9 +50,9 @@ class Movie(TypedDict):
     year: int
 
 
-@pytest.mark.parametrize("name", sorted(CASES))
-def test_demo_cases_validate(name, generator):
-    case = CASES[name]
+@pytest.mark.parametrize("name", sorted(REQUESTS))
+def test_outputs_validate(name, generator):
+    case = REQUESTS[name]
     (result,) = generator.generate([case["request"]], case["schema"], max_new_tokens=200)
     jsonschema.validate(result.value, case["schema"])
     assert json.loads(result.text) == result.value
@@ -61,7 +62,7 @@ def test_demo_cases_validate(name, generator):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_samples_validate(seed, generator):
-    case = CASES["order"]
+    case = REQUESTS["order"]
     for result in generator.generate(
         [case["request"]] * 4, case["schema"], max_new_tokens=120, temperature=1.0, seed=seed
     ):
@@ -79,7 +80,7 @@ def test_python_types(output_type, generator):
 
 
 def test_a_tight_budget_is_kept_and_told(generator):
-    schema = CASES["order"]["schema"]
+    schema = REQUESTS["order"]["schema"]
     least = len(generator.compile(schema).matcher().shortest_completion()) + 1
     for budget in (least, least + 1, least + 5, least + 20):
         (result,) = generator.generate(["x"], schema, max_new_tokens=budget, temperature=1.5, seed=budget)
@@ -90,18 +91,18 @@ def test_a_tight_budget_is_kept_and_told(generator):
 
 def test_a_budget_that_cannot_suffice(generator):
     with pytest.raises(mw.LimitError, match="max_new_tokens is 2"):
-        generator("x", CASES["order"]["schema"], max_new_tokens=2)
+        generator("x", REQUESTS["order"]["schema"], max_new_tokens=2)
 
 
 def test_batches_equal_single_runs(generator):
-    schema = CASES["weather"]["schema"]
-    prompts = [CASES["weather"]["request"], "Report the weather in Rome, sunny."]
+    schema = REQUESTS["weather"]["schema"]
+    prompts = [REQUESTS["weather"]["request"], "Report the weather in Rome, sunny."]
     together = generator.batch(prompts, schema, max_new_tokens=120)
     assert together == [generator(prompt, schema, max_new_tokens=120) for prompt in prompts]
 
 
 def test_streamed_objects_grow_into_the_value(generator):
-    case = CASES["person"]
+    case = REQUESTS["person"]
     partials = list(generator.stream(case["request"], case["schema"], max_new_tokens=150))
     assert partials[-1] == generator(case["request"], case["schema"], max_new_tokens=150)
     assert partials[0] == {}

@@ -13,15 +13,16 @@ torch = pytest.importorskip("torch", reason="the generator runs transformers mod
 transformers = pytest.importorskip("transformers", reason="the generator runs transformers models")
 pydantic = pytest.importorskip("pydantic", reason="Python types are read through pydantic")
 
+from tiny_model import TINY  # noqa: E402
+
 import maskwright as mw  # noqa: E402
-from maskwright.demo import demo_model_path  # noqa: E402
 
 STRINGS = {"type": "array", "items": {"type": "string"}, "minItems": 3}
 
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return transformers.AutoTokenizer.from_pretrained(demo_model_path())
+    return transformers.AutoTokenizer.from_pretrained(TINY)
 
 
 def random_model(tokenizer, **options):
@@ -116,7 +117,7 @@ def test_bad_arguments(prompts, options, words, generator):
 
 
 def test_a_prompt_without_tokens(tokenizer):
-    plain = transformers.AutoTokenizer.from_pretrained(demo_model_path())
+    plain = transformers.AutoTokenizer.from_pretrained(TINY)
     plain.chat_template = "{{ messages[0].content }}"  # which adds no special tokens
     with pytest.raises(mw.MaskwrightError, match="no tokens"):
         mw.Generator(random_model(plain), plain)("", {"type": "integer"})
@@ -134,7 +135,7 @@ def test_options_of_a_json_schema_are_kept(generator):
 
 
 def test_chat_templates_are_used(tokenizer):
-    tokenizer = transformers.AutoTokenizer.from_pretrained(demo_model_path())
+    tokenizer = transformers.AutoTokenizer.from_pretrained(TINY)
     tokenizer.chat_template = "{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %} ->"
     generator = mw.Generator(random_model(tokenizer), tokenizer)
     assert generator._prompt_text("hello", {}) == "[user] hello ->"

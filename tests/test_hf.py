@@ -8,9 +8,9 @@ import warnings
 import jsonschema
 import numpy as np
 import pytest
+from tiny_model import TINY
 
 import maskwright as mw
-from maskwright.demo import demo_model_path
 
 torch = pytest.importorskip("torch", reason="generate runs on torch")
 transformers = pytest.importorskip("transformers", reason="generate comes from transformers")
@@ -30,12 +30,12 @@ REQUEST = "Describe a person named Ada, 36 years old.\n<|json|>"
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return transformers.AutoTokenizer.from_pretrained(demo_model_path())
+    return transformers.AutoTokenizer.from_pretrained(TINY)
 
 
 @pytest.fixture(scope="module")
 def model():
-    return transformers.AutoModelForCausalLM.from_pretrained(demo_model_path()).eval()
+    return transformers.AutoModelForCausalLM.from_pretrained(TINY).eval()
 
 
 @pytest.fixture(scope="module")

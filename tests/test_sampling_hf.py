@@ -13,10 +13,11 @@ import jsonschema
 import numpy as np
 import pytest
 from sampling_models import deviations, enumerate_target
+from tiny_model import REQUESTS, TINY
 
 import maskwright as mw
 from maskwright import MaskwrightError, ModelError, VocabularyError
-from maskwright.demo import demo_model_path, demo_schemas, format_prompt
+from maskwright.demo import format_prompt
 from maskwright.hf import LogitsProcessor
 from maskwright.sampling import CallableModel, GrammarConstraint, Predicate, smc
 from maskwright.sampling.models import STAY
@@ -191,23 +192,23 @@ def test_bad_models_and_prompts() -> None:
         smc(HuggingFaceModel(broken, prompt=PROMPT), max_tokens=3)
 
 
-# --- the demo model
+# --- the tiny model
 
 
 @cache
-def demo() -> tuple[Any, Any, dict[str, Any]]:
-    tokenizer = transformers.AutoTokenizer.from_pretrained(demo_model_path())
-    model = transformers.AutoModelForCausalLM.from_pretrained(demo_model_path()).eval()
-    return model, tokenizer, demo_schemas()["folder"]
+def prompted() -> tuple[Any, Any, dict[str, Any]]:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(TINY)
+    model = transformers.AutoModelForCausalLM.from_pretrained(TINY).eval()
+    return model, tokenizer, REQUESTS["folder"]
 
 
-def demo_model() -> HuggingFaceModel:
-    model, tokenizer, case = demo()
+def tiny_backend() -> HuggingFaceModel:
+    model, tokenizer, case = prompted()
     return HuggingFaceModel(model, tokenizer, format_prompt(case["request"], case["schema"]))
 
 
-def test_grammar_and_predicate_on_the_demo_model() -> None:
-    model, schema = demo_model(), demo()[2]["schema"]
+def test_grammar_and_predicate_on_the_tiny_model() -> None:
+    model, schema = tiny_backend(), prompted()[2]["schema"]
     grammar = GrammarConstraint(mw.compile_json_schema(schema, model.vocabulary))
     short = Predicate(lambda ids: len(ids) < 80)
     found = smc(model, grammar * short, 8, max_tokens=120, seed=2)
@@ -221,7 +222,7 @@ def test_grammar_and_predicate_on_the_demo_model() -> None:
 
 
 def test_by_path() -> None:
-    model = HuggingFaceModel(demo_model_path(), prompt="A prompt")
+    model = HuggingFaceModel(TINY, prompt="A prompt")
     assert model.vocab_size == 1536 and model.decode(model.prompt_ids).endswith("prompt")
 
 
@@ -239,8 +240,8 @@ def weights_of(model: Any, grammar: Any, prompt: Sequence[int], ids: Sequence[in
 
 
 def test_weights_recorded_by_generate() -> None:
-    model, tokenizer, case = demo()
-    backend = demo_model()
+    model, tokenizer, case = prompted()
+    backend = tiny_backend()
     grammar = mw.compile_json_schema(case["schema"], backend.vocabulary)
     ids = torch.tensor([backend.prompt_ids] * 6)
     recorder = WeightRecorder(grammar)

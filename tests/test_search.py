@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sampling_models as toy
+from tiny_model import REQUESTS, TINY
 
 import maskwright as mw
 from maskwright.sampling import CallableModel, GrammarConstraint, Predicate, locally_constrained
@@ -317,11 +318,11 @@ def test_bad_input_of_sessions(grammar: mw.CompiledGrammar) -> None:
 def test_hugging_face_models_go_back_right() -> None:
     """Behind a text that was partly taken back, the model answers what it answers for the text anew."""
     pytest.importorskip("torch")
-    from maskwright.demo import demo_model_path, demo_schemas, format_prompt
+    from maskwright.demo import format_prompt
     from maskwright.sampling import HuggingFaceModel
 
-    case = demo_schemas()["person"]
-    backend = HuggingFaceModel(demo_model_path(), prompt=format_prompt(case["request"], case["schema"]))
+    case = REQUESTS["person"]
+    backend = HuggingFaceModel(TINY, prompt=format_prompt(case["request"], case["schema"]))
     compiled = mw.compile_json_schema(case["schema"], backend.vocabulary)
     names = [name for name in Symbols(compiled).names if name.startswith("/properties/")]
     session = Session(backend, compiled, symbols=names, max_tokens=200, seed=0)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from maskwright.errors import LimitError as LimitError
     from maskwright.errors import MaskwrightError as MaskwrightError
     from maskwright.errors import ModelError as ModelError
+    from maskwright.errors import ModelNotFoundError as ModelNotFoundError
     from maskwright.errors import OutputError as OutputError
     from maskwright.errors import Refusal as Refusal
     from maskwright.errors import UnsatisfiableError as UnsatisfiableError
@@ -82,6 +83,7 @@ _HOMES = {
         "LimitError",
         "MaskwrightError",
         "ModelError",
+        "ModelNotFoundError",
         "OutputError",
         "Refusal",
         "UnsatisfiableError",

@@ -22,8 +22,8 @@ def add_tokenizer_option(parser: argparse.ArgumentParser, what: str, default: st
         "--tokenizer",
         default=default,
         metavar="NAME",
-        help=f'{what}: "bytes", "demo" (that of the demo model), a name or folder of transformers, a SentencePiece file '
-        "(.model), or a tekken file (tekken*.json)",
+        help=f'{what}: "bytes", "demo" (the small one of this package), "default" (that of SmolLM2-135M-Instruct), a name '
+        "or folder of transformers, a SentencePiece file (.model), or a tekken file (tekken*.json)",
     )
 
 
@@ -58,7 +58,11 @@ def _loaded(name: str) -> Vocabulary:
     from transformers import AutoTokenizer
 
     if name == "demo":
-        from maskwright.demo import demo_model_path
+        from maskwright.demo import demo_diffusion_path
 
-        name = str(demo_model_path())
+        name = str(demo_diffusion_path())
+    elif name == "default":
+        from maskwright.default_model import default_model
+
+        name = default_model()
     return Vocabulary.from_huggingface(AutoTokenizer.from_pretrained(name))

@@ -145,6 +145,10 @@ class ModelError(MaskwrightError):
     """A language model's scores are no log-probabilities: wrong shape, NaN, not normalised."""
 
 
+class ModelNotFoundError(MaskwrightError):
+    """No model was named, and the default one cannot be had: why, and the commands that help."""
+
+
 class ConstraintError(MaskwrightError):
     """A predicate, monitor, reward or twist gave an answer that makes no sense, and which one."""
 

@@ -1,7 +1,4 @@
-"""A small language model and a set of schemas to try constrained decoding on, without a download.
-
-The model is trained on synthetic "request and schema -> JSON" text; see ``model/README.md``.
-"""
+"""Requests and schemas to try constrained decoding on, and a small diffusion model for ``maskwright infill``."""
 
 from __future__ import annotations
 
@@ -14,17 +11,11 @@ from maskwright.demo.prompts import ANSWER_TOKEN, format_prompt, schema_outline
 
 __all__ = [
     "ANSWER_TOKEN",
+    "demo_cases",
     "demo_diffusion_path",
-    "demo_model_path",
-    "demo_schemas",
     "format_prompt",
     "schema_outline",
 ]
-
-
-def demo_model_path() -> Path:
-    """Directory of the demo model, as ``AutoModelForCausalLM.from_pretrained`` takes it."""
-    return Path(str(files(__name__) / "model"))
 
 
 def demo_diffusion_path() -> Path:
@@ -32,7 +23,11 @@ def demo_diffusion_path() -> Path:
     return Path(str(files(__name__) / "diffusion"))
 
 
-def demo_schemas() -> dict[str, dict[str, Any]]:
-    """The demo cases by file name: each has ``title``, ``request`` and ``schema``."""
-    folder = Path(str(files(__name__) / "schemas"))
+def demo_cases() -> dict[str, dict[str, Any]]:
+    """The demo cases by file name.
+
+    Each has ``title``, ``schema``, ``request``, ``answer`` (what the request says) and ``example``: another ``request`` with its
+    ``answer``, which the model is shown.
+    """
+    folder = Path(str(files(__name__) / "cases"))
     return {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}

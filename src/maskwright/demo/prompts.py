@@ -1,4 +1,4 @@
-"""Prompt text of the demo model: a request, an outline of the schema, and the answer marker."""
+"""Prompt text of the demo diffusion model: a request, an outline of the schema, and the answer marker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SHORT_TYPES = {"string": "str", "integer": "int", "number": "num", "boolean": "
 
 
 def format_prompt(request: str, schema: Any) -> str:
-    """The text that the demo model continues with JSON; the tokenizer puts ``<|bos|>`` in front."""
+    """The text in front of the canvas of JSON; the tokenizer puts ``<|bos|>`` in front."""
     return f"{request}\nSchema: {schema_outline(schema)}\n{ANSWER_TOKEN}"
 
 

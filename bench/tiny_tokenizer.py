@@ -1,4 +1,4 @@
-"""The demo model's tokenizer: byte-level BPE that can spell every byte."""
+"""The tiny model's tokenizer: byte-level BPE that can spell every byte."""
 
 from __future__ import annotations
 

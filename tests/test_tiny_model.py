@@ -1,4 +1,4 @@
-"""The demo model and its schema files: present, small, loadable, and well formed."""
+"""The tiny model of tests and its requests: present, small, loadable, and well formed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tiny_model import REQUESTS, TINY
 
-from maskwright.demo import ANSWER_TOKEN, demo_model_path, demo_schemas, format_prompt, schema_outline
+from maskwright.demo import ANSWER_TOKEN, format_prompt, schema_outline
 
 BENCH = Path(__file__).resolve().parent.parent / "bench"
 MODEL_FILES = {
@@ -44,7 +45,6 @@ KEYWORDS = {
     "minItems",
     "maxItems",
 }
-CASES = demo_schemas()
 
 
 def _subschemas(schema):
@@ -61,29 +61,29 @@ def _subschemas(schema):
 
 @pytest.fixture(scope="module")
 def transformers():
-    pytest.importorskip("torch", reason="the demo model runs on torch")
-    return pytest.importorskip("transformers", reason="the demo model is loaded by transformers")
+    pytest.importorskip("torch", reason="the tiny model runs on torch")
+    return pytest.importorskip("transformers", reason="the tiny model is loaded by transformers")
 
 
 @pytest.fixture(scope="module")
 def tokenizer(transformers):
-    return transformers.AutoTokenizer.from_pretrained(demo_model_path())
+    return transformers.AutoTokenizer.from_pretrained(TINY)
 
 
 @pytest.fixture(scope="module")
 def model(transformers):
-    return transformers.AutoModelForCausalLM.from_pretrained(demo_model_path()).eval()
+    return transformers.AutoModelForCausalLM.from_pretrained(TINY).eval()
 
 
 def test_model_directory_is_complete_and_small():
-    sizes = {path.name: path.stat().st_size for path in demo_model_path().iterdir()}
+    sizes = {path.name: path.stat().st_size for path in TINY.iterdir()}
     assert set(sizes) == MODEL_FILES
     assert sum(sizes.values()) <= 6_000_000
 
 
 def test_readme_says_what_the_model_is():
-    text = (demo_model_path() / "README.md").read_text("utf-8")
-    for part in ("demo model", "not for real use", "seed", "minutes", "validation loss"):
+    text = (TINY / "README.md").read_text("utf-8").lower()
+    for part in ("tiny model", "not for real use", "seed", "minutes", "validation loss"):
         assert part in text
 
 
@@ -120,18 +120,18 @@ def test_tokenizer_round_trips_text(tokenizer, text):
 
 
 def test_prompts_start_with_bos_and_end_with_the_answer_token(tokenizer):
-    for case in CASES.values():
+    for case in REQUESTS.values():
         ids = tokenizer(format_prompt(case["request"], case["schema"]))["input_ids"]
         assert ids[0] == tokenizer.bos_token_id
         assert ids[-1] == tokenizer.convert_tokens_to_ids(ANSWER_TOKEN)
         assert ids.count(ids[-1]) == 1
 
 
-def test_unconstrained_answers_to_the_demo_prompts_mostly_parse(model, tokenizer):
+def test_unconstrained_answers_to_its_prompts_mostly_parse(model, tokenizer):
     import torch
 
     parsed = 0
-    prompts = [format_prompt(case["request"], case["schema"]) for case in CASES.values()]
+    prompts = [format_prompt(case["request"], case["schema"]) for case in REQUESTS.values()]
     batch = tokenizer(prompts, return_tensors="pt", padding=True, return_token_type_ids=False)
     with torch.inference_mode():
         output = model.generate(**batch, do_sample=False)
@@ -145,17 +145,17 @@ def test_unconstrained_answers_to_the_demo_prompts_mostly_parse(model, tokenizer
 
 
 def test_there_are_enough_cases_and_they_cover_the_keywords():
-    assert len(CASES) >= 6
-    used = {key for case in CASES.values() for part in _subschemas(case["schema"]) for key in part}
+    assert len(REQUESTS) >= 6
+    used = {key for case in REQUESTS.values() for part in _subschemas(case["schema"]) for key in part}
     assert used <= KEYWORDS
     for key in ("enum", "const", "pattern", "format", "anyOf", "allOf", "$ref", "prefixItems", "minimum"):
         assert key in used, key
 
 
-@pytest.mark.parametrize("name", sorted(CASES))
+@pytest.mark.parametrize("name", sorted(REQUESTS))
 def test_case_is_well_formed(name):
     jsonschema = pytest.importorskip("jsonschema", reason="the meta-schema check needs jsonschema")
-    case = CASES[name]
+    case = REQUESTS[name]
     assert set(case) == {"title", "request", "schema"}
     assert case["title"].strip()
     jsonschema.Draft202012Validator.check_schema(case["schema"])

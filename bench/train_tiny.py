@@ -1,6 +1,6 @@
-"""Train the demo model: a small Llama that answers a request and a schema with JSON.
+"""Train the tiny model of tests: a small Llama that answers a request and a schema with JSON.
 
-    PYTHONPATH=src python bench/train_demo.py --seed 0 --minutes 20 --out src/maskwright/demo/model
+    PYTHONPATH=src python bench/train_tiny.py --seed 0 --minutes 20 --out tests/models/tiny
 
 With ``--steps`` a run depends only on the options, the thread count and the library versions;
 ``--minutes`` stops by the clock, so that its step count differs from machine to machine.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +18,14 @@ from random import Random
 
 import torch
 from demo_data import COMPACT_SHARE, Example, draw
-from demo_eval import Rates, measure
-from demo_tokenizer import train_tokenizer
+from tiny_eval import Rates, measure
+from tiny_tokenizer import train_tokenizer
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from maskwright.demo import demo_schemas, format_prompt
+from maskwright.demo import format_prompt
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from tiny_model import REQUESTS
 
 CONTEXT = 1024
 VOCABULARY = 1536
@@ -181,10 +185,10 @@ def save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, out: Path)
 
 
 README = """\
-# Demo model
+# Tiny model
 
-A demo model, not for real use.  It is there so that the examples and tests of maskwright run
-without a download, and it can do nothing else: it knows only the request forms it was trained on.
+A model for tests, not for real use.  It is there so that the tests of maskwright run without a
+download, and it can do nothing else: it knows only the request forms it was trained on.
 
 - Architecture: Llama, {parameters:,} parameters, {layers} layers, hidden size {hidden}, context
   {context}; byte-level BPE of {vocabulary} tokens trained on the same text.  Weights are stored in
@@ -192,7 +196,7 @@ without a download, and it can do nothing else: it knows only the request forms 
 - Training data: synthetic "request, schema outline -> JSON" pairs drawn by `bench/demo_data.py`
   (people, orders, weather, events, folder trees, comment threads, tickets, recipes, accounts,
   payments, places).  All names and addresses are random; no outside data.  The schema files in
-  `../schemas` are not in the training data word for word.
+  `../requests` are not in the training data word for word.
 - Training: seed {seed}, {steps} steps of {batch} examples, {minutes:.1f} minutes on {threads} CPU
   threads.  Command: `{command}`.
 - Prompt: `maskwright.demo.format_prompt(request, schema)`.
@@ -209,7 +213,7 @@ Measured after training on {count} held-out examples, unconstrained greedy decod
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Train the maskwright demo model.")
+    parser = argparse.ArgumentParser(description="Train the tiny model of maskwright's tests.")
     parser.add_argument("--seed", type=int, default=0)
     budget = parser.add_mutually_exclusive_group(required=True)
     budget.add_argument("--minutes", type=float, help="stop after this many minutes of training")
@@ -247,7 +251,7 @@ def _write_readme(
         batch=options.batch_size,
         minutes=minutes,
         threads=options.threads,
-        command=f"python bench/train_demo.py --seed {options.seed} {budget} --out src/maskwright/demo/model",
+        command=f"python bench/train_tiny.py --seed {options.seed} {budget} --out tests/models/tiny",
         count=rates.count,
         loss=loss,
         rates=rates,
@@ -261,7 +265,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
 
-    excluded_prompts = {format_prompt(case["request"], case["schema"]) for case in demo_schemas().values()}
+    excluded_prompts = {format_prompt(case["request"], case["schema"]) for case in REQUESTS.values()}
     held_out_rng = Random(f"held-out {options.seed}")
     held_out = [draw(held_out_rng, frozenset(excluded_prompts)) for _ in range(options.held_out)]
     excluded = frozenset(excluded_prompts | {example.prompt for example in held_out})

@@ -1,4 +1,4 @@
-"""Unconstrained greedy decoding of held-out examples: what the demo model does without a mask."""
+"""Unconstrained greedy decoding of held-out examples: what the tiny model does without a mask."""
 
 from __future__ import annotations
 
