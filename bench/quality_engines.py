@@ -329,12 +329,13 @@ class Outlines:
 
     def __call__(self, language: Language) -> Constraint:
         regex = language.regex if language.schema is None else self.regex(json.dumps(language.schema))
-        return OutlinesMasks(self.guide(self.index(regex, self.vocabulary)), self.width)
+        guide = self.guide(self.index(regex, self.vocabulary))
+        return OutlinesMasks(guide, self.width, self.vocabulary.get_eos_token_id())
 
 
 class OutlinesMasks:
-    def __init__(self, guide: Any, width: int) -> None:
-        self.guide, self.width = guide, width
+    def __init__(self, guide: Any, width: int, eos: int) -> None:
+        self.guide, self.width, self.eos = guide, width, eos
         self.bitmask = np.zeros((width + 31) // 32, dtype=np.int32)
 
     def allowed(self) -> Any:
@@ -342,6 +343,8 @@ class OutlinesMasks:
         return unpacked(self.bitmask, self.width)
 
     def accept(self, token: int) -> bool:
+        if token == self.eos:  # it is in masks, but no transition
+            return bool(self.guide.is_finished())
         try:
             self.guide.advance(token, return_tokens=False)
         except ValueError:  # no such transition

@@ -108,9 +108,7 @@ def same(expected: Any, value: Any) -> bool:
         )
     right, total = compare(expected, value)
     if isinstance(expected, list) and any(isinstance(item, dict) for item in expected):
-        return (
-            isinstance(value, list) and len(expected) == len(value) and all(map(same, expected, value))
-        )
+        return isinstance(value, list) and len(expected) == len(value) and all(map(same, expected, value))
     return right == total
 
 

@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 from quality_judges import MISSING, Score, compare, first_json, parse_json, same, validates
-from quality_tasks import CITIES, FIRST, Language, Task, kind, object_schema, some_day, spoken
+from quality_tasks import Language, Task, kind, object_schema
+from quality_words import CITIES, FIRST, some_day, spoken
 
 # --- text to SQL
 
@@ -51,9 +52,7 @@ def database(tables: dict[str, dict[str, str]], r: random.Random) -> sqlite3.Con
         connection.execute(create_table(name, columns))
         for row in range(ROWS):
             values = [cell(column, of, row, r) for column, of in columns.items()]
-            connection.execute(
-                f"INSERT INTO {name} VALUES ({', '.join('?' * len(values))})", values
-            )
+            connection.execute(f"INSERT INTO {name} VALUES ({', '.join('?' * len(values))})", values)
     return connection
 
 
@@ -95,7 +94,7 @@ def query_gbnf(tables: dict[str, dict[str, str]]) -> str:
             'order ::= " ORDER BY " item (" ASC" | " DESC")?',
             'limit ::= " LIMIT " [1-9] [0-9]?',
             'number ::= "-"? [0-9]+ ("." [0-9]+)?',
-            "text ::= \"'\" [A-Za-z0-9 %]+ \"'\"",
+            'text ::= "\'" [A-Za-z0-9 %]+ "\'"',
             'column ::= (table ".")? field',
             f"table ::= {either(list(tables))}",
             f"field ::= {either(columns)}",
@@ -170,9 +169,7 @@ Question = Callable[[random.Random], tuple[str, str]]
 
 def _harbour_color(r: random.Random) -> tuple[str, str]:
     color = r.choice(WORDS["color"])
-    ask = r.choice(
-        ["What are the names of the {} boats?", "List the name of every boat whose color is {}."]
-    )
+    ask = r.choice(["What are the names of the {} boats?", "List the name of every boat whose color is {}."])
     return ask.format(color), f"SELECT name FROM boats WHERE color = '{color}';"
 
 
@@ -188,7 +185,9 @@ def _harbour_longest(r: random.Random) -> tuple[str, str]:
 
 
 def _harbour_groups(r: random.Random) -> tuple[str, str]:
-    ask = r.choice(["For each color, how many boats are there?", "Show each color and the number of boats of it."])
+    ask = r.choice(
+        ["For each color, how many boats are there?", "Show each color and the number of boats of it."]
+    )
     return ask, "SELECT color, COUNT(*) FROM boats GROUP BY color;"
 
 
@@ -202,13 +201,17 @@ def _harbour_join(r: random.Random) -> tuple[str, str]:
 
 def _school_older(r: random.Random) -> tuple[str, str]:
     age = r.randint(3, 9)
-    ask = r.choice(["Which pupils are older than {}? Give their names.", "Names of pupils with an age above {}."])
+    ask = r.choice(
+        ["Which pupils are older than {}? Give their names.", "Names of pupils with an age above {}."]
+    )
     return ask.format(age), f"SELECT name FROM pupils WHERE age > {age};"
 
 
 def _school_average(r: random.Random) -> tuple[str, str]:
     subject = r.choice(WORDS["subject"])
-    ask = r.choice(["What is the average of the points in {}?", "Average points of all grades in the subject {}?"])
+    ask = r.choice(
+        ["What is the average of the points in {}?", "Average points of all grades in the subject {}?"]
+    )
     return ask.format(subject), f"SELECT AVG(points) FROM grades WHERE subject = '{subject}';"
 
 
@@ -222,19 +225,31 @@ def _school_two(r: random.Random) -> tuple[str, str]:
 
 def _shop_cheapest(r: random.Random) -> tuple[str, str]:
     count = r.randint(2, 4)
-    ask = r.choice(["Name the {} cheapest products, the cheapest first.", "The names of the {} products with the lowest price, by price?"])
+    ask = r.choice(
+        [
+            "Name the {} cheapest products, the cheapest first.",
+            "The names of the {} products with the lowest price, by price?",
+        ]
+    )
     return ask.format(count), f"SELECT name FROM products ORDER BY price LIMIT {count};"
 
 
 def _shop_sum(r: random.Random) -> tuple[str, str]:
     city = r.choice(WORDS["city"])
-    ask = r.choice(["What is the sum of the amounts sold in {}?", "Total amount of all sales in the city {}?"])
+    ask = r.choice(
+        ["What is the sum of the amounts sold in {}?", "Total amount of all sales in the city {}?"]
+    )
     return ask.format(city), f"SELECT SUM(amount) FROM sales WHERE city = '{city}';"
 
 
 def _shop_stock(r: random.Random) -> tuple[str, str]:
     stock = r.randint(3, 8)
-    ask = r.choice(["Show name and price of products with a stock of at least {}.", "Which products have {} or more in stock? Name and price, please."])
+    ask = r.choice(
+        [
+            "Show name and price of products with a stock of at least {}.",
+            "Which products have {} or more in stock? Name and price, please.",
+        ]
+    )
     return ask.format(stock), f"SELECT name, price FROM products WHERE stock >= {stock};"
 
 
@@ -250,12 +265,18 @@ QUESTIONS: dict[str, list[Question]] = {
 Positive = Annotated[int, pydantic.Field(ge=1)]
 
 
-def set_alarm(hour: Annotated[int, pydantic.Field(ge=0, le=23)], minute: Annotated[int, pydantic.Field(ge=0, le=59)], label: str) -> str:
+def set_alarm(
+    hour: Annotated[int, pydantic.Field(ge=0, le=23)],
+    minute: Annotated[int, pydantic.Field(ge=0, le=59)],
+    label: str,
+) -> str:
     """Set an alarm with a label."""
     return f"{hour:02}:{minute:02} {label.strip().lower()}"
 
 
-def send_money(recipient: str, amount: Annotated[float, pydantic.Field(gt=0)], currency: Literal["EUR", "USD", "GBP"]) -> dict[str, Any]:
+def send_money(
+    recipient: str, amount: Annotated[float, pydantic.Field(gt=0)], currency: Literal["EUR", "USD", "GBP"]
+) -> dict[str, Any]:
     """Send an amount of money to somebody."""
     return {"to": recipient, "cents": round(amount * 100), "currency": currency}
 
@@ -285,12 +306,20 @@ ARGUMENTS = {name: pydantic.TypeAdapter(each).json_schema() for name, each in FU
 def _request(name: str, r: random.Random) -> tuple[str, dict[str, Any]]:
     day = some_day(r)
     if name == "set_alarm":
-        hour, minute, label = r.randint(0, 23), r.choice([0, 5, 15, 30, 45]), r.choice(["gym", "tea", "train"])
-        ask = r.choice(["Set an alarm for {:02}:{:02}, label it {}.", "At {:02}:{:02} I need an alarm called {}."])
+        hour, minute, label = (
+            r.randint(0, 23),
+            r.choice([0, 5, 15, 30, 45]),
+            r.choice(["gym", "tea", "train"]),
+        )
+        ask = r.choice(
+            ["Set an alarm for {:02}:{:02}, label it {}.", "At {:02}:{:02} I need an alarm called {}."]
+        )
         return ask.format(hour, minute, label), {"hour": hour, "minute": minute, "label": label}
     if name == "send_money":
         who, amount, currency = r.choice(FIRST), r.randint(200, 90000) / 100, r.choice(["EUR", "USD", "GBP"])
-        ask = r.choice(["Send {1} {2} to {0}.", "{0} should get {1} {2} from me.", "Please transfer {1} {2} to {0}."])
+        ask = r.choice(
+            ["Send {1} {2} to {0}.", "{0} should get {1} {2} from me.", "Please transfer {1} {2} to {0}."]
+        )
         arguments = {"recipient": who, "amount": amount, "currency": currency}
         return ask.format(who, f"{amount:.2f}", currency), arguments
     if name == "book_table":
@@ -305,7 +334,10 @@ def _request(name: str, r: random.Random) -> tuple[str, dict[str, Any]]:
     origin, destination = r.sample(CITIES, 2)
     people = r.randint(1, 5)
     ask = r.choice(
-        ["Find flights from {} to {} on {} for {} passengers.", "I need to get from {} to {} on {}; look for flights with {} seats."]
+        [
+            "Find flights from {} to {} on {} for {} passengers.",
+            "I need to get from {} to {} on {}; look for flights with {} seats.",
+        ]
     )
     arguments = {"origin": origin, "destination": destination, "day": day.isoformat(), "passengers": people}
     return ask.format(origin, destination, spoken(day), people), arguments
@@ -340,7 +372,16 @@ def call(r: random.Random) -> Callable[[str, str], Task]:
         return Score(validates(schema, value), right / total, whole, executes=ran)
 
     def build(kind: str, label: str) -> Task:
-        return Task(kind, label, instruction, f"Request: {request}", hint, Language(schema), json.dumps(expected), judge)
+        return Task(
+            kind,
+            label,
+            instruction,
+            f"Request: {request}",
+            hint,
+            Language(schema),
+            json.dumps(expected),
+            judge,
+        )
 
     return build
 

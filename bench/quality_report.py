@@ -97,7 +97,8 @@ def summary(records: Sequence[Record], engines: Sequence[str], base: str) -> dic
             "differences": _differences(found, base),
             "fields_by_kind": {
                 engine: {
-                    kind: mean(record["fields"] for record in each if record["kind"] == kind) for kind in kinds
+                    kind: mean(record["fields"] for record in each if record["kind"] == kind)
+                    for kind in kinds
                 }
                 for engine, each in found.items()
             },
@@ -111,7 +112,10 @@ def _differences(found: dict[str, list[Record]], base: str) -> dict[str, Any]:
     return {
         engine: {
             measure: paired_interval(
-                [float(one[measure]) - float(other[measure]) for one, other in zip(each, found[base], strict=True)]
+                [
+                    float(one[measure]) - float(other[measure])
+                    for one, other in zip(each, found[base], strict=True)
+                ]
             ).__dict__
             for measure in MEASURES
         }
@@ -164,7 +168,9 @@ def render(result: dict[str, Any], base: str) -> str:
         parts.append(
             f"## Schema {where}: {found['tasks']} tasks (tokens*: the {found['tasks_all_finish']} that all masks finish)"
         )
-        rows = [[name, *(show(each[key]) for _, key, show in COLUMNS)] for name, each in found["engines"].items()]
+        rows = [
+            [name, *(show(each[key]) for _, key, show in COLUMNS)] for name, each in found["engines"].items()
+        ]
         parts.append(table(["engine", *(title for title, _, _ in COLUMNS)], rows))
         if found["differences"]:
             parts.append(f"Points above {base} (95 % interval)")
@@ -175,7 +181,10 @@ def render(result: dict[str, Any], base: str) -> str:
             parts.append(table(["engine", "valid", "fields", "objects"], rows))
         kinds = list(next(iter(found["fields_by_kind"].values())))
         parts.append("Fields right, %, by kind")
-        rows = [[name, *(_percent(each[kind]) for kind in kinds)] for name, each in found["fields_by_kind"].items()]
+        rows = [
+            [name, *(_percent(each[kind]) for kind in kinds)]
+            for name, each in found["fields_by_kind"].items()
+        ]
         parts.append(table(["engine", *kinds], rows))
     return "\n\n".join(parts)
 

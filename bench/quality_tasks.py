@@ -11,10 +11,11 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import Any
 
 from quality_judges import WRONG, Score, first_json, judge_json, parse_json
+from quality_words import CITIES, FIRMS, JOBS, mail_of, person_name, some_day, spoken
 
 Judge = Callable[[str, bool], Score]
 """The score of a text; the second argument says whether it is free text in which the answer has to be found."""
@@ -114,23 +115,6 @@ def object_schema(properties: dict[str, Any], required: Sequence[str] | None = N
 
 TEXT = {"type": "string", "minLength": 1, "maxLength": 60}
 CLOSED = {"additionalProperties": False}
-FIRST = "Ada Miguel Priya Zoë Kofi Ingrid Tomás Yuki Fatima Liam Chloé Omar Nadia Björn Elena Samuel".split()
-LAST = "Lovelace Ortega Raman Okafor Lindqvist Nakamura Haddad Novák Müller Rossi Keller Byrne Silva Park".split()
-CITIES = "Lisbon Oslo Nairobi Kyoto Montréal Zürich Austin Kraków Lima Hanoi Porto Leeds Cairo Tallinn".split()
-JOBS = ["civil engineer", "nurse", "pastry chef", "librarian", "pilot", "carpenter", "biologist", "translator"]
-FIRMS = ["Northwind", "Blue Harbor", "Kestrel Labs", "Oak & Sons", "Helix", "Sunbeam Foods", "Atlas Freight"]
-
-
-def person_name(r: random.Random) -> str:
-    return f"{r.choice(FIRST)} {r.choice(LAST)}"
-
-
-def some_day(r: random.Random) -> date:
-    return date(2024, 1, 1) + timedelta(days=r.randrange(900))
-
-
-def spoken(day: date) -> str:
-    return f"{day:%B} {day.day}, {day.year}"
 
 
 # --- extraction
@@ -169,7 +153,7 @@ def event(r: random.Random) -> Parts:
     )
     place = r.choice(["Town Hall", "Riverside Park", "Hotel Astoria", "Grand Library", "Pier 7"])
     city, name, day = r.choice(CITIES), person_name(r), some_day(r)
-    mail = f"{name.split()[0].lower().replace('ë', 'e').replace('á', 'a').replace('é', 'e').replace('ö', 'o')}@{r.choice(['example.org', 'events.net'])}"
+    mail = mail_of(name, r)
     text = r.choice(
         [
             f"The {title} takes place at {place} in {city} on {spoken(day)}. Questions go to {name}, {mail}.",
