@@ -68,7 +68,7 @@ cdef cbool distinct_careless(Core* core, const Thread& thread) noexcept nogil:
     if at.mode != TRACK_STRING or not frame.owes or frame.must_differ:
         return False
     automaton = thread.lex.automaton
-    if automaton.kind != KIND_TEXT or automaton.spelling != SPELLING_QUOTED:
+    if automaton.kind != KIND_TEXT or automaton.spelling == SPELLING_UTF8:
         return False
     behind = thread_at(state_goto(core.program, thread.parser, automaton, 0, NO_KEY), NULL)
     behind.text = tracker_unknown(&core.tracker, thread.text)
@@ -508,7 +508,7 @@ cdef void distinct_crossing(Core* core, const Thread& thread, const vector[uint3
 cdef inline cbool distinct_opaque(Core* core, const Thread& thread, cbool begun) noexcept nogil:
     # Whether a lexeme under way is a string that need not be known, unless it is like an earlier one.
     cdef const Automaton* automaton = thread.lex.automaton
-    if automaton.kind != KIND_KEYSET and (automaton.kind != KIND_TEXT or automaton.spelling != SPELLING_QUOTED):
+    if automaton.kind != KIND_KEYSET and (automaton.kind != KIND_TEXT or automaton.spelling == SPELLING_UTF8):
         return False
     return (begun and core.tracker.states[-1 - thread.text].mode == TRACK_STRING
             and tracker_owes(&core.tracker, thread.text) == 0 and tracker_free_behind(&core.tracker, thread.text))

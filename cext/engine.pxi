@@ -289,19 +289,19 @@ cdef class Engine:
         return 0
 
     def add_automaton(self, key, int32_t n_states, int32_t start, list sets, bytes edges, list epsilons,
-                      list loops, list accepts, bint quoted):
-        """Register an NFA (see ``maskwright.automata.Nfa``) under a content key; ``quoted``: its texts are
-        spelled as quoted strings, not as plain UTF-8."""
+                      list loops, list accepts, str spelling):
+        """Register an NFA (see ``maskwright.automata.Nfa``) under a content key; ``spelling``: of its texts (see
+        ``maskwright.grammar.Spelling``)."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
         cdef Automaton* a = handle.automaton
         cdef vector[uint64_t] items
         a.codes = new CodeAutomaton()
-        a.spelling = SPELLING_QUOTED if quoted else SPELLING_UTF8
+        a.spelling = spelling_number(spelling)
         read_code_points(a.codes, n_states, sets, edges, epsilons, loops, accepts)
         a.kinds = max((tag for _, tag in accepts), default=0) + 1
         text_byte_classes(a)
         if loops:
-            content = (quoted, start, tuple(sets), written_code_points(a.codes))
+            content = (spelling, start, tuple(sets), written_code_points(a.codes))
             handle.counted = self.tables.get(content)
             if handle.counted is None:
                 handle.counted = MaskTableHandle()
@@ -312,7 +312,7 @@ cdef class Engine:
         with nogil:
             self.owner.index.lock.lock()
             a.codes.start = code_intern(a.codes, items)
-            a.start = text_state(a, a.codes.start, FORM_OUTSIDE if quoted else FORM_TEXT, 0, 0)
+            a.start = text_state(a, a.codes.start, FORM_TEXT if a.spelling == SPELLING_UTF8 else FORM_OUTSIDE, 0, 0)
             self.owner.index.lock.unlock()
         self.automata[key] = handle
         self.remember(key, handle)
@@ -362,12 +362,14 @@ cdef class Engine:
         self.remember(key, handle)
         return handle
 
-    def add_keyset(self, list names, list tags, int32_t other_tag, AutomatonHandle base, int32_t kinds=1):
+    def add_keyset(self, list names, list tags, int32_t other_tag, AutomatonHandle base, int32_t kinds, str spelling):
         """A set of quoted keys: canonical spellings (bytes, without quotes) and their tags.
 
-        Other keys are those of ``base``; to its ``kinds`` tags ``other_tag`` is added."""
+        Other keys are those of ``base``; to its ``kinds`` tags ``other_tag`` is added.  ``spelling``: of all keys,
+        "quoted" or "printed"."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_KEYSET)
         cdef Automaton* a = handle.automaton
+        a.spelling = spelling_number(spelling)
         cdef vector[pair[string, int32_t]] spelled
         cdef size_t i, count = len(names)
         spelled.resize(count)

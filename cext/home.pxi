@@ -61,7 +61,7 @@ cdef void home_count(Automaton* automaton, const Index* index) noexcept nogil:
 
 cdef cbool home_accepts_alike(const Automaton* automaton, Home* home, const CodeState* target) noexcept nogil:
     # Whether a state behind a character accepts as the others do.
-    if automaton.spelling == SPELLING_QUOTED:
+    if automaton.spelling != SPELLING_UTF8:
         return True
     if home.tag == NOT_KNOWN:
         home.tag = target.tag
@@ -254,7 +254,7 @@ cdef cbool home_find(Automaton* automaton, const Index* index, CodeState* start,
     home_forget(home)
     if automaton.class_mass.empty():
         home_count(automaton, index)
-    if automaton.spelling == SPELLING_QUOTED:
+    if automaton.spelling != SPELLING_UTF8:
         home_sustain(automaton, home, start)
         if home_pays(home, index):
             return True
@@ -279,7 +279,7 @@ cdef cbool home_find(Automaton* automaton, const Index* index, CodeState* start,
     home_leave(automaton, home)
     if home_pays(home, index):
         return True
-    if automaton.spelling != SPELLING_QUOTED:
+    if automaton.spelling == SPELLING_UTF8:
         return False
     home_forget(home)
     return home_spread(automaton, home, start, order, index)
@@ -401,7 +401,7 @@ cdef void home_leave_at(LexMask* mask, LexState* start, Home* home, const Exit& 
     elif point == QUOTE:
         if code.tag != NO_TAG:
             home_close(mask, exit.node, code.tag)
-    elif code_goes_on(automaton.codes, code):
+    elif text_escapes(automaton, code):
         home_walk(mask, text_state(automaton, code, FORM_ESCAPE, 0, 0), exit.node, True)
 
 
@@ -435,7 +435,7 @@ cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice, u
                     and slice_exit(index, slice, position, top, &exit)):
                 home_leave_at(mask, start, home, exit, index.chars[position].point, top)
             position += 1
-    if start.automaton.spelling == SPELLING_QUOTED:
+    if start.automaton.spelling != SPELLING_UTF8:
         home_leave_over(mask, start, home, slice, BACKSLASH, top)
         if home.closing:
             home_leave_over(mask, start, home, slice, QUOTE, top)
@@ -472,7 +472,7 @@ cdef cbool home_fill_below(LexMask* mask, LexState* state, uint32_t top) noexcep
     cdef vector[CodeRange] points
     cdef Slice* slice
     if (<int64_t>(index.trie.nodes[top].end - top) <= index.home_least or state.form != FORM_TEXT
-            or state.automaton.spelling != SPELLING_QUOTED
+            or state.automaton.spelling == SPELLING_UTF8
             or not home_find(state.automaton, index, state.code, &home) or home.room >= 0):
         return False
     home_points(state.automaton, home.classes, points)

@@ -198,10 +198,19 @@ cdef int32_t key_code_point(const string& name, size_t at) noexcept nogil:
             | ((<uint8_t>name[at + 2] & 63) << 6) | (<uint8_t>name[at + 3] & 63))
 
 
-cdef cbool key_escape_fits(int32_t c, int32_t escape, uint32_t value) noexcept nogil:
+cdef cbool key_short_fits(int32_t spelling, int32_t c) noexcept nogil:
+    # Whether a short escape is written for code point c.
+    if c == SLASH:
+        return short_spells(spelling, c)
+    return c == QUOTE or c == BACKSLASH or (8 <= c <= 13 and c != 11)
+
+
+cdef cbool key_escape_fits(int32_t spelling, int32_t c, int32_t escape, uint32_t value) noexcept nogil:
     # Whether code point c can still be spelled by an escape read so far (see KeyPosition).
     cdef uint32_t first = <uint32_t>c, second = 0
     cdef int32_t digits
+    if not unit_spells(spelling, c):
+        return escape == 1 and key_short_fits(spelling, c)
     if escape == 1:
         return True
     if c >= 0x10000:
@@ -250,13 +259,13 @@ cdef cbool key_escape_alive(const Automaton* keys, const KeyPosition* at) noexce
     for i in range(at.used_first, at.used_last):
         name = used_name(keys, at, i)
         if name.size() > <size_t>at.depth:
-            if key_escape_fits(key_code_point(name[0], at.depth), at.escape, at.value):
+            if key_escape_fits(keys.spelling, key_code_point(name[0], at.depth), at.escape, at.value):
                 return True
     for i in range(at.first, at.last):
         if at.other == 0 and not key_allows(keys, at, keys.tags[i]):
             continue
         if keys.names[i].size() > <size_t>at.depth:
-            if key_escape_fits(key_code_point(keys.names[i], at.depth), at.escape, at.value):
+            if key_escape_fits(keys.spelling, key_code_point(keys.names[i], at.depth), at.escape, at.value):
                 return True
     return False
 
@@ -326,8 +335,11 @@ cdef void escape_ahead(int32_t escape, uint64_t* ahead) noexcept nogil:
 
 cdef cbool key_read_escape(const Automaton* keys, KeyPosition* at, uint8_t byte) noexcept nogil:
     # False when the byte does not go on with the backslash sequence.
+    cdef cbool is_short = at.escape == 1
     cdef int32_t point = escape_read(&at.escape, &at.value, byte)
     if point >= 0:
+        if not (short_spells(keys.spelling, point) if is_short else unit_spells(keys.spelling, point)):
+            return False
         key_read_code_point(keys, at, point)
     return point != ESCAPE_BAD
 

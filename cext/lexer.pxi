@@ -88,9 +88,9 @@ cdef cppclass Automaton:
     Index* index
     vector[LexState*] states
     LexState* start
+    int32_t spelling               # SPELLING_*; of a keyset, that of its names and of `base`
     # text
     CodeAutomaton* codes
-    int32_t spelling               # SPELLING_*
     vector[uint8_t] byte_class
     vector[uint8_t] class_byte     # one byte of each class
     unordered_map[int64_t, LexState*] partial

@@ -203,7 +203,7 @@ cdef int32_t nearest_estimate(const Rests* rests, const LexState* state) noexcep
             bytes = cost_passes(codes, rests, head, <int32_t><uint32_t>state.code.items[i], bytes)
         if bytes < least:
             least = bytes
-    close = 1 if state.automaton.spelling == SPELLING_QUOTED else 0
+    close = 0 if state.automaton.spelling == SPELLING_UTF8 else 1
     if state.form == FORM_TEXT:
         return least + close
     if state.form == FORM_OUTSIDE:

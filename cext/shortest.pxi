@@ -440,7 +440,7 @@ cdef cbool key_rest(LexState* lex, int32_t index, vector[uint8_t]& path) noexcep
         if at >= name.size():
             return False
         c = key_code_point(name[0], at)
-        if not key_escape_fits(c, lex.key.escape, lex.key.value):
+        if not key_escape_fits(lex.automaton.spelling, c, lex.key.escape, lex.key.value):
             return False
         rest = key_escape_rest(c, lex.key.escape)
         path.insert(path.end(), rest.begin(), rest.end())

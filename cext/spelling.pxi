@@ -1,7 +1,8 @@
 # How code points are spelled as bytes, and the lexer states that this makes.
 #
-# Two spellings: UTF-8 (RFC 3629), and a quoted string (RFC 8259, section 7), which is UTF-8 or
-# backslash escapes between quotes.  A lexer state is a code state and how much of the next
+# Three spellings: UTF-8 (RFC 3629), and two of a string between quotes (RFC 8259, section 7).  "Quoted" is UTF-8 or
+# any backslash escape; "printed" has the escapes that JSON printers write: the short ones but `\/`, and `\uXXXX` for
+# what is above ASCII and for a few characters of ASCII (unit_spells).  A lexer state is a code state and how much of the next
 # character has been read.  As soon as what has been read leads to one code state whatever
 # follows, the character is *settled*: only its length is still tracked.  That keeps the states
 # few, and makes equal what behaves alike.
@@ -9,6 +10,7 @@
 cdef enum:
     SPELLING_UTF8 = 0
     SPELLING_QUOTED = 1
+    SPELLING_PRINTED = 2
     # forms: what has been read of the next character
     FORM_OUTSIDE = 0           # quoted: nothing, not even the opening quote
     FORM_TEXT = 1              # nothing
@@ -23,7 +25,13 @@ cdef enum:
     FORM_LOW = 10              # `left` digits of the low surrogate are missing; `low`: least code point
     FORM_LOW_SETTLED = 11
     QUOTE = 34
+    SLASH = 47
     BACKSLASH = 92
+
+
+cdef int32_t spelling_number(str spelling) except -1:
+    # Of a name of `maskwright.grammar.Spelling`.
+    return ("utf8", "quoted", "printed").index(spelling)
 
 
 cdef int32_t hex_digit(uint8_t byte) noexcept nogil:
@@ -38,7 +46,7 @@ cdef int32_t hex_digit(uint8_t byte) noexcept nogil:
 
 cdef int32_t short_escape(uint8_t byte) noexcept nogil:
     # The code point of `\` and this byte, or -1.
-    if byte == QUOTE or byte == BACKSLASH or byte == 47:
+    if byte == QUOTE or byte == BACKSLASH or byte == SLASH:
         return byte
     if byte == 98:
         return 8
@@ -51,6 +59,60 @@ cdef int32_t short_escape(uint8_t byte) noexcept nogil:
     if byte == 116:
         return 9
     return -1
+
+
+cdef cbool short_spells(int32_t spelling, int32_t point) noexcept nogil:
+    # Whether the short escape of a code point, one that short_escape finds, is written.
+    return point != SLASH or spelling == SPELLING_QUOTED
+
+
+cdef cbool unit_spells(int32_t spelling, int32_t point) noexcept nogil:
+    # Whether `\uXXXX` (or two of them) is written for a code point.  Printed: a control character without a short
+    # escape, `&`, `<` and `>` (escaped by Go), U+007F (by Python and jq), and all above ASCII.
+    if spelling == SPELLING_QUOTED or point >= 0x7F:
+        return True
+    if point < 0x20:
+        return not (8 <= point <= 13 and point != 11)
+    return point == 38 or point == 60 or point == 62
+
+
+cdef int32_t unit_span(Automaton* automaton, CodeState* code, int32_t first, int32_t last,
+                       CodeState** target) noexcept nogil:
+    # code_span of those code points first..last for which `\uXXXX` is written; mixed when it is not for some.
+    cdef int32_t point
+    cdef cbool every = True, some = False
+    if automaton.spelling == SPELLING_QUOTED or first >= 0x80:
+        return code_span(automaton.codes, code, first, last, target)
+    for point in range(first, 0x80 if last >= 0x80 else last + 1):
+        if not unit_spells(automaton.spelling, point):
+            every = False
+        elif code_next(automaton.codes, code, automaton.codes.ascii_class[point]) != CODE_DEAD:
+            some = True
+    if every:
+        return code_span(automaton.codes, code, first, last, target)
+    if not some and last >= 0x80:
+        some = code_span(automaton.codes, code, 0x80, last, target) != SPAN_DEAD
+    return SPAN_MIXED if some else SPAN_DEAD
+
+
+cdef cbool text_units(Automaton* automaton, CodeState* code) noexcept nogil:
+    # Whether some `\uXXXX` leads on, where some escape does.
+    cdef CodeState* target
+    return (automaton.spelling == SPELLING_QUOTED
+            or unit_span(automaton, code, 0, LAST_CODE_POINT, &target) != SPAN_DEAD)
+
+
+cdef cbool text_escapes(Automaton* automaton, CodeState* code) noexcept nogil:
+    # Whether some escape leads on.
+    cdef int32_t byte, point
+    if automaton.spelling == SPELLING_QUOTED:
+        return code_goes_on(automaton.codes, code)
+    for byte in range(QUOTE, 117):
+        point = short_escape(<uint8_t>byte)
+        if (point >= 0 and short_spells(automaton.spelling, point)
+                and code_next(automaton.codes, code, automaton.codes.ascii_class[point]) != CODE_DEAD):
+            return True
+    return text_units(automaton, code)
 
 
 cdef LexState* text_state(Automaton* automaton, CodeState* code, int32_t form, int32_t left,
@@ -87,7 +149,11 @@ cdef LexState* text_settle(Automaton* automaton, CodeState* code, int32_t form, 
                            int32_t low, int32_t first, int32_t last) noexcept nogil:
     # Part of a character has been read; code points first..last are still possible.
     cdef CodeState* target
-    cdef int32_t span = code_span(automaton.codes, code, first, last, &target)
+    cdef int32_t span
+    if form == FORM_UNIT:
+        span = unit_span(automaton, code, first, last, &target)
+    else:
+        span = code_span(automaton.codes, code, first, last, &target)
     if span == SPAN_DEAD:
         return LEX_DEAD
     if span == SPAN_UNIFORM:
@@ -167,7 +233,7 @@ cdef LexState* text_unit(LexState* state, int32_t digit) noexcept nogil:
     last = low + (1 << (4 * left)) - 1
     if last < 0xD800 or low > 0xDFFF:
         if left == 0:
-            return text_after(automaton, state.code, low)
+            return text_after(automaton, state.code, low) if unit_spells(automaton.spelling, low) else LEX_DEAD
         return text_settle(automaton, state.code, FORM_UNIT, left, low, low, last)
     # Surrogates: the code points above U+FFFF that the high ones lead to.
     if low >= 0xDC00:
@@ -214,23 +280,26 @@ cdef LexState* text_pair(LexState* state, uint8_t byte) noexcept nogil:
 
 
 cdef LexState* text_escape(LexState* state, uint8_t byte) noexcept nogil:
+    cdef Automaton* automaton = state.automaton
     cdef int32_t point
     if byte == 117:
-        return text_state(state.automaton, state.code, FORM_UNIT, 4, 0)
+        return text_state(automaton, state.code, FORM_UNIT, 4, 0) if text_units(automaton, state.code) else LEX_DEAD
     point = short_escape(byte)
-    return text_after(state.automaton, state.code, point) if point >= 0 else LEX_DEAD
+    if point < 0 or not short_spells(automaton.spelling, point):
+        return LEX_DEAD
+    return text_after(automaton, state.code, point)
 
 
 cdef LexState* text_byte(LexState* state, uint8_t byte) noexcept nogil:
     # The first byte of a character, or the closing quote.
     cdef Automaton* automaton = state.automaton
-    if automaton.spelling == SPELLING_QUOTED:
+    if automaton.spelling != SPELLING_UTF8:
         if byte == QUOTE:
             if state.code.tag == NO_TAG:
                 return LEX_DEAD
             return text_state(automaton, state.code, FORM_CLOSED, 0, 0)
         if byte == BACKSLASH:
-            if not code_goes_on(automaton.codes, state.code):
+            if not text_escapes(automaton, state.code):
                 return LEX_DEAD
             return text_state(automaton, state.code, FORM_ESCAPE, 0, 0)
         if byte < 0x20:

@@ -273,7 +273,7 @@ cdef cbool string_compatible(const Value* value, const string& text, int32_t esc
     if value.kind != VALUE_STRING or value.text.size() < text.size() or value.text.compare(0, text.size(), text) != 0:
         return False
     return escape == 0 or (value.text.size() > text.size()
-                              and key_escape_fits(key_code_point(value.text, text.size()), escape, half))
+                              and key_escape_fits(SPELLING_QUOTED, key_code_point(value.text, text.size()), escape, half))
 
 
 cdef cbool exponent_compatible(int64_t exponent, const string& text) noexcept nogil:

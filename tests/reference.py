@@ -108,7 +108,7 @@ class Oracle:
                 self.add(left, self.language(word_language, word))
         elif isinstance(expr.lexeme, Keyset):
             for name in expr.lexeme.names:
-                self.add(left, self.language(name_language, name))
+                self.add(left, self.language(name_language, name, expr.lexeme.spelling))
             if expr.lexeme.other is not None:
                 self.add(left, self.language(other_language, expr.lexeme.other, expr.lexeme.names))
         else:
@@ -156,7 +156,7 @@ class Oracle:
                 member = body.members[i]
                 if not member.required:
                     self.add(here, symbol(i + 1, count, missing & ~member.absent))
-                key = self.language(name_language, member.name)
+                key = self.language(name_language, member.name, body.spelling)
                 taken = [(key, value, i + 1) for value in member.values]
             else:
                 if missing == 0 and body.min <= count:

@@ -8,7 +8,7 @@ from itertools import product
 
 from spelling import ByteClass, spelled
 
-from maskwright.grammar import Lexeme
+from maskwright.grammar import Lexeme, Spelling
 from maskwright.regular import Alt, Cat, Lit, Machine, Regular, Repeat
 
 INFINITY = float("inf")
@@ -144,15 +144,25 @@ class LexemeLanguage(Language):
 
 
 @cache
-def spellings(character: str) -> frozenset[bytes]:
-    """All ways to write a character inside a JSON string."""
+def spellings(character: str, spelling: Spelling) -> frozenset[bytes]:
+    """All ways to write a character inside a JSON string, or ("printed") those of JSON printers."""
     units = character.encode("utf-16-be")
     codes = [units[i : i + 2].hex() for i in range(0, len(units), 2)]
     digits = [set(f"{d}{d.upper()}") for d in "".join(codes)]
     candidates = [character, *("\\" + letter for letter in '"\\/bfnrt')]
     for cased in product(*digits):
         candidates.append("".join("\\u" + "".join(cased[i : i + 4]) for i in range(0, len(cased), 4)))
+    if spelling == "printed":
+        candidates = [c for c in candidates if is_printed(c, character)]
     return frozenset(c.encode() for c in candidates if decodes_to(c, character))
+
+
+def is_printed(spelled: str, character: str) -> bool:
+    """Whether some JSON printer writes a character in this way, which decodes to it."""
+    if spelled.startswith("\\u"):
+        # Python has the short forms; Go escapes three more.
+        return json.dumps(character)[1:-1].startswith("\\u") or character in "<>&"
+    return spelled != "\\/"
 
 
 def decodes_to(inside: str, text: str) -> bool:
@@ -165,10 +175,10 @@ def decodes_to(inside: str, text: str) -> bool:
 class NameLanguage(Language):
     """The spellings of one key; a state is (characters read, bytes of the next one)."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, spelling: Spelling) -> None:
         super().__init__()
         quote = frozenset([b'"'])
-        self.parts = [quote, *(spellings(c) for c in name), quote]
+        self.parts = [quote, *(spellings(c, spelling) for c in name), quote]
         self.start = (0, b"")
 
     def step(self, state, byte):
@@ -204,10 +214,10 @@ class WordLanguage(Language):
 class OtherLanguage(Language):
     """Quoted strings of a lexeme whose decoded text is none of the names."""
 
-    def __init__(self, base: LexemeLanguage, names: tuple[str, ...]) -> None:
+    def __init__(self, base: LexemeLanguage, names: tuple[str, ...], spelling: Spelling) -> None:
         super().__init__()
         self.base = base
-        self.names = [name_language(name) for name in names]
+        self.names = [name_language(name, spelling) for name in names]
         self.is_alive = cache(self.is_alive)
         start = self.base.start, frozenset((i, name.start) for i, name in enumerate(self.names))
         self.start = start if start[0] is not None and self.is_alive(start) else None
@@ -251,5 +261,5 @@ word_language = cache(WordLanguage)
 def other_language(lexeme: Lexeme, names: tuple[str, ...]) -> OtherLanguage:
     key = "other", lexeme.key, names
     if key not in _by_key:
-        _by_key[key] = OtherLanguage(lexeme_language(lexeme), names)
+        _by_key[key] = OtherLanguage(lexeme_language(lexeme), names, lexeme.spelling)
     return _by_key[key]

@@ -39,11 +39,17 @@ class ByteClass:
 
 
 _QUOTE, _BACKSLASH = 0x22, 0x5C
+_SLASH = 0x2F
 # RFC 8259, section 7: what may stand unescaped, and the two-character escapes.
 _UNESCAPED: Ranges = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0xD7FF), (0xE000, 0x10FFFF))
 _SHORT_ESCAPES = {
     0x22: b'"', 0x5C: b"\\", 0x2F: b"/", 0x08: b"b", 0x0C: b"f", 0x0A: b"n", 0x0D: b"r", 0x09: b"t",
 }  # fmt: skip
+# What JSON printers write as \uXXXX: control characters without a short form; & < > (Go), U+007F (Python) and what is
+# above ASCII, which others write raw.
+_PRINTED_UNITS: Ranges = (
+    (0x00, 0x07), (0x0B, 0x0B), (0x0E, 0x1F), (0x26, 0x26), (0x3C, 0x3C), (0x3E, 0x3E), (0x7F, 0x10FFFF),
+)  # fmt: skip
 _HEX_MASKS = tuple(sum(1 << b for b in {*f"{d:x}{d:X}".encode()}) for d in range(16))
 _CONTINUATION_MASKS = tuple(1 << (0x80 | d) for d in range(64))
 _START, _FINAL = 0, 1
@@ -56,10 +62,10 @@ def encode(node: Regular, spelling: Spelling) -> Regular:
 
     "utf8" is plain UTF-8.  "quoted" is the inside of a JSON string (RFC 8259, section 7): every
     code point raw where that is allowed, as its short escape, or as ``\\uXXXX`` (a surrogate
-    pair above U+FFFF) with either case of digits.  Surrogate code points have no spelling, so
-    they match nothing.
+    pair above U+FFFF) with either case of digits.  "printed" is what JSON printers write of that.
+    Surrogate code points have no spelling, so they match nothing.
     """
-    encode_set = _encode_quoted if spelling == "quoted" else _encode_utf8
+    encode_set = {"utf8": _encode_utf8, "quoted": _encode_quoted, "printed": _encode_printed}[spelling]
     done: dict[int, Regular] = {}
     result: Regular
     for part in postorder(node):
@@ -82,15 +88,13 @@ def encode(node: Regular, spelling: Spelling) -> Regular:
     return done[id(node)]
 
 
-def quoted(node: Regular) -> Regular:
-    """The JSON strings (quotes included) that decode to a text of the code-point tree."""
-    quote = ByteClass(1 << _QUOTE)
-    return cat(quote, encode(node, "quoted"), quote)  # type: ignore[arg-type]
-
-
 def spelled(lexeme: Lexeme) -> Regular:
-    """The bytes of a lexeme, as a byte-level tree."""
-    return quoted(lexeme.regular) if lexeme.spelling == "quoted" else encode(lexeme.regular, "utf8")
+    """The bytes of a lexeme, as a byte-level tree; of a string, with its quotes."""
+    inside = encode(lexeme.regular, lexeme.spelling)
+    if lexeme.spelling == "utf8":
+        return inside
+    quote = ByteClass(1 << _QUOTE)
+    return cat(quote, inside, quote)  # type: ignore[arg-type]
 
 
 class _SetAutomaton:
@@ -164,12 +168,15 @@ class _SetAutomaton:
                 leads = tuple(1 << (lead | digit) for digit in range(min(32, 256 - lead)))
                 self.digit(_START, pieces, leads, 6 * rest, rest, False)
 
-    def escapes(self, ranges: Ranges) -> None:
+    def escapes(self, ranges: Ranges, by_unit: Ranges, slash: bool) -> None:
+        """Short escapes of the characters in ``ranges`` (that of the slash if asked for), ``\\uXXXX`` of those that are
+        in ``by_unit`` too."""
         backslash = self.new_state()
         self.edge(_START, 1 << _BACKSLASH, backslash)
         for code, letter in _SHORT_ESCAPES.items():
-            if any(lo <= code <= hi for lo, hi in ranges):
+            if any(lo <= code <= hi for lo, hi in ranges) and (slash or code != _SLASH):
                 self.edge(backslash, 1 << letter[0], _FINAL)
+        ranges = intersect_ranges(ranges, by_unit)
         units = [(lo, hi, _FINAL) for lo, hi in intersect_ranges(ranges, ((0, 0xFFFF),))]
         # UTF-16: equal sets of low surrogates share the state behind the high surrogate.
         for lows, highs in _surrogates(intersect_ranges(ranges, ((0x10000, 0x10FFFF),))).items():
@@ -178,7 +185,8 @@ class _SetAutomaton:
             low_units = tuple((lo, hi, _FINAL) for lo, hi in lows)
             self.edge(letter_u, 1 << ord("u"), self.numbers(low_units, 4, True))
             units += [(lo, hi, second) for lo, hi in highs]
-        self.edge(backslash, 1 << ord("u"), self.numbers(tuple(sorted(units)), 4, True))
+        if units:
+            self.edge(backslash, 1 << ord("u"), self.numbers(tuple(sorted(units)), 4, True))
 
     def regular(self) -> Regular:
         if self.n_states == 2:
@@ -228,5 +236,16 @@ def _encode_quoted(ranges: Ranges) -> Regular:
         return NOTHING
     automaton = _SetAutomaton()
     automaton.utf8(intersect_ranges(ranges, _UNESCAPED))
-    automaton.escapes(ranges)
+    automaton.escapes(ranges, ANY_CHAR.ranges, slash=True)
+    return automaton.regular()
+
+
+@lru_cache(4096)
+def _encode_printed(ranges: Ranges) -> Regular:
+    ranges = intersect_ranges(ranges, ANY_CHAR.ranges)
+    if not ranges:
+        return NOTHING
+    automaton = _SetAutomaton()
+    automaton.utf8(intersect_ranges(ranges, _UNESCAPED))
+    automaton.escapes(ranges, _PRINTED_UNITS, slash=False)
     return automaton.regular()

@@ -10,7 +10,7 @@ import toys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import Column, Oracle
-from toys import ANY_STRING, FEW_CHARS_STRING, SHORT_STRING, grammar, record, term
+from toys import ANY_STRING, FEW_CHARS_STRING, PRINTED_STRING, SHORT_STRING, grammar, record, term
 
 from maskwright._core import Matcher
 from maskwright.errors import UnsatisfiableError
@@ -243,10 +243,29 @@ NASTY = {
     "names with escapes": grammar(
         Term(Keyset(('"', "\\", "\\u00", "\n", "\x00", "\x01", "\x1f", "/", "\x7f")))
     ),
+    "printed names with escapes": grammar(
+        Term(
+            Keyset(('"', "\\", "\\u00", "\n", "\x00", "\x01", "\x1f", "/", "\x7f", "<a"), spelling="printed")
+        )
+    ),
     "names beyond ASCII": grammar(
         Term(Keyset(("\u00e9", "e\u0301", "\u20ac", "\U0001f600", "\U0001f601", "\uffff", "\u00e9\u20ac")))
     ),
+    "printed names beyond ASCII": grammar(
+        Term(
+            Keyset(
+                ("\u00e9", "e\u0301", "\u20ac", "\U0001f600", "\U0001f601", "\uffff", "\u00e9\u20ac"),
+                spelling="printed",
+            )
+        )
+    ),
     "names and others": grammar(Seq((Term(Keyset(('"', "a", "\u00e9", "ab"), ANY_STRING)), a))),
+    "printed names and others": grammar(
+        Seq((Term(Keyset(('"', "a", "/", "<", "\u00e9", "ab"), PRINTED_STRING, "printed")), a))
+    ),
+    "both spellings": grammar(
+        Choice((Seq((Term(Keyset(("a/b", "c"))), a)), Seq((Term(Keyset(("a/b", "d"), None, "printed")), b))))
+    ),
     "a forbidden key": grammar(
         record([toys.member("a", None), toys.member("ab", 1)], ANY_STRING, 1), term("1")
     ),

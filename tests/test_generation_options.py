@@ -135,6 +135,18 @@ def test_beams_of_transformers_agree(model, tokenizer, generator):
         assert ours.token_ids == theirs
 
 
+def test_particles_end_in_time_and_say_what_they_found(generator):
+    least = len(generator.compile(PEOPLE).matcher().shortest_completion()) + 1
+    for room in (least, least + 4, 120):
+        result = generator.generate(["x"], PEOPLE, particles=4, seed=1, max_new_tokens=room, logprobs=True)[0]
+        jsonschema.validate(result.value, PEOPLE)
+        assert len(result.token_ids) < room
+        assert result.text in result.posterior and sum(result.posterior.values()) == pytest.approx(1)
+        assert len(result.logprobs) == len(result.token_ids)
+        again = generator.generate(["x"], PEOPLE, particles=4, seed=1, max_new_tokens=room)[0]
+        assert again.token_ids == result.token_ids and again.posterior == result.posterior
+
+
 # --- prompts
 
 
@@ -252,6 +264,8 @@ def test_a_stop_text_that_would_cut(generator):
         ({"num_beams": 2, "temperature": 1.0}, "cannot be combined"),
         ({"num_beams": 2, "particles": 2}, "pass one of them"),
         ({"particles": 0}, "particles"),
+        ({"particles": 4, "n": 2}, "Generation.posterior has the others"),
+        ({"particles": 4, "temperature": 1.0}, "cannot be combined"),
         ({"logprobs": -1}, "logprobs"),
         ({"logprobs": 1000}, "at most 100"),
         ({"seed": "x"}, "seed"),

@@ -112,6 +112,7 @@ ALLOWED = {
         "limits",
         "partial",
         "passes",
+        "sampling",
         "sources",
         "vocabulary",
     ),

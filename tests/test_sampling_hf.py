@@ -97,6 +97,27 @@ def test_prompts_and_temperature() -> None:
     assert model.room == 30
 
 
+def test_a_cache_that_has_read_the_beginning_of_the_prompt() -> None:
+    first = HuggingFaceModel(tiny(), prompt=PROMPT[:2])
+    cache = first.prompt_cache
+    model = HuggingFaceModel(tiny(), prompt=PROMPT, cache=cache)
+    read: list[int] = []
+    original = model._forward
+
+    def counting(ids: Any, *rest: Any) -> Any:
+        read.append(ids.shape[1])
+        return original(ids, *rest)
+
+    model._forward = counting  # type: ignore[method-assign]
+    close(model.state([[]]).logprobs, [[]])
+    close(model.state([[4], [2]]).extend(np.array([1]), np.array([3])).logprobs, [[2, 3]])
+    assert read == [1, 1, 1] and model.prompt_cache.get_seq_length() == 3
+    assert cache.get_seq_length() == 2, "it was left as it is"
+    close(first.state([[]]).logprobs, [[]], prompt=PROMPT[:2])
+    with pytest.raises(MaskwrightError, match="the cache has read 3 tokens"):
+        model.set_prompt(PROMPT, model.prompt_cache)
+
+
 def uniform_length(ids: Sequence[int]) -> bool:
     return sum(ids) % 3 == 0
 

@@ -98,6 +98,31 @@ def test_quoted_spellings_of_boundary_characters() -> None:
             assert not others(data)
 
 
+ASCII_AND_EDGES = sorted({*range(128), *SCALARS})
+
+
+def printed_spellings(c: str) -> set[str]:
+    """What Python, and Go's encoding/json, write for a character: the latter escapes three more."""
+    out = {json.dumps(c)[1:-1], json.dumps(c, ensure_ascii=False)[1:-1]}
+    out |= {s.upper().replace("\\U", "\\u") for s in out if s.startswith("\\u")}
+    if c in "<>&":
+        out |= {s for s in spellings(c) if s.startswith("\\u")}
+    return out
+
+
+def test_printed_spellings_are_those_of_printers_and_no_others() -> None:
+    anything = acceptor(repeat(ANY_CHAR, 0, None), "printed")
+    for c in map(chr, ASCII_AND_EDGES):
+        own = acceptor(char(c), "printed")
+        others = acceptor(difference(ANY_CHAR, char(c)), "printed")
+        printed = printed_spellings(c)
+        for spelling in {*spellings(c), *printed}:
+            data = f'"{spelling}"'.encode()
+            assert json.loads(data) == c
+            assert own(data) == anything(data) == (spelling in printed), spelling
+            assert not others(data)
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_quoted_strings_agree_with_json(data: st.DataObject) -> None:
@@ -131,7 +156,7 @@ SETS = st.lists(st.sampled_from(SCALARS), min_size=1, max_size=6).map(sorted)
 
 
 @settings(max_examples=60, deadline=None)
-@given(SETS, SETS, st.sampled_from(("utf8", "quoted")), st.data())
+@given(SETS, SETS, st.sampled_from(("utf8", "quoted", "printed")), st.data())
 def test_every_prefix_is_alive_exactly_when_it_can_be_completed(
     first: list[int], second: list[int], spelling: Spelling, data: st.DataObject
 ) -> None:

@@ -27,6 +27,7 @@ from maskwright.grammar import (
     Ref,
     Repeated,
     Seq,
+    Spelling,
     Switch,
     Term,
     Words,
@@ -180,6 +181,15 @@ TWO_KINDS = (
 )
 FEW_CHARS_STRING = Lexeme("few characters", repeat(FEW_CHARS, 0, None), "quoted")
 
+
+def printed(lexeme: Lexeme) -> Lexeme:
+    """The same strings as JSON printers write them."""
+    return Lexeme(("printed", lexeme.key), lexeme.regular, "printed")
+
+
+PRINTED_STRING, PRINTED_FEW_CHARS = printed(ANY_STRING), printed(FEW_CHARS_STRING)
+PRINTED_KINDS = tuple(map(printed, TWO_KINDS))
+
 A, AB, DIGIT = Lit("a"), one_of("ab"), one_of("0123456789")
 TERMS = (
     *map(term, ("a", "b", "c", "ab", "aa", "abc", "1", "12", "(", ")")),
@@ -197,10 +207,12 @@ TERMS = (
     term(repeat(ANY_CHAR, 1, None), "any text"),
     Term(ANY_STRING),
     Term(SHORT_STRING),
+    Term(PRINTED_STRING),
 )
 NAMES = (
     "", "a", "ab", "abc", "b", "ba", '"', "\\", "\\u00", "a\"b", "\n", "\x00", "\x01", "\x1f", "\x7f", "/",
     "\u00e9", "e\u0301", "\u20ac", "\U0001f600", "\U0001f601", "a\U0001f600", "\ufffd", "0061", "\u2028",
+    "<", "a&",
 )  # fmt: skip
 
 
@@ -288,15 +300,21 @@ def _switch(draw: Any, rules: int, depth: int) -> Expr:
 
 
 def _names_and_other(draw: Any) -> tuple[list[str], Lexeme | None]:
-    other = draw(st.sampled_from((None, ANY_STRING, FEW_CHARS_STRING)))
-    names = [name for name in NAMES if other is not FEW_CHARS_STRING or set(name) <= set('ab\n"\U0001f600')]
+    other = draw(st.sampled_from((None, ANY_STRING, FEW_CHARS_STRING, PRINTED_STRING, PRINTED_FEW_CHARS)))
+    few = other in (FEW_CHARS_STRING, PRINTED_FEW_CHARS)
+    names = [name for name in NAMES if not few or set(name) <= set('ab\n"\U0001f600')]
     return draw(st.lists(st.sampled_from(names), min_size=1, max_size=4, unique=True)), other
 
 
 @st.composite
 def keysets(draw: Any) -> Keyset:
     names, other = _names_and_other(draw)
-    return Keyset(tuple(names), other)
+    return Keyset(tuple(names), other, _spelling(draw, other))
+
+
+def _spelling(draw: Any, other: Lexeme | None) -> Spelling:
+    """Of names, where others are spelled like ``other``."""
+    return draw(st.sampled_from(("quoted", "printed"))) if other is None else other.spelling
 
 
 @st.composite
@@ -310,14 +328,15 @@ def records(draw: Any, rules: int) -> Record:
     members = [Member(name, draw(values), draw(st.integers(0, 3)) == 0, draw(bits)) for name in names]
     if draw(st.integers(0, 9)) == 0:
         members = []
-    made = replace(record(members), goals=goals)
+    made = replace(record(members), goals=goals, spelling=_spelling(draw, other))
     some = st.lists(st.tuples(st.integers(0, rules - 1), bits), min_size=1, max_size=2 if goals else 1).map(
         tuple
     )
     if other is not None:
         made = replace(made, others=(OtherMembers(other, draw(some)),))
-        if other is ANY_STRING and draw(st.booleans()):
-            made = replace(made, others=tuple(OtherMembers(keys, draw(some)) for keys in TWO_KINDS))
+        if other in (ANY_STRING, PRINTED_STRING) and draw(st.booleans()):
+            kinds = TWO_KINDS if other is ANY_STRING else PRINTED_KINDS
+            made = replace(made, others=tuple(OtherMembers(keys, draw(some)) for keys in kinds))
     if counted:
         low = draw(st.integers(0, 3))
         made = replace(made, min=low, max=draw(st.none() | st.integers(low, low + 3)))

@@ -3,6 +3,8 @@
 from collections.abc import Hashable, Iterable
 from typing import Any
 
+from maskwright.grammar import Spelling
+
 class AutomatonHandle:
     names: tuple[str, ...]
     @property
@@ -36,7 +38,7 @@ class Engine:
         epsilons: list[tuple[int, int, int, int]],
         loops: list[tuple[int, int]],
         accepts: list[tuple[int, int]],
-        quoted: bool,
+        spelling: Spelling,
     ) -> AutomatonHandle: ...
     def add_lexer(
         self,
@@ -63,7 +65,8 @@ class Engine:
         tags: list[int],
         other_tag: int,
         base: AutomatonHandle | None,
-        kinds: int = 1,
+        kinds: int,
+        spelling: Spelling,
     ) -> AutomatonHandle: ...
     def add_words(self, key: Hashable, data: bytes, starts: bytes, tags: bytes) -> AutomatonHandle: ...
     def add_tokens(self, ids: list[int]) -> AutomatonHandle: ...

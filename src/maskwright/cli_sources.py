@@ -97,10 +97,15 @@ def add_schema_options(parser: argparse.ArgumentParser) -> None:
 
     option("--property-order", choices=("schema", "any"), help="order of members (default: schema)")
     option(
+        "--escapes",
+        choices=("printed", "any"),
+        help="in strings: as printers write, or all (default: printed)",
+    )
+    option(
         "--whitespace",
         type=_whitespace,
-        metavar="flexible|compact|N",
-        help="between tokens; N: an indentation of N blanks (default: flexible)",
+        metavar="printed|flexible|compact|N",
+        help="between tokens; N: an indentation of N blanks (default: printed)",
     )
     option("--max-whitespace", type=int, metavar="N", help="blanks behind a line break (default: 64)")
     option(

@@ -119,7 +119,8 @@ def compile_json_schema(
     vocabulary: Vocabulary,
     *,
     property_order: Literal["schema", "any"] = "schema",
-    whitespace: Literal["flexible", "compact"] | int = "flexible",
+    escapes: Literal["printed", "any"] = "printed",
+    whitespace: Literal["printed", "flexible", "compact"] | int = "printed",
     formats: Literal["assert", "annotate"] = "assert",
     plain_integers: bool = False,
     additional_properties: bool = True,
@@ -133,9 +134,10 @@ def compile_json_schema(
 
     The options are the fields of ``SchemaOptions``, which says why each has its default.  property_order:
     ``"schema"``: declared members come in the order of ``properties``, then undeclared ones; ``"any"``: all members in
-    any order, at the price of more states.  whitespace: ``"flexible"`` (bounded runs between tokens, so that both
-    compact and indented text fits), ``"compact"`` (none), or a number n, for exactly the white space of
-    ``json.dumps(value, indent=n)``.  formats: ``"assert"`` enforces known formats, ``"annotate"`` ignores all.
+    any order, at the price of more states.  escapes: ``"printed"`` (in strings and keys, those that JSON printers
+    write) or ``"any"`` (all of RFC 8259).  whitespace: ``"printed"`` (as JSON printers write it, compact, with blanks or
+    indented), ``"flexible"`` (bounded runs between all tokens), ``"compact"`` (none), or a number n, for exactly the
+    white space of ``json.dumps(value, indent=n)``.  formats: ``"assert"`` enforces known formats, ``"annotate"`` ignores all.
     plain_integers: whether integers have neither fraction nor exponent, as most readers want them.
     additional_properties: whether objects may have members that the schema does not mention, where it says nothing
     about them.  max_whitespace: blanks behind a line break (count).  max_number_digits: digits of a number before its
@@ -153,6 +155,7 @@ def compile_json_schema(
     options = schema_options(
         registry,
         property_order=property_order,
+        escapes=escapes,
         whitespace=whitespace,
         formats=formats,
         plain_integers=plain_integers,

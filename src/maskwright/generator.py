@@ -23,6 +23,7 @@ from maskwright.errors import LimitError, MaskwrightError, VocabularyError
 from maskwright.generation.background import Background
 from maskwright.generation.batch import Batch
 from maskwright.generation.beams import beam_search
+from maskwright.generation.candidates import weigh_candidates
 from maskwright.generation.drafts import Drafter, Habits
 from maskwright.generation.encoder_decoder import EncoderDecoderRows
 from maskwright.generation.forced import ForcedText
@@ -248,6 +249,8 @@ class Generator:
         """The outputs of one prompt: to be written, or those of a search, to be judged."""
         if asked.num_beams > 1:
             return self._searched(job, asked)
+        if asked.particles is not None:
+            return [self._weighed(job, asked)]
         return [self._row(job, asked, _choice(asked, job.index * asked.n + copy)) for copy in range(asked.n)]
 
     def _row(self, job: _Job, asked: GenerationOptions, choice: Choice) -> Row:
@@ -279,6 +282,20 @@ class Generator:
             row.usage.mask_seconds += seconds
             rows.append(row)
         return rows
+
+    def _weighed(self, job: _Job, asked: GenerationOptions) -> Row:
+        assert asked.particles is not None
+        seed = None if asked.seed is None else _seed(asked.seed, job.index)
+        with self._lock:
+            found = weigh_candidates(
+                self.model, job.prompt, job.grammar, job.room, asked.particles, seed, self._prefixes
+            )
+        row = self._row(job, asked, Choice())
+        row.write(found.token_ids)
+        row.posterior = found.posterior
+        row.usage.model_calls += found.model_calls
+        row.usage.mask_seconds += found.mask_seconds
+        return row
 
     # --- running
 
@@ -357,8 +374,13 @@ def _choice(asked: GenerationOptions, index: int) -> Choice:
             warpers.append(ready.MinPLogitsWarper(float(asked.min_p)))
     seed = None
     if asked.seed is not None:
-        seed = int(np.random.SeedSequence((asked.seed, index)).generate_state(1)[0])
+        seed = _seed(asked.seed, index)
     return Choice(processors, warpers, samples=asked.samples, seed=seed)
+
+
+def _seed(seed: int, index: int) -> int:
+    """The seed of the output at a place."""
+    return int(np.random.SeedSequence((seed, index)).generate_state(1)[0])
 
 
 def _step(row: Row) -> Step:
@@ -379,6 +401,7 @@ def _result(row: Row, output: Output, asked: GenerationOptions) -> Generation:
         row.removed,
         row.logprobs if asked.logprobs is not False else None,
         row.top_logprobs if asked.top else None,
+        row.posterior,
     )
 
 

@@ -5,7 +5,7 @@ cdef class Lexeme:
 
 cdef class Keyset:
     cdef readonly tuple names
-    cdef readonly object other
+    cdef readonly object other, spelling
 
 cdef class Words:
     cdef readonly bytes data
@@ -54,6 +54,7 @@ cdef class Record:
     cdef readonly Term open, close_empty, colon, comma, close
     cdef readonly object min, max, goals
     cdef readonly bint ordered, unique, bare
+    cdef readonly object spelling
 
 cdef class Indented:
     cdef readonly Py_ssize_t rule

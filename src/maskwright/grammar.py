@@ -25,7 +25,7 @@ from typing import Literal, TypeAlias
 
 from maskwright.regular import Regular
 
-Spelling: TypeAlias = Literal["utf8", "quoted"]
+Spelling: TypeAlias = Literal["utf8", "quoted", "printed"]
 Name: TypeAlias = str
 """Or a subclass, as the tokens of lark are."""
 
@@ -35,7 +35,9 @@ class Lexeme:
 
     Spelled "utf8", a text is its UTF-8 bytes.  Spelled "quoted" it is a quoted string (RFC 8259,
     section 7): between quotes, every code point raw where that is allowed, as its short escape, or as
-    ``\\uXXXX`` (a surrogate pair above U+FFFF) with either case of digits.
+    ``\\uXXXX`` (a surrogate pair above U+FFFF) with either case of digits.  "printed" is the part of that which JSON
+    printers write: ``\\"``, ``\\\\``, ``\\b``, ``\\f``, ``\\n``, ``\\r``, ``\\t``; other control characters as ``\\uXXXX``; U+007F, ``<``, ``>``,
+    ``&`` and what is above ASCII either raw or so; everything else raw.
     Equal keys must mean equal content: the engine shares automata and masks by key.
     """
 
@@ -53,12 +55,13 @@ class Keyset:
     """Quoted strings from ``names``, and optionally any of ``other`` (quoted strings as well).
 
     ``names`` are the decoded texts, distinct.  Escaped spellings count as the text that they
-    decode to (RFC 8259 section 7).  ``other`` must contain every name, and infinitely many
+    decode to (RFC 8259 section 7).  ``spelling`` is "quoted" or "printed"; ``other`` has the same, and must contain every name, and infinitely many
     strings behind every prefix of one, so that leaving names out never leads to a dead end.
     """
 
     names: tuple[str, ...]
     other: Lexeme | None = None
+    spelling: Spelling = "quoted"
 
 
 class Words:
@@ -227,7 +230,7 @@ class Record:
     members, and each of the ``goals`` (bits, from the lowest) is reached by a member's value or by
     leaving one out.  ``close_empty`` closes a record with no members.
 
-    The languages of ``others`` are disjoint; for their keys see ``Keyset.other``.
+    The languages of ``others`` are disjoint; for their keys see ``Keyset.other``.  ``spelling`` is that of all keys.
     """
 
     members: tuple[Member, ...]
@@ -243,6 +246,7 @@ class Record:
     ordered: bool = True
     unique: bool = False
     bare: bool = False
+    spelling: Spelling = "quoted"
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def tagged_automaton(engine: Engine, lexemes: tuple[Lexeme | None, ...], limits:
             nfa.epsilons,
             nfa.loops,
             nfa.accepts,
-            any(lexeme is not None and lexeme.spelling == "quoted" for lexeme in lexemes),
+            next(lexeme.spelling for lexeme in lexemes if lexeme is not None),
         )
     return handle
 

@@ -36,6 +36,7 @@ from maskwright.grammar import (
     Ref,
     Repeated,
     Seq,
+    Spelling,
     Switch,
     Term,
     Tokens,
@@ -335,7 +336,7 @@ class _Lowering:
             else:
                 names = [canonical_spelling(name) for name in lexeme.names]
                 others = () if lexeme.other is None else (lexeme.other,)
-                handle = self.keyset(names, list(range(len(names))), len(names), others)
+                handle = self.keyset(names, list(range(len(names))), len(names), others, lexeme.spelling)
             found = self.automaton_index[key] = self.add_automaton(handle)
         return found
 
@@ -346,10 +347,15 @@ class _Lowering:
 
     @cython.cfunc
     def keyset(
-        self, names: list[bytes], tags: list[int], other_tag: int, others: tuple[Lexeme | None, ...]
+        self,
+        names: list[bytes],
+        tags: list[int],
+        other_tag: int,
+        others: tuple[Lexeme | None, ...],
+        spelling: Spelling,
     ) -> AutomatonHandle:
         base = tagged_automaton(self.engine, others, self.limits) if others else None
-        return self.engine.add_keyset(names, tags, other_tag, base, max(len(others), 1))
+        return self.engine.add_keyset(names, tags, other_tag, base, max(len(others), 1), spelling)
 
     @cython.cfunc
     def record(self, body: Record) -> tuple[object, ...]:
@@ -387,14 +393,14 @@ class _Lowering:
         together = [1] if len(by_goals) == 1 else _allowed_together(list(by_goals), self.limits)
         keys = [-1] * (1 << len(by_goals))
         if not body.others:
-            keys[0] = self.add_automaton(self.keyset(names, tags, allowed, ()))
+            keys[0] = self.add_automaton(self.keyset(names, tags, allowed, (), body.spelling))
         for chosen in together:
             check_time()
             others = [
                 each.keys if chosen >> sort & 1 else None
                 for each, sort in zip(body.others, sorts, strict=True)
             ]
-            keys[chosen] = self.add_automaton(self.keyset(names, tags, allowed, tuple(others)))
+            keys[chosen] = self.add_automaton(self.keyset(names, tags, allowed, tuple(others), body.spelling))
         return (
             keys,
             sorts,

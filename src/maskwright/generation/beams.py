@@ -61,7 +61,7 @@ def beam_search(
     model: Any, prompt: list[int], grammar: CompiledGrammar, room: int, beams: int, count: int, pad: int
 ) -> tuple[list[list[int]], int, float]:
     """The ``count`` best outputs of a search with so many beams (token ids without EOS), the forward passes that it
-    took, and the seconds spent on masks.
+    took, and the seconds spent on masks.  Different texts come before the same text in other tokens.
 
     ``room``: the tokens of an output, EOS included; the shortest one must fit.
     """
@@ -75,7 +75,7 @@ def beam_search(
         ids,
         do_sample=False,
         num_beams=beams,
-        num_return_sequences=count,
+        num_return_sequences=beams,
         max_new_tokens=room,
         eos_token_id=list(grammar.vocabulary.eos_ids),
         pad_token_id=pad,
@@ -84,8 +84,13 @@ def beam_search(
     )
     written = output[:, (1 if encodes else len(prompt)) :].tolist()
     ends = set(grammar.vocabulary.eos_ids)
-    texts = []
+    first: dict[bytes, list[int]] = {}
+    again: list[list[int]] = []
     for row in written:
         end = next((at for at, token in enumerate(row) if token in ends), len(row))
-        texts.append(row[:end])
-    return texts, processor.calls, processor.mask_seconds
+        text = grammar.vocabulary.decode(row[:end])
+        if text in first:
+            again.append(row[:end])
+        else:
+            first[text] = row[:end]
+    return [*first.values(), *again][:count], processor.calls, processor.mask_seconds

@@ -86,6 +86,8 @@ class GenerationOptions:
             given = [name for name in ("temperature", "repetition_penalty", "stop") if getattr(self, name)]
             if given:
                 raise MaskwrightError(f"{way} and {given[0]} cannot be combined: leave one of them out")
+        if self.particles is not None and self.n > 1:
+            raise MaskwrightError("particles give one output; Generation.posterior has the others")
         if self.num_beams > 1 and self.n > self.num_beams:
             raise MaskwrightError(f"n is {self.n}, but {self.num_beams} beams give that many outputs at most")
         if self.n > 1 and not self.samples and self.num_beams == 1:

@@ -112,6 +112,7 @@ class Row:
         self.reason: Literal["stop", "budget"] = "stop"
         self.logprobs: list[float] = []
         self.top_logprobs: list[dict[int, float]] = []
+        self.posterior: dict[str, float] | None = None
         self.removed = RemovedMass()
         self.usage = Usage(prompt_tokens=len(prompt))
         self._ended = False

@@ -122,7 +122,7 @@ class Asap:
             rows = rows_behind(model, constraint, [ids])
         else:
             rows = rows.children(zero, np.array(ids[-1:]), constraint)
-        scores = score(rows, constraint, model.eos_ids, np.ones(1), problem.target.forced(rows.lengths))
+        scores = score(rows, constraint, model.eos_ids, np.ones(1), problem.target.room(rows.lengths))
         tokens = np.flatnonzero(np.isfinite(scores.table.logs[0]))
         named = np.where(tokens == model.eos_ids[0], END, tokens)
         if not constraint.exact:

@@ -9,6 +9,8 @@ particles share and fork them at no cost.  A constraint answers in two ways.  ``
 all tokens at once, cheaply: a bitmask of tokens that are possible.  ``check`` decides about single tokens that
 pass the mask.  An ``exact`` constraint says everything with its masks and needs no ``check``; samplers then take
 the exact step, and adaptive rejection otherwise.
+
+A ``measured`` constraint also tells how many tokens a text still needs, so that samplers end within their budget.
 """
 
 from __future__ import annotations
@@ -32,12 +34,15 @@ END = -1
 """Stands for EOS, whichever of a model's EOS ids that is."""
 
 Bitmask = npt.NDArray[np.int32]
+_LENGTHS_KEPT = 1 << 16
 
 
 class Constraint(ABC):
     """A set of texts; see the module's docstring.  Combine with ``*``: all must hold."""
 
     exact = False
+    measured = False
+    """Whether ``needed`` tells anything."""
 
     def bind(self, vocab_size: int, eos_ids: Sequence[int]) -> None:  # noqa: B027
         """Raise ``VocabularyError`` unless the constraint fits models of this width and these EOS ids."""
@@ -60,6 +65,10 @@ class Constraint(ABC):
     def check(self, states: Sequence[Any], tokens: Sequence[int]) -> Booleans:
         """For each pair, whether the token (or ``END``) may follow, given that ``masks`` allows it."""
         return np.ones(len(tokens), dtype=bool)
+
+    def needed(self, state: Any) -> int:
+        """How many tokens (EOS not counted) complete the text behind ``state`` in the shortest way known."""
+        return 0
 
     def prefix(self, ids: Sequence[int]) -> bool:
         """Whether a complete text may begin with ``ids``."""
@@ -103,12 +112,16 @@ class Everything(Constraint):
 
 
 class GrammarConstraint(Constraint):
-    """The language of a compiled grammar; exact, with masks from the engine."""
+    """The language of a compiled grammar; exact and measured, with masks and shortest completions from the engine."""
 
     exact = True
+    measured = True
 
     def __init__(self, grammar: CompiledGrammar) -> None:
         self.grammar = grammar
+        self._root: Matcher = grammar.matcher()
+        self._needed: dict[int, int] = {}
+        """By the number of the state, which matchers share that were forked from one."""
 
     def bind(self, vocab_size: int, eos_ids: Sequence[int]) -> None:
         vocabulary = self.grammar.vocabulary
@@ -124,7 +137,7 @@ class GrammarConstraint(Constraint):
             )
 
     def start(self) -> Matcher:
-        return self.grammar.matcher()
+        return self._root.fork()
 
     def advance(self, state: Matcher, token: int) -> Matcher:
         following = state.fork()
@@ -136,6 +149,15 @@ class GrammarConstraint(Constraint):
         bitmask = allocate_token_bitmask(len(states), self.grammar.vocabulary.vocab_size)
         fill_next_token_bitmasks(states, bitmask)
         return bitmask
+
+    def needed(self, state: Matcher) -> int:
+        number = state.state_id
+        found = self._needed.get(number)
+        if found is None:
+            if len(self._needed) >= _LENGTHS_KEPT:
+                self._needed.clear()
+            found = self._needed[number] = len(state.shortest_completion())
+        return found
 
     def _allows(self, state: Matcher, token: int) -> bool:
         return state.is_accepting if token == END else state.validate_tokens([token]) == 1
@@ -164,6 +186,7 @@ class Product(Constraint):
             raise MaskwrightError("a product needs at least one constraint")
         self.factors = tuple(flat)
         self.exact = all(factor.exact for factor in flat)
+        self.measured = any(factor.measured for factor in flat)
 
     def bind(self, vocab_size: int, eos_ids: Sequence[int]) -> None:
         for factor in self.factors:
@@ -190,6 +213,9 @@ class Product(Constraint):
             if not factor.exact and len(left):
                 verdicts[left] = factor.check([states[i][index] for i in left], [tokens[i] for i in left])
         return verdicts
+
+    def needed(self, state: tuple[Any, ...]) -> int:
+        return max(factor.needed(part) for factor, part in zip(self.factors, state, strict=True))
 
     def _allows(self, state: tuple[Any, ...], token: int) -> bool:
         return all(factor._allows(part, token) for factor, part in zip(self.factors, state, strict=True))

@@ -27,8 +27,8 @@ class HuggingFaceModel(LanguageModel):
     ``model``: a model with a ``DynamicCache``, or the name or path of one.  ``tokenizer``: needed for a prompt
     that is text and for ``decode`` and ``vocabulary``; loaded by name when ``model`` is one.  ``prompt``: text, or
     token ids.  ``eos_ids``: one id or several, by default those of the generation config.  ``temperature`` divides
-    the logits: it is part of what is called p here.  The model stays on its device; log-probabilities come to
-    the host in single precision.
+    the logits: it is part of what is called p here.  ``cache``: see ``set_prompt``.  The model stays on its device;
+    log-probabilities come to the host in single precision.
 
     Raises ``MaskwrightError`` for a prompt without tokens, ``VocabularyError`` when no EOS is known.
     """
@@ -41,6 +41,7 @@ class HuggingFaceModel(LanguageModel):
         *,
         eos_ids: int | Iterable[int] | None = None,
         temperature: float = 1.0,
+        cache: Any = None,
     ) -> None:
         if isinstance(model, (str, bytes)) or hasattr(model, "__fspath__"):
             from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -64,10 +65,14 @@ class HuggingFaceModel(LanguageModel):
             raise VocabularyError(f"eos_ids {self.eos_ids} are not below the model's {self.vocab_size} ids")
         self._positions = getattr(config, "max_position_embeddings", None)
         self._vocabulary: Vocabulary | None = None
-        self.set_prompt(prompt)
+        self.set_prompt(prompt, cache)
 
-    def set_prompt(self, prompt: str | Sequence[int]) -> None:
-        """Condition on another prompt."""
+    def set_prompt(self, prompt: str | Sequence[int], cache: Any = None) -> None:
+        """Condition on another prompt.
+
+        ``cache``: a ``DynamicCache`` with one row that has read the first tokens of the prompt, but not all of them; only
+        the others are read then.  It is left as it is.
+        """
         if isinstance(prompt, str):
             if self.tokenizer is None:
                 raise MaskwrightError("a prompt that is text needs a tokenizer; or pass token ids")
@@ -78,7 +83,13 @@ class HuggingFaceModel(LanguageModel):
             raise MaskwrightError("the prompt has no tokens; the model needs at least one to start from")
         if not all(0 <= i < self.vocab_size for i in ids):
             raise VocabularyError(f"the prompt has ids that are not below the model's {self.vocab_size}")
+        have = 0 if cache is None else int(cache.get_seq_length())
+        if have >= len(ids):
+            raise MaskwrightError(
+                f"the cache has read {have} tokens; the prompt has {len(ids)}, and one of them must be left to read"
+            )
         self.prompt_ids = ids
+        self._given = cache
         self.room = None if self._positions is None else max(0, self._positions - len(ids))
         self._start: _State | None = None
 
@@ -99,15 +110,26 @@ class HuggingFaceModel(LanguageModel):
 
     def state(self, prefixes: Sequence[Sequence[int]]) -> ModelState:
         """The state behind the prompt and each of ``prefixes``, which are equally long."""
-        if self._start is None:
-            ids = torch.tensor([self.prompt_ids])
-            self._start = self._forward(ids, None, None, np.zeros(1, dtype=np.int64))
-        start = self._start
+        start = self._prompt_state()
         if not len(prefixes) or not len(prefixes[0]):
             return start.select(np.zeros(len(prefixes), dtype=np.int64))
         cache = _gathered(start.cache, np.zeros(len(prefixes), dtype=np.int64), 1)
         ids = torch.tensor([list(prefix) for prefix in prefixes])
         return self._forward(ids, cache, None, np.full(len(prefixes), len(self.prompt_ids)))
+
+    @property
+    def prompt_cache(self) -> Any:
+        """The ``DynamicCache`` behind the prompt, with one row; the prompt is read if it was not yet.  Do not write to it."""
+        return self._prompt_state().cache
+
+    def _prompt_state(self) -> _State:
+        if self._start is None:
+            cache, have = self._given, 0
+            if cache is not None:
+                cache, have = _gathered(cache, np.zeros(1, dtype=np.int64), 1), int(cache.get_seq_length())
+            ids = torch.tensor([self.prompt_ids[have:]])
+            self._start = self._forward(ids, cache, None, np.full(1, have))
+        return self._start
 
     def _forward(self, ids: Any, cache: Any, attention: Any, lengths: Integers) -> _State:
         # ``lengths`` [rows]: the tokens that are not masked before ``ids`` [rows, n].

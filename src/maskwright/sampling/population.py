@@ -11,7 +11,7 @@ from maskwright.sampling.adaptive import awrs_table
 from maskwright.sampling.constraints import END, Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Booleans, Floats, Integers
 from maskwright.sampling.models import STAY, LanguageModel
-from maskwright.sampling.rows import Prefix, Rows, Scores, rows_behind, score
+from maskwright.sampling.rows import Prefix, Rows, Scores, in_time, rows_behind, score
 from maskwright.sampling.target import Target
 
 LIVE, FINISHED, DEAD = 0, 1, 2
@@ -58,6 +58,8 @@ class Population:
         self.status = np.full(len(row_of), LIVE)
         self.log_weights = np.zeros(len(row_of))
         self.ended: list[Prefix | None] = [None] * len(row_of)
+        self.end_logprobs = np.full(len(row_of), np.nan)
+        """log p(EOS) behind finished texts, [P]; NaN for the others."""
         self._scores: Scores | None = None
 
     def __len__(self) -> int:
@@ -86,7 +88,7 @@ class Population:
                 self.problem.constraint,
                 self.problem.model.eos_ids,
                 target.powers(lengths),
-                target.forced(lengths),
+                target.room(lengths),
             )
         return self._scores
 
@@ -122,18 +124,17 @@ class Population:
 
     def _draw(self, live: Integers, rows: Integers, scores: Scores) -> tuple[Integers, Floats]:
         constraint, rng = self.problem.constraint, self.problem.rng
-        if constraint.exact:
+        if constraint.exact and not constraint.measured:
             return scores.sample(rows, rng), scores.log_mass[rows]
         known: dict[tuple[int, int], bool] = {}
         end = self.problem.model.eos_ids[0]
+        room = self.problem.target.room(self.rows.lengths)
 
         def accept(at: Integers, tokens: Integers) -> Booleans:
             pairs = list(zip(at.tolist(), tokens.tolist(), strict=True))
             new = list(dict.fromkeys(pair for pair in pairs if pair not in known))
             if new:
-                states = [self.rows.states[row] for row, _ in new]
-                verdicts = constraint.check(states, [END if token == end else token for _, token in new])
-                known.update(zip(new, verdicts.tolist(), strict=True))
+                known.update(zip(new, self._check(new, room, end), strict=True))
             return np.array([known[pair] for pair in pairs], dtype=bool)
 
         draws = awrs_table(
@@ -143,9 +144,20 @@ class Population:
             rng,
             **self.problem.awrs_options,
         )
-        self.problem.counts.constraint_calls += len(known)
-        self.problem.counts.checked_draws += len(live)
+        if not constraint.exact:
+            self.problem.counts.constraint_calls += len(known)
+            self.problem.counts.checked_draws += len(live)
         return draws.tokens, draws.log_weights
+
+    def _check(self, pairs: list[tuple[int, int]], room: Integers, end: int) -> list[bool]:
+        # Whether tokens behind rows are good, and what is needed behind them fits.
+        constraint, states = self.problem.constraint, self.rows.states
+        tokens = [END if token == end else token for _, token in pairs]
+        good = constraint.check([states[row] for row, _ in pairs], tokens).tolist()
+        if constraint.measured:
+            for i, (row, token) in enumerate(pairs):
+                good[i] = good[i] and (token == end or in_time(constraint, states[row], token, room[row]))
+        return good
 
     def _finish(self, particles: Integers, rows: Integers, end_scores: Floats) -> Floats:
         target = self.problem.target
@@ -159,6 +171,7 @@ class Population:
         for particle, row in zip(particles.tolist(), rows.tolist(), strict=True):
             self.ended[particle] = self.rows.prefixes[row]
         self.status[particles] = FINISHED
+        self.end_logprobs[particles] = end_scores[rows]
         return np.array([rewards[row] for row in rows.tolist()])
 
     def _move(self, particles: Integers, rows: Integers, tokens: Integers, scores: Scores) -> Floats:
@@ -171,8 +184,6 @@ class Population:
         parents, chosen = keys // width, keys % width - 1
         children = self.rows.children(parents, chosen, self.problem.constraint)
         moved = np.flatnonzero(chosen != STAY)
-        children.cumulative = children.cumulative.copy()
-        children.cumulative[moved] += scores.logprobs[parents[moved], chosen[moved]]
         target = self.problem.target
         children.log_twists = children.log_twists.copy()
         if target.twist is None:
@@ -191,6 +202,7 @@ class Population:
         self.status = self.status[ancestors]
         self.log_weights = self.log_weights[ancestors]
         self.ended = [self.ended[i] for i in ancestors]
+        self.end_logprobs = self.end_logprobs[ancestors]
         self._forget_unused()
 
     def retwist(self, log_twists: Floats) -> Floats:

@@ -46,6 +46,9 @@ class Posterior:
     genealogy: list[Integers] = field(default_factory=list)
     """For each possible resampling the ancestor of every particle; ``arange`` where none took place."""
     counts: Counts = field(default_factory=Counts)
+    logprobs: list[list[float]] = field(default_factory=list)
+    """The model's log-probability of each token of ``sequences``, and of EOS behind complete ones; NaN for tokens that a
+    move (``rejuvenation``) read anew.  Empty for pooled runs."""
 
     @property
     def log_evidence(self) -> float:

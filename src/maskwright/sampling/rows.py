@@ -7,6 +7,7 @@ prefix once, resampling is a gather of numbers, and a prefix that no particle ke
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from maskwright.sampling.constraints import Constraint
-from maskwright.sampling.logspace import MINUS_INFINITY, Booleans, Floats, Integers, log_sum_exp
+from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, log_sum_exp
 from maskwright.sampling.models import STAY, LanguageModel, ModelState
 from maskwright.sampling.order import Table
 
@@ -22,18 +23,26 @@ from maskwright.sampling.order import Table
 class Prefix:
     """A text as its last token and what came before it; ``ids()`` is without EOS."""
 
-    __slots__ = ("before", "length", "token")
+    __slots__ = ("before", "length", "logprob", "token")
 
-    def __init__(self, before: Prefix | None = None, token: int = STAY) -> None:
+    def __init__(self, before: Prefix | None = None, token: int = STAY, logprob: float = math.nan) -> None:
         self.before = before
         self.token = token
+        self.logprob = logprob
+        """log p(token | before); NaN for a prefix that was read anew."""
         self.length: int = before.length + 1 if before is not None else 0
 
     def ids(self) -> list[int]:
+        return [node.token for node in self._path()]
+
+    def logprobs(self) -> list[float]:
+        return [node.logprob for node in self._path()]
+
+    def _path(self) -> list[Prefix]:
         found = []
         node: Prefix | None = self
         while node is not None and node.before is not None:
-            found.append(node.token)
+            found.append(node)
             node = node.before
         return found[::-1]
 
@@ -80,15 +89,17 @@ class Rows:
             self.parents, self.tokens = np.arange(len(self)), None
 
     def children(self, parents: Integers, tokens: Integers, constraint: Constraint) -> Rows:
-        """Rows behind ``tokens`` (or ``STAY``); their cumulative scores and twists are the parents' still."""
+        """Rows behind ``tokens`` (or ``STAY``; never EOS); their twists are the parents' still."""
         self.evaluate()
-        pairs = list(zip(parents.tolist(), tokens.tolist(), strict=True))
-        prefixes = [self.prefixes[r] if t == STAY else Prefix(self.prefixes[r], t) for r, t in pairs]
+        logprobs = self.source.logprobs[self.parents[parents], tokens].astype(np.float64)
+        logprobs[tokens == STAY] = 0.0
+        triples = list(zip(parents.tolist(), tokens.tolist(), logprobs.tolist(), strict=True))
+        prefixes = [self.prefixes[r] if t == STAY else Prefix(self.prefixes[r], t, p) for r, t, p in triples]
         return Rows(
             prefixes,
-            [self.states[r] if t == STAY else constraint.advance(self.states[r], t) for r, t in pairs],
+            [self.states[r] if t == STAY else constraint.advance(self.states[r], t) for r, t, _ in triples],
             np.array([prefix.length for prefix in prefixes], dtype=np.int64),
-            self.cumulative[parents],
+            self.cumulative[parents] + logprobs,
             self.log_twists[parents],
             self.source,
             self.parents[parents],
@@ -149,9 +160,10 @@ class Scores:
 
 
 def score(
-    rows: Rows, constraint: Constraint, eos_ids: Sequence[int], powers: Floats, forced: Booleans
+    rows: Rows, constraint: Constraint, eos_ids: Sequence[int], powers: Floats, room: Integers
 ) -> Scores:
-    """Distributions behind ``rows``: raised to ``powers`` [R], cut by the masks, to EOS where ``forced``.
+    """Distributions behind ``rows``: raised to ``powers`` [R], cut by the masks, and by ``room`` [R], the number of
+    tokens that fit before EOS: to EOS where there is none, to what goes the shortest way where no other one fits.
 
     Raises ``ModelError`` for NaN among what the masks allow.
     """
@@ -169,9 +181,27 @@ def score(
     if masks is not None:
         bits = np.unpackbits(masks.view(np.uint8), axis=1, count=logprobs.shape[1], bitorder="little")
         tempered = np.where(bits.view(bool), tempered, MINUS_INFINITY)
-    if forced.any():
+    tight = _tight(rows, constraint, room)
+    if tight:
         tempered = tempered.copy()
-        kept = tempered[forced, end]
-        tempered[forced] = MINUS_INFINITY
-        tempered[forced, end] = kept
+    for row in tight:
+        going = np.flatnonzero(tempered[row] > MINUS_INFINITY)
+        going = going[going != end]
+        if room[row] > 0:
+            state = rows.states[row]
+            late = [not in_time(constraint, state, token, room[row]) for token in going.tolist()]
+            going = going[late]
+        tempered[row, going] = MINUS_INFINITY
     return Scores(logprobs, Table(tempered), np.arange(len(rows)))
+
+
+def in_time(constraint: Constraint, state: Any, token: int, room: int) -> bool:
+    """Whether, behind a token (not EOS) that is allowed, what is needed still fits; ``room`` counts the token."""
+    return constraint.needed(constraint.advance(state, token)) < room
+
+
+def _tight(rows: Rows, constraint: Constraint, room: Integers) -> list[int]:
+    # The rows in which only the shortest ways to an end fit.
+    needed = [constraint.needed(state) for state in rows.states] if constraint.measured else 0
+    found: list[int] = np.flatnonzero(room <= needed).tolist()
+    return found

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from maskwright.arguments import generator
-from maskwright.errors import MaskwrightError
+from maskwright.errors import LimitError, MaskwrightError
 from maskwright.sampling.constraints import Constraint, Everything
 from maskwright.sampling.logspace import (
     Booleans,
@@ -120,6 +120,12 @@ def make_problem(
         raise MaskwrightError(
             f"max_tokens is {target.max_tokens}, but behind the prompt the model's context has room for {model.room}"
         )
+    needed = constraint.needed(constraint.start()) + 1
+    if needed > target.max_tokens:
+        message = (
+            f"max_tokens is {target.max_tokens}, but the shortest text takes {needed} tokens, EOS included"
+        )
+        raise LimitError("max_tokens", needed, target.max_tokens, message=message)
     return Problem(model, constraint, target, generator(seed), dict(awrs_options or {}))
 
 
@@ -201,14 +207,20 @@ class _Run:
 
     def _posterior(self) -> Posterior:
         population = self.population
+        texts = [population.prefix(i) for i in range(len(population))]
+        ended = population.status == FINISHED
+        ends = [
+            [end] if done else [] for end, done in zip(population.end_logprobs.tolist(), ended, strict=True)
+        ]
         return Posterior(
-            [population.prefix(i).ids() for i in range(len(population))],
+            [text.ids() for text in texts],
             population.log_weights,
-            population.status == FINISHED,
+            ended,
             self.shape[0],
             self.ess_history,
             self.genealogy,
             self.problem.counts,
+            [text.logprobs() + end for text, end in zip(texts, ends, strict=True)],
         )
 
 

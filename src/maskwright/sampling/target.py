@@ -2,6 +2,8 @@
 
     target(y) ∝ p(y)^power · 1[y is good] · reward(y)      over texts y that end within ``max_tokens``
 
+Where a constraint knows how many tokens a text still needs, prefixes that need more than are left are out of the target at once.
+
 Prefixes of length t have the intermediate target p(x)^power_t · 1[x may be completed] · twist(x), where power_t
 rises to ``power`` over the first ``ramp`` tokens.
 """
@@ -16,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from maskwright.errors import ConstraintError, MaskwrightError
-from maskwright.sampling.logspace import MINUS_INFINITY, Booleans, Floats, Integers
+from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers
 
 Potential = Callable[[list[int]], float]
 
@@ -55,9 +57,9 @@ class Target:
             return np.full(len(lengths), self.power)
         return 1 + (self.power - 1) * np.minimum(lengths / self.ramp, 1.0)
 
-    def forced(self, lengths: Integers) -> Booleans:
-        """Where only EOS fits into the budget."""
-        return lengths >= self.max_tokens - 1
+    def room(self, lengths: Integers) -> Integers:
+        """How many tokens may follow ``lengths`` tokens before EOS has to."""
+        return self.max_tokens - 1 - lengths
 
     def log_reward(self, ids: list[int]) -> float:
         return 0.0 if self.reward is None else log_potential(self.reward(ids), "reward", ids)

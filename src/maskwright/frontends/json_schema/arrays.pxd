@@ -1,7 +1,7 @@
 from maskwright.frontends.json_schema.emit cimport Emitter
 from maskwright.frontends.json_schema.groups cimport ArrayGroup, Contained, StringGroup, conjoin
 from maskwright.frontends.json_schema.hollow cimport Hollow
-from maskwright.grammar cimport Choice, Distinct, Grammar, Lexeme, OtherMembers, Record, Ref, Repeated, Seq, Term
+from maskwright.grammar cimport Choice, Distinct, Grammar, OtherMembers, Record, Ref, Repeated, Seq, Term
 
 cdef class ArrayRules:
     cdef readonly Emitter emitter

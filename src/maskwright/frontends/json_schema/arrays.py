@@ -15,7 +15,7 @@ from maskwright.frontends.json_schema.groups import (
     StringGroup,
     conjoin,
 )
-from maskwright.frontends.json_schema.lexemes import STRING, Punctuation
+from maskwright.frontends.json_schema.lexemes import Punctuation, string_lexeme
 from maskwright.frontends.json_schema.strings import string_language
 from maskwright.frontends.json_schema.typed import negation
 from maskwright.frontends.json_schema.values import ValueCounts
@@ -26,7 +26,6 @@ from maskwright.grammar import (
     Distinct,
     Expr,
     Grammar,
-    Lexeme,
     OtherMembers,
     Record,
     Ref,
@@ -178,10 +177,10 @@ class ArrayRules:
                 return FAIL
         marks = self.marks
         way = ((self.grammar.add("no value", EMPTY), 0),)
-        lexeme = STRING if language == STRING.regular else Lexeme(("keys", language), language, "quoted")
+        spelling = self.emitter.spelling
         record = Record(
             (),
-            (OtherMembers(lexeme, way),),
+            (OtherMembers(string_lexeme(language, spelling), way),),
             marks.open_array,
             marks.close_empty_array,
             marks.colon,
@@ -191,6 +190,7 @@ class ArrayRules:
             high,
             unique=True,
             bare=True,
+            spelling=spelling,
         )
         return Ref(self.grammar.add("different strings", record))
 

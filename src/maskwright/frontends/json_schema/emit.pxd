@@ -5,7 +5,7 @@ from maskwright.grammar cimport Choice, Grammar, Import, Lexeme, Ref, Term
 
 cdef class Emitter:
     cdef readonly Normalizer normalizer
-    cdef readonly object options, marks, limits
+    cdef readonly object options, marks, spelling, limits
     cdef readonly Grammar grammar
     cdef readonly object arrays, objects
     cdef public bint imports_any

@@ -34,6 +34,7 @@ from maskwright.frontends.json_schema.lexemes import (
     Punctuation,
     number_lexeme,
     punctuation,
+    string_spelling,
 )
 from maskwright.frontends.json_schema.normalize import Normalizer
 from maskwright.frontends.json_schema.numbers import number_regular, plain_integers, values_texts
@@ -48,6 +49,7 @@ from maskwright.grammar import (
     Import,
     Lexeme,
     Ref,
+    Spelling,
     Term,
 )
 from maskwright.limits import Limits
@@ -60,6 +62,8 @@ class Emitter:
     normalizer: Normalizer
     options: SchemaOptions
     marks: Punctuation
+    spelling: Spelling
+    """Of strings and keys."""
     limits: Limits
     grammar: Grammar
     arrays: ArrayRules
@@ -75,6 +79,7 @@ class Emitter:
         self.normalizer = normalizer
         self.options = options
         self.marks = punctuation(options)
+        self.spelling = string_spelling(options)
         self.limits = limits
         self.grammar = Grammar()
         self.arrays = ArrayRules(self)
@@ -148,6 +153,7 @@ class Emitter:
             options = self.options
             anything = any_value(
                 options.property_order,
+                options.escapes,
                 options.whitespace,
                 options.max_whitespace,
                 options.max_number_digits,
@@ -166,7 +172,7 @@ class Emitter:
     def group(self, group: Group) -> Expr:
         """The values of a group."""
         if isinstance(group, StringGroup):
-            return string_term(group, self.limits)
+            return string_term(group, self.limits, self.spelling)
         if isinstance(group, ObjectGroup):
             return self.objects.object(group)
         if isinstance(group, NumberGroup):
@@ -181,7 +187,8 @@ class Emitter:
 @lru_cache(maxsize=64)
 def any_value(
     property_order: Literal["schema", "any"],
-    whitespace: Literal["flexible", "compact"] | int,
+    escapes: Literal["printed", "any"],
+    whitespace: Literal["printed", "flexible", "compact"] | int,
     max_whitespace: int,
     max_number_digits: int,
     limits: Limits,
@@ -189,6 +196,7 @@ def any_value(
     """What satisfies every schema: the same in all documents of these options."""
     spelling = SchemaOptions(
         property_order=property_order,
+        escapes=escapes,
         whitespace=whitespace,
         max_whitespace=max_whitespace,
         max_number_digits=max_number_digits,

@@ -21,10 +21,10 @@ from maskwright.frontends.json_schema.groups import (
     nothing,
 )
 from maskwright.frontends.json_schema.keys import KeyMap, is_false, string_groups
-from maskwright.frontends.json_schema.lexemes import STRING
+from maskwright.frontends.json_schema.lexemes import string_lexeme
 from maskwright.frontends.json_schema.strings import is_text, pattern_language, string_language
 from maskwright.frontends.json_schema.typed import negation
-from maskwright.grammar import Expr, Lexeme, Member, OtherMembers, Record, Ref, Values
+from maskwright.grammar import Expr, Member, OtherMembers, Record, Ref, Values
 from maskwright.limits import Limits
 from maskwright.regular import EVERY_TEXT, Lit, Regular, alt
 
@@ -86,6 +86,7 @@ class ObjectRules:
             else:
                 members.append(Member(name, ((self.emitter.rule(keys.value(name)), 0),), needed))
         others: list[OtherMembers] = []
+        spelling = self.emitter.spelling
         # Members that must be counted are listed, where they are few; else undeclared ones come in any order.
         listed = self.options.property_order == "any" or group.clauses or group.min_members
         for kind in self._kinds(keys) if keys.general or group.clauses else _ONE_KIND:
@@ -100,7 +101,7 @@ class ObjectRules:
             if names is not None:
                 members += [Member(name, ways) for name in names if is_text(name)]
             else:
-                others.append(OtherMembers(kind.lexeme(language), ways))
+                others.append(OtherMembers(string_lexeme(language, spelling), ways))
         marks = self.emitter.marks
         record = Record(
             tuple(members),
@@ -115,6 +116,7 @@ class ObjectRules:
             len(group.clauses),
             self.options.property_order == "schema",
             True,
+            spelling=spelling,
         )
         return Ref(self.emitter.grammar.add("object", record))
 
@@ -256,9 +258,6 @@ class Kind:
     def names(self, language: Regular, limits: Limits) -> tuple[str, ...] | None:
         """The keys one by one, when they are few."""
         return None if not self.signs else finite_texts(language, _FEW_NAMES, limits)
-
-    def lexeme(self, language: Regular) -> Lexeme:
-        return STRING if language == EVERY_TEXT else Lexeme(("keys", language), language, "quoted")
 
 
 class Within:

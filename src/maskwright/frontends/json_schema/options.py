@@ -15,7 +15,9 @@ from maskwright.frontends.json_schema.references import Registry
 MOST_WHITESPACE = 256
 MOST_INDENTATION = 64
 MOST_DIGITS = 1000
+_WHITESPACE = ("printed", "flexible", "compact")
 _CHOICES: dict[str, tuple[object, ...]] = {
+    "escapes": ("printed", "any"),
     "property_order": ("schema", "any"),
     "formats": ("assert", "annotate"),
     "dialect": ("auto", *DIALECTS),
@@ -33,13 +35,19 @@ class SchemaOptions:
     property_order: Literal["schema", "any"] = "schema"
     """"schema": declared members in the order of the schema, then others, because models write best what they were
     shown; "any": all members in any order, at the price of more states."""
-    whitespace: Literal["flexible", "compact"] | int = "flexible"
-    """"flexible": bounded white space between tokens, so that a model may write compact or indented JSON as it
-    likes; "compact": none, for the fewest tokens; a number n: exactly that of ``json.dumps(value, indent=n)``, with
-    values nested up to ``Limits.max_indented_depth``."""
+    escapes: Literal["printed", "any"] = "printed"
+    """How characters are written in strings and keys.  "printed", as JSON printers do: a character that needs no escape
+    is written as itself; ``\\"``, ``\\\\`` and control characters in their short form, or as ``\\u00XX`` where they have none;
+    characters above ASCII, U+007F, ``<``, ``>`` and ``&`` as themselves or as ``\\uXXXX``.  So most keys have one spelling.
+    "any": everything that RFC 8259 allows, ``\\u0061`` for ``a`` too."""
+    whitespace: Literal["printed", "flexible", "compact"] | int = "printed"
+    """"printed", as JSON printers write it: none, one blank, or one line break with an indentation of blanks or of tabs
+    behind brackets and commas and before closing brackets; none or one blank before and behind a colon; nowhere else
+    any.  "flexible": bounded runs between all tokens, as RFC 8259 allows them; "compact": none, for the fewest tokens; a
+    number n: exactly that of ``json.dumps(value, indent=n)``, with values nested up to ``Limits.max_indented_depth``."""
     max_whitespace: int = 64
-    """With "flexible", the blanks behind a line break (1 to 256; within a line, 8 at most).  More serve nobody,
-    and a model that goes on writing blanks has to stop."""
+    """With "printed" and "flexible", the blanks behind a line break (1 to 256; "flexible" has 8 at most within a line).
+    More serve nobody, and a model that goes on writing blanks has to stop."""
     max_number_digits: int = 40
     """The digits of a number before its point, and those behind it (1 to 1000); where the schema itself has more,
     as many; with ``multipleOf``, in all twice as many.  40 hold integers of 128 bits, and a model that goes on writing digits has to stop."""
@@ -71,8 +79,10 @@ class SchemaOptions:
             if not _is_within(given, low, high):
                 raise GrammarError(f"{name}={given!r} is no integer from {low} to {high}")
         space = self.whitespace
-        if space != "flexible" and space != "compact" and not _is_within(space, 0, MOST_INDENTATION):
-            choices_text = f"'flexible', 'compact', or an indentation from 0 to {MOST_INDENTATION}"
+        is_named = isinstance(space, str) and space in _WHITESPACE
+        if not is_named and not _is_within(space, 0, MOST_INDENTATION):
+            named = ", ".join(map(repr, _WHITESPACE))
+            choices_text = f"{named}, or an indentation from 0 to {MOST_INDENTATION}"
             raise GrammarError(f"whitespace={space!r} is not {choices_text}")
         for name in ("plain_integers", "additional_properties"):
             given = getattr(self, name)

@@ -9,31 +9,31 @@ from functools import lru_cache
 from maskwright.dfa import is_empty, least_length, listed_texts, matcher, only_in, with_length
 from maskwright.frontends.json_schema.formats import OLDER_PATTERNS, OPENAPI_PATTERNS, PATTERNS, WIDER
 from maskwright.frontends.json_schema.groups import StringGroup
-from maskwright.frontends.json_schema.lexemes import STRING
-from maskwright.grammar import FAIL, Choice, Keyset, Lexeme, Term
+from maskwright.frontends.json_schema.lexemes import string_lexeme
+from maskwright.grammar import FAIL, Choice, Keyset, Lexeme, Spelling, Term
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex, search_language
-from maskwright.regular import ANY_CHAR, Lit, Regular, alt, is_nothing, repeat
+from maskwright.regular import ANY_CHAR, EVERY_TEXT, Lit, Regular, alt, is_nothing, repeat
 
 _ANY_STRING = StringGroup()
 # A pattern of so few texts is a list of values.
 _FEW_TEXTS = 64
 
 
-def string_term(group: StringGroup, limits: Limits) -> Term | Choice:
+def string_term(group: StringGroup, limits: Limits, spelling: Spelling) -> Term | Choice:
     """The lexeme of a group; ``FAIL`` when no string is left.
 
     Raises as ``pattern_language``.
     """
     if group.values is not None:
         kept = tuple([v for v in group.values if string_allows(group, v, limits)])
-        return Term(Keyset(kept)) if kept else FAIL
+        return Term(Keyset(kept, spelling=spelling)) if kept else FAIL
     if group == _ANY_STRING:
-        return Term(STRING)
+        return Term(string_lexeme(EVERY_TEXT, spelling))
     language = string_language(group, limits)
     if is_nothing(language):
         return FAIL
-    return Term(Lexeme(("string", group), language, "quoted"))
+    return Term(Lexeme(("string", spelling, group), language, spelling))
 
 
 @lru_cache(maxsize=1024)
