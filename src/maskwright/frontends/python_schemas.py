@@ -350,7 +350,7 @@ class ReadableSchema(GenerateJsonSchema):
         keys = schema.get("keys_schema", {"type": "any"})
         if keys["type"] == "any":
             return made
-        names = key_names(self.resolve_ref_schema(self.generate_inner(keys)))
+        names = _key_names(self.resolve_ref_schema(self.generate_inner(keys)))
         if keys["type"] in ("enum", "literal"):
             plain = {**keys, "metadata": {}}
             reader = SchemaValidator({"type": "dict", "keys_schema": plain})
@@ -432,7 +432,7 @@ def _with_places(number: JsonSchemaValue, digits: int | None, places: int) -> Js
     )
 
 
-def key_names(written: JsonSchemaValue) -> Any:
+def _key_names(written: JsonSchemaValue) -> Any:
     """The schema of the names of members that are read as keys of a type; ``written``: its values' schema."""
     # Bounds that are there to keep floats finite mean nothing to what is written here.
     written = {
@@ -442,7 +442,7 @@ def key_names(written: JsonSchemaValue) -> Any:
     }
     for name in ("anyOf", "oneOf"):
         if name in written:
-            branches = [key_names(branch) for branch in written[name] if branch.get("type") != "null"]
+            branches = [_key_names(branch) for branch in written[name] if branch.get("type") != "null"]
             return {"anyOf": branches}
     if "const" in written or "enum" in written:
         values = written.get("enum", [written.get("const")])
