@@ -24,21 +24,23 @@ cdef void cut_one(void* context, size_t i) noexcept nogil:
                <const uint32_t*>(cut.masks + row * cut.mask_bytes), cut.words, cut.lowest)
 
 
-def cut_rows(size_t numbers, tuple strides, int32_t item_bytes, size_t width, size_t masks, int64_t mask_bytes,
-             size_t words, uint64_t lowest, rows):
-    """Set the logits of cleared bits to ``lowest`` (bits): addresses and strides as numpy has them, checked
-    by the caller (``maskwright.bitmask``)."""
+def cut_rows(size_t numbers, tuple strides, int32_t item_bytes, size_t width, masks, uint64_t lowest, rows):
+    """Set the logits of cleared bits to ``lowest`` (bits): an address and strides as numpy has them, and a buffer of
+    int32 words by row, checked by the caller (``maskwright.bitmask``)."""
     cdef Cut cut
+    cdef Py_buffer view
     cdef vector[int64_t] numbers_of_rows = rows
     cdef size_t threads = pool_threads()
     cut.numbers = <char*>numbers
-    cut.masks = <const char*>masks
     cut.row_bytes, cut.step = strides
-    cut.mask_bytes = mask_bytes
     cut.bytes = item_bytes
     cut.width = width
-    cut.words = words
     cut.lowest = lowest
     cut.rows = numbers_of_rows.data()
+    PyObject_GetBuffer(masks, &view, PyBUF_STRIDES)
+    cut.masks = <const char*>view.buf
+    cut.mask_bytes = view.strides[0]
+    cut.words = <size_t>view.shape[1]
     with nogil:
         Pool.instance().run(&cut_one, &cut, numbers_of_rows.size(), threads)
+    PyBuffer_Release(&view)

@@ -243,7 +243,7 @@ def test_a_grammar_of_all_texts_leaves_the_loop_as_it_is(temperature: float) -> 
 
         def logits(self, canvas: list[int]) -> Any:
             seed = int.from_bytes(np.array(canvas).tobytes()[::8], "little") % 2**32
-            return np.random.default_rng(seed).normal(size=(len(canvas), texts.size)).astype(np.float32)
+            return np.random.default_rng(seed).normal(size=(len(canvas), texts.vocab_size)).astype(np.float32)
 
     for seed in range(5):
         model = Hash("none")

@@ -217,9 +217,7 @@ def cut_rows(
     strides: tuple[int, int],
     item_bytes: int,
     width: int,
-    masks: int,
-    mask_bytes: int,
-    words: int,
+    masks: Any,
     lowest: int,
     rows: Iterable[int],
 ) -> None: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,20 +56,20 @@ def apply_token_bitmask_inplace(logits: Any, bitmask: Any, indices: Iterable[int
     """
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(logits, torch.Tensor):
-        on_cpu = logits.device.type == "cpu" and not logits.requires_grad
+        on_cpu = logits.is_cpu and not logits.requires_grad
     elif isinstance(logits, np.ndarray):
         on_cpu = True
         if not (logits.flags.writeable and logits.flags.aligned and logits.dtype.isnative):
             raise BitmaskError("these logits are read-only, unaligned or of foreign byte order")
     else:
         raise BitmaskError(f"logits must be a numpy array or a torch tensor, not {type(logits).__name__}")
-    number = _FLOATS.get(str(logits.dtype).removeprefix("torch."))
+    number = _FLOATS.get(_type_name(logits.dtype))
     if number is None:
         raise BitmaskError(f"logits must be 16, 32 or 64 bit floating point numbers, not {logits.dtype}")
     if isinstance(bitmask, memoryview):
         bitmask = np.asarray(bitmask)
     masks = _as_table(bitmask, "a bitmask")
-    if str(getattr(masks, "dtype", None)).removeprefix("torch.") != "int32":
+    if _type_name(getattr(masks, "dtype", None)) != "int32":
         raise BitmaskError(f"a bitmask holds int32, not {getattr(masks, 'dtype', type(masks).__name__)}")
     table = _as_table(logits, "logits")
     if masks.shape[1] > (table.shape[1] + 31) // 32:
@@ -87,6 +88,12 @@ _FLOATS = {
     "float32": (4, 0xFF800000),
     "float64": (8, 0xFFF0000000000000),
 }
+
+
+@cache
+def _type_name(dtype: Any) -> str:
+    # Kept, because numpy spells a name in many steps, which takes longer than all else behind a forward pass.
+    return str(dtype).removeprefix("torch.")
 
 
 def _as_table(array: Any, what: str) -> Any:
@@ -122,7 +129,7 @@ def _apply_on_cpu(table: Any, masks: Any, rows: Sequence[int], item_bytes: int, 
 
     if not isinstance(masks, np.ndarray):
         masks = masks.detach().cpu().numpy()
-    if masks.strides[1] != 4 or not masks.dtype.isnative:
+    if masks.strides[1] != 4:
         masks = np.ascontiguousarray(masks, dtype=np.int32)
     if isinstance(table, np.ndarray):
         address, (row_bytes, column_bytes) = table.ctypes.data, table.strides
@@ -130,8 +137,7 @@ def _apply_on_cpu(table: Any, masks: Any, rows: Sequence[int], item_bytes: int, 
     else:
         address, (row_items, step) = table.data_ptr(), table.stride()
         strides = (row_items * item_bytes, step)
-    mask_bytes, width, words = masks.strides[0], table.shape[1], masks.shape[1]
-    cut_rows(address, strides, item_bytes, width, masks.ctypes.data, mask_bytes, words, lowest, rows)
+    cut_rows(address, strides, item_bytes, table.shape[1], masks, lowest, rows)
 
 
 def _apply_on_device(torch: Any, table: Any, masks: Any, rows: list[int] | None) -> None:
