@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from maskwright.engine_cache import cache_directory
 from maskwright.errors import ModelNotFoundError
