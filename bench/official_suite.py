@@ -184,8 +184,15 @@ class Suite:
         options: dict[str, Any] = {"formats": "assert" if section == "format" else "annotate"}
         if not (isinstance(schema, dict) and "$schema" in schema):
             options["dialect"] = DRAFTS[draft]
+        # Instances are written in every way that JSON has.
         return mw.compile_json_schema(
-            write(schema), self.vocabulary, property_order="any", registry=self.remotes, **options
+            write(schema),
+            self.vocabulary,
+            property_order="any",
+            whitespace="flexible",
+            escapes="any",
+            registry=self.remotes,
+            **options,
         )
 
     def judge(

@@ -245,7 +245,7 @@ cdef class CompiledCore:
     cdef TokenIndex owner          # the collector may clear the engine first
     cdef list tables
     cdef Costs costs
-    cdef int32_t start
+    cdef int32_t start             # the state in which matchers begin
 
     def __cinit__(self):
         self.core = NULL
@@ -290,6 +290,7 @@ cdef class CompiledCore:
         self.core.set_states = 0
         self.core.walks = False
         self.core.bottom = UNKNOWN
+        self.core.opening = UNKNOWN
         self.core.max_states = max_states
         self.core.max_lexer_states = max_lexer_states
         self.core.max_search = max_search
@@ -301,7 +302,9 @@ cdef class CompiledCore:
             self.core.index.cores.push_back(self.core)
             if program.lexer != NULL:
                 terminals_begin(program)
-            self.start = matcher_start(self.core)
+            self.start = self.core.start = matcher_start(self.core)
+            if self.start != NO_STATE and self.core.index.opening != NULL:
+                self.start = self.core.opening = opening_state(self.core)
             outcome = core_leave(self.core)
         check_outcome(outcome, self.core)
         if self.start == NO_STATE:

@@ -14,6 +14,7 @@ cdef class TokenIndex:
     cdef Index* index
     cdef vector[uint8_t] data      # token bytes, one token after another
     cdef vector[int64_t] starts    # by id: where they begin
+    cdef Opening opening
 
     def __cinit__(self):
         self.index = NULL
@@ -34,7 +35,7 @@ cdef class TokenIndex:
         self.data.resize(len(data))
         memcpy(self.data.data(), <const char*>data, len(data))
         if trie_arrays is None:
-            self.build_trie(tokens)
+            build_trie(&self.trie, dict(enumerate(tokens)))
         else:
             nodes, ids = trie_arrays
             self.trie.nodes.resize(len(nodes) // sizeof(TrieNode))
@@ -44,27 +45,49 @@ cdef class TokenIndex:
         self.index = new Index()
         with nogil:
             index_build(self.index, &self.trie, (self.starts.size() + 30) // 32)
+        self.index.opening = NULL
         self.index.token_data = self.data.data()
         self.index.token_starts = self.starts.data()
         return 0
 
-    cdef int build_trie(self, list tokens) except -1:
-        cdef list order = [i for i, token in enumerate(tokens) if token]
-        order.sort(key=tokens.__getitem__)
-        cdef list ordered = [tokens[i] for i in order]
-        cdef bytes data = b"".join(ordered)
-        cdef vector[int64_t] starts
-        cdef vector[int32_t] ids
-        cdef int64_t at = 0
-        for token in ordered:
-            starts.push_back(at)
-            at += len(token)
-        starts.push_back(at)
-        for i in order:
-            ids.push_back(i)
-        trie_build(&self.trie, <const uint8_t*><const char*>data, starts.data(), ids.data(),
-                   <int64_t>ids.size())
+    cdef int build_opening(self, dict start_tokens, cbool stays) except -1:
+        cdef int32_t token
+        cdef bytes data
+        self.opening.stays = stays
+        self.opening.marked.resize(self.index.words, 0)
+        for token in range(<int32_t>self.starts.size() - 1):
+            self.opening.starts.push_back(<int64_t>self.opening.data.size())
+            data = start_tokens.get(token)
+            if data is None:
+                continue
+            self.opening.marked[<size_t>token >> 5] |= (<uint32_t>1) << (token & 31)
+            if not data:
+                self.opening.silent.push_back(token)
+            for byte in data:
+                self.opening.data.push_back(byte)
+        self.opening.starts.push_back(<int64_t>self.opening.data.size())
+        build_trie(&self.opening.trie, start_tokens)
+        self.index.opening = &self.opening
         return 0
+
+
+cdef int build_trie(Trie* trie, dict tokens) except -1:
+    # The trie of bytes by id, but those of none.
+    cdef list order = [i for i, token in tokens.items() if token]
+    order.sort(key=tokens.__getitem__)
+    cdef list ordered = [tokens[i] for i in order]
+    cdef bytes data = b"".join(ordered)
+    cdef vector[int64_t] starts
+    cdef vector[int32_t] ids
+    cdef int64_t at = 0
+    for token in ordered:
+        starts.push_back(at)
+        at += len(token)
+    starts.push_back(at)
+    for i in order:
+        ids.push_back(i)
+    trie_build(trie, <const uint8_t*><const char*>data, starts.data(), ids.data(), <int64_t>ids.size())
+    return 0
 
 
 @cython.no_gc_clear
@@ -197,7 +220,8 @@ cdef class Engine:
     """A vocabulary's token trie, and automata by content key.
 
     ``tokens``: bytes of each id, empty for ids that no text produces.  ``home_least``: trie nodes that a
-    slice must spare to be used; 0 uses slices wherever they are sound.
+    slice must spare to be used; 0 uses slices wherever they are sound.  ``start_tokens`` and ``start_stays``: as those
+    of a ``Vocabulary``.
     """
 
     cdef TokenIndex owner
@@ -211,9 +235,10 @@ cdef class Engine:
     cdef public dict special_tokens    # ids by name
     cdef public frozenset special_ids
 
-    def __init__(self, list tokens, tuple eos_ids, trie_arrays=None, int32_t home_least=2048):
+    def __init__(self, list tokens, tuple eos_ids, trie_arrays=None, int32_t home_least=2048, *, start_tokens=None,
+                 cbool start_stays=False):
         self.vocab_size = len(tokens)
-        self.longest = max(map(len, tokens), default=0)
+        self.longest = max(map(len, (*tokens, *(start_tokens or {}).values())), default=0)
         self.eos_ids = eos_ids
         self.special_tokens = {}
         self.special_ids = frozenset()
@@ -225,6 +250,8 @@ cdef class Engine:
         self.owner.index.home_least = home_least
         self.owner.index.most_bytes = self.longest
         self.owner.index.budget = <int64_t>1 << 62
+        if start_tokens:
+            self.owner.build_opening(dict(start_tokens), start_stays)
 
     def dump_trie(self):
         """The trie as two byte strings, for ``trie_arrays``."""
@@ -435,10 +462,13 @@ cdef class Engine:
             self.owner.index.lock.unlock()
         return handle
 
-    def token_bytes(self, int64_t token):
-        """What an id adds to a text."""
+    def token_bytes(self, int64_t token, cbool opening=False):
+        """What an id adds to a text, in the middle or at its very start."""
+        cdef Opening* other = self.owner.index.opening
         if not 0 <= token < self.vocab_size:
             raise VocabularyError(f"token id {token} is outside the vocabulary (0 to {self.vocab_size - 1})")
+        if opening and other != NULL and opening_marks(self.owner.index, <int32_t>token):
+            return (<const char*>other.data.data())[other.starts[token]:other.starts[token + 1]]
         return (<const char*>self.owner.data.data())[self.owner.starts[token]:self.owner.starts[token + 1]]
 
     def spelled_alike(self, bytes data):
@@ -451,33 +481,28 @@ cdef class Engine:
                 return []
         return [trie.tokens[i] for i in range(trie.nodes[node].token, trie.nodes[node + 1].token)]
 
-    def segment(self, bytes data):
-        """Ids of the fewest tokens that spell ``data``; VocabularyError when none do."""
+    def segment(self, bytes data, cbool opening=False):
+        """Ids of the fewest tokens that spell ``data``, in the middle of a text or at its very start; VocabularyError
+        when none do."""
         cdef const uint8_t* text = <const uint8_t*><const char*>data
-        cdef int64_t n = len(data), i, j
-        cdef vector[int32_t] count, token
-        cdef vector[int64_t] step
-        cdef uint32_t node
-        count.resize(n + 1, -1)
-        token.resize(n + 1, -1)
-        step.resize(n + 1, 0)
-        count[n] = 0
-        for i in range(n - 1, -1, -1):
-            node = 0
-            for j in range(i, n):
-                node = trie_child(&self.owner.trie, node, text[j])
-                if node == 0:
-                    break
-                if (self.owner.trie.nodes[node].token < self.owner.trie.nodes[node + 1].token and count[j + 1] >= 0
-                        and (count[i] < 0 or count[j + 1] + 1 <= count[i])):
-                    count[i] = count[j + 1] + 1
-                    token[i] = self.owner.trie.tokens[self.owner.trie.nodes[node].token]
-                    step[i] = j + 1 - i
-        if count[0] < 0:
+        cdef int64_t n = len(data), i
+        cdef Segments best
+        cdef Opening* other = self.owner.index.opening if n > 0 else NULL
+        best.count.resize(n + 1, -1)
+        best.token.resize(n + 1, -1)
+        best.next.resize(n + 1, n)
+        best.count[n] = 0
+        for i in range(n - 1, 0, -1):
+            segments_extend(&self.owner.trie, text, n, i, NULL, &best)
+        if n > 0 and not (opening and other != NULL):
+            segments_extend(&self.owner.trie, text, n, 0, NULL, &best)
+        elif n > 0:
+            segments_open(&self.owner.trie, other, text, n, &best)
+        if best.count[0] < 0:
             raise VocabularyError(f"no sequence of tokens spells {data!r}: the vocabulary lacks a byte")
-        out = []
+        out = list(best.before)
         i = 0
         while i < n:
-            out.append(token[i])
-            i += step[i]
+            out.append(best.token[i])
+            i = best.next[i]
         return out

@@ -401,8 +401,10 @@ cdef void home_leave_at(LexMask* mask, LexState* start, Home* home, const Exit& 
     elif point == QUOTE:
         if code.tag != NO_TAG:
             home_close(mask, exit.node, code.tag)
-    elif text_escapes(automaton, code):
-        home_walk(mask, text_state(automaton, code, FORM_ESCAPE, 0, 0), exit.node, True)
+    else:
+        state = lex_next(text_state(automaton, code, FORM_TEXT, 0, 0), BACKSLASH)
+        if state != LEX_DEAD:
+            home_walk(mask, state, exit.node, True)
 
 
 cdef void home_leave_over(LexMask* mask, LexState* start, Home* home, Slice* slice, int32_t point, uint32_t top) noexcept nogil:

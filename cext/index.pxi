@@ -64,6 +64,7 @@ cdef cppclass Index:
     size_t most_bytes                  # of a token
     const uint8_t* token_data          # bytes of all tokens, by id, and where each one starts
     const int64_t* token_starts
+    Opening* opening                   # what tokens stand for at the very start of a text, or NULL: the same
     vector[Sets*] set_holders          # of all grammars
     int64_t set_bytes                  # of sets of lexer states and residuals (setbytes.pxi)
     vector[Residual*] residuals        # what is left of tokens (lexsets.pxi)

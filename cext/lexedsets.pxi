@@ -11,10 +11,10 @@ cdef void lexed_forget_keys(vector[Thread]& threads) noexcept nogil:
             threads[i].text = UNKNOWN_TEXT
 
 
-cdef cbool lexed_walk_level(Core* core, Sets* sets, uint32_t node) noexcept nogil:
-    # One level of a walk of the trie from level 0; False when nothing is left there.
-    cdef size_t depth = core.index.trie.nodes[node].depth
-    threads_step(core, sets.levels[depth - 1], core.index.trie.nodes[node].byte, sets.levels[depth])
+cdef cbool lexed_walk_level(Core* core, Sets* sets, const Trie* trie, uint32_t node) noexcept nogil:
+    # One level of a walk of a trie from level 0; False when nothing is left there.
+    cdef size_t depth = trie.nodes[node].depth
+    threads_step(core, sets.levels[depth - 1], trie.nodes[node].byte, sets.levels[depth])
     lexed_forget_keys(sets.levels[depth])
     return not sets.levels[depth].empty()
 
@@ -39,7 +39,7 @@ cdef vector[Thread]* lexed_after(Core* core, Sets* sets, const Thread& thread) n
     while node < trie.nodes[0].end:
         if sets_stop(core, sets):
             return NULL
-        if not lexed_walk_level(core, sets, node):
+        if not lexed_walk_level(core, sets, trie, node):
             node = trie.nodes[node].end
             continue
         if trie.nodes[node].token < trie.nodes[node + 1].token:
@@ -100,9 +100,8 @@ cdef cbool lexed_covers(const Core* core, int32_t a, int32_t b) noexcept nogil:
     return True
 
 
-cdef void lexed_classes(Core* core, Sets* sets, int32_t id, vector[int32_t]& targets) noexcept nogil:
+cdef void lexed_classes(Core* core, Sets* sets, int32_t id, const Trie* trie, vector[int32_t]& targets) noexcept nogil:
     # As `sets_classes`.
-    cdef const Trie* trie = core.index.trie
     cdef uint32_t node = 1
     cdef vector[Thread] here
     cdef int32_t t, target
@@ -110,7 +109,7 @@ cdef void lexed_classes(Core* core, Sets* sets, int32_t id, vector[int32_t]& tar
     while node < trie.nodes[0].end:
         if sets_stop(core, sets):
             return
-        if not lexed_walk_level(core, sets, node):
+        if not lexed_walk_level(core, sets, trie, node):
             node = trie.nodes[node].end
             continue
         if trie.nodes[node].token < trie.nodes[node + 1].token:

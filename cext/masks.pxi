@@ -47,6 +47,8 @@ cdef cppclass Core:
     size_t words                   # of a mask row
     vector[int32_t] eos
     Blocks[MatcherState] states
+    int32_t start                  # the state of the empty text, and
+    int32_t opening                # the one at the very start, where tokens stand for something else; or UNKNOWN
     KeyIds state_ids
     int64_t edges                  # of tokens, from all states
     Tracker tracker
@@ -299,15 +301,17 @@ cdef void mask_check(Core* core, const vector[Thread]& threads, const ResidualVi
     # Add the tokens at a node and below that the whole state allows, each on its own.
     cdef const Trie* trie = view.trie
     cdef vector[Thread] before, after
-    cdef const uint8_t* data
+    cdef const uint8_t* data = core.index.token_data
+    cdef const int64_t* starts = core.index.token_starts
     cdef int32_t t, token
-    cdef int64_t i, length
+    cdef int64_t i
+    if core.index.opening != NULL and trie == &core.index.opening.trie:
+        data = core.index.opening.data.data()
+        starts = core.index.opening.starts.data()
     for t in range(trie.nodes[node].token, trie.nodes[trie.nodes[node].end].token):
         token = trie.tokens[t]
-        data = core.index.token_data + core.index.token_starts[token]
-        length = core.index.token_starts[token + 1] - core.index.token_starts[token]
         before = threads
-        for i in range(length):
+        for i in range(starts[token], starts[token + 1]):
             threads_step(core, before, data[i], after)
             before.swap(after)
             if before.empty():
@@ -533,9 +537,11 @@ cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
         return mask
     mask = new Mask()
     mask.bits = NULL
-    if core.program.lexer != NULL:
+    if id == core.opening:
+        mask_opening(core, mask)
+    elif core.program.lexer != NULL:
         mask_lexed(core, state.threads, mask)
-    for i in range(state.threads.size() if core.program.lexer == NULL else 0):
+    for i in range(state.threads.size() if core.program.lexer == NULL and id != core.opening else 0):
         thread = state.threads[i]
         if thread.lex != NULL:
             mask_join(core, mask, state.threads, thread, True, state.threads.size() == 1)
@@ -544,9 +550,9 @@ cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
         for j in range(parser.starts.size()):
             thread.lex = parser.starts[j]
             mask_join(core, mask, state.threads, thread, False, state.threads.size() == 1 and parser.starts.size() == 1)
-    if core.program.has_tokens:
+    if core.program.has_tokens and id != core.opening:
         mask_add_tokens(core, state.threads, mask)
-    if state.accepting:
+    if state.accepting and id != core.opening:
         for t in core.eos:
             mask.added.push_back(t)
     core.index.bytes.add(mask_size(mask))

@@ -56,9 +56,17 @@ cdef Outcome edge_new(Core* core, int32_t state, int32_t token, const uint8_t* d
 cdef int32_t edge_make(Core* core, int32_t state, int32_t token, const uint8_t* data, int64_t length) noexcept nogil:
     # The state behind the bytes of a token (-1: behind any bytes).
     cdef int32_t target = UNKNOWN if token < 0 else core.states[state].edges.find(token)
+    cdef cbool text = length > 0
+    if token < 0 and length == 0:
+        return state
     if target == UNKNOWN:
-        if token >= 0 and core.program.has_tokens:
-            target = matcher_step_token(core, state, token, data, length)
+        if token >= 0 and state == core.opening and opening_marks(core.index, token):
+            data = core.index.opening.data.data() + core.index.opening.starts[token]
+            length = core.index.opening.starts[token + 1] - core.index.opening.starts[token]
+        if text and length == 0 and not state_waits_for(core, state, token):
+            target = opening_silent(core)
+        elif token >= 0 and core.program.has_tokens:
+            target = matcher_step_token(core, state, token, text, data, length)
         else:
             target = matcher_step_bytes(core, state, data, length)
         if token >= 0 and not core.index.deadline.passed:
@@ -301,10 +309,14 @@ cdef class Matcher:
         reader = self.compiled.reader
         if reader is None:
             return {}
-        pieces = [self.given[i] if token < 0 else token for i, token in enumerate(self.tokens)]
+        pieces = []
+        for i, token in enumerate(self.tokens):
+            text = self.given[i] if token < 0 else self.compiled.engine.token_bytes(token, self.history[i] == self.core.opening)
+            if text or token < 0 or not self.compiled.engine.token_bytes(token):
+                pieces.append((token, text))
         if self.history.back() == TERMINATED:
             pieces.pop()
-        return reader.read(pieces, self.compiled.engine.token_bytes, any([begun for _, begun in self.threads()]))
+        return reader.read(pieces, any([begun for _, begun in self.threads()]))
 
     @property
     def state_id(self):
@@ -382,7 +394,8 @@ cdef class Matcher:
         """
         ids = []
         for part in self.completion_parts():
-            ids += self.compiled.engine.segment(part) if isinstance(part, bytes) else [part]
+            opening = not ids and self.history.back() == self.core.opening
+            ids += self.compiled.engine.segment(part, opening) if isinstance(part, bytes) else [part]
         return ids
 
 

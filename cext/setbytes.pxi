@@ -54,7 +54,7 @@ cdef int64_t sets_bytes(const Core* core, const Sets* sets) noexcept nogil:
                         + (sets.single.size() + sets.joined.size() + sets.plain.size() + sets.unions.size()
                            + sets.narrowed.size() + core.frame_states.size() + sets.behind.size() + sets.put_nodes.size()
                            + sets.put_states.size() + sets.walked.size() + sets.frame_walks.size()
-                           + sets.any.size()) * MAP_ENTRY
+                           + sets.any.size() + sets.mixed.size()) * MAP_ENTRY
                         + (sets.merged.size() + sets.parsers.size() + sets.parts.size() + sets.starts.size())
                         * (2 * MAP_ENTRY + ALLOCATION)))
 

@@ -54,6 +54,10 @@ cdef cppclass Sets:
     unordered_map[int64_t, int32_t] walked                # by parser state and residual
     unordered_map[int64_t, int32_t] frame_walks           # by local state and residual
     KeyIds frame_reads                                    # by set of lexer states and local state
+    # with an opening (openingsets.pxi)
+    int32_t opening_any                                   # behind any token at the very start; UNKNOWN
+    vector[int32_t] mixed                                 # by number of a mixed state: the state of the others
+    unordered_map[int32_t, int32_t] mixed_ids             # the reverse
     # with a lexer (lexedsets.pxi)
     KeyIds after                                          # by thread: its place in `threads`
     vector[vector[Thread]] threads                        # behind all tokens
@@ -373,15 +377,14 @@ cdef cbool sets_covers(Core* core, Sets* sets, int32_t a, int32_t b) noexcept no
 
 # --- tokens by where they lead --------------------------------------------------------------
 
-cdef void sets_classes(Core* core, Sets* sets, int32_t id, vector[int32_t]& targets) noexcept nogil:
-    # Where each token leads, by token; NO_STATE when it is not allowed.
-    cdef const Trie* trie = core.index.trie
+cdef void sets_classes(Core* core, Sets* sets, int32_t id, const Trie* trie, vector[int32_t]& targets) noexcept nogil:
+    # Where each token of a trie leads, by token, if it is allowed.
     cdef uint32_t node = 1
     cdef size_t depth
     cdef int32_t t
     cdef vector[int32_t] path
     if core.program.lexer != NULL:
-        lexed_classes(core, sets, id, targets)
+        lexed_classes(core, sets, id, trie, targets)
         return
     path.resize(core.index.most_bytes + 1, NO_STATE)
     path[0] = id

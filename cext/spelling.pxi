@@ -1,7 +1,7 @@
 # How code points are spelled as bytes, and the lexer states that this makes.
 #
 # Three spellings: UTF-8 (RFC 3629), and two of a string between quotes (RFC 8259, section 7).  "Quoted" is UTF-8 or
-# any backslash escape; "printed" has the escapes that JSON printers write: the short ones but `\/`, and `\uXXXX` for
+# any backslash escape; "printed" has the escapes that printers write: the short ones but `\/`, and `\uXXXX` for
 # what is above ASCII and for a few characters of ASCII (unit_spells).  A lexer state is a code state and how much of the next
 # character has been read.  As soon as what has been read leads to one code state whatever
 # follows, the character is *settled*: only its length is still tracked.  That keeps the states
@@ -86,13 +86,15 @@ cdef int32_t unit_span(Automaton* automaton, CodeState* code, int32_t first, int
     for point in range(first, 0x80 if last >= 0x80 else last + 1):
         if not unit_spells(automaton.spelling, point):
             every = False
-        elif code_next(automaton.codes, code, automaton.codes.ascii_class[point]) != CODE_DEAD:
-            some = True
+        elif not some:
+            some = code_next(automaton.codes, code, automaton.codes.ascii_class[point]) != CODE_DEAD
+        if some and not every:
+            return SPAN_MIXED
     if every:
         return code_span(automaton.codes, code, first, last, target)
-    if not some and last >= 0x80:
-        some = code_span(automaton.codes, code, 0x80, last, target) != SPAN_DEAD
-    return SPAN_MIXED if some else SPAN_DEAD
+    if last >= 0x80 and code_span(automaton.codes, code, 0x80, last, target) != SPAN_DEAD:
+        return SPAN_MIXED
+    return SPAN_DEAD
 
 
 cdef cbool text_units(Automaton* automaton, CodeState* code) noexcept nogil:

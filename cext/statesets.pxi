@@ -19,30 +19,27 @@ cdef struct SetTask:
 
 cdef void task_read(void* argument) noexcept nogil:
     cdef SetTask* task = <SetTask*>argument
-    if task.a >= SET_BASE:
-        task.answer = set_bytes(task.core, task.sets, task.a, task.data, task.length)
-    else:
-        task.answer = edge_make(task.core, task.a, task.token, task.data, task.length)
+    task.answer = state_read(task.core, task.sets, task.a, task.token, task.data, task.length)
 
 
 cdef void task_any(void* argument) noexcept nogil:
     cdef SetTask* task = <SetTask*>argument
-    task.answer = sets_any(task.core, task.sets, task.a)
+    task.answer = state_any(task.core, task.sets, task.a)
 
 
 cdef void task_join(void* argument) noexcept nogil:
     cdef SetTask* task = <SetTask*>argument
-    task.answer = sets_join(task.core, task.sets, task.a, task.b)
+    task.answer = state_join(task.core, task.sets, task.a, task.b)
 
 
 cdef void task_covers(void* argument) noexcept nogil:
     cdef SetTask* task = <SetTask*>argument
-    task.answer = sets_covers(task.core, task.sets, task.a, task.b)
+    task.answer = state_covers(task.core, task.sets, task.a, task.b)
 
 
 cdef void task_classes(void* argument) noexcept nogil:
     cdef SetTask* task = <SetTask*>argument
-    sets_classes(task.core, task.sets, task.a, task.targets[0])
+    state_classes(task.core, task.sets, task.a, task.targets[0])
 
 
 cdef void task_shortest(void* argument) noexcept nogil:
@@ -78,6 +75,7 @@ cdef class StateSets:
         self.sets.full = False
         self.sets.gone = False
         self.sets.held = 0
+        self.sets.opening_any = UNKNOWN
         self.sets.levels.resize(compiled.engine.longest + 1)
         with nogil:
             self.core.index.lock.lock()
@@ -96,11 +94,21 @@ cdef class StateSets:
         cdef int64_t count
         with nogil:
             self.core.index.lock.lock_shared()
-            count = <int64_t>(self.sets.states.size() if state >= SET_BASE else self.core.states.size())
+            count = <int64_t>(MIXED_BASE + self.sets.mixed.size() if state >= MIXED_BASE
+                              else SET_BASE + self.sets.states.size() if state >= SET_BASE else self.core.states.size())
             self.core.index.lock.unlock_shared()
-        if not 0 <= (state - SET_BASE if state >= SET_BASE else state) < count:
+        if not 0 <= state < count:
             raise ValueError(f"{state} is no state")
         return 0
+
+    cdef int32_t others(self, int64_t state):
+        # Of a mixed state: that of the texts that are not at their very start.
+        cdef int32_t found
+        with nogil:
+            self.core.index.lock.lock_shared()
+            found = state_others(self.core, self.sets, <int32_t>state)
+            self.core.index.lock.unlock_shared()
+        return found
 
     @property
     def start(self):
@@ -122,6 +130,8 @@ cdef class StateSets:
         """Whether one of the texts is complete."""
         cdef cbool accepting
         self.check(state)
+        if state >= MIXED_BASE:
+            return self.is_accepting(self.core.opening) or self.is_accepting(self.others(state))
         with nogil:
             self.core.index.lock.lock_shared()
             if state >= SET_BASE:
@@ -201,6 +211,8 @@ cdef class StateSets:
         """What a step from a state costs at most, in steps of a text: it has many threads where stacks are not merged."""
         cdef int64_t size
         self.check(state)
+        if state >= MIXED_BASE:
+            return self.cost(self.core.opening) + self.cost(self.others(state))
         with nogil:
             self.core.index.lock.lock_shared()
             if state >= SET_BASE:
@@ -287,7 +299,12 @@ cdef class StateSets:
         cdef vector[uint8_t] out
         cdef SetTask task
         self.check(state)
+        if state >= MIXED_BASE:
+            found = [self.shortest_completion(self.core.opening), self.shortest_completion(self.others(state))]
+            return min((each for each in found if each is not None), key=len, default=None)
         task = self.task(state, 0)
         task.text = &out
         self.run(task_shortest, &task)
-        return self.compiled.engine.segment((<const char*>out.data())[:out.size()]) if task.answer else None
+        if not task.answer:
+            return None
+        return self.compiled.engine.segment((<const char*>out.data())[:out.size()], state == self.core.opening)

@@ -59,13 +59,13 @@ cdef void threads_step_token(Core* core, const vector[Thread]& threads, int32_t 
     out.push_back(thread_at(joined, NULL))
 
 
-cdef int32_t matcher_step_token(Core* core, int32_t id, int32_t token, const uint8_t* data,
+cdef int32_t matcher_step_token(Core* core, int32_t id, int32_t token, cbool text, const uint8_t* data,
                                 int64_t length) noexcept nogil:
-    # The state behind a token, of which `data` are the bytes, or NO_STATE.
+    # The state behind a token, of which `data` are the bytes if it is text, or NO_STATE.
     cdef vector[Thread] before = core.states[id].threads
     cdef vector[Thread] threads, after
     cdef int64_t i
-    if length > 0:
+    if text:
         threads = before
     for i in range(length):
         threads_step(core, threads, data[i], after)

@@ -20,14 +20,14 @@ def fillings(
     """All ways to fill a canvas; ids by slot, EMPTY for what is left out."""
     texts = [i for i, data in enumerate(vocabulary.tokens) if data]
 
-    def extend(i: int, column: Column | None, ended: bool) -> Iterator[tuple[int, ...]]:
+    def extend(i: int, column: Column | None, ended: bool, start: bool) -> Iterator[tuple[int, ...]]:
         if i == len(tokens):
             if ended or (column is not None and column.complete):
                 yield ()
             return
         held = tokens[i]
         if held == EMPTY or (held == OPEN and optional[i]):
-            for rest in extend(i + 1, column, ended):
+            for rest in extend(i + 1, column, ended, start):
                 yield (EMPTY, *rest)
             if held == EMPTY:
                 return
@@ -35,15 +35,17 @@ def fillings(
         for token in choices:
             if token in ends:
                 if ended or (column is not None and column.complete):
-                    for rest in extend(i + 1, column, True):
+                    for rest in extend(i + 1, column, True, False):
                         yield (token, *rest)
             elif not ended:
-                after = oracle.read(vocabulary.tokens[token], column)
+                data = vocabulary.tokens[token]
+                data = vocabulary.start_tokens.get(token, data) if start else data
+                after = oracle.read(data, column)
                 if after is not None:
-                    for rest in extend(i + 1, after, False):
+                    for rest in extend(i + 1, after, False, start and not data and vocabulary.start_stays):
                         yield (token, *rest)
 
-    yield from extend(0, oracle.empty, False)
+    yield from extend(0, oracle.empty, False, True)
 
 
 def allowed_by_slot(found: list[tuple[int, ...]], slots: int) -> list[set[int]]:

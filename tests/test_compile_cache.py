@@ -338,7 +338,7 @@ def test_a_matcher_outlives_the_cache(vocabulary: mw.Vocabulary) -> None:
     for number in range(compile_cache._KEPT + 1):
         mw.compile_json_schema({"const": number}, vocabulary)
     assert matcher.accept_bytes(b'"fi')
-    assert toys.allowed(matcher) == {ord("r"), ord("\\")}
+    assert toys.allowed(matcher) == {ord("r")}
 
 
 def test_a_vocabulary_goes_with_its_grammars() -> None:
@@ -488,7 +488,6 @@ def test_a_grammar_that_met_many_keys_is_compiled_anew(monkeypatch: pytest.Monke
     matcher = first.matcher()
     for i in range(60):
         assert matcher.accept_bytes(f'{"," if i else "{"}"key {i}":{i}'.encode())
-        matcher.accept_bytes(b" ")
     assert mw.compile_json_schema({"type": "object"}, vocabulary) is first
     monkeypatch.setattr(compiler, "_OVERGROWN", 50)
     assert first._core.used_keys > 50

@@ -285,7 +285,7 @@ def test_places_that_have_nothing_in_common(schema: dict[str, Any]) -> None:
         # Once another item has come, no integer is left but those that came.
         ({**TWINS, "contains": {"not": {"type": "integer"}}, "maxItems": 3}, "[12,3", b".0123456789Ee"),
         ({**TWINS, "contains": {"not": {"type": "integer"}}, "maxItems": 3}, "[12,null,", b"1n"),
-        ({**TWINS, "contains": {"not": {"type": "integer"}}, "maxItems": 3}, '["ab",1,"a', b"\\b"),
+        ({**TWINS, "contains": {"not": {"type": "integer"}}, "maxItems": 3}, '["ab",1,"a', b"b"),
         ({**TWINS, "prefixItems": [{"type": "integer"}, {"type": "string"}, {"type": ["string", "number"]}], "items": False}, '[7,"ab",', b'"7'),
     ],
 )  # fmt: skip

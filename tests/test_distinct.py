@@ -86,13 +86,14 @@ SCHEMAS: list[dict[str, Any]] = [
 ]  # fmt: skip
 OPTIONS: tuple[dict[str, Any], ...] = (
     {"whitespace": "compact"},
-    {"whitespace": "flexible", "property_order": "any"},
+    {"whitespace": "flexible", "escapes": "any", "property_order": "any"},
+    {"whitespace": "printed"},
     {"whitespace": 1},
 )
 
 
 def accepts(schema: Any, text: str, **options: str) -> bool:
-    matcher = mw.compile_json_schema(schema, VOCABULARY, **options).matcher()
+    matcher = mw.compile_json_schema(schema, VOCABULARY, escapes="any", **options).matcher()
     return matcher.accept_bytes(text.encode()) and matcher.is_accepting
 
 

@@ -24,7 +24,7 @@ MODULES = {
 }
 EXTENSIONS = ("maskwright._core", "maskwright._subsets")
 HEAVY = {
-    "jedi", "jsonschema", "lark", "matplotlib", "mistral_common", "pydantic", "safetensors", "sentencepiece", "tiktoken", "tokenizers", "torch",
+    "jedi", "jsonschema", "lark", "matplotlib", "mistral_common", "pydantic", "pydantic_core", "safetensors", "sentencepiece", "tiktoken", "tokenizers", "torch",
     "transformers",
 }  # fmt: skip
 EDGES = (

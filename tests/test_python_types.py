@@ -8,10 +8,15 @@ import datetime
 import enum
 import ipaddress
 import json
+import pathlib
 import random
+import re
 import uuid
+import zoneinfo
+from collections.abc import Hashable
 from decimal import Decimal
-from typing import Annotated, Any, Callable, Literal, NamedTuple  # noqa: UP035
+from fractions import Fraction
+from typing import Annotated, Any, Callable, Generic, Literal, NamedTuple, NotRequired, TypeVar  # noqa: UP035
 
 import pytest
 from byte_walks import BYTES, accepts, finished_walk
@@ -57,17 +62,108 @@ class Pair(NamedTuple):
     right: str
 
 
+class Flags(enum.IntFlag):
+    READ = 1
+    WRITE = 2
+
+
+class Mixed(enum.Enum):
+    ONE = 1
+    TEXT = "b"
+    NOTHING = None
+    HALF = 0.5
+
+
+class Partly(TypedDict):
+    name: str
+    age: NotRequired[int]
+
+
+class Circle(pydantic.BaseModel):
+    kind: Literal["circle"]
+    radius: pydantic.PositiveFloat
+
+
+class Square(pydantic.BaseModel):
+    kind: Literal["square"]
+    side: pydantic.PositiveFloat
+
+
+T = TypeVar("T")
+
+
+class Page(pydantic.BaseModel, Generic[T]):
+    items: list[T]
+    following: pydantic.HttpUrl | None = None
+
+
+class Aliased(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid")
+    inner: int = pydantic.Field(alias="Inner Name")
+
+    @pydantic.computed_field
+    def twice(self) -> int:
+        return 2 * self.inner
+
+
+class Names(pydantic.RootModel[list[str]]):
+    pass
+
+
+class Stored(pydantic.BaseModel):
+    point: pydantic.Json[Pair]
+    shapes: pydantic.Json[list[Circle | Square]]
+    times: pydantic.Json[dict[str, datetime.date | None]]
+
+
+class Config(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(str_strip_whitespace=True, str_min_length=2)
+    name: str
+
+
+Field = pydantic.Field
+UTC = datetime.UTC
 TYPES = [
     int, list[int], dict[str, int], dict[int, str], set[int], tuple[int, ...], int | str, int | None,
-    Decimal, list[Decimal], Annotated[Decimal, pydantic.Field(max_digits=5, decimal_places=2)],
-    Annotated[Decimal, pydantic.Field(gt=0, le=3)], float, pydantic.FiniteFloat, bool, None,
-    datetime.timedelta, datetime.date, datetime.datetime, datetime.time,
+    Decimal, list[Decimal], Annotated[Decimal, Field(max_digits=5, decimal_places=2)],
+    Annotated[Decimal, Field(gt=0, le=3)], pydantic.condecimal(max_digits=3), pydantic.condecimal(max_digits=9, ge=2),
+    float, pydantic.FiniteFloat, bool, None, Any, object, bytes, complex, Fraction,
+    datetime.timedelta, datetime.date, datetime.datetime, datetime.time, zoneinfo.ZoneInfo,
+    pydantic.PastDate, pydantic.FutureDate, pydantic.PastDatetime, pydantic.FutureDatetime,
+    pydantic.AwareDatetime, pydantic.NaiveDatetime,
+    pydantic.condate(ge=datetime.date(2020, 2, 28), lt=datetime.date(2020, 3, 3)),
+    Annotated[datetime.datetime, Field(gt=datetime.datetime(2020, 1, 1))],
+    Annotated[datetime.datetime, Field(ge=datetime.datetime(2020, 1, 1, tzinfo=UTC), le=datetime.datetime(2020, 1, 3, tzinfo=UTC))],
+    Annotated[datetime.time, Field(ge=datetime.time(9, 30), lt=datetime.time(17))],
+    Annotated[datetime.timedelta, Field(gt=datetime.timedelta(hours=3))],
+    Annotated[datetime.timedelta, Field(ge=datetime.timedelta(days=-2), le=datetime.timedelta(days=10, hours=1))],
+    Annotated[pydantic.NaiveDatetime, Field(gt=datetime.datetime(2020, 1, 1, 0, 0, 0, 5, tzinfo=UTC))],
+    Annotated[pydantic.PastDatetime, Field(ge=datetime.datetime(2020, 1, 1, tzinfo=UTC))],
+    Annotated[pydantic.FutureDate, Field(lt=datetime.date(9000, 1, 1))],
     ipaddress.IPv4Address, ipaddress.IPv4Network, ipaddress.IPv4Interface, ipaddress.IPv6Network, ipaddress.IPv6Interface,
-    Literal[1, "a", True, None], Colour, Number, Point, Record, Tree, Pair,
-    uuid.UUID, pydantic.UUID4, pydantic.UUID7, pydantic.Base64Bytes, pydantic.Base64UrlBytes,
-    dict[float, int], dict[bool, int], dict[Number, int], dict[uuid.UUID, int], dict[datetime.date, int],
-    dict[Annotated[str, pydantic.Field(pattern="^[a-c]+$")], int], collections.Counter[str],
-    pydantic.StrictInt, Annotated[int, pydantic.Field(multiple_of=3)], pydantic.ByteSize,
+    pydantic.IPvAnyAddress, pydantic.IPvAnyNetwork, pydantic.IPvAnyInterface,
+    Literal[1, "a", True, None], Colour, Number, Flags, Mixed, Literal[Number.ONE, "one"],
+    Point, Record, Tree, Pair, Partly, Annotated[Circle | Square, Field(discriminator="kind")], Page[int], Aliased, Names, Config,
+    uuid.UUID, pydantic.UUID1, pydantic.UUID3, pydantic.UUID4, pydantic.UUID5, pydantic.UUID7,
+    pydantic.Base64Bytes, pydantic.Base64UrlBytes, pydantic.Base64Str, pydantic.Base64UrlStr,
+    pydantic.SecretStr, pydantic.SecretBytes, pydantic.ByteSize, pathlib.Path, pathlib.PurePosixPath, re.Pattern[str],
+    pydantic.conbytes(min_length=2, max_length=4), pydantic.constr(strip_whitespace=True, min_length=2),
+    pydantic.constr(to_lower=True, pattern="^[a-z]+$"),
+    pydantic.StrictInt, pydantic.StrictFloat, pydantic.StrictStr, pydantic.StrictBool, pydantic.JsonValue,
+    Annotated[int, Field(multiple_of=3)], pydantic.conint(multiple_of=7, ge=10), pydantic.confloat(multiple_of=0.5),
+    pydantic.conlist(int, min_length=1, max_length=3), pydantic.conset(int, min_length=2, max_length=3),
+    frozenset[Literal["a", 1]], set, Hashable, collections.deque[int], collections.Counter[str], collections.OrderedDict[str, int],
+    *(Annotated[dict[key, int], Field(min_length=1)] for key in (
+        float, bool, Number, uuid.UUID, datetime.date, Annotated[str, Field(pattern="^[a-c]+$")], Decimal, int | uuid.UUID, int | None,
+        pydantic.PositiveInt, pydantic.conint(ge=-3, lt=12), pydantic.HttpUrl, Literal["a", "b"], datetime.timedelta,
+    )),
+    pydantic.AnyUrl, pydantic.AnyHttpUrl, pydantic.HttpUrl, pydantic.FileUrl, pydantic.FtpUrl, pydantic.WebsocketUrl,
+    pydantic.AnyWebsocketUrl, pydantic.PostgresDsn, pydantic.CockroachDsn, pydantic.AmqpDsn, pydantic.RedisDsn, pydantic.MongoDsn,
+    pydantic.KafkaDsn, pydantic.NatsDsn, pydantic.MySQLDsn, pydantic.MariaDBDsn, pydantic.ClickHouseDsn, pydantic.SnowflakeDsn,
+    Annotated[pydantic.AnyUrl, pydantic.UrlConstraints(max_length=40, allowed_schemes=["git", "file"], host_required=True)],
+    pydantic.Json, pydantic.Json[int], pydantic.Json[list[float]], pydantic.Json[Colour], pydantic.Json[set[str]], pydantic.Json[bool | None],
+    pydantic.Json[Annotated[float, Field(gt=-2.5, le=30)]], pydantic.Json[dict[str, int]], pydantic.Json[Point],
+    pydantic.Json[Partly], pydantic.Json[tuple[int, datetime.date]], Stored,
 ]  # fmt: skip
 
 
@@ -75,12 +171,135 @@ TYPES = [
 def test_whatever_is_written_is_read(tp: Any) -> None:
     compiled = mw.compile(tp, BYTES)
     adapter = pydantic.TypeAdapter(tp)
-    seen = set()
-    for seed in range(25):
-        text = finished_walk(compiled, seed)
+    texts = {finished_walk(compiled, seed) for seed in range(60)}
+    texts.add(BYTES.decode(compiled.matcher().shortest_completion()))
+    for text in texts:
         adapter.validate_json(text)
-        seen.add(text)
-    assert len(seen) > 1 or tp is None
+    assert len(texts) > 1 or tp is None
+
+
+@pytest.mark.parametrize("name", ["EmailStr", "NameEmail"])
+def test_mail_addresses(name: str) -> None:
+    tp = getattr(pydantic, name)
+    try:
+        import email_validator  # noqa: F401
+    except ImportError:
+        with pytest.raises(mw.MaskwrightError, match="email-validator is not installed"):
+            mw.compile(tp, BYTES)
+        return
+    test_whatever_is_written_is_read(tp)
+    compiled = mw.compile(tp, BYTES)
+    assert accepts(compiled, '"ada.lovelace+notes@mail.example.co.uk"')
+    assert not accepts(compiled, '"a@b"') and not accepts(compiled, '"a@host.local"')
+
+
+@pytest.mark.parametrize(
+    ("tp", "usual"),
+    [
+        (pydantic.HttpUrl, "https://user:pw@www.example.com:8080/a/b%20c?q=1&r=2#top"),
+        (pydantic.AnyUrl, "mailto:ada@example.com"),
+        (pydantic.AnyUrl, "redis://127.0.0.1:6379/0"),
+        (pydantic.FileUrl, "file:///etc/hosts"),
+        (pydantic.PostgresDsn, "postgresql+asyncpg://user:pw@one:5432,two:5433/db?ssl=on"),
+        (complex, "-1.5+2j"),
+        (Fraction, "-3/4"),
+        (pydantic.ByteSize, "1.5 GiB"),
+        (zoneinfo.ZoneInfo, "Europe/Berlin"),
+        (pydantic.NaiveDatetime, "2024-02-29T12:00:00.5"),
+        (pydantic.PastDate, "1999-12-31"),
+        (pydantic.FutureDate, "9000-02-28"),
+        (pydantic.PastDatetime, "1999-12-31T23:59:59+05:30"),
+        (pydantic.Base64Str, "SGVsbG8="),
+        (pydantic.IPvAnyAddress, "::1"),
+        (pydantic.Json[Point], '{"x": 1, "path": [1, 2]}'),
+        (pydantic.Json, '{"a": [1, "x", {"b": null}]}'.replace('{"b": null}', "null")),
+    ],
+    ids=str,
+)
+def test_usual_texts(tp: Any, usual: str) -> None:
+    text = json.dumps(usual)
+    assert accepts(mw.compile(tp, BYTES), text)
+    pydantic.TypeAdapter(tp).validate_json(text)
+
+
+@pytest.mark.parametrize(
+    ("tp", "wrong"),
+    [
+        (pydantic.HttpUrl, ["http://", "ftp://a", "http://a:65536", "http://a.1", "http://xn--a", "A:", "http://a/" + "b" * 2083]),
+        (pydantic.FileUrl, ["file://a:80/b", "http://a"]),
+        (pydantic.PostgresDsn, ["postgres:///db", "mysql://a"]),
+        (complex, ["", "1+2", "1 + 2j", "x"]),
+        (Fraction, ["1/0", "1/-2"]),
+        (datetime.datetime, ["2016-12-31T23:59:60Z"]),
+        (datetime.time, ["23:59:60Z"]),
+        (pydantic.PastDate, ["9000-01-01"]),
+        (pydantic.NaiveDatetime, ["2024-01-01T00:00:00Z"]),
+        (pydantic.ByteSize, ["1 parsec", "kB"]),
+        (pydantic.Json[int], ["", "x", "1.5", "[1]"]),
+        (pydantic.Json[Point], ["{}", '{"y": 1}', '{"x": "a"}']),
+        (pydantic.Json[tuple[int, datetime.date]], ["[1]", '[1,"x"]', '[1,"2024-01-01",2]']),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_pydantic_refuses(tp: Any, wrong: list[str]) -> None:
+    compiled = mw.compile(tp, BYTES)
+    for text in wrong:
+        with pytest.raises(pydantic.ValidationError):
+            pydantic.TypeAdapter(tp).validate_json(json.dumps(text))
+        assert not accepts(compiled, json.dumps(text)), text
+
+
+def test_bounds_of_times_are_exact() -> None:
+    low, high = datetime.datetime(2020, 1, 1, tzinfo=UTC), datetime.datetime(2020, 2, 1, tzinfo=UTC)
+    tp = Annotated[datetime.datetime, Field(ge=low, lt=high)]
+    compiled, adapter = mw.compile(tp, BYTES), pydantic.TypeAdapter(tp)
+    for text in ("2020-01-01T00:00:00Z", "2020-01-31T23:59:59Z", "2020-01-15T10:00:00+14:00"):
+        assert accepts(compiled, json.dumps(text)) and adapter.validate_json(json.dumps(text))
+    for text in ("2019-12-31T23:59:59Z", "2020-02-01T00:00:00Z", "2020-01-01T00:00:00+01:00"):
+        assert not accepts(compiled, json.dumps(text))
+        with pytest.raises(pydantic.ValidationError):
+            adapter.validate_json(json.dumps(text))
+    yesterday = datetime.date.today() - datetime.timedelta(days=1)
+    assert accepts(mw.compile(pydantic.PastDate, BYTES), json.dumps(yesterday.isoformat()))
+    with pytest.raises(mw.GrammarError, match="no date lies between"):
+        mw.compile(pydantic.condate(gt=datetime.date(2020, 1, 1), lt=datetime.date(2020, 1, 2)), BYTES)
+
+
+class Pairs(enum.Enum):
+    ONE = (1, 2)
+
+
+class Node(pydantic.BaseModel):
+    next: Node | None = None
+
+
+@pytest.mark.parametrize(
+    ("tp", "named"),
+    [
+        (pydantic.FilePath, "FilePath"),
+        (list[pydantic.DirectoryPath], "DirectoryPath"),
+        (pydantic.NewPath | None, "NewPath"),
+        (pydantic.ImportString, "ImportString"),
+        (type[int], r"type\[int\]"),
+        (re.Pattern[bytes], r"re.Pattern\[bytes\]"),
+        (Pairs, r"Pairs: \(1, 2\)"),
+        (Literal[b"x", "y"], "Literal: b'x'"),
+        (Literal[Colour.RED], "Literal: 1 is not read"),
+        (dict[tuple[int, int], int], "keys of a dict"),
+        (dict[Literal[1, 2], int], "keys of a dict"),
+        (set[list[int]], "a set holds no list"),
+        (pydantic.Json[Node], r"Json.*Node nests to any depth"),
+        (pydantic.Json[pydantic.constr(pattern="a")], r"Json.*pattern"),
+        (pydantic.Json[Annotated[int, Field(multiple_of=3)]], r"Json.*multipleOf"),
+        (Annotated[pydantic.PastDatetime, Field(ge=datetime.datetime(2020, 1, 1))], "bounds with an offset"),
+        (pydantic.Tag, "Tag"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_honoured_is_refused_by_name(tp: Any, named: str) -> None:
+    with pytest.raises(mw.GrammarError, match=named) as caught:
+        mw.compile(tp, BYTES)
+    assert "\n" not in str(caught.value)
 
 
 def test_integers_are_plain() -> None:

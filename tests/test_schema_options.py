@@ -185,16 +185,76 @@ class TestIndentation:
 class TestWhitespace:
     @pytest.mark.parametrize("most", [1, 5, 64, 200])
     def test_bound(self, most: int) -> None:
-        grammar = compiled({"items": {"type": "null"}}, max_whitespace=most)
+        grammar = compiled({"items": {"type": "null"}}, whitespace="flexible", max_whitespace=most)
         for blanks in (0, 1, min(most, 8)):
             assert accepts(grammar, f"[{' ' * blanks}null{' ' * blanks}]")
         assert accepts(grammar, f"[\n{' ' * most}null,\n\n{' ' * most}null]")
         assert not accepts(grammar, f"[\n{' ' * (most + 1)}null]")
         assert not accepts(grammar, f"[{' ' * (min(most, 8) + 1)}null]")
 
+    @pytest.mark.parametrize("most", [1, 5, 64, 200])
+    def test_bound_of_an_indentation(self, most: int) -> None:
+        grammar = compiled({"items": {"type": "null"}}, max_whitespace=most)
+        for space in ("", " ", *(begin + most * blank for begin in ("\n", "\r\n") for blank in " \t")):
+            assert accepts(grammar, f"[{space}null,{space}null{space}]")
+            assert accepts(grammar, f"[{space}null, null]")
+            assert not accepts(grammar, f"[null{space},null]") or not space
+        for space in (
+            "  ",
+            "\t",
+            "\n" + (most + 1) * " ",
+            "\n" + (most + 1) * "\t",
+            "\n\n",
+            "\r",
+            "\n \t",
+            "\n\t ",
+        ):
+            assert not accepts(grammar, f"[{space}null]")
+            assert not accepts(grammar, f"[null,{space}null]")
+            assert not accepts(grammar, f"[null{space}]")
+
     def test_others_have_none(self) -> None:
         assert compiled([{}][0], whitespace="compact", max_whitespace=3)
         assert not accepts(compiled({}, whitespace="compact", max_whitespace=3), "[ ]")
+
+
+class TestEscapes:
+    """What "printed" takes is compared with printers in ``test_printers``."""
+
+    @pytest.mark.parametrize("whitespace", ["printed", "flexible", "compact", 2])
+    @pytest.mark.parametrize(
+        "schema",
+        [
+            {"type": "object", "properties": {"a/b": {"type": "string"}}},
+            {"type": "object", "patternProperties": {"/": {"type": "string", "pattern": "/"}}},
+            {"additionalProperties": {"enum": ["x/y"]}},
+            {"additionalProperties": {"type": "string", "maxLength": 3}},
+            {"const": {"a/b": "x/y"}},
+            {},
+        ],
+    )
+    def test_hold_for_keys_and_values_whatever_the_white_space(self, schema: Any, whitespace: Any) -> None:
+        text = json.dumps({"a/b": "x/y"}, indent=2) if whitespace == 2 else '{"a/b":"x/y"}'
+        printed = compiled(schema, whitespace=whitespace)
+        widest = compiled(schema, whitespace=whitespace, escapes="any")
+        for spelled in (text, text.replace("a/b", "a\\/b"), text.replace("x/y", "\\u0078/y")):
+            assert json.loads(spelled) == {"a/b": "x/y"}
+            assert accepts(widest, spelled)
+            assert accepts(printed, spelled) == (spelled == text)
+
+    def test_both_in_one_vocabulary(self) -> None:
+        # The grammars have their automata and masks from one engine.
+        for escapes in ("printed", "any", "printed"):
+            matcher = compiled({"type": "string", "pattern": "^ab"}, escapes=escapes).matcher()
+            assert matcher.accept_bytes(b'"')
+            assert matcher.fork().accept_bytes(b"\\u0061") == (escapes == "any")
+            assert matcher.accept_bytes(b"ab")
+            assert matcher.fork().accept_bytes(b"\\u0061") == (escapes == "any")
+            assert matcher.fork().accept_bytes(b"\\u00e4")
+
+    def test_no_other_value(self) -> None:
+        with pytest.raises(mw.GrammarError, match="escapes='all' is not one of 'printed', 'any'"):
+            compiled({}, escapes="all")
 
 
 def test_number_digits() -> None:

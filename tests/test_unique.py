@@ -53,12 +53,12 @@ SCHEMAS: list[tuple[dict[str, Any], dict[str, str]]] = [
 ]
 
 
-def compiled(schema: dict[str, Any], options: dict[str, str]) -> mw.CompiledGrammar:
-    return mw.compile_json_schema(schema, VOCABULARY, whitespace="compact", **options)
+def compiled(schema: dict[str, Any], options: dict[str, str], escapes: Any = "any") -> mw.CompiledGrammar:
+    return mw.compile_json_schema(schema, VOCABULARY, whitespace="compact", escapes=escapes, **options)
 
 
 def accepts(schema: dict[str, Any], text: str, **options: str) -> bool:
-    matcher = mw.compile_json_schema(schema, VOCABULARY, **options).matcher()
+    matcher = mw.compile_json_schema(schema, VOCABULARY, escapes="any", **options).matcher()
     return matcher.accept_bytes(text.encode()) and matcher.is_accepting
 
 
@@ -67,12 +67,13 @@ def different(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
+@pytest.mark.parametrize("escapes", ["printed", "any"])
 @pytest.mark.parametrize(("schema", "options"), SCHEMAS)
-def test_masks_are_what_can_be_read(schema: dict[str, Any], options: dict[str, str]) -> None:
+def test_masks_are_what_can_be_read(schema: dict[str, Any], options: dict[str, str], escapes: str) -> None:
     rng = random.Random(1)
     mask = np.zeros((VOCABULARY.vocab_size + 31) // 32, dtype=np.int32)
     for _ in range(12):
-        matcher = compiled(schema, options).matcher()
+        matcher = compiled(schema, options, escapes).matcher()
         for _ in range(rng.randrange(40)):
             matcher.fill_next_token_bitmask(mask)
             allowed = [i for i in range(VOCABULARY.vocab_size) if mask[i // 32] >> (i % 32) & 1]
@@ -129,7 +130,7 @@ def test_keys(text: str, good: bool) -> None:
 )
 def test_whether_a_key_is_left(pattern: str, begun: str, good: bool) -> None:
     schema = {"type": "object", "patternProperties": {pattern: True}, "additionalProperties": False}
-    matcher = mw.compile_json_schema(schema, VOCABULARY, whitespace="compact").matcher()
+    matcher = compiled(schema, {}).matcher()
     assert matcher.accept_bytes(begun.encode()) == good
     if good:
         assert jsonschema.Draft202012Validator(schema).is_valid(

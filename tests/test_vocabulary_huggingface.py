@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -152,7 +154,7 @@ def assert_agrees(vocabulary, tokenizer, ids):
     """``decode`` of the ids in the middle of a text equals their bytes, when those are valid UTF-8."""
     anchor = anchor_of(vocabulary)
     try:
-        expected = vocabulary.decode([*ids, anchor]).decode("utf-8")
+        expected = vocabulary.decode([*ids, anchor], start=False).decode("utf-8")
     except UnicodeDecodeError:
         return
     assert tokenizer.decode([anchor, *ids, anchor]) == tokenizer.decode([anchor]) + expected
@@ -177,6 +179,16 @@ def test_random_sequences_agree_with_decode(data, family):
     tokenizer, vocabulary = family
     ordinary = [i for i in range(vocabulary.vocab_size) if i not in vocabulary.special_ids]
     assert_agrees(vocabulary, tokenizer, data.draw(st.lists(st.sampled_from(ordinary), max_size=16)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_random_sequences_at_the_start_of_a_text(data, family):
+    tokenizer, vocabulary = family
+    ordinary = [i for i in range(vocabulary.vocab_size) if i not in vocabulary.special_ids]
+    ids = data.draw(st.lists(st.sampled_from(ordinary), max_size=6))
+    with contextlib.suppress(UnicodeDecodeError):
+        assert tokenizer.decode(ids) == vocabulary.decode(ids).decode("utf-8")
 
 
 @pytest.mark.parametrize("build", [byte_level, byte_level_in_sequence])

@@ -36,7 +36,7 @@ def assert_agrees(vocabulary, decode, ids):
     """``decode`` of the ids in the middle of a text equals their bytes, when those are valid UTF-8."""
     anchor = vocabulary.tokens.index(b"a")
     try:
-        expected = vocabulary.decode([*ids, anchor]).decode("utf-8")
+        expected = vocabulary.decode([*ids, anchor], start=False).decode("utf-8")
     except UnicodeDecodeError:
         return
     assert decode([anchor, *ids, anchor]) == "a" + expected
@@ -154,8 +154,9 @@ def test_sentencepiece_agrees_with_its_decoder(pieces, pieces_vocabulary):
 def test_sentencepiece_encodes_back_to_text(pieces, pieces_vocabulary):
     for text in TEXTS:
         ids = pieces.encode(text, bos=True, eos=True)
-        # SentencePiece puts a space before every text it encodes.
-        assert pieces_vocabulary.decode(ids).decode() == " " + text
+        # SentencePiece puts a space before every text it encodes, and drops it again.
+        assert pieces_vocabulary.decode(ids[1:]).decode() == text
+        assert pieces_vocabulary.decode(ids, start=False).decode() == " " + text
 
 
 @settings(max_examples=60, deadline=None)
@@ -178,5 +179,12 @@ def test_sentencepiece_as_huggingface_is_the_same():
         tokenizer_object=backend, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
     )
     vocabulary = Vocabulary.from_huggingface(fast)
-    assert vocabulary.digest == Vocabulary.from_sentencepiece(processor).digest
+    same = Vocabulary.from_sentencepiece(processor)
+    assert vocabulary.tokens == same.tokens
+    # At the very start, the stripping decoder drops a blank that is a byte as well.
+    byte = processor.PieceToId("<0x20>")
+    assert vocabulary.start_tokens == {**same.start_tokens, byte: b""}
+    kept = Vocabulary.from_huggingface(fast, word_start_mark="keep")
+    assert not kept.start_tokens
+    assert kept.digest == Vocabulary.from_sentencepiece(processor, word_start_mark="keep").digest
     assert vocabulary.special_tokens == {"<unk>": 0, "<s>": 1, "</s>": 2}

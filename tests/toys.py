@@ -47,7 +47,13 @@ def compile_ir(grammar: Grammar, vocabulary: Vocabulary, limits: Limits = DEFAUL
     Slices are used wherever they are sound, though these vocabularies are too small to need them.
     """
     if vocabulary.digest not in _engines:
-        _engines[vocabulary.digest] = Engine(list(vocabulary.tokens), vocabulary.eos_ids, home_least=0)
+        _engines[vocabulary.digest] = Engine(
+            list(vocabulary.tokens),
+            vocabulary.eos_ids,
+            home_least=0,
+            start_tokens=vocabulary.start_tokens,
+            start_stays=vocabulary.start_stays,
+        )
     return link(tables(grammar, _engines[vocabulary.digest], limits), limits)
 
 
@@ -116,11 +122,16 @@ def allowed(matcher: Matcher) -> set[int]:
     return set(np.flatnonzero(bits).tolist())
 
 
-def oracle_allowed(oracle: Oracle, text: bytes, vocabulary: Vocabulary) -> set[int]:
-    """The ids that may follow ``text``, every token tried byte by byte."""
+def oracle_allowed(oracle: Oracle, text: bytes, vocabulary: Vocabulary, start: bool = False) -> set[int]:
+    """The ids that may follow ``text``, every token tried byte by byte; ``start``: at the very start of a text."""
     column = oracle.read(text)
     assert column is not None
-    ids = {i for i, token in enumerate(vocabulary.tokens) if token and oracle.read(token, column) is not None}
+    other = vocabulary.start_tokens if start else {}
+    ids = {
+        i
+        for i, token in enumerate(vocabulary.tokens)
+        if token and oracle.read(other.get(i, token), column) is not None
+    }
     return ids | set(vocabulary.eos_ids) if column.complete else ids
 
 

@@ -94,7 +94,7 @@ def measure(
         compiled.matcher().fill_next_token_bitmask(row)
         first_seconds.append(time.perf_counter() - begun)
     compiled = compile_grammar(grammar, fresh[-1])
-    rows = [engine_for(compiled.vocabulary).segment(text) for text in texts]
+    rows = [engine_for(compiled.vocabulary).segment(text, True) for text in texts]
     passes = [_follow(compiled, rows, row) for _ in range(repeat + 1)]
     steady = np.min(np.array(passes[1:]), axis=0) if rows else np.zeros((0, 2))
     return {

@@ -187,7 +187,8 @@ def allowed_tokens(compiled: CompiledGrammar, matcher: Any) -> list[bytes]:
     row = allocate_token_bitmask(1, vocabulary.vocab_size)
     matcher.fill_next_token_bitmask(row)
     ids = np.flatnonzero(np.unpackbits(row[0].view(np.uint8), bitorder="little")[: vocabulary.vocab_size])
-    return [token for i in ids if (token := vocabulary.tokens[i])]
+    start = vocabulary.at_start(matcher.accepted_tokens)
+    return [token for i in ids if (token := vocabulary.decode([i], start=start))]
 
 
 def _bytes(text: str) -> bytes:

@@ -137,7 +137,7 @@ class _View:
                 held.append(token)
                 continue
             # Bytes of one character may come from several tokens.
-            parts.append(self.vocabulary.decode(held).decode("utf-8", "replace"))
+            parts.append(self.vocabulary.decode(held, start=not parts).decode("utf-8", "replace"))
             held = []
             if token == -1:
                 parts.append(_OPEN_SLOT)

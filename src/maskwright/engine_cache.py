@@ -14,7 +14,7 @@ import hashlib
 import os
 import struct
 import tempfile
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from threading import Lock
 
@@ -50,14 +50,21 @@ def cache_directory() -> Path | None:
 def _load_or_build(vocabulary: Vocabulary) -> Engine:
     directory = cache_directory()
     tokens = list(vocabulary.tokens)
+    build = partial(
+        Engine,
+        tokens,
+        vocabulary.eos_ids,
+        start_tokens=vocabulary.start_tokens,
+        start_stays=vocabulary.start_stays,
+    )
     if directory is None:
-        return Engine(tokens, vocabulary.eos_ids)
+        return build()
     path = directory / f"{vocabulary.digest}-{build_digest(_core.__file__)}.bin"
     try:
-        return Engine(tokens, vocabulary.eos_ids, _read(path))
+        return build(_read(path))
     except (OSError, ValueError, struct.error):
         pass
-    engine = Engine(tokens, vocabulary.eos_ids)
+    engine = build()
     _save(path, engine.dump_trie())
     return engine
 

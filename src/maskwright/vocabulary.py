@@ -6,7 +6,7 @@ import hashlib
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -22,18 +22,22 @@ _DIGEST_VERSION = 1
 _MASK_BUDGET = 128 << 20
 _TABLES_KEPT = 16384  # rules
 
+WordStartMark = Literal["drop", "keep"]
+
 
 class Vocabulary:
     """Token bytes by id, with the ids that end a sequence and the ids that never stand for text.
 
     The bytes of an id are what it adds in the middle of a text, as the tokenizer's own ``decode`` has it;
-    several ids may have equal bytes.  Ids that text can never produce have ``b""``: special tokens, EOS,
+    several ids may have equal bytes.  Tokenizers that mark the starts of words (SentencePiece, Metaspace) write a blank into
+    most tokens and drop it at the very start of a text: ``start_tokens`` says what ids stand for there.  Ids that text can never produce have ``b""``: special tokens, EOS,
     padding up to the model's width, holes.  Build one with a ``from_...`` class method.
 
     Shared by all of them: ``vocab_size`` is the width of the model's logits (default: the tokenizer's highest
     id + 1); ids above the tokenizer's are padding and never allowed, ids at or above the width are cut off.
     ``eos_ids`` is one id or several, for example a generation config's ``eos_token_id``; when given, it
-    replaces the tokenizer's own EOS.  All raise ``VocabularyError`` when the tokenizer has no exact token
+    replaces the tokenizer's own EOS.  ``word_start_mark``: ``"drop"`` reads the first token as ``decode`` of the output
+    alone does, ``"keep"`` as in the middle of a text.  All raise ``VocabularyError`` when the tokenizer has no exact token
     bytes, a token has more than ``MAX_TOKEN_BYTES``, an id lies outside the width, no EOS is known, or the
     tokenizer's library is missing.
 
@@ -48,6 +52,8 @@ class Vocabulary:
         special_ids: Iterable[int] = (),
         *,
         special_tokens: Mapping[str, int] | None = None,
+        start_tokens: Mapping[int, bytes] | None = None,
+        start_stays: bool = False,
     ) -> None:
         checked = _checked_tokens(tokens)
         size = len(checked)
@@ -62,7 +68,11 @@ class Vocabulary:
         for i in (*self._special_ids, *self._eos_ids):
             checked[i] = b""
         self._tokens = tuple(checked)
-        self._digest = _digest(self._tokens, self._eos_ids, self._special_ids)
+        self._start_tokens = _checked_start(start_tokens or {}, self._tokens)
+        self._start_stays = bool(start_stays) and b"" in self._start_tokens.values()
+        self._digest = _digest(
+            self._tokens, self._eos_ids, self._special_ids, self._start_tokens, self._start_stays
+        )
         self._engine: Any = None
         self._mask_budget = _MASK_BUDGET
         self._compiled = CompileCache()
@@ -79,7 +89,12 @@ class Vocabulary:
 
     @classmethod
     def from_huggingface(
-        cls, hf_tokenizer: Any, vocab_size: int | None = None, eos_ids: int | Iterable[int] | None = None
+        cls,
+        hf_tokenizer: Any,
+        vocab_size: int | None = None,
+        eos_ids: int | Iterable[int] | None = None,
+        *,
+        word_start_mark: WordStartMark = "drop",
     ) -> Vocabulary:
         """From a Hugging Face fast tokenizer (``transformers`` or ``tokenizers``) or a MistralCommonBackend.
 
@@ -87,7 +102,7 @@ class Vocabulary:
         """
         from maskwright.tokenizers import huggingface
 
-        return cls._from_table(huggingface.read(hf_tokenizer), vocab_size, eos_ids)
+        return cls._from_table(huggingface.read(hf_tokenizer, _drops(word_start_mark)), vocab_size, eos_ids)
 
     @classmethod
     def from_tiktoken(
@@ -100,21 +115,31 @@ class Vocabulary:
 
     @classmethod
     def from_sentencepiece(
-        cls, processor: Any, vocab_size: int | None = None, eos_ids: int | Iterable[int] | None = None
+        cls,
+        processor: Any,
+        vocab_size: int | None = None,
+        eos_ids: int | Iterable[int] | None = None,
+        *,
+        word_start_mark: WordStartMark = "drop",
     ) -> Vocabulary:
         """From a loaded ``sentencepiece.SentencePieceProcessor``."""
         from maskwright.tokenizers import sentencepiece
 
-        return cls._from_table(sentencepiece.read(processor), vocab_size, eos_ids)
+        return cls._from_table(sentencepiece.read(processor, _drops(word_start_mark)), vocab_size, eos_ids)
 
     @classmethod
     def from_mistral_common(
-        cls, tokenizer: Any, vocab_size: int | None = None, eos_ids: int | Iterable[int] | None = None
+        cls,
+        tokenizer: Any,
+        vocab_size: int | None = None,
+        eos_ids: int | Iterable[int] | None = None,
+        *,
+        word_start_mark: WordStartMark = "drop",
     ) -> Vocabulary:
         """From a mistral-common MistralTokenizer, InstructTokenizer, Tekkenizer or SentencePieceTokenizer."""
         from maskwright.tokenizers import mistral
 
-        return cls._from_table(mistral.read(tokenizer), vocab_size, eos_ids)
+        return cls._from_table(mistral.read(tokenizer, _drops(word_start_mark)), vocab_size, eos_ids)
 
     @classmethod
     def from_bytes(
@@ -122,12 +147,16 @@ class Vocabulary:
         tokens: Sequence[bytes | None],
         eos_ids: int | Iterable[int],
         special_ids: Iterable[int] = (),
+        *,
+        start_tokens: Mapping[int, bytes] | None = None,
+        start_stays: bool = False,
     ) -> Vocabulary:
         """From the bytes of every id in order, None or ``b""`` for ids that are no text.
 
-        Bytes given for EOS and special ids become their names in ``special_tokens``.
+        Bytes given for EOS and special ids become their names in ``special_tokens``.  ``start_tokens`` and ``start_stays``:
+        as the properties; only ids that are text may be given.
         """
-        return cls(tokens, eos_ids, special_ids)
+        return cls(tokens, eos_ids, special_ids, start_tokens=start_tokens, start_stays=start_stays)
 
     @classmethod
     def _from_table(
@@ -143,6 +172,8 @@ class Vocabulary:
             eos_ids,
             [i for i in table.special_ids if i < size],
             special_tokens={name: i for name, i in table.special_tokens.items() if i < size},
+            start_tokens={i: data for i, data in table.start_tokens.items() if i < size},
+            start_stays=table.start_stays,
         )
 
     @property
@@ -154,6 +185,18 @@ class Vocabulary:
     def tokens(self) -> tuple[bytes, ...]:
         """Bytes by id, ``b""`` for ids that text can never produce; length ``vocab_size``."""
         return self._tokens
+
+    @property
+    def start_tokens(self) -> Mapping[int, bytes]:
+        """Bytes at the very start of a text, of the ids that stand for something else there than ``tokens`` says;
+        ``b""``: nothing.  Empty for byte-level tokenizers; read-only."""
+        return MappingProxyType(self._start_tokens)
+
+    @property
+    def start_stays(self) -> bool:
+        """Whether a text is still at its very start behind an id that stands for nothing there: the tokenizer drops all
+        blanks in front, however many tokens they come in."""
+        return self._start_stays
 
     @property
     def eos_ids(self) -> tuple[int, ...]:
@@ -178,7 +221,8 @@ class Vocabulary:
 
     @property
     def digest(self) -> str:
-        """Hexadecimal hash of the size, the EOS and special ids and all token bytes (64 digits)."""
+        """Hexadecimal hash of the size, the EOS and special ids and all token bytes, those at the start of a text
+        included (64 digits)."""
         return self._digest
 
     @property
@@ -214,14 +258,29 @@ class Vocabulary:
             f"special={len(self._special_ids)}, digest={self._digest[:12]!r})"
         )
 
-    def decode(self, ids: Iterable[int]) -> bytes:
+    def decode(self, ids: Iterable[int], *, start: bool = True) -> bytes:
         """Concatenate the bytes of ``ids``; special, EOS and padding ids add nothing.
 
-        Unlike a tokenizer's ``decode``, no space is dropped at the start.  Raises ``VocabularyError`` for
-        an id outside ``0 <= id < vocab_size``.
+        ``start``: the ids begin a text, which a matcher reads so (``start_tokens``); else they come in the middle of one.
+        Raises ``VocabularyError`` for an id outside ``0 <= id < vocab_size``.
         """
         tokens = self._tokens
-        return b"".join([tokens[i] for i in _indices(ids, len(tokens), "ids")])
+        checked = _indices(ids, len(tokens), "ids")
+        first = 0
+        if start and self._start_tokens:
+            while first < len(checked) and self._stays_at_start(checked[first]):
+                first += 1
+        pieces = [tokens[i] for i in checked[first:]]
+        if pieces and start:
+            pieces[0] = self._start_tokens.get(checked[first], pieces[0])
+        return b"".join(pieces)
+
+    def at_start(self, ids: Iterable[int]) -> bool:
+        """Whether what follows ``ids`` is at the very start of a text, where ``start_tokens`` count."""
+        return all(map(self._stays_at_start, ids))
+
+    def _stays_at_start(self, token: int) -> bool:
+        return self._start_stays and self._start_tokens.get(token) == b""
 
 
 def _checked_tokens(tokens: Sequence[bytes | None]) -> list[bytes]:
@@ -240,6 +299,34 @@ def _checked_tokens(tokens: Sequence[bytes | None]) -> list[bytes]:
             f"tokens[{wrong}]: {len(checked[wrong])} bytes, more than MAX_TOKEN_BYTES ({MAX_TOKEN_BYTES})"
         )
     return checked
+
+
+def _checked_start(start_tokens: Mapping[int, bytes], tokens: Sequence[bytes]) -> dict[int, bytes]:
+    """By ascending id, without those that stand for what they always do."""
+    if not isinstance(start_tokens, Mapping):
+        raise VocabularyError(
+            f"start_tokens: expected a mapping of ids to bytes, got {type(start_tokens).__name__}"
+        )
+    checked: dict[int, bytes] = {}
+    for i in sorted(_indices(start_tokens, len(tokens), "start_tokens")):
+        data = start_tokens[i]
+        if not isinstance(data, bytes):
+            raise VocabularyError(f"start_tokens[{i}]: expected bytes, got {type(data).__name__}")
+        if not tokens[i]:
+            raise VocabularyError(f"start_tokens[{i}]: the id is no text")
+        if len(data) > MAX_TOKEN_BYTES:
+            raise VocabularyError(
+                f"start_tokens[{i}]: {len(data)} bytes, more than MAX_TOKEN_BYTES ({MAX_TOKEN_BYTES})"
+            )
+        if data != tokens[i]:
+            checked[i] = data
+    return checked
+
+
+def _drops(word_start_mark: str) -> bool:
+    if word_start_mark not in ("drop", "keep"):
+        raise VocabularyError(f'word_start_mark: expected "drop" or "keep", got {word_start_mark!r}')
+    return word_start_mark == "drop"
 
 
 def _checked_size(vocab_size: int) -> int:
@@ -291,11 +378,20 @@ def _names(tokens: Sequence[bytes], ids: Iterable[int]) -> dict[str, int]:
     return names
 
 
-def _digest(tokens: Sequence[bytes], eos_ids: Sequence[int], special_ids: Sequence[int]) -> str:
+def _digest(
+    tokens: Sequence[bytes],
+    eos_ids: Sequence[int],
+    special_ids: Sequence[int],
+    start_tokens: Mapping[int, bytes],
+    start_stays: bool,
+) -> str:
     # The counts come first and the token lengths before the bytes, so that no two vocabularies read the same.
     header = [_DIGEST_VERSION, len(tokens), len(eos_ids), len(special_ids), *eos_ids, *special_ids]
     lengths = np.fromiter(map(len, tokens), dtype="<u8", count=len(tokens))
     state = hashlib.blake2b(np.array(header, dtype="<u8").tobytes(), digest_size=32)
     state.update(lengths.tobytes())
     state.update(b"".join(tokens))
+    if start_tokens:
+        start = [start_stays, len(start_tokens), *start_tokens, *map(len, start_tokens.values())]
+        state.update(np.array(start, dtype="<u8").tobytes() + b"".join(start_tokens.values()))
     return state.hexdigest()

@@ -42,19 +42,16 @@ class CaptureReader:
         self.max_seconds = max_seconds
         self.lists = {c.name for each in grammar.captures.values() for c in each if c.append}
 
-    def read(
-        self, pieces: Sequence[int | bytes], token_bytes: Callable[[int], bytes], begun: bool
-    ) -> dict[str, bytes | list[bytes]]:
-        """The captures of accepted tokens (ids, or bytes that were given as such).
+    def read(self, pieces: Sequence[tuple[int, bytes]], begun: bool) -> dict[str, bytes | list[bytes]]:
+        """The captures of accepted tokens (ids with their bytes; -1 for bytes that were given as such).
 
         ``begun``: whether a lexeme may be under way.  Raises ``LimitError`` after ``max_seconds``.
         """
         data = bytearray()
         units: dict[int, tuple[int, int]] = {}
-        for piece in pieces:
-            text = piece if isinstance(piece, bytes) else token_bytes(piece)
-            if not isinstance(piece, bytes):
-                units[len(data)] = piece, len(data) + max(len(text), 1)
+        for token, text in pieces:
+            if token >= 0:
+                units[len(data)] = token, len(data) + max(len(text), 1)
                 text = text or MARK
             data += text
         found: dict[str, bytes | list[bytes]] = {}

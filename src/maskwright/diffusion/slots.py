@@ -56,7 +56,7 @@ def read_canvas(
     mask_id: int | None,
     eos_ids: Iterable[int],
     encode: Callable[[str], list[int]] | None = None,
-    segment: Callable[[bytes], list[int]] | None = None,
+    segment: Callable[[bytes, bool], list[int]] | None = None,
 ) -> Slots:
     """Slots of a canvas: ids (``mask_id`` or None is an open slot), ``str`` or ``bytes``, and ``Gap``.
 
@@ -72,7 +72,7 @@ def read_canvas(
             gap = Gap(1, 1) if part is None else part
             added, free = [OPEN] * gap.max, gap.max - gap.min
         elif isinstance(part, (str, bytes)):
-            added, free = _spelled(part, vocabulary, encode, segment, place), 0
+            added, free = _spelled(part, vocabulary, encode, segment, place, vocabulary.at_start(tokens)), 0
         else:
             added, free = [_token(part, vocabulary, mask_id, ends, place)], 0
         tokens += added
@@ -131,15 +131,19 @@ def _spelled(
     part: str | bytes,
     vocabulary: Vocabulary,
     encode: Callable[[str], list[int]] | None,
-    segment: Callable[[bytes], list[int]] | None,
+    segment: Callable[[bytes, bool], list[int]] | None,
     place: int,
+    start: bool,
 ) -> list[int]:
     data = text_bytes(part, f"canvas[{place}]")
     if isinstance(part, str) and encode is not None:
         ids = list(encode(part))
-        if any(not 0 <= i < vocabulary.vocab_size for i in ids) or vocabulary.decode(ids) != data:
+        if (
+            any(not 0 <= i < vocabulary.vocab_size for i in ids)
+            or vocabulary.decode(ids, start=start) != data
+        ):
             raise CanvasError(f"canvas[{place}]: the model's tokens for {part!r} do not spell it")
         return ids
     if segment is None:
         raise CanvasError(f"canvas[{place}]: there is no tokenizer for text; give token ids")
-    return segment(data)
+    return segment(data, start)

@@ -81,18 +81,20 @@ class _Embedding:
         kind = schema.get("type")
         if isinstance(kind, list):
             return _either([self.text({**schema, "type": one}) for one in kind])
-        made = {
-            "null": lambda: "null",
-            "boolean": lambda: "(?:true|false)",
-            "integer": lambda: self._number(schema, whole=True),
-            "number": lambda: self._number(schema, whole=False),
-            "string": lambda: self._string(schema),
-            "array": lambda: self._array(schema),
-            "object": lambda: self._object(schema),
-        }.get(kind)
-        if made is None:
-            raise _refuse(f"no pattern for {sorted(schema.keys() - _SILENT)}")
-        return made()
+        match kind:
+            case "null":
+                return "null"
+            case "boolean":
+                return "(?:true|false)"
+            case "integer" | "number":
+                return self._number(schema, whole=kind == "integer")
+            case "string":
+                return self._string(schema)
+            case "array":
+                return self._array(schema)
+            case "object":
+                return self._object(schema)
+        raise _refuse(f"no pattern for {', '.join(sorted(schema.keys() - _SILENT))}")
 
     def _reference(self, reference: str) -> str:
         name = reference.removeprefix("#/$defs/")

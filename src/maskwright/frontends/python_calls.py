@@ -148,9 +148,13 @@ class Calls:
     """A choice of functions.  Raises ``GrammarError`` as ``Call`` does, and where two have one name."""
 
     def __init__(self, functions: Sequence[Callable[..., Any]]) -> None:
-        self.calls = {call.name: call for call in map(Call, functions)}
-        if len(self.calls) < len(functions):
-            raise GrammarError("functions of one name cannot be told apart: rename one")
+        self.calls: dict[str, Call] = {}
+        for call in map(Call, functions):
+            if call.name in self.calls:
+                raise GrammarError(
+                    f"two functions have the name {call.name!r}: rename one, so that calls tell them apart"
+                )
+            self.calls[call.name] = call
 
     @functools.cached_property
     def model(self) -> Any:

@@ -46,6 +46,8 @@ _UNHASHABLE = frozenset(
 )
 _SECOND = datetime.timedelta(seconds=1)
 _DAY = datetime.timedelta(days=1)
+_LEAD = datetime.timedelta(hours=1)
+"""What is in the future when a type is compiled should still be so when its values are read."""
 _LONGEST_KEY = 100
 """Of keys with a pattern and a length: the automaton of both has a state for each pair."""
 _CONSTRAINTS = ("max_digits", "decimal_places", "multiple_of", "ge", "gt", "le", "lt")
@@ -232,7 +234,8 @@ class ReadableSchema(GenerateJsonSchema):
     def str_schema(self, schema: Any) -> JsonSchemaValue:
         """Where blanks are stripped before lengths are looked at, none are written at the ends."""
         made = super().str_schema(schema)
-        if schema.get("strip_whitespace") and made.keys() & {"minLength", "pattern"}:
+        stripped = schema.get("strip_whitespace", self._config.config_dict.get("str_strip_whitespace"))
+        if stripped and made.keys() & {"minLength", "pattern"}:
             ends = {"pattern": r"^(?:\S(?:[^]*\S)?)?$"}
             return {**made, "allOf": [*made.get("allOf", []), ends]}
         return made
@@ -241,17 +244,28 @@ class ReadableSchema(GenerateJsonSchema):
         """Days between bounds; past and future are those of today."""
         low, high = _bounds(schema, _DAY)
         if schema.get("now_op"):
-            low, high = _and_now(schema, low, high, datetime.datetime.now(_zone(schema)).date(), _DAY)
+            today = datetime.datetime.now(_zone(schema)).date()
+            low, high = _and_now(schema, low, high, today - _DAY, today + _DAY)
         made = super().date_schema(schema)
         return made if low is high is None else _between(made, date_pattern(low, high), schema)
 
     def datetime_schema(self, schema: Any) -> JsonSchemaValue:
         """Moments between bounds, without leap seconds; past and future are those of now."""
         offset = schema.get("tz_constraint") != "naive"
+        names = [name for name in ("ge", "gt", "le", "lt") if schema.get(name) is not None]
+        bounds = [schema[name] for name in names]
+        now = datetime.datetime.now(_zone(schema)).replace(microsecond=0)
+        if not offset:
+            # A clock without an offset is compared with that of a bound.
+            schema = {**schema, **{n: schema[n].replace(tzinfo=None) for n in names}}
+            now = now.replace(tzinfo=None)
+        elif len({bound.tzinfo is None for bound in [*bounds, *([now] if schema.get("now_op") else [])]}) > 1:
+            raise GrammarError(
+                "a datetime between bounds with an offset and others without; give all of them one"
+            )
         low, high = _bounds(schema, _SECOND)
         if schema.get("now_op"):
-            now = datetime.datetime.now(_zone(schema)).replace(microsecond=0)
-            low, high = _and_now(schema, low, high, now if offset else now.replace(tzinfo=None), _SECOND)
+            low, high = _and_now(schema, low, high, now - _SECOND, now + _LEAD)
         made = super().datetime_schema(schema) if offset else {"type": "string"}
         return _between(made, datetime_pattern(low, high, offset=offset), schema)
 
@@ -390,11 +404,11 @@ def _zone(schema: Any) -> datetime.tzinfo:
     return here
 
 
-def _and_now(schema: Any, low: Any, high: Any, now: Any, step: datetime.timedelta) -> tuple[Any, Any]:
-    """Bounds, and those of what is in the past or in the future."""
+def _and_now(schema: Any, low: Any, high: Any, past: Any, future: Any) -> tuple[Any, Any]:
+    """Bounds, and those of what is in the past or in the future: up to ``past``, or from ``future`` on."""
     if schema["now_op"] == "past":
-        return low, now - step if high is None else min(high, now - step)
-    return now + step if low is None else max(low, now + step), high
+        return low, past if high is None else min(high, past)
+    return future if low is None else max(low, future), high
 
 
 def _between(made: JsonSchemaValue, pattern: str | None, schema: Any) -> JsonSchemaValue:

@@ -14,6 +14,7 @@ from maskwright.frontends.text_ranges import between, integers
 _FRACTION = r"(?:\.[0-9]{1,6})?"
 _OFFSET = "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 _CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+_NO_LEAP_SECOND = "(?=[^:]*:[^:]*:[0-5])"
 _DAY = datetime.timedelta(days=1)
 _SECOND = datetime.timedelta(seconds=1)
 _ZERO = datetime.timedelta(0)
@@ -40,14 +41,14 @@ def datetime_pattern(
         return None if clock is None else f"^(?={PATTERNS['date']}T{_CLOCK}){clock}{fraction}$"
     if all(bound is None or bound.tzinfo is None for bound in (low, high)):
         clock = _clock_range(low, high)
-        return None if clock is None else f"^{clock}{fraction}{_OFFSET}$"
+        return None if clock is None else f"^{_NO_LEAP_SECOND}{clock}{fraction}{_OFFSET}$"
     # An offset moves the clock by less than a day: within the bounds by so much, any will do; nearer, Z alone.
     utc = [None if bound is None else bound.astimezone(datetime.UTC) for bound in (low, high)]
     clock, inside = _clock_range(*utc), _clock_range(_shifted(utc[0], _DAY), _shifted(utc[1], -_DAY))
     if clock is None:
         return None
     branches = [f"{clock}{fraction}Z"] + ([f"{inside}{fraction}{_OFFSET}"] if inside else [])
-    return f"^(?:{'|'.join(branches)})$"
+    return f"^{_NO_LEAP_SECOND}(?:{'|'.join(branches)})$"
 
 
 def _shifted(moment: datetime.datetime | None, by: datetime.timedelta) -> datetime.datetime | None:

@@ -23,7 +23,7 @@ class SymbolEnds:
 
     def __init__(self, grammar: CompiledGrammar, symbols: str | Iterable[str]) -> None:
         self._symbols = Symbols(grammar, symbols)
-        self._spelling = grammar.vocabulary.decode
+        self._vocabulary = grammar.vocabulary
         self._known: OrderedDict[tuple[int, ...], tuple[Reading, int]] = OrderedDict()
 
     def __call__(self, ids: list[int]) -> bool:
@@ -37,9 +37,11 @@ class SymbolEnds:
         if there is None:
             behind = known.get(ids[:-1])
             if behind is not None:
-                reading = behind[0].read(self._spelling(ids[-1:]))
+                reading = behind[0].read(
+                    self._vocabulary.decode(ids[-1:], start=self._vocabulary.at_start(ids[:-1]))
+                )
             else:
-                reading = self._symbols.start.read(self._spelling(ids))
+                reading = self._symbols.start.read(self._vocabulary.decode(ids))
             there = known[ids] = (reading, len(reading.occurrences()))
             if len(known) > _KEPT:
                 known.popitem(last=False)

@@ -153,7 +153,7 @@ class Population:
         # Whether tokens behind rows are good, and what is needed behind them fits.
         constraint, states = self.problem.constraint, self.rows.states
         tokens = [END if token == end else token for _, token in pairs]
-        good = constraint.check([states[row] for row, _ in pairs], tokens).tolist()
+        good: list[bool] = constraint.check([states[row] for row, _ in pairs], tokens).tolist()
         if constraint.measured:
             for i, (row, token) in enumerate(pairs):
                 good[i] = good[i] and (token == end or in_time(constraint, states[row], token, room[row]))

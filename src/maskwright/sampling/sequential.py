@@ -61,11 +61,13 @@ def smc(
 ) -> Posterior:
     """Weighted samples of  target(y) ∝ p(y)^power · 1[constraint] · reward(y)  over texts within the budget.
 
-    ``constraint``: exact ones (grammars) take the exact step, others adaptive rejection behind their masks;
-    ``awrs_options`` are those of ``awrs``.  ``reward(ids)``: not negative, finite, of complete texts.
+    ``constraint``: exact ones take the exact step, others adaptive rejection behind their masks, and so do grammars, for
+    tokens that would not leave room for an end; ``awrs_options`` are those of ``awrs``.  ``reward(ids)``: not negative, finite, of complete texts.
     ``power``: an exponent on the probability of the whole text, which is not a temperature of its tokens; tokens
     are proposed from p^power.  ``max_tokens`` counts EOS: at the last position only EOS remains, with the weight
-    that it really has, so the target is p restricted to texts that end in time.
+    that it really has, so the target is p restricted to texts that end in time.  A grammar also knows the shortest completion
+    (of fewest bytes) behind every prefix: a token behind which that does not fit is not taken, with the right weights, so no
+    particle dies because the budget ran out.
 
     ``n_particles`` per island; ``islands`` independent runs share the model's batches.  Resampling takes place
     when the effective sample size falls below ``ess_threshold · n_particles`` (0: never, which is importance
@@ -79,7 +81,7 @@ def smc(
     ``power`` over so many tokens.  ``rejuvenation``: Metropolis-Hastings moves of each unfinished particle at the
     end of every block (not with a ``block`` function); each writes half a text anew on average.
 
-    Equal seeds give equal results.  Raises ``VocabularyError`` when constraint and model differ in ids,
+    Equal seeds give equal results.  Raises ``LimitError`` when even the shortest text of a grammar exceeds ``max_tokens``, ``VocabularyError`` when constraint and model differ in ids,
     ``ModelError`` for scores that are no log-probabilities, ``ConstraintError`` for contradictory predicates,
     negative, infinite or NaN rewards, ``MaskwrightError`` for bad options.  When all particles die, the result says so
     (``Posterior.all_dead``).

@@ -172,7 +172,9 @@ class Session:
             self.finished = True
         else:
             matcher = self._constraint.advance(self._matcher, token)
-            reading = self._readings[-1].read(self._vocabulary.decode([token]))
+            reading = self._readings[-1].read(
+                self._vocabulary.decode([token], start=self._vocabulary.at_start(self.ids))
+            )
             state = self._state.extend(np.zeros(1, dtype=np.int64), np.array([token]))
             self._matcher, self._state = matcher, state
             self._readings.append(reading)

@@ -1,8 +1,8 @@
 """Hugging Face ``tokenizers`` decoders, read as a function from one token to its bytes.
 
 A decoder is a chain of steps over the list of token strings.  A chain is usable when every step treats
-each token alone, wherever it stands, except for the first token of a text: generation continues a prompt,
-so what a decoder strips from the very start of a text does not matter.  Any other chain is refused.
+each token alone, wherever it stands, except for the first token of a text, which has a reading of its own.  Any
+other chain is refused.
 
 The meaning of a token is what ``decode`` makes of it: ``<0x0A>`` is a newline only under ``ByteFallback``.
 """
@@ -11,13 +11,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from maskwright.errors import VocabularyError
 from maskwright.tokenizers.table import require
 
 TokenBytes = Callable[[str], bytes]
 _TextStep = Callable[[str], str]
+
+
+class Reading(NamedTuple):
+    """What a token's string stands for: in the middle of a text, and at its very start (None: the same)."""
+
+    middle: TokenBytes
+    start: TokenBytes | None
+
 
 _BYTE_PIECE = re.compile(r"<0x[0-9A-Fa-f]{2}>")
 # Not in the byte-level alphabet and not in latin-1, so that encoding it to latin-1 fails.
@@ -59,21 +67,32 @@ def _byte_fallback(token: str) -> bytes:
     return token.encode("utf-8")
 
 
-def token_bytes(state: dict[str, Any] | None, source: str) -> TokenBytes:
-    """Interpret a decoder as a function from a token's string to the bytes it adds inside a text.
+def token_bytes(state: dict[str, Any] | None, source: str, at_start: bool) -> Reading:
+    """Interpret a decoder as a function from a token's string to the bytes it adds to a text.
 
     ``state`` is the decoder's JSON object (None: the tokenizer has no decoder), ``source`` names the
-    tokenizer in messages.  Raises ``VocabularyError`` naming the step that has no exact token bytes.
+    tokenizer in messages; ``at_start``: whether the very start of a text is asked for.  Raises ``VocabularyError``
+    naming the step that has no exact token bytes.
     """
     if state is None:
         # Without a decoder, tokens are joined with single spaces.
-        return lambda token: b" " + token.encode("utf-8")
+        return Reading(lambda token: b" " + token.encode("utf-8"), _utf8 if at_start else None)
     text_steps: list[_TextStep] = []
+    first_steps: list[_TextStep] = []  # the same for the first token of a text
     to_bytes: TokenBytes | None = None
     fused_by = ""
+    stripped = b""
     for step in _flatten(state):
         kind = step["type"]
-        if kind == "Fuse" or (kind == "Strip" and fused_by and step["stop"] == 0):
+        if kind == "Strip" and fused_by and step["stop"] == 0:
+            if at_start and step["start"]:
+                if stripped or step["start"] != 1 or not step["content"].isascii():
+                    raise VocabularyError(
+                        f"{source}: decoder Strip drops more than one byte at the start of a text; "
+                        'word_start_mark="keep" reads the first token as any other one'
+                    )
+                stripped = step["content"].encode()
+        elif kind == "Fuse":
             fused_by = fused_by or kind
         elif fused_by or to_bytes is not None:
             raise _refusal(source, kind, f"it runs after {fused_by or 'ByteFallback'}, across token borders")
@@ -83,7 +102,11 @@ def token_bytes(state: dict[str, Any] | None, source: str) -> TokenBytes:
             to_bytes = _byte_fallback
         else:
             text_steps.append(_text_step(step, source))
-    return _compose(text_steps, to_bytes or _utf8)
+            first_steps.append(_first_step(step) or text_steps[-1])
+    middle, first = (_compose(steps, to_bytes or _utf8) for steps in (text_steps, first_steps))
+    if not at_start or (first_steps == text_steps and not stripped):
+        return Reading(middle, None)
+    return Reading(middle, lambda token: first(token).removeprefix(stripped))
 
 
 def _flatten(state: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -131,6 +154,16 @@ def _text_step(step: dict[str, Any], source: str) -> _TextStep:
     if kind == "CTC":
         raise _refusal(source, kind, "repeated tokens are merged")
     raise _refusal(source, kind, "no exact token bytes are known for it")
+
+
+def _first_step(step: dict[str, Any]) -> _TextStep | None:
+    """What a step does with the first token of a text, if that differs."""
+    if step["type"] == "Metaspace" and step["prepend_scheme"] != "never":
+        replacement = step["replacement"]
+        return lambda token: token.replace(replacement, "")
+    if step["type"] == "WordPiece":
+        return lambda token: token
+    return None
 
 
 def _replace(step: dict[str, Any]) -> _TextStep:

@@ -8,24 +8,25 @@ from typing import Any
 from maskwright.errors import VocabularyError
 from maskwright.tokenizers import mistral
 from maskwright.tokenizers.decoders import is_byte_piece, token_bytes
-from maskwright.tokenizers.probe import verify
+from maskwright.tokenizers.probe import verify, verify_start
 from maskwright.tokenizers.table import TokenTable, require, wrong_type
 
 
-def read(tokenizer: Any) -> TokenTable:
+def read(tokenizer: Any, at_start: bool) -> TokenTable:
     """Read a fast tokenizer, or the mistral-common tokenizer inside transformers' ``MistralCommonBackend``.
 
     Special tokens (added with ``special=True``, the wrapper's bos/eos/pad/unk..., the model's unknown token)
-    get no bytes; ordinary added tokens are text.  Raises ``VocabularyError`` for slow tokenizers, for
+    get no bytes; ordinary added tokens are text.  ``at_start``: whether the very start of a text has a reading of
+    its own.  Raises ``VocabularyError`` for slow tokenizers, for
     decoders without exact token bytes, and when ``decode`` disagrees with the bytes.
     """
     source = type(tokenizer).__name__
     if hasattr(getattr(tokenizer, "tokenizer", None), "instruct_tokenizer"):
         _refuse_cleanup(tokenizer, "", source)
-        return mistral.read(tokenizer)
+        return mistral.read(tokenizer, at_start)
     backend = _backend(tokenizer)
     _refuse_cleanup(tokenizer, type(backend.model).__name__, source)
-    to_bytes = token_bytes(_decoder_state(backend, source), source)
+    reading = token_bytes(_decoder_state(backend, source), source, at_start)
     added = backend.get_added_tokens_decoder()
     size = max([backend.get_vocab_size() - 1, *backend.get_vocab().values(), *added]) + 1
     if size == 0:
@@ -36,15 +37,21 @@ def read(tokenizer: Any) -> TokenTable:
     special_ids.update(getattr(tokenizer, "all_special_ids", ()))
     # A wrapper may name tokens that the vocabulary lacks: their id is None.
     special_ids = {i for i in special_ids if i is not None and i < size and strings[i] is not None}
-    tokens = [b"" if s is None or i in special_ids else to_bytes(s) for i, s in enumerate(strings)]
+    tokens = [b"" if s is None or i in special_ids else reading.middle(s) for i, s in enumerate(strings)]
     ordinary = [i for i, s in enumerate(strings) if s is not None and i not in special_ids]
     byte_ids = {i for i in ordinary if is_byte_piece(strings[i])}
     verify(tokens, ordinary, tokenizer.decode, source, byte_ids)
+    start_tokens = {}
+    if reading.start is not None:
+        found = ((i, reading.start(strings[i])) for i in ordinary)
+        start_tokens = {i: data for i, data in found if data != tokens[i]}
+        verify_start(tokens, start_tokens, ordinary, tokenizer.decode, source, byte_ids)
     return TokenTable(
         tokens=tokens,
         special_tokens={strings[i]: i for i in sorted(special_ids)},
         special_ids=special_ids,
         eos_ids=_eos_ids(tokenizer),
+        start_tokens=start_tokens,
     )
 
 

@@ -8,10 +8,10 @@ from maskwright.tokenizers import sentencepiece
 from maskwright.tokenizers.table import TokenTable, require, wrong_type
 
 
-def read(tokenizer: Any) -> TokenTable:
+def read(tokenizer: Any, at_start: bool) -> TokenTable:
     """Read a mistral-common tokenizer, bare or inside its instruct, Mistral or transformers wrapper.
 
-    Raises ``VocabularyError`` when there is no Tekken or SentencePiece tokenizer inside.
+    ``at_start``: whether the very start of a text has a reading of its own, which byte-level Tekken has not.  Raises ``VocabularyError`` when there is no Tekken or SentencePiece tokenizer inside.
     """
     inner = tokenizer
     # From the outside in: transformers' backend, MistralTokenizer, InstructTokenizer.
@@ -22,7 +22,7 @@ def read(tokenizer: Any) -> TokenTable:
         return _read_tekken(inner)
     pieces = require("mistral_common.tokens.tokenizers.sentencepiece", "mistral-common")
     if isinstance(inner, pieces.SentencePieceTokenizer):
-        return sentencepiece.read(inner._model)
+        return sentencepiece.read(inner._model, at_start)
     raise wrong_type("from_mistral_common", "a mistral-common tokenizer (Tekken or SentencePiece)", tokenizer)
 
 

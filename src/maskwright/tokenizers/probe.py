@@ -7,7 +7,7 @@ differently.  Many ids share one call: ``decode`` of ``a 17 a 18 a ...`` costs a
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from maskwright.errors import VocabularyError
 
@@ -17,6 +17,7 @@ _CHUNK = 4096
 _EXAMPLES = 3
 _RANDOM_SEQUENCES = 200
 _RANDOM_LENGTH = 12
+_STARTS = 250
 
 
 def verify(
@@ -39,6 +40,40 @@ def verify(
     wrong = [sequence for sequence in sequences if not probe.agrees(sequence)]
     if wrong:
         raise probe.mismatch(wrong, source)
+
+
+def verify_start(
+    tokens: Sequence[bytes],
+    start_tokens: Mapping[int, bytes],
+    ids: Sequence[int],
+    decode: Decode,
+    source: str,
+    byte_ids: Collection[int] = (),
+    stays: bool = False,
+) -> None:
+    """The same at the very start of a text, where ``start_tokens`` count; ``stays``: as ``Vocabulary.start_stays``.
+
+    There every id takes a call of its own, so all that stand for nothing are looked at, and samples of the others.
+    """
+    anchor = _anchor(tokens, [i for i in ids if i not in byte_ids], source)
+    rng = random.Random(0)
+    silent = [i for i in start_tokens if not start_tokens[i]][:_STARTS]
+    firsts = silent + rng.sample(list(start_tokens), min(len(start_tokens), _STARTS))
+    firsts += rng.sample(list(ids), min(len(ids), _STARTS))
+    sequences = [[i, anchor] for i in firsts]
+    sequences += [[first, *rng.choices(ids, k=2), anchor] for first in (*silent, *firsts)]
+    for sequence in sequences:
+        rest = sequence
+        while stays and start_tokens.get(rest[0]) == b"":
+            rest = rest[1:]
+        data = start_tokens.get(rest[0], tokens[rest[0]]) + b"".join([tokens[i] for i in rest[1:]])
+        expected, found = data.decode("utf-8", "replace"), decode(sequence)
+        # Decoders replace invalid bytes in their own ways.
+        if found != expected and "\ufffd" not in expected:
+            raise VocabularyError(
+                f"{source}: decode() disagrees with the token bytes read for the start of a text: ids {sequence} decode "
+                f'to {found!r}, bytes say {expected!r}; word_start_mark="keep" reads the first token as any other one'
+            )
 
 
 class _Probe:

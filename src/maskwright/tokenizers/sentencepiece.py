@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from maskwright.errors import VocabularyError
-from maskwright.tokenizers.probe import verify
+from maskwright.tokenizers.probe import verify, verify_start
 from maskwright.tokenizers.table import TokenTable, require, wrong_type
 
 _SPACE = "\u2581"
 
 
-def read(processor: Any) -> TokenTable:
+def read(processor: Any, at_start: bool) -> TokenTable:
     """Read a ``SentencePieceProcessor``; control and unknown pieces are special, byte pieces are one byte.
 
-    Raises ``VocabularyError`` when no model is loaded or its ``decode`` disagrees with the pieces.
+    ``at_start``: whether the very start of a text has a reading of its own.  Raises ``VocabularyError`` when no model is loaded or its ``decode`` disagrees with the pieces.
     """
     library = require("sentencepiece", "sentencepiece")
     if not isinstance(processor, library.SentencePieceProcessor):
@@ -31,10 +31,34 @@ def read(processor: Any) -> TokenTable:
         piece = pieces[i]
         tokens[i] = bytes([int(piece[3:5], 16)]) if i in byte_ids else piece.replace(_SPACE, " ").encode()
     verify(tokens, ordinary, processor.decode, "SentencePieceProcessor", byte_ids)
+    start_tokens, stays = _start(processor, pieces, ordinary, byte_ids) if at_start else ({}, False)
+    if start_tokens:
+        verify_start(
+            tokens, start_tokens, ordinary, processor.decode, "SentencePieceProcessor", byte_ids, stays
+        )
     eos = processor.eos_id()
     return TokenTable(
         tokens=tokens,
         special_tokens={pieces[i]: i for i in sorted(special_ids)},
         special_ids=special_ids,
         eos_ids=(eos,) if eos >= 0 else (),
+        start_tokens=start_tokens,
+        start_stays=stays,
     )
+
+
+def _start(
+    processor: Any, pieces: list[str], ordinary: list[int], byte_ids: set[int]
+) -> tuple[dict[int, bytes], bool]:
+    """Pieces at the very start of a text, and whether blanks are dropped there in any number.
+
+    The model's options decide that (add_dummy_prefix, remove_extra_whitespaces), so two of its pieces are tried.
+    """
+    marked = [i for i in ordinary if i not in byte_ids and pieces[i].startswith(_SPACE)]
+    word = next((i for i in marked if pieces[i].strip(_SPACE)), None)
+    if word is None or processor.decode([word]).startswith(" "):
+        return {}, False
+    blank = next((i for i in marked if not pieces[i].strip(_SPACE)), None)
+    stays = blank is not None and not processor.decode([blank, blank, word]).startswith(" ")
+    kept = {i: pieces[i].lstrip(_SPACE) if stays else pieces[i][1:] for i in marked}
+    return {i: piece.replace(_SPACE, " ").encode() for i, piece in kept.items()}, stays

@@ -15,12 +15,15 @@ class TokenTable:
 
     ``tokens[i]`` is the bytes that id ``i`` adds in the middle of a text, ``b""`` when it adds none
     (special tokens, holes).  ``eos_ids`` are the end-of-sequence ids the tokenizer itself names.
+    ``start_tokens`` and ``start_stays``: as those of a ``Vocabulary``.
     """
 
     tokens: list[bytes]
     special_tokens: dict[str, int] = field(default_factory=dict)
     special_ids: set[int] = field(default_factory=set)
     eos_ids: tuple[int, ...] = ()
+    start_tokens: dict[int, bytes] = field(default_factory=dict)
+    start_stays: bool = False
 
 
 def require(module: str, package: str) -> Any:

@@ -133,7 +133,8 @@ _DOT_ATOM = _any_of(
 )
 _QTEXT = r"[ !#-\[\]-~]"
 _QUOTED_STRING = rf'"(?:{_QTEXT}{{1,62}}|(?:{_QTEXT}|\\[ -~]){{1,31}})"'
-_MAIL_DOMAIN = _any_of(_long_labels(3), _labels((1, 63), (5, 24)))
+# Two labels at least: names are fully qualified (RFC 5321 section 2.3.5), and readers refuse others.
+_MAIL_DOMAIN = rf"{_label(63)}\.{_any_of(_long_labels(2), _labels((5, 24)))}"
 _ADDRESS_LITERAL = rf"\[(?:{_IPV4}|[Ii][Pp][Vv]6:{_ipv6(least_elided=2)})\]"
 _EMAIL = f"(?:{_DOT_ATOM}|{_QUOTED_STRING})@(?:{_MAIL_DOMAIN}|{_ADDRESS_LITERAL})"
 
@@ -190,7 +191,8 @@ def _identifier_and_reference(more: str, more_in_query: str) -> tuple[str, str]:
     from_root = f"//{authority}{segments}|/{_optional(segment_character + '+' + segments)}"
     query_and_fragment = rf"(?:\?{one_of(':@/?' + more_in_query)}*)?(?:#{one_of(':@/?')}*)?"
     scheme = "[A-Za-z][0-9A-Za-z+.-]*:"
-    absolute = f"{scheme}{_optional(f'{from_root}|{segment_character}+{segments}')}"
+    # Something stands behind the colon: a scheme alone identifies nothing, and readers refuse it.
+    absolute = f"{scheme}(?:{from_root}|{segment_character}+{segments})"
     # Without a scheme the first segment has no colon, which would read as the end of one.
     rootless = f"(?:{scheme}{segment_character}+|{one_of('@')}+){segments}"
     reference = f"(?:{_optional(scheme)}{_optional(from_root)}|{rootless})"
@@ -295,6 +297,7 @@ WIDER: dict[str, str] = {
     HOSTNAME_1034: _MAYBE_HOSTNAME,
     "host-name": _MAYBE_HOSTNAME,
     "idn-hostname": r"[0-9A-Za-z.\x80-\uffff\u{10000}-\u{10ffff}-]*",
+    "uri": r"[A-Za-z][0-9A-Za-z+.-]*:[!-~]*",
     "uri-template": r"(?:[^{}]|\{[^{}]*\})*",
     "iri": f"[A-Za-z][0-9A-Za-z+.-]*:{_MAYBE_REFERENCE}",
     "iri-reference": _MAYBE_REFERENCE,

@@ -47,11 +47,13 @@ class Names(NamedTuple):
 
 
 class MonitorState(NamedTuple):
-    """The text so far; while a name is being written, its bytes and what it may be."""
+    """The text so far; while a name is being written, its bytes and what it may be; whether tokens are read as at the very
+    start of a text."""
 
     text: bytes
     written: bytes
     names: Names | None
+    opening: bool = False
 
 
 class Monitor(Constraint):
@@ -110,10 +112,10 @@ class Monitor(Constraint):
             )
 
     def start(self) -> MonitorState:
-        return self._consult(b"")
+        return self._consult(b"")._replace(opening=bool(self.vocabulary.start_tokens))
 
     def advance(self, state: MonitorState, token: int) -> MonitorState:
-        found = self._read(state, self.vocabulary.tokens[token])
+        found = self._read_token(state, token)
         if found is None:
             raise ConstraintError(f"token {token} writes a name that is not known; ask check first")
         return found
@@ -135,11 +137,17 @@ class Monitor(Constraint):
     def _allows_token(self, state: MonitorState, token: int) -> bool:
         if not self.vocabulary.tokens[token]:
             return True  # no text; whatever forbids such ids, it is not this constraint
-        return self._read(state, self.vocabulary.tokens[token]) is not None
+        return self._read_token(state, token) is not None
 
     @staticmethod
     def _may_end(state: MonitorState) -> bool:
         return state.names is None or state.written in state.names.all
+
+    def _read_token(self, state: MonitorState, token: int) -> MonitorState | None:
+        data = self.vocabulary.decode([token], start=state.opening)
+        found = self._read(state, data)
+        opening = state.opening and self.vocabulary.at_start([token])
+        return found if found is None else found._replace(opening=opening)
 
     def _read(self, state: MonitorState, data: bytes) -> MonitorState | None:
         """The state behind ``data``, or None where a name is not one of those known."""
@@ -180,7 +188,7 @@ class Monitor(Constraint):
 
     def _mask(self, state: MonitorState) -> Bitmask:
         words = (self.vocabulary.vocab_size + 31) // 32
-        if state.names is None:
+        if state.names is None or state.opening:
             return np.full(words, -1, dtype=np.int32)
         key = (state.written, state.names)
         if key not in self._masks:
