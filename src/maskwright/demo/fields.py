@@ -19,7 +19,7 @@ class Field(NamedTuple):
     @property
     def is_right(self) -> bool:
         """Equal as JSON values; texts without regard to case and to blanks around them."""
-        return _plain(self.expected) == _plain(self.written)
+        return bool(_plain(self.expected) == _plain(self.written))
 
 
 def compare(expected: Any, written: Any) -> list[Field]:

@@ -1,7 +1,7 @@
-"""``python -m maskwright.demo.sampling``: what masking hides, on the demo model.
+"""``python -m maskwright.demo.sampling``: what masking hides, on a real model.
 
-Ada is 36, but the schema allows 31 and 46 only.  Token by token, 3 is the likelier digit, and once it is written there
-is no way back from the unlikely 1.  Weights know better.  Then come a condition that no mask can see and a reward.
+Ada is 36, but the schema allows 3 and 46 only.  Token by token, 3 is the likelier digit, and once it is written there
+is no way back from the unlikely end.  Weights know better.  Then come a condition that no mask can see and a reward.
 """
 
 from __future__ import annotations
@@ -12,13 +12,18 @@ import sys
 from typing import Any
 
 REQUEST = "Ada Lovelace, 36, lives in London."
-PARTICLES = 4096
+MESSAGES = [
+    {"role": "user", "content": "Paul Meyer, 51, lives in Vienna."},
+    {"role": "assistant", "content": '{"name": "Paul Meyer", "age": 51, "city": "Vienna"}'},
+    {"role": "user", "content": REQUEST},
+]
+PARTICLES = 512
 """Many, and cheap: equal texts are one row of the model's batch."""
 
 
-def schema(age: dict[str, Any], city: dict[str, Any], name: str | None = "Ada Lovelace") -> dict[str, Any]:
-    """A person with a name, an age and a city."""
-    members = {"name": {"type": "string"} if name is None else {"const": name}, "age": age, "city": city}
+def schema(age: dict[str, Any], city: dict[str, Any]) -> dict[str, Any]:
+    """Ada Lovelace with an age and a city."""
+    members = {"name": {"const": "Ada Lovelace"}, "age": age, "city": city}
     return {
         "type": "object",
         "properties": members,
@@ -30,10 +35,11 @@ def schema(age: dict[str, Any], city: dict[str, Any], name: str | None = "Ada Lo
 def main() -> int:
     """Prints posteriors; 0 when everything went well."""
     try:
+        from transformers import AutoModelForCausalLM, AutoTokenizer
         from transformers.utils import logging
 
-        from maskwright import compile_json_schema
-        from maskwright.demo import demo_model_path, format_prompt
+        from maskwright import ModelNotFoundError, compile_json_schema
+        from maskwright.default_model import default_model
         from maskwright.sampling import (
             GrammarConstraint,
             HuggingFaceModel,
@@ -42,19 +48,25 @@ def main() -> int:
             smc,
         )
     except ImportError as error:
-        print(f'{error}: this demo needs pip install "maskwright[hf]"', file=sys.stderr)
+        print(f'{error}: this demo needs pip install "maskwright[demo]"', file=sys.stderr)
         return 2
     logging.disable_progress_bar()
-    shown = schema({"type": "integer"}, {"type": "string"}, None)
-    model = HuggingFaceModel(demo_model_path(), prompt=format_prompt(REQUEST, shown))
-    ages = schema({"enum": [31, 46]}, {"const": "London"})
+    try:
+        name = default_model()
+    except ModelNotFoundError as error:
+        print(error, file=sys.stderr)
+        return 2
+    tokenizer = AutoTokenizer.from_pretrained(name)
+    prompt: Any = tokenizer.apply_chat_template(MESSAGES, tokenize=False, add_generation_prompt=True)
+    model = HuggingFaceModel(AutoModelForCausalLM.from_pretrained(name).eval(), tokenizer, prompt=prompt)
+    ages = schema({"enum": [3, 46]}, {"const": "London"})
     grammar = GrammarConstraint(compile_json_schema(ages, model.vocabulary))
 
     def value(ids: list[int]) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(model.decode(ids))
         return found
 
-    print(f"{REQUEST}  The age may be 31 or 46.\n\nMasks alone (locally constrained decoding):")
+    print(f"{REQUEST}  The age may be 3 or 46.\n\nMasks alone (locally constrained decoding):")
     _show(locally_constrained(model, grammar, PARTICLES, 60, seed=1).posterior(lambda ids: value(ids)["age"]))
     found = smc(model, grammar, PARTICLES, max_tokens=60, seed=1)
     print(f"Sequential Monte Carlo; exp({found.log_evidence:.2f}) of the model's texts are allowed:")
