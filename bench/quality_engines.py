@@ -429,6 +429,7 @@ PEERS: dict[str, Callable[[Setup], Callable[[Language], Constraint]]] = {
 SAMPLED = {"temperature": 1.0, "seed": 0}
 OURS: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
     "maskwright": ({}, {}, 0),
+    "maskwright declared": ({"additional_properties": False}, {}, 0),
     "maskwright wide": ({"whitespace": "flexible", "escapes": "any"}, {}, 0),
     "maskwright compact": ({"whitespace": "compact"}, {}, 0),
     "maskwright beams 4": ({}, {"num_beams": 4}, 0),
