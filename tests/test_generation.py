@@ -157,6 +157,61 @@ def test_forced_text_is_in_the_tokenizers_own_tokens(model, tokenizer):
     assert result.usage.model_calls <= 3
 
 
+def marked_tokenizer():
+    """A tokenizer that puts a mark in front of words, the first one of a text included, as SentencePiece does."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    words = [
+        "▁",
+        '▁{"',
+        "▁yes",
+        "yes",
+        "▁no",
+        '":',
+        '"',
+        "{",
+        "}",
+        "▁",
+        "true",
+        "▁true",
+        "false",
+        "name",
+        "na",
+        "me",
+    ]
+    pieces = [("<unk>", 0.0), ("<s>", 0.0), ("</s>", 0.0)]
+    pieces += [(word, -float(1 + len(word) % 3)) for word in dict.fromkeys(words)]
+    pieces += [(f"<0x{byte:02X}>", -9.0) for byte in range(256)]
+    made = Tokenizer(models.Unigram(pieces, unk_id=0, byte_fallback=True))
+    made.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=True)
+    made.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, eos_token="</s>", unk_token="<unk>")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_marks_of_word_starts(seed):
+    tokenizer = marked_tokenizer()
+    gen = generator(llama(tokenizer, seed=seed), tokenizer)
+    schema = mw.JsonSchema(
+        {"type": "object", "properties": {"name": {"type": "boolean"}}, "required": ["name"]},
+        whitespace="compact",
+        additional_properties=False,
+    )
+    for source, texts in ((mw.Regex("yes|no"), ("yes", "no")), (schema, ('{"name":true}', '{"name":false}'))):
+        for options in (
+            {},
+            {"temperature": 3.0, "seed": seed},
+            {"num_beams": 2},
+            {"particles": 3, "seed": seed},
+        ):
+            result = gen.generate(["x"], source, max_new_tokens=60, **options)[0]
+            assert result.text in texts and tokenizer.decode(result.token_ids) == result.text
+    written = gen.generate(["x"], mw.Regex('\\{"name":(true|false)\\}'), logprobs=True)[0]
+    assert written.token_ids[:2] == tokenizer.encode('{"name":', add_special_tokens=False)[:2]
+
+
 def test_a_constant_takes_no_pass(model, tokenizer):
     result = generator(model, tokenizer).generate(["x"], {"const": "engineering"})[0]
     assert (result.value, result.usage.model_calls, result.removed_mass.steps) == ("engineering", 0, [])

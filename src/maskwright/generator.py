@@ -108,7 +108,7 @@ class Generator:
 
     def __call__(self, prompt: Prompt, output_type: Any, **options: Any) -> Any:
         """The value for one prompt, or with ``n`` a list of values.  ``options``: see ``generate``."""
-        values = [generation.value for generation in self.generate([prompt], output_type, **options)]
+        values = [generation.value for generation in self.generate([prompt], [output_type], **options)]
         return values if options.get("n", 1) != 1 else values[0]
 
     def batch(self, prompts: Sequence[Prompt], output_type: Any, **options: Any) -> list[Any]:
@@ -162,7 +162,7 @@ class Generator:
         if options.get("particles") is not None or options.get("num_beams", 1) != 1:
             return await asyncio.to_thread(self.__call__, prompt, output_type, **options)
         asked = _options(options)
-        (job,) = await asyncio.to_thread(self._jobs, [prompt], output_type, asked)
+        (job,) = await asyncio.to_thread(self._jobs, [prompt], [output_type], asked)
         rows = self._rows(job, asked)
         await asyncio.gather(*(self._background.run(row) for row in rows))
         values = [_result(row, job.output, asked).value for row in rows]
@@ -204,7 +204,7 @@ class Generator:
         asked = _options(options)
         if asked.n != 1 or asked.particles is not None or asked.num_beams != 1:
             raise MaskwrightError("a stream is one output: leave out n, particles and num_beams")
-        (job,) = self._jobs([prompt], output_type, asked)
+        (job,) = self._jobs([prompt], [output_type], asked)
         return self._rows(job, asked)
 
     def _jobs(self, prompts: Sequence[Prompt], output_type: Any, asked: GenerationOptions) -> list[_Job]:

@@ -167,12 +167,13 @@ class Vocabulary:
             eos_ids = table.eos_ids
             if not eos_ids:
                 raise VocabularyError("the tokenizer names no EOS token; pass the model's EOS as eos_ids=...")
+        ends = _checked_ids(eos_ids, size, "eos_ids")
         return cls(
             table.tokens[:size] + [b""] * (size - len(table.tokens)),
-            eos_ids,
+            ends,
             [i for i in table.special_ids if i < size],
             special_tokens={name: i for name, i in table.special_tokens.items() if i < size},
-            start_tokens={i: data for i, data in table.start_tokens.items() if i < size},
+            start_tokens={i: data for i, data in table.start_tokens.items() if i < size and i not in ends},
             start_stays=table.start_stays,
         )
 

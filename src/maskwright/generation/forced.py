@@ -14,7 +14,7 @@ allowed token goes beyond are held back: the model chooses how they go on.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,9 @@ from maskwright.vocabulary import Vocabulary
 
 _CONTEXT = 4
 """Tokens in front of the forced text that the tokenizer is shown: enough for splits at words."""
+
+_KEPT = 4096
+"""Answers of the tokenizer that are kept."""
 
 Words = npt.NDArray[np.int32]
 
@@ -47,7 +50,7 @@ class ForcedText:
         self.tokenizer = tokenizer
         self.vocabulary = vocabulary
         self._sorted: tuple[list[bytes], list[int]] | None = None
-        self._spelled: dict[tuple[bytes, bytes, bytes], tuple[bool, list[int]] | None] = {}
+        self._spelled: dict[Hashable, tuple[bool, list[int]] | None] = {}
 
     def tokens(self, matcher: Any, before: Sequence[int], may_replace: bool) -> tuple[bool, list[int]]:
         """(whether the last token of ``before`` is replaced, the tokens that follow instead or besides).
@@ -65,7 +68,8 @@ class ForcedText:
         start = matcher.fork()
         if replaces:
             start.rollback(1)
-        tokens = self._without_open_end(start, tokens)
+        kept = before[:-1] if replaces else before
+        tokens = self._without_open_end(start, tokens, self.vocabulary.at_start(kept))
         if not tokens or (replaces and tokens == list(before[-1:])):
             return False, []
         return replaces, tokens
@@ -74,60 +78,59 @@ class ForcedText:
         self, before: Sequence[int], forced: bytes, may_replace: bool
     ) -> tuple[bool, list[int]] | None:
         """The tokenizer's tokens of forced bytes behind a text; None where it has none that fit."""
-        table = self.vocabulary.tokens
-        last = table[before[-1]] if before else b""
+        window = list(before[-_CONTEXT - 1 :])
+        whole = len(window) == len(before)
+        data = self.vocabulary.decode(window, start=whole)
+        context = self.vocabulary.decode(window[:-1], start=whole)
         # A token that stands for itself is no text to spell anew.
-        may_replace = may_replace and bool(last)
-        context = b"".join([table[i] for i in before[-_CONTEXT - 1 : -1]])
-        key = (context, last, forced if may_replace else b"=" + forced)
+        may_replace = may_replace and len(context) < len(data)
+        key = (whole, may_replace, context, data, forced)
         if key not in self._spelled:
-            if len(self._spelled) > 4096:
+            if len(self._spelled) > _KEPT:
                 self._spelled.clear()
-            self._spelled[key] = self._spell_anew(context, last, forced, may_replace)
+            places = {len(context): True} if may_replace else {}
+            self._spelled[key] = self._spell_anew(data + forced, {**places, len(data): False}, whole)
         return self._spelled[key]
 
-    def _spell_anew(
-        self, context: bytes, last: bytes, forced: bytes, may_replace: bool
-    ) -> tuple[bool, list[int]] | None:
-        # The context may begin inside a character, and the forced bytes may end in one.
-        context = context.decode("utf-8", "ignore").encode()
-        whole = context + last + forced
-        try:
-            text = whole.decode()
-        except UnicodeDecodeError as error:
-            if error.end < len(whole) or error.reason != "unexpected end of data":
-                return None
-            text = whole[: error.start].decode()
+    def _spell_anew(self, data: bytes, places: dict[int, bool], whole: bool) -> tuple[bool, list[int]] | None:
+        """The tokens of ``data`` from the first of ``places`` (bytes; whether the last token is replaced) that one begins at.
+
+        ``whole``: the text begins with ``data``; else it may begin inside a character, as it may end in one."""
+        first = 0
+        while first < len(data) and data[first] & 0xC0 == 0x80:
+            first += 1
+        text = data[first:].decode("utf-8", "ignore")
+        if not data[first:].startswith(text.encode()):
+            return None
         ids = self.tokenizer.encode(text, add_special_tokens=False)
         table = self.vocabulary.tokens
-        # Vocabularies that mark word starts put a blank in front.
-        at = -1 if ids and table[ids[0]] != text.encode()[: len(table[ids[0]])] else 0
-        places = {len(context): True, len(context) + len(last): False}
-        if not may_replace:
-            del places[len(context)]
-            places[len(context) + len(last)] = False
+        at = first
         for index, token in enumerate(ids):
-            if at in places:
+            # The tokenizer takes what it is given for a text of its own: its first token may have a mark that is no blank.
+            spelled = self.vocabulary.decode([token], start=index == 0)
+            if at in places and (index > 0 or whole or spelled == table[token]):
                 tail = ids[index:]
-                spelled = b"".join([table[i] for i in tail])
-                if whole[at:].startswith(spelled) and all(table[i] for i in tail):
-                    return places[at] and bool(last), tail
-            at += len(table[token])
+                rest = self.vocabulary.decode(tail, start=index == 0 and whole)
+                if data[at:].startswith(rest) and all(table[i] for i in tail):
+                    return places[at], tail
+            at += len(spelled)
         return None
 
-    def _without_open_end(self, matcher: Any, tokens: list[int]) -> list[int]:
+    def _without_open_end(self, matcher: Any, tokens: list[int], at_start: bool) -> list[int]:
         """Without the tokens at the end that an allowed token, which goes on, could take the place of."""
-        table = self.vocabulary.tokens
-        rest = b"".join([table[i] for i in tokens])
+        rest = self.vocabulary.decode(tokens, start=at_start)
         for index, token in enumerate(tokens):
+            begins = at_start and index == 0
             beyond = self._longer(rest)
+            if begins and self.vocabulary.start_tokens:
+                beyond = beyond + self._longer(b" " + rest)
             if beyond:
                 words = mask_words(matcher, self.vocabulary.vocab_size)
                 if any(is_allowed(words, i) for i in beyond):
                     return tokens[:index]
             if not matcher.accept_token(token):
                 return tokens[:index]
-            rest = rest[len(table[token]) :]
+            rest = rest[len(self.vocabulary.decode([token], start=begins)) :]
         return tokens
 
     def _longer(self, data: bytes) -> list[int]:
