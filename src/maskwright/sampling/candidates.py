@@ -1,4 +1,4 @@
-"""Several candidates for one answer: SMC over a grammar with settings that suit extraction, and which one to return.
+"""Several candidates for one answer: SMC over a grammar with few particles, and which of them to return.
 
 The target is p(text)^power over the texts of the grammar that fit the budget.  A power above 1 prefers texts that are likely as a
 whole: a candidate whose last token was likely, but which can only go on in an unlikely way, gives way to copies of
