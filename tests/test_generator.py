@@ -57,7 +57,7 @@ def test_outputs_validate(name, generator):
     jsonschema.validate(result.value, case["schema"])
     assert json.loads(result.text) == result.value
     assert len(result.token_ids) < 200
-    assert 0 < result.mask_seconds < result.seconds
+    assert 0 < result.usage.mask_seconds < result.usage.seconds
 
 
 @pytest.mark.parametrize("seed", range(3))

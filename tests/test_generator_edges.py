@@ -138,7 +138,7 @@ def test_chat_templates_are_used(tokenizer):
     tokenizer = transformers.AutoTokenizer.from_pretrained(TINY)
     tokenizer.chat_template = "{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %} ->"
     generator = mw.Generator(random_model(tokenizer), tokenizer)
-    assert generator._prompt_text("hello", {}) == "[user] hello ->"
+    assert generator._prompter.text("hello", None, dict) == "[user] hello ->"
     assert isinstance(generator("hello", {"type": "integer"}, max_new_tokens=9), int)
 
 

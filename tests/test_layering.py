@@ -89,6 +89,7 @@ ALLOWED = {
     "maskwright.lexeme_automata": ("_core", "automata", "grammar", "limits"),
     "maskwright.merging": ("_subsets", "automata", "deadline"),
     "maskwright.factoring": ("deadline",),
+    "maskwright.default_model": ("engine_cache", "errors"),
     "maskwright.sampling": (
         "_core",
         "arguments",
