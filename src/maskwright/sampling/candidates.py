@@ -53,7 +53,7 @@ def several_candidates(
     *,
     particles: int = 8,
     power: float = 4.0,
-    ess_threshold: float = 0.5,
+    ess_threshold: float = 0.9,
     seed: int | np.random.Generator | None = None,
 ) -> Candidates:
     """Write ``particles`` texts of the grammar side by side, and choose the likeliest that is left.
