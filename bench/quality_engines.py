@@ -164,9 +164,12 @@ def unpacked(bitmask: Any, width: int) -> Any:
 
 
 def our_source(language: Language, **options: Any) -> Any:
-    """A task's language as a source of maskwright; ``options`` concern JSON Schemas."""
+    """A task's language as a source of maskwright; ``options`` concern JSON Schemas.
+
+    As with ``Generator`` and a schema that is given as it is, there are no members that the schema does not mention.
+    """
     if language.schema is not None:
-        return mw.JsonSchema(language.schema, **options)
+        return mw.JsonSchema(language.schema, **{"additional_properties": False, **options})
     return mw.Regex(language.regex) if language.grammar is None else mw.GBNF(language.grammar)
 
 
@@ -429,7 +432,7 @@ PEERS: dict[str, Callable[[Setup], Callable[[Language], Constraint]]] = {
 SAMPLED = {"temperature": 1.0, "seed": 0}
 OURS: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
     "maskwright": ({}, {}, 0),
-    "maskwright declared": ({"additional_properties": False}, {}, 0),
+    "maskwright open": ({"additional_properties": True}, {}, 0),
     "maskwright wide": ({"whitespace": "flexible", "escapes": "any"}, {}, 0),
     "maskwright compact": ({"whitespace": "compact"}, {}, 0),
     "maskwright beams 4": ({}, {"num_beams": 4}, 0),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import maskwright as mw
-from maskwright.compiler import compile_grammar
+from maskwright.compiler import compile_grammar, compile_lark
 from maskwright.grammar import Choice, Expr, Grammar, Lexeme, Ref, Repeated, Seq, Term
 from maskwright.regular import Lit
 from maskwright.shipped import examples, shipped_grammar
@@ -108,6 +108,13 @@ def test_certain_occurrences_are_those_of_all_derivations(grammar: Grammar) -> N
         assert (at_end is None) == (not whole)
         if at_end is not None:
             assert set(at_end) == frozenset.intersection(*whole), prefix
+
+
+def test_places_that_call_a_rule_and_go_on_alike() -> None:
+    """Behind ``aaaa``, what comes before ``c`` is ``b b`` in one way and ``"aa" b`` in the other."""
+    grammar = compile_lark('start: d c | "aa" b c\nd: b~0..2\nb: "aa"\nc: "a"', BYTES, lexer="dynamic")
+    found = Symbols(grammar).start.read(b"aaaa").occurrences()
+    assert [tuple(each) for each in found] == [("b", 2, 4)]
 
 
 # --- recursion, where only short texts are listed

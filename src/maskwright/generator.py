@@ -284,14 +284,21 @@ class Generator:
         return rows
 
     def _weighed(self, job: _Job, asked: GenerationOptions) -> Row:
+        """The likelier one of what the particles found and of the greedy output."""
         assert asked.particles is not None
         seed = None if asked.seed is None else _seed(asked.seed, job.index)
         with self._lock:
             found = weigh_candidates(
                 self.model, job.prompt, job.grammar, job.room, asked.particles, seed, self._prefixes
             )
-        row = self._row(job, asked, Choice())
-        row.write(found.token_ids)
+        row = self._row(job, replace(asked, logprobs=asked.logprobs or True), Choice())
+        for _ in self._run([row]):
+            pass
+        if sum(row.logprobs) < found.logprob:
+            greedy, row = row, self._row(job, asked, Choice())
+            row.write(found.token_ids)
+            row.usage.model_calls += greedy.usage.model_calls
+            row.usage.mask_seconds += greedy.usage.mask_seconds
         row.posterior = found.posterior
         row.usage.model_calls += found.model_calls
         row.usage.mask_seconds += found.mask_seconds

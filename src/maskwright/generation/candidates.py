@@ -15,10 +15,11 @@ from maskwright.sampling.huggingface import HuggingFaceModel
 
 @dataclass(frozen=True)
 class Weighed:
-    """``token_ids``: of the chosen text, without EOS; ``posterior``: the probability of each distinct text that was found, the
+    """``token_ids``: of the likeliest text, without EOS; ``logprob``: theirs, of the model alone; ``posterior``: the probability of each distinct text that was found, the
     likeliest first; and what it took."""
 
     token_ids: list[int]
+    logprob: float
     posterior: dict[str, float]
     model_calls: int
     mask_seconds: float
@@ -49,6 +50,7 @@ def weigh_candidates(
     shares = found.posterior.posterior(lambda ids: decode(ids).decode("utf-8", "replace"))
     return Weighed(
         found.token_ids,
+        sum(found.logprobs[: len(found.token_ids)]),
         dict(sorted(shares.items(), key=lambda share: -share[1])),
         found.posterior.counts.model_calls,
         found.mask_seconds,

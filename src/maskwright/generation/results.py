@@ -53,7 +53,7 @@ class Generation:
     ``top_logprobs``: by token id, those of the likeliest tokens at each place, when a number of them was asked for.
     ``finish_reason``: ``"stop"`` when the text ended by itself or at a stop string, ``"budget"`` when the shortest completion
     was written because the token budget ran short.  ``posterior``: with ``particles``, the probability of each
-    distinct text that was found, the likeliest first.
+    distinct text that they ended in, the likeliest first; the output is the likeliest of these and of the greedy one.
     """
 
     value: Any

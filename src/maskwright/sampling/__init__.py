@@ -2,7 +2,7 @@
 
     awrs(logprobs, accept)       one token under a black-box constraint, properly weighted
     smc(model, constraint, ...)  whole texts: p(y)^power · 1[constraint] · reward(y), and the evidence
-    several_candidates(model, grammar)  the likeliest of a few whole texts, with good settings
+    several_candidates(model, grammar)  the likeliest of a few whole texts
     locally_constrained, rejection_sampling, sample_verify, Asap: what to compare with, on the same models
 
 Models are ``CallableModel`` (any function) and ``HuggingFaceModel``; constraints ``GrammarConstraint``,

@@ -1,4 +1,4 @@
-"""Several candidates for one answer: SMC over a grammar with settings that suit extraction, and which one to return.
+"""Several candidates for one answer: SMC over a grammar with few particles, and which of them to return.
 
 The target is p(text)^power over the texts of the grammar that fit the budget.  A power above 1 prefers texts that are likely as a
 whole: a candidate whose last token was likely, but which can only go on in an unlikely way, gives way to copies of
@@ -53,7 +53,7 @@ def several_candidates(
     *,
     particles: int = 8,
     power: float = 4.0,
-    ess_threshold: float = 0.5,
+    ess_threshold: float = 0.9,
     seed: int | np.random.Generator | None = None,
 ) -> Candidates:
     """Write ``particles`` texts of the grammar side by side, and choose the likeliest that is left.
