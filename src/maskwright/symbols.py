@@ -214,7 +214,9 @@ class Symbols:
                     child = calls[rule] = _Call(rule)
                 # Several places may call a rule and go on at the same one.
                 known = child.callers.get((back, call, start))
-                child.callers[back, call, start] = items[place] if known is None else _meet(known, items[place])
+                child.callers[back, call, start] = (
+                    items[place] if known is None else _meet(known, items[place])
+                )
                 first, nullable = self._rule(rule)
                 put((first, child, -1), _NONE)
                 # What is empty ends where it was called.

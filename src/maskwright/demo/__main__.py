@@ -34,6 +34,7 @@ def main() -> int:
     """Runs all cases; 1 when an output does not validate."""
     try:
         import jsonschema  # noqa: F401
+        import torch
         from transformers.utils import logging
 
         from maskwright.errors import ModelNotFoundError
@@ -42,6 +43,8 @@ def main() -> int:
         print(f'{error}: the demo needs pip install "maskwright[demo]"', file=sys.stderr)
         return 2
     logging.disable_progress_bar()
+    # A second thread saves little here, and where others want the cores, waiting for it takes ten times as long.
+    torch.set_num_threads(1)
     cases = demo_cases()
     print("Loading SmolLM2-135M-Instruct (converted on the first run, which takes a while) ...", flush=True)
     try:

@@ -35,6 +35,7 @@ def schema(age: dict[str, Any], city: dict[str, Any]) -> dict[str, Any]:
 def main() -> int:
     """Prints posteriors; 0 when everything went well."""
     try:
+        import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer
         from transformers.utils import logging
 
@@ -51,6 +52,8 @@ def main() -> int:
         print(f'{error}: this demo needs pip install "maskwright[demo]"', file=sys.stderr)
         return 2
     logging.disable_progress_bar()
+    # A second thread saves little here, and where others want the cores, waiting for it takes ten times as long.
+    torch.set_num_threads(1)
     try:
         name = default_model()
     except ModelNotFoundError as error:

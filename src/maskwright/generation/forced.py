@@ -49,7 +49,9 @@ class ForcedText:
     def __init__(self, tokenizer: Any, vocabulary: Vocabulary) -> None:
         self.tokenizer = tokenizer
         self.vocabulary = vocabulary
-        self._sorted: tuple[list[bytes], list[int]] | None = None
+        # Here and not when first needed: it takes as long as hundreds of masks.
+        order = sorted((token, i) for i, token in enumerate(vocabulary.tokens) if token)
+        self._sorted = [token for token, _ in order], [i for _, i in order]
         self._spelled: dict[Hashable, tuple[bool, list[int]] | None] = {}
 
     def tokens(self, matcher: Any, before: Sequence[int], may_replace: bool) -> tuple[bool, list[int]]:
@@ -135,9 +137,6 @@ class ForcedText:
 
     def _longer(self, data: bytes) -> list[int]:
         """The ids whose bytes begin with ``data`` and go on."""
-        if self._sorted is None:
-            order = sorted((token, i) for i, token in enumerate(self.vocabulary.tokens) if token)
-            self._sorted = [token for token, _ in order], [i for _, i in order]
         texts, ids = self._sorted
         first = bisect_left(texts, data)
         while first < len(texts) and texts[first] == data:

@@ -16,6 +16,7 @@ _BREAK = one_of("\r\n")
 _ONE_BLANK = repeat(Lit(" "), 0, 1)
 
 _BLANKS_IN_A_LINE = 8
+_BLANKS_OF_A_TAB = 4
 
 _STRINGS: dict[Spelling, Lexeme] = {
     "quoted": Lexeme("string", EVERY_TEXT, "quoted"),
@@ -94,8 +95,8 @@ def flexible(most: int) -> Regular:
 
 def printed(most: int) -> Regular:
     """White space as JSON printers write it: none, one blank, or a line break and an indentation of at most so many
-    blanks or tabs."""
-    indentation = alt(repeat(Lit(" "), 0, most), repeat(Lit("\t"), 1, most))
+    blanks, or of tabs, which count as four."""
+    indentation = alt(repeat(Lit(" "), 0, most), repeat(Lit("\t"), 1, max(1, most // _BLANKS_OF_A_TAB)))
     return alt(_ONE_BLANK, cat(alt(Lit("\n"), Lit("\r\n")), indentation))
 
 

@@ -46,8 +46,8 @@ class SchemaOptions:
     any.  "flexible": bounded runs between all tokens, as RFC 8259 allows them; "compact": none, for the fewest tokens; a
     number n: exactly that of ``json.dumps(value, indent=n)``, with values nested up to ``Limits.max_indented_depth``."""
     max_whitespace: int = 64
-    """With "printed" and "flexible", the blanks behind a line break (1 to 256; "flexible" has 8 at most within a line).
-    More serve nobody, and a model that goes on writing blanks has to stop."""
+    """With "printed" and "flexible", the blanks behind a line break (1 to 256; with "printed" a tab counts as four,
+    "flexible" has 8 at most within a line).  More serve nobody, and a model that goes on writing blanks has to stop."""
     max_number_digits: int = 40
     """The digits of a number before its point, and those behind it (1 to 1000); where the schema itself has more,
     as many; with ``multipleOf``, in all twice as many.  40 hold integers of 128 bits, and a model that goes on writing digits has to stop."""
