@@ -445,6 +445,7 @@ OURS: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
     "maskwright open": ({"additional_properties": True}, {}, 0),
     "maskwright wide": ({"whitespace": "flexible", "escapes": "any", **CLOSED}, {}, 0),
     "maskwright compact": ({"whitespace": "compact", **CLOSED}, {}, 0),
+    "maskwright indent 2": ({"whitespace": 2, **CLOSED}, {}, 0),
     "maskwright beams 4": ({}, {"num_beams": 4}, 0),
     "maskwright best of 8": ({}, SAMPLED, 8),
     **{f"maskwright particles {n}": ({}, {"particles": n, "seed": 0}, 0) for n in (1, 4, 8, 16)},
