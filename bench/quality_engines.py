@@ -163,20 +163,26 @@ def unpacked(bitmask: Any, width: int) -> Any:
 # --- maskwright
 
 
-def our_source(language: Language, **options: Any) -> Any:
-    """A task's language as a source of maskwright; ``options`` concern JSON Schemas.
-
-    As with ``Generator`` and a schema that is given as it is, there are no members that the schema does not mention.
-    """
+def our_type(language: Language, options: dict[str, Any]) -> Any:
+    """A task's language as an output type of ``Generator``: a schema as it is, or with ``options``."""
     if language.schema is not None:
-        return mw.JsonSchema(language.schema, **{"additional_properties": False, **options})
+        return mw.JsonSchema(language.schema, **options) if options else language.schema
     return mw.Regex(language.regex) if language.grammar is None else mw.GBNF(language.grammar)
 
 
 class PlainMasks:
-    def __init__(self, setup: Setup, language: Language) -> None:
-        self.width = setup.width
-        self.matcher = mw.compile(our_source(language), setup.vocabulary).matcher()
+    """The masks of what ``Generator`` makes of a language."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.generator, self.width = mw.Generator(setup.model, setup.tokenizer), setup.width
+
+    def __call__(self, language: Language) -> Constraint:
+        return OurMasks(self.generator.compile(our_type(language, {})).matcher(), self.width)
+
+
+class OurMasks:
+    def __init__(self, matcher: mw.Matcher, width: int) -> None:
+        self.matcher, self.width = matcher, width
         self.bitmask = mw.allocate_token_bitmask(1, self.width)
 
     def allowed(self) -> Any:
@@ -212,13 +218,15 @@ class Generate:
 
     def answer(self, task: Task, messages: list[dict[str, str]]) -> Answer:
         started = time.perf_counter()
-        source = our_source(task.language, **self.schema_options)
-        self.generator.compile(source)
+        output_type = our_type(task.language, self.schema_options)
+        self.generator.compile(output_type)
         compiled = time.perf_counter() - started
         options = dict(self.options)
         if self.best_of:
             options |= {"n": self.best_of, "logprobs": True}
-        found = self.generator.generate([messages], source, max_new_tokens=self.setup.max_tokens, **options)
+        found = self.generator.generate(
+            [messages], output_type, max_new_tokens=self.setup.max_tokens, **options
+        )
         best = max(found, key=lambda each: float(np.mean(each.logprobs or [0.0])))
         return Answer(
             text=best.text,
@@ -429,12 +437,15 @@ PEERS: dict[str, Callable[[Setup], Callable[[Language], Constraint]]] = {
     "outlines-core": Outlines,
     "lm-format-enforcer": FormatEnforcer,
 }
+CLOSED = {"additional_properties": False}
+"""What ``Generator`` makes of a schema that is given as it is."""
 SAMPLED = {"temperature": 1.0, "seed": 0}
 OURS: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
     "maskwright": ({}, {}, 0),
     "maskwright open": ({"additional_properties": True}, {}, 0),
-    "maskwright wide": ({"whitespace": "flexible", "escapes": "any"}, {}, 0),
-    "maskwright compact": ({"whitespace": "compact"}, {}, 0),
+    "maskwright wide": ({"whitespace": "flexible", "escapes": "any", **CLOSED}, {}, 0),
+    "maskwright compact": ({"whitespace": "compact", **CLOSED}, {}, 0),
+    "maskwright indent 2": ({"whitespace": 2, **CLOSED}, {}, 0),
     "maskwright beams 4": ({}, {"num_beams": 4}, 0),
     "maskwright best of 8": ({}, SAMPLED, 8),
     **{f"maskwright particles {n}": ({}, {"particles": n, "seed": 0}, 0) for n in (1, 4, 8, 16)},
@@ -451,7 +462,7 @@ def make(name: str, setup: Setup) -> Engine:
     if name == "free":
         return MaskLoop(setup, None)
     if name == PLAIN:
-        return MaskLoop(setup, lambda language: PlainMasks(setup, language))
+        return MaskLoop(setup, PlainMasks(setup))
     if name in OURS:
         return Generate(setup, *OURS[name])
     try:
