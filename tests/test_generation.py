@@ -128,9 +128,7 @@ def test_probabilities_are_the_models_own(options, model, tokenizer):
     gen = generator(model, tokenizer)
     for prompt, result in zip(PROMPTS, gen.generate(PROMPTS, PEOPLE, logprobs=3, **options), strict=True):
         ids = tokenizer(prompt)["input_ids"]
-        logprobs, removed = naive(
-            model, result, ids, gen.compile(mw.JsonSchema(PEOPLE, additional_properties=False))
-        )
+        logprobs, removed = naive(model, result, ids, gen.compile(PEOPLE))
         assert np.allclose(result.logprobs, logprobs, atol=1e-4)
         assert np.allclose(result.removed_mass.steps, removed, atol=1e-4)
         assert result.removed_mass.total == pytest.approx(1 - np.prod(1 - np.array(removed)), abs=1e-4)

@@ -13,6 +13,9 @@ from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, Structural
 
 _TEXT_SOURCES = (Regex, Choice, Lark, GBNF, StructuralTag)
 
+_DATA_OPTIONS = {**asdict(PYTHON_OPTIONS), "max_number_digits": 20}
+"""For somebody who wants the data: as for Python types, and 20 digits hold 64 bits; a model that goes on writing zeros has to stop."""
+
 
 class Output:
     """An output type, as a source to compile, and its values.
@@ -26,10 +29,9 @@ class Output:
         if isinstance(output_type, (JsonSchema, *_TEXT_SOURCES)):
             self.source: Any = output_type
         elif is_schema(output_type):
-            # Members that the schema does not mention serve nobody who asked for those that it does.
-            self.source = JsonSchema(output_type, additional_properties=False)
+            self.source = JsonSchema(output_type, **_DATA_OPTIONS)
         else:
-            self.source = JsonSchema(python_type_to_schema(output_type), **asdict(PYTHON_OPTIONS))
+            self.source = JsonSchema(python_type_to_schema(output_type), **_DATA_OPTIONS)
 
     def schema(self) -> Any:
         """The JSON Schema as a prompt shows it; None for what is no JSON."""
