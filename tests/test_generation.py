@@ -261,6 +261,12 @@ def other_models(tokenizer):
                 num_key_value_heads=1, sliding_window=24, eos_token_id=2,
             )
         ),
+        "hybrid": transformers.Lfm2ForCausalLM(
+            transformers.Lfm2Config(
+                vocab_size=size, hidden_size=16, intermediate_size=16, num_hidden_layers=2, num_attention_heads=2,
+                num_key_value_heads=1, layer_types=["conv", "full_attention"], eos_token_id=2,
+            )
+        ),
         "t5": transformers.T5ForConditionalGeneration(
             transformers.T5Config(
                 vocab_size=size, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, eos_token_id=2,
@@ -277,7 +283,7 @@ def other_models(tokenizer):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["gpt2", "bloom", "sliding", "t5", "bart"])
+@pytest.mark.parametrize("name", ["gpt2", "bloom", "sliding", "hybrid", "t5", "bart"])
 def test_models_of_other_shapes(name, tokenizer, monkeypatch):
     torch.manual_seed(3)
     model = other_models(tokenizer)[name].double().eval()
@@ -381,6 +387,69 @@ def test_an_error_of_one_async_call_is_its_own(tokenizer):
     good, bad = asyncio.run(run())
     jsonschema.validate(good, PEOPLE)
     assert isinstance(bad, mw.MaskwrightError) or bad == "c"
+
+
+def failing(model, after):
+    """Lets ``model.forward`` raise behind so many calls."""
+    forward, calls = model.forward, []
+
+    @functools.wraps(forward)
+    def broken(*arguments, **options):
+        calls.append(1)
+        if len(calls) > after:
+            raise RuntimeError("out of memory")
+        return forward(*arguments, **options)
+
+    model.forward = broken
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_a_pass_that_fails_is_told_to_everybody_who_waits(after, tokenizer):
+    model = llama(tokenizer)
+    gen = generator(model, tokenizer)
+    expected = gen("x", PEOPLE, **GREEDY)
+    failing(model, after)
+
+    async def run():
+        calls = [gen.acall(prompt, PEOPLE, **GREEDY) for prompt in PROMPTS]
+        return await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 60)
+
+    assert all(isinstance(each, RuntimeError) for each in asyncio.run(run()))
+    del model.forward
+    assert asyncio.run(gen.acall("x", PEOPLE, **GREEDY)) == expected
+
+
+def test_a_batch_that_cannot_be_made_is_told_as_well(tokenizer):
+    torch.manual_seed(0)
+    model = other_models(tokenizer)["t5"].eval()
+    model.generation_config.decoder_start_token_id = model.config.decoder_start_token_id = None
+    gen = generator(model, tokenizer)
+
+    async def run():
+        return await asyncio.wait_for(gen.acall("x", PEOPLE, **GREEDY), 60)
+
+    for _ in range(2):
+        with pytest.raises(mw.MaskwrightError, match="decoder_start_token_id"):
+            asyncio.run(run())
+
+
+def test_a_cancelled_stream_leaves_no_task_behind(model, tokenizer):
+    gen = generator(model, tokenizer)
+
+    async def consume(begun):
+        async for _ in gen.astream("x", PEOPLE, **GREEDY):
+            begun.set()
+
+    async def run():
+        begun = asyncio.Event()
+        task = asyncio.create_task(consume(begun))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return asyncio.all_tasks() - {asyncio.current_task()}
+
+    assert asyncio.run(run()) == set()
 
 
 def test_threads_share_a_generator(model, tokenizer):

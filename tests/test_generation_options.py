@@ -234,6 +234,9 @@ def test_a_stop_text_ends_a_complete_output(generator):
         (mw.Choice(["ab", "cd"]), ["bc"], "can occur in no text"),
         (mw.Regex("[ab]+"), "", "not empty"),
         (mw.Regex("[ab]+"), 5, "a text or a list of texts"),
+        (mw.Regex("[ab]+"), {"a": 1}, "a text or a list of texts"),
+        (mw.Lark('start: "ab"+'), "\ud800", "lone surrogate"),
+        (mw.Regex("[ab]+"), iter(["c"]), "can occur in no text"),
         (mw.Regex("[ab]+"), ["a", 5], "not empty"),
     ],
 )
@@ -248,7 +251,74 @@ def test_a_stop_text_that_would_cut(generator):
     assert generator("x", mw.Lark('start: "a" "b" "c"')) == "abc"
 
 
+def test_a_stream_never_takes_text_back(generator):
+    for seed in range(12):
+        shown = ""
+        options = {"stop": "b;", "temperature": 1.0, "seed": seed, "max_new_tokens": 30}
+        for step in generator.steps("x", mw.Regex("([ab]|;-)+"), **options):
+            assert step.text.startswith(shown)
+            shown = step.text
+
+
 # --- bad input
+
+
+@pytest.mark.parametrize("batch_size", [0, -1, "8", 2.5, True])
+def test_sizes_of_batches(batch_size, model, tokenizer, generator):
+    with pytest.raises(mw.MaskwrightError, match="batch_size"):
+        mw.Generator(model, tokenizer, batch_size=batch_size)
+    with pytest.raises(mw.MaskwrightError, match="batch_size"):
+        forced_decoding(generator.compile(PEOPLE), tokenizer, batch_size=batch_size)
+
+
+def test_numbers_of_numpy_are_numbers(generator):
+    options = {
+        "temperature": np.float32(1.0),
+        "top_k": np.int64(3),
+        "seed": np.int32(1),
+        "max_new_tokens": np.int64(20),
+    }
+    assert generator("x", mw.Regex("[ab]{1,5}"), **options)
+    assert generator("x", mw.Regex("[ab]{1,5}"), particles=np.int64(3), max_new_tokens=np.int64(20))
+
+
+@pytest.mark.parametrize("prompt", ["\ud800", [{"role": "user", "content": "\ud800"}]])
+def test_prompts_that_are_no_text(prompt, chat):
+    with pytest.raises(mw.MaskwrightError, match="lone surrogate"):
+        chat(prompt, bool)
+
+
+@pytest.mark.parametrize("made", [None, 5, b"x", ["a", "b"]])
+def test_a_prompt_format_that_makes_no_text(made, model, tokenizer):
+    with pytest.raises(mw.MaskwrightError, match="which is no text"):
+        mw.Generator(model, tokenizer, format_prompt=lambda prompt, schema: made)("x", bool)
+
+
+def test_scores_of_processors_that_are_no_numbers(generator):
+    options = {"repetition_penalty": 1e-42, "temperature": 1.0, "seed": 1}
+    with pytest.raises(mw.MaskwrightError, match="no finite numbers"):
+        generator("a b ab", mw.Regex("[ab]{1,5}"), **options)
+
+
+def test_an_encoder_that_is_too_short(tokenizer):
+    torch.manual_seed(0)
+    model = transformers.BartForConditionalGeneration(
+        transformers.BartConfig(
+            vocab_size=len(tokenizer), d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+            decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16, eos_token_id=2, pad_token_id=0,
+            bos_token_id=1, decoder_start_token_id=2, forced_eos_token_id=None, max_position_embeddings=40,
+        )
+    )  # fmt: skip
+    with pytest.raises(mw.LimitError, match="more than the model's context of 40"):
+        mw.Generator(model.eval(), tokenizer)("x y z " * 60, bool)
+
+
+def test_a_model_without_a_cache(tokenizer):
+    config = transformers.MambaConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, eos_token_id=2
+    )
+    with pytest.raises(mw.MaskwrightError, match="keeps no past_key_values"):
+        mw.Generator(transformers.MambaForCausalLM(config), tokenizer)
 
 
 @pytest.mark.parametrize(
@@ -273,6 +343,8 @@ def test_a_stop_text_that_would_cut(generator):
         ({"logprobs": 1000}, "at most 100"),
         ({"seed": "x"}, "seed"),
         ({"seed": -1}, "seed"),
+        ({"temperature": 10**400}, "temperature"),
+        ({"num_beams": [1, 2]}, "num_beams"),
         ({"max_new_tokens": True}, "max_new_tokens"),
         ({"schema_in_prompt": 1}, "schema_in_prompt"),
         ({"temprature": 1.0}, "did you mean temperature"),

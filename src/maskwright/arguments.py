@@ -36,7 +36,10 @@ def real(
     if not is_number or not low <= value <= high:
         bounds = f"from {low:g} to {high:g}" if high < math.inf else f"of at least {low:g}"
         raise error(f"{name}: expected a number {bounds}, got {value!r}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise error(f"{name}: the number is larger than a double can be") from None
 
 
 def generator(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import inspect
 import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from maskwright.arguments import whole
 from maskwright.compiler import CompiledGrammar
 from maskwright.compiler import compile as compile_source
 from maskwright.errors import LimitError, MaskwrightError, VocabularyError
@@ -66,13 +68,17 @@ class Generator:
         self.model = model
         self.tokenizer = tokenizer
         self.limits = limits
-        self.batch_size = batch_size
+        self.batch_size = whole(batch_size, "batch_size", low=1)
         config = model.config.get_text_config(decoder=True)
         width = config.vocab_size
         highest = max(tokenizer.get_vocab().values(), default=-1)
         if highest >= width:
             raise VocabularyError(
                 f"the tokenizer has ids up to {highest}, the model {width} logits: they do not belong together"
+            )
+        if "past_key_values" not in inspect.signature(model.forward).parameters:
+            raise MaskwrightError(
+                f"{type(model).__name__} keeps no past_key_values, without which every token would read the whole text anew"
             )
         self._encodes = bool(getattr(model.config, "is_encoder_decoder", False))
         positions = getattr(config, "max_position_embeddings", None)
@@ -159,9 +165,9 @@ class Generator:
 
         A call that is cancelled leaves the others and the generator as they are.
         """
-        if options.get("particles") is not None or options.get("num_beams", 1) != 1:
-            return await asyncio.to_thread(self.__call__, prompt, output_type, **options)
         asked = _options(options)
+        if asked.particles is not None or asked.num_beams > 1:
+            return await asyncio.to_thread(self.__call__, prompt, output_type, **options)
         (job,) = await asyncio.to_thread(self._jobs, [prompt], [output_type], asked)
         rows = self._rows(job, asked)
         await asyncio.gather(*(self._background.run(row) for row in rows))
@@ -177,6 +183,7 @@ class Generator:
         running = asyncio.ensure_future(
             self._background.run(row, lambda moved: queue.put_nowait(_step(moved).text))
         )
+        waiting: asyncio.Future[str] | None = None
         try:
             while not (running.done() and queue.empty()):
                 waiting = asyncio.ensure_future(queue.get())
@@ -189,7 +196,10 @@ class Generator:
             await running
             yield _result(row, output, GenerationOptions()).value
         finally:
-            running.cancel()
+            left = [task for task in (running, waiting) if task is not None]
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
 
     def compile(self, output_type: Any) -> CompiledGrammar:
         """The compiled grammar of an output type; equal ones are compiled once."""
@@ -240,6 +250,9 @@ class Generator:
         """The tokens that an output may have behind a prompt."""
         if self._context is None:
             return asked.max_new_tokens
+        if len(ids) > self._context:
+            message = f"the prompt has {len(ids)} tokens, more than the model's context of {self._context}"
+            raise LimitError("context", len(ids), self._context, message=message)
         room = self._context if self._encodes else self._context - len(ids)
         if least > room:
             raise _too_short(f"the model's context less a prompt of {len(ids)} tokens", least, room)
@@ -254,7 +267,8 @@ class Generator:
         return [self._row(job, asked, _choice(asked, job.index * asked.n + copy)) for copy in range(asked.n)]
 
     def _row(self, job: _Job, asked: GenerationOptions, choice: Choice) -> Row:
-        habits = self._habits.setdefault(job.grammar, Habits())
+        with self._lock:
+            habits = self._habits.setdefault(job.grammar, Habits())
         return Row(
             job.grammar.matcher(),
             job.prompt,
@@ -391,8 +405,12 @@ def _seed(seed: int, index: int) -> int:
 
 
 def _step(row: Row) -> Step:
+    text = row.text
+    if text is None:
+        text = row.vocabulary.decode(row.ids)
+        if row.stop is not None:
+            text = text[: len(text) - row.stop.begun(text)]
     # The end may be part of a character.
-    text = row.text if row.text is not None else row.vocabulary.decode(row.ids)
     return Step(text.decode("utf-8", "ignore"), len(row.ids), row.usage.mask_seconds)
 
 

@@ -19,7 +19,7 @@ class Background:
         self._model_lock = lock
         self._lock = threading.Lock()
         self._new: list[Row] = []
-        self._watchers: dict[int, Callable[[Row], object]] = {}
+        self._waited: dict[int, tuple[Row, Callable[[Row], object]]] = {}
         self._thread: threading.Thread | None = None
 
     async def run(self, row: Row, on_change: Callable[[Row], None] | None = None) -> None:
@@ -49,38 +49,41 @@ class Background:
     def _submit(self, row: Row, watcher: Callable[[Row], object]) -> None:
         with self._lock:
             self._new.append(row)
-            self._watchers[id(row)] = watcher
+            self._waited[id(row)] = row, watcher
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="maskwright-generation", daemon=True)
                 self._thread.start()
 
     def _work(self) -> None:
-        batch = self._make_batch()
+        batch: Batch | None = None
         while True:
             with self._lock:
-                batch.submit(self._new)
-                self._new = []
-                if not batch.is_busy:
+                new, self._new = self._new, []
+                if not new and (batch is None or not batch.is_busy):
                     self._thread = None
                     return
             try:
+                batch = batch or self._make_batch()
+                batch.submit(new)
                 with self._model_lock:
                     changed = batch.step()
             except Exception as error:  # the model's own: everybody who waits for this batch is told
-                changed = [*batch.running, *batch.waiting]
+                batch = None
+                with self._lock:
+                    later = {id(row) for row in self._new}
+                    changed = [row for row, _ in self._waited.values() if id(row) not in later]
                 for row in changed:
                     row.fail(error)
-                batch = self._make_batch()
             for row in changed:
                 self._tell(row)
 
     def _tell(self, row: Row) -> None:
         with self._lock:
             over = row.done or row.cancelled
-            watcher = self._watchers.pop(id(row), None) if over else self._watchers.get(id(row))
-        if watcher is None:
+            found = self._waited.pop(id(row), None) if over else self._waited.get(id(row))
+        if found is None:
             return
         try:
-            watcher(row)
+            found[1](row)
         except RuntimeError:  # the caller's event loop is closed
             row.cancelled = True

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from maskwright.errors import MaskwrightError
 from maskwright.generation.row import Row
 
 _FREE_ON_CPU = 32
@@ -19,7 +18,7 @@ class Batch:
 
     def __init__(self, key_values: Any, width: int) -> None:
         self.key_values = key_values
-        self.width = width
+        self.width = min(width, key_values.widest)
         self.waiting: deque[Row] = deque()
         self.running: list[Row] = []
         on_cpu = key_values.model.device.type == "cpu"
@@ -83,6 +82,6 @@ class Batch:
 def _read(row: Row, logits: Any, given: list[int]) -> int:
     try:
         return row.read(logits, given)
-    except (MaskwrightError, MemoryError) as error:
+    except Exception as error:  # a matcher, a logits processor: it concerns this row only
         row.fail(error)
         return 0

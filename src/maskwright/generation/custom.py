@@ -9,6 +9,7 @@ import torch
 from transformers.generation import stopping_criteria as ready
 from transformers.generation.utils import GenerateDecoderOnlyOutput
 
+from maskwright.arguments import whole
 from maskwright.compiler import CompiledGrammar
 from maskwright.errors import LimitError, MaskwrightError
 from maskwright.generation.batch import Batch
@@ -29,6 +30,9 @@ def forced_decoding(
     lengths and end tokens; ``LimitError`` when the shortest output does not fit ``max_new_tokens``.
     """
     listed = list(grammars) if isinstance(grammars, Sequence) else [grammars]
+    if not listed:
+        raise MaskwrightError("forced_decoding needs a compiled grammar, or a list with one a prompt")
+    whole(batch_size, "batch_size", low=1)
     for grammar in listed:
         if not hasattr(grammar, "matcher"):
             raise MaskwrightError(f"a compiled grammar is needed, not {type(grammar).__name__}")

@@ -20,6 +20,8 @@ _FEW_TOKENS = 128
 """A mask with at most so many tokens says enough to guess by what was chosen the last time."""
 _KEPT = 4096
 _LONGEST_PAUSE = 16
+_SHOWN = 8
+"""Tokens before a guess that the tokenizer may see: more than it looks at, so that a text's start is known by its length."""
 
 
 class Habits:
@@ -33,11 +35,17 @@ class Habits:
         if _is_small(words):
             if len(self._chosen) >= _KEPT:
                 self._chosen.clear()
-            self._chosen[words.tobytes()] = token
+            self._chosen[_key(words)] = token
 
     def guess(self, words: Words) -> int | None:
         """What was chosen under an equal mask of few tokens."""
-        return self._chosen.get(words.tobytes()) if _is_small(words) else None
+        return self._chosen.get(_key(words)) if _is_small(words) else None
+
+
+def _key(words: Words) -> bytes:
+    """A mask of few tokens in few bytes."""
+    (places,) = words.nonzero()
+    return places.astype(np.int32).tobytes() + words[places].tobytes()
 
 
 def _is_small(words: Words) -> bool:
@@ -87,7 +95,8 @@ class Drafter:
             return []
         ahead = matcher.fork()
         tokens: list[int] = []
-        text = [*self._text[-2:], *last[-8:]]
+        text = self._text[-2:]
+        written = last[-_SHOWN:]
         while len(tokens) < most and not ahead.is_terminated:
             words = mask_words(ahead, self.vocab_size)
             guess = self._behind.get((text[-2], text[-1])) if len(text) > 1 else None
@@ -95,14 +104,14 @@ class Drafter:
                 guess = self.habits.guess(words)
             if guess is None or not ahead.accept_token(guess) or ahead.is_terminated:
                 break
-            text.append(guess)
-            replaces, forced = self.forced.tokens(ahead, text, may_replace=True)
+            written.append(guess)
+            replaces, forced = self.forced.tokens(ahead, written, may_replace=True)
             if replaces:
                 ahead.rollback(1)
-                text.pop()
-            else:
-                tokens.append(guess)
+                written.pop()
+            new = forced if replaces else [guess, *forced]
             ahead.accept_tokens(forced)
-            tokens += forced
-            text += forced
+            written += forced
+            tokens += new
+            text += new
         return tokens[:most]

@@ -6,6 +6,7 @@ Rows run in step: the decoder's positions are often relative to columns, so none
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ class EncoderDecoderRows:
     """As ``KeyValueRows``, for a model with an encoder."""
 
     flexible = False
+    widest = sys.maxsize
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -70,7 +72,7 @@ class EncoderDecoderRows:
         return list(output.logits[:, -keep:].float().cpu())
 
     def reject(self, counts: Sequence[int]) -> None:
-        """The one row there is has not read its last tokens; several rows are never shown guesses."""
+        """Row i has not read its last ``counts[i]`` tokens.  Only a row alone is shown guesses."""
         if len(counts) == 1 and counts[0]:
             self._cache.self_attention_cache.crop(-counts[0])
 

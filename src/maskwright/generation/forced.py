@@ -28,6 +28,8 @@ _CONTEXT = 4
 _KEPT = 4096
 """Answers of the tokenizer that are kept."""
 
+_UNKNOWN: Any = object()
+
 Words = npt.NDArray[np.int32]
 
 
@@ -87,12 +89,16 @@ class ForcedText:
         # A token that stands for itself is no text to spell anew.
         may_replace = may_replace and len(context) < len(data)
         key = (whole, may_replace, context, data, forced)
-        if key not in self._spelled:
+        known = self._spelled.get(key, _UNKNOWN)
+        found: tuple[bool, list[int]] | None = known
+        if known is _UNKNOWN:
+            places = {len(context): True} if may_replace else {}
+            found = self._spell_anew(data + forced, {**places, len(data): False}, whole)
+            # Other threads may be here as well: each goes on with its own answer.
             if len(self._spelled) > _KEPT:
                 self._spelled.clear()
-            places = {len(context): True} if may_replace else {}
-            self._spelled[key] = self._spell_anew(data + forced, {**places, len(data): False}, whole)
-        return self._spelled[key]
+            self._spelled[key] = found
+        return found
 
     def _spell_anew(self, data: bytes, places: dict[int, bool], whole: bool) -> tuple[bool, list[int]] | None:
         """The tokens of ``data`` from the first of ``places`` (bytes; whether the last token is replaced) that one begins at.

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import copy
 import inspect
+import sys
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
 import torch
-from transformers.cache_utils import DynamicCache, DynamicLayer
+from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
 _PREFIXES_KEPT = 4
 _LEAST_SHARED = 16
@@ -42,6 +43,10 @@ class KeyValueRows:
         """Whether rows may read different numbers of tokens, and join others; known behind the first pass."""
         self.croppable = True
         """Whether a row alone may take tokens back; known behind the first pass."""
+        layers = DynamicCache(config=model.config).layers
+        kinds = (DynamicLayer, DynamicSlidingWindowLayer)
+        self.widest = sys.maxsize if all(type(layer) in kinds for layer in layers) else 1
+        """How many rows may run together: recurrent states of some cannot be taken out of those of others."""
 
     def __len__(self) -> int:
         return len(self._mask)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from maskwright.arguments import real, whole
 from maskwright.errors import MaskwrightError
+from maskwright.frontends.json_schema.strings import is_text
 
 _MOST_TOP_LOGPROBS = 100
 
@@ -40,17 +41,22 @@ class GenerationOptions:
     schema_in_prompt: bool = False
 
     def __post_init__(self) -> None:
-        whole(self.max_new_tokens, "max_new_tokens")
-        if self.temperature is not None and not math.isfinite(real(self.temperature, "temperature")):
-            raise MaskwrightError(f"temperature is {self.temperature}; it must be finite and not negative")
+        self._keep("max_new_tokens", whole(self.max_new_tokens, "max_new_tokens"))
+        if self.temperature is not None:
+            self._keep("temperature", real(self.temperature, "temperature"))
+            if not math.isfinite(self.temperature):
+                raise MaskwrightError(
+                    f"temperature is {self.temperature}; it must be finite and not negative"
+                )
         for name, low in (("top_k", 1), ("particles", 1), ("seed", 0)):
             if getattr(self, name) is not None:
-                whole(getattr(self, name), name, low=low)
+                self._keep(name, whole(getattr(self, name), name, low=low))
         for name in ("n", "num_beams"):
-            whole(getattr(self, name), name, low=1)
+            self._keep(name, whole(getattr(self, name), name, low=1))
         for name in ("top_p", "min_p"):
             if getattr(self, name) is not None:
-                real(getattr(self, name), name, high=1.0)
+                self._keep(name, real(getattr(self, name), name, high=1.0))
+        self._keep("stop", _texts(self.stop))
         if self.top_p == 0:
             raise MaskwrightError("top_p is 0, which leaves no token; temperature=0 takes the likeliest one")
         if (
@@ -59,17 +65,18 @@ class GenerationOptions:
         ):
             raise MaskwrightError("repetition_penalty is positive (1: none), not 0")
         if not isinstance(self.logprobs, bool):
-            whole(self.logprobs, "logprobs", low=0)
+            self._keep("logprobs", whole(self.logprobs, "logprobs", low=0))
             if self.logprobs > _MOST_TOP_LOGPROBS:
                 raise MaskwrightError(
                     f"logprobs is {self.logprobs}; at most {_MOST_TOP_LOGPROBS} are listed a token"
                 )
         if not isinstance(self.schema_in_prompt, bool):
             raise MaskwrightError(f"schema_in_prompt is True or False, not {self.schema_in_prompt!r}")
-        for text in self.stops:
-            if not isinstance(text, str) or not text:
-                raise MaskwrightError(f"stop is one or more texts that are not empty, not {text!r}")
         self._check_together()
+
+    def _keep(self, name: str, value: Any) -> None:
+        """Store a checked value, of a plain type."""
+        object.__setattr__(self, name, value)
 
     def _check_together(self) -> None:
         if not self.samples:
@@ -102,18 +109,26 @@ class GenerationOptions:
         return bool(self.temperature)
 
     @property
-    def stops(self) -> tuple[Any, ...]:
-        """The stop texts as a tuple."""
-        if self.stop is None:
-            return ()
-        if isinstance(self.stop, str):
-            return (self.stop,)
-        try:
-            return tuple(self.stop)
-        except TypeError:
-            raise MaskwrightError(f"stop is a text or a list of texts, not {self.stop!r}") from None
+    def stops(self) -> tuple[str, ...]:
+        """The stop texts."""
+        return () if self.stop is None else tuple(self.stop)
 
     @property
     def top(self) -> int:
         """How many of the likeliest tokens to list at each place."""
         return 0 if isinstance(self.logprobs, bool) else self.logprobs
+
+
+def _texts(stop: Any) -> tuple[str, ...] | None:
+    """Stop texts as a tuple."""
+    if stop is None:
+        return None
+    if not isinstance(stop, (str, Iterable)) or isinstance(stop, (bytes, Mapping)):
+        raise MaskwrightError(f"stop is a text or a list of texts, not {stop!r}")
+    texts = (stop,) if isinstance(stop, str) else tuple(stop)
+    for text in texts:
+        if not isinstance(text, str) or not text:
+            raise MaskwrightError(f"stop is one or more texts that are not empty, not {text!r}")
+        if not is_text(text):
+            raise MaskwrightError(f"stop={text!r} has a lone surrogate, which no output can have")
+    return texts

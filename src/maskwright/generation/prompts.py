@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from maskwright.errors import MaskwrightError
+from maskwright.frontends.json_schema.strings import is_text
 
 Prompt = str | Sequence[Mapping[str, Any]]
 
@@ -35,6 +36,10 @@ class Prompter:
         Raises ``MaskwrightError`` for messages in a wrong shape and for a prompt without tokens.
         """
         text = self.text(prompt, instruction, schema)
+        if not isinstance(text, str):
+            raise MaskwrightError(f"format_prompt returned {text!r}, which is no text"[:300])
+        if not is_text(text):
+            raise MaskwrightError("a prompt has a lone surrogate, which is no text: decode it properly")
         special = not self._has_template or (self.format_prompt is not None and isinstance(prompt, str))
         ids: list[int] = list(self.tokenizer(text, add_special_tokens=special)["input_ids"])
         if not ids:

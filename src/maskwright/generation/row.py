@@ -52,26 +52,41 @@ class Choice:
         scores = logits[None]
         ids = torch.tensor([[*prompt, *written]]) if self.processors or self.warpers else None
         if self.processors:
-            scores = self.processors(ids, scores)
+            scores = _usable(self.processors(ids, scores), scores)
         if not self.samples:
             return int(scores.argmax())
         scores = (scores - scores.max()).double()
         if self.warpers:
-            scores = self.warpers(ids, scores)
+            scores = _usable(self.warpers(ids, scores), scores)
         chances = torch.softmax(scores[0], dim=-1)
         return int(torch.multinomial(chances, 1, generator=self.random))
 
 
+def _usable(scores: Any, before: Any) -> Any:
+    """The scores of logits processors; those before them where they forbid all that the grammar allows, which has precedence.
+
+    Raises ``MaskwrightError`` for what is no number."""
+    best = float(scores.max())
+    if math.isnan(best) or best == math.inf:
+        raise MaskwrightError("a logits processor made scores that are no finite numbers")
+    return before if best == -math.inf else scores
+
+
 class Stop:
-    """Texts at which an output ends.  ``found`` is where the first one begins in a text, or -1."""
+    """Texts at which an output ends."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = [text.encode() for text in texts]
 
     def found(self, data: bytes) -> int:
-        """The place in ``data`` of the first stop text."""
+        """The place in ``data`` of the first stop text, or -1."""
         places = [at for text in self.texts if (at := data.find(text)) >= 0]
         return min(places, default=-1)
+
+    def begun(self, data: bytes) -> int:
+        """How many bytes at the end of ``data`` may be the beginning of a stop text."""
+        lengths = (n for text in self.texts for n in range(1, len(text)) if data.endswith(text[:n]))
+        return max(lengths, default=0)
 
 
 class Row:
@@ -135,6 +150,7 @@ class Row:
                 raise MaskwrightError(f"token {token} is not allowed behind {self.ids[-5:]}")
             self.ids.append(token)
         self.scores_all = True
+        self.usage.forced_tokens = 0
 
     # --- what the batch asks
 
@@ -305,7 +321,7 @@ class Row:
         if self.scores_all:
             self.logprobs.append(float(logits[token]) - total)
         if self.top:
-            values, ids = logits.topk(self.top)
+            values, ids = logits.topk(min(self.top, len(logits)))
             self.top_logprobs.append(dict(zip(ids.tolist(), (values - total).tolist(), strict=True)))
 
     # --- the end
