@@ -65,6 +65,10 @@ def test_the_context_bounds_the_budget(tokenizer):
     jsonschema.validate(result.value, STRINGS)
     assert len(result.token_ids) + 1 + length <= 40
     with pytest.raises(mw.LimitError, match=r"the model's context less a prompt of \d+ tokens"):
+        generator("x" * 36, STRINGS)
+    with pytest.raises(
+        mw.LimitError, match=r"the prompt has \d+ tokens, more than the model's context of 40"
+    ):
         generator("x" * 200, STRINGS)
 
 
