@@ -358,22 +358,37 @@ def test_an_async_stream_ends_in_the_value(model, tokenizer):
     assert all(json.dumps(part) for part in parts)
 
 
-def test_a_cancelled_call_leaves_the_generator_usable(model, tokenizer):
+def test_a_cancelled_call_leaves_the_generator_usable(tokenizer):
+    model = llama(tokenizer)
     gen = generator(model, tokenizer)
+    expected = gen("y z", PEOPLE, **GREEDY)
+    forward, passes, go_on = model.forward, [], threading.Event()
+
+    @functools.wraps(forward)
+    def gated(*arguments, **options):
+        passes.append(1)
+        if len(passes) > 3:
+            assert go_on.wait(60)
+        return forward(*arguments, **options)
+
+    model.forward = gated
 
     async def cancel():
         doomed = asyncio.create_task(gen.acall("x", PEOPLE, **GREEDY))
         kept = asyncio.create_task(gen.acall("y z", PEOPLE, **GREEDY))
-        await asyncio.sleep(0.05)
+        while len(passes) <= 3:
+            await asyncio.sleep(0.005)
+        # The fourth pass is under way.
         doomed.cancel()
         with pytest.raises(asyncio.CancelledError):
             await doomed
+        go_on.set()
         stream = gen.astream("x", PEOPLE, **GREEDY)
         await anext(stream)
         await stream.aclose()
         return await kept
 
-    assert asyncio.run(cancel()) == gen("y z", PEOPLE, **GREEDY)
+    assert asyncio.run(cancel()) == expected == gen("y z", PEOPLE, **GREEDY)
 
 
 def test_an_error_of_one_async_call_is_its_own(tokenizer):
