@@ -34,7 +34,7 @@ from maskwright.generation.options import GenerationOptions
 from maskwright.generation.outputs import Output
 from maskwright.generation.prompts import Prompt, Prompter, is_messages
 from maskwright.generation.results import Generation, Step
-from maskwright.generation.row import Choice, Row, Stop
+from maskwright.generation.row import Choice, Row, Stop, too_short
 from maskwright.generation.stops import check_stops
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.partial import NOTHING
@@ -239,7 +239,7 @@ class Generator:
                 grammar = compile_source(output.source, self.vocabulary, limits=self.limits)
                 least = len(grammar.matcher().shortest_completion()) + 1
                 if least > asked.max_new_tokens:
-                    raise _too_short("max_new_tokens", least, asked.max_new_tokens)
+                    raise too_short("max_new_tokens", least, asked.max_new_tokens)
                 known = made[id(each)] = _Job(output, grammar, least)
             instruction = known.output.instruction() if asked.schema_in_prompt else None
             ids = self._prompter.ids(prompt, instruction, known.output.schema)
@@ -255,7 +255,7 @@ class Generator:
             raise LimitError("context", len(ids), self._context, message=message)
         room = self._context if self._encodes else self._context - len(ids)
         if least > room:
-            raise _too_short(f"the model's context less a prompt of {len(ids)} tokens", least, room)
+            raise too_short(f"the model's context less a prompt of {len(ids)} tokens", least, room)
         return min(asked.max_new_tokens, room)
 
     def _rows(self, job: _Job, asked: GenerationOptions) -> list[Row]:
@@ -275,7 +275,7 @@ class Generator:
             job.room,
             choice,
             forced=self._forced,
-            drafter=Drafter(job.prompt, habits, self._forced, self.vocabulary.vocab_size),
+            drafter=Drafter(job.prompt, habits, self._forced),
             stop=Stop(asked.stops) if asked.stops else None,
             scores_all=asked.logprobs is not False,
             top=asked.top,
@@ -428,8 +428,3 @@ def _result(row: Row, output: Output, asked: GenerationOptions) -> Generation:
         row.top_logprobs if asked.top else None,
         row.posterior,
     )
-
-
-def _too_short(what: str, needed: int, allowed: int) -> LimitError:
-    message = f"{what} is {allowed}, but the shortest output takes {needed} tokens, EOS included"
-    return LimitError("max_new_tokens", needed, allowed, message=message)

@@ -11,12 +11,12 @@ from transformers.generation.utils import GenerateDecoderOnlyOutput
 
 from maskwright.arguments import whole
 from maskwright.compiler import CompiledGrammar
-from maskwright.errors import LimitError, MaskwrightError
+from maskwright.errors import MaskwrightError
 from maskwright.generation.batch import Batch
 from maskwright.generation.drafts import Drafter, Habits
 from maskwright.generation.forced import ForcedText
 from maskwright.generation.key_values import KeyValueRows, Prefixes
-from maskwright.generation.row import Choice, Row
+from maskwright.generation.row import Choice, Row, too_short
 
 
 def forced_decoding(
@@ -60,10 +60,7 @@ def forced_decoding(
             grammar = listed[index // share]
             least = len(grammar.matcher().shortest_completion()) + 1
             if least > room:
-                message = (
-                    f"max_new_tokens is {room}, but the shortest output takes {least} tokens, EOS included"
-                )
-                raise LimitError("max_new_tokens", least, room, message=message)
+                raise too_short("max_new_tokens", least, room)
             samples = bool(generation_config.do_sample)
             seed = int(torch.randint(2**62, ())) if samples else None
             rows.append(
@@ -73,7 +70,7 @@ def forced_decoding(
                     room,
                     Choice(logits_processor, samples=samples, seed=seed),
                     forced=forced,
-                    drafter=Drafter(prompt, habits[id(grammar)], forced, grammar.vocabulary.vocab_size),
+                    drafter=Drafter(prompt, habits[id(grammar)], forced),
                 )
             )
         _run(Batch(KeyValueRows(model, Prefixes()), batch_size), rows, streamer)

@@ -59,10 +59,9 @@ class Drafter:
     guesses it pauses, longer each time.
     """
 
-    def __init__(self, prompt: list[int], habits: Habits, forced: ForcedText, vocab_size: int) -> None:
+    def __init__(self, prompt: list[int], habits: Habits, forced: ForcedText) -> None:
         self.habits = habits
         self.forced = forced
-        self.vocab_size = vocab_size
         self._text = list(prompt)
         self._behind: dict[tuple[int, int], int] = {}
         self._index(1)
@@ -98,7 +97,7 @@ class Drafter:
         text = self._text[-2:]
         written = last[-_SHOWN:]
         while len(tokens) < most and not ahead.is_terminated:
-            words = mask_words(ahead, self.vocab_size)
+            words = mask_words(ahead, self.forced.vocabulary.vocab_size)
             guess = self._behind.get((text[-2], text[-1])) if len(text) > 1 else None
             if guess is None or not is_allowed(words, guess):
                 guess = self.habits.guess(words)

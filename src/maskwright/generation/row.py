@@ -22,7 +22,7 @@ from typing import Any, Literal
 import torch
 
 from maskwright.bitmask import apply_token_bitmask_inplace
-from maskwright.errors import MaskwrightError, ModelError
+from maskwright.errors import LimitError, MaskwrightError, ModelError
 from maskwright.generation.drafts import Drafter
 from maskwright.generation.forced import ForcedText, Words, mask_words
 from maskwright.generation.results import RemovedMass, Usage
@@ -89,6 +89,12 @@ class Stop:
         return max(lengths, default=0)
 
 
+def too_short(what: str, needed: int, allowed: int) -> LimitError:
+    """The error for a budget, ``what``, that not even the shortest output fits."""
+    message = f"{what} is {allowed}, but the shortest output takes {needed} tokens, EOS included"
+    return LimitError("max_new_tokens", needed, allowed, message=message)
+
+
 class Row:
     """One output: its matcher, its tokens, its budget.
 
@@ -144,11 +150,7 @@ class Row:
         self.matcher.reset()
         self.ids, self._ended = [], True
         self._masks.clear()
-        for token in tokens:
-            self._masks.append(mask_words(self.matcher, self.vocabulary.vocab_size))
-            if not self.matcher.accept_token(token):
-                raise MaskwrightError(f"token {token} is not allowed behind {self.ids[-5:]}")
-            self.ids.append(token)
+        self._add(tokens)
         self.scores_all = True
         self.usage.forced_tokens = 0
 
@@ -251,9 +253,14 @@ class Row:
     def _close(self) -> None:
         self.reason = "budget"
         self._ended = True
-        for token in self.matcher.shortest_completion():
+        self._add(self.matcher.shortest_completion())
+
+    def _add(self, tokens: list[int]) -> None:
+        """Write tokens as they are, with the masks that they are judged by."""
+        for token in tokens:
             self._masks.append(mask_words(self.matcher, self.vocabulary.vocab_size))
-            self.matcher.accept_token(token)
+            if not self.matcher.accept_token(token):
+                raise MaskwrightError(f"token {token} is not allowed behind {self.ids[-5:]}")
             self.ids.append(token)
 
     def _follow_forced(self, may_replace: bool) -> None:
