@@ -13,8 +13,8 @@ import pytest
 from sampling_models import deviations, enumerate_target
 
 import maskwright as mw
-from maskwright import LimitError, ModelError
-from maskwright.sampling import CallableModel, GrammarConstraint, Predicate, several_candidates, smc
+from maskwright import LimitError
+from maskwright.sampling import CallableModel, GrammarConstraint, Predicate, smc
 
 TOKENS = [b"(", b")", b"a", b"b", b"a)", b"[", b"]]", b"]"]
 EOS = len(TOKENS)
@@ -154,19 +154,3 @@ def test_log_probabilities_of_tokens() -> None:
     for ids, logprobs in zip(found.sequences, found.logprobs, strict=True):
         expected = [np.log(bigram(ids[:at])[token]) for at, token in enumerate([*ids, EOS])]
         assert logprobs == pytest.approx(expected)
-
-
-def test_several_candidates_return_the_likeliest() -> None:
-    found = several_candidates(model(), nested().grammar, 7, particles=12, power=1.0, seed=4)
-    totals = [sum(each) for each in found.posterior.logprobs]
-    assert len(set(totals)) > 2 and sum(found.logprobs) == max(totals)
-    assert nested().complete(found.token_ids) and len(found.logprobs) == len(found.token_ids) + 1
-    assert 0 < found.mask_seconds < found.seconds
-
-
-def test_several_candidates_of_a_model_that_refuses_everything() -> None:
-    with np.errstate(divide="ignore"):
-        only_opens = np.log([1.0] + [0.0] * EOS)
-    silent = CallableModel(lambda prefixes: np.tile(only_opens, (len(prefixes), 1)), EOS + 1, EOS)
-    with pytest.raises(ModelError, match="probability 0"):
-        several_candidates(silent, nested().grammar, 7)

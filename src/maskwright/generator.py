@@ -25,10 +25,11 @@ from maskwright.errors import LimitError, MaskwrightError, VocabularyError
 from maskwright.generation.background import Background
 from maskwright.generation.batch import Batch
 from maskwright.generation.beams import beam_search
-from maskwright.generation.candidates import weigh_candidates
+from maskwright.generation.candidates import plans, posterior, whole_logprob
 from maskwright.generation.drafts import Drafter, Habits
 from maskwright.generation.encoder_decoder import EncoderDecoderRows
 from maskwright.generation.forced import ForcedText
+from maskwright.generation.guidance import GuidedRows
 from maskwright.generation.key_values import KeyValueRows, Prefixes
 from maskwright.generation.options import GenerationOptions
 from maskwright.generation.outputs import Output
@@ -243,7 +244,11 @@ class Generator:
                 known = made[id(each)] = _Job(output, grammar, least)
             instruction = known.output.instruction() if asked.schema_in_prompt else None
             ids = self._prompter.ids(prompt, instruction, known.output.schema)
-            jobs.append(known.of_prompt(ids, self._room(ids, known.least, asked), index))
+            contrasts = []
+            if asked.particles is not None:
+                contrasts = self._prompter.contrasts(prompt, instruction, known.output.schema)
+            room = self._room(ids, known.least, asked)
+            jobs.append(replace(known, prompt=ids, contrasts=contrasts, room=room, index=index))
         return jobs
 
     def _room(self, ids: list[int], least: int, asked: GenerationOptions) -> int:
@@ -298,24 +303,37 @@ class Generator:
         return rows
 
     def _weighed(self, job: _Job, asked: GenerationOptions) -> Row:
-        """The likelier one of what the particles found and of the greedy output."""
+        """The candidate that the model finds likeliest as a whole."""
         assert asked.particles is not None
-        seed = None if asked.seed is None else _seed(asked.seed, job.index)
-        with self._lock:
-            found = weigh_candidates(
-                self.model, job.prompt, job.grammar, job.room, asked.particles, seed, self._prefixes
+        if self._encodes:
+            raise MaskwrightError(
+                "particles are for decoder-only models: pass num_beams, or n with a temperature"
             )
-        row = self._row(job, replace(asked, logprobs=asked.logprobs or True), Choice())
-        for _ in self._run([row]):
+        rows, guides = [], []
+        for index, plan in enumerate(plans(asked.particles, job.contrasts)):
+            seed = None if asked.seed is None else _seed(asked.seed, job.index, index)
+            rows.append(self._row(job, replace(asked, logprobs=False), plan.choice(seed)))
+            guides.append(plan.guide)
+        guided = GuidedRows(KeyValueRows(self.model, self._prefixes), guides)
+        for _ in self._run(rows, Batch(guided, len(rows))):
             pass
-        if sum(row.logprobs) < found.logprob:
-            greedy, row = row, self._row(job, asked, Choice())
-            row.write(found.token_ids)
-            row.usage.model_calls += greedy.usage.model_calls
-            row.usage.mask_seconds += greedy.usage.mask_seconds
-        row.posterior = found.posterior
-        row.usage.model_calls += found.model_calls
-        row.usage.mask_seconds += found.mask_seconds
+        found = {tuple(row.ids): row for row in rows}
+        alone = KeyValueRows(self.model, self._prefixes)
+        with self._lock:
+            logprobs = {
+                ids: whole_logprob(alone, job.prompt, list(ids), self.vocabulary.eos_ids) for ids in found
+            }
+        best = max(found, key=lambda ids: logprobs[ids])
+        row = self._row(job, asked, Choice())
+        row.write(list(best))
+        row.reason = found[best].reason
+        shares: dict[str, float] = {}
+        for ids, share in posterior(logprobs).items():
+            text = self.vocabulary.decode(ids).decode("utf-8", "replace")
+            shares[text] = shares.get(text, 0.0) + share
+        row.posterior = dict(sorted(shares.items(), key=lambda share: -share[1]))
+        row.usage.model_calls += guided.passes + len(found)
+        row.usage.mask_seconds += sum(each.usage.mask_seconds for each in rows)
         return row
 
     # --- running
@@ -325,9 +343,9 @@ class Generator:
             return Batch(EncoderDecoderRows(self.model), self.batch_size)
         return Batch(KeyValueRows(self.model, self._prefixes), self.batch_size)
 
-    def _run(self, rows: list[Row]) -> Iterator[None]:
+    def _run(self, rows: list[Row], batch: Batch | None = None) -> Iterator[None]:
         """Move rows to their ends, with a stop behind every pass.  Raises the first error of any."""
-        batch = self._batch()
+        batch = batch or self._batch()
         batch.submit(rows)
         while batch.is_busy:
             with self._lock:
@@ -340,17 +358,15 @@ class Generator:
 
 @dataclass(frozen=True)
 class _Job:
-    """One prompt and what to write behind it.  ``index`` is its place among the prompts."""
+    """One prompt and what to write behind it.  ``contrasts``: prompts with less in them; ``index``: its place among the prompts."""
 
     output: Output
     grammar: CompiledGrammar
     least: int
     prompt: list[int] = field(default_factory=list)
+    contrasts: list[list[int]] = field(default_factory=list)
     room: int = 0
     index: int = 0
-
-    def of_prompt(self, prompt: list[int], room: int, index: int) -> _Job:
-        return replace(self, prompt=prompt, room=room, index=index)
 
 
 class _Changes:
@@ -399,9 +415,9 @@ def _choice(asked: GenerationOptions, index: int) -> Choice:
     return Choice(processors, warpers, samples=asked.samples, seed=seed)
 
 
-def _seed(seed: int, index: int) -> int:
+def _seed(seed: int, *places: int) -> int:
     """The seed of the output at a place."""
-    return int(np.random.SeedSequence((seed, index)).generate_state(1)[0])
+    return int(np.random.SeedSequence((seed, *places)).generate_state(1)[0])
 
 
 def _step(row: Row) -> Step:

@@ -46,6 +46,25 @@ class Prompter:
             raise MaskwrightError("a prompt has no tokens; the model needs at least one to start from")
         return ids
 
+    def contrasts(
+        self, prompt: Prompt, instruction: str | None, schema: Callable[[], Any]
+    ) -> list[list[int]]:
+        """The same prompt with less of the request in it, for guidance: what a template puts around it stays.
+
+        The last message of the user goes without its last paragraph (or line), and without any text; a prompt without
+        a template keeps its last line, and nothing.  What makes no prompt is left out, so the list may be empty.
+        """
+        ids = self.ids(prompt, instruction, schema)
+        found: list[list[int]] = []
+        for less in _with_less(prompt, self._has_template or self.format_prompt is not None):
+            try:
+                made = self.ids(less, instruction, schema)
+            except MaskwrightError:
+                continue
+            if made != ids and made not in found:
+                found.append(made)
+        return found
+
     def text(self, prompt: Prompt, instruction: str | None, schema: Callable[[], Any]) -> str:
         """The text that is tokenised."""
         if isinstance(prompt, str):
@@ -75,6 +94,27 @@ class Prompter:
         except (TemplateError, TypeError, KeyError, ValueError) as error:
             raise MaskwrightError(f"the chat template refuses these messages: {error}") from error
         return text
+
+
+def _with_less(prompt: Prompt, is_request: bool) -> list[Prompt]:
+    """Prompts with less of the request in them.  ``is_request``: a text is what the user asks, not what the model continues."""
+    if isinstance(prompt, str):
+        return [*_less(prompt)] if is_request else [prompt.rstrip().rpartition("\n")[2], ""]
+    asked = [at for at, message in enumerate(prompt) if message["role"] == "user"]
+    if not asked or not isinstance(prompt[asked[-1]]["content"], str):
+        return []
+    at = asked[-1]
+    return [
+        [*prompt[:at], {**prompt[at], "content": text}, *prompt[at + 1 :]]
+        for text in _less(prompt[at]["content"])
+    ]
+
+
+def _less(request: str) -> list[str]:
+    """A request without its last paragraph, or line where there is one paragraph, and without anything."""
+    request = request.strip()
+    first = request.rpartition("\n\n")[0] or request.rpartition("\n")[0]
+    return [first, ""] if first else [""]
 
 
 def _checked(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

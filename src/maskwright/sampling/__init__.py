@@ -2,7 +2,6 @@
 
     awrs(logprobs, accept)       one token under a black-box constraint, properly weighted
     smc(model, constraint, ...)  whole texts: p(y)^power · 1[constraint] · reward(y), and the evidence
-    several_candidates(model, grammar)  the likeliest of a few whole texts
     locally_constrained, rejection_sampling, sample_verify, Asap: what to compare with, on the same models
 
 Models are ``CallableModel`` (any function) and ``HuggingFaceModel``; constraints ``GrammarConstraint``,
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from maskwright.sampling.baselines import rejection_sampling as rejection_sampling
     from maskwright.sampling.baselines import sample_verify as sample_verify
     from maskwright.sampling.blocks import SymbolEnds as SymbolEnds
-    from maskwright.sampling.candidates import Candidates as Candidates
-    from maskwright.sampling.candidates import several_candidates as several_candidates
     from maskwright.sampling.constraints import END as END
     from maskwright.sampling.constraints import Constraint as Constraint
     from maskwright.sampling.constraints import Everything as Everything
@@ -53,7 +50,6 @@ _HOMES = {
     "adaptive": ["Draw", "Draws", "awrs", "awrs_batch"],
     "baselines": ["locally_constrained", "rejection_sampling", "sample_verify"],
     "blocks": ["SymbolEnds"],
-    "candidates": ["Candidates", "several_candidates"],
     "constraints": ["END", "Constraint", "Everything", "GrammarConstraint", "Product"],
     "huggingface": ["HuggingFaceModel"],
     "models": ["CallableModel", "LanguageModel", "ModelState"],
