@@ -22,7 +22,7 @@ class GenerationOptions:
     ``top_p``, ``top_k`` and ``min_p`` cut the distribution that the grammar leaves, as in transformers.
     ``repetition_penalty`` as there (1: none).  ``stop``: texts at which the output ends; what they begin is not part of it.
     ``n``: outputs for each prompt.  ``logprobs``: True, or how many of the likeliest tokens to list at each place.
-    ``particles``: several candidates that are weighed and resampled (``maskwright.sampling.smc``), ``num_beams``: beam search.
+    ``particles``: candidates that are written side by side, of which the likeliest whole text is returned, ``num_beams``: beam search.
     Raises ``MaskwrightError`` for values out of range, and for arguments that contradict each other.
     """
 

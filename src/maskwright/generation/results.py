@@ -52,8 +52,8 @@ class Generation:
     ``logprobs``: the model's log-probability of each token (natural logarithm, before any mask), when asked for;
     ``top_logprobs``: by token id, those of the likeliest tokens at each place, when a number of them was asked for.
     ``finish_reason``: ``"stop"`` when the text ended by itself or at a stop string, ``"budget"`` when the shortest completion
-    was written because the token budget ran short (searches, by beams or particles, keep to the budget as they go: ``"stop"``).  ``posterior``: with ``particles``, the probability of each
-    distinct text that they ended in, the likeliest first; the output is the likeliest of these and of the greedy one.
+    was written because the token budget ran short (beams keep to the budget as they go: ``"stop"``).  ``posterior``: with
+    ``particles``, the share of each candidate's text in p(text)^4, the likeliest first; the first one is the output.
     """
 
     value: Any
