@@ -32,7 +32,9 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--min-p", type=float, metavar="P")
     parser.add_argument("--repetition-penalty", type=float, metavar="R")
     parser.add_argument("--stop", action="append", metavar="TEXT", help="end there; may come several times")
-    parser.add_argument("--particles", type=int, metavar="N", help="write so many candidates, and return the likeliest text")
+    parser.add_argument(
+        "--particles", type=int, metavar="N", help="write so many candidates, and return the likeliest text"
+    )
     parser.add_argument("--num-beams", type=int, default=1, metavar="N", help="search with so many beams")
     parser.add_argument("--n", type=int, default=1, metavar="N", help="outputs, one a line")
     parser.add_argument("--seed", type=int, metavar="N")
