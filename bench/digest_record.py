@@ -8,11 +8,12 @@ begin to differ.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -29,9 +30,10 @@ LIMITS = mw.Limits(max_seconds=300.0)
 """So long that no answer depends on how busy the machine is."""
 MASK_HEX = 8
 _SPOT_EVERY = 12
-_STEER = 0.35
+_SINGLE = 0.4
 _PROBES = 6
-_CANVAS_TOKENS = 24
+_CANVAS_TOKENS = 32
+_WALKED = 6
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,11 @@ def _compiled(source: Source, vocabulary: mw.Vocabulary) -> Any:
     return mw.compile(source.content, vocabulary, limits=source.limits)
 
 
+@functools.cache
+def single_bytes(vocabulary: mw.Vocabulary) -> npt.NDArray[np.int64]:
+    return np.array([i for i, token in enumerate(vocabulary.tokens) if len(token) == 1], dtype=np.int64)
+
+
 def told(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
@@ -161,7 +168,7 @@ class _Text:
         return self.data()
 
     def walk(self, steps: int) -> dict[str, Any]:
-        """Tokens that the masks allow, now and then the next one of the shortest completion, so that texts get somewhere."""
+        """Tokens that the masks allow, more single bytes among them than there are, so that strings end and texts get somewhere."""
         with self._errors_kept():
             matcher = self.compiled.matcher()
             for i in range(steps):
@@ -169,9 +176,10 @@ class _Text:
                 allowed = self._allowed()
                 if matcher.is_terminated or not len(allowed):
                     break
-                token = int(allowed[self.rng.randrange(len(allowed))])
-                if self.rng.random() < _STEER:
-                    token = next(iter(matcher.shortest_completion()), token)
+                if self.rng.random() < _SINGLE and (single := self._single()):
+                    token = self.rng.choice(single)
+                else:
+                    token = int(allowed[self.rng.randrange(len(allowed))])
                 self.ids.append(token)
                 if not matcher.accept_token(token):
                     self.marks.append("r")
@@ -186,9 +194,12 @@ class _Text:
             self._ways_out(matcher, i)
 
     def _ways_out(self, matcher: Any, i: int) -> None:
+        """Of several shortest completions any may be given: what counts is how long it is, and that it is one."""
         self._spot(i, "forced bytes", matcher.forced_bytes())
-        self._spot(i, "shortest completion, bytes", matcher.shortest_completion_bytes())
-        self._spot(i, "shortest completion, tokens", repr(matcher.shortest_completion()).encode())
+        shortest = len(matcher.shortest_completion_bytes())
+        fork, ids = matcher.fork(), matcher.shortest_completion()
+        whole = fork.accept_tokens(ids) == len(ids) and fork.is_accepting
+        self._spot(i, "length of the shortest completion", repr((shortest, whole)).encode())
 
     def _turns(self, matcher: Any) -> None:
         """What else may happen behind a text: a token that is refused, forks, rollback, and all of it read as bytes."""
@@ -234,17 +245,14 @@ class _Text:
         with self._errors_kept():
             sets = StateSets(self.compiled._core)
             ids = self._short_text()
-            state, alone = sets.start, sets.start
+            state = sets.start
             for i, token in enumerate(ids):
                 self._set(sets, state, i)
                 after = sets.any(state) if i % 3 == 1 else sets.next(state, token)
-                alone = sets.next(alone, token)
-                if after < 0 or alone < 0:
+                if after < 0:
                     self.marks.append("r")
                     break
                 state = after
-                said = (sets.covers(state, alone), sets.covers(alone, state))
-                self._spot(i, "covers", repr(said).encode())
             self._set(sets, sets.join(state, sets.start), len(ids))
         return self.data()
 
@@ -256,7 +264,6 @@ class _Text:
         self.masks.append(digest(b"".join(ids.tobytes() for ids, _ in classes)))
         self.marks.append("a" if sets.is_accepting(state) else ".")
         self._spot(i, "classes", repr([len(ids) for ids, _ in classes]).encode() + repr(told).encode())
-        self._spot(i, "shortest completion", repr(sets.shortest_completion(state)).encode())
 
     def canvas(self) -> dict[str, Any]:
         """A canvas with open slots, committed one by one, and a middle between two texts."""
@@ -264,10 +271,10 @@ class _Text:
             ids = self._short_text()
             slots = [None if self.rng.random() < 0.4 else token for token in ids]
             canvas = Canvas(self.compiled, [*slots, Gap(0, 2)], limits=self.source.limits)
-            for i, position in enumerate(canvas.open[:_PROBES]):
-                self.masks.append(digest(canvas.allowed(position).tobytes()))
-                self._spot(i, "witness", repr(canvas.witness()).encode())
-                token = canvas.witness()[position]
+            for position in canvas.open[:_PROBES]:
+                allowed = canvas.allowed(position)
+                self.masks.append(digest(allowed.tobytes()))
+                token = int(allowed.argmax())
                 self.marks.append("a" if canvas.try_commit(position, token) else "r")
             cut = len(ids) // 2
             decode = self.compiled.vocabulary.decode
@@ -281,17 +288,40 @@ class _Text:
         return self.data()
 
     def _short_text(self) -> list[int]:
-        """A whole text of few tokens: a short walk and its completion."""
+        """A whole text of few tokens: a short walk, and the least of its shortest completions, byte by byte."""
         matcher = self.compiled.matcher()
-        eos = set(self.compiled.vocabulary.eos_ids)
-        for _ in range(_CANVAS_TOKENS // 3):
+        for _ in range(_WALKED):
             self._mask(matcher)
-            allowed = [token for token in self._allowed().tolist() if token not in eos]
+            allowed = self._without_ends(self._allowed())
             if not allowed:
                 break
             matcher.accept_token(self.rng.choice(allowed))
-        self.ids = (matcher.accepted_tokens + matcher.shortest_completion())[:_CANVAS_TOKENS]
+        self.ids = matcher.accepted_tokens
+        for left in range(len(matcher.shortest_completion_bytes()), 0, -1):
+            self._mask(matcher)
+            for token in self._without_ends(self._single()):
+                fork = matcher.fork()
+                if fork.accept_token(token) and len(fork.shortest_completion_bytes()) < left:
+                    break
+            else:
+                break
+            matcher = fork
+            self.ids = matcher.accepted_tokens
+            if len(self.ids) >= _CANVAS_TOKENS:
+                break
         return self.ids
+
+    def _without_ends(self, ids: Iterable[int]) -> list[int]:
+        ends = self.compiled.vocabulary.eos_ids
+        return [int(token) for token in ids if token not in ends]
+
+    def _single(self) -> list[int]:
+        """The ids of the row that are one byte."""
+        single = single_bytes(self.compiled.vocabulary)
+        found: list[int] = single[
+            np.unpackbits(self.row.view(np.uint8), bitorder="little")[single] == 1
+        ].tolist()
+        return found
 
     # --- rows
 

@@ -27,6 +27,7 @@ from concurrent.futures import ProcessPoolExecutor
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from digest_record import MASK_HEX, record
 
@@ -65,9 +66,8 @@ def make(quick: bool, only: str, jobs: int) -> Iterator[str]:
     import digest_sources
 
     yield json.dumps({"format": FORMAT, "quick": quick, "only": only, "missing": digest_sources.missing()})
-    with tempfile.TemporaryDirectory() as cache:
-        # What is on disk was put there by another build.
-        os.environ["MASKWRIGHT_CACHE_DIR"] = cache
+    # What is on disk may have been put there by another build.
+    with tempfile.TemporaryDirectory() as cache, patch.dict(os.environ, MASKWRIGHT_CACHE_DIR=cache):
         if jobs == 1:
             shares = [share(quick, only, 0, 1)]
         else:

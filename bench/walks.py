@@ -58,9 +58,10 @@ def tekken_vocabulary() -> mw.Vocabulary:
     return mw.Vocabulary.from_mistral_common(Tekkenizer.from_file(path))
 
 
-_ECMA = re.compile(r"\\(?:[dDwWbB/]|.)|\[\^?|\]|\.|\$", re.DOTALL)
+_ECMA = re.compile(r"\\(?:[dDwWsSbB/]|.)|\[\^?|\]|\.|\$", re.DOTALL)
 _OUTSIDE = {".": r"[^\n\r\u2028\u2029]", "$": r"\Z", r"\b": r"(?a:\b)", r"\B": r"(?a:\B)"}
-_ANYWHERE = {r"\d": "0-9", r"\w": "A-Za-z0-9_", r"\D": r"\D", r"\W": r"\W", r"\/": "/"}
+_BLANKS = r"\t-\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+_ANYWHERE = {r"\s": _BLANKS, r"\d": "0-9", r"\w": "A-Za-z0-9_", r"\D": r"\D", r"\W": r"\W", r"\/": "/"}
 
 
 def as_python(pattern: str) -> str:
@@ -76,9 +77,9 @@ def as_python(pattern: str) -> str:
             inside = False
         elif inside:
             return _ANYWHERE.get(part, part)
-        elif part in (r"\D", r"\W"):
+        elif part in (r"\D", r"\W", r"\S"):
             return f"[^{_ANYWHERE[part.lower()]}]"
-        elif part in (r"\d", r"\w"):
+        elif part in (r"\d", r"\w", r"\s"):
             return f"[{_ANYWHERE[part]}]"
         return part if inside else _OUTSIDE.get(part, part)
 

@@ -76,16 +76,16 @@ class OtherCompletion(OneBitMoved):
     def fill_next_token_bitmask(self, row: Any) -> None:
         self._matcher.fill_next_token_bitmask(row)
 
-    def shortest_completion(self) -> list[int]:
-        found: list[int] = self._matcher.shortest_completion()
-        return found + found[:1] if len(self._matcher.accepted_tokens) == 0 else found
+    def shortest_completion_bytes(self) -> bytes:
+        found: bytes = self._matcher.shortest_completion_bytes()
+        return found if self._matcher.accepted_tokens else found + b" "
 
 
 @pytest.mark.parametrize(
     ("other", "what"),
     [
         (OneBitMoved, "mask differs at token 2"),
-        (OtherCompletion, "shortest completion, tokens differs at token 0"),
+        (OtherCompletion, "length of the shortest completion differs at token 0"),
     ],
 )
 def test_what_moved_is_named(monkeypatch: pytest.MonkeyPatch, other: type[OneBitMoved], what: str) -> None:
