@@ -39,6 +39,8 @@ class Limits:
     """Sorts of undeclared members that meet different alternatives of one object (count; 16 at most)."""
     max_key_sets: int = 64
     """Sets of these sorts that may be allowed together (count).  Each has an automaton of its own."""
+    max_listed_names: int = 4_096
+    """Names of undeclared members that are told apart one by one, where an object could run out of them (count)."""
     max_multiple_remainders: int = 16_384
     """Largest ``multipleOf``, as an integer without zeros at its end, of which all multiples can be written: so many
     remainders are told apart (count).  Of larger ones, the least multiples are written."""

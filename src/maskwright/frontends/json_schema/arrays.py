@@ -170,7 +170,7 @@ class ArrayRules:
             return None
         language = alt(*(string_language(g, limits) for g in strings))
         low, high = group.min_items, group.max_items
-        few = count_texts(language, _COUNTED_STRINGS, limits)
+        few = count_texts(language, max(_COUNTED_STRINGS, low), limits)
         if few is not None:
             high = few if high is None else min(high, few)
             if low > high:
