@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from maskwright.dfa import count_texts, difference, finite_texts, is_empty, matcher, partition
 from maskwright.errors import LimitError
-from maskwright.frontends.json_schema.clauses import settle
+from maskwright.frontends.json_schema.clauses import settle, told_apart
 from maskwright.frontends.json_schema.groups import (
     Absent,
     Clause,
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from maskwright.frontends.json_schema.options import SchemaOptions
 
 _FEW_NAMES = 256
+_FEW_GOALS = 6
+"""The value of one member may be written in so many ways, as a power of two."""
 
 Atom: TypeAlias = str | Conjunction
 """What tells keys apart: a pattern, or a conjunction that they satisfy as strings."""
@@ -69,6 +71,8 @@ class ObjectRules:
             group = closed(group)
         if group.clauses:
             group = settle(group, self.normalizer)
+        if len(group.clauses) > _FEW_GOALS:
+            group = told_apart(group, self.normalizer)
         keys = KeyMap(group, self.normalizer)
         most = self.limits.max_object_goals
         if len(group.clauses) > most:
