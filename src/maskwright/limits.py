@@ -27,7 +27,7 @@ class Limits:
     """Nesting of the source: schema objects inside each other, groups in a regex (levels).  Schemas nested much
     deeper than the default also need a higher ``sys.setrecursionlimit``."""
     max_schema_values: int = 500_000
-    """JSON values in one schema (count)."""
+    """JSON values in one schema, and in the documents that it refers to, each of which counts as 100 more (count)."""
     max_schema_branches: int = 5_000
     """Alternatives of one subschema once anyOf and allOf are multiplied out (count)."""
     max_object_goals: int = 16
@@ -77,7 +77,7 @@ class Limits:
     needs more by itself is refused as undecided."""
     max_lattice_states: int = 50_000
     """States of all fillings of a canvas (count; ``maskwright.diffusion.Lattice``)."""
-    max_seconds: float = 30.0
+    max_seconds: float = 5.0
     """Time to compile one source, and of one engine operation (a mask, a token, a completion); 0 is no
     limit (seconds)."""
     _hash: int = field(init=False, repr=False, compare=False)
