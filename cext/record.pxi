@@ -300,7 +300,7 @@ cdef int32_t record_search(RecordDef* record, RecordRegister place, const Costs*
     cdef unordered_map[uint64_t, int32_t] states, after
     cdef pair[uint64_t, int32_t] entry
     cdef RecordRegister at, next
-    cdef int32_t i, kind, cost, best = UNREACHED, rounds
+    cdef int32_t i, kind, cost, best = UNREACHED, rounds, cheapest
     cdef cbool is_first
     cdef RecordValue value
     record_search_add(&states, place, first, 0)
@@ -324,19 +324,23 @@ cdef int32_t record_search(RecordDef* record, RecordRegister place, const Costs*
                     if cost < UNREACHED:
                         record_search_add(&after, next, False, cost)
         states.swap(after)
-    # Others: at most as many as there are goals, or members missing.
+    # Others: at most as many as there are goals; then, for members that are missing, the cheapest again and again.
+    cheapest = record_cheapest_other(record, costs, weights)
     rounds = 0
     while True:
         after.clear()
         for entry in states:
             record_search_read(entry.first, record.count, &at, &is_first)
-            if at.missing == 0 and at.members >= record.least and entry.second < best:
-                best = entry.second
-        if not record_has_others(record) or rounds > record.least + 32:
+            if at.missing == 0:
+                cost = record_filled_up(record, at, entry.second, cheapest)
+                if costs != NULL and is_first and cost < UNREACHED and at.members < record.least:
+                    cost -= weights.comma
+                best = min(best, cost)
+        if not record_has_others(record) or rounds > 32:
             return best
         for entry in states:
             record_search_read(entry.first, record.count, &at, &is_first)
-            if entry.second >= best:
+            if at.missing == 0 or entry.second >= best:
                 continue
             for kind in range(record.count, <int32_t>record.values.size()):
                 for value in record.values[kind]:
@@ -355,6 +359,30 @@ cdef int32_t record_search(RecordDef* record, RecordRegister place, const Costs*
             return best
         states.swap(after)
         rounds += 1
+
+
+cdef int32_t record_cheapest_other(RecordDef* record, const Costs* costs, const RecordWeights* weights) noexcept nogil:
+    # What the cheapest member that is not declared costs, with a comma; UNREACHED where there is none.
+    cdef int32_t kind, cost, best = UNREACHED
+    cdef RecordValue value
+    for kind in range(record.count, <int32_t>record.values.size()):
+        for value in record.values[kind]:
+            cost = 0
+            if costs != NULL:
+                cost = cost_add(costs.rules[value.rule], record.other_key_bytes[kind - record.count] + weights.colon + weights.comma)
+            best = min(best, cost)
+    return best
+
+
+cdef int32_t record_filled_up(const RecordDef* record, const RecordRegister& place, int32_t cost, int32_t cheapest) noexcept nogil:
+    # The cost with as many of the cheapest others as members are missing; UNREACHED where they may not come.
+    cdef int64_t total
+    if place.members >= record.least:
+        return cost
+    if cheapest >= UNREACHED or (record.most >= 0 and record.least > record.most):
+        return UNREACHED
+    total = cost + <int64_t>(record.least - place.members) * cheapest
+    return <int32_t>min(total, <int64_t>UNREACHED)
 
 
 cdef void record_search_read(uint64_t key, int32_t position, RecordRegister* place, cbool* first) noexcept nogil:

@@ -221,7 +221,7 @@ def test_items_inside_items(items: list[Any], data: Any) -> None:
         ("100", "1e-2", False),
         ("9007199254740992", "9007199254740993", False),
         ("0.1", "0.10000000000000000000001", False),
-        ("1e400", "10e399", True),
+        ("1e098", "10e97", True),
         ("1", "true", False),
         ("0", "false", False),
         ("null", "false", False),

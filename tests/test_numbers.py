@@ -363,7 +363,7 @@ class TestUnrestricted:
     def test_exponents_stay_general(self):
         for numbers in (Numbers(), Numbers(bound(0)), Numbers(bound(-5))):
             matches = matcher(numbers.regular())
-            assert all(map(matches, ("12.5e-7", "0.001E999", "0e-0", "1e-999")))
+            assert all(map(matches, ("12.5e-7", "0.001E99", "0e-0", "0e-999")))
         assert not matcher(Numbers(bound(-5)).regular())("-12.5e-7")
 
     @given(st.integers(0, 2**32))
@@ -585,7 +585,7 @@ def test_integer_bounds(low, high):
     ("numbers", "most"),
     [
         (Numbers(integral=True), 150),
-        (Numbers(), 20),
+        (Numbers(), 110),
         (Numbers(bound(0), bound(255), True), 20),
         (Numbers(bound(-1000), bound(1000), True), 20),
         (Numbers(bound(-(2**63)), bound(2**63 - 1), True), 300),

@@ -27,7 +27,7 @@ class Limits:
     """Nesting of the source: schema objects inside each other, groups in a regex (levels).  Schemas nested much
     deeper than the default also need a higher ``sys.setrecursionlimit``."""
     max_schema_values: int = 500_000
-    """JSON values in one schema (count)."""
+    """JSON values in one schema, and in the documents that it refers to, each of which counts as 100 more (count)."""
     max_schema_branches: int = 5_000
     """Alternatives of one subschema once anyOf and allOf are multiplied out (count)."""
     max_object_goals: int = 16
@@ -39,6 +39,8 @@ class Limits:
     """Sorts of undeclared members that meet different alternatives of one object (count; 16 at most)."""
     max_key_sets: int = 64
     """Sets of these sorts that may be allowed together (count).  Each has an automaton of its own."""
+    max_listed_names: int = 4_096
+    """Names of undeclared members that are told apart one by one, where an object could run out of them (count)."""
     max_multiple_remainders: int = 16_384
     """Largest ``multipleOf``, as an integer without zeros at its end, of which all multiples can be written: so many
     remainders are told apart (count).  Of larger ones, the least multiples are written."""
@@ -75,7 +77,7 @@ class Limits:
     needs more by itself is refused as undecided."""
     max_lattice_states: int = 50_000
     """States of all fillings of a canvas (count; ``maskwright.diffusion.Lattice``)."""
-    max_seconds: float = 30.0
+    max_seconds: float = 5.0
     """Time to compile one source, and of one engine operation (a mask, a token, a completion); 0 is no
     limit (seconds)."""
     _hash: int = field(init=False, repr=False, compare=False)

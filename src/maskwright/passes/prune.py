@@ -306,35 +306,34 @@ def is_completable(record: Record) -> bool:
     for m in members:
         if m.required and not m.values:
             return False
-    # Each goal set, with the least and the greatest number of members by which it is reached.
+    # Each goal set, with the numbers of members by which it is reached, as bits.
     everything = (1 << record.goals) - 1
-    reached: dict[int, set[int]] = {0: {0}}
-    bound = record.max if record.max is not None else max(record.min, record.goals)
+    reached: dict[int, int] = {0: 1}
     for member in members:
         check_time()
-        after: dict[int, set[int]] = {}
+        after: dict[int, int] = {}
         for goals, counts in reached.items():
             if not member.required:
-                after.setdefault(goals | member.absent, set()).update(counts)
-            if member.values:
-                for bits in {bits for _, bits in member.values}:
-                    after.setdefault(goals | bits, set()).update(min(c + 1, bound + 1) for c in counts)
+                left_out = goals | member.absent
+                after[left_out] = after.get(left_out, 0) | counts
+            for bits in {bits for _, bits in member.values}:
+                after[goals | bits] = after.get(goals | bits, 0) | counts << 1
         reached = after
     for _ in range(record.goals + 1 if record.others else 0):
         for goals, counts in list(reached.items()):
             check_time()
             for other in record.others:
                 for bits in {bits for _, bits in other.values}:
-                    reached.setdefault(goals | bits, set()).update(
-                        min(c + 1, bound + 1) for c in list(counts)
-                    )
-    counts = {c for goals, counts in reached.items() if goals == everything for c in counts}
-    least = min(counts, default=None)
-    if least is None or (record.max is not None and least > record.max):
+                    reached[goals | bits] = reached.get(goals | bits, 0) | counts << 1
+    counts = reached.get(everything, 0)
+    if not counts:
         return False
     if record.others:
-        return True
-    return any(record.min <= c and (record.max is None or c <= record.max) for c in counts)
+        least = (counts & -counts).bit_length() - 1
+        return record.max is None or least <= record.max
+    if record.max is not None:
+        counts &= (1 << min(record.max, len(members)) + 1) - 1
+    return counts.bit_length() > record.min
 
 
 @cython.cfunc

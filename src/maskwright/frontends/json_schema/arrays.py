@@ -170,7 +170,7 @@ class ArrayRules:
             return None
         language = alt(*(string_language(g, limits) for g in strings))
         low, high = group.min_items, group.max_items
-        few = count_texts(language, _COUNTED_STRINGS, limits)
+        few = count_texts(language, max(_COUNTED_STRINGS, low), limits)
         if few is not None:
             high = few if high is None else min(high, few)
             if low > high:
@@ -281,6 +281,8 @@ class CountedItems:
             choices.append(
                 Seq((marks.open_array, Ref(self.rules.emitter.rule(item)), Ref(self._rule(after))))
             )
+        # As many as there are sets of what came: each step from one to the next counts as a rule.
+        steps = 0
         while self._work:
             check_time()
             state = self._work.pop()
@@ -288,6 +290,9 @@ class CountedItems:
                 Seq((Ref(self.rules.separated(item)), Ref(self._rule(after))))
                 for item, _, after in self._next(state)
             ]
+            steps += len(more)
+            if steps > self.limits.max_rules:
+                raise LimitError("max_rules", steps, self.limits.max_rules)
             if self._complete(state):
                 more.append(marks.close_array)
             grammar.rules[self._known[state]] = Choice(tuple(more))

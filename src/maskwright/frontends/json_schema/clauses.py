@@ -6,6 +6,7 @@ reason: a member that is required there has another value (a discriminator).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from maskwright.frontends.json_schema.groups import (
@@ -67,6 +68,27 @@ def settle(group: ObjectGroup, normalizer: Normalizer) -> ObjectGroup:
         )
         if settled:
             return group
+
+
+def told_apart(group: ObjectGroup, normalizer: Normalizer) -> ObjectGroup:
+    """The objects of a settled group that have one more member, which makes all clauses hold: an optional discriminator.
+
+    Without one, the group itself.  Objects that lack the member are told from those of other branches by all else that
+    these say, which may double the work with each branch.
+    """
+    hollow: Hollow = normalizer.hollow
+    keys = hollow.keys(group)
+    if group.max_members is not None and len(group.required) >= group.max_members:
+        return group
+    for name in keys.declared:
+        required: dict[str, None] = dict.fromkeys((*group.required, name))
+        for clause in group.clauses:
+            if not _holds_always(keys, clause, required):
+                break
+        else:
+            if not hollow.conjunction(keys.value(name)):
+                return replace(group, required=tuple(required), clauses=())
+    return group
 
 
 def _telling(rules: tuple[Rule, ...], hollow: Hollow) -> tuple[Rule, ...]:

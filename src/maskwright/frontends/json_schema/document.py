@@ -194,6 +194,8 @@ class Document:
                 schema = read_json(schema)
             if not isinstance(schema, (dict, bool)):
                 raise GrammarError(f"a schema is an object or a boolean, not {json_type(schema)}")
+            # A function may have a document for every URI, each of which refers to the next.
+            self._values += _VALUES_OF_A_DOCUMENT
             self._add(schema, uri, pointer, self._declared(schema, pointer) or dialect)
         except GrammarError as error:
             raise GrammarError(f"what the registry has for {uri!r}: {error}", place=place) from None
@@ -299,6 +301,10 @@ def _has_text(schema: Any, name: str) -> bool:
         elif isinstance(value, list):
             work += value
     return False
+
+
+_VALUES_OF_A_DOCUMENT = 100
+"""A document elsewhere counts as so many values, beside those that it has."""
 
 
 def _is_index(key: str) -> bool:

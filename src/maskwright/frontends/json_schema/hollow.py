@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _DEPTH = 4
 _EMPTY = -1
+_FEW_CLAUSES = 16
 
 
 class Hollow:
@@ -125,7 +126,9 @@ class Hollow:
             for name in names:
                 if self.conjunction(conjoin(left.value(name), right.value(name))):
                     return True
-            for clause in a.clauses + b.clauses:
+            clauses = a.clauses + b.clauses
+            # Many are those of a union without a discriminator that must come: they tell two more branches apart in vain.
+            for clause in clauses if len(clauses) <= _FEW_CLAUSES else ():
                 for atom in clause:
                     if isinstance(atom, Absent):
                         absent: Absent = atom

@@ -26,7 +26,9 @@ from maskwright.frontends.json_schema.groups import (
     Keys,
     Literal,
     Neither,
+    NumberGroup,
     ObjectGroup,
+    StringGroup,
     atom_names,
     listed_together,
     meet,
@@ -350,11 +352,14 @@ class Normalizer:
         found: dict[Group, object] = {}
         overlaps: Pairs = {}
         made: list[Group] = []
+        beside = _Beside(expanded)
         for i, own in enumerate(expanded):
             kept = [group for group in own if not self.hollow.group(group)]
-            for j, branch in enumerate(branches):
-                if j == i or not kept:
-                    continue
+            for j in beside.branches(i):
+                check_time()
+                if not kept:
+                    break
+                branch = branches[j]
                 alone: list[Group] = []
                 shared: list[Group] = []
                 for group in kept:
@@ -458,6 +463,39 @@ class Normalizer:
                     groups = self.meet_all(groups, opposite, node.pointer)
                 parts.append(groups)
         return union(parts)
+
+
+class _Beside:
+    """Which branches may overlap: of listed values, only those that list the same, or have a type without a list."""
+
+    def __init__(self, expanded: list[tuple[Group, ...]]) -> None:
+        self.expanded = expanded
+        self.by_type: dict[object, list[int]] = {}
+        self.open: dict[object, list[int]] = {}
+        self.listing: dict[object, list[int]] = {}
+        for i, groups in enumerate(expanded):
+            for group in groups:
+                self.by_type.setdefault(type(group), []).append(i)
+                values = _listed_values(group)
+                if values is None:
+                    self.open.setdefault(type(group), []).append(i)
+                for value in values or ():
+                    self.listing.setdefault((type(group), value), []).append(i)
+
+    def branches(self, i: int) -> list[int]:
+        """Those that may overlap branch ``i``, in order."""
+        found: set[int] = set()
+        for group in self.expanded[i]:
+            values = _listed_values(group)
+            found.update((self.by_type if values is None else self.open).get(type(group), ()))
+            for value in values or ():
+                found.update(self.listing[type(group), value])
+        found.discard(i)
+        return sorted(found)
+
+
+def _listed_values(group: Group) -> tuple[object, ...] | None:
+    return group.values if isinstance(group, (NumberGroup, StringGroup)) else None
 
 
 def _demanded_both_ways(conjunction: Conjunction) -> Literal | None:

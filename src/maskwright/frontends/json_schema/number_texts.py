@@ -31,6 +31,12 @@ _PLUS = repeat(Lit("+"), 0, 1)
 
 EXPONENT = cat(EXPONENT_MARK, repeat(one_of("+-"), 0, 1), repeat(DIGIT, 1, MAX_EXPONENT_DIGITS))
 
+# Of up to two digits, or three that begin with a zero.
+_ANY_EXPONENT = cat(
+    EXPONENT_MARK, repeat(one_of("+-"), 0, 1), alt(repeat(DIGIT, 1, 2), cat(ZERO, repeat(DIGIT, 2, 2)))
+)
+_DIGITS_BEFORE_EXPONENT = 200
+
 LEAST_DOUBLE = Decimal("5e-324")
 GREATEST_DOUBLE = Decimal("1.7976931348623157e308")
 _FEW_DIGITS = 3
@@ -65,8 +71,25 @@ def zeros(digits: int | None) -> Regular:
 
 @lru_cache(maxsize=64)
 def any_magnitude(digits: int) -> Regular:
-    fraction = cat(Lit("."), repeat(DIGIT, 1, digits))
-    return cat(natural(digits), repeat(fraction, 0, 1), repeat(EXPONENT, 0, 1))
+    """All magnitudes that doubles hold, and plain ones of so many digits.
+
+    With the exponents of ``_ANY_EXPONENT``, whatever digits there are stay within doubles; larger ones are written in
+    scientific form.
+    """
+    few = min(digits, _DIGITS_BEFORE_EXPONENT)
+    parts = [cat(_decimal(few), repeat(_ANY_EXPONENT, 0, 1)), zero_with_exponent(digits)]
+    if few < digits:
+        parts.append(_decimal(digits))
+    beyond = cat(EXPONENT_MARK, alt(exponents(100, 307), exponents(-323, -100)))
+    parts.append(cat(decimals(_ONE, _TEN, digits, 1), beyond))
+    # What is left: where doubles end.
+    parts.append(scientific(Bound(LEAST_DOUBLE), Bound(Decimal("1e-323"), True), lambda _: digits))
+    parts.append(scientific(Bound(Decimal("1e308")), None, lambda _: digits))
+    return alt(*parts)
+
+
+def _decimal(digits: int) -> Regular:
+    return cat(natural(digits), repeat(cat(Lit("."), repeat(DIGIT, 1, digits)), 0, 1))
 
 
 @lru_cache(maxsize=64)

@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from maskwright.dfa import difference, finite_texts, is_empty, matcher, partition
+from maskwright.dfa import count_texts, difference, finite_texts, is_empty, matcher, partition
 from maskwright.errors import LimitError
-from maskwright.frontends.json_schema.clauses import settle
+from maskwright.frontends.json_schema.clauses import settle, told_apart
 from maskwright.frontends.json_schema.groups import (
     Absent,
     Clause,
@@ -18,13 +18,14 @@ from maskwright.frontends.json_schema.groups import (
     Some,
     StringGroup,
     conjoin,
+    lesser,
     nothing,
 )
 from maskwright.frontends.json_schema.keys import KeyMap, is_false, string_groups
 from maskwright.frontends.json_schema.lexemes import string_lexeme
 from maskwright.frontends.json_schema.strings import is_text, pattern_language, string_language
 from maskwright.frontends.json_schema.typed import negation
-from maskwright.grammar import Expr, Member, OtherMembers, Record, Ref, Values
+from maskwright.grammar import FAIL, Expr, Member, OtherMembers, Record, Ref, Values
 from maskwright.limits import Limits
 from maskwright.regular import EVERY_TEXT, Lit, Regular, alt
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from maskwright.frontends.json_schema.options import SchemaOptions
 
 _FEW_NAMES = 256
+_FEW_GOALS = 6
+"""The value of one member may be written in so many ways, as a power of two."""
 
 Atom: TypeAlias = str | Conjunction
 """What tells keys apart: a pattern, or a conjunction that they satisfy as strings."""
@@ -68,6 +71,8 @@ class ObjectRules:
             group = closed(group)
         if group.clauses:
             group = settle(group, self.normalizer)
+        if len(group.clauses) > _FEW_GOALS:
+            group = told_apart(group, self.normalizer)
         keys = KeyMap(group, self.normalizer)
         most = self.limits.max_object_goals
         if len(group.clauses) > most:
@@ -89,19 +94,19 @@ class ObjectRules:
         spelling = self.emitter.spelling
         # Members that must be counted are listed, where they are few; else undeclared ones come in any order.
         listed = self.options.property_order == "any" or group.clauses or group.min_members
-        for kind in self._kinds(keys) if keys.general or group.clauses else _ONE_KIND:
-            value = kind.value(keys)
-            if is_false(value):
-                continue
-            language = self._without(kind, keys.declared)
-            if kind.signs and is_empty(language):
-                continue
+        undeclared = self._undeclared(keys)
+        if self._too_few(group, len(members), [language for _, _, language in undeclared]):
+            return FAIL
+        most_members = group.max_members
+        for kind, value, language in undeclared:
             ways = self._ways(value, kind.wanted(group.clauses))
-            names = kind.names(language, self.limits) if listed else None
+            names = kind.names(language, self.limits, group.min_members) if listed else None
             if names is not None:
                 members += [Member(name, ways) for name in names if is_text(name)]
-            else:
-                others.append(OtherMembers(string_lexeme(language, spelling), ways))
+                continue
+            others.append(OtherMembers(string_lexeme(language, spelling), ways))
+            if any(goals for _, goals in ways):
+                most_members = lesser(most_members, self._without_running_out(kind, language, group))
         marks = self.emitter.marks
         record = Record(
             tuple(members),
@@ -112,7 +117,7 @@ class ObjectRules:
             marks.comma,
             marks.close_object,
             group.min_members,
-            group.max_members,
+            most_members,
             len(group.clauses),
             self.options.property_order == "schema",
             True,
@@ -169,6 +174,39 @@ class ObjectRules:
         return tuple((self.emitter.rule(way), goals) for way, goals in ways)
 
     # --- members that are not declared
+
+    def _undeclared(self, keys: KeyMap) -> list[tuple[Kind, Conjunction, Regular]]:
+        """The kinds of undeclared members that may come, what their values must satisfy, and their keys."""
+        found: list[tuple[Kind, Conjunction, Regular]] = []
+        for kind in self._kinds(keys) if keys.general or keys.group.clauses else _ONE_KIND:
+            value = kind.value(keys)
+            if is_false(value):
+                continue
+            language = self._without(kind, keys.declared)
+            if not kind.signs or not is_empty(language):
+                found.append((kind, value, language))
+        return found
+
+    def _too_few(self, group: ObjectGroup, declared: int, languages: list[Regular]) -> bool:
+        """Whether there are fewer names in all than members needed; names that are few are listed, and counted later."""
+        missing = group.min_members - declared
+        if missing <= _FEW_NAMES or EVERY_TEXT in languages:
+            return False
+        for language in languages:
+            count = count_texts(language, missing - 1, self.limits)
+            if count is None:
+                return False
+            missing -= count
+            if missing <= 0:
+                return False
+        return True
+
+    def _without_running_out(self, kind: Kind, language: Regular, group: ObjectGroup) -> int | None:
+        """With no more members than this, the keys of a kind suffice for whatever goals its values have to reach."""
+        if not kind.signs or language == EVERY_TEXT:
+            return None
+        count = count_texts(language, self.limits.max_count, self.limits)
+        return None if count is None else count + len(group.required)
 
     def _kinds(self, keys: KeyMap) -> list[Kind]:
         """The undeclared keys, told apart by all patterns and schemas for keys."""
@@ -255,9 +293,22 @@ class Kind:
             wanted.append(ways)
         return wanted
 
-    def names(self, language: Regular, limits: Limits) -> tuple[str, ...] | None:
-        """The keys one by one, when they are few."""
-        return None if not self.signs else finite_texts(language, _FEW_NAMES, limits)
+    def names(self, language: Regular, limits: Limits, needed: int) -> tuple[str, ...] | None:
+        """The keys one by one, when they are few, or fewer than the members ``needed``: they could run out.
+
+        Raises ``LimitError`` for more than ``limits.max_listed_names`` of these.
+        """
+        if not self.signs:
+            return None
+        names = finite_texts(language, _FEW_NAMES, limits)
+        if names is not None or needed <= _FEW_NAMES:
+            return names
+        count = count_texts(language, needed - 1, limits)
+        if count is None:
+            return None
+        if count > limits.max_listed_names:
+            raise LimitError("max_listed_names", count, limits.max_listed_names)
+        return finite_texts(language, count, limits)
 
 
 class Within:
