@@ -38,6 +38,8 @@ cdef class TokenIndex:
             build_trie(&self.trie, dict(enumerate(tokens)))
         else:
             nodes, ids = trie_arrays
+            if len(nodes) % sizeof(TrieNode) or len(ids) % sizeof(int32_t):
+                raise ValueError("these are no arrays of a trie")
             self.trie.nodes.resize(len(nodes) // sizeof(TrieNode))
             memcpy(self.trie.nodes.data(), <const char*>nodes, len(nodes))
             self.trie.tokens.resize(len(ids) // sizeof(int32_t))
@@ -346,7 +348,7 @@ cdef class Engine:
         return handle
 
     def add_lexer(self, key, int32_t n_states, list starts, list sets, bytes edges, list epsilons, list loops,
-                  list accepts, list ignored, follow, avoided, tuple names, int32_t newline, int32_t line_break,
+                  list accepts, list ignored, follow, avoided, names, int32_t newline, int32_t line_break,
                   int32_t columns, list early):
         """Register the terminals of a grammar that has a lexer (see ``maskwright.grammar.Lexing``).
 
@@ -380,7 +382,7 @@ cdef class Engine:
         if follow is not None:
             a.lexer.follow = follow
         a.lexer.avoided = avoided
-        handle.names = names
+        handle.names = tuple(names)
         with nogil:
             self.owner.index.lock.lock()
             lexer_prepare(a)

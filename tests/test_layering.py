@@ -89,7 +89,8 @@ ALLOWED = {
     "maskwright.lexeme_automata": ("_core", "automata", "grammar", "limits"),
     "maskwright.merging": ("_subsets", "automata", "deadline"),
     "maskwright.factoring": ("deadline",),
-    "maskwright.default_model": ("engine_cache", "errors"),
+    "maskwright.default_model": ("disk_cache", "errors"),
+    "maskwright.disk_cache": (),
     "maskwright.sampling": (
         "_core",
         "arguments",
@@ -119,7 +120,7 @@ ALLOWED = {
     ),
     "maskwright.symbols": ("_core", "compiler", "errors"),
     "maskwright.search": ("arguments", "compiler", "errors", "sampling", "search", "symbols"),
-    "maskwright.table_cache": ("_core", "engine_cache", "lowering"),
+    "maskwright.table_cache": ("disk_cache", "lowering"),
     "maskwright.token_sets": ("_core", "errors", "grammar"),
     "maskwright.captures": ("_core", "captures", "deadline", "dfa", "errors", "grammar"),
 }

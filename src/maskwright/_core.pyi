@@ -1,6 +1,6 @@
 """Types of the extension module; its docstrings are the manual."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from maskwright.grammar import Spelling
@@ -56,7 +56,7 @@ class Engine:
         ignored: list[int],
         follow: list[list[int]] | None,
         avoided: tuple[tuple[int, int], ...],
-        names: tuple[str, ...],
+        names: Sequence[str],
         newline: int,
         line_break: int,
         columns: int,
