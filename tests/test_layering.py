@@ -66,6 +66,7 @@ ALLOWED = {
     ),
     "maskwright.passes": ("deadline", "errors", "grammar", "limits", "passes", "regular"),
     "maskwright.vocabulary": ("compile_cache", "errors", "tokenizers"),
+    "maskwright.collection": (),
     "maskwright.compile_cache": ("_core",),
     "maskwright.tokenizers": ("errors", "tokenizers"),
     "maskwright.adjacency": (),

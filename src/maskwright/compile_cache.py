@@ -8,10 +8,8 @@ was compiled does no harm.
 
 from __future__ import annotations
 
-import gc
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Any
 
@@ -59,32 +57,3 @@ class CompileCache:
                 dropped, weight = self._kept.popitem(last=False)[1]
                 self._weight -= weight
                 total -= size(dropped)
-
-
-_compiling = 0
-_collector = Lock()
-
-
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Without garbage collection, for code that makes many objects and no cycles.
-
-    A full collection looks at every object of the process, for example those of torch: that can take
-    longer than compiling many schemas.
-    """
-    global _compiling
-    with _collector:
-        if _compiling or gc.isenabled():
-            _compiling += 1
-            counted = True
-            gc.disable()
-        else:
-            counted = False
-    try:
-        yield
-    finally:
-        if counted:
-            with _collector:
-                _compiling -= 1
-                if not _compiling:
-                    gc.enable()

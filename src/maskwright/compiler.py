@@ -12,7 +12,8 @@ from maskwright import table_cache
 from maskwright._core import CompiledCore, Matcher, StateSets, Tables
 from maskwright.arguments import check_limits, check_type
 from maskwright.captures import CaptureReader
-from maskwright.compile_cache import content_keys, no_collection
+from maskwright.collection import rare_collection
+from maskwright.compile_cache import content_keys
 from maskwright.deadline import deadline
 from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, VocabularyError
@@ -284,7 +285,7 @@ def compile_grammar(
     grammar: Grammar, vocabulary: Vocabulary, limits: Limits = DEFAULT_LIMITS
 ) -> CompiledGrammar:
     """Compile the intermediate representation.  Raises ``UnsatisfiableError`` or ``LimitError``."""
-    with no_collection(), deadline(limits.max_seconds):
+    with rare_collection(), deadline(limits.max_seconds):
         return CompiledGrammar(link(_lowered(grammar, vocabulary, limits), limits), vocabulary)
 
 
@@ -294,7 +295,7 @@ def _compile(part: Import, vocabulary: Vocabulary, limits: Limits) -> CompiledGr
     check_type(vocabulary, Vocabulary, "vocabulary", VocabularyError)
     compiled: CompiledGrammar | None = vocabulary._compiled.get(part.key)
     if compiled is None or compiled._core.used_keys > _OVERGROWN:
-        with no_collection(), deadline(limits.max_seconds):
+        with rare_collection(), deadline(limits.max_seconds):
             compiled = CompiledGrammar(link(_tables(part, vocabulary, limits), limits), vocabulary)
         if part.keep:
             vocabulary._compiled.put(part.key, compiled)
