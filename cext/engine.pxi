@@ -15,6 +15,7 @@ cdef class TokenIndex:
     cdef vector[uint8_t] data      # token bytes, one token after another
     cdef vector[int64_t] starts    # by id: where they begin
     cdef Opening opening
+    cdef object __weakref__
 
     def __cinit__(self):
         self.index = NULL
@@ -50,6 +51,7 @@ cdef class TokenIndex:
         self.index.opening = NULL
         self.index.token_data = self.data.data()
         self.index.token_starts = self.starts.data()
+        forks_know(self)
         return 0
 
     cdef int build_opening(self, dict start_tokens, cbool stays) except -1:
@@ -360,6 +362,8 @@ cdef class Engine:
         matches, it is what matches."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
         cdef Automaton* a = handle.automaton
+        cdef Deadline* deadline
+        cdef cbool interrupted
         a.codes = new CodeAutomaton()
         a.spelling = SPELLING_UTF8
         read_code_points(a.codes, n_states, sets, edges, epsilons, loops, accepts)
@@ -385,8 +389,15 @@ cdef class Engine:
         handle.names = tuple(names)
         with nogil:
             self.owner.index.lock.lock()
+            deadline = &self.owner.index.deadline
+            deadline_begin(deadline, 0)
+            deadline.most_states = MANY_STATES
             lexer_prepare(a)
+            interrupted = deadline.interrupted
+            deadline_end(deadline)
             self.owner.index.lock.unlock()
+        if interrupted:
+            raise KeyboardInterrupt
         self.automata[key] = handle
         self.remember(key, handle)
         return handle

@@ -89,7 +89,7 @@ def test_with_indices_the_numbers_of_rows_may_differ():
 @pytest.mark.parametrize(
     ("logits", "masks", "indices", "message"),
     [
-        (np.zeros((2, 257)), [[0] * WORDS] * 2, None, "one or two dimensions"),
+        (np.zeros((2, 257)), [[0] * WORDS] * 2, None, "numpy array or a torch tensor"),
         (np.zeros(()), random_masks(1), None, "one or two dimensions"),
         (np.zeros((2, 256)), random_masks(2), None, "more than 256"),
         (np.zeros((2, 0)), random_masks(2), None, "more than 0"),
@@ -121,8 +121,8 @@ def test_sizes_are_integers(sizes):
 def test_a_batch_needs_a_table():
     vocabulary = mw.Vocabulary.from_bytes([b"1", b"</s>"], eos_ids=1)
     matchers = [mw.compile_json_schema({"const": 1}, vocabulary).matcher()]
-    for wrong in (np.zeros(1, dtype=np.int32), None):
-        with pytest.raises(mw.BitmaskError, match="1 matchers"):
+    for wrong, message in ((np.zeros(1, dtype=np.int32), "1 matchers"), (None, "numpy array")):
+        with pytest.raises(mw.BitmaskError, match=message):
             mw.fill_next_token_bitmasks(matchers, wrong)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
-from typing import Any, Literal, overload
+from typing import Any, Literal, NoReturn, overload
 
 import numpy as np
 
@@ -57,6 +57,12 @@ class CompiledGrammar:
         if self._core.state_count > _OVERGROWN:
             self._core = self._core.renewed()
         return Matcher(self._core)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a compiled grammar belongs to its process and cannot be pickled or copied: send its source (JsonSchema, Lark ...) and "
+            "the vocabulary, and compile there"
+        )
 
     @property
     def statistics(self) -> dict[str, int]:

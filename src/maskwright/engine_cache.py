@@ -7,15 +7,16 @@ the vocabulary, and the compiled engine itself.
 from __future__ import annotations
 
 import hashlib
+import os
 from functools import cache, partial
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 
 from maskwright import _core, disk_cache
 from maskwright._core import Engine
 from maskwright.vocabulary import Vocabulary
 
-_building = Lock()
+_building = RLock()
 
 
 def engine_for(vocabulary: Vocabulary) -> Engine:
@@ -29,6 +30,16 @@ def engine_for(vocabulary: Vocabulary) -> Engine:
             engine.special_ids = frozenset(vocabulary.special_ids)
             vocabulary._engine = engine
     return engine
+
+
+def _renew_lock() -> None:
+    # Nobody builds in a child that was just forked.
+    global _building
+    _building = RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 def _load_or_build(vocabulary: Vocabulary) -> Engine:
