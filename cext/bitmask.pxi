@@ -31,6 +31,8 @@ cdef int bitmask_open(object bitmask, Py_buffer* view) except -1:
             raise BitmaskError(f"a bitmask has shape [batch, words], not {view.ndim} dimensions")
         if view.shape[view.ndim - 1] > 1 and view.strides[view.ndim - 1] != 4:
             raise BitmaskError("the words of a bitmask row must be contiguous")
+        if <size_t>view.buf % 4 or (view.ndim == 2 and view.strides[0] % 4):
+            raise BitmaskError("the words of a bitmask must be aligned to four bytes")
     except BaseException:
         PyBuffer_Release(view)
         raise

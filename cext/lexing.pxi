@@ -235,14 +235,12 @@ cdef cbool lexer_find(LexState* start, int32_t tag, size_t most, string* out) no
     cdef cbool found = False
     queue.push_back(start)
     origin.push_back(pair[int32_t, uint8_t](-1, 0))
-    while head < queue.size():
+    while head < queue.size() and not (head & 7 == 7 and deadline_look(&start.automaton.index.deadline)):
         if head == NEAR_STATES:
             nearest_match(start, tag, <int64_t>most, path, &found)
             if found:
                 out.assign(<const char*>path.data(), path.size())
             return found
-        if head & 7 == 7 and deadline_look(&start.automaton.index.deadline):
-            return False
         for byte in start.automaton.class_byte:
             target = lex_next(queue[head], byte)
             if target == LEX_DEAD or seen.count(<int64_t>target):
@@ -363,8 +361,6 @@ cdef void lexer_check(Automaton* automaton) noexcept nogil:
         # A line break may be left out.
         if lexer.ignored[i] or i == lexer.line_break:
             continue
-        if deadline_look(&automaton.index.deadline):
-            return
         ended = lexer_ended(automaton, i)
         if not lexer_reads_sample(automaton, i):
             lexer_clash(lexer, i, NO_TAG)
@@ -441,8 +437,6 @@ cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
     lexer.every = lexer_start(automaton, terminals)
     lexer.samples.resize(lexer.first.size())
     for i in range(<int32_t>lexer.first.size()):
-        if deadline_look(&automaton.index.deadline):
-            return
         terminals.assign(1, i)
         start = lexer_begin(automaton, terminals)
         if start == LEX_DEAD or not lexer_find(start, i, SAMPLE_STATES, &lexer.samples[i]):

@@ -308,11 +308,9 @@ cdef void costs_fill_rules(Program* program, Costs* costs) noexcept nogil:
     cdef cbool changed = True
     cdef int32_t rule, cost
     costs.rules.assign(program.rules.size(), UNREACHED)
-    while changed and not program.index.deadline.passed:
+    while changed and not deadline_look(&program.index.deadline):
         changed = False
         for rule in range(<int32_t>program.rules.size()):
-            if deadline_passed(&program.index.deadline):
-                break
             cost = cost_local(program, costs, parse_rule_start(program, rule))
             if cost < costs.rules[rule]:
                 costs.rules[rule] = cost

@@ -65,7 +65,7 @@ ALLOWED = {
         "thompson",
     ),
     "maskwright.passes": ("deadline", "errors", "grammar", "limits", "passes", "regular"),
-    "maskwright.vocabulary": ("compile_cache", "errors", "tokenizers"),
+    "maskwright.vocabulary": ("arguments", "compile_cache", "errors", "tokenizers"),
     "maskwright.collection": (),
     "maskwright.compile_cache": ("_core",),
     "maskwright.tokenizers": ("errors", "tokenizers"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from maskwright.arguments import exact_bytes
 from maskwright.compile_cache import CompileCache
 from maskwright.errors import VocabularyError
 
@@ -294,7 +295,7 @@ def _checked_tokens(tokens: Sequence[bytes | None]) -> list[bytes]:
         for i, token in enumerate(checked):
             if not isinstance(token, bytes):
                 raise VocabularyError(f"tokens[{i}]: expected bytes or None, got {type(token).__name__}")
-            checked[i] = _exact(token)
+            checked[i] = exact_bytes(token)
     if not checked:
         raise VocabularyError("tokens: the list is empty")
     if max(map(len, checked)) > MAX_TOKEN_BYTES:
@@ -323,13 +324,8 @@ def _checked_start(start_tokens: Mapping[int, bytes], tokens: Sequence[bytes]) -
                 f"start_tokens[{i}]: {len(data)} bytes, more than MAX_TOKEN_BYTES ({MAX_TOKEN_BYTES})"
             )
         if data != tokens[i]:
-            checked[i] = _exact(data)
+            checked[i] = exact_bytes(data)
     return checked
-
-
-def _exact(data: bytes) -> bytes:
-    """The bytes themselves, whatever a subclass says about them."""
-    return data if type(data) is bytes else bytes(memoryview(data))
 
 
 def _warn_of_lost_bytes(tokens: Sequence[bytes], lost: set[int]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from maskwright.arguments import check_limits, check_type
+from maskwright.arguments import check_limits, check_type, exact_bytes
 from maskwright.compile_cache import content_key
 from maskwright.errors import GrammarError, UnsatisfiableError
 from maskwright.frontends import gbnf, json_schema, lark, regex
@@ -120,7 +120,7 @@ def choice_part(texts: Iterable[str | bytes], limits: Limits) -> Import:
             except UnicodeEncodeError as error:
                 raise GrammarError(f"the choice {text!r} holds a surrogate, which is no character") from error
         elif isinstance(text, bytes):
-            encoded.append(text)
+            encoded.append(exact_bytes(text))
         else:
             raise GrammarError(f"a choice is a str or bytes, not {type(text).__name__}")
     if not encoded:
