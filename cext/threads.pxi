@@ -59,7 +59,7 @@ cdef enum:
     MANY_STATES = 1 << 30          # more than any automaton has
     DEADLINE_STEPS = 4096          # trie nodes between two looks at the clock
 
-cdef double INTERRUPT_SECONDS = 0.05    # between two questions whether the user wants to interrupt
+cdef double INTERRUPT_SECONDS = 0.05    # between two questions whether there was a Ctrl-C
 
 cdef cppclass Deadline:
     double at                      # seconds_now(); 0: none
