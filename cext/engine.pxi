@@ -15,13 +15,13 @@ cdef class TokenIndex:
     cdef vector[uint8_t] data      # token bytes, one token after another
     cdef vector[int64_t] starts    # by id: where they begin
     cdef Opening opening
-    cdef object __weakref__
 
     def __cinit__(self):
         self.index = NULL
 
     def __dealloc__(self):
         if self.index != NULL:
+            forks_forget(self)
             Reaper.instance().finish(self.index)
             index_free(self.index)
 

@@ -5,18 +5,21 @@
 # Matchers that another thread was using stay in use in the child: they are that thread's.
 
 import os
-from weakref import WeakKeyDictionary
 
-cdef object _indexes = WeakKeyDictionary()      # all of this process, by when they were made
-cdef int64_t _made = 0
-cdef list _locked = []                          # while a fork is under way
+cdef vector[void*] _indexes         # every TokenIndex until it is freed, the oldest first
+cdef list _locked = []              # while a fork is under way
 
 
-cdef int forks_know(TokenIndex owner) except -1:
-    global _made
-    _made += 1
-    _indexes[owner] = _made
-    return 0
+cdef void forks_know(TokenIndex owner) noexcept:
+    _indexes.push_back(<void*>owner)
+
+
+cdef void forks_forget(TokenIndex owner) noexcept:
+    cdef size_t i
+    for i in range(_indexes.size()):
+        if _indexes[i] == <void*>owner:
+            _indexes.erase(_indexes.begin() + i)
+            break
 
 
 def _before_fork():
@@ -24,16 +27,17 @@ def _before_fork():
     cdef TokenIndex owner
     cdef list locked = []
     cdef set known = set()
-    while True:
-        # In one order, so that two forks do not wait for each other; some may be made while others are waited for.
-        fresh = sorted([(number, owner) for owner, number in list(_indexes.items()) if number not in known])
-        if not fresh:
-            break
-        for number, owner in fresh:
-            known.add(number)
+    cdef size_t i = 0
+    # The oldest first, so that two forks do not wait for each other; while one is waited for, others come and go.
+    while i < _indexes.size():
+        owner = <TokenIndex>_indexes[i]
+        i += 1
+        if id(owner) not in known:
+            known.add(id(owner))
             locked.append(owner)
             with nogil:
                 owner.index.lock.lock()
+            i = 0
     _locked = locked
 
 
@@ -48,7 +52,9 @@ def _after_fork_in_parent():
 def _after_fork_in_child():
     global _locked, _main_thread
     cdef TokenIndex owner
-    for owner in list(_indexes):
+    cdef size_t i
+    for i in range(_indexes.size()):
+        owner = <TokenIndex>_indexes[i]
         lock_anew(owner.index.lock)
     _locked = []
     _main_thread = PyThread_get_thread_ident()
