@@ -41,6 +41,7 @@ One extension module, read in data-flow order:
     evict.pxi    keeping cached masks below a number of bytes
     bitmask.pxi  rows of the caller's bitmask
     engine.pxi   the Python class of a vocabulary
+    forks.pxi    locks in child processes
     compiled.pxi the Python class of a grammar
     matcher.pxi  the Python class of a sequence
     tracing.pxi  how a text is read, thread by thread: for occurrences of symbols
@@ -174,6 +175,7 @@ include "bitmask.pxi"
 include "explain.pxi"
 include "segments.pxi"
 include "engine.pxi"
+include "forks.pxi"
 include "compiled.pxi"
 include "matcher.pxi"
 include "tracing.pxi"

@@ -3,10 +3,9 @@
 # Known masks are written by the threads of a pool, a chunk of rows at a time; new ones are computed
 # after them, by the caller: they need the vocabulary's lock for themselves.
 
-import os
-
 cdef enum:
     CHUNK_ROWS = 16
+    MOST_THREADS = 1 << 16
 
 cdef struct BatchRow:
     Core* core
@@ -50,48 +49,52 @@ cdef size_t pool_threads() except? 0:
 
 def set_threads(count=None):
     """How many threads fill bitmasks of a batch and cut its logits (default: the CPUs that this process
-    may use).  Raises ``ValueError`` for less than one."""
+    may use); fewer where the process cannot have so many.  Raises ``MaskwrightError`` for what is no integer from 1 on."""
     global _threads
+    cdef int64_t number
     if count is None:
         try:
             count = len(os.sched_getaffinity(0))
         except AttributeError:
             count = os.cpu_count() or 1
-    if count < 1:
-        raise ValueError(f"a pool needs at least one thread, not {count}")
-    _threads = count
+    try:
+        number = whole_number(count, MOST_THREADS)
+    except TypeError:
+        raise MaskwrightError(f"a number of threads is an integer, not {count!r} ({type(count).__name__})") from None
+    if number < 1:
+        raise MaskwrightError(f"a pool needs at least one thread, not {shown_number(count)}")
+    _threads = <size_t>min(number, <int64_t>MOST_THREADS)
 
 
 def fill_rows(list matchers, bitmask):
-    """Write the mask of ``matchers[i]`` into row i; the caller has checked the number of rows."""
+    """Write the mask of ``matchers[i]`` into row i.  The list is the caller's own: no other thread has it."""
     cdef vector[BatchRow] rows
     cdef BatchRow row
     cdef Batch batch
     cdef Matcher matcher
     cdef Py_buffer view
-    cdef Row first
     cdef Outcome outcome
-    cdef int64_t stride
-    cdef size_t i, threads = pool_threads()
-    if not matchers:
-        return
+    cdef size_t i, begun = 0, threads = pool_threads()
     for candidate in matchers:
         if not isinstance(candidate, Matcher):
             raise BitmaskError(f"a batch has a matcher for each row, not {type(candidate).__name__}")
-    matcher = matchers[0]
-    first = bitmask_row(bitmask, 0, matcher.core.words, &view)
+    bitmask_open(bitmask, &view)
     try:
-        stride = view.strides[0] if view.ndim == 2 else 0
+        if view.ndim != 2 or view.shape[0] != len(matchers):
+            raise BitmaskError(f"{len(matchers)} matchers need a bitmask [{len(matchers)}, words], not "
+                               f"{[view.shape[i] for i in range(<size_t>view.ndim)]}")
         for matcher in matchers:
-            if matcher.core.words != first.words:
-                raise BitmaskError("these matchers belong to vocabularies of different sizes")
+            bitmask_check_words(&view, matcher.core.words)
             row.core = matcher.core
             row.state = matcher.history.back()
-            row.data = <uint32_t*>(<char*>first.data + stride * <int64_t>rows.size())
+            row.data = <uint32_t*>(<char*>view.buf + view.strides[0] * <int64_t>rows.size())
             row.done = False
             rows.push_back(row)
         batch.rows = rows.data()
         batch.count = rows.size()
+        for matcher in matchers:
+            matcher.busy += 1
+        begun = rows.size()
         with nogil:
             Pool.instance().run(&batch_chunk, &batch, (batch.count + CHUNK_ROWS - 1) // CHUNK_ROWS, threads)
         for i in range(rows.size()):
@@ -100,4 +103,7 @@ def fill_rows(list matchers, bitmask):
                     outcome = fill_new(rows[i].core, rows[i].state, rows[i].data)
                 check_outcome(outcome, rows[i].core)
     finally:
+        for i in range(begun):
+            matcher = matchers[i]
+            matcher.busy -= 1
         PyBuffer_Release(&view)

@@ -469,6 +469,8 @@ cdef void terminals_begin(Program* program) noexcept nogil:
 
 
 cdef int check_outcome(Outcome outcome, const Core* core) except -1:
+    if outcome.kind == OUTCOME_INTERRUPTED:
+        raise KeyboardInterrupt
     if outcome.kind == OUTCOME_PARSER_STATES:
         raise LimitError("max_parser_states", outcome.given, core.max_states)
     if outcome.kind == OUTCOME_LEXER_STATES:

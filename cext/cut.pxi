@@ -24,23 +24,42 @@ cdef void cut_one(void* context, size_t i) noexcept nogil:
                <const uint32_t*>(cut.masks + row * cut.mask_bytes), cut.words, cut.lowest)
 
 
-def cut_rows(size_t numbers, tuple strides, int32_t item_bytes, size_t width, masks, uint64_t lowest, rows):
-    """Set the logits of cleared bits to ``lowest`` (bits): an address and strides as numpy has them, and a buffer of
-    int32 words by row, checked by the caller (``maskwright.bitmask``)."""
+def cut_rows(logits, masks, uint64_t lowest, rows):
+    """Set the logits of cleared bits to ``lowest`` (bits): buffers [batch, V] of numbers and [batch, words] of int32; ``rows``:
+    which of them, or None for all.  ``BitmaskError`` where one does not fit the other."""
     cdef Cut cut
-    cdef Py_buffer view
-    cdef vector[int64_t] numbers_of_rows = rows
+    cdef Py_buffer numbers, words
+    cdef vector[int64_t] chosen
+    cdef int64_t row, most
     cdef size_t threads = pool_threads()
-    cut.numbers = <char*>numbers
-    cut.row_bytes, cut.step = strides
-    cut.bytes = item_bytes
-    cut.width = width
-    cut.lowest = lowest
-    cut.rows = numbers_of_rows.data()
-    PyObject_GetBuffer(masks, &view, PyBUF_STRIDES)
-    cut.masks = <const char*>view.buf
-    cut.mask_bytes = view.strides[0]
-    cut.words = <size_t>view.shape[1]
-    with nogil:
-        Pool.instance().run(&cut_one, &cut, numbers_of_rows.size(), threads)
-    PyBuffer_Release(&view)
+    PyObject_GetBuffer(logits, &numbers, PyBUF_WRITABLE | PyBUF_STRIDES)
+    try:
+        PyObject_GetBuffer(masks, &words, PyBUF_STRIDES)
+        try:
+            if numbers.ndim != 2 or words.ndim != 2 or words.itemsize != 4 or words.strides[1] != 4:
+                raise BitmaskError("logits and bitmasks are tables")
+            if words.shape[1] > (numbers.shape[1] + 31) // 32:
+                raise BitmaskError(f"{words.shape[1]} words speak about more than {numbers.shape[1]} logits")
+            if rows is None and numbers.shape[0] != words.shape[0]:
+                raise BitmaskError(f"{numbers.shape[0]} row(s) of logits, but {words.shape[0]} of the bitmask")
+            most = min(numbers.shape[0], words.shape[0])
+            chosen = rows if rows is not None else range(most)
+            for row in chosen:
+                if not 0 <= row < most:
+                    raise BitmaskError(f"indices {rows}: there are {numbers.shape[0]} row(s) of logits, {words.shape[0]} of the bitmask")
+            cut.numbers = <char*>numbers.buf
+            cut.row_bytes = numbers.strides[0]
+            cut.step = numbers.strides[1] // numbers.itemsize
+            cut.bytes = <int32_t>numbers.itemsize
+            cut.width = <size_t>numbers.shape[1]
+            cut.lowest = lowest
+            cut.rows = chosen.data()
+            cut.masks = <const char*>words.buf
+            cut.mask_bytes = words.strides[0]
+            cut.words = <size_t>words.shape[1]
+            with nogil:
+                Pool.instance().run(&cut_one, &cut, chosen.size(), threads)
+        finally:
+            PyBuffer_Release(&words)
+    finally:
+        PyBuffer_Release(&numbers)

@@ -21,6 +21,7 @@ cdef class TokenIndex:
 
     def __dealloc__(self):
         if self.index != NULL:
+            forks_forget(self)
             Reaper.instance().finish(self.index)
             index_free(self.index)
 
@@ -38,6 +39,8 @@ cdef class TokenIndex:
             build_trie(&self.trie, dict(enumerate(tokens)))
         else:
             nodes, ids = trie_arrays
+            if len(nodes) % sizeof(TrieNode) or len(ids) % sizeof(int32_t):
+                raise ValueError("these are no arrays of a trie")
             self.trie.nodes.resize(len(nodes) // sizeof(TrieNode))
             memcpy(self.trie.nodes.data(), <const char*>nodes, len(nodes))
             self.trie.tokens.resize(len(ids) // sizeof(int32_t))
@@ -48,6 +51,7 @@ cdef class TokenIndex:
         self.index.opening = NULL
         self.index.token_data = self.data.data()
         self.index.token_starts = self.starts.data()
+        forks_know(self)
         return 0
 
     cdef int build_opening(self, dict start_tokens, cbool stays) except -1:
@@ -346,7 +350,7 @@ cdef class Engine:
         return handle
 
     def add_lexer(self, key, int32_t n_states, list starts, list sets, bytes edges, list epsilons, list loops,
-                  list accepts, list ignored, follow, avoided, tuple names, int32_t newline, int32_t line_break,
+                  list accepts, list ignored, follow, avoided, names, int32_t newline, int32_t line_break,
                   int32_t columns, list early):
         """Register the terminals of a grammar that has a lexer (see ``maskwright.grammar.Lexing``).
 
@@ -358,6 +362,8 @@ cdef class Engine:
         matches, it is what matches."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
         cdef Automaton* a = handle.automaton
+        cdef Deadline* deadline
+        cdef cbool interrupted
         a.codes = new CodeAutomaton()
         a.spelling = SPELLING_UTF8
         read_code_points(a.codes, n_states, sets, edges, epsilons, loops, accepts)
@@ -380,11 +386,18 @@ cdef class Engine:
         if follow is not None:
             a.lexer.follow = follow
         a.lexer.avoided = avoided
-        handle.names = names
+        handle.names = tuple(names)
         with nogil:
             self.owner.index.lock.lock()
+            deadline = &self.owner.index.deadline
+            deadline_begin(deadline, 0)
+            deadline.most_states = MANY_STATES
             lexer_prepare(a)
+            interrupted = deadline.interrupted
+            deadline_end(deadline)
             self.owner.index.lock.unlock()
+        if interrupted:
+            raise KeyboardInterrupt
         self.automata[key] = handle
         self.remember(key, handle)
         return handle

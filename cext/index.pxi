@@ -215,9 +215,9 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     index.bytes.set(0)
     index.set_bytes = 0
     index.aged = False
-    index.deadline.at = 0
+    index.deadline.at = index.deadline.ask_at = 0
     index.deadline.steps = 0
-    index.deadline.passed = False
+    index.deadline.passed = index.deadline.interrupted = False
     index.deadline.most_states = MANY_STATES
     index.deadline.crowded = 0
     parents.resize(trie.nodes.size(), 0)

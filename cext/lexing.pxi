@@ -235,7 +235,7 @@ cdef cbool lexer_find(LexState* start, int32_t tag, size_t most, string* out) no
     cdef cbool found = False
     queue.push_back(start)
     origin.push_back(pair[int32_t, uint8_t](-1, 0))
-    while head < queue.size():
+    while head < queue.size() and not (head & 7 == 7 and deadline_look(&start.automaton.index.deadline)):
         if head == NEAR_STATES:
             nearest_match(start, tag, <int64_t>most, path, &found)
             if found:

@@ -94,6 +94,7 @@ cdef enum:
     OUTCOME_SET_BYTES = 5
     OUTCOME_MEMORY = 6
     OUTCOME_SETS_GONE = 7
+    OUTCOME_INTERRUPTED = 8
 
 cdef struct Outcome:
     int32_t kind
@@ -103,12 +104,10 @@ cdef struct Outcome:
 cdef void core_enter(Core* core) noexcept nogil:
     # Begin an operation that may add to the tables.
     core.index.lock.lock()
-    core.index.deadline.steps = 0
-    core.index.deadline.passed = False
+    deadline_begin(&core.index.deadline, core.max_seconds)
     core.index.deadline.searched = 0
     core.index.deadline.most_states = core.max_lexer_states
     core.index.deadline.crowded = 0
-    core.index.deadline.at = seconds_now() + core.max_seconds if core.max_seconds > 0 else 0
 
 
 cdef int64_t core_lexer_states(const Core* core) noexcept nogil:
@@ -135,7 +134,9 @@ cdef Outcome core_leave(Core* core) noexcept nogil:
         size = core.set_states
     if <int64_t>core.tracker.states.size() > size:
         size = <int64_t>core.tracker.states.size()
-    if core.index.deadline.searched > core.max_search:
+    if core.index.deadline.interrupted:
+        outcome.kind = OUTCOME_INTERRUPTED
+    elif core.index.deadline.searched > core.max_search:
         outcome.kind = OUTCOME_SEARCH
         outcome.given = core.index.deadline.searched
     elif core.index.deadline.crowded > 0:
@@ -152,6 +153,7 @@ cdef Outcome core_leave(Core* core) noexcept nogil:
         if size > core.max_lexer_states:
             outcome.kind = OUTCOME_LEXER_STATES
             outcome.given = size
+    deadline_end(&core.index.deadline)
     if core.index.bytes.value() > core.index.budget:
         evict(core.index)
     elif not core.index.aged and core.index.bytes.value() > core.index.budget // 4 * 3:

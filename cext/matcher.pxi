@@ -4,21 +4,32 @@
 # has to be computed runs without it, under the exclusive lock.
 
 cdef int64_t whole_number(object value, int64_t above) except? -1:
-    # A number as `operator.index` takes it, which C's conversion does not: that cuts what is behind a point.
+    # A number as `operator.index` takes it, which C's conversion does not: that cuts what is behind a point.  TypeError for
+    # anything else, and for what is true or false.
     # What C cannot hold becomes `above`, which the caller knows to be too large, or the least number.
     cdef int overflow = 0
+    if isinstance(value, bool):
+        raise TypeError("true and false are no numbers")
     cdef int64_t number = PyLong_AsLongLongAndOverflow(value, &overflow)
     return number if overflow == 0 else above if overflow > 0 else -above
 
 
-cdef int64_t token_number(object token) except? -1:
+cdef int64_t token_number(object token, int64_t vocab_size) except -1:
     # The number of a token; VocabularyError for what is none.
-    if type(token) is int:
-        return whole_number(token, <int64_t>1 << 62)
+    cdef int64_t number
     try:
-        return whole_number(token, <int64_t>1 << 62)
+        number = whole_number(token, vocab_size)
     except TypeError:
         raise VocabularyError(f"a token id is an integer, not {token!r} ({type(token).__name__})") from None
+    if not 0 <= number < vocab_size:
+        raise VocabularyError(f"token id {shown_number(token)} is outside the vocabulary (0 to {vocab_size - 1})")
+    return number
+
+
+cdef str shown_number(object number):
+    # For messages.  Python writes no decimals of very large integers.
+    number = PyNumber_Index(number)
+    return str(number) if number.bit_length() <= 128 else f"{number:#x}"[:40] + "..."
 
 
 cdef cbool fill_known(Core* core, int32_t id, uint32_t* row) noexcept nogil:
@@ -80,7 +91,8 @@ cdef class Matcher:
     A rejected token changes nothing.  All methods answer for the tokens accepted so far.  One matcher
     belongs to one thread at a time; matchers of one grammar may be used by many threads at once.
     What has to be computed runs without the interpreter's lock, and raises ``LimitError`` when it
-    exceeds the ``Limits`` of the grammar; nothing changes then.
+    exceeds the ``Limits`` of the grammar; nothing changes then.  Whoever moves a matcher that another thread is just using gets
+    ``MaskwrightError``.
     """
 
     cdef readonly CompiledCore compiled
@@ -88,6 +100,7 @@ cdef class Matcher:
     cdef vector[int32_t] history   # states; the last one is current
     cdef vector[int32_t] tokens    # accepted ids, EOS included; -1: bytes, which `given` has by position
     cdef dict given
+    cdef int32_t busy              # operations under way without the interpreter
 
     def __cinit__(self, CompiledCore compiled not None):
         if compiled.core == NULL:
@@ -97,9 +110,19 @@ cdef class Matcher:
         self.history.push_back(compiled.start)
         self.given = {}
 
+    def __reduce__(self):
+        raise TypeError("a matcher belongs to its process and cannot be pickled or copied: use fork() for a copy, and in another "
+                        "process compile there and accept `accepted_tokens`")
+
+    cdef int alone(self) except -1:
+        # To be called before the history changes.
+        if self.busy:
+            raise MaskwrightError("another thread is using this matcher: give each thread its own (fork)")
+        return 0
+
     # --- masks
 
-    def fill_next_token_bitmask(self, bitmask, int64_t row=0):
+    def fill_next_token_bitmask(self, bitmask, row=0):
         """Write which tokens may come next into ``bitmask[row]``.
 
         ``bitmask``: int32 [batch, ceil(V / 32)] (or one row), numpy or torch on the CPU; bit
@@ -117,6 +140,7 @@ cdef class Matcher:
                 done = fill_known(self.core, state, out.data)
                 self.core.index.lock.unlock_shared()
             if not done:
+                self.busy += 1
                 with nogil:
                     self.core.index.lock.lock_shared()
                     done = fill_known(self.core, state, out.data)
@@ -124,6 +148,7 @@ cdef class Matcher:
                     if not done:
                         outcome = fill_new(self.core, state, out.data)
                         done = False
+                self.busy -= 1
                 if not done:
                     check_outcome(outcome, self.core)
         finally:
@@ -137,10 +162,12 @@ cdef class Matcher:
         cdef BitmaskView view = BitmaskView.__new__(BitmaskView)
         cdef Outcome outcome
         cdef int32_t state = self.history.back()
+        self.busy += 1
         with nogil:
             core_enter(self.core)
             view.bits = bits_of_state(self.core, state)
             outcome = core_leave(self.core)
+        self.busy -= 1
         view.owner = self.compiled.engine.owner
         check_outcome(outcome, self.core)
         view.shape[0] = <Py_ssize_t>self.core.words
@@ -155,9 +182,6 @@ cdef class Matcher:
         cdef int32_t target = UNKNOWN, t
         cdef TokenIndex owner = self.compiled.engine.owner
         cdef Outcome outcome
-        if not 0 <= token < self.compiled.engine.vocab_size:
-            raise VocabularyError(
-                f"token id {token} is outside the vocabulary (0 to {self.compiled.engine.vocab_size - 1})")
         if state == TERMINATED:
             return NO_STATE
         if self.core.index.lock.try_lock_shared():
@@ -171,26 +195,32 @@ cdef class Matcher:
                 if t == token:
                     return TERMINATED if self.accepts(state) else NO_STATE
             return NO_STATE
+        self.busy += 1
         with nogil:
             outcome = edge_new(self.core, state, <int32_t>token, owner.data.data() + owner.starts[token], length, &target)
+        self.busy -= 1
         check_outcome(outcome, self.core)
         return target
 
     cdef cbool waits_for(self, int32_t state, int32_t token) noexcept:
         cdef cbool waits = False
         if self.core.program.has_tokens:
+            self.busy += 1
             with nogil:
                 self.core.index.lock.lock_shared()
                 waits = state_waits_for(self.core, state, token)
                 self.core.index.lock.unlock_shared()
+            self.busy -= 1
         return waits
 
     cdef cbool accepts(self, int32_t state) noexcept:
         cdef cbool accepting
+        self.busy += 1
         with nogil:
             self.core.index.lock.lock_shared()
             accepting = self.core.states[state].accepting
             self.core.index.lock.unlock_shared()
+        self.busy -= 1
         return accepting
 
     def accept_token(self, token):
@@ -198,8 +228,10 @@ cdef class Matcher:
 
         Raises ``VocabularyError`` for an id outside the vocabulary, and for what is no integer.
         """
-        cdef int64_t number = token_number(token)
-        cdef int32_t target = self.follow(self.history.back(), number)
+        cdef int64_t number = token_number(token, self.compiled.engine.vocab_size)
+        cdef int32_t target
+        self.alone()
+        target = self.follow(self.history.back(), number)
         if target == NO_STATE:
             return False
         self.history.push_back(target)
@@ -207,12 +239,16 @@ cdef class Matcher:
         return True
 
     def accept_tokens(self, ids):
-        """Advance by the longest allowed prefix of ``ids``; its length."""
+        """Advance by the longest allowed prefix of ``ids``; its length.  Nothing changes when it raises."""
         cdef int64_t count = 0
-        for token in ids:
-            if not self.accept_token(token):
-                break
-            count += 1
+        try:
+            for token in ids:
+                if not self.accept_token(token):
+                    break
+                count += 1
+        except BaseException:
+            self.rollback(count)
+            raise
         return count
 
     def validate_tokens(self, ids):
@@ -220,7 +256,7 @@ cdef class Matcher:
         cdef int32_t state = self.history.back()
         cdef int64_t count = 0
         for token in ids:
-            state = self.follow(state, token_number(token))
+            state = self.follow(state, token_number(token, self.compiled.engine.vocab_size))
             if state == NO_STATE:
                 break
             count += 1
@@ -228,14 +264,18 @@ cdef class Matcher:
 
     def accept_bytes(self, bytes data):
         """Advance by bytes, as if they were one token; False and unchanged when not allowed."""
-        cdef int32_t target, state = self.history.back()
+        cdef int32_t target, state
         cdef const uint8_t* text = <const uint8_t*><const char*>data
         cdef int64_t length = len(data)
         cdef Outcome outcome
+        self.alone()
+        state = self.history.back()
         if state == TERMINATED:
             return False
+        self.busy += 1
         with nogil:
             outcome = edge_new(self.core, state, -1, text, length, &target)
+        self.busy -= 1
         check_outcome(outcome, self.core)
         if target == NO_STATE:
             return False
@@ -252,10 +292,12 @@ cdef class Matcher:
         cdef Outcome outcome
         if state == TERMINATED:
             return 0
+        self.busy += 1
         with nogil:
             core_enter(self.core)
             read = matcher_read(self.core, state, text, length)
             outcome = core_leave(self.core)
+        self.busy -= 1
         check_outcome(outcome, self.core)
         return read
 
@@ -267,7 +309,8 @@ cdef class Matcher:
         except TypeError:
             raise MaskwrightError(f"a number of tokens is an integer, not {count!r} ({type(count).__name__})") from None
         if not 0 <= taken < <int64_t>self.history.size():
-            raise MaskwrightError(f"cannot roll back {count} of {self.history.size() - 1} accepted tokens")
+            raise MaskwrightError(f"cannot roll back {shown_number(count)} of {self.history.size() - 1} accepted tokens")
+        self.alone()
         self.history.resize(self.history.size() - <size_t>taken)
         self.tokens.resize(self.history.size() - 1)
 
@@ -310,8 +353,9 @@ cdef class Matcher:
         if reader is None:
             return {}
         pieces = []
-        for i, token in enumerate(self.tokens):
-            text = self.given[i] if token < 0 else self.compiled.engine.token_bytes(token, self.history[i] == self.core.opening)
+        history = list(self.history)
+        for i, token in enumerate(list(self.tokens)):
+            text = self.given[i] if token < 0 else self.compiled.engine.token_bytes(token, history[i] == self.core.opening)
             if text or token < 0 or not self.compiled.engine.token_bytes(token):
                 pieces.append((token, text))
         if self.history.back() == TERMINATED:
@@ -327,10 +371,13 @@ cdef class Matcher:
         """The readings of the text so far: (parser state, whether a lexeme has begun there), in no order."""
         cdef vector[int32_t] found
         cdef size_t i
-        if self.history.back() == TERMINATED:
+        cdef int32_t state = self.history.back()
+        if state == TERMINATED:
             return []
+        self.busy += 1
         with nogil:
-            explain_threads(self.core, self.history.back(), found)
+            explain_threads(self.core, state, found)
+        self.busy -= 1
         return [(found[2 * i], found[2 * i + 1] != 0) for i in range(found.size() // 2)]
 
     def forced_bytes(self):
@@ -340,10 +387,12 @@ cdef class Matcher:
         cdef Outcome outcome
         if state == TERMINATED:
             return b""
+        self.busy += 1
         with nogil:
             core_enter(self.core)
             forced_bytes(self.core, state, out)
             outcome = core_leave(self.core)
+        self.busy -= 1
         check_outcome(outcome, self.core)
         return (<const char*>out.data())[:out.size()]
 
@@ -355,10 +404,12 @@ cdef class Matcher:
         cdef Outcome outcome
         if state == TERMINATED:
             return b""
+        self.busy += 1
         with nogil:
             core_enter(self.core)
             found = shortest_bytes(self.core, state, out)
             outcome = core_leave(self.core)
+        self.busy -= 1
         check_outcome(outcome, self.core)
         if not found:
             # Some text can always follow.

@@ -264,7 +264,7 @@ cdef void nearest_match(LexState* start, int32_t tag, int64_t most, vector[uint8
                 out.insert(out.end(), reversed_path.rbegin(), reversed_path.rend())
                 return
         looked += 1
-        if looked == most or (looked & 63 == 0 and deadline_look(&start.automaton.index.deadline)):
+        if looked == most or (looked & 7 == 0 and deadline_look(&start.automaton.index.deadline)):
             return
         first = lex_first(node.state)
         # The rest of the bytes waits once one leads on as near as it can be: most are never needed.

@@ -1,5 +1,6 @@
 # Plain data as a key: its content as bytes.
 from cpython.long cimport PyLong_AsLongLongAndOverflow
+from cpython.number cimport PyNumber_Index
 from cpython.unicode cimport PyUnicode_DATA, PyUnicode_GET_LENGTH, PyUnicode_KIND
 
 # Data that is nested deeper has no key: the walk recurses.

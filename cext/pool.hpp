@@ -5,6 +5,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <new>
+#include <shared_mutex>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -16,12 +19,15 @@ inline double seconds_now() {
     return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
+// A lock as if nobody had ever held it: in a child process, where those who did are not there.
+inline void lock_anew(std::shared_mutex &lock) { new (&lock) std::shared_mutex; }
+
 class Pool {
 public:
     using Task = void (*)(void *context, size_t item);
 
-    // Calls task(context, i) for each i below `items`, on up to `threads` threads, the caller's among them.
-    // One batch at a time; a second caller waits.
+    // Calls task(context, i) for each i below `items`, on up to `threads` threads, the caller's among them; on fewer where
+    // the process may have no more.  One batch at a time; a second caller waits.
     void run(Task task, void *context, size_t items, size_t threads) {
         if (threads > items) threads = items;
         if (threads < 2) {
@@ -31,14 +37,11 @@ public:
         std::lock_guard<std::mutex> one_batch(batch_);
         {
             std::lock_guard<std::mutex> guard(mutex_);
-            while (workers_ + 1 < threads) {
-                std::thread(&Pool::work, this, workers_, generation_).detach();
-                ++workers_;
-            }
+            while (workers_ + 1 < threads && add_worker()) ++workers_;
             task_ = task;
             context_ = context;
             items_ = items;
-            helpers_ = threads - 1;
+            helpers_ = threads - 1 < workers_ ? threads - 1 : workers_;
             busy_ = helpers_;
             next_.store(0);
             ++generation_;
@@ -61,6 +64,15 @@ public:
     }
 
 private:
+    bool add_worker() {
+        try {
+            std::thread(&Pool::work, this, workers_, generation_).detach();
+        } catch (const std::system_error &) {
+            return false;
+        }
+        return true;
+    }
+
     void drain() {
         for (size_t i = next_.fetch_add(1); i < items_; i = next_.fetch_add(1)) task_(context_, i);
     }

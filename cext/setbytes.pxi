@@ -106,7 +106,7 @@ cdef Outcome sets_attempt(Core* core, Sets* sets, Attempted function, void* argu
         # Without memory, what is shared goes in any case.
         sets_drop_shared(core.index)
     outcome = core_leave(core)
-    if not good:
+    if not good and outcome.kind != OUTCOME_INTERRUPTED:
         outcome.kind = OUTCOME_MEMORY
         outcome.given = behind
     elif outcome.kind in (OUTCOME_GOOD, OUTCOME_LATE):

@@ -308,7 +308,7 @@ cdef void costs_fill_rules(Program* program, Costs* costs) noexcept nogil:
     cdef cbool changed = True
     cdef int32_t rule, cost
     costs.rules.assign(program.rules.size(), UNREACHED)
-    while changed:
+    while changed and not deadline_look(&program.index.deadline):
         changed = False
         for rule in range(<int32_t>program.rules.size()):
             cost = cost_local(program, costs, parse_rule_start(program, rule))
@@ -503,7 +503,7 @@ cdef cbool shortest_plain(Core* core, const vector[Thread]& threads, vector[uint
                 shortest_try_lexeme(core, costs, state.starts[j], thread.parser, 0, &best, &after, path)
             for j in range(state.tokens.size()):
                 shortest_try_lexeme(core, costs, state.tokens[j], thread.parser, 0, &best, &after, path)
-    while after != NO_STATE and out.size() < COMPLETION_LIMIT:
+    while after != NO_STATE and out.size() < COMPLETION_LIMIT and not deadline_look(&core.index.deadline):
         out.insert(out.end(), path.begin(), path.end())
         state = core.program.states[after]
         if state.complete:

@@ -194,9 +194,6 @@ cdef class StateSets:
         cdef TokenIndex owner = self.compiled.engine.owner
         cdef int64_t length
         cdef int32_t target = UNKNOWN
-        if not 0 <= token < self.compiled.engine.vocab_size:
-            raise VocabularyError(
-                f"token id {token} is outside the vocabulary (0 to {self.compiled.engine.vocab_size - 1})")
         length = owner.starts[token + 1] - owner.starts[token]
         if length == 0:
             return NO_STATE
@@ -227,7 +224,7 @@ cdef class StateSets:
     def next(self, int64_t state, token):
         """The state behind one token; -1 when it is not allowed or no text."""
         self.check(state)
-        return self.follow(state, token_number(token))
+        return self.follow(state, token_number(token, self.compiled.engine.vocab_size))
 
     def next_bytes(self, int64_t state, bytes data):
         """The state behind some bytes; -1 when they are not allowed."""

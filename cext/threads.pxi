@@ -1,8 +1,8 @@
 # Locks, time limits, the pool of threads, and the one that frees what nobody uses any more.
 #
 # One lock per vocabulary guards everything that grows: shared to read what is there, exclusive to
-# add to it or to evict.  Whoever holds it needs no interpreter, so waiting for it cannot deadlock;
-# but nobody waits for it while holding the interpreter's own lock, except to free an object.
+# add to it or to evict.  Nobody waits for it while holding the interpreter's own lock: whoever holds it may wait for
+# the interpreter, to ask whether the user has interrupted what is under way.
 # Freeing a grammar touches only what is its own, besides counts that are atomic: that needs no lock.
 
 cdef extern from "<shared_mutex>" namespace "std" nogil:
@@ -15,6 +15,7 @@ cdef extern from "<shared_mutex>" namespace "std" nogil:
 
 cdef extern from "pool.hpp" namespace "maskwright" nogil:
     double seconds_now()
+    void lock_anew(shared_mutex&)
     ctypedef void (*PoolTask "maskwright::Pool::Task")(void*, size_t) noexcept
     cdef cppclass Pool:
         void run(PoolTask task, void* context, size_t items, size_t threads)
@@ -37,22 +38,63 @@ cdef extern from "reaper.hpp" namespace "maskwright" nogil:
         @staticmethod
         Reaper& instance()
 
+cdef extern from "Python.h":
+    int PyOS_InterruptOccurred()
+    unsigned long PyThread_get_thread_ident() nogil
+
+from _signal import SIGINT, default_int_handler, getsignal
+from threading import main_thread
+
+cdef unsigned long _main_thread = main_thread().ident
+
+
+cdef cbool interrupt_came() noexcept with gil:
+    # Whether there was a Ctrl-C that ends what is under way.  It is taken back from Python: the operation raises the error
+    # itself.  Other handlers are Python code, which must not run while the vocabulary's lock is held: they do when the operation
+    # is over.  For the same reason nothing is called here but functions of C.
+    return getsignal(SIGINT) is default_int_handler and PyOS_InterruptOccurred() != 0
+
+
 cdef enum:
     MANY_STATES = 1 << 30          # more than any automaton has
     DEADLINE_STEPS = 4096          # trie nodes between two looks at the clock
 
+cdef double INTERRUPT_SECONDS = 0.05    # between two questions whether there was a Ctrl-C
+
 cdef cppclass Deadline:
     double at                      # seconds_now(); 0: none
+    double ask_at                  # when to ask for an interrupt; 0: never
     int32_t steps
-    cbool passed                   # the operation must end, for want of time or room
+    cbool passed                   # the operation must end, for want of time or room, or
+    cbool interrupted              # because the user has interrupted it
     int64_t most_states            # of an automaton, in this operation
     int64_t crowded                # how many states one has that has more; 0: none
     int64_t searched               # threads looked at to prove that others can be completed (alive.pxi)
 
 
+cdef void deadline_begin(Deadline* deadline, double seconds) noexcept nogil:
+    # For an operation of so many seconds (0: no limit).
+    cdef double now = seconds_now()
+    deadline.steps = 0
+    deadline.passed = False
+    deadline.interrupted = False
+    deadline.at = now + seconds if seconds > 0 else 0
+    deadline.ask_at = now + INTERRUPT_SECONDS if PyThread_get_thread_ident() == _main_thread else 0
+
+
+cdef void deadline_end(Deadline* deadline) noexcept nogil:
+    deadline.at = deadline.ask_at = 0
+    deadline.passed = False
+
+
 cdef cbool deadline_look(Deadline* deadline) noexcept nogil:
-    if deadline.at > 0 and seconds_now() > deadline.at:
+    cdef double now = seconds_now()
+    if deadline.at > 0 and now > deadline.at:
         deadline.passed = True
+    elif deadline.ask_at > 0 and now > deadline.ask_at and not deadline.interrupted:
+        deadline.ask_at = now + INTERRUPT_SECONDS
+        if interrupt_came():
+            deadline.passed = deadline.interrupted = True
     return deadline.passed
 
 

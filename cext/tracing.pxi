@@ -156,12 +156,14 @@ cdef class Tracer:
     def step(self, int32_t thread, uint8_t byte):
         """The threads behind a byte: (thread, event that led there, or -1 inside a lexeme)."""
         cdef vector[Traced] found
+        cdef Thread before
         cdef size_t i
         cdef Outcome outcome
         self.check(thread, self.threads.size(), "thread")
+        before = self.threads[thread]
         with nogil:
             core_enter(self.core)
-            trace_step(self.core, self.threads[thread], byte, found)
+            trace_step(self.core, before, byte, found)
             outcome = core_leave(self.core)
         check_outcome(outcome, self.core)
         return [(self.thread_number(found[i].thread), self.event_number(found[i].event)) for i in range(found.size())]
@@ -169,16 +171,17 @@ cdef class Tracer:
     def thread(self, int32_t thread):
         """(whether it can be completed, whether it is inside a lexeme, whether that may be an ignored one)."""
         cdef cbool alive, skips
+        cdef Thread at
         cdef Outcome outcome
         self.check(thread, self.threads.size(), "thread")
+        at = self.threads[thread]
         with nogil:
             core_enter(self.core)
-            alive = trace_alive(self.core, self.threads[thread])
-            skips = (self.threads[thread].lex != NULL and self.threads[thread].lex.automaton == self.core.program.lexer
-                     and lexer_skips(self.threads[thread].lex))
+            alive = trace_alive(self.core, at)
+            skips = at.lex != NULL and at.lex.automaton == self.core.program.lexer and lexer_skips(at.lex)
             outcome = core_leave(self.core)
         check_outcome(outcome, self.core)
-        return bool(alive), self.threads[thread].lex != NULL, bool(skips)
+        return bool(alive), at.lex != NULL, bool(skips)
 
     def event(self, int32_t event):
         """(the lexer's terminal, or -1; the column of the line behind it, or -1; whether it is ignored)."""
@@ -190,11 +193,13 @@ cdef class Tracer:
     def waits(self, int32_t local, int32_t thread):
         """Whether the local state waits for the lexeme that the thread is in, or may be in next."""
         cdef cbool found
+        cdef Thread at
         self.check(thread, self.threads.size(), "thread")
         self.check(local, self.core.program.locals.size(), "local state")
+        at = self.threads[thread]
         with nogil:
             self.core.index.lock.lock()
-            found = trace_waits(self.core, parse_expand(self.core.program, local), self.threads[thread])
+            found = trace_waits(self.core, parse_expand(self.core.program, local), at)
             self.core.index.lock.unlock()
         return bool(found)
 
@@ -204,9 +209,10 @@ cdef class Tracer:
         cdef Local* found
         cdef size_t i
         self.check(local, self.core.program.locals.size(), "local state")
-        self.core.index.lock.lock()
-        found = parse_expand(self.core.program, local)
-        self.core.index.lock.unlock()
+        with nogil:
+            self.core.index.lock.lock()
+            found = parse_expand(self.core.program, local)
+            self.core.index.lock.unlock()
         return (
             bool(found.final),
             bool(local_waits(found)),
@@ -218,9 +224,10 @@ cdef class Tracer:
         """(its first local state, whether it matches the empty text)."""
         cdef int32_t first
         self.check(rule, self.core.program.rules.size(), "rule")
-        self.core.index.lock.lock()
-        first = parse_rule_start(self.core.program, rule)
-        self.core.index.lock.unlock()
+        with nogil:
+            self.core.index.lock.lock()
+            first = parse_rule_start(self.core.program, rule)
+            self.core.index.lock.unlock()
         return first, self.core.program.rules[rule].nullable != 0
 
     def advance(self, int32_t local, int32_t event):
@@ -230,10 +237,11 @@ cdef class Tracer:
         self.check(local, self.core.program.locals.size(), "local state")
         self.check(event, self.events.size(), "event")
         read = self.events[event]
-        self.core.index.lock.lock()
-        if parse_guard(self.core.program, local) == read.guard:
-            parse_advance(self.core.program, local, read.automaton, read.tag, read.key, found)
-        self.core.index.lock.unlock()
+        with nogil:
+            self.core.index.lock.lock()
+            if parse_guard(self.core.program, local) == read.guard:
+                parse_advance(self.core.program, local, read.automaton, read.tag, read.key, found)
+            self.core.index.lock.unlock()
         return found
 
     def line(self, int32_t local, int32_t column, int32_t indent):
@@ -243,17 +251,18 @@ cdef class Tracer:
         cdef int32_t target = -1
         cdef cbool kept = False
         self.check(local, self.core.program.locals.size(), "local state")
-        self.core.index.lock.lock()
-        found = self.core.program.locals[local]
-        if found.kind != LOCAL_INDENTED:
-            kept = indent == column
-            target = local if kept else -1
-        elif found.phase == INDENTED_BEFORE:
-            if indent < column:
-                target = parse_local(self.core.program, LOCAL_INDENTED, found.index, INDENTED_INSIDE, column)
-        elif column < found.count:
-            target = parse_local(self.core.program, LOCAL_INDENTED, found.index, INDENTED_DONE, 0)
-        self.core.index.lock.unlock()
+        with nogil:
+            self.core.index.lock.lock()
+            found = self.core.program.locals[local]
+            if found.kind != LOCAL_INDENTED:
+                kept = indent == column
+                target = local if kept else -1
+            elif found.phase == INDENTED_BEFORE:
+                if indent < column:
+                    target = parse_local(self.core.program, LOCAL_INDENTED, found.index, INDENTED_INSIDE, column)
+            elif column < found.count:
+                target = parse_local(self.core.program, LOCAL_INDENTED, found.index, INDENTED_DONE, 0)
+            self.core.index.lock.unlock()
         return target, bool(kept)
 
     @property

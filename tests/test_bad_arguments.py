@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -43,7 +44,20 @@ MATCHERS: list[Callable[[], Any]] = [
 class TestMatchers:
     def test_tokens_that_are_no_integers(self, make: Callable[[], Any]) -> None:
         matcher = make()
-        for token in (97.0, 97.9, "a", None, [97], 2**80, -(2**80), 2**63, np.float64(97.5)):
+        for token in (
+            97.0,
+            97.9,
+            "a",
+            None,
+            [97],
+            2**80,
+            -(2**80),
+            2**63,
+            np.float64(97.5),
+            True,
+            False,
+            np.True_,
+        ):
             with pytest.raises(VocabularyError):
                 matcher.accept_token(token)
         assert matcher.accept_token(A_ID)
@@ -58,10 +72,127 @@ class TestMatchers:
     def test_counts_that_are_no_integers(self, make: Callable[[], Any]) -> None:
         matcher = make()
         assert matcher.accept_token(A_ID)
-        for count in (1.5, 1.0, "1", None, -1, 2, 2**70, -(2**70)):
+        for count in (1.5, 1.0, "1", None, -1, 2, 2**70, -(2**70), True, False):
             with pytest.raises(MaskwrightError):
                 matcher.rollback(count)
         matcher.rollback(1)
+
+
+@pytest.mark.parametrize(
+    "token", [-1, 257, 2**31, 2**62, 2**62 + 1, 2**63 - 1, 2**63, -(2**63), 2**64 + 5, -(2**100)]
+)
+def test_messages_name_the_number_that_was_given(token: int) -> None:
+    for use in (
+        A.matcher().accept_token,
+        lambda token: A.matcher().validate_tokens([token]),
+        TRIE.matcher().accept_token,
+    ):
+        with pytest.raises(VocabularyError, match=rf"token id {token} is outside"):
+            use(token)
+    with pytest.raises(MaskwrightError, match=f"{max(token, 1)} of 0 accepted"):
+        A.matcher().rollback(max(token, 1))
+    row = token if token < 0 else token + 2
+    with pytest.raises(mw.BitmaskError, match=rf"row {row} is outside a bitmask of 2"):
+        A.matcher().fill_next_token_bitmask(np.zeros((2, 9), np.int32), row)
+
+
+def test_numbers_that_python_does_not_write() -> None:
+    for number in (10**5000, -(10**5000)):
+        with pytest.raises(VocabularyError, match=r"0x.*\.\.\. is outside"):
+            A.matcher().accept_token(number)
+        with pytest.raises(MaskwrightError, match=r"\.\.\. of 0"):
+            A.matcher().rollback(number)
+        with pytest.raises(mw.BitmaskError, match=r"\.\.\. is outside"):
+            A.matcher().fill_next_token_bitmask(np.zeros((2, 9), np.int32), number)
+
+
+@pytest.mark.parametrize("row", [1.0, "1", None, True, [1]])
+def test_rows_that_are_no_integers(row: Any) -> None:
+    mask = np.full((2, 9), 7, np.int32)
+    with pytest.raises(mw.BitmaskError, match="a row is an integer"):
+        A.matcher().fill_next_token_bitmask(mask, row)
+    assert (mask == 7).all()
+    A.matcher().fill_next_token_bitmask(mask, np.int64(1))
+    assert (mask[0] == 7).all() and not (mask[1] == 7).all()
+
+
+@pytest.mark.parametrize("count", [1.5, "2", True, [1], 0, -1, -(2**70)])
+def test_numbers_of_threads(count: Any) -> None:
+    with pytest.raises(MaskwrightError, match=r"threads is an integer|at least one thread"):
+        mw.set_threads(count)
+    try:
+        mw.set_threads(2**70)
+        mask = np.zeros((1, 9), np.int32)
+        mw.fill_next_token_bitmasks([A.matcher()], mask)
+        assert mask.any()
+    finally:
+        mw.set_threads()
+
+
+@pytest.mark.parametrize("make", [A.matcher, TRIE.matcher])
+def test_an_error_halfway_changes_nothing(make: Callable[[], Any]) -> None:
+    matcher = make()
+    assert matcher.accept_tokens([A_ID]) == 1
+
+    def tokens() -> Any:
+        yield A_ID
+        raise KeyError
+
+    for ids, error in (
+        ([A_ID, "a"], VocabularyError),
+        ([A_ID, 2**63], VocabularyError),
+        (tokens(), KeyError),
+    ):
+        with pytest.raises(error):
+            matcher.accept_tokens(ids)
+        assert matcher.accepted_tokens == [A_ID]
+    assert matcher.accept_tokens([A_ID, ord("x"), "a"]) == 1
+
+
+class Liar(bytes):
+    """Bytes that say something else of themselves."""
+
+    def __len__(self) -> int:
+        return 1000
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __bytes__(self) -> bytes:
+        return b"other"
+
+    def __getitem__(self, key: Any) -> Any:
+        return 0
+
+    def __iter__(self) -> Any:
+        return iter([1, 2])
+
+
+def test_bytes_that_say_something_else_of_themselves() -> None:
+    plain = mw.Vocabulary.from_bytes([b"ab", b"a", b"b", None], 3, start_tokens={0: b"b"})
+    odd = mw.Vocabulary.from_bytes([Liar(b"ab"), b"a", Liar(b"b"), None], 3, start_tokens={0: Liar(b"b")})
+    assert odd.tokens == plain.tokens and set(map(type, odd.tokens)) == {bytes}
+    assert odd.start_tokens == plain.start_tokens
+    assert odd.digest == plain.digest
+    matcher = mw.compile_regex("(ab)*", odd).matcher()
+    assert not matcher.accept_token(0)
+    assert matcher.accept_tokens([1, 2, 0]) == 3
+    choice = mw.compile_choice([Liar(b"ab"), b"x"], BYTES).matcher()
+    assert choice.accept_bytes(b"ab") and choice.is_accepting
+
+
+def test_needed_bytes_that_are_special() -> None:
+    tokens = [bytes([i]) for i in range(256)]
+    with pytest.warns(UserWarning, match=r"only EOS or special ids have the bytes b'ac'"):
+        vocabulary = mw.Vocabulary.from_bytes(tokens, eos_ids=ord("a"), special_ids=[ord("c")])
+    assert vocabulary.missing_bytes == b"ac"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mw.Vocabulary.from_bytes([*tokens, b"a", b"<s>"], eos_ids=[ord("a"), 257])
+        mw.Vocabulary.from_bytes([*tokens, None], eos_ids=256)
 
 
 def test_lists_of_tokens_that_are_no_integers() -> None:

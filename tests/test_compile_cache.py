@@ -1,17 +1,13 @@
-"""Grammars are found again by content, kept for a while, and compiled without garbage collection."""
+"""Grammars are found again by content, and kept for a while."""
 
 from __future__ import annotations
 
 import copy
 import gc
 import json
-import random
 import struct
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -23,7 +19,7 @@ from hypothesis import strategies as st
 import maskwright as mw
 from maskwright import compile_cache, compiler
 from maskwright._core import CompiledCore
-from maskwright.compile_cache import content_key, content_keys, no_collection
+from maskwright.compile_cache import content_key, content_keys
 
 SCHEMA = {
     "type": "object",
@@ -35,12 +31,6 @@ SCHEMA = {
 @pytest.fixture
 def vocabulary() -> mw.Vocabulary:
     return toys.byte_vocabulary()
-
-
-@pytest.fixture(autouse=True)
-def collector() -> Iterator[None]:
-    yield
-    gc.enable()
 
 
 def accepts(compiled: mw.CompiledGrammar, text: bytes) -> bool:
@@ -285,7 +275,6 @@ def test_errors_are_raised_every_time(schema: Any, vocabulary: mw.Vocabulary) ->
         messages.add((type(info.value), str(info.value)))
     assert len(messages) == 1
     assert len(vocabulary._compiled._kept) == 0
-    assert gc.isenabled()
 
 
 @pytest.mark.parametrize(
@@ -382,77 +371,7 @@ def test_the_collector_frees_a_grammar_before_its_vocabulary() -> None:
     assert None not in engines
 
 
-# --- collection
-
-
-def test_collection_stops_and_goes_on() -> None:
-    assert gc.isenabled()
-    with no_collection():
-        assert not gc.isenabled()
-        with no_collection():
-            assert not gc.isenabled()
-            with pytest.raises(KeyError), no_collection():
-                raise KeyError
-            assert not gc.isenabled()
-        assert not gc.isenabled()
-    assert gc.isenabled()
-    with pytest.raises(KeyError), no_collection():
-        raise KeyError
-    assert gc.isenabled()
-
-
-def test_collection_that_was_off_stays_off(vocabulary: mw.Vocabulary) -> None:
-    gc.disable()
-    with no_collection(), no_collection():
-        assert not gc.isenabled()
-    assert not gc.isenabled()
-    with pytest.raises(KeyError), no_collection():
-        raise KeyError
-    assert not gc.isenabled()
-    mw.compile_json_schema(SCHEMA, vocabulary)
-    assert not gc.isenabled()
-    gc.enable()
-    with no_collection():
-        assert not gc.isenabled()
-    assert gc.isenabled()
-
-
-@pytest.mark.parametrize("enabled", [True, False])
-def test_collection_and_threads(enabled: bool) -> None:
-    (gc.enable if enabled else gc.disable)()
-    barrier = Barrier(8)
-
-    def job(seed: int) -> bool:
-        rng = random.Random(seed)
-        off = True
-        barrier.wait()
-        for _ in range(300):
-            try:
-                with no_collection():
-                    off = off and not gc.isenabled()
-                    if rng.random() < 0.3:
-                        raise KeyError
-                    with no_collection():
-                        off = off and not gc.isenabled()
-                    off = off and not gc.isenabled()
-            except KeyError:
-                pass
-        return off
-
-    with ThreadPoolExecutor(8) as threads:
-        assert all(threads.map(job, range(8)))
-    assert gc.isenabled() == enabled
-    assert compile_cache._compiling == 0
-
-
-def test_the_last_to_leave_turns_collection_on() -> None:
-    first, second = no_collection(), no_collection()
-    first.__enter__()
-    second.__enter__()
-    first.__exit__(None, None, None)
-    assert not gc.isenabled()
-    second.__exit__(None, None, None)
-    assert gc.isenabled()
+# --- growth
 
 
 def test_a_grammar_that_has_grown_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import maskwright as mw
-from maskwright import engine_cache
+from maskwright import disk_cache, engine_cache
 
 SCHEMA = {
     "type": "object",
@@ -52,19 +52,27 @@ def same(a: list[np.ndarray], b: list[np.ndarray]) -> bool:
 def test_loaded_masks_equal_computed_ones(cache, monkeypatch):
     computed = masks(vocabulary())
     (file,) = cache.glob("*.bin")
-    monkeypatch.setattr(engine_cache, "_save", lambda path, blobs: pytest.fail("the cache was not used"))
+    monkeypatch.setattr(disk_cache, "write", lambda name, *parts: pytest.fail("the cache was not used"))
     assert same(masks(vocabulary()), computed)
     assert file.stat().st_size > 1000
 
 
-@pytest.mark.parametrize("damage", [b"", b"maskwright engine cache 3\n", b"something else", None])
-def test_a_damaged_file_is_replaced(damage, cache):
+def test_a_damaged_file_is_replaced(cache):
     computed = masks(vocabulary())
     (file,) = cache.glob("*.bin")
     good = file.read_bytes()
-    file.write_bytes(good[: len(good) // 2] if damage is None else damage)
-    assert same(masks(vocabulary()), computed)
-    assert file.read_bytes() == good
+    for at in range(0, len(good), len(good) // 20):
+        file.write_bytes(good[:at] + bytes([good[at] ^ 4]) + good[at + 1 :])
+        assert same(masks(vocabulary()), computed)
+        assert file.read_bytes() == good
+
+
+def test_arrays_of_odd_sizes_are_no_trie():
+    tokens = [*(bytes([i]) for i in range(256)), b""]
+    nodes, ids = engine_cache.Engine(tokens, (256,)).dump_trie()
+    for wrong in ((nodes[:-1], ids), (nodes, ids + b"\0")):
+        with pytest.raises(ValueError, match="no arrays"):
+            engine_cache.Engine(tokens, (256,), wrong)
 
 
 def test_another_build_does_not_share_the_file(cache, monkeypatch, tmp_path):
@@ -78,11 +86,20 @@ def test_another_build_does_not_share_the_file(cache, monkeypatch, tmp_path):
 
 def test_an_empty_setting_turns_the_cache_off(monkeypatch):
     monkeypatch.setenv("MASKWRIGHT_CACHE_DIR", "")
-    assert engine_cache.cache_directory() is None
     assert masks(vocabulary())
 
 
 def test_a_directory_that_cannot_be_written_is_no_error(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MASKWRIGHT_CACHE_DIR", str(tmp_path / "file" / "below"))
+    assert masks(vocabulary())
+
+
+def test_no_home_directory_is_no_error(monkeypatch):
+    def nobody():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("MASKWRIGHT_CACHE_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(engine_cache.Path, "home", nobody)
     assert masks(vocabulary())

@@ -65,7 +65,8 @@ ALLOWED = {
         "thompson",
     ),
     "maskwright.passes": ("deadline", "errors", "grammar", "limits", "passes", "regular"),
-    "maskwright.vocabulary": ("compile_cache", "errors", "tokenizers"),
+    "maskwright.vocabulary": ("arguments", "compile_cache", "errors", "tokenizers"),
+    "maskwright.collection": (),
     "maskwright.compile_cache": ("_core",),
     "maskwright.tokenizers": ("errors", "tokenizers"),
     "maskwright.adjacency": (),
@@ -89,7 +90,8 @@ ALLOWED = {
     "maskwright.lexeme_automata": ("_core", "automata", "grammar", "limits"),
     "maskwright.merging": ("_subsets", "automata", "deadline"),
     "maskwright.factoring": ("deadline",),
-    "maskwright.default_model": ("engine_cache", "errors"),
+    "maskwright.default_model": ("disk_cache", "errors"),
+    "maskwright.disk_cache": (),
     "maskwright.sampling": (
         "_core",
         "arguments",
@@ -119,7 +121,7 @@ ALLOWED = {
     ),
     "maskwright.symbols": ("_core", "compiler", "errors"),
     "maskwright.search": ("arguments", "compiler", "errors", "sampling", "search", "symbols"),
-    "maskwright.table_cache": ("_core", "engine_cache", "lowering"),
+    "maskwright.table_cache": ("disk_cache", "lowering"),
     "maskwright.token_sets": ("_core", "errors", "grammar"),
     "maskwright.captures": ("_core", "captures", "deadline", "dfa", "errors", "grammar"),
 }

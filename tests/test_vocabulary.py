@@ -77,6 +77,7 @@ def test_bad_arguments_are_named(tokens, eos_ids, special_ids, message):
     assert isinstance(caught.value, MaskwrightError)
 
 
+@pytest.mark.filterwarnings("ignore:only EOS or special ids have the bytes")
 def test_eos_ids_may_be_one_id_or_an_array():
     tokens = [b"a", b"b", b"c"]
     assert Vocabulary.from_bytes(tokens, eos_ids=np.int64(1)).eos_ids == (1,)

@@ -1,6 +1,6 @@
 """Types of the extension module; its docstrings are the manual."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from maskwright.grammar import Spelling
@@ -56,7 +56,7 @@ class Engine:
         ignored: list[int],
         follow: list[list[int]] | None,
         avoided: tuple[tuple[int, int], ...],
-        names: tuple[str, ...],
+        names: Sequence[str],
         newline: int,
         line_break: int,
         columns: int,
@@ -212,14 +212,6 @@ class StateSets:
 
 def set_threads(count: int | None = None) -> None: ...
 def fill_rows(matchers: list[Matcher], bitmask: Any) -> None: ...
-def cut_rows(
-    numbers: int,
-    strides: tuple[int, int],
-    item_bytes: int,
-    width: int,
-    masks: Any,
-    lowest: int,
-    rows: Iterable[int],
-) -> None: ...
+def cut_rows(logits: Any, masks: Any, lowest: int, rows: list[int] | None) -> None: ...
 def content_key(source: Any, most: int) -> bytes | None: ...
 def content_keys(source: Any, most: int, name: str) -> tuple[bytes | None, dict[int, bytes]]: ...

@@ -51,6 +51,11 @@ def generator(
     return np.random.default_rng(seed)
 
 
+def exact_bytes(data: bytes) -> bytes:
+    """The bytes themselves, whatever a subclass says about them."""
+    return data if type(data) is bytes else bytes(memoryview(data))
+
+
 def check_type(value: object, kind: type | tuple[type, ...], name: str, error: type[Exception]) -> None:
     """Raises unless the value is of one of these types."""
     if not isinstance(value, kind):

@@ -33,11 +33,6 @@ def fill_next_token_bitmasks(matchers: Sequence[Matcher], bitmask: Any) -> None:
 
     Raises ``BitmaskError`` when the number of rows differs, and as ``Matcher.fill_next_token_bitmask``.
     """
-    shape = tuple(getattr(bitmask, "shape", ()))
-    if len(shape) != 2 or shape[0] != len(matchers):
-        raise BitmaskError(
-            f"{len(matchers)} matchers need a bitmask [{len(matchers)}, words], not {list(shape)}"
-        )
     from maskwright._core import fill_rows
 
     fill_rows(list(matchers), bitmask)
@@ -59,34 +54,37 @@ def apply_token_bitmask_inplace(logits: Any, bitmask: Any, indices: Iterable[int
         on_cpu = logits.is_cpu and not logits.requires_grad
     elif isinstance(logits, np.ndarray):
         on_cpu = True
+        logits = np.asarray(logits)  # without what a subclass says of itself
         if not (logits.flags.writeable and logits.flags.aligned and logits.dtype.isnative):
             raise BitmaskError("these logits are read-only, unaligned or of foreign byte order")
     else:
         raise BitmaskError(f"logits must be a numpy array or a torch tensor, not {type(logits).__name__}")
-    number = _FLOATS.get(_type_name(logits.dtype))
-    if number is None:
+    lowest = _LOWEST.get(_type_name(logits.dtype))
+    if lowest is None:
         raise BitmaskError(f"logits must be 16, 32 or 64 bit floating point numbers, not {logits.dtype}")
-    if isinstance(bitmask, memoryview):
+    if isinstance(bitmask, (memoryview, np.ndarray)):
         bitmask = np.asarray(bitmask)
+    elif torch is None or not isinstance(bitmask, torch.Tensor):
+        raise BitmaskError(f"a bitmask must be a numpy array or a torch tensor, not {type(bitmask).__name__}")
     masks = _as_table(bitmask, "a bitmask")
-    if _type_name(getattr(masks, "dtype", None)) != "int32":
-        raise BitmaskError(f"a bitmask holds int32, not {getattr(masks, 'dtype', type(masks).__name__)}")
+    if _type_name(masks.dtype) != "int32":
+        raise BitmaskError(f"a bitmask holds int32, not {masks.dtype}")
     table = _as_table(logits, "logits")
     if masks.shape[1] > (table.shape[1] + 31) // 32:
         raise BitmaskError(f"{masks.shape[1]} words speak about more than {table.shape[1]} logits")
     rows = _rows(indices, table.shape[0], masks.shape[0])
     if on_cpu:
-        _apply_on_cpu(table, masks, range(table.shape[0]) if rows is None else rows, *number)
+        _apply_on_cpu(torch, table, masks, rows, lowest)
     else:
         _apply_on_device(torch, table, masks, rows)
 
 
-# Bytes of a number, and the bits of minus infinity.
-_FLOATS = {
-    "float16": (2, 0xFC00),
-    "bfloat16": (2, 0xFF80),
-    "float32": (4, 0xFF800000),
-    "float64": (8, 0xFFF0000000000000),
+# The bits of minus infinity.
+_LOWEST = {
+    "float16": 0xFC00,
+    "bfloat16": 0xFF80,
+    "float32": 0xFF800000,
+    "float64": 0xFFF0000000000000,
 }
 
 
@@ -124,20 +122,20 @@ def _integer(value: Any, name: str) -> int:
         raise BitmaskError(f"{name}: expected an integer, not {type(value).__name__}") from None
 
 
-def _apply_on_cpu(table: Any, masks: Any, rows: Sequence[int], item_bytes: int, lowest: int) -> None:
+def _apply_on_cpu(torch: Any, table: Any, masks: Any, rows: list[int] | None, lowest: int) -> None:
     from maskwright._core import cut_rows
 
     if not isinstance(masks, np.ndarray):
         masks = masks.detach().cpu().numpy()
     if masks.strides[1] != 4:
         masks = np.ascontiguousarray(masks, dtype=np.int32)
-    if isinstance(table, np.ndarray):
-        address, (row_bytes, column_bytes) = table.ctypes.data, table.strides
-        strides = (row_bytes, column_bytes // item_bytes)
-    else:
-        address, (row_items, step) = table.data_ptr(), table.stride()
-        strides = (row_items * item_bytes, step)
-    cut_rows(address, strides, item_bytes, table.shape[1], masks, lowest, rows)
+    if not isinstance(table, np.ndarray):
+        # numpy knows the memory of a tensor, but no bfloat16.
+        try:
+            table = (table.view(torch.int16) if table.dtype == torch.bfloat16 else table).numpy()
+        except (RuntimeError, TypeError) as error:
+            raise BitmaskError(f"these logits cannot be written from the CPU: {error}") from None
+    cut_rows(table, masks, lowest, rows)
 
 
 def _apply_on_device(torch: Any, table: Any, masks: Any, rows: list[int] | None) -> None:

@@ -8,17 +8,20 @@ was compiled does no harm.
 
 from __future__ import annotations
 
-import gc
+import os
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
-from threading import Lock
+from collections.abc import Callable, Hashable
+from threading import RLock
 from typing import Any
 
 from maskwright._core import content_key as content_key
 from maskwright._core import content_keys as content_keys
 
 _KEPT = 64
+
+_lock = RLock()
+"""Of all caches: it is held for a moment, and by whoever forks, so that no child finds a cache half changed.  Nothing is freed
+under it, which may take long."""
 
 
 class CompileCache:
@@ -29,10 +32,9 @@ class CompileCache:
         self._weight = 0
         self._calls = 0
         self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-        self._lock = Lock()
 
     def get(self, key: Hashable) -> Any:
-        with self._lock:
+        with _lock:
             found = self._kept.get(key)
             if found is None:
                 return None
@@ -41,50 +43,36 @@ class CompileCache:
 
     def put(self, key: Hashable, compiled: Any, weight: int = 1) -> None:
         """The last one is kept whatever it weighs."""
-        with self._lock:
-            self._weight += weight - self._kept.pop(key, (None, 0))[1]
+        dropped = []
+        with _lock:
+            dropped.append(self._kept.pop(key, (None, 0)))
+            self._weight += weight - dropped[0][1]
             self._kept[key] = compiled, weight
             while self._weight > self._most and len(self._kept) > 1:
-                self._weight -= self._kept.popitem(last=False)[1][1]
+                dropped.append(self._kept.popitem(last=False)[1])
+                self._weight -= dropped[-1][1]
 
     def shed(self, size: Callable[[Any], int], most: int, every: int = 1) -> None:
         """Drop what was used longest ago while sizes, which may have grown, are more than ``most`` together; looked at
         once in so many calls."""
-        with self._lock:
+        dropped = []
+        with _lock:
             self._calls += 1
             if self._calls % every:
                 return
             total = sum(size(kept) for kept, _ in self._kept.values())
             while total > most and len(self._kept) > 1:
-                dropped, weight = self._kept.popitem(last=False)[1]
-                self._weight -= weight
-                total -= size(dropped)
+                dropped.append(self._kept.popitem(last=False)[1])
+                self._weight -= dropped[-1][1]
+                total -= size(dropped[-1][0])
 
 
-_compiling = 0
-_collector = Lock()
+def _renew_lock() -> None:
+    global _lock
+    _lock = RLock()
 
 
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Without garbage collection, for code that makes many objects and no cycles.
-
-    A full collection looks at every object of the process, for example those of torch: that can take
-    longer than compiling many schemas.
-    """
-    global _compiling
-    with _collector:
-        if _compiling or gc.isenabled():
-            _compiling += 1
-            counted = True
-            gc.disable()
-        else:
-            counted = False
-    try:
-        yield
-    finally:
-        if counted:
-            with _collector:
-                _compiling -= 1
-                if not _compiling:
-                    gc.enable()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=lambda: _lock.acquire(), after_in_parent=lambda: _lock.release(), after_in_child=_renew_lock
+    )

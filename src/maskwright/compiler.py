@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
-from typing import Any, Literal, overload
+from typing import Any, Literal, NoReturn, overload
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from maskwright import table_cache
 from maskwright._core import CompiledCore, Matcher, StateSets, Tables
 from maskwright.arguments import check_limits, check_type
 from maskwright.captures import CaptureReader
-from maskwright.compile_cache import content_keys, no_collection
+from maskwright.collection import rare_collection
+from maskwright.compile_cache import content_keys
 from maskwright.deadline import deadline
 from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, VocabularyError
@@ -56,6 +57,12 @@ class CompiledGrammar:
         if self._core.state_count > _OVERGROWN:
             self._core = self._core.renewed()
         return Matcher(self._core)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a compiled grammar belongs to its process and cannot be pickled or copied: send its source (JsonSchema, Lark ...) and "
+            "the vocabulary, and compile there"
+        )
 
     @property
     def statistics(self) -> dict[str, int]:
@@ -284,7 +291,7 @@ def compile_grammar(
     grammar: Grammar, vocabulary: Vocabulary, limits: Limits = DEFAULT_LIMITS
 ) -> CompiledGrammar:
     """Compile the intermediate representation.  Raises ``UnsatisfiableError`` or ``LimitError``."""
-    with no_collection(), deadline(limits.max_seconds):
+    with rare_collection(), deadline(limits.max_seconds):
         return CompiledGrammar(link(_lowered(grammar, vocabulary, limits), limits), vocabulary)
 
 
@@ -294,7 +301,7 @@ def _compile(part: Import, vocabulary: Vocabulary, limits: Limits) -> CompiledGr
     check_type(vocabulary, Vocabulary, "vocabulary", VocabularyError)
     compiled: CompiledGrammar | None = vocabulary._compiled.get(part.key)
     if compiled is None or compiled._core.used_keys > _OVERGROWN:
-        with no_collection(), deadline(limits.max_seconds):
+        with rare_collection(), deadline(limits.max_seconds):
             compiled = CompiledGrammar(link(_tables(part, vocabulary, limits), limits), vocabulary)
         if part.keep:
             vocabulary._compiled.put(part.key, compiled)

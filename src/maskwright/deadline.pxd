@@ -1,3 +1,4 @@
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.time cimport monotonic
 
 cdef double _soonest

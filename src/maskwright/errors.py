@@ -8,11 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class MaskwrightError(ValueError):
-    """Base of all errors raised by this package."""
+    """Base of all errors raised by this package; they can be pickled and copied."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An exception is otherwise made again by calling its class with its message, which some classes do not take.
+        return _remade, (type(self), self.args, self.__dict__)
+
+
+def _remade(kind: type[MaskwrightError], args: tuple[Any, ...], content: dict[str, Any]) -> MaskwrightError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(content)
+    return error
 
 
 class GrammarError(MaskwrightError):

@@ -172,12 +172,16 @@ class TrieMatcher:
         return True
 
     def accept_tokens(self, ids: Iterable[int]) -> int:
-        """Advance by the longest allowed prefix of ``ids``; its length."""
+        """Advance by the longest allowed prefix of ``ids``; its length.  Nothing changes when it raises."""
         count = 0
-        for token in ids:
-            if not self.accept_token(token):
-                break
-            count += 1
+        try:
+            for token in ids:
+                if not self.accept_token(token):
+                    break
+                count += 1
+        except BaseException:
+            self.rollback(count)
+            raise
         return count
 
     def validate_tokens(self, ids: Iterable[int]) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import operator
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from maskwright.arguments import exact_bytes
 from maskwright.compile_cache import CompileCache
 from maskwright.errors import VocabularyError
 
@@ -65,6 +67,7 @@ class Vocabulary:
             special_tokens = _names(checked, (*self._special_ids, *self._eos_ids))
         _indices(special_tokens.values(), size, "special_tokens")
         self._special_tokens = dict(special_tokens)
+        _warn_of_lost_bytes(checked, {*self._special_ids, *self._eos_ids})
         for i in (*self._special_ids, *self._eos_ids):
             checked[i] = b""
         self._tokens = tuple(checked)
@@ -292,6 +295,7 @@ def _checked_tokens(tokens: Sequence[bytes | None]) -> list[bytes]:
         for i, token in enumerate(checked):
             if not isinstance(token, bytes):
                 raise VocabularyError(f"tokens[{i}]: expected bytes or None, got {type(token).__name__}")
+            checked[i] = exact_bytes(token)
     if not checked:
         raise VocabularyError("tokens: the list is empty")
     if max(map(len, checked)) > MAX_TOKEN_BYTES:
@@ -320,8 +324,20 @@ def _checked_start(start_tokens: Mapping[int, bytes], tokens: Sequence[bytes]) -
                 f"start_tokens[{i}]: {len(data)} bytes, more than MAX_TOKEN_BYTES ({MAX_TOKEN_BYTES})"
             )
         if data != tokens[i]:
-            checked[i] = data
+            checked[i] = exact_bytes(data)
     return checked
+
+
+def _warn_of_lost_bytes(tokens: Sequence[bytes], lost: set[int]) -> None:
+    """Of bytes that only special tokens stand for: grammars that need them have masks that allow nothing."""
+    left = {token for i, token in enumerate(tokens) if len(token) == 1 and i not in lost}
+    gone = sorted({tokens[i] for i in lost if len(tokens[i]) == 1} - left)
+    if gone:
+        warnings.warn(
+            f"only EOS or special ids have the bytes {b''.join(gone)!r}, so no text can have them: pass b'' for ids that are "
+            "no text, and other ids as EOS",
+            stacklevel=3,
+        )
 
 
 def _drops(word_start_mark: str) -> bool:

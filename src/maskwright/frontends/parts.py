@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from maskwright.arguments import check_limits, check_type
+from maskwright.arguments import check_limits, check_type, exact_bytes
 from maskwright.compile_cache import content_key
 from maskwright.errors import GrammarError, UnsatisfiableError
 from maskwright.frontends import gbnf, json_schema, lark, regex
@@ -94,8 +94,8 @@ def lark_part(
     _check_text(text, "a Lark grammar")
     check_type(start, str, "start", GrammarError)
     check_type(import_paths, (list, tuple), "import_paths", GrammarError)
-    # What a file holds that is imported may have changed.
-    alone = not import_paths and not re.search(r"%import\s*\.", text)
+    # What a file holds that is imported may have changed.  A name right behind the word is that of a grammar of the package.
+    alone = not import_paths and not re.search(r"%import(?![ \t]+\w)", text)
     key = ("lark", text, start, lexer, indentation, limits) if alone else _Unique()
     schema_part = inline_schema_part(limits)
     return Import(
@@ -120,7 +120,7 @@ def choice_part(texts: Iterable[str | bytes], limits: Limits) -> Import:
             except UnicodeEncodeError as error:
                 raise GrammarError(f"the choice {text!r} holds a surrogate, which is no character") from error
         elif isinstance(text, bytes):
-            encoded.append(text)
+            encoded.append(exact_bytes(text))
         else:
             raise GrammarError(f"a choice is a str or bytes, not {type(text).__name__}")
     if not encoded:
