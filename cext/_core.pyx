@@ -34,7 +34,8 @@ One extension module, read in data-flow order:
     step.pxi     how threads read a byte
     tokens.pxi   how they read a token that stands for itself
     lexed.pxi    the same of a grammar that has a lexer
-    shortest.pxi costs, shortest completions and forced bytes
+    costs.pxi    what the cheapest way out of each state costs
+    shortest.pxi shortest completions and forced bytes
     alive.pxi    the same with a lexer: which threads can be completed
     distinct.pxi states inside arrays of different items: whether they can be completed, masks
     distinctout.pxi  ways out of them
@@ -165,6 +166,7 @@ include "step.pxi"
 include "tokens.pxi"
 include "opening.pxi"
 include "lexed.pxi"
+include "costs.pxi"
 include "shortest.pxi"
 include "alive.pxi"
 include "twins.pxi"

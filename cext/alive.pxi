@@ -267,13 +267,6 @@ cdef void threads_keep_alive(Core* core, vector[Thread]& threads) noexcept nogil
 
 # --- how much is missing at least ----------------------------------------------------------------
 
-cdef void costs_prepare(Core* core) noexcept nogil:
-    if core.costs.rules.empty():
-        costs_fill_rules(core.program, core.costs)
-        if core.index.deadline.passed:
-            core.costs.rules.clear()
-
-
 cdef int32_t cost_behind(Core* core, int32_t id) noexcept nogil:
     # Bytes at least behind the lexeme under way, which began in parser state `id`.
     cdef Program* program = core.program
@@ -298,7 +291,8 @@ cdef int32_t cost_behind(Core* core, int32_t id) noexcept nogil:
                                              program.plain_terms[program.locals[item.local].index][j].target))
             if cost < best:
                 best = cost
-    costs.behind[id] = best
+    if not core.index.deadline.passed:
+        costs.behind[id] = best
     return best
 
 
