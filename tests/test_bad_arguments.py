@@ -108,12 +108,13 @@ def test_numbers_that_python_does_not_write() -> None:
 
 @pytest.mark.parametrize("row", [1.0, "1", None, True, [1]])
 def test_rows_that_are_no_integers(row: Any) -> None:
-    mask = np.full((2, 9), 7, np.int32)
-    with pytest.raises(mw.BitmaskError, match="a row is an integer"):
-        A.matcher().fill_next_token_bitmask(mask, row)
-    assert (mask == 7).all()
-    A.matcher().fill_next_token_bitmask(mask, np.int64(1))
-    assert (mask[0] == 7).all() and not (mask[1] == 7).all()
+    for matcher in (A.matcher(), TRIE.matcher()):
+        mask = np.full((2, 9), 7, np.int32)
+        with pytest.raises(mw.BitmaskError, match="integer"):
+            matcher.fill_next_token_bitmask(mask, row)
+        assert (mask == 7).all()
+        matcher.fill_next_token_bitmask(mask, np.int64(1))
+        assert (mask[0] == 7).all() and not (mask[1] == 7).all()
 
 
 @pytest.mark.parametrize("count", [1.5, "2", True, [1], 0, -1, -(2**70)])

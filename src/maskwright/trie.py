@@ -130,6 +130,7 @@ class TrieMatcher:
     def fill_next_token_bitmask(self, bitmask: Any, row: int = 0) -> None:
         """Write which tokens may come next into ``bitmask[row]``; see ``Matcher.fill_next_token_bitmask``."""
         words = (self._trie.vocab_size + 31) // 32
+        row = whole(row, "row", BitmaskError)
         shape = tuple(getattr(bitmask, "shape", ()))
         if str(getattr(bitmask, "dtype", "")).removeprefix("torch.") != "int32" or shape[-1:] != (words,):
             raise BitmaskError(f"a bitmask is int32 [batch, {words}], not {list(shape)}")
