@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import maskwright as mw
-from maskwright.engine_cache import cache_directory
+from maskwright.disk_cache import cache_directory
 
 NPM = (
     "@angular/cli@21",
