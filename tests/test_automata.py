@@ -161,7 +161,8 @@ def test_nfa_agrees_with_re(tree: tuple[Regular, str]) -> None:
         assert (found == 7) == (expected.fullmatch(word) is not None), (pattern, word)
 
 
-@settings(max_examples=60, deadline=None)
+# The same patterns each time: of some, backtracking in ``re`` never ends.
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(trees(LARGE_COUNTS))
 def test_counted_loops_agree_with_re(tree: tuple[Regular, str]) -> None:
     node, pattern = tree
