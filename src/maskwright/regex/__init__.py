@@ -32,10 +32,14 @@ def parse_regex(
     return resolve(parse(pattern, dialect, limits, flags), limits, search=False)
 
 
-def search_language(pattern: str, dialect: Dialect = "ecma", limits: Limits = DEFAULT_LIMITS) -> Regular:
+def search_language(
+    pattern: str, dialect: Dialect = "ecma", limits: Limits = DEFAULT_LIMITS, *, agreed: int = 0
+) -> Regular:
     """The texts in which the pattern is found (``re.search``; ``pattern`` in JSON Schema).
 
-    In the Python dialect, ``$`` also holds before a line feed that ends the text.  Raises as
-    ``parse_regex`` does.
+    In the Python dialect, ``$`` also holds before a line feed that ends the text.  Engines do not agree on all texts: U+FEFF is
+    white space in ECMA-262 and not in Python, U+0085 the other way round, and a carriage return ends a line in one and not
+    in the other.  With ``agreed=1``, no text in which only some of ECMA-262, Python's ``re`` and Rust's ``regex`` find the pattern,
+    for what these differ in: ``\\s``, ``\\S``, ``.``, ``$``; with ``agreed=-1``, all of them.  Raises as ``parse_regex`` does.
     """
-    return resolve(parse(pattern, dialect, limits), limits, search=True)
+    return resolve(parse(pattern, dialect, limits, agreed=agreed), limits, search=True)

@@ -3,6 +3,8 @@ cdef class EscapeReader:
     cdef readonly bint python
     cdef readonly Py_ssize_t at
     cdef readonly frozenset flags
+    cdef readonly Py_ssize_t agreed
+    cdef readonly bint python_spaces
     cdef str place(self, Py_ssize_t at)
     cdef str case_rules(self)
     cdef tuple shorthand(self, str letter)

@@ -34,12 +34,19 @@ class EscapeReader:
     at: int
     flags: frozenset[str]
     """In force here."""
+    agreed: int
+    """1: what is read here is to match only what it matches in all common engines; -1: whatever it matches in one of them;
+    0: what the dialect says."""
+    python_spaces: bool
+    """Whether ``\\s`` is Python's, whatever the dialect."""
 
     def __init__(self, pattern: Text, dialect: str) -> None:
         self.pattern = str(pattern)
         self.python = dialect == "python"
         self.at = 0
         self.flags = frozenset()
+        self.agreed = 0
+        self.python_spaces = False
 
     def place(self, at: Int) -> str:
         return line_column(self.pattern, at)
@@ -54,6 +61,8 @@ class EscapeReader:
 
     def shorthand(self, letter: str) -> Ranges:
         """The set of \\d, \\s or \\w."""
+        if letter == "s" and self.python_spaces:
+            return unicode_sets.python_space()
         ascii_only = "a" in self.flags
         if letter == "d":
             plain = ascii_only or not self.python

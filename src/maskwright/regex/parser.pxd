@@ -8,7 +8,7 @@ cdef class Item:
     cdef readonly Group group
 
 cdef class Group:
-    cdef readonly Py_ssize_t opened_at
+    cdef readonly Py_ssize_t opened_at, agreed
     cdef readonly frozenset flags
     cdef readonly tuple look
     cdef readonly list alternatives, items
@@ -32,6 +32,8 @@ cdef class Parser(EscapeReader):
     cdef tuple _line_ends(self)
     cdef object _anchor(self, str c)
     cdef _escape(self, Group group)
+    cdef tuple _agreed_set(self, bint in_class)
+    cdef tuple _agreement(self, tuple own, tuple others)
     cdef tuple _class(self)
     cdef object _class_atom(self)
     cdef _quantifier(self, Group group)

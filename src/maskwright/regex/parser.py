@@ -26,6 +26,7 @@ from maskwright.regular import (
     cat,
     chars,
     complement_ranges,
+    has_scalar,
     normalize_ranges,
     repeat,
 )
@@ -63,6 +64,7 @@ class Group:
 
     opened_at: int
     flags: frozenset[str]
+    agreed: int
     look: tuple[bool, bool] | None
     """(behind, negative) of a look-around."""
     alternatives: list[list[Item]]
@@ -70,9 +72,10 @@ class Group:
     items: list[Item]
     quantifiable: bool
 
-    def __init__(self, opened_at: int, flags: frozenset[str]) -> None:
+    def __init__(self, opened_at: int, flags: frozenset[str], agreed: int) -> None:
         self.opened_at = opened_at
         self.flags = flags
+        self.agreed = agreed
         self.look = None
         self.alternatives = []
         self.items = []
@@ -133,12 +136,20 @@ class Parser(EscapeReader):
     root: Group
 
     def __init__(
-        self, pattern: Text, dialect: Dialect, limits: Limits, flags: str = "", *, ordered: bool = False
+        self,
+        pattern: Text,
+        dialect: Dialect,
+        limits: Limits,
+        flags: str = "",
+        *,
+        ordered: bool = False,
+        agreed: int = 0,
     ) -> None:
         """``ordered``: below a lazy quantifier, alternatives exclude those before them, as trials do."""
         super().__init__(pattern, dialect)
         self.limits = limits
         self.ordered = ordered
+        self.agreed = agreed
         self.outer_flags = self._known_flags(flags)
 
     def parse(self) -> Regular:
@@ -148,7 +159,7 @@ class Parser(EscapeReader):
         groups nested deeper than ``limits.max_depth``.
         """
         pattern = self.pattern
-        groups = [Group(0, self._leading_flags() if self.python else self.outer_flags)]
+        groups = [Group(0, self._leading_flags() if self.python else self.outer_flags, self.agreed)]
         self.root = groups[0]
         self.flags = groups[0].flags
         while self.at < len(pattern):
@@ -156,6 +167,7 @@ class Parser(EscapeReader):
             c = pattern[self.at]
             group: Group = groups[-1]
             self.flags = group.flags
+            self.agreed = group.agreed
             if self.python and "x" in self.flags and (c == "#" or c in _VERBOSE_SPACE):
                 self._skip_verbose()
             elif c == "(":
@@ -182,7 +194,7 @@ class Parser(EscapeReader):
             elif c in "*+?{":
                 self._quantifier(group)
             elif c == "[":
-                group.push(self._charset(self._class()), True)
+                group.push(self._charset(self._agreed_set(True)), True)
             elif c == ".":
                 self.at += 1
                 group.push(Chars(self._dot()), True)
@@ -206,7 +218,7 @@ class Parser(EscapeReader):
     def _charset(self, ranges: Ranges) -> Regular:
         if "i" in self.flags:
             ranges = unicode_sets.case_variants(ranges, self.case_rules())
-        return Chars(ranges) if ranges else NOTHING
+        return Chars(ranges) if has_scalar(ranges) else NOTHING
 
     def _dot(self) -> Ranges:
         if "s" in self.flags:
@@ -214,14 +226,15 @@ class Parser(EscapeReader):
         return complement_ranges(self._line_ends())
 
     def _line_ends(self) -> Ranges:
-        return unicode_sets.LINE_FEED if self.python else unicode_sets.ECMA_LINE_TERMINATOR
+        fewest = self.python or self.agreed < 0
+        return unicode_sets.LINE_FEED if fewest else unicode_sets.ECMA_LINE_TERMINATOR
 
     def _anchor(self, c: str) -> object:
         if "m" in self.flags:
             look = Look(Chars(self._line_ends()), c == "^", False, self.place(self.at - 1))
             edge = TextStart() if c == "^" else TextEnd()
             return alt(edge, look)  # type: ignore[arg-type]
-        return TextStart() if c == "^" else TextEnd(newline=self.python)
+        return TextStart() if c == "^" else TextEnd(newline=self.python or self.agreed < 0)
 
     def _escape(self, group: Group) -> None:
         letter = self.pattern[self.at + 1 : self.at + 2]
@@ -233,8 +246,28 @@ class Parser(EscapeReader):
             self.at += 2
             group.push(TextStart() if letter == "A" else TextEnd(), False)
         else:
-            value = self.escape(False)
+            value = self._agreed_set(False) if letter in ("s", "S") else self.escape(False)
             group.push(self._character(value) if isinstance(value, int) else self._charset(value), True)
+
+    def _agreed_set(self, in_class: bool) -> Ranges:
+        """The set here: a class in brackets, or an escape such as \\s."""
+        start = self.at
+        own: Ranges = self._class() if in_class else self.escape(False)  # type: ignore[assignment]
+        if not self.agreed:
+            return own
+        self.at = start
+        self.python_spaces = True
+        others: Ranges = self._class() if in_class else self.escape(False)  # type: ignore[assignment]
+        self.python_spaces = False
+        return self._agreement(own, others)
+
+    def _agreement(self, own: Ranges, others: Ranges) -> Ranges:
+        """What is in both sets, or in one of them.  White space of any other engine is Python's or that of ECMA-262."""
+        if own == others:
+            return own
+        if self.agreed < 0:
+            return normalize_ranges([*own, *others])
+        return complement_ranges(normalize_ranges([*complement_ranges(own), *complement_ranges(others)]))
 
     def _class(self) -> Ranges:
         pattern, opened_at = self.pattern, self.at
@@ -365,7 +398,7 @@ class Parser(EscapeReader):
     def _open(self, depth: Int) -> Group | None:
         """The group that begins here, below so many others; None for a comment."""
         pattern, start = self.pattern, self.at
-        group = Group(start, self.flags)
+        group = Group(start, self.flags, self.agreed)
         if depth > self.limits.max_depth:
             raise LimitError("max_depth", depth, self.limits.max_depth, place=self.place(start))
         if not pattern.startswith("(?", start):
@@ -389,6 +422,8 @@ class Parser(EscapeReader):
             return None
         else:
             self._other_group(group)
+        if group.look is not None and group.look[1]:
+            group.agreed = -self.agreed
         return group
 
     def _group_name(self) -> None:
@@ -432,8 +467,8 @@ _REFUSED_GROUPS = {
 }
 
 
-def parse(pattern: Text, dialect: Dialect, limits: Limits, flags: str = "") -> Regular:
-    """The tree of a pattern, with ``Assertion`` leaves; see ``Parser.parse``."""
+def parse(pattern: Text, dialect: Dialect, limits: Limits, flags: str = "", agreed: int = 0) -> Regular:
+    """The tree of a pattern, with ``Assertion`` leaves; see ``Parser.parse`` and ``EscapeReader.agreed``."""
     if dialect not in ("ecma", "python"):
         raise GrammarError(f"unknown dialect {dialect!r}: use 'ecma' or 'python'")
-    return Parser(pattern, dialect, limits, flags).parse()
+    return Parser(pattern, dialect, limits, flags, agreed=agreed).parse()

@@ -16,7 +16,7 @@ from maskwright.frontends.json_schema.groups import (
     conjoin,
 )
 from maskwright.frontends.json_schema.lexemes import Punctuation, string_lexeme
-from maskwright.frontends.json_schema.strings import string_language
+from maskwright.frontends.json_schema.strings import written_language
 from maskwright.frontends.json_schema.typed import negation
 from maskwright.frontends.json_schema.values import ValueCounts
 from maskwright.grammar import (
@@ -168,7 +168,7 @@ class ArrayRules:
         strings = [g for g in groups if isinstance(g, StringGroup)]
         if not groups or len(strings) < len(groups):
             return None
-        language = alt(*(string_language(g, limits) for g in strings))
+        language = alt(*(written_language(g, limits) for g in strings))
         low, high = group.min_items, group.max_items
         few = count_texts(language, max(_COUNTED_STRINGS, low), limits)
         if few is not None:

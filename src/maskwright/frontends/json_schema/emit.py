@@ -37,7 +37,7 @@ from maskwright.frontends.json_schema.lexemes import (
     string_spelling,
 )
 from maskwright.frontends.json_schema.normalize import Normalizer
-from maskwright.frontends.json_schema.numbers import number_regular, plain_integers, values_texts
+from maskwright.frontends.json_schema.numbers import plain_integers, values_texts, written_numbers
 from maskwright.frontends.json_schema.objects import ObjectRules
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.json_schema.strings import string_term
@@ -171,6 +171,7 @@ class Emitter:
 
     def group(self, group: Group) -> Expr:
         """The values of a group."""
+        check_time()
         if isinstance(group, StringGroup):
             return string_term(group, self.limits, self.spelling)
         if isinstance(group, ObjectGroup):
@@ -231,7 +232,7 @@ def _number_term(group: NumberGroup, limits: Limits, digits: int) -> Expr:
         if group.values is not None:
             language = values_texts(group.values, digits)
         else:
-            language = number_regular(
+            language = written_numbers(
                 group.low,
                 group.high,
                 group.integral,

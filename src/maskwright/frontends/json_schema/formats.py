@@ -202,19 +202,20 @@ def _identifier_and_reference(more: str, more_in_query: str) -> tuple[str, str]:
 _URI, _URI_REFERENCE = _identifier_and_reference("", "")
 _IRI, _IRI_REFERENCE = _identifier_and_reference(_UCSCHAR, _IPRIVATE)
 
-# RFC 6570 section 2 (the literals with the apostrophe, which an erratum adds).  The operators kept
-# for future extensions are left out: processors refuse them.
+# RFC 6570 section 2, as far as validators read it alike: without the apostrophe, which an erratum adds, the operators kept for
+# future extensions, names that begin with an escape, and prefixes of four digits.
 _VARIABLE_CHARACTER = f"(?:[0-9A-Za-z_]|{_PERCENT_ENCODED})"
-_VARIABLE = rf"{_VARIABLE_CHARACTER}(?:\.?{_VARIABLE_CHARACTER})*(?::[1-9][0-9]{{0,3}}|\*)?"
+_VARIABLE = rf"[0-9A-Za-z_](?:\.?{_VARIABLE_CHARACTER})*(?::[1-9][0-9]{{0,2}}|\*)?"
 _EXPRESSION = rf"\{{[+#./;?&]?{_VARIABLE}(?:,{_VARIABLE})*\}}"
-_LITERAL = f"(?:[!#$&'()*+,./0-9:;=?@A-Z\\[\\]_a-z~{_UCSCHAR}{_IPRIVATE}-]|{_PERCENT_ENCODED})"
+_LITERAL = f"(?:[!#$&()*+,./0-9:;=?@A-Z\\[\\]_a-z~{_UCSCHAR}{_IPRIVATE}-]|{_PERCENT_ENCODED})"
 _URI_TEMPLATE = f"(?:{_LITERAL}|{_EXPRESSION})*"
 
 # RFC 6901 section 3.
 _JSON_POINTER = "(?:/(?:[^/~]|~[01])*)*"
 # draft-handrews-relative-json-pointer-01 section 3.  The index manipulation of later
-# drafts is left out: not every draft of JSON Schema has it, and validators refuse it.
-_RELATIVE_JSON_POINTER = f"(?:0|[1-9][0-9]*)(?:#|{_JSON_POINTER})"
+# drafts is left out: not every draft of JSON Schema has it, and validators refuse it.  So is a zero before another digit, which jsonschema
+# refuses anywhere.
+_RELATIVE_JSON_POINTER = f"(?:0|[1-9]+0?)(?:#|{_JSON_POINTER})"
 
 
 # ECMA-262 section 22.2.1 Pattern with the u flag, as far as Python's ``re`` reads it alike: no

@@ -78,6 +78,7 @@ __all__ = [
     "value_texts",
     "values_texts",
     "within",
+    "written_numbers",
 ]
 
 _Interval: TypeAlias = tuple[Bound, Bound | None]
@@ -94,6 +95,34 @@ _NO_END_ZEROS = cat(
 )
 
 
+# Doubles tell numbers of 15 digits apart.
+_GREATEST_TOLD = Bound(Decimal(10**15 - 1))
+_TOLD_DIGITS = 15
+
+
+def written_numbers(
+    low: Bound | None,
+    high: Bound | None,
+    integral: bool | None,
+    multiples: tuple[Decimal, ...],
+    non_multiples: tuple[Decimal, ...],
+    excluded: tuple[Decimal, ...],
+    limits: Limits,
+    digits: int = NUMBER_DIGITS,
+) -> Regular:
+    """``number_regular`` of the numbers that validators agree on; of all, where there are no such.
+
+    Most validators hold numbers as doubles.  Of one with more than 15 digits they cannot tell whether it is an integer or a
+    multiple, so where that matters, numbers are no longer, except as far as the constraints themselves are.
+    """
+    constraints = low, high, integral, multiples, non_multiples, excluded, limits
+    if multiples or non_multiples or integral is False:
+        found = number_regular(*constraints, min(digits, _TOLD_DIGITS), told_apart=True)
+        if found != NOTHING:
+            return found
+    return number_regular(*constraints, digits)
+
+
 @lru_cache(maxsize=1024)
 def number_regular(
     low: Bound | None,
@@ -104,6 +133,7 @@ def number_regular(
     excluded: tuple[Decimal, ...],
     limits: Limits,
     digits: int = NUMBER_DIGITS,
+    told_apart: bool = False,
 ) -> Regular:
     """The texts of the numbers in a set; NOTHING when there are none.
 
@@ -114,6 +144,8 @@ def number_regular(
     With divisors, texts in scientific form have at most 17 digits; they are left out for divisors
     with too many remainders (``MAX_SCIENTIFIC_REMAINDERS``), and for numbers that must not be multiples
     of one with more than ``EXACT_REMAINDERS``, unless they are below it.
+
+    With ``told_apart`` and divisors, texts have so many digits in all, and what the divisors have behind their points.
 
     Of divisors with more than ``limits.max_multiple_remainders`` remainders, see ``large_divisors``.
 
@@ -144,7 +176,7 @@ def number_regular(
             return alt(*(_any(*interval, digits) for interval in intervals))
         if not others and divisor == 1:
             return alt(*(_integers(*interval, digits) for interval in intervals))
-        return _with_divisors(intervals, divisor, others, limits, digits)
+        return _with_divisors(intervals, divisor, others, limits, digits, told_apart)
 
     pieces = _pieces(low, high, excluded)
     positive = _not_negative(pieces)
@@ -260,6 +292,7 @@ def _with_divisors(
     others: tuple[Decimal, ...],
     limits: Limits,
     digits: int,
+    told_apart: bool,
 ) -> Regular:
     """Magnitudes that are multiples of ``divisor`` (None: any) and of none of ``others``."""
     if others:
@@ -267,10 +300,11 @@ def _with_divisors(
         intervals = [(low, high) for low, high in intervals if high is None or high.value > 0]
     if not intervals:
         return NOTHING
-    found = [_plain_with_divisors(intervals, divisor, others, limits, digits)]
+    found = [_plain_with_divisors(intervals, divisor, others, limits, digits, told_apart)]
     for low, high in intervals:
         least = low if divisor is None else tighter_low(low, Bound(divisor))
         assert least is not None
+        high = tighter_high(high, _GREATEST_TOLD) if told_apart else high
         if not has_scientific(least, high):
             continue
         if others:
@@ -289,6 +323,7 @@ def _plain_with_divisors(
     others: tuple[Decimal, ...],
     limits: Limits,
     digits: int,
+    told_apart: bool,
 ) -> Regular:
     if not others and all(high is not None and high.value == 0 for _, high in intervals):
         return cat(Lit("0"), repeat(zeros(digits), 0, 1))
@@ -312,7 +347,8 @@ def _plain_with_divisors(
             language = difference(language, plain_multiples(more, None, limits), limits)
     if isinstance(language, Machine):
         whole = max(digits, *(low.value.adjusted() + 2 for low, _ in intervals))
-        language = replace(language, length=(0, whole + 1 + precision))
+        behind = max(0, *(-lowest(d)[1] for d in used)) if told_apart else precision
+        language = replace(language, length=(0, whole + (1 + behind if behind else 0)))
     return language
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 
 from maskwright.dfa import is_empty, least_length, listed_texts, matcher, only_in, with_length
@@ -30,16 +32,49 @@ def string_term(group: StringGroup, limits: Limits, spelling: Spelling) -> Term 
         return Term(Keyset(kept, spelling=spelling)) if kept else FAIL
     if group == _ANY_STRING:
         return Term(string_lexeme(EVERY_TEXT, spelling))
-    language = string_language(group, limits)
+    language = written_language(group, limits)
     if is_nothing(language):
         return FAIL
     return Term(Lexeme(("string", spelling, group), language, spelling))
 
 
 @lru_cache(maxsize=1024)
+def written_language(group: StringGroup, limits: Limits) -> Regular:
+    """The texts of a group that are written: those that validators agree on; all texts, where there are no such.
+
+    Validators read patterns with the engine of their language (``search_language``)."""
+    if any(map(_DISPUTED.search, group.patterns)) or any(map(_DISPUTED_OUTSIDE.search, group.not_patterns)):
+        inside = [_agreed_language(p, limits, 1) for p in group.patterns]
+        outside = [_agreed_language(p, limits, -1) for p in group.not_patterns]
+        others = replace(group, patterns=(), not_patterns=())
+        more_inside, more_outside = _languages(others, limits)
+        language = _within(group, [*inside, *more_inside], [*outside, *more_outside], limits)
+        if not is_empty(language):
+            return language
+    return string_language(group, limits)
+
+
+# Where engines differ: white space; and what a pattern that must not match says of the ends of lines.
+_DISPUTED = re.compile(r"\\[sS]|\(\?<?!.*[.$]", re.DOTALL)
+_DISPUTED_OUTSIDE = re.compile(r"\\[sS]|[.$]")
+
+
+@lru_cache(maxsize=1024)
+def _agreed_language(pattern: str, limits: Limits, agreed: int) -> Regular:
+    disputed = _DISPUTED if agreed > 0 else _DISPUTED_OUTSIDE
+    if not disputed.search(pattern):
+        return pattern_language(pattern, limits)
+    return search_language(pattern, "ecma", limits, agreed=agreed)
+
+
+@lru_cache(maxsize=1024)
 def string_language(group: StringGroup, limits: Limits) -> Regular:
     """The texts of a group; NOTHING when there are none."""
-    inside, outside = _languages(group, limits)
+    return _within(group, *_languages(group, limits), limits)
+
+
+def _within(group: StringGroup, inside: list[Regular], outside: list[Regular], limits: Limits) -> Regular:
+    """The texts in some languages and not in others, as long as the group says."""
     if not inside and not outside:
         return repeat(ANY_CHAR, group.min_length, group.max_length)
     language = only_in(inside, outside, limits)
@@ -94,7 +129,11 @@ def pattern_language(pattern: str, limits: Limits) -> Regular:
 
 @lru_cache(maxsize=1024)
 def pattern_texts(pattern: str, limits: Limits) -> tuple[str, ...] | None:
-    """The texts in which a ``pattern`` is found, where these are seen to be few.  Raises as ``pattern_language``."""
+    """The texts in which a ``pattern`` is found, where these are seen to be few, and undisputed.
+
+    Raises as ``pattern_language``."""
+    if _DISPUTED.search(pattern):
+        return None
     return listed_texts(pattern_language(pattern, limits), _FEW_TEXTS)
 
 

@@ -26,7 +26,7 @@ from maskwright.frontends.json_schema.groups import (
     StringGroup,
 )
 from maskwright.frontends.json_schema.keys import KeyMap
-from maskwright.frontends.json_schema.strings import string_allows, string_language
+from maskwright.frontends.json_schema.strings import string_allows, written_language
 from maskwright.limits import Limits
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class ValueCounts:
 
 @lru_cache(maxsize=512)
 def _number_of_strings(group: StringGroup, limits: Limits) -> int:
-    few = count_texts(string_language(group, limits), _MANY, limits)
+    few = count_texts(written_language(group, limits), _MANY, limits)
     return _MANY if few is None else few
 
 
