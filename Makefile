@@ -5,13 +5,21 @@ BIN = $(VENV)/bin
 TYPES = $(shell find src -name '*.pxd')
 SOURCES = $(wildcard cext/*.pyx cext/*.pxi cext/*.hpp) $(TYPES) $(TYPES:.pxd=.py) setup.py pyproject.toml
 
-.PHONY: demo test build lint bench clean
+.PHONY: demo test test-slow test-all coverage fuzz sanitize build lint bench clean
 
 demo: build
 	$(BIN)/python -m maskwright.demo
 
+# Files are shared out whole: what a file compiles, its tests share.
+PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
 test: build
-	$(BIN)/python -m pytest
+	$(PYTEST) -m "not slow"
+
+test-slow: build
+	$(PYTEST) -m slow
+
+test-all: test test-slow
 
 build: $(VENV)/built
 
@@ -22,6 +30,56 @@ lint: build
 
 bench: build
 	$(BIN)/python bench/walks.py --schemas 100
+
+# Builds that watch themselves, with all of Python in a directory of their own, where the tests find it first.
+WATCHED = $(BIN)/python setup.py --quiet build --parallel 2
+
+build/coverage/built: $(VENV)/installed $(SOURCES)
+	MASKWRIGHT_WATCHED="-O1 -g1 --coverage" $(WATCHED) --build-base build/coverage --build-lib build/coverage/lib
+	touch $@
+
+# Lines of Python, then those of what is compiled.
+coverage: build/coverage/built
+	find build/coverage -name '*.gcda' -delete
+	PYTHONPATH=build/coverage/lib $(PYTEST) -m "not slow" --cov=maskwright --cov-report=term
+	$(BIN)/python bench/compiled_coverage.py build/coverage
+
+build/fuzz/built: $(VENV)/installed $(SOURCES) tests/fuzz/counters.c
+	$(BIN)/python -m pip install --quiet atheris
+	MASKWRIGHT_WATCHED="-O1 -g1 -fsanitize-coverage=trace-pc,trace-cmp" $(WATCHED) --build-base build/fuzz --build-lib build/fuzz/lib
+	$(CC) -O2 -shared -fPIC -o build/fuzz/counters.so tests/fuzz/counters.c
+	touch $@
+
+# A minute for each target; tests/fuzz/run.py runs one for as long as one likes.
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS = schema lark gbnf regex structural_tag tokens bitmask cache_file
+
+fuzz: build/fuzz/built
+	for target in $(FUZZ_TARGETS); do PYTHONPATH=build/fuzz/lib $(BIN)/python tests/fuzz/run.py $$target --seconds $(FUZZ_SECONDS) \
+	  --counters build/fuzz/counters.so --corpus build/fuzz/corpus/$$target || exit 1; done
+
+# The engine's own tests, first with the sanitizers of memory and undefined behaviour, then, where there are threads, with that of races.
+# Python is not built so: it keeps memory until it ends, which is no leak, and the libraries have to be there before it starts.
+RUNTIME = $(shell $(CC) -print-file-name=$(1).so)
+SANITIZED = against_reference automata bitmask_edges contains distinct eviction fuzz imports lexing limits mask_view matcher \
+  opening slices spelling state_sets symbols tokens unique
+RACING = threads forks processes
+
+build/asan/built: $(VENV)/installed $(SOURCES)
+	MASKWRIGHT_WATCHED="-O1 -g1 -fsanitize=address,undefined -fno-omit-frame-pointer" $(WATCHED) \
+	  --build-base build/asan --build-lib build/asan/lib
+	touch $@
+
+build/tsan/built: $(VENV)/installed $(SOURCES)
+	MASKWRIGHT_WATCHED="-O1 -g1 -fsanitize=thread" $(WATCHED) --build-base build/tsan --build-lib build/tsan/lib
+	touch $@
+
+sanitize: build/asan/built build/tsan/built
+	PYTHONPATH=build/asan/lib LD_PRELOAD="$(call RUNTIME,libasan) $(call RUNTIME,libubsan) $(call RUNTIME,libstdc++)" \
+	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYTHONMALLOC=malloc \
+	  $(BIN)/python -m pytest -x -m "not slow" $(SANITIZED:%=tests/test_%.py)
+	PYTHONPATH=build/tsan/lib LD_PRELOAD="$(call RUNTIME,libtsan)" TSAN_OPTIONS=halt_on_error=1 \
+	  setarch -R $(BIN)/python -m pytest -x -m "not slow" $(RACING:%=tests/test_%.py)
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
