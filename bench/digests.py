@@ -7,7 +7,8 @@
 A file has a line for each source: masks along texts and random walks, shortest completions, forced text, what is accepted and
 rejected, errors, masks of sets of states and of canvases.  A difference is named by source, text and token.  The same build
 writes the same file each time, on every machine.  ``--quick`` asks a small part; MaskBench and the official JSON Schema suite
-are asked when they are in ``MASKWRIGHT_DATA`` (default: ``shared/data`` beside the checkout).
+are asked when they are in ``MASKWRIGHT_DATA`` (default: ``shared/data`` beside the checkout).  ``--state-budget 0``: grammars
+begin anew with their states all the time, which must change nothing.
 """
 
 from __future__ import annotations
@@ -40,15 +41,18 @@ Record = dict[str, Any]
 # --- making
 
 
-def share(quick: bool, only: str, part: int, parts: int) -> list[tuple[int, str]]:
-    """(Index, line) of every ``parts``-th source."""
+def share(quick: bool, only: str, budget: int | None, part: int, parts: int) -> list[tuple[int, str]]:
+    """(Index, line) of every ``parts``-th source; ``budget``: bytes of states that a grammar may keep."""
     import digest_sources
 
     lines, seconds, started = [], Counter[str](), time.monotonic()
     for index, source in enumerate(digest_sources.sources(quick)):
         if index % parts != part or not fnmatchcase(source.name, only):
             continue
-        line = json.dumps(record(source, digest_sources.words(source.words), MOST_TOKENS), sort_keys=True)
+        words = digest_sources.words(source.words)
+        if budget is not None:
+            words.vocabulary.state_budget = budget
+        line = json.dumps(record(source, words, MOST_TOKENS), sort_keys=True)
         lines.append((index, line))
         now = time.monotonic()
         if now - started > 10:
@@ -61,7 +65,7 @@ def share(quick: bool, only: str, part: int, parts: int) -> list[tuple[int, str]
     return lines
 
 
-def make(quick: bool, only: str, jobs: int) -> Iterator[str]:
+def make(quick: bool, only: str, budget: int | None, jobs: int) -> Iterator[str]:
     """The lines of a file: what it is of, then its records in order."""
     import digest_sources
 
@@ -69,11 +73,12 @@ def make(quick: bool, only: str, jobs: int) -> Iterator[str]:
     # What is on disk may have been put there by another build.
     with tempfile.TemporaryDirectory() as cache, patch.dict(os.environ, MASKWRIGHT_CACHE_DIR=cache):
         if jobs == 1:
-            shares = [share(quick, only, 0, 1)]
+            shares = [share(quick, only, budget, 0, 1)]
         else:
             context = multiprocessing.get_context("spawn")
             with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-                shares = list(pool.map(share, [quick] * jobs, [only] * jobs, range(jobs), [jobs] * jobs))
+                asked = [quick] * jobs, [only] * jobs, [budget] * jobs, range(jobs), [jobs] * jobs
+                shares = list(pool.map(share, *asked))
     for _, line in sorted(line for lines in shares for line in lines):
         yield line
 
@@ -193,6 +198,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--compare", type=Path, nargs=2, metavar=("OLD", "NEW"), help="compare two files")
     parser.add_argument("--quick", action="store_true", help="a small part of the sources")
     parser.add_argument("--only", default="*", help="sources whose names match this pattern, as 'counted/*'")
+    parser.add_argument("--state-budget", type=int, help="bytes of states that a grammar may keep")
     parser.add_argument("--jobs", type=int, default=1, choices=range(1, MOST_JOBS + 1), help="processes")
     args = parser.parse_args(arguments)
     if args.compare:
@@ -201,7 +207,7 @@ def main(arguments: list[str] | None = None) -> int:
         return report(*args.compare)
     if not args.out:
         parser.error("say where to write (--out FILE), or what to compare (--compare OLD NEW)")
-    lines = list(make(args.quick, args.only, args.jobs))
+    lines = list(make(args.quick, args.only, args.state_budget, args.jobs))
     write(args.out, lines)
     header = json.loads(lines[0])
     if header["missing"]:

@@ -1,4 +1,4 @@
-"""Plots of ``maskbench.py`` and ``scaling.py``; needs matplotlib."""
+"""Plots of ``maskbench.py``, ``scaling.py`` and ``soak.py``; needs matplotlib."""
 
 from __future__ import annotations
 
@@ -76,6 +76,32 @@ def _lines(points: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
             if all(name in point for point in points) and (name, share) != ("again", "max"):
                 found[f"{name} {share}"] = [point[name][share] for point in points]
     return found
+
+
+def plot_soak(runs: Sequence[Mapping[str, Any]], title: str, path: Path) -> None:
+    """For every held grammar: memory, and time a token, against the tokens that went through it."""
+    plt = _pyplot()
+    kinds = list(dict.fromkeys(run["kind"] for run in runs))
+    figure, axes = plt.subplots(
+        2, len(kinds), figsize=(3.2 * len(kinds), 6), squeeze=False, sharex="col", layout="constrained"
+    )
+    for column, kind in enumerate(kinds):
+        for run in runs:
+            if run["kind"] != kind:
+                continue
+            tokens = [point["tokens"] for point in run["points"]]
+            label = "one text" if run["one_text"] else "requests"
+            for axis, name in zip(axes[:, column], ("MB", "us_per_token"), strict=True):
+                axis.plot(tokens, [point[name] for point in run["points"]], label=label, linewidth=1)
+        axes[0, column].set(title=kind, ylabel="MB more than at first" if column == 0 else None)
+        axes[1, column].set(xlabel="tokens", ylabel="µs a token" if column == 0 else None)
+        axes[0, column].set_ylim(bottom=0, top=max(150, axes[0, column].get_ylim()[1]))
+        axes[1, column].set_ylim(bottom=0)
+        for axis in axes[:, column]:
+            axis.grid(True, alpha=0.3)
+    axes[0, 0].legend()
+    figure.suptitle(title)
+    _save(plt, figure, path)
 
 
 def _save(plt: Any, figure: Any, path: Path) -> None:

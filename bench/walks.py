@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import os
 import random
 import re
 import sys
@@ -33,7 +34,8 @@ from jsonschema import validators
 
 import maskwright as mw
 
-DEFAULT_DATA = Path(__file__).parents[2] / "shared" / "data" / "maskbench-dev.jsonl.gz"
+DATA = Path(os.environ.get("MASKWRIGHT_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DEFAULT_DATA = DATA / "maskbench-dev.jsonl.gz"
 DEMO_SCHEMAS = Path(__file__).parents[1] / "src" / "maskwright" / "demo" / "cases"
 
 

@@ -19,7 +19,8 @@ One extension module, read in data-flow order:
     lexmask.pxi  what a lexer state alone says about every token (context-independent)
     home.pxi     the same from slices, for states that loop on many characters
     words.pxi    many texts as one lexeme
-    lexing.pxi   the lexer of a grammar that has one: terminals, watches, what can be left
+    lexing.pxi   the lexer of a grammar that has one: terminals, watches, samples
+    lexingends.pxi  where its lexemes can be left
     lexingmask.pxi  what a state of such a lexer says about every token
     lexingruns.pxi  what is behind the terminals that end in it
     lexingparts.pxi  what is shared by all states that lead into one loop
@@ -29,6 +30,7 @@ One extension module, read in data-flow order:
     indent.pxi   blocks of lines in one column
     values.pxi   values as numbers, equal ones as equal numbers
     tracker.pxi  what has been read of an array of different items
+    items.pxi    the items that came, and which of them the next one may still be
     framemask.pxi  what residuals do inside one rule, whatever is around it
     masks.pxi    interned matcher states and their masks (context-dependent tokens)
     step.pxi     how threads read a byte
@@ -39,11 +41,17 @@ One extension module, read in data-flow order:
     alive.pxi    the same with a lexer: which threads can be completed
     distinct.pxi states inside arrays of different items: whether they can be completed, masks
     distinctout.pxi  ways out of them
+    generations.pxi  keeping what texts reached below a number of bytes
+    move.pxi     matchers that go on in another generation
+    past.pxi     what a matcher has read, and where it can go back to
     evict.pxi    keeping cached masks below a number of bytes
     bitmask.pxi  rows of the caller's bitmask
     engine.pxi   the Python class of a vocabulary
     forks.pxi    locks in child processes
     compiled.pxi the Python class of a grammar
+    numbers.pxi  numbers that callers give
+    maskview.pxi a mask as a read-only buffer
+    known.pxi    masks and edges, known ones and new ones
     matcher.pxi  the Python class of a sequence
     tracing.pxi  how a text is read, thread by thread: for occurrences of symbols
     sets.pxi     states of many texts at once, for texts with gaps
@@ -103,6 +111,19 @@ cdef extern from "tables.hpp" namespace "maskwright" nogil:
         size_t count()
         size_t bytes()
 
+cdef extern from "textsets.hpp" namespace "maskwright" nogil:
+    cdef cppclass TextSets:
+        int32_t name(const string&)
+        string named(int32_t)
+        int32_t with_text "with"(int32_t, const string&)
+        int32_t count(int32_t)
+        bint ends(int32_t, int32_t)
+        bint step(int32_t&, int32_t&, uint8_t)
+        void next(int32_t, int32_t, vector[uint8_t]&)
+        void rests(int32_t, int32_t, vector[string]&)
+        int32_t moved(int32_t, TextSets&, Edges[int32_t]&)
+        size_t bytes()
+
 cdef extern from "rows.hpp" namespace "maskwright" nogil:
     cdef cppclass Strip[T]:
         size_t size()
@@ -151,6 +172,7 @@ include "home.pxi"
 include "keywalk.pxi"
 include "words.pxi"
 include "lexing.pxi"
+include "lexingends.pxi"
 include "lexingmask.pxi"
 include "lexingruns.pxi"
 include "lexingparts.pxi"
@@ -160,6 +182,7 @@ include "stacks.pxi"
 include "indent.pxi"
 include "values.pxi"
 include "tracker.pxi"
+include "items.pxi"
 include "framemask.pxi"
 include "masks.pxi"
 include "step.pxi"
@@ -172,6 +195,9 @@ include "alive.pxi"
 include "twins.pxi"
 include "distinct.pxi"
 include "distinctout.pxi"
+include "generations.pxi"
+include "move.pxi"
+include "past.pxi"
 include "evict.pxi"
 include "bitmask.pxi"
 include "explain.pxi"
@@ -179,6 +205,9 @@ include "segments.pxi"
 include "engine.pxi"
 include "forks.pxi"
 include "compiled.pxi"
+include "numbers.pxi"
+include "maskview.pxi"
+include "known.pxi"
 include "matcher.pxi"
 include "tracing.pxi"
 include "sets.pxi"

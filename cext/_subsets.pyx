@@ -11,6 +11,7 @@ from libcpp.pair cimport pair
 from libcpp.utility cimport move as c_move
 from libcpp.vector cimport vector
 
+from maskwright.deadline import check_time, ends_at
 from maskwright.errors import LimitError
 
 ctypedef pair[int32_t, int32_t] Step  # from, to
@@ -55,10 +56,11 @@ cdef extern from "subsets.hpp" namespace "maskwright" nogil:
         Numbering accepting
         int64_t exceeded
     cdef cppclass Explorer:
-        Explorer(vector[View]& automata, const vector[char]& wanted, int64_t max_states) except +
+        Explorer(vector[View]& automata, const vector[char]& wanted, int64_t max_states, double until) except +
         void all(Product& out) except +
         int64_t shortest() except +
         int64_t exceeded()
+        bint late()
 
 cdef extern from "alphabet.hpp" namespace "maskwright" nogil:
     cdef cppclass Range:
@@ -471,19 +473,23 @@ cdef class SideBySide:
             self.wanted.push_back(kEither if flag is None else kAccepts if flag else kRefuses)
         self.max_states = max_states
 
-    cdef int check(self, int64_t exceeded) except -1:
+    cdef int check(self, int64_t exceeded, bint late) except -1:
+        if late:
+            check_time()
         if exceeded:
             raise LimitError("max_regex_states", exceeded, self.max_states)
         return 0
 
     cdef int explore(self, Product& product) except -1:
-        cdef Explorer* explorer = new Explorer(self.views, self.wanted, self.max_states)
+        cdef Explorer* explorer = new Explorer(self.views, self.wanted, self.max_states, ends_at())
+        cdef bint late
         try:
             with nogil:
                 explorer.all(product)
+                late = explorer.late()
         finally:
             del explorer
-        return self.check(product.exceeded)
+        return self.check(product.exceeded, late)
 
     def combine(self):
         """The minimal automaton of the texts with which all automata do what is wanted.  Raises ``LimitError``."""
@@ -503,6 +509,7 @@ cdef class SideBySide:
         cdef dict out = {}
         self.explore(product)
         for kind in range(product.accepting.size()):
+            check_time()
             inside = product.accepting.key(kind)
             dfa.rows = product.rows
             dfa.accepting.clear()
@@ -517,16 +524,18 @@ cdef class SideBySide:
         Raises ``LimitError``.
         """
         cdef int64_t length, exceeded
-        cdef Explorer* explorer = new Explorer(self.views, self.wanted, self.max_states)
+        cdef bint late
+        cdef Explorer* explorer = new Explorer(self.views, self.wanted, self.max_states, ends_at())
         try:
             with nogil:
                 length = explorer.shortest()
                 exceeded = explorer.exceeded()
+                late = explorer.late()
         finally:
             del explorer
         if length >= 0:
             return length
-        self.check(exceeded)
+        self.check(exceeded, late)
         return None
 
 

@@ -84,9 +84,12 @@ def fill_rows(list matchers, bitmask):
             raise BitmaskError(f"{len(matchers)} matchers need a bitmask [{len(matchers)}, words], not "
                                f"{[view.shape[i] for i in range(<size_t>view.ndim)]}")
         for matcher in matchers:
+            matcher.begin()
+        # From here on to where they are busy, no other thread has the interpreter.
+        for matcher in matchers:
             bitmask_check_words(&view, matcher.core.words)
             row.core = matcher.core
-            row.state = matcher.history.back()
+            row.state = matcher.past.states.back()
             row.data = <uint32_t*>(<char*>view.buf + view.strides[0] * <int64_t>rows.size())
             row.done = False
             rows.push_back(row)

@@ -53,6 +53,8 @@ cdef cppclass CodeAutomaton:
     vector[int32_t] loops          # by NFA state: the loop that it is in (codes_loops); empty: not computed
     vector[CodeState*] states
     KeyIds interned
+    int64_t held                   # bytes of the states, and of lexer states made of them
+    Deadline* deadline             # of the operation that makes them
     CodeState* start
     vector[int64_t] class_points   # code points by class; empty: not counted
     vector[int64_t] marks          # scratch of closures, by NFA state
@@ -65,6 +67,22 @@ cdef cppclass CodeAutomaton:
 
 cdef CodeState CODE_DEAD_STATE
 cdef CodeState* CODE_DEAD = &CODE_DEAD_STATE
+
+
+cdef CodeAutomaton* codes_new(Deadline* deadline) noexcept nogil:
+    cdef CodeAutomaton* codes = new CodeAutomaton()
+    codes.mark = 0
+    codes.held = 0
+    codes.deadline = deadline
+    return codes
+
+
+cdef inline void codes_grew(CodeAutomaton* codes, size_t bytes) noexcept nogil:
+    # Too many bytes end an operation like too little time: nothing half-computed is kept.
+    codes.held += <int64_t>bytes
+    if codes.held > codes.deadline.most_bytes:
+        codes.deadline.heavy = codes.held
+        codes.deadline.passed = True
 
 
 cdef void codes_free(CodeAutomaton* codes) noexcept nogil:
@@ -283,7 +301,9 @@ cdef void code_drop(const CodeAutomaton* codes, vector[uint64_t]& items, int32_t
 cdef CodeState* code_intern(CodeAutomaton* codes, vector[uint64_t]& items) noexcept nogil:
     cdef CodeState* state
     cdef int32_t tag, known
+    cdef size_t before
     code_close(codes, items)
+    deadline_worked(codes.deadline, items.size())
     if items.empty():
         return CODE_DEAD
     if not codes.early.empty():
@@ -300,8 +320,10 @@ cdef CodeState* code_intern(CodeAutomaton* codes, vector[uint64_t]& items) noexc
     state.text = NULL
     state.items = items
     state.next.resize(<size_t>codes.classes, NULL)
+    before = codes.interned.bytes()
     codes.interned.insert(items.data(), items.size() * sizeof(uint64_t), state.id)
     codes.states.push_back(state)
+    codes_grew(codes, codes.interned.bytes() - before + sizeof(CodeState) + (items.size() + codes.classes) * sizeof(void*))
     return state
 
 
@@ -315,6 +337,7 @@ cdef CodeState* code_next_new(CodeAutomaton* codes, CodeState* state, int32_t cl
         for edge in codes.edges[<int32_t>(state.items[i] >> 32)]:
             if set_has(codes.sets[edge.set], cls):
                 items.push_back(((<uint64_t>edge.target) << 32) | <uint32_t>state.items[i])
+    deadline_worked(codes.deadline, state.items.size())
     if not items.empty():
         target = code_intern(codes, items[0])
     state.next[cls] = target

@@ -5,8 +5,7 @@
 cdef class Tables:
     """A grammar lowered to tables (see ``maskwright.lowering``) for one engine, to be linked into a ``CompiledCore``.
 
-    Its numbers count from 0.  Rules from ``len(rules)`` on are the start rules of ``imports``.  What is
-    computed for keys that must not come twice belongs to the tables, and to all grammars that they are linked into.
+    Its numbers count from 0.  Rules from ``len(rules)`` on are the start rules of ``imports``.
     """
 
     cdef readonly Engine engine
@@ -102,26 +101,18 @@ cdef class Tables:
         record.simple = least == 0 and most < 0 and goals == 0
         record.ordered = ordered
         record.bare = bare
-        record.used = NULL
-        if unique and len(values) > len(key_bytes):
-            record.used = new UsedKeys()
-            record.used.sets.resize(1)
-            for i in keys:
-                if i >= 0:
-                    handle = self.handles[i]
-                    handle.automaton.used = record.used
+        record.unique = unique and len(values) > len(key_bytes)
+        for i in keys if record.unique else ():
+            if i >= 0:
+                handle = self.handles[i]
+                handle.automaton.unique = True
         record.open = open_
         record.close_empty = close_empty
         record.colon = colon
         record.comma = comma
         record.close = close
+        record.held = NULL
         self.records.push_back(move(record))
-
-    def __dealloc__(self):
-        cdef size_t i
-        for i in range(self.records.size()):
-            if self.records[i].used != NULL:
-                del self.records[i].used
 
     @property
     def nullable(self):
@@ -141,18 +132,6 @@ cdef class Tables:
             if not guard_free(&self.guards[i], 0):
                 return True
         return False
-
-    @property
-    def used_keys(self):
-        """Keys that must not come again, and sets of them, that were met so far, here and in what is imported."""
-        cdef int64_t total = 0
-        cdef Tables each
-        cdef size_t i
-        for each in self.all_tables():
-            for i in range(each.records.size()):
-                if each.records[i].used != NULL:
-                    total += each.records[i].used.keys.size() + each.records[i].used.sets.size()
-        return total
 
     def all_tables(self):
         """These tables and all that they import, each once."""
@@ -214,6 +193,7 @@ cdef void link_tables(Program* program, vector[Guard]* guards, Tables tables, co
     program.records.insert(program.records.end(), tables.records.begin(), tables.records.end())
     for i in range(<size_t>records, program.records.size()):
         link_record(&program.records[i], automata, first, own, imports)
+        program.records[i].held = &program.held
 
 
 cdef inline void link_rule(int32_t* rule, int32_t first, int32_t own, const vector[int32_t]& imports) noexcept nogil:
@@ -240,40 +220,43 @@ cdef void link_record(RecordDef* record, int32_t automata, int32_t first, int32_
 cdef class CompiledCore:
     """A grammar on one engine, made of its ``Tables`` and those that they import; what is computed for it."""
 
-    cdef Core* core
+    cdef Core* core                # the generation in which matchers begin (generations.pxi)
     cdef readonly Engine engine
     cdef TokenIndex owner          # the collector may clear the engine first
     cdef list tables
-    cdef Costs costs
-    cdef int32_t start             # the state in which matchers begin
+    cdef cbool renewing            # another generation is being made
+    cdef vector[Core*] left        # earlier ones in which there still is somebody
 
     def __cinit__(self):
         self.core = NULL
+        self.renewing = False
 
-    def __init__(self, Tables tables, int64_t max_states, int64_t max_lexer_states, int64_t max_search,
-                 int64_t max_set_bytes, double max_seconds):
-        cdef Program* program = new Program()
-        program.column = new Column()
-        cdef vector[int32_t] imports
-        cdef Outcome outcome
-        cdef Tables each
-        cdef int64_t rules = 0
-        self.core = new Core()
-        self.core.program = program
-        self.core.costs = &self.costs
-        self.costs.settled = False
-        program.index = tables.owner.index
-        program.lexer = NULL
-        program.has_tokens = False
-        program.held = 0
-        self.core.index = tables.owner.index
-        self.core.edges = 0
-        self.core.words = tables.owner.index.words
+    def __init__(self, Tables tables, int64_t max_states, int64_t max_lexer_states, int64_t max_bytes, int64_t max_search,
+                 int64_t max_set_bytes, double max_seconds, *, bint bounded=True):
+        cdef Core* core
         self.engine = tables.engine
         self.owner = tables.owner
-        for eos in self.engine.eos_ids:
-            self.core.eos.push_back(eos)
         self.tables = tables.all_tables()
+        core = self.core = self.linked()
+        core.max_states = max_states
+        core.max_lexer_states = max_lexer_states
+        core.max_bytes = max_bytes
+        core.max_search = max_search
+        core.max_set_bytes = max_set_bytes
+        core.max_seconds = max_seconds
+        core.room = 1 if bounded else 0
+        core.number = 1
+        self.find_tokens(core.program)
+        self.open(core, NULL)
+
+    cdef Core* linked(self) except NULL:
+        # The tables as a program, in a core of its own.
+        cdef Core* core = core_new(self.owner.index)
+        cdef Tables first = self.tables[0], each
+        cdef vector[int32_t] imports
+        cdef int64_t rules = 0
+        for eos in self.engine.eos_ids:
+            core.eos.push_back(eos)
         starts = {}
         for each in self.tables:
             starts[id(each)] = rules + each.start_rule
@@ -282,37 +265,56 @@ cdef class CompiledCore:
             imports.clear()
             for imported in each.imports:
                 imports.push_back(starts[id(imported)])
-            link_tables(program, &self.core.tracker.guards, each, imports)
-        program.start_rule = tables.start_rule
-        self.find_tokens()
-        if tables.lexer is not None:
-            program.lexer = tables.lexer.automaton
-        self.core.set_states = 0
-        self.core.walks = False
-        self.core.bottom = UNKNOWN
-        self.core.opening = UNKNOWN
-        self.core.max_states = max_states
-        self.core.max_lexer_states = max_lexer_states
-        self.core.max_search = max_search
-        self.core.max_set_bytes = max_set_bytes
-        self.core.max_seconds = max_seconds
-        self.core.stack.resize(self.engine.longest + 1)
-        with nogil:
-            core_enter(self.core)
-            self.core.index.cores.push_back(self.core)
-            if program.lexer != NULL:
-                terminals_begin(program)
-            self.start = self.core.start = matcher_start(self.core)
-            if self.start != NO_STATE and self.core.index.opening != NULL:
-                self.start = self.core.opening = opening_state(self.core)
-            outcome = core_leave(self.core)
-        check_outcome(outcome, self.core)
-        if self.start == NO_STATE:
-            raise UnsatisfiableError("the grammar matches nothing")
+            link_tables(core.program, &core.tracker.guards, each, imports)
+        core.program.start_rule = first.start_rule
+        if first.lexer is not None:
+            core.program.lexer = first.lexer.automaton
+        core.stack.resize(self.engine.longest + 1)
+        return core
 
-    cdef int find_tokens(self) except -1:
+    cdef int open(self, Core* core, const Core* before) except -1:
+        # Make its first states.
+        cdef Outcome outcome
+        with nogil:
+            outcome = core_open(core, before)
+        check_outcome(outcome, core)
+        if core.start == NO_STATE:
+            raise UnsatisfiableError("the grammar matches nothing")
+        return 0
+
+    cdef int renew(self) except -1:
+        # Begin another generation.
+        cdef Core* old = self.core
+        cdef Core* core = NULL
+        if self.renewing:
+            return 0
+        self.renewing = True
+        try:
+            core = self.linked()
+            core.max_states = old.max_states
+            core.max_lexer_states = old.max_lexer_states
+            core.max_bytes = old.max_bytes
+            core.max_search = old.max_search
+            core.max_set_bytes = old.max_set_bytes
+            core.max_seconds = old.max_seconds
+            core.room = old.room
+            core.number = old.number + 1
+            core.program.has_tokens = old.program.has_tokens
+            self.open(core, old)
+            self.core = core
+            core = NULL
+            self.left.push_back(old)
+        except LimitError:
+            # It had no time: the old one will do for now.
+            pass
+        finally:
+            self.renewing = False
+            if core != NULL:
+                core_let_go(core)
+        return 0
+
+    cdef int find_tokens(self, Program* program) except -1:
         # Whether tokens stand for themselves; then no text may have the byte that marks them in completions.
-        cdef Program* program = self.core.program
         cdef cbool marked = False
         cdef size_t i, j
         for i in range(program.automata.size()):
@@ -366,20 +368,11 @@ cdef class CompiledCore:
         return list(open_rules)
 
     def __dealloc__(self):
-        cdef Index* index
-        cdef size_t i
-        if self.core == NULL:
-            return
-        index = self.core.index
-        with nogil:
-            index.lock.lock()
-            for i in range(index.cores.size()):
-                if index.cores[i] == self.core:
-                    index.cores[i] = index.cores.back()
-                    index.cores.pop_back()
-                    break
-            index.lock.unlock()
-            Reaper.instance().take(index, self.core, core_free)
+        cdef Core* core
+        for core in self.left:
+            core_let_go(core)
+        if self.core != NULL:
+            core_let_go(self.core)
 
     @property
     def clashes(self):
@@ -402,53 +395,34 @@ cdef class CompiledCore:
         """The number of the rule that each place (kind, index) is in."""
         return rule_places(self.core.program)
 
-    def waits(self, int32_t parser):
-        """What a parser state (of ``Matcher.threads``) waits for: (kind, index, stack node, whether a lexeme that is no
-        terminal of the lexer may come, terminals of the lexer that may)."""
-        cdef vector[int32_t] found
-        cdef size_t at = 0, i
-        if not 0 <= parser < <int32_t>self.core.program.states.size():
-            raise ValueError(f"there is no parser state {parser}")
-        with nogil:
-            explain_items(self.core, parser, found)
-        items = []
-        while at < found.size():
-            terminals = [found[at + 5 + i] for i in range(<size_t>found[at + 4])]
-            items.append((found[at], found[at + 1], found[at + 2], found[at + 3] != 0, terminals))
-            at += 5 + <size_t>found[at + 4]
-        return items
-
-    def callers(self, int32_t node):
-        """Where a stack node (of ``waits``) returns to: (kind, index, stack node), or None for the end of the text."""
-        cdef vector[int32_t] found
-        cdef size_t i
-        if not 0 <= node < <int32_t>self.core.program.nodes.size():
-            raise ValueError(f"there is no stack node {node}")
-        with nogil:
-            explain_returns(self.core, node, found)
-        return [
-            (found[3 * i], found[3 * i + 1], found[3 * i + 2]) if found[3 * i] != ACCEPT else None
-            for i in range(found.size() // 3)
-        ]
-
     @property
     def state_count(self):
         """Matcher, parser and tracker states."""
         return self.core.states.size() + self.core.program.states.size() + self.core.tracker.states.size()
 
-    @property
-    def used_keys(self):
-        """That of its tables."""
-        return self.tables[0].used_keys
+    def apart(self):
+        """The same grammar with the same limits, without what was computed for it, and with any number of states."""
+        return CompiledCore(self.tables[0], self.core.max_states, self.core.max_lexer_states, self.core.max_bytes, self.core.max_search,
+                            self.core.max_set_bytes, self.core.max_seconds, bounded=False)
 
-    def renewed(self):
-        """The same grammar with the same limits, without what was computed for it."""
-        return CompiledCore(self.tables[0], self.core.max_states, self.core.max_lexer_states, self.core.max_search,
-                            self.core.max_set_bytes, self.core.max_seconds)
+    @property
+    def generation(self):
+        """How often the grammar began anew with its states, from 1."""
+        return self.core.number
+
+    @property
+    def state_bytes(self):
+        """What the states take in which matchers begin now (bytes)."""
+        cdef int64_t size
+        with nogil:
+            self.owner.index.lock.lock_shared()
+            size = core_bytes(self.core)
+            self.owner.index.lock.unlock_shared()
+        return size
 
     @property
     def statistics(self):
-        """Counts of interned things, and bytes cached by all grammars on this vocabulary."""
+        """Counts and bytes of what is interned in this generation, and bytes cached by all grammars on this vocabulary."""
         Reaper.instance().finish(self.core.index)
         return {
             "matcher_states": self.core.states.size(),
@@ -456,6 +430,8 @@ cdef class CompiledCore:
             "stack_nodes": self.core.program.nodes.size(),
             "tracker_states": self.core.tracker.states.size(),
             "token_edges": self.core.edges,
+            "state_bytes": self.state_bytes,
+            "generation": self.core.number,
             "cached_bytes": self.core.index.bytes.value(),
         }
 
@@ -475,6 +451,8 @@ cdef int check_outcome(Outcome outcome, const Core* core) except -1:
         raise LimitError("max_parser_states", outcome.given, core.max_states)
     if outcome.kind == OUTCOME_LEXER_STATES:
         raise LimitError("max_lexer_states", outcome.given, core.max_lexer_states)
+    if outcome.kind == OUTCOME_BYTES:
+        raise LimitError("max_bytes", outcome.given, core.max_bytes)
     if outcome.kind == OUTCOME_SEARCH:
         raise LimitError("max_search", outcome.given, core.max_search)
     if outcome.kind == OUTCOME_SET_BYTES:

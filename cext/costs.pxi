@@ -66,7 +66,7 @@ cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool
         return
     queue.push_back(start)
     origin.push_back(pair[int32_t, uint8_t](-1, 0))
-    while head < queue.size():
+    while head < queue.size() and not deadline_passed(&start.automaton.index.deadline):
         if head == NEAR_STATES:
             nearest_match(start, tag, 0, out, found)
             return
@@ -98,6 +98,8 @@ cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool
 cdef int32_t cost_lexeme(Costs* costs, LexState* start) noexcept nogil:
     cdef vector[uint8_t] path
     cdef cbool found = False
+    if start == LEX_DEAD:
+        return UNREACHED
     known = costs.lexemes.find(<int64_t>start)
     if known != costs.lexemes.end():
         return dereference(known).second
@@ -221,6 +223,8 @@ cdef int32_t cost_record_local(Program* program, Costs* costs, Local* local) noe
     if local.phase == RECORD_FIRST_KEY and record_complete(record, place):
         best = cost_lexeme(costs, program.automata[record.close_empty].start)
     for key in range(place.position, <int32_t>record.values.size()):
+        if deadline_look(&program.index.deadline):
+            return UNREACHED
         if not record_key_alive(record, place, key):
             continue
         at = place

@@ -183,7 +183,6 @@ cdef int read_code_points(CodeAutomaton* codes, int32_t n_states, list sets, byt
         for span.low, span.high in sets[i]:
             ranges[i].push_back(span)
     codes_classify(codes, ranges)
-    codes.mark = 0
     codes.accept.resize(n_states, NO_TAG)
     for i in range(len(edges) // (3 * sizeof(int32_t))):
         owned.push_back(pair[int32_t, CodeEdge](edge[0], CodeEdge(edge[1], edge[2])))
@@ -253,7 +252,7 @@ cdef class Engine:
         self.owner.build(tokens, trie_arrays)
         self.owner.index.home_least = home_least
         self.owner.index.most_bytes = self.longest
-        self.owner.index.budget = <int64_t>1 << 62
+        self.owner.index.budget = self.owner.index.state_budget = <int64_t>1 << 62
         if start_tokens:
             self.owner.build_opening(dict(start_tokens), start_stays)
 
@@ -283,21 +282,26 @@ cdef class Engine:
                 evict(self.owner.index)
             self.owner.index.lock.unlock()
 
+    @property
+    def state_budget(self):
+        """What one grammar may keep of the states that texts reached, before it begins anew (bytes); no limit at first."""
+        return self.owner.index.state_budget
+
+    @state_budget.setter
+    def state_budget(self, int64_t budget):
+        cdef Core* core
+        with nogil:
+            self.owner.index.lock.lock()
+            self.owner.index.state_budget = budget
+            for core in self.owner.index.cores:
+                core_settle(core, core_bytes(core))
+            self.owner.index.lock.unlock()
+
     cdef AutomatonHandle new_automaton(self, int32_t kind):
         cdef AutomatonHandle handle = AutomatonHandle()
         handle.owner = self.owner
-        handle.automaton = new Automaton()
-        handle.automaton.mark = 0
-        handle.automaton.set_bytes = 0
-        handle.automaton.kind = kind
+        handle.automaton = automaton_new(self.owner.index, kind)
         handle.automaton.uid = self.next_uid
-        handle.automaton.index = self.owner.index
-        handle.automaton.base = NULL
-        handle.automaton.used = NULL
-        handle.automaton.codes = NULL
-        handle.automaton.counted = NULL
-        handle.automaton.lexer = NULL
-        handle.automaton.start = LEX_DEAD
         self.next_uid += 1
         with nogil:
             self.owner.index.lock.lock()
@@ -326,7 +330,7 @@ cdef class Engine:
         cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
         cdef Automaton* a = handle.automaton
         cdef vector[uint64_t] items
-        a.codes = new CodeAutomaton()
+        a.codes = codes_new(&self.owner.index.deadline)
         a.spelling = spelling_number(spelling)
         read_code_points(a.codes, n_states, sets, edges, epsilons, loops, accepts)
         a.kinds = max((tag for _, tag in accepts), default=0) + 1
@@ -351,7 +355,7 @@ cdef class Engine:
 
     def add_lexer(self, key, int32_t n_states, list starts, list sets, bytes edges, list epsilons, list loops,
                   list accepts, list ignored, follow, avoided, names, int32_t newline, int32_t line_break,
-                  int32_t columns, list early):
+                  int32_t columns, list early, *, int64_t max_lexer_states, int64_t max_bytes, double max_seconds):
         """Register the terminals of a grammar that has a lexer (see ``maskwright.grammar.Lexing``).
 
         ``starts``: by terminal, the state of the NFA where it begins; the NFA accepts with the
@@ -359,12 +363,13 @@ cdef class Engine:
         which makes some lexers clash that would not.  ``avoided``: those of its ``clashes`` that the grammar
         can do without at any place.  ``newline``: the terminal that tells columns, or -1, ``line_break``: the one that stands for it between brackets (see
         ``maskwright.automata.build_lexer``).  ``early``: terminals of which no text begins another one; as soon as one
-        matches, it is what matches."""
+        matches, it is what matches.  It is prepared within the limits, or there is a ``LimitError``; ``max_seconds``: 0 is
+        none."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
         cdef Automaton* a = handle.automaton
-        cdef Deadline* deadline
-        cdef cbool interrupted
-        a.codes = new CodeAutomaton()
+        cdef Deadline* deadline = &self.owner.index.deadline
+        cdef Deadline end
+        a.codes = codes_new(&self.owner.index.deadline)
         a.spelling = SPELLING_UTF8
         read_code_points(a.codes, n_states, sets, edges, epsilons, loops, accepts)
         text_byte_classes(a)
@@ -389,15 +394,19 @@ cdef class Engine:
         handle.names = tuple(names)
         with nogil:
             self.owner.index.lock.lock()
-            deadline = &self.owner.index.deadline
-            deadline_begin(deadline, 0)
-            deadline.most_states = MANY_STATES
+            deadline_begin(deadline, max_seconds, max_lexer_states, max_bytes)
             lexer_prepare(a)
-            interrupted = deadline.interrupted
+            end = deadline[0]
             deadline_end(deadline)
             self.owner.index.lock.unlock()
-        if interrupted:
+        if end.interrupted:
             raise KeyboardInterrupt
+        if end.crowded:
+            raise LimitError("max_lexer_states", end.crowded, max_lexer_states)
+        if end.heavy:
+            raise LimitError("max_bytes", end.heavy, max_bytes)
+        if end.passed:
+            raise LimitError("max_seconds", max_seconds + seconds_now() - end.at, max_seconds)
         self.automata[key] = handle
         self.remember(key, handle)
         return handle

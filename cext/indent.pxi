@@ -98,7 +98,8 @@ cdef int32_t state_first_line(Program* program, int32_t id) noexcept nogil:
     state.lexer = lexer_begin(program.lexer, terminals)
     if state.lexer == LEX_DEAD:
         state.lexer = NULL
-    return <int32_t>program.states.size() - 1
+    program.first_line = <int32_t>program.states.size() - 1
+    return program.first_line
 
 
 cdef cbool state_deep(const Program* program, int32_t id) noexcept nogil:

@@ -10,6 +10,7 @@ cdef struct PartNode:
     int32_t last
 
 cdef enum:
+    EVICT_ROOM = 32        # eviction makes room for this part of the budget
     EXITS_ENTRY = 64       # bytes of an entry of `Slice.exits`, without exits
     LONGEST_TEXT = 32      # bytes before a character, and its own, that are kept in `Index.char_texts`
 
@@ -52,7 +53,9 @@ cdef cppclass Index:
     unordered_map[string, Slice*] slices
     Tally bytes                        # of everything that can be evicted (evict.pxi)
     int64_t budget                     # for these
-    cbool aged                         # `used` flags tell what was used lately (evict.pxi)
+    int64_t state_budget               # bytes of what one grammar keeps of texts (generations.pxi)
+    size_t hand_unit                   # where eviction goes on (evict.pxi): a core or an automaton,
+    size_t hand_item                   # and a state of it
     vector[Core*] cores                # of all grammars
     vector[Automaton*] automata
     int64_t masks_made                 # of lexer states, ever
@@ -214,12 +217,12 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     index.masks_made = 0
     index.bytes.set(0)
     index.set_bytes = 0
-    index.aged = False
+    index.hand_unit = index.hand_item = 0
     index.deadline.at = index.deadline.ask_at = 0
     index.deadline.steps = 0
     index.deadline.passed = index.deadline.interrupted = False
-    index.deadline.most_states = MANY_STATES
-    index.deadline.crowded = 0
+    index.deadline.most_states = index.deadline.most_bytes = NO_LIMIT
+    index.deadline.searched = index.deadline.crowded = index.deadline.heavy = 0
     parents.resize(trie.nodes.size(), 0)
     lengths.reserve(trie.tokens.size())
     index.text = bits_new(index)

@@ -35,74 +35,31 @@ cdef cbool key_needs_escape(const Automaton* keys, const KeyPosition* at) noexce
 
 # --- keys that must not come again
 
-cdef int32_t used_key(UsedKeys* used, const string& spelled) noexcept nogil:
-    # The number of a key in its canonical spelling.
-    cdef int32_t id = used.key_ids.find(spelled)
-    if id < 0:
-        id = <int32_t>used.keys.size()
-        used.keys.push_back(spelled)
-        used.key_ids.insert(spelled, id)
-    return id
-
-
-cdef int32_t used_with(UsedKeys* used, int32_t before, int32_t key) noexcept nogil:
-    # The set with one more key.
-    cdef vector[int32_t] members
-    cdef string name
-    cdef int32_t id
-    cdef size_t i = 0
-    members = used.sets[before]
-    while i < members.size() and used.keys[members[i]].compare(used.keys[key]) < 0:
-        i += 1
-    if i < members.size() and members[i] == key:
-        return before
-    members.insert(members.begin() + i, key)
-    name.assign(<const char*>members.data(), members.size() * sizeof(int32_t))
-    id = used.set_ids.find(name)
-    if id < 0:
-        id = <int32_t>used.sets.size()
-        used.sets.push_back(members)
-        used.set_ids.insert(name, id)
-    return id
-
-
-cdef inline const string* used_name(const Automaton* keys, const KeyPosition* at, int32_t position) noexcept nogil:
-    return &keys.used.keys[keys.used.sets[at.used][position]]
-
-
 cdef void key_narrow_used(const Automaton* keys, KeyPosition* at, uint8_t byte) noexcept nogil:
-    # See key_narrow; sets are small.
-    cdef const string* name
-    cdef size_t depth = <size_t>at.depth
-    while at.used_first < at.used_last:
-        name = used_name(keys, at, at.used_first)
-        if name.size() > depth and <uint8_t>name[0][depth] == byte:
-            break
-        at.used_first += 1
-    while at.used_first < at.used_last:
-        name = used_name(keys, at, at.used_last - 1)
-        if name.size() > depth and <uint8_t>name[0][depth] == byte:
-            break
-        at.used_last -= 1
+    # Among those that agree so far: the ones with `byte` next.
+    if keys.used.step(at.used, at.used_at, byte):
+        at.used_left = keys.used.count(at.used)
+    else:
+        at.used = at.used_at = at.used_left = 0
 
 
 cdef cbool key_inside_character(const Automaton* keys, const KeyPosition* at) noexcept nogil:
-    # Whether a UTF-8 sequence is under way; the longest of the agreeing names tells for all.
+    # Whether a UTF-8 sequence is under way; one of the agreeing names tells for all.
+    cdef vector[uint8_t] ahead
     cdef const string* name
     if at.first < at.last:
         name = &keys.names[at.last - 1]
-    elif at.used_first < at.used_last:
-        name = used_name(keys, at, at.used_last - 1)
-    else:
-        return False
-    return name.size() > <size_t>at.depth and (<uint8_t>name[0][at.depth] & 0xC0) == 0x80
+        return name.size() > <size_t>at.depth and (<uint8_t>name[0][at.depth] & 0xC0) == 0x80
+    if at.used_left > 0:
+        keys.used.next(at.used, at.used_at, ahead)
+    return not ahead.empty() and (ahead[0] & 0xC0) == 0x80
 
 
 cdef void key_narrow(const Automaton* keys, KeyPosition* at, uint8_t byte) noexcept nogil:
     # Among names [first, last) that agree up to depth: those with `byte` next.
     cdef int32_t low = at.first, high = at.last, middle
     cdef size_t depth = <size_t>at.depth
-    if at.used_first < at.used_last:
+    if at.used_left > 0:
         key_narrow_used(keys, at, byte)
     # A name that ends here sorts first.
     while low < high:
@@ -252,15 +209,41 @@ cdef string key_escape_rest(int32_t c, int32_t escape) noexcept nogil:
     return out.substr(<size_t>escape)
 
 
+cdef int32_t key_character_size(uint8_t first, uint8_t second) noexcept nogil:
+    # Bytes of a character in its canonical spelling.
+    if first == BACKSLASH:
+        return 6 if second == 117 else 2
+    return 1 if first < 0x80 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
+
+
+cdef cbool texts_escape_alive(const TextSets* texts, int32_t spelling, int32_t escape, uint32_t value, int32_t set, int32_t at,
+                              string begun) noexcept nogil:
+    # Whether an escape read so far can spell the next character of a text in a set; `begun`: of that character, read up to
+    # that place.
+    cdef vector[uint8_t] ahead
+    cdef uint8_t byte
+    cdef int32_t behind, offset
+    if begun.size() > 1 or (begun.size() == 1 and <uint8_t>begun[0] != BACKSLASH):
+        if <int32_t>begun.size() == key_character_size(<uint8_t>begun[0], <uint8_t>begun[1] if begun.size() > 1 else 0):
+            return key_escape_fits(spelling, key_code_point(begun, 0), escape, value)
+    texts.next(set, at, ahead)
+    for byte in ahead:
+        behind = set
+        offset = at
+        texts.step(behind, offset, byte)
+        begun.push_back(<char>byte)
+        if texts_escape_alive(texts, spelling, escape, value, behind, offset, begun):
+            return True
+        begun.pop_back()
+    return False
+
+
 cdef cbool key_escape_alive(const Automaton* keys, const KeyPosition* at) noexcept nogil:
     # Whether some allowed name can still be spelled (other: any name, allowed or not).
+    cdef string none
     cdef int32_t i
-    cdef const string* name
-    for i in range(at.used_first, at.used_last):
-        name = used_name(keys, at, i)
-        if name.size() > <size_t>at.depth:
-            if key_escape_fits(keys.spelling, key_code_point(name[0], at.depth), at.escape, at.value):
-                return True
+    if at.used_left > 0 and texts_escape_alive(keys.used, keys.spelling, at.escape, at.value, at.used, at.used_at, none):
+        return True
     for i in range(at.first, at.last):
         if at.other == 0 and not key_allows(keys, at, keys.tags[i]):
             continue
@@ -362,9 +345,8 @@ cdef LexState* key_intern(Automaton* keys, const KeyPlace& place) noexcept nogil
 
 cdef int32_t key_filter(Automaton* keys, const vector[char]* allowed, int32_t low, int32_t high) noexcept nogil:
     cdef vector[char] filter
-    cdef string name
     cdef cbool all_of_them = True
-    cdef int32_t tag, id
+    cdef int32_t tag
     if allowed == NULL:
         return 0
     filter.resize(allowed.size(), 0)
@@ -372,8 +354,12 @@ cdef int32_t key_filter(Automaton* keys, const vector[char]* allowed, int32_t lo
         if low <= tag <= high:
             filter[tag] = allowed[0][tag]
             all_of_them = all_of_them and filter[tag] != 0
-    if all_of_them:
-        return 0
+    return 0 if all_of_them else key_filter_intern(keys, filter)
+
+
+cdef int32_t key_filter_intern(Automaton* keys, const vector[char]& filter) noexcept nogil:
+    cdef string name
+    cdef int32_t id
     name.assign(filter.data(), filter.size())
     id = keys.filter_ids.find(name)
     if id < 0:
@@ -402,7 +388,7 @@ cdef LexState* key_start(Automaton* keys, int32_t low, int32_t high, cbool other
     if place.at.other:
         place.at.pending = pending
         place.at.used = used
-        place.at.used_last = <int32_t>keys.used.sets[used].size() if used > 0 else 0
+        place.at.used_left = keys.used.count(used) if used > 0 else 0
         place.base = keys.base.start
     return key_intern(keys, place) if key_completable(keys, place) else LEX_DEAD
 
@@ -412,7 +398,7 @@ cdef cbool key_completable(Automaton* keys, const KeyPlace& place) noexcept nogi
     cdef LexState* state
     cdef KeyPlace behind
     cdef int32_t byte
-    cdef int32_t used = place.at.used_last - place.at.used_first
+    cdef int32_t used = place.at.used_left
     cdef cbool whole
     if place.at.other == 0 or used == 0:
         return True
@@ -450,7 +436,7 @@ cdef cbool key_on_other(KeyPlace* place) noexcept nogil:
 cdef cbool key_close(const Automaton* keys, KeyPlace* place) noexcept nogil:
     cdef KeyPosition* at = &place.at
     cdef int32_t tag
-    if at.used_first < at.used_last and used_name(keys, at, at.used_first).size() == <size_t>at.depth:
+    if at.used_left > 0 and keys.used.ends(at.used, at.used_at):
         return False
     if at.first < at.last and keys.names[at.first].size() == <size_t>at.depth:
         tag = keys.tags[at.first]
@@ -474,7 +460,7 @@ cdef cbool key_move(Automaton* keys, KeyPlace* place, uint8_t byte) noexcept nog
             # Only names are left.
             place.base = NULL
             at.other = 0
-            at.used = at.used_first = at.used_last = at.pending = 0
+            at.used = at.used_at = at.used_left = at.pending = 0
     if at.where == KEY_OTHER:
         return key_on_other(place)
     if at.where == KEY_START:
@@ -495,7 +481,7 @@ cdef cbool key_move(Automaton* keys, KeyPlace* place, uint8_t byte) noexcept nog
         if key_escape_alive(keys, at):
             return key_completable(keys, place[0])
     elif at.other == 1:
-        if at.first < at.last or at.used_first < at.used_last:
+        if at.first < at.last or at.used_left > 0:
             return key_completable(keys, place[0])
     elif key_any_allowed(keys, at):
         return True

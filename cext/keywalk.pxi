@@ -10,7 +10,7 @@ cdef struct KeyNode:
 cdef void key_ahead(const Automaton* keys, const KeyPosition* at, uint64_t* ahead) noexcept nogil:
     # The bytes behind which a name is still followed.
     cdef KeyPosition behind
-    cdef const string* name
+    cdef vector[uint8_t] used
     cdef int32_t i = at.first
     cdef uint8_t byte
     memset(ahead, 0, 32)
@@ -32,10 +32,10 @@ cdef void key_ahead(const Automaton* keys, const KeyPosition* at, uint64_t* ahea
         behind.first = i
         key_narrow(keys, &behind, byte)
         i = behind.last
-    for i in range(at.used_first, at.used_last):
-        name = used_name(keys, at, i)
-        if name.size() > <size_t>at.depth:
-            bits_set(ahead, <uint8_t>name[0][at.depth])
+    if at.used_left > 0:
+        keys.used.next(at.used, at.used_at, used)
+        for byte in used:
+            bits_set(ahead, byte)
 
 
 cdef void key_walk_closed(LexMask* mask, uint32_t node, int32_t tag) noexcept nogil:

@@ -16,6 +16,7 @@ cdef enum:
     KEY_OTHER = 2      # inside, on the way to no name
     KEY_CLOSED = 3
     KEY_STEPS = 8      # remembered by a state: they are searched one by one
+    KEYSET_STATE = 720 # bytes of one, with what finds it
 
 cdef struct KeyPosition:
     int32_t where      # KEY_*
@@ -27,9 +28,9 @@ cdef struct KeyPosition:
     int32_t low        # tags in low..high are allowed
     int32_t high
     int32_t other      # 1: other keys are allowed
-    int32_t used       # of other keys, those that must not come again: a set of `UsedKeys`; 0: none
-    int32_t used_first # those that agree so far, by position in the set
-    int32_t used_last
+    int32_t used       # of other keys that must not come again, those that agree so far: a place in a set of texts
+    int32_t used_at    # (textsets.hpp), and
+    int32_t used_left  # how many they are; 0: none, and so are the other two
     int32_t pending    # 1: another key came before, but it is not known which (mask_walk)
     int32_t filter     # which tags of low..high, an index into the automaton's `filters`; 0: all
 
@@ -37,13 +38,6 @@ cdef struct KeyPlace:
     # What a keyset state is interned by; no padding.
     KeyPosition at
     LexState* base
-
-cdef cppclass UsedKeys:
-    # Sets of other keys that a record has had, by number; the set 0 is empty.
-    vector[string] keys            # canonical spellings
-    KeyIds key_ids
-    vector[vector[int32_t]] sets   # of keys, sorted by spelling
-    KeyIds set_ids
 
 cdef struct KeyStep:
     LexState* target
@@ -116,7 +110,10 @@ cdef cppclass Automaton:
     vector[vector[char]] filters   # by tag; the first one is not used
     KeyIds filter_ids
     Automaton* base
-    UsedKeys* used                 # owned by the grammar's tables; NULL: other keys may repeat
+    cbool unique                   # other keys must not repeat; then programs have copies (keyset_of), in which
+    TextSets* used                 # sets of keys are those of the program; else NULL
+    int32_t place                  # of a copy, by program
+    int64_t* held                  # where the bytes of its states are counted
     # words; `tags` are those of the texts (empty: all 0)
     vector[uint8_t] word_data      # all texts, sorted, one after another
     vector[int64_t] word_starts
@@ -127,6 +124,23 @@ cdef cppclass Automaton:
 
 cdef LexState LEX_DEAD_STATE
 cdef LexState* LEX_DEAD = &LEX_DEAD_STATE
+
+
+cdef Automaton* automaton_new(Index* index, int32_t kind) noexcept nogil:
+    cdef Automaton* automaton = new Automaton()
+    automaton.mark = 0
+    automaton.set_bytes = 0
+    automaton.kind = kind
+    automaton.index = index
+    automaton.base = NULL
+    automaton.unique = False
+    automaton.used = NULL
+    automaton.held = NULL
+    automaton.codes = NULL
+    automaton.counted = NULL
+    automaton.lexer = NULL
+    automaton.start = LEX_DEAD
+    return automaton
 
 
 cdef void lex_forget_masks(Automaton* automaton) noexcept nogil:
@@ -179,6 +193,8 @@ cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
     state.kills = False
     state.mask = NULL
     automaton.states.push_back(state)
+    if automaton.held != NULL:
+        automaton.held[0] += KEYSET_STATE
     automaton_grew(automaton)
     return state
 

@@ -179,7 +179,7 @@ cdef void lexer_begin_piece(LexMask* mask, LexState* start, uint32_t node, Lexer
     place.outer = False
     place.piece = mask.pieces.size()
     place.top = mask.index.trie.nodes[node].depth
-    part.holders += 1
+    part.holders.add(1)
     made.part = part
     mask.pieces.push_back(made)
 
@@ -471,7 +471,7 @@ cdef void lexer_take(LexMask* mask, const LexerPlace* place, LexMask* share) noe
 cdef void lexer_share_depending(LexMask* mask, LexMask* share) noexcept nogil:
     # Refer to what depends on the context.
     if not (share.crossings.empty() and share.groups.empty() and share.pieces.empty() and share.shares.empty()):
-        share.holders += 1
+        share.holders.add(1)
         mask.shares.push_back(share)
 
 

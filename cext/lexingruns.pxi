@@ -117,7 +117,7 @@ cdef LexMask* lexer_behind_group(LexMask* mask, Run* run, uint32_t group, uint32
         if not lexer_comes_back(place):
             below = lexer_share(mask, start, view.first, place)
             if below != NULL:
-                below.holders += 1
+                below.holders.add(1)
                 run.behind[key] = below
             return below
     below = lexmask_new(mask.index)

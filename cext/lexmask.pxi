@@ -54,8 +54,8 @@ cdef cppclass Piece:
 
 cdef cppclass LexMask:
     int64_t serial                        # no other one of the index ever has it
-    int32_t holders
-    cbool used                            # since the last sweep (evict.pxi)
+    Tally holders                         # those of a grammar's keysets are released without the lock (core_free)
+    cbool used                            # since the hand came by (evict.pxi)
     Index* index
     const Trie* trie                      # of the crossing points: the vocabulary's, or a residual trie
     LexMask* base                         # base automaton's mask, or NULL
@@ -106,7 +106,7 @@ cdef LexMask* lexmask_new(Index* index) noexcept nogil:
     cdef LexMask* mask = new LexMask()
     index.masks_made += 1
     mask.serial = index.masks_made
-    mask.holders = 1
+    mask.holders.set(1)
     mask.used = True
     mask.index = index
     mask.trie = index.trie
@@ -121,8 +121,7 @@ cdef LexMask* lexmask_new(Index* index) noexcept nogil:
 cdef void lexmask_release(LexMask* mask) noexcept nogil:
     cdef pair[int64_t, Trie*] entry
     cdef size_t i
-    mask.holders -= 1
-    if mask.holders > 0:
+    if mask.holders.drop() > 0:
         return
     for i in range(mask.runs.size()):
         run_release(mask.runs[i].run)
@@ -306,7 +305,7 @@ cdef LexMask* lexmask_make(LexState* state, Index* index) noexcept nogil:
             mask.base = lexmask_get(state.base, index)
             if mask.base == NULL:
                 return mask
-            mask.base.holders += 1
+            mask.base.holders.add(1)
         key_walk(mask, state)
     lexmask_finish(mask)
     return mask
@@ -325,7 +324,7 @@ cdef LexMask* lexmask_get(LexState* state, Index* index) noexcept nogil:
         found = table.masks.find(key)
         if found != table.masks.end():
             state.mask = dereference(found).second
-            state.mask.holders += 1
+            state.mask.holders.add(1)
             return state.mask
     mask = lexmask_make(state, index)
     if index.deadline.passed:
@@ -334,7 +333,7 @@ cdef LexMask* lexmask_get(LexState* state, Index* index) noexcept nogil:
     state.mask = mask
     if table != NULL:
         table.masks[key] = mask
-        mask.holders += 1
+        mask.holders.add(1)
     return mask
 
 

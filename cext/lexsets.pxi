@@ -40,8 +40,10 @@ cdef void lexsets_free(Automaton* automaton) noexcept nogil:
     automaton.bests.clear()
     automaton.set_ids.clear()
     automaton.set_unions.clear()
-    automaton.index.set_bytes -= automaton.set_bytes
-    automaton.set_bytes = 0
+    # What is freed without the lock (core_free) has none left.
+    if automaton.set_bytes:
+        automaton.index.set_bytes -= automaton.set_bytes
+        automaton.set_bytes = 0
 
 
 cdef inline void lexsets_count(Automaton* automaton, int64_t size) noexcept nogil:

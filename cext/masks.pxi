@@ -27,7 +27,7 @@ cdef cppclass Mask:
 cdef cppclass MatcherState:
     vector[Thread] threads
     cbool accepting
-    cbool used                     # its mask, since the last sweep (evict.pxi)
+    cbool used                     # its mask, since the hand came by (evict.pxi)
     Mask* mask
     Edges[int32_t] edges           # the state behind a token, or NO_STATE
 
@@ -49,6 +49,7 @@ cdef cppclass Core:
     Blocks[MatcherState] states
     int32_t start                  # the state of the empty text, and
     int32_t opening                # the one at the very start, where tokens stand for something else; or UNKNOWN
+    int32_t begin                  # that of these in which matchers begin
     KeyIds state_ids
     int64_t edges                  # of tokens, from all states
     Tracker tracker
@@ -62,9 +63,16 @@ cdef cppclass Core:
     int64_t set_states             # of many texts (sets.pxi)
     int64_t max_states             # limits of one operation
     int64_t max_lexer_states
+    int64_t max_bytes
     int64_t max_search
     int64_t max_set_bytes          # of sets of texts (setbytes.pxi)
     double max_seconds
+    int64_t holders                # the grammar, and matchers and others that are in it (generations.pxi)
+    void* matchers                 # one of these matchers, which knows the next one; or NULL
+    int64_t number                 # of the generation
+    int64_t room                   # bytes that it may have before the grammar begins another one; 0: any number
+    int64_t live                   # of these, what there was at first and what moved into it
+    cbool overgrown                # it has more
 
 
 cdef void core_free(void* freed) noexcept nogil:
@@ -80,6 +88,7 @@ cdef void core_free(void* freed) noexcept nogil:
         Reaper.breathe()
     parse_free(core.program)
     tracker_free(&core.tracker)
+    del core.costs
     del core
 
 
@@ -95,6 +104,7 @@ cdef enum:
     OUTCOME_MEMORY = 6
     OUTCOME_SETS_GONE = 7
     OUTCOME_INTERRUPTED = 8
+    OUTCOME_BYTES = 9
 
 cdef struct Outcome:
     int32_t kind
@@ -104,10 +114,7 @@ cdef struct Outcome:
 cdef void core_enter(Core* core) noexcept nogil:
     # Begin an operation that may add to the tables.
     core.index.lock.lock()
-    deadline_begin(&core.index.deadline, core.max_seconds)
-    core.index.deadline.searched = 0
-    core.index.deadline.most_states = core.max_lexer_states
-    core.index.deadline.crowded = 0
+    deadline_begin(&core.index.deadline, core.max_seconds, core.max_lexer_states, core.max_bytes)
 
 
 cdef int64_t core_lexer_states(const Core* core) noexcept nogil:
@@ -142,6 +149,9 @@ cdef Outcome core_leave(Core* core) noexcept nogil:
     elif core.index.deadline.crowded > 0:
         outcome.kind = OUTCOME_LEXER_STATES
         outcome.given = core.index.deadline.crowded
+    elif core.index.deadline.heavy > 0:
+        outcome.kind = OUTCOME_BYTES
+        outcome.given = core.index.deadline.heavy
     elif core.index.deadline.passed:
         outcome.kind = OUTCOME_LATE
         outcome.given = core.max_seconds + seconds_now() - core.index.deadline.at
@@ -154,10 +164,9 @@ cdef Outcome core_leave(Core* core) noexcept nogil:
             outcome.kind = OUTCOME_LEXER_STATES
             outcome.given = size
     deadline_end(&core.index.deadline)
+    core_overgrown(core)
     if core.index.bytes.value() > core.index.budget:
         evict(core.index)
-    elif not core.index.aged and core.index.bytes.value() > core.index.budget // 4 * 3:
-        age(core.index)
     core.index.lock.unlock()
     return outcome
 
@@ -190,12 +199,15 @@ cdef void threads_normalize(vector[Thread]& threads) noexcept nogil:
 
 
 cdef int32_t matcher_intern(Core* core, vector[Thread]& threads) noexcept nogil:
-    cdef MatcherState* state
-    cdef int32_t known
     if core.program.lexer != NULL:
         threads_keep_alive(core, threads)
-    if threads.empty():
-        return NO_STATE
+    return NO_STATE if threads.empty() else threads_intern(core, threads)
+
+
+cdef int32_t threads_intern(Core* core, vector[Thread]& threads) noexcept nogil:
+    # The state of threads that can be completed.
+    cdef MatcherState* state
+    cdef int32_t known
     threads_normalize(threads)
     # A thread has no padding.
     known = core.state_ids.find(threads.data(), threads.size() * sizeof(Thread))
@@ -244,14 +256,6 @@ cdef void edge_add(Core* core, int32_t id, int32_t token, int32_t target) noexce
     edges.insert(token, target)
     core.index.bytes.add(edges.bytes())
     core.edges += 1
-
-
-cdef void edges_forget(Core* core) noexcept nogil:
-    cdef size_t i
-    for i in range(core.states.size()):
-        core.index.bytes.subtract(core.states[i].edges.bytes())
-        core.states[i].edges.clear()
-    core.edges = 0
 
 
 cdef int32_t matcher_step_bytes(Core* core, int32_t id, const uint8_t* data, int64_t length) noexcept nogil:

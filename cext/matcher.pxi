@@ -1,92 +1,48 @@
-# The Python class of a sequence: a history of matcher states.
+# The Python class of a sequence: what it has read, as matcher states (past.pxi).
 #
 # What is known already is looked up under a shared lock, without letting go of the interpreter; what
 # has to be computed runs without it, under the exclusive lock.
 
-cdef int64_t whole_number(object value, int64_t above) except? -1:
-    # A number as `operator.index` takes it, which C's conversion does not: that cuts what is behind a point.  TypeError for
-    # anything else, and for what is true or false.
-    # What C cannot hold becomes `above`, which the caller knows to be too large, or the least number.
-    cdef int overflow = 0
-    if isinstance(value, bool):
-        raise TypeError("true and false are no numbers")
-    cdef int64_t number = PyLong_AsLongLongAndOverflow(value, &overflow)
-    return number if overflow == 0 else above if overflow > 0 else -above
+cdef void fetch_matchers(CompiledCore compiled) noexcept:
+    # Some of those that are still in the earliest generations, and that nobody is using.  The interpreter is kept meanwhile, so
+    # that nobody begins to; so nobody is waited for, either.
+    cdef Index* index = compiled.owner.index
+    cdef Core* old
+    cdef Matcher matcher
+    cdef void* each
+    cdef size_t looks = compiled.left.size()
+    cdef int32_t moved = 0
+    # Letting go of a core lets other threads in, which may do the same.
+    while moved < FETCHED and looks > 0 and not compiled.left.empty():
+        old = compiled.left.front()
+        each = old.matchers
+        while each != NULL and (<Matcher>each).busy:
+            each = (<Matcher>each).behind
+        if each == NULL:
+            # Nobody is in it any more, or only those that are at work or never move.
+            looks -= 1
+            compiled.left.erase(compiled.left.begin())
+            if old.holders == 1:
+                core_let_go(old)
+            else:
+                compiled.left.push_back(old)
+            continue
+        if not index.lock.try_lock():
+            return
+        matcher = <Matcher>each
+        core_fetch(old, compiled.core, &matcher.past)
+        index.lock.unlock()
+        matcher.leave()
+        matcher.enter(compiled.core)
+        moved += 1
 
 
-cdef int64_t token_number(object token, int64_t vocab_size) except -1:
-    # The number of a token; VocabularyError for what is none.
-    cdef int64_t number
-    try:
-        number = whole_number(token, vocab_size)
-    except TypeError:
-        raise VocabularyError(f"a token id is an integer, not {token!r} ({type(token).__name__})") from None
-    if not 0 <= number < vocab_size:
-        raise VocabularyError(f"token id {shown_number(token)} is outside the vocabulary (0 to {vocab_size - 1})")
-    return number
-
-
-cdef str shown_number(object number):
-    # For messages.  Python writes no decimals of very large integers.
-    number = PyNumber_Index(number)
-    return str(number) if number.bit_length() <= 128 else f"{number:#x}"[:40] + "..."
-
-
-cdef cbool fill_known(Core* core, int32_t id, uint32_t* row) noexcept nogil:
-    # Write a mask that exists already, under a shared lock; False when there is none.
-    cdef int32_t t
-    if id == TERMINATED:
-        memset(row, 0, core.words * 4)
-        for t in core.eos:
-            row[t >> 5] |= (<uint32_t>1) << (t & 31)
-        return True
-    if core.states[id].mask == NULL:
-        return False
-    core.states[id].used = True
-    mask_write(core, core.states[id].mask, row)
-    return True
-
-
-cdef Outcome fill_new(Core* core, int32_t id, uint32_t* row) noexcept nogil:
-    cdef Mask* mask
-    core_enter(core)
-    mask = mask_get(core, id)
-    if mask != NULL:
-        mask_write(core, mask, row)
-    return core_leave(core)
-
-
-cdef Outcome edge_new(Core* core, int32_t state, int32_t token, const uint8_t* data, int64_t length,
-                      int32_t* target) noexcept nogil:
-    # As `edge_make`, as an operation.
-    core_enter(core)
-    target[0] = edge_make(core, state, token, data, length)
-    return core_leave(core)
-
-
-cdef int32_t edge_make(Core* core, int32_t state, int32_t token, const uint8_t* data, int64_t length) noexcept nogil:
-    # The state behind the bytes of a token (-1: behind any bytes).
-    cdef int32_t target = UNKNOWN if token < 0 else core.states[state].edges.find(token)
-    cdef cbool text = length > 0
-    if token < 0 and length == 0:
-        return state
-    if target == UNKNOWN:
-        if token >= 0 and state == core.opening and opening_marks(core.index, token):
-            data = core.index.opening.data.data() + core.index.opening.starts[token]
-            length = core.index.opening.starts[token + 1] - core.index.opening.starts[token]
-        if text and length == 0 and not state_waits_for(core, state, token):
-            target = opening_silent(core)
-        elif token >= 0 and core.program.has_tokens:
-            target = matcher_step_token(core, state, token, text, data, length)
-        else:
-            target = matcher_step_bytes(core, state, data, length)
-        if token >= 0 and not core.index.deadline.passed:
-            edge_add(core, state, token, target)
-    return target
-
-
+@cython.no_gc_clear
 cdef class Matcher:
     """The state of one sequence over a compiled grammar.
+
+    ``max_rollback``: how many tokens can be taken back, counted from the most that were ever accepted; with it, a long text
+    takes no more memory than so many tokens do, and ``accepted_tokens`` has only those.  None: all, which are kept.
 
     A rejected token changes nothing.  All methods answer for the tokens accepted so far.  One matcher
     belongs to one thread at a time; matchers of one grammar may be used by many threads at once.
@@ -96,19 +52,49 @@ cdef class Matcher:
     """
 
     cdef readonly CompiledCore compiled
-    cdef Core* core
-    cdef vector[int32_t] history   # states; the last one is current
-    cdef vector[int32_t] tokens    # accepted ids, EOS included; -1: bytes, which `given` has by position
-    cdef dict given
+    cdef Core* core                # the generation that it is in
+    cdef Past past
+    cdef int64_t window            # tokens that can be taken back; below zero: all
+    cdef dict given                # bytes in place of tokens, by position
     cdef int32_t busy              # operations under way without the interpreter
+    cdef void* before              # its neighbours among those that are in the core, or NULL
+    cdef void* behind
 
-    def __cinit__(self, CompiledCore compiled not None):
+    def __cinit__(self, CompiledCore compiled not None, max_rollback=None):
         if compiled.core == NULL:
             raise TypeError("a matcher needs a compiled grammar")
+        try:
+            self.window = -1 if max_rollback is None else whole_number(max_rollback, <int64_t>1 << 60)
+        except TypeError:
+            raise MaskwrightError(f"max_rollback is a number of tokens, not {max_rollback!r}") from None
+        if max_rollback is not None and self.window < 0:
+            raise MaskwrightError(f"max_rollback is a number of tokens from 0 on, not {max_rollback}")
         self.compiled = compiled
-        self.core = compiled.core
-        self.history.push_back(compiled.start)
+        self.enter(compiled.core)
+        past_begin(&self.past, self.core.begin, 0)
         self.given = {}
+
+    def __dealloc__(self):
+        if self.core != NULL:
+            self.leave()
+
+    cdef void enter(self, Core* core) noexcept:
+        self.core = core
+        core.holders += 1
+        self.before = NULL
+        self.behind = core.matchers
+        if core.matchers != NULL:
+            (<Matcher>core.matchers).before = <void*>self
+        core.matchers = <void*>self
+
+    cdef void leave(self) noexcept:
+        if self.before != NULL:
+            (<Matcher>self.before).behind = self.behind
+        else:
+            self.core.matchers = self.behind
+        if self.behind != NULL:
+            (<Matcher>self.behind).before = self.before
+        core_let_go(self.core)
 
     def __reduce__(self):
         raise TypeError("a matcher belongs to its process and cannot be pickled or copied: use fork() for a copy, and in another "
@@ -118,6 +104,33 @@ cdef class Matcher:
         # To be called before the history changes.
         if self.busy:
             raise MaskwrightError("another thread is using this matcher: give each thread its own (fork)")
+        return 0
+
+    cdef int begin(self) except -1:
+        # To be called before anything is computed: on in the present generation of the grammar.
+        if self.busy:
+            return 0
+        if self.compiled.core.overgrown:
+            self.compiled.renew()
+        if self.core != self.compiled.core and self.busy == 0:
+            self.move()
+        if not self.compiled.left.empty():
+            fetch_matchers(self.compiled)
+        return 0
+
+    cdef int move(self) except -1:
+        cdef Core* old = self.core
+        cdef Core* fresh = self.compiled.core
+        fresh.holders += 1
+        self.busy += 1
+        with nogil:
+            core_enter(fresh)
+            core_fetch(old, fresh, &self.past)
+            core_leave(fresh)
+        self.leave()
+        self.enter(fresh)
+        core_let_go(fresh)
+        self.busy -= 1
         return 0
 
     # --- masks
@@ -132,10 +145,12 @@ cdef class Matcher:
         """
         cdef Py_buffer view
         cdef Row out = bitmask_row(bitmask, row, self.core.words, &view)
-        cdef int32_t state = self.history.back()
+        cdef int32_t state
         cdef Outcome outcome
         cdef cbool done = False
         try:
+            self.begin()
+            state = self.past.states.back()
             if self.core.index.lock.try_lock_shared():
                 done = fill_known(self.core, state, out.data)
                 self.core.index.lock.unlock_shared()
@@ -161,7 +176,9 @@ cdef class Matcher:
         """
         cdef BitmaskView view = BitmaskView.__new__(BitmaskView)
         cdef Outcome outcome
-        cdef int32_t state = self.history.back()
+        cdef int32_t state
+        self.begin()
+        state = self.past.states.back()
         self.busy += 1
         with nogil:
             core_enter(self.core)
@@ -202,6 +219,19 @@ cdef class Matcher:
         check_outcome(outcome, self.core)
         return target
 
+    cdef int32_t read(self, int32_t state, bytes data) except -4:
+        # The state behind some bytes, or NO_STATE.
+        cdef const uint8_t* text = <const uint8_t*><const char*>data
+        cdef int64_t length = len(data)
+        cdef int32_t target
+        cdef Outcome outcome
+        self.busy += 1
+        with nogil:
+            outcome = edge_new(self.core, state, -1, text, length, &target)
+        self.busy -= 1
+        check_outcome(outcome, self.core)
+        return target
+
     cdef cbool waits_for(self, int32_t state, int32_t token) noexcept:
         cdef cbool waits = False
         if self.core.program.has_tokens:
@@ -231,16 +261,18 @@ cdef class Matcher:
         cdef int64_t number = token_number(token, self.compiled.engine.vocab_size)
         cdef int32_t target
         self.alone()
-        target = self.follow(self.history.back(), number)
+        self.begin()
+        target = self.follow(self.past.states.back(), number)
         if target == NO_STATE:
             return False
-        self.history.push_back(target)
-        self.tokens.push_back(<int32_t>number)
+        past_push(&self.past, target, <int32_t>number, self.window)
         return True
 
     def accept_tokens(self, ids):
         """Advance by the longest allowed prefix of ``ids``; its length.  Nothing changes when it raises."""
-        cdef int64_t count = 0
+        cdef int64_t count = 0, window = self.window
+        # What goes wrong at last is taken back, however much it is.
+        self.window = -1
         try:
             for token in ids:
                 if not self.accept_token(token):
@@ -249,47 +281,52 @@ cdef class Matcher:
         except BaseException:
             self.rollback(count)
             raise
+        finally:
+            self.window = window
         return count
 
     def validate_tokens(self, ids):
         """How many of ``ids`` could be accepted one after another; nothing changes."""
-        cdef int32_t state = self.history.back()
+        cdef int32_t state
         cdef int64_t count = 0
-        for token in ids:
-            state = self.follow(state, token_number(token, self.compiled.engine.vocab_size))
-            if state == NO_STATE:
-                break
-            count += 1
+        self.begin()
+        state = self.past.states.back()
+        self.busy += 1
+        try:
+            for token in ids:
+                state = self.follow(state, token_number(token, self.compiled.engine.vocab_size))
+                if state == NO_STATE:
+                    break
+                count += 1
+        finally:
+            self.busy -= 1
         return count
 
     def accept_bytes(self, bytes data):
         """Advance by bytes, as if they were one token; False and unchanged when not allowed."""
         cdef int32_t target, state
-        cdef const uint8_t* text = <const uint8_t*><const char*>data
-        cdef int64_t length = len(data)
-        cdef Outcome outcome
         self.alone()
-        state = self.history.back()
+        self.begin()
+        state = self.past.states.back()
         if state == TERMINATED:
             return False
-        self.busy += 1
-        with nogil:
-            outcome = edge_new(self.core, state, -1, text, length, &target)
-        self.busy -= 1
-        check_outcome(outcome, self.core)
+        target = self.read(state, data)
         if target == NO_STATE:
             return False
-        self.history.push_back(target)
-        self.given[self.tokens.size()] = data
-        self.tokens.push_back(-1)
+        self.given[past_count(&self.past)] = data
+        past_push(&self.past, target, -1, self.window)
+        if self.window >= 0 and <int64_t>len(self.given) > 2 * self.window + PAST_SLACK:
+            self.given = {at: kept for at, kept in self.given.items() if at >= self.past.marks[0].position}
         return True
 
     def longest_prefix(self, bytes data):
         """How many bytes of ``data`` can come next; nothing changes."""
         cdef const uint8_t* text = <const uint8_t*><const char*>data
         cdef int64_t length = len(data), read
-        cdef int32_t state = self.history.back()
+        cdef int32_t state
         cdef Outcome outcome
+        self.begin()
+        state = self.past.states.back()
         if state == TERMINATED:
             return 0
         self.busy += 1
@@ -308,41 +345,74 @@ cdef class Matcher:
             taken = whole_number(count, <int64_t>1 << 62)
         except TypeError:
             raise MaskwrightError(f"a number of tokens is an integer, not {count!r} ({type(count).__name__})") from None
-        if not 0 <= taken < <int64_t>self.history.size():
-            raise MaskwrightError(f"cannot roll back {shown_number(count)} of {self.history.size() - 1} accepted tokens")
+        if not 0 <= taken <= past_known(&self.past, self.window):
+            raise MaskwrightError(f"cannot roll back {shown_number(count)} of {past_count(&self.past)} accepted tokens"
+                                  + (f": max_rollback is {self.window}" if self.window >= 0 else ""))
         self.alone()
-        self.history.resize(self.history.size() - <size_t>taken)
-        self.tokens.resize(self.history.size() - 1)
+        taken = past_count(&self.past) - taken
+        if taken < self.past.first:
+            self.begin()
+            self.read_again(taken)
+        else:
+            past_cut(&self.past, taken)
+
+    cdef int read_again(self, int64_t position) except -1:
+        # Back to a position of which the state is not known.
+        cdef Past past
+        cdef size_t i = past_mark(&self.past, position)
+        cdef int64_t at = self.past.marks[i].position, base = self.past.marks[0].position
+        cdef int32_t token
+        past_begin(&past, self.past.marks[i].state, at)
+        while at < position:
+            token = self.past.tokens[<size_t>(at - base)]
+            past_push(&past, self.follow(past.states.back(), token) if token >= 0 else self.read(past.states.back(), self.given[at]),
+                      token, -1)
+            at += 1
+        self.past.states.swap(past.states)
+        self.past.first = past.first
+        self.past.marks.resize(i + 1)
+        past_cut(&self.past, position)
+        return 0
 
     def fork(self):
         """An independent matcher in the same state."""
-        cdef Matcher other = Matcher.__new__(Matcher, self.compiled)
-        other.history = self.history
-        other.tokens = self.tokens
+        cdef Matcher other
+        self.begin()
+        other = Matcher.__new__(Matcher, self.compiled)
+        if other.core != self.core:
+            # This one is in use elsewhere, and could not move.
+            other.leave()
+            other.enter(self.core)
+        other.past = self.past
+        other.window = self.window
         other.given = dict(self.given)
         return other
 
     def reset(self):
         """Back to the start."""
-        self.rollback(self.history.size() - 1)
+        self.alone()
+        self.begin()
+        past_begin(&self.past, self.core.begin, 0)
+        self.given = {}
 
     # --- looking
 
     @property
     def is_accepting(self):
         """Whether the text so far is complete (EOS is allowed)."""
-        cdef int32_t state = self.history.back()
+        cdef int32_t state = self.past.states.back()
         return state == TERMINATED or bool(self.accepts(state))
 
     @property
     def is_terminated(self):
         """Whether EOS has been accepted."""
-        return self.history.back() == TERMINATED
+        return self.past.states.back() == TERMINATED
 
     @property
     def accepted_tokens(self):
-        """The ids accepted so far (-1 stands for bytes given to ``accept_bytes``)."""
-        return list(self.tokens)
+        """The ids accepted so far (-1 stands for bytes given to ``accept_bytes``); with ``max_rollback``,
+        those that can be taken back."""
+        return list(self.past.tokens)[<int64_t>self.past.tokens.size() - past_known(&self.past, self.window):]
 
     def captures(self):
         """What was captured so far: by name, the text that was captured last (bytes), or a list of all of them.
@@ -352,26 +422,35 @@ cdef class Matcher:
         reader = self.compiled.reader
         if reader is None:
             return {}
+        if self.past.marks[0].position > 0:
+            raise MaskwrightError("captures need the whole text: max_rollback let go of its beginning")
         pieces = []
-        history = list(self.history)
-        for i, token in enumerate(list(self.tokens)):
-            text = self.given[i] if token < 0 else self.compiled.engine.token_bytes(token, history[i] == self.core.opening)
+        opening = self.core.opening != UNKNOWN
+        for i, token in enumerate(list(self.past.tokens)):
+            text = self.given[i] if token < 0 else self.compiled.engine.token_bytes(token, opening)
             if text or token < 0 or not self.compiled.engine.token_bytes(token):
                 pieces.append((token, text))
-        if self.history.back() == TERMINATED:
+            # Only what stands for nothing there leaves a text at its very start.
+            opening = opening and not text and (token < 0 or self.core.index.opening.stays)
+        if self.past.states.back() == TERMINATED:
             pieces.pop()
         return reader.read(pieces, any([begun for _, begun in self.threads()]))
 
     @property
     def state_id(self):
-        """Number of the interned state: equal numbers allow exactly the same continuations, among a matcher and its forks."""
-        return self.history.back()
+        """Number of the interned state: equal numbers allow exactly the same continuations, among matchers of one grammar.
+
+        What goes on alike may have other numbers when the grammar has begun anew with its states (``Vocabulary.state_budget``)."""
+        cdef int32_t state = self.past.states.back()
+        return state if state < 0 else (self.core.number << 32) + state
 
     def threads(self):
-        """The readings of the text so far: (parser state, whether a lexeme has begun there), in no order."""
+        """The readings of the text so far: (parser state, whether a lexeme has begun there), in no order.
+
+        ``waits`` and ``callers`` say what these are, until the matcher is asked for something else."""
         cdef vector[int32_t] found
         cdef size_t i
-        cdef int32_t state = self.history.back()
+        cdef int32_t state = self.past.states.back()
         if state == TERMINATED:
             return []
         self.busy += 1
@@ -380,11 +459,46 @@ cdef class Matcher:
         self.busy -= 1
         return [(found[2 * i], found[2 * i + 1] != 0) for i in range(found.size() // 2)]
 
+    def waits(self, int32_t parser):
+        """What a parser state (of ``Matcher.threads``) waits for: (kind, index, stack node, whether a lexeme that is no
+        terminal of the lexer may come, terminals of the lexer that may)."""
+        cdef vector[int32_t] found
+        cdef size_t at = 0, i
+        if not 0 <= parser < <int32_t>self.core.program.states.size():
+            raise ValueError(f"there is no parser state {parser}")
+        self.busy += 1
+        with nogil:
+            explain_items(self.core, parser, found)
+        self.busy -= 1
+        items = []
+        while at < found.size():
+            terminals = [found[at + 5 + i] for i in range(<size_t>found[at + 4])]
+            items.append((found[at], found[at + 1], found[at + 2], found[at + 3] != 0, terminals))
+            at += 5 + <size_t>found[at + 4]
+        return items
+
+    def callers(self, int32_t node):
+        """Where a stack node (of ``waits``) returns to: (kind, index, stack node), or None for the end of the text."""
+        cdef vector[int32_t] found
+        cdef size_t i
+        if not 0 <= node < <int32_t>self.core.program.nodes.size():
+            raise ValueError(f"there is no stack node {node}")
+        self.busy += 1
+        with nogil:
+            explain_returns(self.core, node, found)
+        self.busy -= 1
+        return [
+            (found[3 * i], found[3 * i + 1], found[3 * i + 2]) if found[3 * i] != ACCEPT else None
+            for i in range(found.size() // 3)
+        ]
+
     def forced_bytes(self):
         """The bytes that every completion begins with (up to escaped spellings of equal keys)."""
         cdef vector[uint8_t] out
-        cdef int32_t state = self.history.back()
+        cdef int32_t state
         cdef Outcome outcome
+        self.begin()
+        state = self.past.states.back()
         if state == TERMINATED:
             return b""
         self.busy += 1
@@ -399,9 +513,11 @@ cdef class Matcher:
     cdef bytes completion(self):
         # The shortest completion; tokens that stand for themselves as `tokens_spell` has them.
         cdef vector[uint8_t] out
-        cdef int32_t state = self.history.back()
+        cdef int32_t state
         cdef cbool found
         cdef Outcome outcome
+        self.begin()
+        state = self.past.states.back()
         if state == TERMINATED:
             return b""
         self.busy += 1
@@ -445,58 +561,6 @@ cdef class Matcher:
         """
         ids = []
         for part in self.completion_parts():
-            opening = not ids and self.history.back() == self.core.opening
+            opening = not ids and self.past.states.back() == self.core.opening
             ids += self.compiled.engine.segment(part, opening) if isinstance(part, bytes) else [part]
         return ids
-
-
-cdef Bits* bits_of_state(Core* core, int32_t id) noexcept nogil:
-    # The mask of a state as one bitset, held once more; NULL when time is up.
-    cdef Mask* mask
-    cdef Bits* bits
-    cdef int32_t t
-    if id == TERMINATED:
-        bits = bits_new(core.index)
-        for t in core.eos:
-            bits_add(bits, t)
-        return bits
-    mask = mask_get(core, id)
-    if mask == NULL:
-        return NULL
-    if mask.bits == NULL or not (mask.base.empty() and mask.removed.empty() and mask.added.empty()):
-        core.index.bytes.subtract(mask_size(mask))
-        mask_flatten(core, mask)
-        core.index.bytes.add(mask_size(mask))
-    return bits_hold(mask.bits)
-
-
-@cython.no_gc_clear
-cdef class BitmaskView:
-    """The buffer behind ``Matcher.next_token_bitmask``."""
-
-    cdef Bits* bits
-    cdef TokenIndex owner
-    cdef Py_ssize_t shape[1]
-    cdef Py_ssize_t strides[1]
-
-    def __getbuffer__(self, Py_buffer* buffer, int flags):
-        if flags & PyBUF_WRITABLE:
-            raise BufferError("a mask is read-only; copy it first")
-        buffer.buf = self.bits.words.data()
-        buffer.obj = self
-        buffer.len = self.shape[0] * 4
-        buffer.itemsize = 4
-        buffer.readonly = 1
-        buffer.ndim = 1
-        buffer.format = b"i"
-        buffer.shape = self.shape
-        buffer.strides = self.strides
-        buffer.suboffsets = NULL
-        buffer.internal = NULL
-
-    def __dealloc__(self):
-        if self.bits != NULL:
-            with nogil:
-                self.owner.index.lock.lock()
-                bits_release(self.owner.index, self.bits)
-                self.owner.index.lock.unlock()

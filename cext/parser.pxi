@@ -26,6 +26,7 @@ cdef enum:
     NO_STATE = -1
     NO_KEY = -1            # the lexeme is no other key, or keys may repeat
     ANY_KEY = -2           # it is, but not known
+    KEY_ENTRY = 64         # bytes of an entry of KeyIds, its key apart
 
 cdef struct Call:
     int32_t rule
@@ -63,7 +64,7 @@ cdef struct RecordRegister:
     int32_t position       # the next member; between a key and its value, that member
     int32_t members        # so far, as far as it matters
     uint32_t missing       # goals
-    int32_t used           # set of other keys that came before
+    int32_t used           # other keys that came before: a set of the program's `key_sets`
     int32_t pending        # 1: and one that is not known
     int32_t taken          # in any order: set of members that came before
 
@@ -84,12 +85,13 @@ cdef cppclass RecordDef:
     cbool simple                   # nothing is counted: a register is a position as long as no key is used
     cbool ordered                  # members come in their order; others behind them
     cbool bare                     # keys only: a list of different strings
-    UsedKeys* used                 # owned by the tables; NULL: other keys may repeat
+    cbool unique                   # other keys must not repeat
     vector[vector[char]] taken     # sets of members, by number; the first one is empty
     KeyIds taken_ids
     vector[RecordRegister] registers
     KeyIds register_ids
     unordered_map[int32_t, char] alive     # by register
+    int64_t* held                  # where the bytes of registers and sets of members are counted
     int32_t open
     int32_t close_empty
     int32_t colon
@@ -156,12 +158,20 @@ cdef cppclass Program:
     KeyIds state_ids
     KeyIds kernel_ids      # by items before the closure: the parser state, one higher
     unordered_map[int64_t, int32_t] unions
+    TextSets key_sets                        # of keys that must not come again, in canonical spelling
+    vector[Automaton*] keysets               # copies, for keys that must not come again (keyset_of)
+    Edges[int32_t] cycle_first               # by stack node that is part of a cycle: the first one of it,
+    Edges[int32_t] cycle_rule                # and the rule that was called
+    int32_t first_line                       # the parser state that state_first_line made, or NO_STATE
     Column* column                           # scratch (stacks.pxi)
 
 
 cdef void parse_free(Program* program) noexcept nogil:
+    cdef size_t i
     while program.locals.drop() or program.nodes.drop() or program.states.drop():
         Reaper.breathe()
+    for i in range(program.keysets.size()):
+        lex_free(program.keysets[i])
     del program.column
     del program
 
@@ -194,6 +204,31 @@ cdef int32_t parse_rule_start(Program* program, int32_t rule) noexcept nogil:
     if program.rules[rule].kind == LOCAL_RECORD:
         place = record_start(&program.records[program.rules[rule].index])
     return parse_local(program, program.rules[rule].kind, program.rules[rule].index, 0, place)
+
+
+cdef Automaton* keyset_of(Program* program, int32_t place) noexcept nogil:
+    # The automaton of a record's keys.  What its states say of keys that came belongs to texts, and not to the language: of such
+    # a keyset, a program has a copy.
+    cdef Automaton* given = program.automata[place]
+    cdef Automaton* own
+    if not given.unique or given.used != NULL:
+        return given
+    own = automaton_new(program.index, KIND_KEYSET)
+    own.uid = given.uid
+    own.spelling = given.spelling
+    own.names = given.names
+    own.tags = given.tags
+    own.other_tag = given.other_tag
+    own.kinds = given.kinds
+    own.base = given.base
+    own.unique = True
+    own.used = &program.key_sets
+    own.held = &program.held
+    own.place = place
+    program.keysets.push_back(own)
+    program.automata[place] = own
+    own.start = key_start(own, 0, <int32_t>0x7FFFFFFF, own.base != NULL, NULL, 0, False)
+    return own
 
 
 cdef void parse_add_term(Program* program, Local* local, int32_t automaton) noexcept nogil:

@@ -24,6 +24,7 @@ cdef int32_t record_register_id(RecordDef* record, RecordRegister place) noexcep
         id = <int32_t>record.registers.size() + record.count + 1
         record.registers.push_back(place)
         record.register_ids.insert(key, id)
+        record.held[0] += 3 * sizeof(RecordRegister) + KEY_ENTRY
     return id
 
 
@@ -45,19 +46,28 @@ cdef inline cbool record_has_taken(const RecordDef* record, const RecordRegister
 cdef int32_t record_taken_with(RecordDef* record, int32_t before, int32_t member) noexcept nogil:
     # The set of members with one more.
     cdef vector[char] members
+    if before == 0:
+        members.resize(record.count, 0)
+    else:
+        members = record.taken[before]
+    members[member] = 1
+    return record_taken_intern(record, members)
+
+
+cdef int32_t record_taken_intern(RecordDef* record, const vector[char]& members) noexcept nogil:
+    cdef vector[char] nobody
     cdef string name
     cdef int32_t id
     if record.taken.empty():
-        members.resize(record.count, 0)
-        record.taken.push_back(members)
-    members = record.taken[before]
-    members[member] = 1
+        nobody.resize(record.count, 0)
+        record.taken.push_back(nobody)
     name.assign(members.data(), members.size())
     id = record.taken_ids.find(name)
     if id < 0:
         id = <int32_t>record.taken.size()
         record.taken.push_back(members)
         record.taken_ids.insert(name, id)
+        record.held[0] += 3 * record.count + KEY_ENTRY
     return id
 
 
@@ -170,20 +180,20 @@ cdef LexState* record_key_start(Program* program, RecordDef* record, RecordRegis
     cdef size_t allowed_sorts = 0
     cdef int32_t i
     if record.simple and place.taken == 0:
-        return key_start(program.automata[record.keys.back()], place.position, last, others, NULL,
+        return key_start(keyset_of(program, record.keys.back()), place.position, last, others, NULL,
                          place.used, place.pending)
     allowed.resize(record.count, 0)
     for i in range(place.position, last + 1 if last < record.count else record.count):
         allowed[i] = record_key_alive(record, place, i)
     if record.simple and others:
-        return key_start(program.automata[record.keys.back()], place.position, last, True, &allowed,
+        return key_start(keyset_of(program, record.keys.back()), place.position, last, True, &allowed,
                          place.used, place.pending)
     for i in range(kinds if others else 0):
         if record_key_alive(record, place, record.count + i):
             allowed_sorts |= <size_t>1 << record.sorts[i]
     if allowed_sorts == 0:
-        return key_start(program.automata[record.keys.back()], place.position, last, False, &allowed, 0, False)
-    return key_start(program.automata[record.keys[allowed_sorts]], place.position, last, True, &allowed,
+        return key_start(keyset_of(program, record.keys.back()), place.position, last, False, &allowed, 0, False)
+    return key_start(keyset_of(program, record.keys[allowed_sorts]), place.position, last, True, &allowed,
                      place.used, place.pending)
 
 
@@ -257,7 +267,7 @@ cdef int32_t record_phase_after(Program* program, const Local* local, const Auto
             record_skip(record, &place, tag if tag < record.count else record.count)
         place.position = tag
         if key >= 0:
-            place.used = used_with(record.used, place.used, key)
+            place.used = program.key_sets.with_text(place.used, program.key_sets.named(key))
         elif key == ANY_KEY:
             place.pending = 1
         if record.bare:

@@ -7,43 +7,10 @@
 # that are kept anyway and a few running sums, so it is looked at whenever a stack is merged.
 # Lexer states are bounded by `max_lexer_states`, token edges by `mask_budget`.
 
-cdef enum:
-    ALLOCATION = 16        # what an allocation takes besides
-    EDGES_ENTRY = 80       # the edges over bytes of one state
-    MAP_ENTRY = 48         # an entry of an unordered map of numbers, with its share of buckets
-
 cdef extern from "attempt.hpp" namespace "maskwright" nogil:
     ctypedef void (*Attempted "maskwright::Attempted")(void*) noexcept
     cbool attempt(Attempted function, void* argument)
     int64_t memory_releases()
-
-
-cdef inline int64_t vector_bytes(size_t capacity, size_t item) noexcept nogil:
-    return <int64_t>(capacity * item + ALLOCATION) if capacity else 0
-
-
-cdef int64_t program_bytes(const Program* program) noexcept nogil:
-    # Of everything reached so far.
-    return (program.held
-            + <int64_t>(program.node_ids.bytes() + program.cycle_ids.bytes() + program.state_ids.bytes()
-                        + program.kernel_ids.bytes() + program.local_ids.bytes())
-            + <int64_t>(program.nodes.size() * sizeof(StackNode) + program.states.size() * sizeof(ParserState)
-                        + program.locals.size() * (sizeof(Local) + ALLOCATION)
-                        + program.unions.size() * MAP_ENTRY))
-
-
-cdef int64_t core_bytes(const Core* core) noexcept nogil:
-    # Of everything computed for a grammar but masks and token edges.
-    return (program_bytes(core.program)
-            + <int64_t>(core.state_ids.bytes() + core.alive.bytes() + core.tracker.state_ids.bytes()
-                        + core.tracker.frame_ids.bytes() + core.tracker.store.ids.bytes() + core.tracker.store.cell_ids.bytes())
-            + <int64_t>(core.states.size() * (sizeof(MatcherState) + 2 * ALLOCATION + 2 * sizeof(Thread))
-                        + core.tracker.states.size() * (2 * sizeof(TrackerState) + EDGES_ENTRY)
-                        + core.tracker.store.texts.before.size() * (2 * sizeof(int32_t) + EDGES_ENTRY)
-                        + core.tracker.frames.size() * (sizeof(Frame) + 3 * ALLOCATION)
-                        + core.tracker.store.values.size() * (sizeof(Value) + 3 * ALLOCATION)
-                        + (core.costs.nodes.size() + core.costs.lexemes.size() + core.costs.behind.size()
-                           + core.costs.plain.size()) * MAP_ENTRY))
 
 
 cdef int64_t sets_bytes(const Core* core, const Sets* sets) noexcept nogil:
@@ -79,11 +46,14 @@ cdef inline cbool sets_stop(Core* core, Sets* sets) noexcept nogil:
 
 cdef void sets_drop_shared(Index* index) noexcept nogil:
     # Drop sets of lexer states and residuals; nobody may ask them for anything any more.
-    cdef size_t i
+    cdef size_t i, j
     for i in range(index.set_holders.size()):
         index.set_holders[i].gone = True
     for i in range(index.automata.size()):
         lexsets_free(index.automata[i])
+    for i in range(index.cores.size()):
+        for j in range(index.cores[i].program.keysets.size()):
+            lexsets_free(index.cores[i].program.keysets[j])
     residuals_free(index)
 
 

@@ -15,7 +15,7 @@ cdef void shortest_try(Core* core, Costs* costs, LexState* lex, int32_t parser, 
         if text != UNKNOWN_TEXT:
             quoted = thread_quoted(core, text)
         quoted.append(<const char*>path.data(), path.size())
-        key = ANY_KEY if text == UNKNOWN_TEXT else used_key(lex.automaton.used, key_text(quoted))
+        key = ANY_KEY if text == UNKNOWN_TEXT else lex.automaton.used.name(key_text(quoted))
     shortest_keep(core, costs, state_goto(core.program, parser, lex.automaton, tag, key), path, best, best_after, best_path)
     for guard in core.program.states[parser].guards:
         after = state_goto_guarded(core.program, parser, lex.automaton, tag, guard)
@@ -209,11 +209,11 @@ cdef void forced_bytes(Core* core, int32_t id, vector[uint8_t]& out) noexcept no
     cdef size_t i, j
     cdef int32_t byte, found
     cdef ParserState* state
-    while core.program.lexer != NULL and out.size() < FORCED_LIMIT:
+    while core.program.lexer != NULL and out.size() < FORCED_LIMIT and not deadline_passed(&core.index.deadline):
         if threads_open(core, threads) or not lexed_forced(core, threads, after, out):
             return
         threads.swap(after)
-    while out.size() < FORCED_LIMIT:
+    while out.size() < FORCED_LIMIT and not deadline_passed(&core.index.deadline):
         memset(first, 0, 32)
         for i in range(threads.size()):
             if threads[i].lex != NULL:

@@ -137,6 +137,7 @@ cdef LexState* text_state(Automaton* automaton, CodeState* code, int32_t form, i
     state.left = left
     state.low = low
     state.next.resize(automaton.class_byte.size(), NULL)
+    codes_grew(automaton.codes, sizeof(LexState) + automaton.class_byte.size() * sizeof(void*))
     if form == FORM_TEXT:
         code.text = state
     else:

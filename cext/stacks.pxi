@@ -195,13 +195,12 @@ cdef void column_reach(Column* column, size_t start, vector[char]& reached) noex
 
 cdef void column_intern_cycle(Program* program, Column* column, vector[size_t]& members) noexcept nogil:
     # Left recursion: nodes that refer to each other, interned by their joint content.
-    cdef string key
     cdef vector[pair[int32_t, size_t]] order
     cdef vector[vector[Return]] contents
+    cdef vector[int32_t] rules
     cdef unordered_map[int32_t, int32_t] local_index
     cdef vector[Return] returns
     cdef Return back
-    cdef StackNode* node
     cdef size_t i, j
     cdef int32_t base, target
     for i in range(members.size()):
@@ -220,31 +219,46 @@ cdef void column_intern_cycle(Program* program, Column* column, vector[size_t]& 
                 else:
                     back.node = -1 - local_index[target]
             returns.push_back(back)
-        returns_normalize(returns)
         contents.push_back(returns)
-        target = <int32_t>returns.size()
-        key.append(<const char*>&order[i].first, sizeof(int32_t))
-        key.append(<const char*>&target, sizeof(int32_t))
-        key.append(<const char*>returns.data(), returns.size() * sizeof(Return))
-    base = program.cycle_ids.find(key)
-    if base < 0:
-        base = <int32_t>program.nodes.size()
-        program.cycle_ids.insert(key, base)
-        for i in range(contents.size()):
-            node = program.nodes.add()
-            node.returns.assign(contents[i])
-            for j in range(node.returns.size()):
-                if node.returns[j].node < 0:
-                    node.returns[j].node = base + (-1 - node.returns[j].node)
-            program.held += vector_bytes(node.returns.bytes(), 1)
-            node.cyclic = True
-        for i in range(contents.size()):
-            # What is below the cycle reaches every node of it.
-            for j in range(contents.size()):
-                node = program.nodes[base + <int32_t>j]
-                node.indent = returns_indent(program, node.returns.copied())
+        rules.push_back(order[i].first)
+    base = cycle_intern(program, rules, contents)
     for i in range(order.size()):
         column.resolved[order[i].second] = base + <int32_t>i
+
+
+cdef int32_t cycle_intern(Program* program, const vector[int32_t]& rules, vector[vector[Return]]& contents) noexcept nogil:
+    # The first of the nodes, one a rule, that return to each other: -1 - the number of one of them.
+    cdef string key
+    cdef StackNode* node
+    cdef size_t i, j
+    cdef int32_t base, count
+    for i in range(rules.size()):
+        returns_normalize(contents[i])
+        count = <int32_t>contents[i].size()
+        key.append(<const char*>&rules[i], sizeof(int32_t))
+        key.append(<const char*>&count, sizeof(int32_t))
+        key.append(<const char*>contents[i].data(), contents[i].size() * sizeof(Return))
+    base = program.cycle_ids.find(key)
+    if base >= 0:
+        return base
+    base = <int32_t>program.nodes.size()
+    program.cycle_ids.insert(key, base)
+    for i in range(rules.size()):
+        program.cycle_first.insert(base + <int32_t>i, base)
+        program.cycle_rule.insert(base + <int32_t>i, rules[i])
+        node = program.nodes.add()
+        node.returns.assign(contents[i])
+        for j in range(node.returns.size()):
+            if node.returns[j].node < 0:
+                node.returns[j].node = base + (-1 - node.returns[j].node)
+        program.held += vector_bytes(node.returns.bytes(), 1)
+        node.cyclic = True
+    for i in range(rules.size()):
+        # What is below the cycle reaches every node of it.
+        for j in range(rules.size()):
+            node = program.nodes[base + <int32_t>j]
+            node.indent = returns_indent(program, node.returns.copied())
+    return base
 
 
 cdef cbool column_resolve_cycle(Program* program, Column* column) noexcept nogil:

@@ -69,7 +69,7 @@ cdef class StateSets:
             raise TypeError("state sets need a compiled grammar")
         if compiled.core.program.has_tokens:
             raise GrammarError("states of many texts know bytes only: the grammar has tokens that stand for themselves")
-        self.compiled = compiled.renewed()
+        self.compiled = compiled.apart()
         self.core = self.compiled.core
         self.sets = new Sets()
         self.sets.full = False
@@ -113,7 +113,7 @@ cdef class StateSets:
     @property
     def start(self):
         """The state of the empty text."""
-        return self.compiled.start
+        return self.core.begin
 
     @property
     def exact(self):
@@ -122,7 +122,7 @@ cdef class StateSets:
         if not self.core.tracker.guards.empty():
             return False
         for i in range(self.core.program.records.size()):
-            if self.core.program.records[i].used != NULL:
+            if self.core.program.records[i].unique:
                 return False
         return True
 

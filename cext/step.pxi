@@ -14,10 +14,10 @@ cdef int32_t thread_used_key(Core* core, LexState* lex, int32_t before, int32_t 
     if not lex_keeps_text(lex):
         return NO_KEY
     if before < 0:
-        return used_key(lex.automaton.used, text_bytes(&core.tracker.store.texts, core.tracker.states[-1 - before].text))
+        return lex.automaton.used.name(text_bytes(&core.tracker.store.texts, core.tracker.states[-1 - before].text))
     if text == UNKNOWN_TEXT:
         return ANY_KEY
-    return used_key(lex.automaton.used, key_text(text_bytes(&core.tracker.store.texts, text)))
+    return lex.automaton.used.name(key_text(text_bytes(&core.tracker.store.texts, text)))
 
 
 cdef int32_t thread_goto(Core* core, LexState* lex, int32_t parser, int32_t before, int32_t text) noexcept nogil:

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -321,8 +322,9 @@ enum Wanted : char { kRefuses = 0, kAccepts = 1, kEither = 2 };
 class Explorer {
 public:
     // States are left out behind which there is nothing that is wanted, as far as one automaton tells.
-    Explorer(std::vector<View> &automata, const std::vector<char> &wanted, int64_t max_states)
-        : automata_(automata), wanted_(wanted), max_states_(max_states), here_(automata.size(), 0),
+    // until: on the clock `now`
+    Explorer(std::vector<View> &automata, const std::vector<char> &wanted, int64_t max_states, double until)
+        : automata_(automata), wanted_(wanted), max_states_(max_states), until_(until), here_(automata.size(), 0),
           inside_(here_), target_(here_), last_(automata.size(), kDead) {
         ids_.number(here_);
     }
@@ -356,10 +358,20 @@ public:
     // See Subsets.
     int64_t exceeded() const { return exceeded_; }
 
+    // Whether there was not enough time.
+    bool late() const { return late_; }
+
 private:
+    // Seconds, as Python's `time.monotonic` has them.
+    static double now() {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    }
+
     // Look at a state; false: a limit is passed.
     bool stand(size_t state) {
         if (exceeded_) return false;
+        late_ = now() > until_;
+        if (late_) return false;
         here_.assign(ids_.key(state).begin(), ids_.key(state).end());
         for (size_t i = 0; i < here_.size(); ++i) {
             automata_[i].expand(here_[i]);
@@ -427,6 +439,8 @@ private:
     std::vector<View> &automata_;
     const std::vector<char> &wanted_;
     const int64_t max_states_;
+    const double until_;
+    bool late_ = false;
     int64_t transitions_ = 0, exceeded_ = 0;
     Numbering ids_;
     std::vector<int32_t> here_, inside_, target_, last_;

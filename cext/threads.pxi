@@ -8,6 +8,7 @@
 cdef extern from "<shared_mutex>" namespace "std" nogil:
     cdef cppclass shared_mutex:
         void lock()
+        cbool try_lock()
         void unlock()
         void lock_shared()
         cbool try_lock_shared()
@@ -56,28 +57,33 @@ cdef cbool interrupt_came() noexcept with gil:
 
 
 cdef enum:
-    MANY_STATES = 1 << 30          # more than any automaton has
     DEADLINE_STEPS = 4096          # trie nodes between two looks at the clock
 
+cdef int64_t NO_LIMIT = <int64_t>1 << 62
 cdef double INTERRUPT_SECONDS = 0.05    # between two questions whether there was a Ctrl-C
 
 cdef cppclass Deadline:
     double at                      # seconds_now(); 0: none
     double ask_at                  # when to ask for an interrupt; 0: never
     int32_t steps
-    cbool passed                   # the operation must end, for want of time or room, or
+    cbool passed                   # the operation must end, for want of time, room or memory, or
     cbool interrupted              # because the user has interrupted it
     int64_t most_states            # of an automaton, in this operation
     int64_t crowded                # how many states one has that has more; 0: none
+    int64_t most_bytes             # of the states of an automaton, in this operation
+    int64_t heavy                  # what those of one take that have more; 0: none
     int64_t searched               # threads looked at to prove that others can be completed (alive.pxi)
 
 
-cdef void deadline_begin(Deadline* deadline, double seconds) noexcept nogil:
+cdef void deadline_begin(Deadline* deadline, double seconds, int64_t most_states, int64_t most_bytes) noexcept nogil:
     # For an operation of so many seconds (0: no limit).
     cdef double now = seconds_now()
     deadline.steps = 0
     deadline.passed = False
     deadline.interrupted = False
+    deadline.searched = deadline.crowded = deadline.heavy = 0
+    deadline.most_states = most_states
+    deadline.most_bytes = most_bytes
     deadline.at = now + seconds if seconds > 0 else 0
     deadline.ask_at = now + INTERRUPT_SECONDS if PyThread_get_thread_ident() == _main_thread else 0
 
@@ -85,6 +91,7 @@ cdef void deadline_begin(Deadline* deadline, double seconds) noexcept nogil:
 cdef void deadline_end(Deadline* deadline) noexcept nogil:
     deadline.at = deadline.ask_at = 0
     deadline.passed = False
+    deadline.most_states = deadline.most_bytes = NO_LIMIT
 
 
 cdef cbool deadline_look(Deadline* deadline) noexcept nogil:
@@ -105,3 +112,9 @@ cdef inline cbool deadline_passed(Deadline* deadline) noexcept nogil:
         deadline.steps = 0
         deadline_look(deadline)
     return deadline.passed
+
+
+cdef inline void deadline_worked(Deadline* deadline, size_t steps) noexcept nogil:
+    # Something took as long as so many trie nodes: the clock is asked the sooner.
+    if deadline.steps < DEADLINE_STEPS:
+        deadline.steps += <int32_t>min(steps, <size_t>DEADLINE_STEPS)

@@ -105,6 +105,7 @@ cdef cbool trace_waits(const Core* core, const Local* local, const Thread& threa
     return False
 
 
+@cython.no_gc_clear
 cdef class Tracer:
     """The parts of a grammar by number, for reading texts symbol by symbol (see ``maskwright.symbols``).
 
@@ -121,10 +122,18 @@ cdef class Tracer:
     cdef KeyIds event_ids
 
     def __init__(self, CompiledCore compiled not None):
+        # The start of a text is one thread.
+        self.thread_number(self.core.states[self.core.begin].threads[0])
+
+    def __cinit__(self, CompiledCore compiled not None):
+        # Its numbers are those of one generation.
         self.compiled = compiled
         self.core = compiled.core
-        # The start of a text is one thread.
-        self.thread_number(self.core.states[compiled.start].threads[0])
+        self.core.holders += 1
+
+    def __dealloc__(self):
+        if self.core != NULL:
+            core_let_go(self.core)
 
     cdef int32_t thread_number(self, const Thread& thread):
         cdef string key = thread_key(thread)

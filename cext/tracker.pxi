@@ -25,7 +25,8 @@ cdef cppclass Frame:
     cbool is_object
     int32_t guard              # 0: items may repeat; else one more than the number of what is demanded
     int32_t count              # items or members
-    int32_t cells              # of the outermost array, a set of values; of an object, of members
+    int32_t cells              # values; of an object, a set of members; of the outermost array, only if two places are tied
+    int32_t items              # of an array with a guard where none are, the same as a set (items.pxi)
     int32_t key                # read, and its value has not been; or -1
     int32_t size               # different items, of an array with a guard
     int32_t owes               # of this array and those around it, how many still need two equal items
@@ -65,6 +66,8 @@ cdef cppclass Tracker:
     vector[TrackerState] states
     KeyIds state_ids
     Blocks[Edges[int32_t]] moves               # by state, over bytes: -1 - text
+    TextSets items
+    int64_t held                               # bytes of what frames refer to
 
 
 cdef void tracker_free(Tracker* tracker) noexcept nogil:
@@ -126,7 +129,7 @@ cdef int32_t frame_twin(const Tracker* tracker, const Frame* frame) noexcept nog
 
 
 cdef int32_t frame_intern(Tracker* tracker, const Frame& content) noexcept nogil:
-    cdef int32_t fields[6]
+    cdef int32_t fields[7]
     cdef string name
     cdef Frame* frame
     cdef const Frame* parent
@@ -137,6 +140,7 @@ cdef int32_t frame_intern(Tracker* tracker, const Frame& content) noexcept nogil
     fields[3] = content.count
     fields[4] = content.cells
     fields[5] = content.key
+    fields[6] = content.items
     name.assign(<const char*>fields, sizeof(fields))
     id = tracker.frame_ids.find(name)
     if id < 0:
@@ -150,6 +154,7 @@ cdef int32_t frame_intern(Tracker* tracker, const Frame& content) noexcept nogil
         frame.outside_free = True
         frame.has_goals = False
         frame.goals.clear()
+        tracker.held += <int64_t>(4 * frame.candidates.size())
         if frame.parent >= 0:
             parent = tracker.frames[frame.parent]
             frame.owes += parent.owes
@@ -159,48 +164,6 @@ cdef int32_t frame_intern(Tracker* tracker, const Frame& content) noexcept nogil
             frame.outside_free = parent.outside_free and frame_free(tracker, parent, parent.count + 1)
         tracker.frame_ids.insert(name, id)
     return id
-
-
-cdef const vector[int32_t]* frame_goals(Tracker* tracker, Frame* frame) noexcept nogil:
-    # What candidates have next: keys, the value of the key that was read, or the next item.
-    cdef const Value* value
-    cdef int32_t candidate, goal
-    cdef size_t i, j = 0
-    if not frame.has_goals:
-        frame.has_goals = True
-        for candidate in frame.candidates:
-            value = tracker.store.values[candidate]
-            if not frame.is_object:
-                if value.items.size() > <size_t>frame.count:
-                    frame.goals.push_back(value.items[frame.count])
-            elif frame.key < 0:
-                frame.goals.insert(frame.goals.end(), value.keys.begin(), value.keys.end())
-            else:
-                frame.goals.push_back(value_member(value, frame.key))
-        sort(frame.goals.begin(), frame.goals.end())
-        for i in range(frame.goals.size()):
-            if j == 0 or frame.goals[i] != frame.goals[j - 1]:
-                frame.goals[j] = frame.goals[i]
-                j += 1
-        frame.goals.resize(j)
-    return &frame.goals
-
-
-cdef void frame_targets(Tracker* tracker, int32_t id, vector[int32_t]& out) noexcept nogil:
-    # Earlier values that the next one may be equal to, so that it matters.
-    cdef Frame* frame = tracker.frames[id]
-    cdef const vector[int32_t]* goals = frame_goals(tracker, frame)
-    cdef int32_t cell = frame.cells
-    cdef int32_t twin
-    out.assign(goals.begin(), goals.end())
-    if frame_tied(tracker, frame):
-        twin = frame_twin(tracker, frame)
-        if twin >= 0:
-            out.push_back(twin)
-        return
-    while frame.guard and cell >= 0:
-        out.push_back(tracker.store.cells[cell].value)
-        cell = tracker.store.cells[cell].before
 
 
 cdef int32_t frame_push(Tracker* tracker, int32_t parent, cbool is_object, int32_t guard) noexcept nogil:
@@ -214,6 +177,7 @@ cdef int32_t frame_push(Tracker* tracker, int32_t parent, cbool is_object, int32
     frame.count = 0
     frame.size = 0
     frame.cells = -1
+    frame.items = 0
     frame.key = -1
     frame.unknown = frame.doubtful = False
     if parent >= 0:
@@ -223,21 +187,16 @@ cdef int32_t frame_push(Tracker* tracker, int32_t parent, cbool is_object, int32
         for target in targets:
             if tracker.store.values[target].kind == kind:
                 frame.candidates.push_back(target)
+        items_values(tracker, tracker.frames[parent].items, kind, frame.candidates)
     return frame_intern(tracker, frame)
 
 
 cdef cbool frame_contains(const Tracker* tracker, const Frame* frame, int32_t value) noexcept nogil:
     # Whether the next item, a value, is like one with which it is compared.
-    cdef int32_t cell = frame.cells
+    cdef int32_t set = frame.items, at = 0
     if frame_tied(tracker, frame):
         return frame_twin(tracker, frame) == value
-    while cell >= 0:
-        if tracker.store.cells[cell].value == value:
-            return True
-        if frame.parent < 0 and tracker.store.cells[cell].key < value:
-            return False
-        cell = tracker.store.cells[cell].before
-    return False
+    return items_step(tracker, &set, &at, item_text(tracker, value)) and tracker.items.ends(set, at)
 
 
 cdef int32_t frame_complete(Tracker* tracker, int32_t id, int32_t value) noexcept nogil:
@@ -257,6 +216,7 @@ cdef int32_t frame_complete(Tracker* tracker, int32_t id, int32_t value) noexcep
     after.count = frame.count + (0 if is_key else 1)
     after.size = frame.size + 1
     after.cells = frame.cells
+    after.items = frame.items
     after.key = value if is_key else -1
     after.unknown = frame.unknown or (kept and tracker.store.values[value].unknown)
     after.doubtful = frame.doubtful
@@ -268,17 +228,21 @@ cdef int32_t frame_complete(Tracker* tracker, int32_t id, int32_t value) noexcep
             return TEXT_WRONG
         if frame.parent < 0:
             return 0
-        after.guard = 0
+        after.guard = after.items = 0
         after.cells = cell_intern(&tracker.store, frame.cells, -1, value)
     elif frame_tied(tracker, frame) and frame_twin(tracker, frame) >= 0:
         return TEXT_WRONG
     elif frame.parent < 0:
         # Nobody compares this array: the order of its items does not matter, nor their number.
-        if kept:
-            after.cells = cell_insert(&tracker.store, frame.cells, value, value)
+        if not frame_tied(tracker, frame):
+            after.items = tracker.items.with_text(frame.items, item_text(tracker, value))
+        elif kept:
+            after.cells = cell_intern(&tracker.store, frame.cells, -1, value)
         after.count = min(after.count, guard_counts(&tracker.guards[after.guard - 1]))
     else:
         after.cells = cell_intern(&tracker.store, frame.cells, -1, value)
+        if frame.guard and not frame_tied(tracker, frame):
+            after.items = tracker.items.with_text(frame.items, item_text(tracker, value))
     for i in range(frame.candidates.size()):
         candidate = frame.candidates[i]
         other = tracker.store.values[candidate]
@@ -446,21 +410,24 @@ cdef cbool tracker_compatible(Tracker* tracker, int32_t text) noexcept nogil:
     if at.mode in (TRACK_AFTER, TRACK_COLON, TRACK_KEY):
         if not frame.candidates.empty():
             at.compatible = 1
-    elif at.mode == TRACK_VALUE and frame.cells < 0 and (
+    elif at.mode == TRACK_VALUE and frame.cells < 0 and frame.items == 0 and (
             not frame.candidates.empty() or (frame_repeats(tracker, frame) and not frame_tied(tracker, frame))):
         # At its beginning, an array may be closed.
         at.compatible = 1
     else:
         frame_targets(tracker, at.frame, targets)
         read = text_bytes(&tracker.store.texts, at.text)
+        if items_compatible(tracker, frame.items, at, read):
+            at.compatible = 1
         for target in targets:
+            if at.compatible == 1:
+                break
             value = tracker.store.values[target]
             if (at.mode == TRACK_VALUE
                     or (at.mode == TRACK_STRING and string_compatible(value, read, at.escape, at.value))
                     or (at.mode == TRACK_NUMBER and number_compatible(value, read))
                     or (at.mode == TRACK_LITERAL and value.kind == literal_kind(<uint8_t>read[0]))):
                 at.compatible = 1
-                break
     tracker.states[-1 - text].compatible = at.compatible
     return at.compatible == 1
 
@@ -475,6 +442,7 @@ cdef int32_t tracker_missing(Tracker* tracker, int32_t text) noexcept nogil:
     if at.mode != TRACK_STRING:
         return 0
     frame_targets(tracker, at.frame, targets)
+    items_values(tracker, tracker.frames[at.frame].items, VALUE_STRING, targets)
     read = text_bytes(&tracker.store.texts, at.text)
     for target in targets:
         value = tracker.store.values[target]
@@ -561,6 +529,7 @@ cdef void tracker_ahead(Tracker* tracker, int32_t text, uint64_t* ahead) noexcep
     bits_set(ahead, BACKSLASH)
     frame_targets(tracker, at.frame, targets)
     read = text_bytes(&tracker.store.texts, at.text)
+    items_ahead(tracker, tracker.frames[at.frame].items, read, ahead)
     for target in targets:
         value = tracker.store.values[target]
         if string_compatible(value, read, at.escape, at.value):

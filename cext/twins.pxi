@@ -29,6 +29,7 @@ cdef int32_t tracker_spelled(Tracker* tracker, int32_t text) noexcept nogil:
     if tracker.frames[at.frame].tied < tracker.frames[at.frame].owes:
         return 0
     frame_targets(tracker, at.frame, targets)
+    items_values(tracker, tracker.frames[at.frame].items, VALUE_NUMBER, targets)
     for target in targets:
         if number_compatible(tracker.store.values[target], read):
             most = max(most, number_length(tracker.store.values[target]))
@@ -100,6 +101,7 @@ cdef cbool twins_lost(Core* core, const Thread& thread) noexcept nogil:
     if at.mode != TRACK_NUMBER or tracker.frames[at.frame].owes == 0 or not tracker_lost(tracker, thread.text, False):
         return False
     frame_targets(tracker, at.frame, targets)
+    items_values(tracker, tracker.frames[at.frame].items, VALUE_NUMBER, targets)
     read = text_bytes(&tracker.store.texts, at.text)
     for target in targets:
         value = tracker.store.values[target]

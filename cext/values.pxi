@@ -40,6 +40,7 @@ cdef cppclass Values:
     KeyIds ids
     vector[Cell] cells
     KeyIds cell_ids
+    int64_t held                   # bytes of what values refer to
 
 
 cdef void values_free(Values* store) noexcept nogil:
@@ -160,6 +161,7 @@ cdef int32_t value_scalar(Values* store, int32_t kind, const string& text) noexc
         value.kind = kind
         value.text = text
         value.unknown = kind == VALUE_UNKNOWN
+        store.held += <int64_t>text.size()
         store.ids.insert(name, id)
     return id
 
@@ -185,6 +187,7 @@ cdef int32_t value_list(Values* store, cbool is_object, int32_t cells) noexcept 
             cell = store.cells[cell].before
         value.items.resize(at)
         value.keys.resize(at if is_object else 0)
+        store.held += <int64_t>(at * (8 if is_object else 4))
         cell = cells
         while cell >= 0:
             at -= 1
@@ -350,13 +353,17 @@ cdef int64_t mantissa_power(const string& text) noexcept nogil:
 
 
 cdef cbool number_plain(const Value* value, const string& text) noexcept nogil:
-    # Whether a number's text may go on to be this one if it gets no exponent; of those that have one, this is not asked.
+    # Whether a number's text may go on to be this one without an exponent to come.  Of one that has an exponent already,
+    # `number_compatible` says all.
     cdef int64_t power = 0, whole = 0, places = 0, at
     cdef int64_t count = 0
     cdef size_t i
     cdef cbool fraction = False
     if value.kind != VALUE_NUMBER:
         return False
+    for i in range(text.size()):
+        if text[i] == 101:
+            return True
     if not value.text.empty():
         if (text[0] == 45) != (value.text[0] == 45):
             return False
@@ -364,8 +371,6 @@ cdef cbool number_plain(const Value* value, const string& text) noexcept nogil:
         memcpy(&power, value.text.data() + 1 + count, sizeof(power))
         whole = count + power
     for i in range(1 if text[0] == 45 else 0, text.size()):
-        if text[i] == 101:
-            return True
         if text[i] == 46:
             # Below one, there is a zero before the point.
             if places != max(whole, 1):

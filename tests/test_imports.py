@@ -96,21 +96,3 @@ def test_what_may_not_be_kept_is_made_again() -> None:
         for _ in range(2):
             mw.compile_grammar(toys.grammar(part), BYTES)
         assert len(made) == count
-
-
-def test_parts_that_have_grown_are_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    from maskwright import compiler
-
-    vocabulary = toys.byte_vocabulary()
-    part = object_part({"type": "object"})
-    whole = toys.grammar(Seq((part, comma)))
-    matcher = mw.compile_grammar(whole, vocabulary).matcher()
-    for i in range(40):
-        assert matcher.accept_bytes(f'{"," if i else "{"}"key {i}":{i}'.encode())
-        toys.allowed(matcher)
-    before = vocabulary._tables.get(part.key)
-    assert before.used_keys > 40
-    assert mw.compile_grammar(whole, vocabulary) and vocabulary._tables.get(part.key) is before
-    monkeypatch.setattr(compiler, "_OVERGROWN", 40)
-    assert mw.compile_grammar(whole, vocabulary) and vocabulary._tables.get(part.key) is not before
-    assert matcher.accept_bytes(b"},")

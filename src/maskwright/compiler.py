@@ -35,10 +35,6 @@ from maskwright.token_sets import token_ids
 from maskwright.trie import CompiledTrie, TokenTrie
 from maskwright.vocabulary import Vocabulary
 
-# States of a grammar are never dropped, nor are keys in its tables.  So many states, because texts have ever new keys
-# or items, are left to the matchers that there are, and others begin with none; a grammar with so many keys is
-# compiled anew.
-_OVERGROWN = 200_000
 # Of all grammars that are kept together: a state takes about a kilobyte.
 _STATES_KEPT = 1_000_000
 _SHED_EVERY = 16
@@ -52,11 +48,13 @@ class CompiledGrammar:
         self._state_sets: StateSets | None = None
         self.vocabulary = vocabulary
 
-    def matcher(self) -> Matcher:
-        """A new matcher at the start of the text."""
-        if self._core.state_count > _OVERGROWN:
-            self._core = self._core.renewed()
-        return Matcher(self._core)
+    def matcher(self, max_rollback: int | None = None) -> Matcher:
+        """A new matcher at the start of the text.
+
+        max_rollback: how many tokens it can take back, counted from the most that were ever accepted.  A long text takes no
+        more memory than so many tokens do then, and ``accepted_tokens`` has only those.  None: all, which are kept.
+        """
+        return Matcher(self._core, max_rollback)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -300,7 +298,7 @@ def _compile(part: Import, vocabulary: Vocabulary, limits: Limits) -> CompiledGr
     check_limits(limits)
     check_type(vocabulary, Vocabulary, "vocabulary", VocabularyError)
     compiled: CompiledGrammar | None = vocabulary._compiled.get(part.key)
-    if compiled is None or compiled._core.used_keys > _OVERGROWN:
+    if compiled is None:
         with rare_collection(), deadline(limits.max_seconds):
             compiled = CompiledGrammar(link(_tables(part, vocabulary, limits), limits), vocabulary)
         if part.keep:
@@ -317,7 +315,7 @@ def _states_of(compiled: CompiledGrammar) -> int:
 def _tables(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
     """The tables of a part, made once."""
     tables: Tables | None = vocabulary._tables.get(part.key)
-    if tables is None or tables.used_keys > _OVERGROWN:
+    if tables is None:
         tables = _made(part, vocabulary, limits)
         if part.keep:
             vocabulary._tables.put(part.key, tables, len(tables.names))
@@ -331,7 +329,7 @@ def _made(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
     name = table_cache.stored_name(part.key)
     known = table_cache.load(name)
     if known is not None:
-        return restore(known, engine_for(vocabulary), name)
+        return restore(known, engine_for(vocabulary), name, limits)
     return _lowered(part.make(), vocabulary, limits, lambda lowered: table_cache.save(name, lowered))
 
 

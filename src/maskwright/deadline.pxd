@@ -1,6 +1,6 @@
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.time cimport monotonic
 
-cdef double _soonest
+cdef double _soonest, _TURN_SECONDS, _turn
 
 cpdef check_time()

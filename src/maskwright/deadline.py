@@ -30,6 +30,9 @@ class _Deadline(threading.local):
 _thread = _Deadline()
 _ends: list[float] = []
 """The deadlines of all threads."""
+_TURN_SECONDS: float = 0.001
+_turn: float = 0.0
+"""When compiled code next lets other threads run."""
 _soonest: float = inf
 """Before the first of them there is nothing to look at."""
 
@@ -59,13 +62,30 @@ def deadline(seconds: float) -> Iterator[None]:
 def check_time() -> None:
     """Raises ``LimitError`` (max_seconds) when the deadline of this thread is over, again and again; and what handlers of
     signals raise, such as KeyboardInterrupt: compiled code has no other place for them."""
+    global _turn
     PyErr_CheckSignals()
     now: float = monotonic()
+    if now > _turn:
+        # Whoever waits for the interpreter gets it, as between two lines of Python.
+        _turn = now + _TURN_SECONDS
+        with cython.nogil:  # type: ignore[attr-defined]
+            pass
     if now <= _soonest:
         return
     late = now - _thread.end
     if late > 0:
         raise LimitError("max_seconds", _thread.seconds + late, _thread.seconds)
+
+
+def ends_at() -> float:
+    """When the deadline of this thread is over, by the clock of ``time.monotonic``; infinity: there is none."""
+    return _thread.end
+
+
+def seconds_left() -> float:
+    """What the deadline of this thread leaves; 0: there is none.  Raises ``LimitError`` when it is over."""
+    check_time()
+    return 0.0 if _thread.end == inf else max(_thread.end - monotonic(), 1e-9)
 
 
 def check_time_again(error: LimitError) -> None:

@@ -26,6 +26,7 @@ def engine_for(vocabulary: Vocabulary) -> Engine:
         if engine is None:
             engine = _load_or_build(vocabulary)
             engine.mask_budget = vocabulary.mask_budget
+            engine.state_budget = vocabulary.state_budget
             engine.special_tokens = dict(vocabulary.special_tokens)
             engine.special_ids = frozenset(vocabulary.special_ids)
             vocabulary._engine = engine

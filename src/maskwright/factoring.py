@@ -127,6 +127,7 @@ class _Factoring:
         """Places that may still be looked at."""
 
     def number(self, places: list[_Place]) -> int:
+        check_time()
         # In the order in which they come, which is the same in every process.
         places = list(dict.fromkeys(places))
         found = self.numbers.setdefault(frozenset(places), len(self.sets))
@@ -153,6 +154,7 @@ class _Factoring:
         if self.left < 0:
             return False
         for place in closed:
+            check_time()
             at, rule, behind = place
             state = self.plain[at]
             made.final = made.final or (state.final and rule == _OWN)
@@ -170,6 +172,7 @@ class _Factoring:
         seen = set(places)
         work = list(places)
         for at, rule, behind in work:
+            check_time()
             if len(work) > self.left:
                 break
             state = self.plain[at]

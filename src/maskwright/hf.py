@@ -31,6 +31,8 @@ __all__ = ["LogitsProcessor", "forced_decoding"]
 
 _MAX_PROMPTS = 8
 _TOKEN_BYTES = 8
+_WINDOW = 16
+"""Tokens that a matcher remembers: prefixes are found by others, and forced text looks a few tokens back."""
 
 
 class LogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc, unused-ignore]
@@ -88,7 +90,7 @@ class LogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc, unuse
     def reset(self) -> None:
         """Forget all prompts and prefixes: the next call begins a new generation."""
         self._prompts: list[npt.NDArray[np.int64]] = []
-        self._histories = {id(grammar): _History(grammar.matcher()) for grammar in self._grammars}
+        self._histories = {id(grammar): _History(grammar.matcher(_WINDOW)) for grammar in self._grammars}
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.Tensor) -> torch.Tensor:
         """A masked copy of ``scores`` ([rows, V]) for what follows ``input_ids`` ([rows, columns])."""

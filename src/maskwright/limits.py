@@ -63,9 +63,13 @@ class Limits:
     max_rules: int = 500_000
     """Rules of one grammar (count)."""
     max_lexer_states: int = 500_000
-    """Determinised lexer states of one terminal, or of all together where a grammar has a lexer (count)."""
+    """Determinised lexer states of one terminal, or of all together where a grammar has a lexer (count).  Keys that
+    must not come twice count in what is kept of texts (``Vocabulary.state_budget``)."""
+    max_bytes: int = 2**30
+    """Memory of the determinised states of one terminal, or of all together where a grammar has a lexer: counted as they are
+    made (bytes)."""
     max_parser_states: int = 5_000_000
-    """Interned parser states of one compiled grammar (count)."""
+    """Interned parser states of one compiled grammar, in one operation and for the texts at hand (count)."""
     max_search: int = 200_000
     """Threads looked at to prove that a text can be completed: in one engine operation, of grammars whose terminals can
     swallow each other; in one search, of arrays whose items must be different (count)."""

@@ -16,7 +16,7 @@ from maskwright._core import AutomatonHandle, CompiledCore, Engine, Tables
 from maskwright.adjacency import Adjacency, Places
 from maskwright.automata import Nfa, build_lexer
 from maskwright.columns import column_automaton
-from maskwright.deadline import check_time
+from maskwright.deadline import check_time, seconds_left
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 from maskwright.factoring import PlainState, factor
 from maskwright.grammar import (
@@ -128,7 +128,11 @@ class _Lowering:
         nullable = self.nullable[index]
         if isinstance(body, Repeated):
             repeated: Repeated = body
-            self.repeated.append((repeated.first, repeated.rest, repeated.min, _most(repeated.max)))
+            least = repeated.min
+            if self.nullable[repeated.rest]:
+                # What may be empty need not come: the engine would count to the bound without reading anything.
+                least = min(least, 0 if self.nullable[repeated.first] else 1)
+            self.repeated.append((repeated.first, repeated.rest, least, _most(repeated.max)))
             return REPEATED, len(self.repeated) - 1, nullable
         if isinstance(body, Record):
             self.records.append(self.record(body))
@@ -274,7 +278,7 @@ class _Lowering:
                 lexing.columns,
                 list(lexing.early),
             )
-            handle = self.engine.add_lexer(key, *self.lexer_content)
+            handle = _add_lexer(self.engine, key, self.lexer_content, self.limits)
         return handle
 
     def lowered(self, rules: list[tuple[int, int, bool]]) -> Lowered | None:
@@ -436,21 +440,38 @@ def link(tables: Tables, limits: Limits) -> CompiledCore:
             "arrays whose items must be different (uniqueItems) cannot be part of a grammar with a lexer: "
             "use lexer='dynamic'"
         )
-    counts = limits.max_parser_states, limits.max_lexer_states, limits.max_search, limits.max_set_bytes
+    counts = limits.max_parser_states, limits.max_lexer_states, limits.max_bytes, limits.max_search
     try:
-        return CompiledCore(tables, *counts, limits.max_seconds)
+        return CompiledCore(tables, *counts, limits.max_set_bytes, limits.max_seconds)
     except UnsatisfiableError:
         if tables.lexer is None or not tables.lexer.clashes:
             raise
         raise UnsatisfiableError(_clash_message(tables.lexer)) from None
 
 
-def restore(lowered: Lowered, engine: Engine, name: str) -> Tables:
+def _add_lexer(engine: Engine, key: Hashable, content: tuple[Any, ...], limits: Limits) -> AutomatonHandle:
+    """The engine's lexer, made within what is left of the time."""
+    try:
+        return engine.add_lexer(
+            key,
+            *content,
+            max_lexer_states=limits.max_lexer_states,
+            max_bytes=limits.max_bytes,
+            max_seconds=seconds_left(),
+        )
+    except LimitError as error:
+        if error.limit == "max_seconds":
+            # That of the whole source is what was reached.
+            check_time()
+        raise
+
+
+def restore(lowered: Lowered, engine: Engine, name: str, limits: Limits) -> Tables:
     """The tables of a grammar that was lowered before; ``name`` tells its content."""
     key = ("stored lexer", name)
     lexer = engine.get_automaton(key)
     if lexer is None:
-        lexer = engine.add_lexer(key, *lowered.lexer)
+        lexer = _add_lexer(engine, key, lowered.lexer, limits)
     return Tables(
         engine,
         [],

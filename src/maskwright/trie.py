@@ -114,8 +114,8 @@ class CompiledTrie:
         self.trie = trie
         self.vocabulary = vocabulary
 
-    def matcher(self) -> TrieMatcher:
-        """A new matcher at the root."""
+    def matcher(self, max_rollback: int | None = None) -> TrieMatcher:
+        """A new matcher at the root.  All of its tokens, which are few, can be taken back, whatever ``max_rollback`` says."""
         return TrieMatcher(self.trie)
 
 

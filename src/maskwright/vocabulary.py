@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MAX_TOKEN_BYTES = 2**16 - 1
 _DIGEST_VERSION = 1
 _MASK_BUDGET = 128 << 20
+_STATE_BUDGET = 64 << 20
 _TABLES_KEPT = 16384  # rules
 
 WordStartMark = Literal["drop", "keep"]
@@ -78,6 +79,7 @@ class Vocabulary:
         )
         self._engine: Any = None
         self._mask_budget = _MASK_BUDGET
+        self._state_budget = _STATE_BUDGET
         self._compiled = CompileCache()
         self._tables = CompileCache(_TABLES_KEPT)
 
@@ -246,6 +248,24 @@ class Vocabulary:
         self._mask_budget = budget
         if self._engine is not None:
             self._engine.mask_budget = budget
+
+    @property
+    def state_budget(self) -> int:
+        """Bytes that one grammar may keep of the states that texts reached (default 64 MiB); settable.
+
+        Beyond it, or beyond twice what the matchers at hand need, the grammar begins anew with its states: matchers go on
+        with equal masks, and what none of them can come back to is let go of.  0 keeps as little as possible.
+        """
+        return self._state_budget
+
+    @state_budget.setter
+    def state_budget(self, budget: int) -> None:
+        budget = _index(budget, "state_budget")
+        if not 0 <= budget < 2**62:
+            raise VocabularyError(f"state_budget: expected a number of bytes, got {budget}")
+        self._state_budget = budget
+        if self._engine is not None:
+            self._engine.state_budget = budget
 
     @property
     def mask_bytes(self) -> int:

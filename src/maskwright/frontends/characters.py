@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from maskwright.deadline import check_time
 from maskwright.frontends.lexical import regular_expr
 from maskwright.grammar import EMPTY, Choice, Expr, Grammar, Ref, Repeated, Seq
 from maskwright.limits import Limits
@@ -144,6 +145,7 @@ class _Regular:
 
     def look_at(self, group: list[int]) -> None:
         """A group of rules that refer to each other, all others that they refer to looked at before."""
+        check_time()
         if len(group) == 1:
             body = self.fold(self.rules[group[0]], _LARGE)
             if isinstance(body, _REGULAR):
@@ -173,6 +175,7 @@ class _Regular:
 
     def fits(self, a: Regular, b: Regular) -> bool:
         """Whether two neighbours may become one lexeme."""
+        check_time()
         return self.size(a) + self.size(b) <= _LARGE
 
     # --- groups of rules as linear equations

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
+from maskwright.deadline import check_time
 from maskwright.grammar import Lexeme
 from maskwright.regular import (
     ANY_CHAR,
@@ -77,6 +78,7 @@ class Scanner:
 
     def mark_lexeme(self, mark: tuple[str, ...]) -> Lexeme:
         """The texts that end where for the first time something is found: exactly the patterns of ``mark``."""
+        check_time()
         states = [state for state, found in enumerate(self._found) if tuple(sorted(found)) == mark]
         return Lexeme(("text up to", mark, self.patterns, self.excluded), self._machine(states))
 
@@ -86,6 +88,7 @@ class Scanner:
         for state, moves in enumerate(self._moves):
             if self._found[state]:
                 continue
+            check_time()
             by_target: dict[int, list[tuple[int, int]]] = {}
             for c, target in moves.items():
                 by_target.setdefault(target, []).append((ord(c), ord(c)))

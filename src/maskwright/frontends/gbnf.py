@@ -16,6 +16,7 @@ import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from maskwright.deadline import check_time
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, line_column
 from maskwright.frontends.characters import Node, items, loop, to_lexemes, ways
 from maskwright.grammar import FAIL, Grammar, Ref
@@ -155,6 +156,7 @@ class _Parser:
         return self.index[name]
 
     def rule(self) -> None:
+        check_time()
         start = self.at
         name = self.name()
         if not name:
@@ -254,6 +256,7 @@ class _Parser:
     # --- characters
 
     def terminal(self, c: str) -> Regular:
+        check_time()
         if c == '"':
             return self.literal()
         if c == "[":

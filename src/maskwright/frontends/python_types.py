@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from maskwright.errors import GrammarError, MaskwrightError, OutputError
+from maskwright.errors import GrammarError, MaskwrightError, OutputError, no_recursion
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.python_calls import call_of
 
@@ -32,6 +32,7 @@ def _adapter(tp: Any) -> Any:
         raise MaskwrightError(f"{tp!r} needs another package: {_reason(str(error))}") from None
 
 
+@no_recursion()
 def python_type_to_schema(tp: Any, *, narrowed: bool = True) -> dict[str, Any]:
     """The JSON Schema of a pydantic model, dataclass, TypedDict, Literal, Enum, int, list[...] and the like.
 

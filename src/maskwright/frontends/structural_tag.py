@@ -289,6 +289,8 @@ class _Builder:
         low, high = source.get("min", 0), source.get("max", -1)
         if type(low) is not int or type(high) is not int or low < 0 or high < -1 or 0 <= high < low:
             raise GrammarError("min and max are counts, -1 being no maximum", place=pointer or "#")
+        if low > self.limits.max_count:
+            raise LimitError("max_count", low, self.limits.max_count, place=pointer or "#")
         return self.repeated(self.content(source, pointer, ends), low, None if high < 0 else high)
 
     def repeated(self, body: Expr, low: int, high: int | None) -> Expr:

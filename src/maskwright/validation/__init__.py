@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import partial
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -172,7 +173,10 @@ def _check_choice(source: Choice) -> Report:
                 f"a choice is a str, bytes, or a list of token ids, not {type(option).__name__}",
                 place=f"/{i}",
             )
-        key = option if isinstance(option, (str, bytes)) else tuple(int(token) for token in option)
+        try:
+            key = option if isinstance(option, (str, bytes)) else tuple(map(index, option))
+        except TypeError:
+            raise GrammarError("token ids are integers", place=f"/{i}") from None
         if key in seen:
             report.findings.append(
                 Finding("warning", "duplicate-choice", f"/{i}", f"{key!r} is listed twice")
@@ -219,9 +223,12 @@ def _bytes_and_tokens(used: list[Tokens]) -> Vocabulary:
         raise GrammarError(f"no vocabulary has a token {highest}")
     # One more than is named: there are others.
     size = max(257 + len(names) + 1, highest + 1) if used else 257
-    return Vocabulary(
+    vocabulary = Vocabulary(
         [*(bytes([i]) for i in range(256)), *[b""] * (size - 256)],
         eos_ids=[256],
         special_ids=range(257, size),
         special_tokens={name: 257 + i for i, name in enumerate(names)},
     )
+    # What is explained of a text refers to the states behind its beginnings.
+    vocabulary.state_budget = 2**62 - 1
+    return vocabulary

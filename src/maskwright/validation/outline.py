@@ -262,9 +262,12 @@ def _repeats_blanks(node: Node, blank: list[bool]) -> bool:
 
 def repeats_blanks(node: Regular) -> bool:
     """Whether part of an expression is a repetition of white space without a bound."""
-    return any(
-        isinstance(part, Repeat) and part.max is None and is_blank(part.body) for part in postorder(node)
-    )
+    for part in postorder(node):
+        if isinstance(part, Repeat) and part.max is None:
+            check_time()
+            if is_blank(part.body):
+                return True
+    return False
 
 
 # --- relations ------------------------------------------------------------------------------

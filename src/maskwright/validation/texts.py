@@ -86,6 +86,7 @@ class Explainer:
 
     def expected(self, data: bytes) -> Expectation:
         """What may come behind ``data``, which must begin some text of the language."""
+        # Numbers of parser states stay what they are, as there is no bound on states (``byte_vocabulary``).
         matcher_ = self.compiled.matcher()
         waiting: dict[int, int] = {}
         for i in range(len(data) + 1):
@@ -97,10 +98,10 @@ class Explainer:
         found: dict[tuple[str, ...], dict[str, None]] = {}
         for parser, inside in sorted(matcher_.threads()):
             begun = data[waiting.get(parser, 0) :].decode("utf-8", "ignore") if inside else ""
-            for kind, index, node, _, terminals in self.compiled._core.waits(parser):
+            for kind, index, node, _, terminals in matcher_.waits(parser):
                 fitting = [t for t in terminals if not begun or self.begins_with(t, begun)]
                 if fitting or not terminals:
-                    names = found.setdefault(self.stack(kind, index, node), {})
+                    names = found.setdefault(self.stack(matcher_, kind, index, node), {})
                     behind = f" (behind {begun!r})" if begun else ""
                     names.update((self.label(terminal) + behind, None) for terminal in fitting)
         groups = tuple((tuple(names), rules) for rules, names in found.items())
@@ -128,13 +129,13 @@ class Explainer:
         except LimitError:
             return True
 
-    def stack(self, kind: int, index: int, node: int) -> tuple[str, ...]:
+    def stack(self, matcher_: Matcher, kind: int, index: int, node: int) -> tuple[str, ...]:
         """The rules around a place, the innermost one first: the shortest way to the start."""
         first = (kind, index, node)
         before: dict[tuple[int, int, int], tuple[int, int, int] | None] = {first: None}
         last = first
         for place in (work := [first]):
-            callers = self.compiled._core.callers(place[2])
+            callers = matcher_.callers(place[2])
             if None in callers:
                 last = place
                 break

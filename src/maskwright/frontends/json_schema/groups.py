@@ -283,6 +283,9 @@ def _meet_numbers(a: NumberGroup, b: NumberGroup) -> NumberGroup:
         values = _common(a.values, b.values)
     elif b.values is not None:
         values = b.values
+    excluded = _joined(a.excluded, b.excluded)
+    if values is not None and excluded:
+        values, excluded = _without(values, excluded), ()
     met = NumberGroup(
         b.integral if a.integral is None else a.integral,
         tighter_low(a.low, b.low),
@@ -290,7 +293,7 @@ def _meet_numbers(a: NumberGroup, b: NumberGroup) -> NumberGroup:
         _joined(a.multiples, b.multiples),
         _joined(a.non_multiples, b.non_multiples),
         values,
-        _joined(a.excluded, b.excluded),
+        excluded,
         b.plain if a.plain is None else a.plain,
     )
     if values is not None:

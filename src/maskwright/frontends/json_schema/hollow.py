@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from maskwright.deadline import check_time_again
+from maskwright.deadline import check_time, check_time_again
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.groups import (
     Absent,
@@ -95,6 +95,7 @@ class Hollow:
 
     def group(self, group: Group) -> bool:
         """Whether a group is seen to be empty."""
+        check_time()
         try:
             return self._group(group)
         except LimitError as error:

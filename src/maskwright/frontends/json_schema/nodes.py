@@ -166,6 +166,7 @@ def path_of(schema: Any, pointer: str) -> list[tuple[str, str | int | None]]:
     steps: list[tuple[str, str | int | None]] = []
     parts = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
     i, value = 0, schema
+    key: str | int | None
     while i < len(parts):
         keyword = parts[i]
         if not isinstance(value, dict) or keyword not in HOLDERS or keyword not in value:
@@ -173,7 +174,16 @@ def path_of(schema: Any, pointer: str) -> list[tuple[str, str | int | None]]:
         value, key = value[keyword], None
         i += 1
         if i < len(parts) and (isinstance(value, list) or keyword in MAPS):
-            key = int(parts[i]) if isinstance(value, list) else parts[i]
+            # Places that were made on the way have more behind their pointer than keys.
+            part = parts[i]
+            if isinstance(value, list):
+                if not (part.isascii() and part.isdigit() and int(part) < len(value)):
+                    return []
+                key = int(part)
+            elif part in value:
+                key = part
+            else:
+                return []
             value = value[key]
             i += 1
         steps.append((keyword, key))

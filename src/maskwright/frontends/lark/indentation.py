@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from maskwright.arguments import check_type
 from maskwright.errors import GrammarError
 from maskwright.frontends.lark.reader import LarkText
 
@@ -29,6 +30,7 @@ class Indentation:
 
 def find_indentation(source: LarkText, given: Indentation | None) -> Indentation | None:
     """What is given, or the default where the grammar uses its names.  Raises ``GrammarError``."""
+    check_type(given, (Indentation, type(None)), "indentation", GrammarError)
     used = {name for expansions in source.rules.values() for e in expansions for name, _ in e}
     default = Indentation()
     found = given

@@ -10,6 +10,7 @@ from typing import Any
 
 from maskwright.errors import GrammarError, MaskwrightError, line_column
 from maskwright.frontends.lark.places import Places
+from maskwright.interruption import within_time
 from maskwright.limits import DEFAULT_LIMITS, Limits
 
 _NAMES = re.compile(r"'(\w+)'|(?:defined|for|with): (\w+)|\((\w+) in \w+\)")
@@ -75,8 +76,8 @@ def read(
             'Lark grammars are read with the package lark: pip install "maskwright[lark]"'
         ) from None
     try:
-        loaded, starts = load(text, import_paths, limits)
-        terminals, rules, ignored = loaded.compile(starts, "*")
+        loaded, starts = within_time(lambda: load(text, import_paths, limits))
+        terminals, rules, ignored = within_time(lambda: loaded.compile(starts, "*"))
     except VisitError as error:
         raise _bad_part(text, error) from None
     except LarkError as error:

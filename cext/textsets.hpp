@@ -1,0 +1,191 @@
+// Sets of texts that share their parts: a set with one more text costs what the text does, however many came before.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tables.hpp"
+
+namespace maskwright {
+
+// A set is a node of a trie whose edges are texts; nodes are interned, so equal sets are one number.  The empty set is 0.
+// A *place* in a set is a node and how many bytes of its label were read: it stands for those texts that go on from there.
+class TextSets {
+public:
+    TextSets() { nodes_.push_back({}); }
+
+    // The number of a text, and the text of a number.
+    int32_t name(const std::string &text) {
+        int32_t id = name_ids_.find(text);
+        if (id < 0) {
+            id = static_cast<int32_t>(names_.size());
+            names_.push_back({names_text_.size(), text.size()});
+            names_text_ += text;
+            name_ids_.insert(text, id);
+        }
+        return id;
+    }
+    std::string named(int32_t name) const {
+        return names_text_.substr(names_[name].first, names_[name].second);
+    }
+
+    // The set with one more text.
+    int32_t with(int32_t set, const std::string &text) { return set == 0 ? leaf(text) : with(set, text.data(), text.size()); }
+
+    // How many texts a set has; of any place inside its label, too.
+    int32_t count(int32_t set) const { return nodes_[set].count; }
+
+    // Whether a text ends at a place.
+    bool ends(int32_t set, int32_t at) const { return at == nodes_[set].label.size && nodes_[set].ends; }
+
+    // Go on from a place by a byte; false: no text does.
+    bool step(int32_t &set, int32_t &at, uint8_t byte) const {
+        const Node &node = nodes_[set];
+        if (at < node.label.size) {
+            if (static_cast<uint8_t>(text_[node.label.at + at]) != byte) return false;
+            ++at;
+            return true;
+        }
+        const size_t i = child_from(node, byte);
+        if (i == node.children || first_byte(children_[node.first + i]) != byte) return false;
+        set = children_[node.first + i];
+        at = 1;
+        return true;
+    }
+
+    // The bytes that texts go on with from a place, ascending.
+    void next(int32_t set, int32_t at, std::vector<uint8_t> &out) const {
+        const Node &node = nodes_[set];
+        out.clear();
+        if (at < node.label.size) {
+            out.push_back(static_cast<uint8_t>(text_[node.label.at + at]));
+            return;
+        }
+        for (size_t i = 0; i < node.children; ++i) out.push_back(first_byte(children_[node.first + i]));
+    }
+
+    // What is left of all texts behind a place.
+    void rests(int32_t set, int32_t at, std::vector<std::string> &out) const {
+        std::vector<std::pair<int32_t, std::string>> work;
+        out.clear();
+        work.push_back({set, text_.substr(nodes_[set].label.at + at, nodes_[set].label.size - at)});
+        while (!work.empty()) {
+            const auto [id, before] = work.back();
+            work.pop_back();
+            const Node &node = nodes_[id];
+            if (node.ends) out.push_back(before);
+            for (size_t i = node.children; i-- > 0;) {
+                const int32_t child = children_[node.first + i];
+                work.push_back({child, before + text_.substr(nodes_[child].label.at, nodes_[child].label.size)});
+            }
+        }
+    }
+
+    // The same set among those of another object.  `known` remembers what was moved.
+    int32_t moved(int32_t set, TextSets &to, Edges<int32_t> &known) const {
+        if (set == 0) return 0;
+        int32_t id = known.find(set);
+        if (id == Edges<int32_t>::kUnknown) {
+            // As deep as the longest text has other texts along it.
+            const Node node = nodes_[set];
+            std::vector<int32_t> children;
+            for (size_t i = 0; i < node.children; ++i) children.push_back(moved(children_[node.first + i], to, known));
+            id = to.intern(text_.substr(node.label.at, node.label.size), node.ends, children);
+            known.insert(set, id);
+        }
+        return id;
+    }
+
+    // What it takes on the heap.
+    size_t bytes() const {
+        return nodes_.capacity() * sizeof(Node) + children_.capacity() * sizeof(int32_t) + text_.capacity() + ids_.bytes() +
+               name_ids_.bytes() + names_.capacity() * sizeof(names_[0]) + names_text_.capacity();
+    }
+
+private:
+    struct Label {
+        size_t at = 0;
+        int32_t size = 0;
+    };
+    struct Node {
+        Label label;
+        bool ends = false;  // a text ends behind the label
+        int32_t count = 0;
+        size_t first = 0, children = 0;  // in `children_`, by their first byte
+    };
+
+    uint8_t first_byte(int32_t set) const { return static_cast<uint8_t>(text_[nodes_[set].label.at]); }
+
+    size_t child_from(const Node &node, uint8_t byte) const {
+        const auto begin = children_.begin() + node.first;
+        return std::lower_bound(begin, begin + node.children, byte,
+                                [this](int32_t child, uint8_t other) { return first_byte(child) < other; }) -
+               begin;
+    }
+
+    int32_t leaf(const std::string &text) { return intern(text, true, {}); }
+
+    int32_t with(int32_t set, const char *text, size_t size) {
+        const Node node = nodes_[set];
+        const std::string label = text_.substr(node.label.at, node.label.size);
+        std::vector<int32_t> children(children_.begin() + node.first, children_.begin() + node.first + node.children);
+        size_t common = 0;
+        while (common < size && common < label.size() && text[common] == label[common]) ++common;
+        if (common < label.size()) {
+            // The label parts here.
+            std::vector<int32_t> parts{intern(label.substr(common), node.ends, children)};
+            if (common < size) {
+                const int32_t rest = leaf(std::string(text + common, size - common));
+                parts.insert(static_cast<uint8_t>(text[common]) < static_cast<uint8_t>(label[common]) ? parts.begin() : parts.end(), rest);
+            }
+            return intern(label.substr(0, common), common == size, parts);
+        }
+        if (common == size) return node.ends ? set : intern(label, true, children);
+        const size_t i = child_from(node, static_cast<uint8_t>(text[common]));
+        if (i < children.size() && first_byte(children[i]) == static_cast<uint8_t>(text[common])) {
+            children[i] = with(children[i], text + common, size - common);
+        } else {
+            children.insert(children.begin() + i, leaf(std::string(text + common, size - common)));
+        }
+        return intern(label, node.ends, children);
+    }
+
+    int32_t intern(const std::string &label, bool ends, const std::vector<int32_t> &children) {
+        std::string key(1, static_cast<char>(ends));
+        key.append(reinterpret_cast<const char *>(children.data()), children.size() * sizeof(int32_t));
+        key += label;
+        // Children count, so that none of their bytes are taken for the label's.
+        const int32_t counted = static_cast<int32_t>(children.size());
+        key.append(reinterpret_cast<const char *>(&counted), sizeof counted);
+        int32_t id = ids_.find(key);
+        if (id >= 0) return id;
+        id = static_cast<int32_t>(nodes_.size());
+        Node node;
+        node.label.at = text_.size();
+        node.label.size = static_cast<int32_t>(label.size());
+        node.ends = ends;
+        node.count = ends;
+        for (const int32_t child : children) node.count += nodes_[child].count;
+        node.first = children_.size();
+        node.children = children.size();
+        text_ += label;
+        children_.insert(children_.end(), children.begin(), children.end());
+        nodes_.push_back(node);
+        ids_.insert(key, id);
+        return id;
+    }
+
+    std::vector<Node> nodes_;
+    std::vector<int32_t> children_;
+    std::string text_;  // of labels
+    KeyIds ids_;
+    std::vector<std::pair<size_t, size_t>> names_;
+    std::string names_text_;
+    KeyIds name_ids_;
+};
+
+}  // namespace maskwright

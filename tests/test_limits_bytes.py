@@ -1,0 +1,103 @@
+"""Bytes of automata are bounded, and so is the time of what makes them and of what others read for us."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+from toys import byte_vocabulary
+
+import maskwright as mw
+from maskwright.deadline import deadline
+from maskwright.errors import LimitError
+from maskwright.interruption import within_time
+
+AMPLE = 60  # seconds: what is meant to end by another limit
+
+
+def overlapping(count: int) -> str:
+    """A grammar of terminals of which the lexer has to keep all places apart."""
+    names = [f"T{i}" for i in range(count)]
+    rules = [f"T{i}: /[a-z]*{chr(97 + i % 26)}[a-z]{{{3 + i // 26}}}/\n" for i in range(count)]
+    return f"start: ({' | '.join(names)})*\n{''.join(rules)}"
+
+
+def test_preparing_a_lexer_obeys_every_limit() -> None:
+    text, vocabulary = overlapping(200), byte_vocabulary()
+    for name, most in (("max_bytes", 1 << 20), ("max_lexer_states", 50), ("max_seconds", 0.5)):
+        limits = mw.Limits(**{"max_seconds": AMPLE, name: most})
+        with pytest.raises(LimitError, match=name) as caught:
+            mw.compile_lark(text, vocabulary, limits=limits)
+        assert caught.value.limit == name and caught.value.given > caught.value.allowed == most
+    # What could not be prepared is not kept.
+    matcher = mw.compile_lark(overlapping(2), vocabulary).matcher()
+    assert matcher.accept_bytes(b"xxaxxx") and matcher.is_accepting
+
+
+def test_a_pattern_that_takes_too_much_leaves_its_matcher_where_it_was() -> None:
+    vocabulary = byte_vocabulary()
+    limits = mw.Limits(max_bytes=1 << 20, max_seconds=AMPLE)
+    matcher = mw.compile_regex("(a|b)*a(a|b){16}c", vocabulary, limits=limits).matcher()
+    draw = random.Random(1)
+    caught: LimitError | None = None
+    while caught is None:
+        before = matcher.state_id, matcher.accepted_tokens
+        try:
+            assert matcher.accept_bytes(bytes(draw.choices(b"ab", k=500)))
+        except LimitError as error:
+            caught = error
+    assert caught.limit == "max_bytes" and caught.given > caught.allowed == 1 << 20
+    assert (matcher.state_id, matcher.accepted_tokens) == before
+    # With room, the same text goes on.
+    ample = mw.compile_regex("(a|b)*a(a|b){16}c", vocabulary).matcher()
+    assert ample.accept_bytes(b"a" * 17 + b"c") and ample.is_accepting
+
+
+def test_calls_that_never_look_at_the_clock_end_with_the_deadline() -> None:
+    def forever() -> None:
+        while True:
+            pass
+
+    swallowed = []
+
+    def swallowing() -> None:
+        while len(swallowed) < 3:
+            try:
+                forever()
+            except BaseException as error:
+                swallowed.append(error)
+        forever()
+
+    for call in (forever, swallowing):
+        with deadline(0.2), pytest.raises(LimitError, match="max_seconds"):
+            within_time(call)
+    assert len(swallowed) == 3
+    # Nothing comes any more.
+    end = time.monotonic() + 0.2
+    while time.monotonic() < end:
+        pass
+
+
+def test_what_a_call_returns_or_raises_in_time() -> None:
+    assert within_time(lambda: 5) == 5
+    with deadline(AMPLE):
+        assert within_time(lambda: 5) == 5
+        with pytest.raises(KeyError):
+            within_time(lambda: {}[1])
+
+
+@pytest.mark.parametrize("pattern", ["\ud800", "a\udfffb", "[\ud800-\udbff]"])
+def test_patterns_of_surrogates_alone_match_nothing(pattern: str) -> None:
+    schema = {"type": ["string", "integer"], "pattern": pattern}
+    matcher = mw.compile_json_schema(schema, byte_vocabulary()).matcher()
+    assert not matcher.fork().accept_bytes(b'"')
+    assert len(matcher.shortest_completion_bytes()) == 1
+
+
+def test_repetitions_of_what_may_be_empty() -> None:
+    tag = {"type": "repeat", "min": 10**9, "content": {"type": "any_text", "max_chars": 5}}
+    matcher = mw.compile_structural_tag(tag, byte_vocabulary()).matcher()
+    assert matcher.is_accepting and matcher.accept_bytes(b"abcdefgh") and matcher.is_accepting
+    with pytest.raises(LimitError, match="max_count"):
+        mw.compile_structural_tag({**tag, "min": 10**20}, byte_vocabulary())
