@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import toys
 from hypothesis import settings
+
+from maskwright.limits import DEFAULT_LIMITS
+from maskwright.vocabulary import Vocabulary
 
 # The models here are tiny: waiting for a second thread takes longer than its help saves.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -16,6 +23,31 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("local", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+# A busy machine is no failure: where a test gives no limits, it is not about time.
+object.__setattr__(DEFAULT_LIMITS, "max_seconds", 60.0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget_grammars() -> Iterator[None]:
+    """No file needs what another one compiled: vocabularies at the top of files would keep all of it until the process ends."""
+    yield
+    toys.forget_engines()
+    tests = [module for module in list(sys.modules.values()) if _is_here(vars(module).get("__file__"))]
+    for value in [value for module in tests for value in vars(module).values()]:
+        if isinstance(value, Vocabulary):
+            # What pickling leaves out is what was computed.
+            value.__setstate__(value.__getstate__())
+        elif hasattr(value, "cache_clear"):
+            value.cache_clear()
+    gc.collect()
+    if sys.platform == "linux":
+        # The allocator would hold on to it: files need large and small objects in turn.
+        getattr(ctypes.CDLL(None), "malloc_trim", int)(0)
+
+
+def _is_here(file: str | None) -> bool:
+    return file is not None and Path(file).parent == Path(__file__).parent
 
 
 @pytest.fixture

@@ -242,6 +242,7 @@ def test_deep_trees_need_no_recursion() -> None:
     assert accepts(node, "cbbb")
 
 
+@pytest.mark.slow
 def test_deep_trees_are_freed_without_recursion() -> None:
     for wrap in (lambda t: Repeat(t, 1, 3), lambda t: Cat((t, Lit("a"))), lambda t: Alt((Lit("b"), t))):
         tree: Regular = Lit("x")

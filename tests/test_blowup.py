@@ -171,6 +171,7 @@ _PATTERNS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(_PATTERNS, st.text("abcé", max_size=16), st.booleans())
 def test_no_text_is_shorter(pattern: Sized, text: str, quoted: bool) -> None:

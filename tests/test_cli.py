@@ -193,6 +193,7 @@ def test_mask_of_an_impossible_prefix(schema, capsys):
     assert "'{\"a\":'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_generate(schema, capsys):
     pytest.importorskip("transformers", reason="generate runs a transformers model")
     arguments = ["generate", "--schema", schema, "--prompt", "one", "--max-tokens", "60"]

@@ -172,6 +172,7 @@ def test_schema_options_of_every_command(command):
     assert not source.additional_properties
 
 
+@pytest.mark.slow
 def test_generate_follows_them(file, capsys):
     pytest.importorskip("transformers")
     schema = file("s.json", SCHEMA)

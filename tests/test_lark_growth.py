@@ -98,7 +98,7 @@ def test_split_rules_have_the_same_texts(body: str, most: int) -> None:
     assert {name: each.pattern for name, each in split.terminals.items()} == package_terminals(text)
 
 
-@pytest.mark.parametrize("name", ["c", "json", "python", "sql", "html"])
+@pytest.mark.parametrize("name", ["c", "json", pytest.param("python", marks=pytest.mark.slow), "sql", "html"])
 def test_usual_rules_are_those_of_the_package(name: str) -> None:
     from maskwright.shipped import shipped_grammar
 
@@ -188,7 +188,7 @@ def test_templates_have_the_same_texts(text: str) -> None:
 )
 def test_templates_without_end(text: str, limit: str, place: str | None) -> None:
     with pytest.raises(mw.LimitError, match="template") as caught:
-        mw.compile_lark(text, BYTES)
+        mw.compile_lark(text, BYTES, limits=mw.Limits(max_seconds=60))
     assert caught.value.limit == limit and (place is None or caught.value.place == place)
     (finding,) = mw.check_grammar(mw.Lark(text)).findings
     assert (finding.code, finding.place) == ("limit", caught.value.place)

@@ -113,6 +113,7 @@ def test_walks_against_the_reference(made: Grammar, seed: int) -> None:
         assert matcher.state_id == Matcher(compiled).state_id
 
 
+@pytest.mark.slow
 @given(grammars(), st.integers(0, 2**32))
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_canvases_against_brute_force(made: Grammar, seed: int) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from typing import Any
 
 import pytest
+import toys
 
 import maskwright as mw
+from maskwright._core import CompiledCore, Matcher
 from maskwright.grammar import FAIL, Body, Choice, Expr, Grammar, Lexeme, Ref, Repeated, Seq, Term
 from maskwright.passes import prune
 from maskwright.regular import Lit
@@ -86,3 +89,26 @@ def test_a_rule_that_waits_for_many_is_looked_at_few_times(monkeypatch: pytest.M
     vocabulary = mw.Vocabulary([bytes([i]) for i in range(256)] + [b""], (256,))
     mw.compile_json_schema(schema, vocabulary)
     assert 0 < len(calls) <= 6
+
+
+@pytest.mark.parametrize(("first", "rest"), [*itertools.product((A, FAIL), (toys.term("b"), FAIL))])
+def test_items_that_derive_nothing_end_a_repetition(first: Expr, rest: Expr) -> None:
+    for least, most in itertools.product((0, 1, 2), (None, 0, 1, 2, 3)):
+        source = toys.grammar(Repeated(1, 2, least, most), first, rest)
+        items = 5 if rest is not FAIL else 1
+        expected = {
+            b"a" + b"b" * (count - 1) if count else b""
+            for count in range(least, 1 + min(items if first is not FAIL else 0, 5 if most is None else most))
+        }
+        try:
+            core = toys.compile_ir(source, toys.byte_vocabulary())
+        except mw.UnsatisfiableError:
+            assert not expected
+            continue
+        texts = {b"", *(b"a" + b"b" * count for count in range(5))}
+        assert {text for text in texts if accepts(core, text)} == expected, (least, most)
+
+
+def accepts(core: CompiledCore, text: bytes) -> bool:
+    matcher = Matcher(core)
+    return (not text or matcher.accept_bytes(text)) and matcher.is_accepting

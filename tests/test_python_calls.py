@@ -83,7 +83,7 @@ FUNCTIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=str)
+@pytest.mark.parametrize("function", FUNCTIONS)
 def test_whatever_is_written_is_a_call(function: Any) -> None:
     compiled = mw.compile(function, BYTES)
     texts = {finished_walk(compiled, seed) for seed in range(40)}
@@ -187,7 +187,6 @@ def of_class(**kinds: type[int]) -> None: ...
         (functools.partial(of_bare, 1), "of_bare: parameter 'y'"),
         (functools.partial(plain, nothing=1), "plain"),
     ],
-    ids=str,
 )
 def test_what_cannot_be_written_is_named(function: Any, named: str) -> None:
     with pytest.raises(mw.GrammarError, match=named) as caught:

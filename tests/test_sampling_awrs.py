@@ -176,7 +176,8 @@ def real(options: dict[str, Any]) -> Sampler:
 
 @pytest.mark.parametrize(
     ("method", "case"),
-    [("auto", c) for c in CASES] + [(m, c) for m in ("recursive", "geometric") for c in ORDINARY],
+    [pytest.param("auto", c, marks=pytest.mark.slow) if "subnormal" in c else ("auto", c) for c in CASES]
+    + [pytest.param(m, c, marks=pytest.mark.slow) for m in ("recursive", "geometric") for c in ORDINARY],
 )
 def test_a_million_draws(method: str, case: str) -> None:
     p, good = map(np.array, CASES[case])

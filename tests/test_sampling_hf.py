@@ -269,6 +269,7 @@ def test_weights_recorded_by_generate() -> None:
     assert recorder.log_weights.shape == (0,) and recorder.log_evidence == -math.inf
 
 
+@pytest.mark.slow
 def test_the_demo_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from maskwright.demo import sampling as demo_run
 

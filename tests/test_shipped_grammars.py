@@ -7,6 +7,7 @@ import random
 import sqlite3
 import sysconfig
 import warnings
+from functools import cache
 from pathlib import Path
 
 import lark
@@ -22,13 +23,12 @@ NAMES = ["arithmetic", "c", "csv", "dates", "email", "gbnf", "html", "json", "js
          "regex", "smiles", "sql", "url", "yaml"]  # fmt: skip
 # Lark needs a postlexer for indentation.
 NOT_FOR_LARK = {"python", "yaml"}
-COMPILED: dict[str, mw.CompiledGrammar] = {}
 
 
+@cache
 def compiled(name: str) -> mw.CompiledGrammar:
-    if name not in COMPILED:
-        COMPILED[name] = mw.compile(shipped_grammar(name), BYTES)
-    return COMPILED[name]
+    # However busy the machine is.
+    return mw.compile(shipped_grammar(name), BYTES, limits=mw.Limits(max_seconds=60))
 
 
 def accepts(name: str, text: str) -> bool:

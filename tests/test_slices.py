@@ -163,6 +163,7 @@ def test_random_loops(regular: Regular, spelling: Spelling, seed: int) -> None:
     check(regular, spelling, seed)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(SETS), st.sampled_from(SETS), st.sampled_from(SETS), st.integers(0, 1000))
 def test_words(word: Regular, between: Regular, other: Regular, seed: int) -> None:

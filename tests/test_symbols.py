@@ -276,7 +276,8 @@ def test_json_values() -> None:
 
 def test_blocks_by_indentation() -> None:
     text = b"def f(x):\n    y = 1\n    if y:\n        return y\nz = 3\n"
-    symbols = Symbols(mw.compile(shipped_grammar("python"), BYTES), "statement")
+    python = mw.compile(shipped_grammar("python"), BYTES, limits=mw.Limits(max_seconds=60))
+    symbols = Symbols(python, "statement")
     found = symbols.start.read(text).occurrences_at_end()
     assert found is not None
     assert [text[each.start : each.end].strip() for each in found] == [

@@ -104,6 +104,7 @@ def test_tekken_encodes_back_to_text(tekken, tekken_vocabulary):
         assert tekken_vocabulary.decode(tekken.encode(text, bos=True, eos=True)).decode() == text
 
 
+@pytest.mark.slow
 def test_tekken_through_huggingface_is_the_same(tekken_fast, tekken_vocabulary):
     vocabulary = Vocabulary.from_huggingface(tekken_fast)
     assert vocabulary.tokens == tekken_vocabulary.tokens

@@ -41,6 +41,10 @@ from maskwright.vocabulary import Vocabulary
 _engines: dict[str, Engine] = {}
 
 
+def forget_engines() -> None:
+    _engines.clear()
+
+
 def compile_ir(grammar: Grammar, vocabulary: Vocabulary, limits: Limits = DEFAULT_LIMITS) -> CompiledCore:
     """Compile without front-ends and without a disk cache; one engine a vocabulary, as in use.
 

@@ -1,0 +1,143 @@
+"""A process that goes through cases and says what each took: ``python -m hostile.child SECONDS < names``.
+
+One line of JSON for each case, when it is over, on standard output; before it, the name alone, so that whoever reads
+knows which case a process died of.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import gc
+import json
+import resource
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import maskwright as mw
+from hostile import calls, json_meanings, json_shapes, json_texts, lark_texts, other_texts
+from hostile.cases import Case
+from hostile.operations import VOCABULARY, operations
+
+MODULES = (json_shapes, json_meanings, json_texts, lark_texts, other_texts, calls)
+ROOM = 8 << 30
+"""Addresses for the process (bytes): what takes more ends here, and not the machine."""
+
+
+def all_cases() -> dict[str, Case]:
+    found: dict[str, Case] = {}
+    for module in MODULES:
+        for case in module.cases():
+            if case.name in found:
+                raise ValueError(f"two cases are called {case.name}")
+            found[case.name] = case
+    return found
+
+
+def status(field: str) -> int:
+    """A line of the process's status, in bytes."""
+    with open("/proc/self/status") as lines:
+        for line in lines:
+            if line.startswith(field + ":"):
+                return int(line.split()[1]) << 10
+    raise LookupError(field)
+
+
+def forget_peak() -> int:
+    """Give back what is free, and count the peak anew; what the process holds now (bytes)."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+    return status("VmRSS")
+
+
+class Probe(threading.Thread):
+    """Another thread of the program: how long it waits for a turn, as processor time that the process used meanwhile (on a
+    busy machine, other processes have their turns, too)."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.longest = 0.0
+
+    def run(self) -> None:
+        last = time.process_time()
+        while True:
+            time.sleep(0.002)
+            now = time.process_time()
+            self.longest = max(self.longest, now - last)
+            last = now
+
+
+def run(case: Case, seconds: float, probe: Probe | None = None) -> dict[str, Any]:
+    probe = probe or Probe()
+    held = forget_peak()
+    limits = mw.Limits(max_seconds=seconds)
+    took: dict[str, tuple[float, float]] = {}
+    waited: dict[str, float] = {}
+    wrong: list[str] = []
+    ended: dict[str, int] = {}
+    steps: Iterator[Any] = operations(case, limits)
+    while True:
+        try:
+            name, call = next(steps)
+        except StopIteration:
+            break
+        except mw.MaskwrightError as error:
+            # Some sources refuse to be made.
+            ended[f"make: {type(error).__name__}"] = 1
+            break
+        probe.longest = 0.0
+        begun, wall = time.process_time(), time.perf_counter()
+        try:
+            call()
+            outcome = "done"
+        except mw.MaskwrightError as error:
+            outcome = getattr(error, "limit", type(error).__name__)
+        except (TypeError, ValueError, IndexError, OverflowError) as error:
+            outcome = type(error).__name__
+            if name != "call":
+                wrong.append(f"{name}: {type(error).__name__}: {str(error)[:200]}")
+        except BaseException as error:
+            outcome = type(error).__name__
+            wrong.append(f"{name}: {type(error).__name__}: {str(error)[:200]}")
+        used = time.process_time() - begun, time.perf_counter() - wall
+        waited[name] = max(waited.get(name, 0.0), probe.longest)
+        took[name] = max(took.get(name, (0.0, 0.0)), used)
+        ended[f"{name}: {outcome}"] = ended.get(f"{name}: {outcome}", 0) + 1
+    steps = iter(())
+    grown = status("VmHWM") - held
+    return {
+        "case": case.name,
+        "took": took,
+        "waited": waited,
+        "bytes": grown,
+        "wrong": wrong,
+        "ended": ended,
+        "alive": alive(),
+    }
+
+
+def alive() -> bool:
+    """Whether the process still answers."""
+    matcher = mw.compile_json_schema({"const": time.monotonic()}, VOCABULARY).matcher()
+    return bool(matcher.shortest_completion()) and not matcher.accept_bytes(b"x")
+
+
+def main() -> None:
+    seconds = float(sys.argv[1])
+    faulthandler.enable()
+    resource.setrlimit(resource.RLIMIT_AS, (ROOM, resource.RLIM_INFINITY))
+    cases = all_cases()
+    probe = Probe()
+    probe.start()
+    for line in sys.stdin:
+        print(line.strip(), flush=True)
+        print(json.dumps(run(cases[line.strip()], seconds, probe)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

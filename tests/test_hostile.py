@@ -1,0 +1,91 @@
+"""What strangers may send ends in a result or a typed error, in time and within bounded memory, in a process that stays alive.
+
+The cases are those of ``tests/hostile``.  A sample of each kind runs always; all of them are ``slow``.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+import pytest
+from hostile.child import all_cases
+from hostile.driver import gone_through
+
+import maskwright as mw
+
+NAMES = list(all_cases())
+KNOWN = {
+    # Parser states of very ambiguous rules: a mask or a text takes several times its deadline (SECURITY.md).
+    "lark/nullable cycles/500",
+    "gbnf/left recursion/500",
+    "gbnf/left equations/3000",
+    "gbnf/nullable/500",
+    "tags/repeat in repeat/12",
+    "tags/repeat in repeat/100",
+    # A canvas over a set of states that doubles with every slot.
+    "calls/canvases/regex",
+}
+"""What does not end in time yet."""
+NAMES = [name for name in NAMES if name not in KNOWN]
+KINDS = {kind: list(names) for kind, names in groupby(sorted(NAMES), key=lambda name: name.partition("/")[0])}
+EVERY = 6
+"""Of the cases of a kind, one in so many belongs to the sample."""
+BYTES = 2 << 30
+SHORT, USUAL = 1.0, mw.Limits().max_seconds
+SLACK = 1.5
+"""Processor time of an operation besides what its deadline allows (seconds): for the usual one, they end within 6 s; some
+steps on large sources cannot be stopped, and take up to 1.2 s."""
+
+WAITS = 1.0
+"""Processor time that another thread may wait for a turn (seconds).  Most wait less than 0.1 s; the aim is 0.02 s."""
+
+
+def late(found: dict[str, Any], seconds: float) -> list[str]:
+    """Operations that took more than a tenth above their deadline, which is one of wall time: processor time is never more."""
+    most = 1.1 * seconds + SLACK
+    return [f"{name} took {used:.2f} s" for name, (used, _) in found["took"].items() if used > most]
+
+
+def rude(found: dict[str, Any]) -> list[str]:
+    """Operations during which another thread waited long for its turn."""
+    return [f"{name} made others wait {used:.2f} s" for name, used in found["waited"].items() if used > WAITS]
+
+
+def wrong(found: dict[str, Any], seconds: float) -> list[str]:
+    if "died" in found:
+        return [f"the process ended with {found['died']}"]
+    heavy = [f"{found['bytes'] >> 20} MiB"] if found["bytes"] > BYTES else []
+    return [
+        *found["wrong"],
+        *late(found, seconds),
+        *rude(found),
+        *heavy,
+        *([] if found["alive"] else ["no answer any more"]),
+    ]
+
+
+def check(names: list[str], seconds: float) -> None:
+    problems = {
+        found["case"]: told for found in gone_through(names, seconds) if (told := wrong(found, seconds))
+    }
+    assert problems == {}
+
+
+def test_there_are_many_cases() -> None:
+    assert len(NAMES) >= 500 and min(map(len, KINDS.values())) >= 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sample(kind: str) -> None:
+    check(KINDS[kind][::EVERY], SHORT)
+
+
+@pytest.mark.slow
+def test_all_with_a_short_deadline() -> None:
+    check(NAMES, SHORT)
+
+
+@pytest.mark.slow
+def test_all_with_the_usual_deadline() -> None:
+    check(NAMES, USUAL)
