@@ -104,6 +104,8 @@ cdef extern from "tables.hpp" namespace "maskwright" nogil:
         int32_t find(int64_t)              # -1: not there
         void insert(int64_t, int32_t)
         void clear()
+        void drop()
+        size_t bytes()
     cdef cppclass Edges[K]:
         int32_t find(K)                    # -3: not there
         void insert(K, int32_t)
@@ -178,6 +180,7 @@ include "lexingruns.pxi"
 include "lexingparts.pxi"
 include "parser.pxi"
 include "record.pxi"
+include "columns.pxi"
 include "stacks.pxi"
 include "indent.pxi"
 include "values.pxi"

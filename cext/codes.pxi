@@ -81,8 +81,7 @@ cdef inline void codes_grew(CodeAutomaton* codes, size_t bytes) noexcept nogil:
     # Too many bytes end an operation like too little time: nothing half-computed is kept.
     codes.held += <int64_t>bytes
     if codes.held > codes.deadline.most_bytes:
-        codes.deadline.heavy = codes.held
-        codes.deadline.passed = True
+        deadline_heavy(codes.deadline, codes.held)
 
 
 cdef void codes_free(CodeAutomaton* codes) noexcept nogil:

@@ -81,7 +81,9 @@ cdef int32_t frame_behind(Core* core, Sets* sets, int32_t node) noexcept nogil:
     found = sets.behind.find(node)
     if found != sets.behind.end():
         return dereference(found).second
-    id = sets.behind[node] = state_behind(core.program, node)
+    id = state_behind(core.program, node)
+    if not core.index.deadline.passed:
+        sets.behind[node] = id
     return id
 
 
@@ -143,7 +145,8 @@ cdef int32_t frame_put(Core* core, Sets* sets, int32_t parser, int32_t bottom) n
             both.push_back(id)
     if not both.empty():
         id = parsers_merge(core, sets, both)
-    sets.put_states[key] = id
+    if not core.index.deadline.passed:
+        sets.put_states[key] = id
     return id
 
 

@@ -65,6 +65,7 @@ cdef Core* core_new(Index* index) except NULL:
     core.program.lexer = NULL
     core.program.has_tokens = False
     core.program.held = 0
+    core.program.most_bytes = NO_LIMIT
     core.program.first_line = NO_STATE
     core.costs = new Costs()
     core.costs.settled = False

@@ -114,6 +114,8 @@ cdef cbool state_opens_line(Program* program, int32_t id) noexcept nogil:
     cdef Lexer* lexer = program.lexer.lexer
     cdef int32_t column, i
     if state.opens == 0:
+        if program.index.deadline.passed:
+            return False
         state.opens = 2
         for i in range(-2, state.indent):
             column = state.indent + 2 + i if i < 0 else i
@@ -122,6 +124,8 @@ cdef cbool state_opens_line(Program* program, int32_t id) noexcept nogil:
                                                      NO_KEY) != NO_STATE:
                 program.states[id].opens = 1
                 break
+        if program.index.deadline.passed:
+            program.states[id].opens = 0
     return program.states[id].opens == 1
 
 

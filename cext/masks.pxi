@@ -115,6 +115,7 @@ cdef void core_enter(Core* core) noexcept nogil:
     # Begin an operation that may add to the tables.
     core.index.lock.lock()
     deadline_begin(&core.index.deadline, core.max_seconds, core.max_lexer_states, core.max_bytes)
+    core.program.most_bytes = program_bytes(core.program) + core.max_bytes
 
 
 cdef int64_t core_lexer_states(const Core* core) noexcept nogil:

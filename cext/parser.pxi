@@ -149,6 +149,7 @@ cdef cppclass Program:
     int32_t start_rule
     # everything reached so far
     int64_t held                             # bytes of what nodes and parser states refer to
+    int64_t most_bytes                       # of all that is reached, at the end of this operation (program_bytes)
     Blocks[Local] locals
     KeyIds local_ids
     Blocks[StackNode] nodes

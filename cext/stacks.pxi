@@ -4,26 +4,8 @@
 # equal stacks are one number however they came about.  A *parser state* is the set of (local
 # state, node) pairs that wait for a lexeme.  Rules called at the same position become nodes
 # together (an Earley column); a left-recursive rule's node refers to itself, and such a cycle is
-# interned as a whole.  A call in tail position passes the caller's return addresses on, so
+# interned as a whole (columns.pxi).  A call in tail position passes the caller's return addresses on, so
 # right recursion does not grow the stack.
-
-cdef struct ColumnItem:
-    int32_t local
-    int32_t node           # >= 0: stack node; < 0: -1 - index of a rule called in this column
-
-cdef cppclass Column:
-    # Scratch of a program: its memory is used again for the next column.
-    vector[int32_t] rules                  # called here
-    ScratchIds index                       # rule -> position in `rules`
-    vector[vector[Return]] returns         # by position; Return.node as in ColumnItem; may be longer than `rules`
-    vector[int32_t] resolved               # stack node, or NO_STATE
-    vector[ColumnItem] kept
-    vector[ColumnItem] work
-    ScratchIds seen
-    cbool complete
-    vector[Item] kernel                    # of state_advance
-    vector[int32_t] locals
-
 
 cdef cbool return_before(const Return& a, const Return& b) noexcept nogil:
     return a.local < b.local or (a.local == b.local and a.node < b.node)
@@ -68,6 +50,16 @@ cdef int32_t node_reserve(Program* program) noexcept nogil:
     return <int32_t>program.nodes.size() - 1
 
 
+cdef int32_t nodes_union(Program* program, const vector[Item]& items, size_t begin, size_t end) noexcept nogil:
+    # Of the nodes of some items.
+    cdef vector[Return] returns
+    cdef size_t i, j
+    for i in range(begin, end):
+        for j in range(program.nodes[items[i].node].returns.size()):
+            returns.push_back(program.nodes[items[i].node].returns[j])
+    return node_intern(program, returns)
+
+
 cdef int32_t node_union(Program* program, int32_t a, int32_t b) noexcept nogil:
     cdef vector[Return] returns
     cdef size_t i
@@ -78,226 +70,6 @@ cdef int32_t node_union(Program* program, int32_t a, int32_t b) noexcept nogil:
     for i in range(program.nodes[b].returns.size()):
         returns.push_back(program.nodes[b].returns[i])
     return node_intern(program, returns)
-
-
-# --- columns --------------------------------------------------------------------------------
-
-cdef void column_push(Column* column, int32_t local, int32_t node) noexcept nogil:
-    cdef int64_t key = (<int64_t>local << 32) | <uint32_t>node
-    cdef ColumnItem item
-    if column.seen.find(key) < 0:
-        column.seen.insert(key, 1)
-        item.local = local
-        item.node = node
-        column.work.push_back(item)
-
-
-cdef void column_call(Program* program, Column* column, ColumnItem item, Call call) noexcept nogil:
-    cdef int32_t position = column.index.find(call.rule)
-    cdef size_t i
-    cdef Return back
-    if position < 0:
-        position = <int32_t>column.rules.size()
-        column.index.insert(call.rule, position)
-        column.rules.push_back(call.rule)
-        if column.returns.size() < column.rules.size():
-            column.returns.resize(column.rules.size())
-        column.returns[position].clear()
-        column.resolved.push_back(NO_STATE)
-        column_push(column, parse_rule_start(program, call.rule), -1 - position)
-    if item.node >= 0 and parse_expand(program, call.back).pure_final:
-        for i in range(program.nodes[item.node].returns.size()):
-            column.returns[position].push_back(program.nodes[item.node].returns[i])
-    else:
-        back.local = call.back
-        back.node = item.node
-        column.returns[position].push_back(back)
-    if program.rules[call.rule].nullable:
-        column_push(column, call.back, item.node)
-
-
-cdef void column_return(Program* program, Column* column, int32_t node) noexcept nogil:
-    cdef size_t i
-    cdef Return back
-    if node < 0:
-        return
-    for i in range(program.nodes[node].returns.size()):
-        back = program.nodes[node].returns[i]
-        if back.local == ACCEPT:
-            column.complete = True
-        else:
-            column_push(column, back.local, back.node)
-
-
-cdef void column_close(Program* program, Column* column) noexcept nogil:
-    # A nullable rule that ends where it was called needs no return: its caller went on already.
-    cdef ColumnItem item
-    cdef Local* local
-    cdef size_t i
-    while not column.work.empty():
-        item = column.work.back()
-        column.work.pop_back()
-        local = parse_expand(program, item.local)
-        if local_waits(local):
-            column.kept.push_back(item)
-        if local.final:
-            column_return(program, column, item.node)
-        for i in range(local.calls.size()):
-            column_call(program, column, item, local.calls[i])
-
-
-cdef cbool column_try_resolve(Program* program, Column* column, size_t position) noexcept nogil:
-    # Intern a called rule's node when everything below it is interned.  A return address that
-    # would only return again is replaced by where it leads.
-    cdef vector[Return] returns
-    cdef vector[size_t] members
-    cdef Return back
-    cdef size_t i, j
-    cdef int32_t node
-    for i in range(column.returns[position].size()):
-        back = column.returns[position][i]
-        if back.node < 0:
-            node = column.resolved[-1 - back.node]
-            if node == NO_STATE and back.node == -1 - <int32_t>position:
-                # The commonest cycle.
-                members.assign(1, position)
-                continue
-            if node == NO_STATE:
-                return False
-            if parse_expand(program, back.local).pure_final:
-                for j in range(program.nodes[node].returns.size()):
-                    returns.push_back(program.nodes[node].returns[j])
-                continue
-            back.node = node
-        returns.push_back(back)
-    if not members.empty():
-        column_intern_cycle(program, column, members)
-        return True
-    column.resolved[position] = node_intern(program, returns)
-    return True
-
-
-cdef void column_reach(Column* column, size_t start, vector[char]& reached) noexcept nogil:
-    # The unresolved rules that `start` returns to, directly or not.
-    cdef vector[size_t] work
-    cdef size_t at, i, target
-    work.push_back(start)
-    while not work.empty():
-        at = work.back()
-        work.pop_back()
-        for i in range(column.returns[at].size()):
-            if column.returns[at][i].node < 0:
-                target = <size_t>(-1 - column.returns[at][i].node)
-                if column.resolved[target] == NO_STATE and not reached[target]:
-                    reached[target] = 1
-                    work.push_back(target)
-
-
-cdef void column_intern_cycle(Program* program, Column* column, vector[size_t]& members) noexcept nogil:
-    # Left recursion: nodes that refer to each other, interned by their joint content.
-    cdef vector[pair[int32_t, size_t]] order
-    cdef vector[vector[Return]] contents
-    cdef vector[int32_t] rules
-    cdef unordered_map[int32_t, int32_t] local_index
-    cdef vector[Return] returns
-    cdef Return back
-    cdef size_t i, j
-    cdef int32_t base, target
-    for i in range(members.size()):
-        order.push_back(pair[int32_t, size_t](column.rules[members[i]], members[i]))
-    sort(order.begin(), order.end())
-    for i in range(order.size()):
-        local_index[<int32_t>order[i].second] = <int32_t>i
-    for i in range(order.size()):
-        returns.clear()
-        for j in range(column.returns[order[i].second].size()):
-            back = column.returns[order[i].second][j]
-            if back.node < 0:
-                target = -1 - back.node
-                if column.resolved[target] != NO_STATE:
-                    back.node = column.resolved[target]
-                else:
-                    back.node = -1 - local_index[target]
-            returns.push_back(back)
-        contents.push_back(returns)
-        rules.push_back(order[i].first)
-    base = cycle_intern(program, rules, contents)
-    for i in range(order.size()):
-        column.resolved[order[i].second] = base + <int32_t>i
-
-
-cdef int32_t cycle_intern(Program* program, const vector[int32_t]& rules, vector[vector[Return]]& contents) noexcept nogil:
-    # The first of the nodes, one a rule, that return to each other: -1 - the number of one of them.
-    cdef string key
-    cdef StackNode* node
-    cdef size_t i, j
-    cdef int32_t base, count
-    for i in range(rules.size()):
-        returns_normalize(contents[i])
-        count = <int32_t>contents[i].size()
-        key.append(<const char*>&rules[i], sizeof(int32_t))
-        key.append(<const char*>&count, sizeof(int32_t))
-        key.append(<const char*>contents[i].data(), contents[i].size() * sizeof(Return))
-    base = program.cycle_ids.find(key)
-    if base >= 0:
-        return base
-    base = <int32_t>program.nodes.size()
-    program.cycle_ids.insert(key, base)
-    for i in range(rules.size()):
-        program.cycle_first.insert(base + <int32_t>i, base)
-        program.cycle_rule.insert(base + <int32_t>i, rules[i])
-        node = program.nodes.add()
-        node.returns.assign(contents[i])
-        for j in range(node.returns.size()):
-            if node.returns[j].node < 0:
-                node.returns[j].node = base + (-1 - node.returns[j].node)
-        program.held += vector_bytes(node.returns.bytes(), 1)
-        node.cyclic = True
-    for i in range(rules.size()):
-        # What is below the cycle reaches every node of it.
-        for j in range(rules.size()):
-            node = program.nodes[base + <int32_t>j]
-            node.indent = returns_indent(program, node.returns.copied())
-    return base
-
-
-cdef cbool column_resolve_cycle(Program* program, Column* column) noexcept nogil:
-    # Find a cycle that depends on nothing unresolved outside itself.
-    cdef vector[char] reached, back
-    cdef vector[size_t] members
-    cdef size_t start, other
-    cdef cbool closed
-    for start in range(column.rules.size()):
-        if column.resolved[start] != NO_STATE:
-            continue
-        reached.assign(column.rules.size(), 0)
-        column_reach(column, start, reached)
-        if not reached[start]:
-            continue
-        closed = True
-        members.clear()
-        for other in range(column.rules.size()):
-            if reached[other]:
-                back.assign(column.rules.size(), 0)
-                column_reach(column, other, back)
-                closed = closed and back[start]
-                members.push_back(other)
-        if closed:
-            column_intern_cycle(program, column, members)
-            return True
-    return False
-
-
-cdef void column_resolve(Program* program, Column* column) noexcept nogil:
-    cdef cbool progress = True
-    cdef size_t i
-    while progress:
-        progress = False
-        for i in range(column.rules.size()):
-            if column.resolved[i] == NO_STATE and column_try_resolve(program, column, i):
-                progress = True
-        if not progress:
-            progress = column_resolve_cycle(program, column)
 
 
 # --- parser states --------------------------------------------------------------------------
@@ -358,15 +130,19 @@ cdef int32_t state_intern(Program* program, vector[Item]& items, cbool complete)
     # Items of the same local state are merged: their stacks become one set.
     cdef vector[Item] merged
     cdef Item last
-    cdef size_t i
+    cdef size_t i, behind
     cdef int32_t known
     cdef ParserState* state
     sort(items.begin(), items.end(), &item_before)
-    for i in range(items.size()):
-        if not merged.empty() and merged.back().local == items[i].local:
-            merged.back().node = node_union(program, merged.back().node, items[i].node)
-        else:
-            merged.push_back(items[i])
+    i = 0
+    while i < items.size():
+        behind = i + 1
+        while behind < items.size() and items[behind].local == items[i].local:
+            behind += 1
+        merged.push_back(items[i])
+        if items[behind - 1].node != items[i].node:
+            merged.back().node = nodes_union(program, items, i, behind)
+        i = behind
     last.local = ACCEPT
     last.node = complete
     merged.push_back(last)
@@ -393,20 +169,27 @@ cdef int32_t state_from_kernel(Program* program, vector[Item]& kernel) noexcept 
     known = program.kernel_ids.find(kernel.data(), kernel.size() * sizeof(Item)) - 1
     if known < NO_STATE:
         known = state_close(program, kernel)
+        if program.index.deadline.passed:
+            return known
         program.kernel_ids.insert(kernel.data(), kernel.size() * sizeof(Item), known + 1)
     return known
 
 
 cdef int32_t state_close(Program* program, const vector[Item]& kernel) noexcept nogil:
+    # NO_STATE also when time is up: whoever keeps an answer looks at the deadline first.
     cdef Column* column = program.column
     cdef vector[Item] items
     cdef Item item
     cdef size_t i
+    if program_bytes(program) > program.most_bytes:
+        deadline_heavy(&program.index.deadline, program_bytes(program))
     column.rules.clear()
     column.index.clear()
     column.resolved.clear()
     column.kept.clear()
     column.seen.clear()
+    column.work.clear()
+    column.called = 0
     column.complete = False
     for i in range(kernel.size()):
         column_push(column, kernel[i].local, kernel[i].node)
@@ -414,6 +197,9 @@ cdef int32_t state_close(Program* program, const vector[Item]& kernel) noexcept 
     if column.kept.empty() and not column.complete:
         return NO_STATE
     column_resolve(program, column)
+    if program.index.deadline.passed:
+        column_forget(column)
+        return NO_STATE
     for i in range(column.kept.size()):
         item.local = column.kept[i].local
         item.node = column.kept[i].node
@@ -487,6 +273,8 @@ cdef int32_t state_goto(Program* program, int32_t id, const Automaton* automaton
     target = state_advance(program, state, automaton, tag if column < 0 else automaton.lexer.newline, key, 0)
     if column >= 0:
         target = state_line(program, target, column)
+    if program.index.deadline.passed:
+        return target
     if key == NO_KEY:
         program.held -= <int64_t>state.moves.bytes()
         state.moves.insert(move, target)
@@ -519,7 +307,8 @@ cdef int32_t state_goto_guarded(Program* program, int32_t id, const Automaton* a
     if target >= 0:
         return target - 1
     target = state_advance(program, state, automaton, tag, NO_KEY, guard)
-    state_keep_move(program, state, move, target)
+    if not program.index.deadline.passed:
+        state_keep_move(program, state, move, target)
     return target
 
 

@@ -155,6 +155,15 @@ public:
         count_ = 0;
     }
 
+    // The same, and its memory is given back.
+    void drop() {
+        std::vector<Slot>().swap(slots_);
+        count_ = 0;
+    }
+
+    // What it takes on the heap.
+    size_t bytes() const { return slots_.capacity() * sizeof(Slot); }
+
 private:
     struct Slot {
         int64_t key = 0;

@@ -114,6 +114,12 @@ cdef inline cbool deadline_passed(Deadline* deadline) noexcept nogil:
     return deadline.passed
 
 
+cdef void deadline_heavy(Deadline* deadline, int64_t bytes) noexcept nogil:
+    # The operation must end, because so many bytes are more than it may have.
+    deadline.heavy = bytes
+    deadline.passed = True
+
+
 cdef inline void deadline_worked(Deadline* deadline, size_t steps) noexcept nogil:
     # Something took as long as so many trie nodes: the clock is asked the sooner.
     if deadline.steps < DEADLINE_STEPS:

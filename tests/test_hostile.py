@@ -15,19 +15,6 @@ from hostile.driver import gone_through
 import maskwright as mw
 
 NAMES = list(all_cases())
-KNOWN = {
-    # Parser states of very ambiguous rules: a mask or a text takes several times its deadline (SECURITY.md).
-    "lark/nullable cycles/500",
-    "gbnf/left recursion/500",
-    "gbnf/left equations/3000",
-    "gbnf/nullable/500",
-    "tags/repeat in repeat/12",
-    "tags/repeat in repeat/100",
-    # A canvas over a set of states that doubles with every slot.
-    "calls/canvases/regex",
-}
-"""What does not end in time yet."""
-NAMES = [name for name in NAMES if name not in KNOWN]
 KINDS = {kind: list(names) for kind, names in groupby(sorted(NAMES), key=lambda name: name.partition("/")[0])}
 EVERY = 6
 """Of the cases of a kind, one in so many belongs to the sample."""

@@ -6,12 +6,14 @@ import random
 import time
 
 import pytest
-from toys import byte_vocabulary
+from toys import byte_vocabulary, compile_ir
 
 import maskwright as mw
+from maskwright._core import Matcher
 from maskwright.deadline import deadline
 from maskwright.errors import LimitError
 from maskwright.interruption import within_time
+from maskwright.validation import to_grammar
 
 AMPLE = 60  # seconds: what is meant to end by another limit
 
@@ -52,6 +54,54 @@ def test_a_pattern_that_takes_too_much_leaves_its_matcher_where_it_was() -> None
     # With room, the same text goes on.
     ample = mw.compile_regex("(a|b)*a(a|b){16}c", vocabulary).matcher()
     assert ample.accept_bytes(b"a" * 17 + b"c") and ample.is_accepting
+
+
+def ambiguous(count: int) -> str:
+    """Rules that all begin in one place, return to each other and may be empty."""
+    return "start: r0\n" + "".join(
+        f'r{i}: r{(i + 1) % count} r{(i + 2) % count} | "a"? | "b" r{i * 7 % count}\n' for i in range(count)
+    )
+
+
+def walked(tries: int, **limits: float) -> tuple[list[bytes], set[str]]:
+    """Masks along a text, each asked for until it is there or so many tries are over; and the limits that were met."""
+    masks: list[bytes] = []
+    met: set[str] = set()
+    grammar = to_grammar(mw.Lark(ambiguous(60)), mw.Limits()).unshared()
+    try:
+        matcher = Matcher(compile_ir(grammar, byte_vocabulary(), mw.Limits(**limits)))
+    except LimitError as error:
+        return [], {error.limit}
+    row = mw.allocate_token_bitmask(1, 257)
+    for byte in b"aabab" * 4:
+        for _ in range(tries):
+            before = matcher.state_id, matcher.accepted_tokens
+            row[:] = 0
+            try:
+                matcher.fill_next_token_bitmask(row)
+                assert matcher.accept_token(byte)
+            except LimitError as error:
+                met.add(error.limit)
+                assert (matcher.state_id, matcher.accepted_tokens) == before
+            else:
+                masks.append(row.tobytes())
+                break
+        else:
+            break
+    return masks, met
+
+
+def test_what_is_given_up_on_the_way_is_not_kept() -> None:
+    whole, met = walked(1, max_seconds=AMPLE)
+    assert len(whole) == 20 and not met
+    # Whatever is found out between two interruptions, no answer is another one.
+    for milliseconds in (1, 2, 4, 8, 16):
+        hurried, _ = walked(30, max_seconds=milliseconds / 1000)
+        assert hurried == whole[: len(hurried)]
+    for kilobytes in (50, 100, 200, 400):
+        small, met = walked(3, max_seconds=AMPLE, max_bytes=kilobytes << 10)
+        assert small == whole[: len(small)]
+    assert met == {"max_bytes"} and small
 
 
 def test_calls_that_never_look_at_the_clock_end_with_the_deadline() -> None:

@@ -66,8 +66,8 @@ class Limits:
     """Determinised lexer states of one terminal, or of all together where a grammar has a lexer (count).  Keys that
     must not come twice count in what is kept of texts (``Vocabulary.state_budget``)."""
     max_bytes: int = 2**30
-    """Memory of the determinised states of one terminal, or of all together where a grammar has a lexer: counted as they are
-    made (bytes)."""
+    """Memory of the determinised states of one terminal, or of all together where a grammar has a lexer, and of the parser
+    states that one operation reaches: counted as they are made (bytes)."""
     max_parser_states: int = 5_000_000
     """Interned parser states of one compiled grammar, in one operation and for the texts at hand (count)."""
     max_search: int = 200_000

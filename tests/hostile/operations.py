@@ -100,7 +100,7 @@ def _of_source(source: Any, limits: mw.Limits) -> Iterator[tuple[str, Callable[[
 
 def _explainer(source: Any, limits: mw.Limits) -> Explainer:
     grammar, compiled = compile_for_bytes(source, limits)
-    return Explainer(grammar, compiled, is_schema=isinstance(source, mw.JsonSchema))
+    return Explainer(grammar, compiled, is_schema=isinstance(source, mw.JsonSchema), limits=limits)
 
 
 def _chosen(draw: random.Random, row: np.ndarray) -> int | None:

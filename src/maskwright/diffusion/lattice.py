@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.deadline import check_time, deadline
 from maskwright.diffusion.canvas import Canvas
 from maskwright.diffusion.slots import OPEN
 from maskwright.errors import CanvasError, LimitError
@@ -37,8 +38,8 @@ class _Layer:
 class Lattice:
     """All fillings of a canvas whose grammar is exact.
 
-    Raises ``LimitError`` when more than ``canvas.limits.max_lattice_states`` states are reached, ``CanvasError`` when the grammar has
-    objects with undeclared keys (their states cannot be listed) or the canvas has optional slots.
+    Raises ``LimitError`` when more than ``canvas.limits.max_lattice_states`` states are reached or it takes longer than
+    ``canvas.limits.max_seconds``, ``CanvasError`` when the grammar has objects with undeclared keys (their states cannot be listed) or the canvas has optional slots.
     """
 
     def __init__(self, canvas: Canvas) -> None:
@@ -50,7 +51,8 @@ class Lattice:
             raise CanvasError("the lattice needs a canvas without variable gaps")
         self.canvas = canvas
         self._layers: list[_Layer] = []
-        self._build()
+        with deadline(canvas.limits.max_seconds):
+            self._build()
 
     def _build(self) -> None:
         """Forward through viable states only; -1 stands for a text that has ended."""
@@ -64,6 +66,7 @@ class Lattice:
             layer = _Layer(list(index))
             behind: dict[int, int] = {}
             for here, state in enumerate(layer.states):
+                check_time()
                 for target, ids in self._moves(state, i, token, ends):
                     layer.edges.append((here, behind.setdefault(target, len(behind)), ids))
             count += len(behind)

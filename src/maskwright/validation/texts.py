@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from maskwright._core import Matcher
 from maskwright.bitmask import allocate_token_bitmask
 from maskwright.compiler import CompiledGrammar
+from maskwright.deadline import check_time, check_time_again, deadline
 from maskwright.dfa import beginnings, matcher
 from maskwright.errors import LimitError, caret_snippet
 from maskwright.frontends.lark.reader import owner_of
 from maskwright.grammar import Grammar
+from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regular import Lit
 from maskwright.report import Finding
 
@@ -48,10 +50,18 @@ class Expectation:
 class Explainer:
     """Explains places of texts; ``compiled`` is over single bytes, with ids equal to their values."""
 
-    def __init__(self, grammar: Grammar, compiled: CompiledGrammar, *, is_schema: bool = False) -> None:
+    def __init__(
+        self,
+        grammar: Grammar,
+        compiled: CompiledGrammar,
+        *,
+        is_schema: bool = False,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
         self.grammar = grammar
         self.compiled = compiled
         self.is_schema = is_schema
+        self.limits = limits
         self.places = compiled._core.rule_places()
         self.begins: dict[int, Callable[[str], bool] | None] = {}
 
@@ -59,7 +69,12 @@ class Explainer:
         """Where a text leaves the language, or how an unfinished one could end.
 
         White space at the end of JSON is no part of the text; nor are line feeds there, where a grammar has none.
+        Raises ``LimitError`` when it takes longer than ``limits.max_seconds``.
         """
+        with deadline(self.limits.max_seconds):
+            return self._check(text)
+
+    def _check(self, text: str) -> list[Finding]:
         stripped = text.rstrip(" \t\r\n" if self.is_schema else "\r\n")
         data = (stripped if self.is_schema else text).encode()
         for given in dict.fromkeys((data, stripped.encode())):
@@ -90,6 +105,7 @@ class Explainer:
         matcher_ = self.compiled.matcher()
         waiting: dict[int, int] = {}
         for i in range(len(data) + 1):
+            check_time()
             for parser, inside in matcher_.threads():
                 if not inside:
                     waiting[parser] = i
@@ -121,12 +137,14 @@ class Explainer:
             assert lexing is not None
             try:
                 self.begins[terminal] = matcher(beginnings(lexing.terminals[terminal].regular))
-            except LimitError:
+            except LimitError as error:
+                check_time_again(error)
                 self.begins[terminal] = None
         test = self.begins[terminal]
         try:
             return test is None or test(begun)
-        except LimitError:
+        except LimitError as error:
+            check_time_again(error)
             return True
 
     def stack(self, matcher_: Matcher, kind: int, index: int, node: int) -> tuple[str, ...]:
@@ -135,6 +153,7 @@ class Explainer:
         before: dict[tuple[int, int, int], tuple[int, int, int] | None] = {first: None}
         last = first
         for place in (work := [first]):
+            check_time()
             callers = matcher_.callers(place[2])
             if None in callers:
                 last = place
