@@ -107,11 +107,14 @@ def _rows(indices: Iterable[int] | None, logit_rows: int, mask_rows: int) -> lis
         if logit_rows != mask_rows:
             raise BitmaskError(f"{logit_rows} row(s) of logits, but {mask_rows} of the bitmask")
         return None
-    rows = [_integer(i, "indices") for i in indices]
-    if not all(0 <= row < min(logit_rows, mask_rows) for row in rows):
-        raise BitmaskError(
-            f"indices {rows}: there are {logit_rows} row(s) of logits, {mask_rows} of the bitmask"
-        )
+    rows = []
+    for i in indices:
+        row = _integer(i, "indices")
+        if not 0 <= row < min(logit_rows, mask_rows):
+            raise BitmaskError(
+                f"indices: row {row}, but there are {logit_rows} row(s) of logits, {mask_rows} of the bitmask"
+            )
+        rows.append(row)
     return rows
 
 
