@@ -84,6 +84,27 @@ def _person(rng: random.Random) -> dict[str, Any]:
     }
 
 
+def _alike(rng: random.Random) -> dict[str, Any]:
+    """Members in any order, most of them as in many other objects."""
+    members = [
+        ("kind", "point"),
+        ("on", rng.random() < 0.5),
+        ("at", [rng.randrange(100), rng.getrandbits(48)]),
+    ]
+    return dict(rng.sample(members, 3))
+
+
+def _any_item(rng: random.Random) -> Any:
+    number = rng.getrandbits(48)
+    items = (
+        number,
+        f"{_word(rng)}{number:x}",
+        [_word(rng), number],
+        {"id": number, "in": {"name": _word(rng)}},
+    )
+    return rng.choice(items)
+
+
 PERSON = {
     "type": "object",
     "properties": {
@@ -124,6 +145,17 @@ KINDS: dict[str, tuple[Any, Callable[[random.Random], Iterator[str]]]] = {
         mw.JsonSchema({"type": "array", "items": {"type": "object"}, "uniqueItems": True}),
         _listed(lambda rng: {"id": rng.getrandbits(48), "name": _word(rng)}),
     ),
+    "unique alike": (
+        mw.JsonSchema(
+            {"type": "array", "items": {"type": "object"}, "uniqueItems": True}, property_order="any"
+        ),
+        _listed(_alike),
+    ),
+    "unique arrays": (
+        mw.JsonSchema({"type": "array", "items": {"type": "array"}, "uniqueItems": True}),
+        _listed(lambda rng: [rng.randrange(9), [rng.getrandbits(48), _word(rng)], rng.random()]),
+    ),
+    "unique items": (mw.JsonSchema({"type": "array", "uniqueItems": True}), _listed(_any_item)),
     "declared": (mw.JsonSchema({"type": "array", "items": PERSON}), _listed(_person)),
     "Lark JSON": (shipped_grammar("json"), _listed(_value)),
     "GBNF": (mw.GBNF(GBNF), _lines(_assigned)),

@@ -31,6 +31,7 @@ One extension module, read in data-flow order:
     values.pxi   values as numbers, equal ones as equal numbers
     tracker.pxi  what has been read of an array of different items
     items.pxi    the items that came, and which of them the next one may still be
+    groups.pxi   the same of arrays and objects
     framemask.pxi  what residuals do inside one rule, whatever is around it
     masks.pxi    interned matcher states and their masks (context-dependent tokens)
     step.pxi     how threads read a byte
@@ -118,8 +119,11 @@ cdef extern from "textsets.hpp" namespace "maskwright" nogil:
         int32_t name(const string&)
         string named(int32_t)
         int32_t with_text "with"(int32_t, const string&)
+        int32_t with_note "with"(int32_t, const string&, int32_t)
+        int32_t of(const vector[pair[string, int32_t]]&)
         int32_t count(int32_t)
         bint ends(int32_t, int32_t)
+        int32_t note(int32_t, int32_t)
         bint step(int32_t&, int32_t&, uint8_t)
         void next(int32_t, int32_t, vector[uint8_t]&)
         void rests(int32_t, int32_t, vector[string]&)
@@ -186,6 +190,7 @@ include "indent.pxi"
 include "values.pxi"
 include "tracker.pxi"
 include "items.pxi"
+include "groups.pxi"
 include "framemask.pxi"
 include "masks.pxi"
 include "step.pxi"

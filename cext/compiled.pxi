@@ -429,6 +429,7 @@ cdef class CompiledCore:
             "parser_states": self.core.program.states.size(),
             "stack_nodes": self.core.program.nodes.size(),
             "tracker_states": self.core.tracker.states.size(),
+            "listed_items": self.core.tracker.listed,
             "token_edges": self.core.edges,
             "state_bytes": self.state_bytes,
             "generation": self.core.number,

@@ -29,6 +29,7 @@ cdef int64_t program_bytes(const Program* program) noexcept nogil:
 cdef int64_t core_bytes(const Core* core) noexcept nogil:
     # Of everything computed for a grammar but masks and token edges.
     return (program_bytes(core.program) + core.tracker.held + core.tracker.store.held + <int64_t>core.tracker.items.bytes()
+            + <int64_t>(core.tracker.group_ids.bytes() + core.tracker.index_ids.bytes() + core.tracker.groups.capacity() * sizeof(Group))
             + <int64_t>(core.state_ids.bytes() + core.alive.bytes() + core.careless.bytes() + core.powers.bytes()
                         + core.tracker.state_ids.bytes()
                         + core.tracker.frame_ids.bytes() + core.tracker.store.ids.bytes() + core.tracker.store.cell_ids.bytes())
@@ -72,7 +73,7 @@ cdef Core* core_new(Index* index) except NULL:
     core.index = index
     core.words = index.words
     core.edges = 0
-    core.tracker.held = core.tracker.store.held = 0
+    core.tracker.held = core.tracker.listed = core.tracker.store.held = 0
     core.set_states = 0
     core.walks = False
     core.bottom = UNKNOWN

@@ -1,4 +1,4 @@
-# The items that came, and which of them the next one may still be.
+# The items that came, and which of them the next one may still be; arrays and objects, see groups.pxi.
 #
 # Of an array of different items, those that came are a set of texts (textsets.hpp): so the next one is compared with all of them
 # at once, byte by byte.  An item's text begins with a letter for its kind.  Numbers are known by their sign and digits, then a
@@ -9,6 +9,7 @@ cdef enum:
     ITEM_NUMBER = 110
     ITEM_STRING = 115
     ITEM_POINT = 46
+    NUMBER_SIZE = 8            # letters of the number of an array or object
 
 
 cdef inline uint8_t item_letter(int32_t kind) noexcept nogil:
@@ -20,6 +21,7 @@ cdef string item_text(const Tracker* tracker, int32_t id) noexcept nogil:
     cdef const Value* value = tracker.store.values[id]
     cdef string out
     cdef size_t digits
+    cdef int32_t i
     out.push_back(<char>item_letter(value.kind))
     if value.kind == VALUE_STRING:
         out.append(value.text)
@@ -30,8 +32,19 @@ cdef string item_text(const Tracker* tracker, int32_t id) noexcept nogil:
             out.push_back(ITEM_POINT)
             out.append(value.text.substr(digits))
     elif value.kind == VALUE_ARRAY or value.kind == VALUE_OBJECT:
-        out.append(<const char*>&id, sizeof(int32_t))
+        # In small steps: a node of a set that grows is copied with its children.
+        for i in range(NUMBER_SIZE):
+            out.push_back(<char>(id >> (4 * (NUMBER_SIZE - 1 - i)) & 15))
     return out
+
+
+cdef int32_t item_number(const string& letters) noexcept nogil:
+    # The number of an array or object.
+    cdef int32_t id = 0
+    cdef size_t i
+    for i in range(letters.size()):
+        id = id << 4 | <int32_t>letters[i]
+    return id
 
 
 cdef cbool items_step(const Tracker* tracker, int32_t* set, int32_t* at, const string& text) noexcept nogil:
@@ -57,7 +70,7 @@ cdef void items_values(Tracker* tracker, int32_t items, int32_t kind, vector[int
     tracker.items.rests(items, at, rests)
     for i in range(rests.size()):
         if kind == VALUE_ARRAY or kind == VALUE_OBJECT:
-            memcpy(&id, rests[i].data(), sizeof(int32_t))
+            id = item_number(rests[i])
         else:
             if kind == VALUE_NUMBER and not rests[i].empty():
                 # Without the point.
@@ -139,43 +152,3 @@ cdef void items_ahead(const Tracker* tracker, int32_t items, const string& read,
     tracker.items.next(items, at, next)
     for byte in next:
         bits_set(ahead, byte)
-
-
-# --- what is not an item of this array ---------------------------------------------------------
-
-cdef const vector[int32_t]* frame_goals(Tracker* tracker, Frame* frame) noexcept nogil:
-    # What candidates have next: keys, the value of the key that was read, or the next item.
-    cdef const Value* value
-    cdef int32_t candidate, goal
-    cdef size_t i, j = 0
-    if not frame.has_goals:
-        frame.has_goals = True
-        for candidate in frame.candidates:
-            value = tracker.store.values[candidate]
-            if not frame.is_object:
-                if value.items.size() > <size_t>frame.count:
-                    frame.goals.push_back(value.items[frame.count])
-            elif frame.key < 0:
-                frame.goals.insert(frame.goals.end(), value.keys.begin(), value.keys.end())
-            else:
-                frame.goals.push_back(value_member(value, frame.key))
-        sort(frame.goals.begin(), frame.goals.end())
-        for i in range(frame.goals.size()):
-            if j == 0 or frame.goals[i] != frame.goals[j - 1]:
-                frame.goals[j] = frame.goals[i]
-                j += 1
-        frame.goals.resize(j)
-        tracker.held += <int64_t>(4 * frame.goals.size())
-    return &frame.goals
-
-
-cdef void frame_targets(Tracker* tracker, int32_t id, vector[int32_t]& out) noexcept nogil:
-    # Earlier values, besides the items, that the next one may be equal to, so that it matters.
-    cdef Frame* frame = tracker.frames[id]
-    cdef const vector[int32_t]* goals = frame_goals(tracker, frame)
-    cdef int32_t twin
-    out.assign(goals.begin(), goals.end())
-    if frame_tied(tracker, frame):
-        twin = frame_twin(tracker, frame)
-        if twin >= 0:
-            out.push_back(twin)

@@ -17,6 +17,7 @@ cdef cppclass Mover:
     Edges[int32_t] cells
     Edges[int32_t] keys            # sets of keys
     Edges[int32_t] items           # sets of items
+    Edges[int32_t] groups
 
 
 # --- places, stacks, parser states ------------------------------------------------------------
@@ -249,8 +250,7 @@ cdef int32_t move_items(Mover* mover, int32_t items) noexcept nogil:
     # A set of items, of which the arrays and objects were moved: these are known by their numbers.
     cdef vector[int32_t] values
     cdef vector[string] texts
-    cdef string text
-    cdef int32_t moved = 0
+    cdef vector[pair[string, int32_t]] notes
     cdef size_t i
     items_values(&mover.old.tracker, items, VALUE_ARRAY, values)
     items_values(&mover.old.tracker, items, VALUE_OBJECT, values)
@@ -259,10 +259,28 @@ cdef int32_t move_items(Mover* mover, int32_t items) noexcept nogil:
     mover.old.tracker.items.rests(items, 0, texts)
     for i in range(texts.size()):
         if texts[i][0] != item_letter(VALUE_ARRAY) and texts[i][0] != item_letter(VALUE_OBJECT):
-            moved = mover.fresh.tracker.items.with_text(moved, texts[i])
+            notes.push_back(pair[string, int32_t](texts[i], 1))
     for i in range(values.size()):
-        text = item_text(&mover.fresh.tracker, mover.values.find(values[i]))
-        moved = mover.fresh.tracker.items.with_text(moved, text)
+        notes.push_back(pair[string, int32_t](item_text(&mover.fresh.tracker, mover.values.find(values[i])), 1))
+    sort(notes.begin(), notes.end())
+    return mover.fresh.tracker.items.of(notes)
+
+
+cdef int32_t move_group(Mover* mover, int32_t group) noexcept nogil:
+    # A group whose values were moved.  Indices are made again: they have the numbers of groups in them.
+    cdef vector[int32_t] work
+    cdef int32_t moved = 0
+    while group > 0 and mover.groups.find(group) == UNKNOWN:
+        work.push_back(group)
+        group = mover.old.tracker.groups[group].before
+    if group > 0:
+        moved = mover.groups.find(group)
+    while not work.empty():
+        group = work.back()
+        work.pop_back()
+        moved = group_with(&mover.fresh.tracker, moved, mover.values.find(mover.old.tracker.groups[group].value))
+        mover.fresh.tracker.groups[moved].listed = mover.old.tracker.groups[group].listed
+        mover.groups.insert(group, moved)
     return moved
 
 
@@ -272,6 +290,7 @@ cdef void move_frame(Mover* mover, int32_t id, int32_t parent) noexcept nogil:
     cdef Frame content
     cdef vector[int32_t] work
     cdef int32_t at = frame.cells
+    cdef int32_t group
     cdef size_t i
     content.parent = parent
     content.is_object = frame.is_object
@@ -286,16 +305,25 @@ cdef void move_frame(Mover* mover, int32_t id, int32_t parent) noexcept nogil:
             work.push_back(mover.old.tracker.store.cells[at].key)
         at = mover.old.tracker.store.cells[at].before
     work.insert(work.end(), frame.candidates.begin(), frame.candidates.end())
+    for i in range(frame.groups.size()):
+        group = frame.groups[i]
+        while group > 0:
+            work.push_back(mover.old.tracker.groups[group].value)
+            group = mover.old.tracker.groups[group].before
     if frame.key >= 0:
         work.push_back(frame.key)
     items_values(&mover.old.tracker, frame.items, VALUE_ARRAY, work)
     items_values(&mover.old.tracker, frame.items, VALUE_OBJECT, work)
     move_values(mover, work)
     content.items = move_items(mover, frame.items)
+    content.arrays = move_group(mover, frame.arrays)
+    content.objects = move_group(mover, frame.objects)
     content.cells = move_cells(mover, frame.cells)
     content.key = mover.values.find(frame.key) if frame.key >= 0 else -1
     for i in range(frame.candidates.size()):
         content.candidates.push_back(mover.values.find(frame.candidates[i]))
+    for i in range(frame.groups.size()):
+        content.groups.push_back(move_group(mover, frame.groups[i]))
     mover.frames.insert(id, frame_intern(&mover.fresh.tracker, content))
 
 

@@ -13,6 +13,7 @@
 namespace maskwright {
 
 // A set is a node of a trie whose edges are texts; nodes are interned, so equal sets are one number.  The empty set is 0.
+// Each text has a *note*, a number above 0; sets with the same texts are equal only if the notes are, too.
 // A *place* in a set is a node and how many bytes of its label were read: it stands for those texts that go on from there.
 class TextSets {
 public:
@@ -33,14 +34,24 @@ public:
         return names_text_.substr(names_[name].first, names_[name].second);
     }
 
-    // The set with one more text.
-    int32_t with(int32_t set, const std::string &text) { return set == 0 ? leaf(text) : with(set, text.data(), text.size()); }
+    // The set with one more text, or with another note of it.
+    int32_t with(int32_t set, const std::string &text, int32_t note = 1) {
+        return set == 0 ? intern(text, note, {}) : with(set, text.data(), text.size(), note);
+    }
+
+    // The set of some texts, which are sorted, and their notes: nothing else is made on the way.
+    int32_t of(const std::vector<std::pair<std::string, int32_t>> &texts) {
+        return texts.empty() ? 0 : of(texts, 0, texts.size(), 0);
+    }
 
     // How many texts a set has; of any place inside its label, too.
     int32_t count(int32_t set) const { return nodes_[set].count; }
 
     // Whether a text ends at a place.
-    bool ends(int32_t set, int32_t at) const { return at == nodes_[set].label.size && nodes_[set].ends; }
+    bool ends(int32_t set, int32_t at) const { return note(set, at) != 0; }
+
+    // The note of the text that ends at a place, or 0.
+    int32_t note(int32_t set, int32_t at) const { return at == nodes_[set].label.size ? nodes_[set].note : 0; }
 
     // Go on from a place by a byte; false: no text does.
     bool step(int32_t &set, int32_t &at, uint8_t byte) const {
@@ -77,7 +88,7 @@ public:
             const auto [id, before] = work.back();
             work.pop_back();
             const Node &node = nodes_[id];
-            if (node.ends) out.push_back(before);
+            if (node.note) out.push_back(before);
             for (size_t i = node.children; i-- > 0;) {
                 const int32_t child = children_[node.first + i];
                 work.push_back({child, before + text_.substr(nodes_[child].label.at, nodes_[child].label.size)});
@@ -94,7 +105,7 @@ public:
             const Node node = nodes_[set];
             std::vector<int32_t> children;
             for (size_t i = 0; i < node.children; ++i) children.push_back(moved(children_[node.first + i], to, known));
-            id = to.intern(text_.substr(node.label.at, node.label.size), node.ends, children);
+            id = to.intern(text_.substr(node.label.at, node.label.size), node.note, children);
             known.insert(set, id);
         }
         return id;
@@ -113,7 +124,7 @@ private:
     };
     struct Node {
         Label label;
-        bool ends = false;  // a text ends behind the label
+        int32_t note = 0;  // of the text that ends behind the label; 0: none does
         int32_t count = 0;
         size_t first = 0, children = 0;  // in `children_`, by their first byte
     };
@@ -127,9 +138,23 @@ private:
                begin;
     }
 
-    int32_t leaf(const std::string &text) { return intern(text, true, {}); }
+    // What is behind `from` of texts [first, last), which are alike up to there.
+    int32_t of(const std::vector<std::pair<std::string, int32_t>> &texts, size_t first, size_t last, size_t from) {
+        const std::string &low = texts[first].first, &high = texts[last - 1].first;
+        size_t at = from;
+        while (at < low.size() && at < high.size() && low[at] == high[at]) ++at;
+        const int32_t note = at == low.size() ? texts[first++].second : 0;
+        std::vector<int32_t> children;
+        while (first < last) {
+            size_t next = first + 1;
+            while (next < last && texts[next].first[at] == texts[first].first[at]) ++next;
+            children.push_back(of(texts, first, next, at));
+            first = next;
+        }
+        return intern(low.substr(from, at - from), note, children);
+    }
 
-    int32_t with(int32_t set, const char *text, size_t size) {
+    int32_t with(int32_t set, const char *text, size_t size, int32_t note) {
         const Node node = nodes_[set];
         const std::string label = text_.substr(node.label.at, node.label.size);
         std::vector<int32_t> children(children_.begin() + node.first, children_.begin() + node.first + node.children);
@@ -137,25 +162,25 @@ private:
         while (common < size && common < label.size() && text[common] == label[common]) ++common;
         if (common < label.size()) {
             // The label parts here.
-            std::vector<int32_t> parts{intern(label.substr(common), node.ends, children)};
+            std::vector<int32_t> parts{intern(label.substr(common), node.note, children)};
             if (common < size) {
-                const int32_t rest = leaf(std::string(text + common, size - common));
+                const int32_t rest = intern(std::string(text + common, size - common), note, {});
                 parts.insert(static_cast<uint8_t>(text[common]) < static_cast<uint8_t>(label[common]) ? parts.begin() : parts.end(), rest);
             }
-            return intern(label.substr(0, common), common == size, parts);
+            return intern(label.substr(0, common), common == size ? note : 0, parts);
         }
-        if (common == size) return node.ends ? set : intern(label, true, children);
+        if (common == size) return node.note == note ? set : intern(label, note, children);
         const size_t i = child_from(node, static_cast<uint8_t>(text[common]));
         if (i < children.size() && first_byte(children[i]) == static_cast<uint8_t>(text[common])) {
-            children[i] = with(children[i], text + common, size - common);
+            children[i] = with(children[i], text + common, size - common, note);
         } else {
-            children.insert(children.begin() + i, leaf(std::string(text + common, size - common)));
+            children.insert(children.begin() + i, intern(std::string(text + common, size - common), note, {}));
         }
-        return intern(label, node.ends, children);
+        return intern(label, node.note, children);
     }
 
-    int32_t intern(const std::string &label, bool ends, const std::vector<int32_t> &children) {
-        std::string key(1, static_cast<char>(ends));
+    int32_t intern(const std::string &label, int32_t note, const std::vector<int32_t> &children) {
+        std::string key(reinterpret_cast<const char *>(&note), sizeof note);
         key.append(reinterpret_cast<const char *>(children.data()), children.size() * sizeof(int32_t));
         key += label;
         // Children count, so that none of their bytes are taken for the label's.
@@ -167,8 +192,8 @@ private:
         Node node;
         node.label.at = text_.size();
         node.label.size = static_cast<int32_t>(label.size());
-        node.ends = ends;
-        node.count = ends;
+        node.note = note;
+        node.count = note != 0;
         for (const int32_t child : children) node.count += nodes_[child].count;
         node.first = children_.size();
         node.children = children.size();

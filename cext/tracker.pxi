@@ -36,9 +36,13 @@ cdef cppclass Frame:
     cbool outside_free         # whatever comes, the arrays around this one can be completed
     cbool unknown              # some value in it is not known
     cbool doubtful             # an array with a guard around it has such a value: its next item may be equal to that
+    int32_t arrays             # of an array with a guard, the items that are arrays, and those that are objects, as groups
+    int32_t objects            # (groups.pxi), in the order in which they came here first
     vector[int32_t] candidates
+    vector[int32_t] groups     # of more candidates
     cbool has_goals
     vector[int32_t] goals      # what candidates have where this frame is
+    vector[int32_t] indices    # and those in groups
 
 cdef struct Guard:
     # What is demanded of the items of an array (see Distinct).
@@ -58,6 +62,15 @@ cdef struct TrackerState:
     uint32_t value
     char compatible            # 0 not known, 1 yes, 2 no
 
+cdef struct Group:
+    # Of arrays or objects that came (groups.pxi).
+    int32_t before             # the same without the last one; 0: none
+    int32_t value              # the last one
+    int32_t count
+    int64_t parts              # one for each value, and one for each member
+    int64_t listed             # how many values were looked at, of this group and those before it
+
+
 cdef cppclass Tracker:
     vector[Guard] guards
     Values store
@@ -66,7 +79,11 @@ cdef cppclass Tracker:
     vector[TrackerState] states
     KeyIds state_ids
     Blocks[Edges[int32_t]] moves               # by state, over bytes: -1 - text
-    TextSets items
+    TextSets items                             # and indices of groups
+    vector[Group] groups
+    KeyIds group_ids
+    KeyIds index_ids
+    int64_t listed                             # candidates that were looked at one by one
     int64_t held                               # bytes of what frames refer to
 
 
@@ -154,7 +171,8 @@ cdef int32_t frame_intern(Tracker* tracker, const Frame& content) noexcept nogil
         frame.outside_free = True
         frame.has_goals = False
         frame.goals.clear()
-        tracker.held += <int64_t>(4 * frame.candidates.size())
+        frame.indices.clear()
+        tracker.held += <int64_t>(4 * (frame.candidates.size() + frame.groups.size()))
         if frame.parent >= 0:
             parent = tracker.frames[frame.parent]
             frame.owes += parent.owes
@@ -168,26 +186,19 @@ cdef int32_t frame_intern(Tracker* tracker, const Frame& content) noexcept nogil
 
 cdef int32_t frame_push(Tracker* tracker, int32_t parent, cbool is_object, int32_t guard) noexcept nogil:
     cdef Frame frame
-    cdef vector[int32_t] targets
-    cdef int32_t target
-    cdef int32_t kind = VALUE_OBJECT if is_object else VALUE_ARRAY
     frame.parent = parent
     frame.is_object = is_object
     frame.guard = guard
     frame.count = 0
     frame.size = 0
     frame.cells = -1
-    frame.items = 0
+    frame.items = frame.arrays = frame.objects = 0
     frame.key = -1
     frame.unknown = frame.doubtful = False
     if parent >= 0:
         frame.doubtful = tracker.frames[parent].doubtful or (
             tracker.frames[parent].guard != 0 and tracker.frames[parent].unknown)
-        frame_targets(tracker, parent, targets)
-        for target in targets:
-            if tracker.store.values[target].kind == kind:
-                frame.candidates.push_back(target)
-        items_values(tracker, tracker.frames[parent].items, kind, frame.candidates)
+        frame_nested(tracker, parent, VALUE_OBJECT if is_object else VALUE_ARRAY, &frame)
     return frame_intern(tracker, frame)
 
 
@@ -202,10 +213,7 @@ cdef cbool frame_contains(const Tracker* tracker, const Frame* frame, int32_t va
 cdef int32_t frame_complete(Tracker* tracker, int32_t id, int32_t value) noexcept nogil:
     # The text behind a value (or a key) in a frame.
     cdef const Frame* frame = tracker.frames[id]
-    cdef const Value* other
     cdef Frame after
-    cdef int32_t candidate
-    cdef size_t i
     cdef cbool is_key = frame.is_object and frame.key < 0
     # Where two places are tied, the outermost array keeps what came at the first one.
     cdef cbool kept = (frame.parent >= 0 or not frame_tied(tracker, frame)
@@ -217,6 +225,8 @@ cdef int32_t frame_complete(Tracker* tracker, int32_t id, int32_t value) noexcep
     after.size = frame.size + 1
     after.cells = frame.cells
     after.items = frame.items
+    after.arrays = frame.arrays
+    after.objects = frame.objects
     after.key = value if is_key else -1
     after.unknown = frame.unknown or (kept and tracker.store.values[value].unknown)
     after.doubtful = frame.doubtful
@@ -228,33 +238,22 @@ cdef int32_t frame_complete(Tracker* tracker, int32_t id, int32_t value) noexcep
             return TEXT_WRONG
         if frame.parent < 0:
             return 0
-        after.guard = after.items = 0
+        after.guard = after.items = after.arrays = after.objects = 0
         after.cells = cell_intern(&tracker.store, frame.cells, -1, value)
     elif frame_tied(tracker, frame) and frame_twin(tracker, frame) >= 0:
         return TEXT_WRONG
     elif frame.parent < 0:
         # Nobody compares this array: the order of its items does not matter, nor their number.
         if not frame_tied(tracker, frame):
-            after.items = tracker.items.with_text(frame.items, item_text(tracker, value))
+            frame_came(tracker, &after, value)
         elif kept:
             after.cells = cell_intern(&tracker.store, frame.cells, -1, value)
         after.count = min(after.count, guard_counts(&tracker.guards[after.guard - 1]))
     else:
         after.cells = cell_intern(&tracker.store, frame.cells, -1, value)
         if frame.guard and not frame_tied(tracker, frame):
-            after.items = tracker.items.with_text(frame.items, item_text(tracker, value))
-    for i in range(frame.candidates.size()):
-        candidate = frame.candidates[i]
-        other = tracker.store.values[candidate]
-        if is_key:
-            if value_member(other, value) < 0:
-                continue
-        elif frame.is_object:
-            if value_member(other, frame.key) != value:
-                continue
-        elif other.items.size() <= <size_t>frame.count or other.items[frame.count] != value:
-            continue
-        after.candidates.push_back(candidate)
+            frame_came(tracker, &after, value)
+    frame_filter(tracker, frame, value, &after)
     return tracker_state(tracker, frame_intern(tracker, after), TRACK_COLON if is_key else TRACK_AFTER, 0, 0, 0)
 
 
@@ -398,9 +397,9 @@ cdef int32_t tracker_read(Tracker* tracker, int32_t text, uint8_t byte) noexcept
 cdef cbool tracker_compatible(Tracker* tracker, int32_t text) noexcept nogil:
     # Whether what is being read may become equal to something earlier, as far as that matters.
     cdef TrackerState at = tracker.states[-1 - text]
-    cdef vector[int32_t] targets
+    cdef vector[int32_t] targets, sets
     cdef string read
-    cdef int32_t target
+    cdef int32_t target, set
     cdef const Value* value
     cdef const Frame* frame
     if at.compatible:
@@ -408,17 +407,20 @@ cdef cbool tracker_compatible(Tracker* tracker, int32_t text) noexcept nogil:
     frame = tracker.frames[at.frame]
     at.compatible = 2
     if at.mode in (TRACK_AFTER, TRACK_COLON, TRACK_KEY):
-        if not frame.candidates.empty():
+        if frame_agrees(frame):
             at.compatible = 1
     elif at.mode == TRACK_VALUE and frame.cells < 0 and frame.items == 0 and (
-            not frame.candidates.empty() or (frame_repeats(tracker, frame) and not frame_tied(tracker, frame))):
+            frame_agrees(frame) or (frame_repeats(tracker, frame) and not frame_tied(tracker, frame))):
         # At its beginning, an array may be closed.
         at.compatible = 1
     else:
         frame_targets(tracker, at.frame, targets)
         read = text_bytes(&tracker.store.texts, at.text)
-        if items_compatible(tracker, frame.items, at, read):
-            at.compatible = 1
+        frame_sets(tracker, at.frame, sets)
+        for set in sets:
+            if items_compatible(tracker, set, at, read):
+                at.compatible = 1
+                break
         for target in targets:
             if at.compatible == 1:
                 break
@@ -441,8 +443,7 @@ cdef int32_t tracker_missing(Tracker* tracker, int32_t text) noexcept nogil:
     cdef const Value* value
     if at.mode != TRACK_STRING:
         return 0
-    frame_targets(tracker, at.frame, targets)
-    items_values(tracker, tracker.frames[at.frame].items, VALUE_STRING, targets)
+    frame_scalars(tracker, at.frame, VALUE_STRING, targets)
     read = text_bytes(&tracker.store.texts, at.text)
     for target in targets:
         value = tracker.store.values[target]
@@ -472,7 +473,7 @@ cdef cbool tracker_any(Tracker* tracker, int32_t text) noexcept nogil:
     cdef const Frame* frame = tracker.frames[at.frame]
     if frame.owes > frame.tied:
         return False
-    if at.mode == TRACK_VALUE and frame.guard and not frame_repeats(tracker, frame) and frame.candidates.empty():
+    if at.mode == TRACK_VALUE and frame.guard and not frame_repeats(tracker, frame) and not frame_agrees(frame):
         return frame.outside_free and frame_free(tracker, frame, frame.count)
     return tracker_easy(tracker, text)
 
@@ -485,7 +486,7 @@ cdef cbool tracker_alive(Tracker* tracker, int32_t text) noexcept nogil:
     # Whether the array can be completed, as far as that is easily seen.
     cdef TrackerState at = tracker.states[-1 - text]
     cdef Frame* frame = tracker.frames[at.frame]
-    cdef size_t others
+    cdef int32_t least
     if not tracker_free_behind(tracker, text):
         return False
     if not frame.must_differ or not tracker_compatible(tracker, text):
@@ -493,8 +494,8 @@ cdef cbool tracker_alive(Tracker* tracker, int32_t text) noexcept nogil:
     if at.mode != TRACK_VALUE or frame.guard == 0 or frame_repeats(tracker, frame):
         return False
     # There are more values than may not come.
-    others = <size_t>frame.size + frame_goals(tracker, frame).size()
-    return others < <size_t>tracker.guards[frame.guard - 1].least
+    least = tracker.guards[frame.guard - 1].least
+    return least > frame.size and frame_fewer(tracker, frame, <size_t>(least - frame.size))
 
 
 cdef int32_t tracker_unknown(Tracker* tracker, int32_t text) noexcept nogil:
@@ -518,9 +519,9 @@ cdef cbool tracker_doubtful(Tracker* tracker, int32_t text) noexcept nogil:
 cdef void tracker_ahead(Tracker* tracker, int32_t text, uint64_t* ahead) noexcept nogil:
     # The bytes behind which a compatible state may still be compatible.
     cdef TrackerState at = tracker.states[-1 - text]
-    cdef vector[int32_t] targets
+    cdef vector[int32_t] targets, sets
     cdef string read
-    cdef int32_t target
+    cdef int32_t target, set
     cdef const Value* value
     if at.mode != TRACK_STRING or at.escape != 0:
         memset(ahead, 255, 32)
@@ -529,7 +530,9 @@ cdef void tracker_ahead(Tracker* tracker, int32_t text, uint64_t* ahead) noexcep
     bits_set(ahead, BACKSLASH)
     frame_targets(tracker, at.frame, targets)
     read = text_bytes(&tracker.store.texts, at.text)
-    items_ahead(tracker, tracker.frames[at.frame].items, read, ahead)
+    frame_sets(tracker, at.frame, sets)
+    for set in sets:
+        items_ahead(tracker, set, read, ahead)
     for target in targets:
         value = tracker.store.values[target]
         if string_compatible(value, read, at.escape, at.value):

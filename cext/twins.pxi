@@ -14,7 +14,7 @@ cdef cbool tracker_seeks(Tracker* tracker, int32_t text) noexcept nogil:
         return False
     # What repeats an item of an array of different ones leads nowhere, unless an array further out repeats.
     while not frame_repeats(tracker, frame):
-        if frame.candidates.empty() or frame.parent < 0:
+        if not frame_agrees(frame) or frame.parent < 0:
             return False
         frame = tracker.frames[frame.parent]
     return True
@@ -28,8 +28,7 @@ cdef int32_t tracker_spelled(Tracker* tracker, int32_t text) noexcept nogil:
     cdef int32_t target, most = 0
     if tracker.frames[at.frame].tied < tracker.frames[at.frame].owes:
         return 0
-    frame_targets(tracker, at.frame, targets)
-    items_values(tracker, tracker.frames[at.frame].items, VALUE_NUMBER, targets)
+    frame_scalars(tracker, at.frame, VALUE_NUMBER, targets)
     for target in targets:
         if number_compatible(tracker.store.values[target], read):
             most = max(most, number_length(tracker.store.values[target]))
@@ -52,7 +51,7 @@ cdef cbool tracker_lost(const Tracker* tracker, int32_t text, cbool compatible) 
             left = tracker.guards[frame.guard - 1].most - frame.count
             if left <= 0 or (left == 1 and not may_be):
                 return True
-        may_be = may_be and not frame.candidates.empty()
+        may_be = may_be and frame_agrees(frame)
         if frame.parent < 0:
             break
         frame = tracker.frames[frame.parent]
@@ -100,8 +99,7 @@ cdef cbool twins_lost(Core* core, const Thread& thread) noexcept nogil:
     cdef const Value* value
     if at.mode != TRACK_NUMBER or tracker.frames[at.frame].owes == 0 or not tracker_lost(tracker, thread.text, False):
         return False
-    frame_targets(tracker, at.frame, targets)
-    items_values(tracker, tracker.frames[at.frame].items, VALUE_NUMBER, targets)
+    frame_scalars(tracker, at.frame, VALUE_NUMBER, targets)
     read = text_bytes(&tracker.store.texts, at.text)
     for target in targets:
         value = tracker.store.values[target]
