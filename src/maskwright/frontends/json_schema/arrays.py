@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from maskwright.deadline import check_time
+from maskwright.deadline import check_time, let_go
 from maskwright.dfa import count_texts
 from maskwright.errors import LimitError
 from maskwright.frontends.json_schema.groups import (
@@ -70,6 +70,7 @@ class ArrayRules:
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
         self.emitter = None  # type: ignore[assignment]
+        let_go(self._separated)
 
     def array(self, group: ArrayGroup) -> Expr:
         """The arrays of a group."""
@@ -200,6 +201,7 @@ class ArrayRules:
         limit = len(group.prefix) if high is None else min(len(group.prefix), high)
         behind: Expr = self._items_behind_prefix(group, limit)
         for index in range(limit - 1, count - 1, -1):
+            check_time()
             more: Expr = Seq((Ref(self.separated(group.prefix[index])), behind))
             if low <= index:
                 more = Choice((more, self.marks.close_array))
@@ -378,6 +380,7 @@ class CountedItems:
             return []
         found = []
         for item, holds in self._items(count):
+            check_time()
             after = []
             for n, c, yes in zip(matches, self.contained, holds, strict=True):
                 contained: Contained = c
@@ -423,6 +426,7 @@ class CountedItems:
         opposite = negation(contained.items, "")
         found = []
         for item, holds in ways:
+            check_time()
             matching, others = conjoin(item, contained.items), conjoin(item, opposite)
             # What is demanded already leaves nothing else.
             if others != item:
