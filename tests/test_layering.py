@@ -49,7 +49,7 @@ ALLOWED = {
     "maskwright.deadline": ("errors",),
     "maskwright.regular": ("deadline", "errors"),
     "maskwright.determinize": ("_subsets", "deadline", "errors", "limits", "regular", "thompson"),
-    "maskwright.dfa": ("_subsets", "determinize", "errors", "limits", "regular", "thompson"),
+    "maskwright.dfa": ("_subsets", "deadline", "determinize", "errors", "limits", "regular", "thompson"),
     "maskwright.grammar": ("deadline", "errors", "regular"),
     "maskwright.report": ("errors",),
     "maskwright.thompson": ("_subsets", "deadline", "errors", "limits", "regular"),

@@ -250,11 +250,13 @@ def compile_choice(
     """
     if isinstance(options, (str, bytes)):
         raise GrammarError("a choice has several options: pass a list")
+    check_limits(limits)
     if not isinstance(options, np.ndarray):
         check_type(options, Iterable, "options", GrammarError)
         options = list(options)
         if all(isinstance(option, (str, bytes)) for option in options):
-            return _compile(choice_part(options, limits), vocabulary, limits)
+            with rare_collection(), deadline(limits.max_seconds):
+                return _compile(choice_part(options, limits), vocabulary, limits)
     check_type(vocabulary, Vocabulary, "vocabulary", VocabularyError)
     return CompiledTrie(TokenTrie(options, vocabulary.vocab_size, vocabulary.eos_ids), vocabulary)
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from maskwright._subsets import reduce
+from maskwright.deadline import check_time, in_time
 from maskwright.determinize import (
     Dfa,
     alphabet_of,
@@ -454,6 +455,7 @@ def length_bounds(node: Regular) -> tuple[int, int | None] | None:
     """
     found: dict[int, tuple[int, int | None] | None] = {}
     for part in postorder(node, into_automata=False):
+        check_time()
         result: tuple[int, int | None] | None = (0, 0)
         if isinstance(part, Chars):
             result = (1, 1) if has_scalar(part.ranges) else None
@@ -462,7 +464,7 @@ def length_bounds(node: Regular) -> tuple[int, int | None] | None:
         elif isinstance(part, Cat):
             low, high = 0, 0
             unbounded = False
-            for p in part.parts:
+            for p in in_time(part.parts):
                 inner = found[id(p)]
                 if inner is None:
                     result = None
@@ -473,9 +475,9 @@ def length_bounds(node: Regular) -> tuple[int, int | None] | None:
             else:
                 result = (low, None if unbounded else high)
         elif isinstance(part, Alt):
-            inners = [found[id(p)] for p in part.parts]
-            some = [inner for inner in inners if inner is not None]
-            highs = [inner[1] for inner in some]
+            inners = [found[id(p)] for p in in_time(part.parts)]
+            some = [inner for inner in in_time(inners) if inner is not None]
+            highs = [inner[1] for inner in in_time(some)]
             result = None
             if some:
                 most = None if None in highs else max(h for h in highs if h is not None)

@@ -23,7 +23,7 @@ import numpy as np
 from maskwright.arguments import check_limits
 from maskwright.collection import rare_collection
 from maskwright.compiler import CompiledGrammar, compile_grammar
-from maskwright.deadline import deadline
+from maskwright.deadline import deadline, in_time
 from maskwright.errors import (
     GrammarError,
     MaskwrightError,
@@ -167,7 +167,7 @@ def _check_regex(source: Regex, limits: Limits) -> Report:
 def _check_choice(source: Choice) -> Report:
     report = Report()
     seen: set[str | bytes | tuple[int, ...]] = set()
-    for i, option in enumerate(source.options):
+    for i, option in enumerate(in_time(source.options)):
         if not isinstance(option, (str, bytes, list, tuple, np.ndarray)):
             raise GrammarError(
                 f"a choice is a str, bytes, or a list of token ids, not {type(option).__name__}",

@@ -90,6 +90,19 @@ class ArrayRules:
             counted = CountedItems(self, group, unique)
             if not counted.contained:
                 counted = None
+        try:
+            filled = self._with_items(group, unique, counted, free)
+        finally:
+            if counted is not None:
+                counted.release()
+        may_be_empty = group.min_items == 0 and all(c.low == 0 for c in group.contained)
+        empty = Seq((self.marks.open_array, self.marks.close_empty_array)) if may_be_empty else FAIL
+        return Choice((filled, empty))
+
+    def _with_items(
+        self, group: ArrayGroup, unique: bool, counted: CountedItems | None, free: int | None
+    ) -> Expr:
+        """The arrays with some items."""
         filled = self._filled(group) if counted is None else counted.filled()
         if group.repeated is not None:
             body = self._repeating(filled, group)
@@ -102,9 +115,7 @@ class ArrayRules:
             else:
                 body = Distinct(filled, counted.free())
             filled = Ref(self.grammar.add("different items", body))
-        may_be_empty = group.min_items == 0 and all(c.low == 0 for c in group.contained)
-        empty = Seq((self.marks.open_array, self.marks.close_empty_array)) if may_be_empty else FAIL
-        return Choice((filled, empty))
+        return filled
 
     def _filled(self, group: ArrayGroup) -> Expr:
         """The arrays with some items, of which nothing is demanded but those at each place, and their number."""
@@ -254,6 +265,10 @@ class CountedItems:
         self._known = {}
         self._work = []
         self._ways = {}
+
+    def release(self) -> None:
+        """Let go of what is known."""
+        let_go(self._known, self._work, self._ways)
 
     def _left_over(self, demanded: tuple[Contained, ...]) -> list[Contained]:
         """What follows where items must be different: of few values, so many must be left for places that need them."""

@@ -353,6 +353,7 @@ def check_size(schema: Any, limits: Limits, before: int = 0) -> tuple[int, set[s
         below: list[Any] = []
         more = False
         for value in level:
+            check_time()
             held: Collection[Any]
             if isinstance(value, dict):
                 plain = plain and type(value) is dict

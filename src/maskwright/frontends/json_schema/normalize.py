@@ -157,7 +157,9 @@ class Normalizer:
             reasons.append(f"{kinds[0]} here, {kinds[1]} there")
         if reasons:
             self.clashes.extend([(pointer, reason) for reason in reasons])
-        return tuple(met) if len(met) < 2 or len(a) == 1 or len(b) == 1 else tuple(dict.fromkeys(met))
+        return (
+            tuple(met) if len(met) < 2 or len(a) == 1 or len(b) == 1 else tuple(dict.fromkeys(in_time(met)))
+        )
 
     def _settled(self, group: Group) -> Group:
         if not isinstance(group, ObjectGroup) or not group.clauses:
