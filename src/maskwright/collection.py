@@ -11,11 +11,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-RARE = 5_003
+RARE = 2_503
 """New objects between two collections of them.  A number that nobody else would choose: who finds it knows where it is from."""
 MIDDLE = 4
 """Such collections until one looks at what several of them left: a collection stops all threads, and this one takes some milliseconds."""
-FULL = 400
+FULL = 800
 """Those until one looks at everything, which takes a tenth of a second for each million objects: one for 8 million new objects."""
 PUT_OFF = 20
 """Compiles in a row that may put off a full collection which is due because of their own objects."""
