@@ -176,13 +176,8 @@ def compile_json_schema(
 def _compile_json_schema(
     schema: dict[str, Any] | bool | str, vocabulary: Vocabulary, options: SchemaOptions, limits: Limits
 ) -> CompiledGrammar:
-    check_limits(limits)
-    # An explanation has what compiling left of the time.
-    with rare_collection(), deadline(limits.max_seconds):
-        try:
-            return _compile(json_schema_part(schema, options, limits), vocabulary, limits)
-        except UnsatisfiableError as error:
-            raise _explained(error, schema, options, limits) from None
+    part = json_schema_part(schema, options, limits)
+    return _compile(part, vocabulary, limits, lambda error: _explained(error, schema, options, limits))
 
 
 def compile_regex(
@@ -298,14 +293,25 @@ def compile_grammar(
         return CompiledGrammar(link(_lowered(grammar, vocabulary, limits), limits), vocabulary)
 
 
-def _compile(part: Import, vocabulary: Vocabulary, limits: Limits) -> CompiledGrammar:
-    """The grammar compiled from an equal part before, or a new one."""
+def _compile(
+    part: Import,
+    vocabulary: Vocabulary,
+    limits: Limits,
+    explain: Callable[[UnsatisfiableError], UnsatisfiableError] | None = None,
+) -> CompiledGrammar:
+    """The grammar compiled from an equal part before, or a new one.  ``explain``: what makes an error better, in what is
+    left of the time."""
     check_limits(limits)
     check_type(vocabulary, Vocabulary, "vocabulary", VocabularyError)
     compiled: CompiledGrammar | None = vocabulary._compiled.get(part.key)
     if compiled is None:
         with rare_collection(), deadline(limits.max_seconds):
-            compiled = CompiledGrammar(link(_tables(part, vocabulary, limits), limits), vocabulary)
+            try:
+                compiled = CompiledGrammar(link(_tables(part, vocabulary, limits), limits), vocabulary)
+            except UnsatisfiableError as error:
+                if explain is None:
+                    raise
+                raise explain(error) from None
         if part.keep:
             vocabulary._compiled.put(part.key, compiled)
             vocabulary._compiled.shed(_states_of, _STATES_KEPT, _SHED_EVERY)

@@ -321,12 +321,15 @@ def listed_texts(node: Regular, most: int) -> tuple[str, ...] | None:
     """The texts of a tree of literals and small sets, in its order; None for other trees, and beyond ``most`` texts."""
     found: dict[int, list[str]] = {}
     for part in postorder(node, into_automata=False):
+        check_time()
         texts: list[str] = []
         if isinstance(part, Lit):
             texts.append(part.text)
         elif isinstance(part, Alt):
             for p in part.parts:
                 texts += found[id(p)]
+                if len(texts) > most:
+                    return None
         elif isinstance(part, Cat) and len(part.parts) <= _LISTED_LENGTH:
             texts.append("")
             for p in part.parts:

@@ -134,6 +134,8 @@ class Parser(EscapeReader):
     ordered: bool
     outer_flags: frozenset[str]
     root: Group
+    groups: list[Group]
+    """Those that are open."""
 
     def __init__(
         self,
@@ -152,6 +154,7 @@ class Parser(EscapeReader):
         self.agreed = agreed
         self.outer_flags = self._known_flags(flags)
         self.root = Group(0, self.outer_flags, agreed)
+        self.groups = []
 
     def parse(self) -> Regular:
         """The tree, with ``Assertion`` leaves.
@@ -161,6 +164,7 @@ class Parser(EscapeReader):
         """
         pattern = self.pattern
         groups = [Group(0, self._leading_flags() if self.python else self.outer_flags, self.agreed)]
+        self.groups = groups
         self.root = groups[0]
         self.flags = groups[0].flags
         while self.at < len(pattern):
@@ -213,7 +217,8 @@ class Parser(EscapeReader):
 
     def release(self) -> None:
         """Let go of what was read."""
-        let_go(self.root.alternatives, self.root.items)
+        for group in (self.root, *self.groups):
+            let_go(group.alternatives, group.items)
 
     def _character(self, code: Int) -> Regular:
         if code < 0x80 and "i" not in self.flags:
