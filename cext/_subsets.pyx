@@ -289,6 +289,8 @@ cdef class Table:
         cdef size_t source, i
         cdef list out = []
         for source in range(self.table.edges.size()):
+            if source & 255 == 255:
+                check_time()
             row = self.table.edges[source]
             for i in range(row.size()):
                 out.append((source, labels[row[i].label], row[i].target))
@@ -302,6 +304,8 @@ cdef class Table:
         cdef list out = []
         cdef dict made
         for source in range(self.table.edges.size()):
+            if source & 255 == 255:
+                check_time()
             row = self.table.edges[source]
             made = {}
             for i in range(row.size()):

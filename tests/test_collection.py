@@ -14,7 +14,7 @@ import pytest
 import toys
 
 import maskwright as mw
-from maskwright.collection import RARE, rare_collection
+from maskwright.collection import FULL, MIDDLE, RARE, rare_collection
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def thresholds() -> Iterator[tuple[int, ...]]:
 def test_it_is_rare_and_usual_again(thresholds: tuple[int, ...]) -> None:
     with rare_collection():
         assert gc.isenabled()
-        assert gc.get_threshold() == (RARE, *thresholds[1:])
+        assert gc.get_threshold() == (RARE, MIDDLE, FULL)
         with pytest.raises(KeyError), rare_collection():
             raise KeyError
         assert gc.get_threshold()[0] == RARE

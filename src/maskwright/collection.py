@@ -11,9 +11,16 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-RARE = 10_007
+RARE = 2_503
 """New objects between two collections of them.  A number that nobody else would choose: who finds it knows where it is from."""
+MIDDLE = 4
+"""Such collections until one looks at what several of them left: a collection stops all threads, and this one takes some milliseconds."""
+FULL = 800
+"""Those until one looks at everything, which takes a tenth of a second for each million objects: one for 8 million new objects."""
+PUT_OFF = 20
+"""Compiles in a row that may put off a full collection which is due because of their own objects."""
 _usual: tuple[int, ...] = ()
+_full_before, _times = 0, 0
 
 
 @contextmanager
@@ -28,12 +35,36 @@ def rare_collection() -> Iterator[None]:
         yield
         return
     _usual = before
-    gc.set_threshold(RARE, *before[1:])
+    was_due = _is_due(before)
+    gc.set_threshold(RARE, MIDDLE, max(FULL, before[2]))
     try:
         yield
     finally:
         if gc.get_threshold()[0] == RARE:
+            if not was_due and _is_due(before):
+                _put_off()
             gc.set_threshold(*before)
+
+
+def _is_due(thresholds: tuple[int, ...]) -> bool:
+    """Whether a full collection comes next."""
+    return gc.get_count()[2] > thresholds[2]
+
+
+def _put_off() -> None:
+    """Begin to count anew: what was counted is the objects of the compile, most of which are freed or about to be.
+
+    Only so often: in a process that always compiles, full collections must come as well.
+    """
+    global _full_before, _times
+    done = gc.get_stats()[2]["collections"]
+    if done != _full_before:
+        _full_before, _times = done, 0
+    _times += 1
+    # Who has frozen objects wants them to stay so.
+    if _times <= PUT_OFF and not gc.get_freeze_count():
+        gc.freeze()
+        gc.unfreeze()
 
 
 def _in_child() -> None:

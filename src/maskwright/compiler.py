@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any, Literal, NoReturn, overload
 
 import numpy as np
@@ -14,7 +15,7 @@ from maskwright.arguments import check_limits, check_type
 from maskwright.captures import CaptureReader
 from maskwright.collection import rare_collection
 from maskwright.compile_cache import content_keys
-from maskwright.deadline import deadline
+from maskwright.deadline import deadline, let_go
 from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, VocabularyError
 from maskwright.frontends import structural_tag
@@ -175,10 +176,8 @@ def compile_json_schema(
 def _compile_json_schema(
     schema: dict[str, Any] | bool | str, vocabulary: Vocabulary, options: SchemaOptions, limits: Limits
 ) -> CompiledGrammar:
-    try:
-        return _compile(json_schema_part(schema, options, limits), vocabulary, limits)
-    except UnsatisfiableError as error:
-        raise _explained(error, schema, options, limits) from None
+    part = json_schema_part(schema, options, limits)
+    return _compile(part, vocabulary, limits, lambda error: _explained(error, schema, options, limits))
 
 
 def compile_regex(
@@ -246,11 +245,13 @@ def compile_choice(
     """
     if isinstance(options, (str, bytes)):
         raise GrammarError("a choice has several options: pass a list")
+    check_limits(limits)
     if not isinstance(options, np.ndarray):
         check_type(options, Iterable, "options", GrammarError)
         options = list(options)
         if all(isinstance(option, (str, bytes)) for option in options):
-            return _compile(choice_part(options, limits), vocabulary, limits)
+            with rare_collection(), deadline(limits.max_seconds):
+                return _compile(choice_part(options, limits), vocabulary, limits)
     check_type(vocabulary, Vocabulary, "vocabulary", VocabularyError)
     return CompiledTrie(TokenTrie(options, vocabulary.vocab_size, vocabulary.eos_ids), vocabulary)
 
@@ -260,8 +261,7 @@ def _explained(
 ) -> UnsatisfiableError:
     """The error with the constraints that exclude each other, if these are found in time."""
     try:
-        with deadline(limits.max_seconds):
-            return explained(error, schema, options, limits)
+        return explained(error, schema, options, limits)
     except LimitError:
         return error
 
@@ -293,14 +293,25 @@ def compile_grammar(
         return CompiledGrammar(link(_lowered(grammar, vocabulary, limits), limits), vocabulary)
 
 
-def _compile(part: Import, vocabulary: Vocabulary, limits: Limits) -> CompiledGrammar:
-    """The grammar compiled from an equal part before, or a new one."""
+def _compile(
+    part: Import,
+    vocabulary: Vocabulary,
+    limits: Limits,
+    explain: Callable[[UnsatisfiableError], UnsatisfiableError] | None = None,
+) -> CompiledGrammar:
+    """The grammar compiled from an equal part before, or a new one.  ``explain``: what makes an error better, in what is
+    left of the time."""
     check_limits(limits)
     check_type(vocabulary, Vocabulary, "vocabulary", VocabularyError)
     compiled: CompiledGrammar | None = vocabulary._compiled.get(part.key)
     if compiled is None:
         with rare_collection(), deadline(limits.max_seconds):
-            compiled = CompiledGrammar(link(_tables(part, vocabulary, limits), limits), vocabulary)
+            try:
+                compiled = CompiledGrammar(link(_tables(part, vocabulary, limits), limits), vocabulary)
+            except UnsatisfiableError as error:
+                if explain is None:
+                    raise
+                raise explain(error) from None
         if part.keep:
             vocabulary._compiled.put(part.key, compiled)
             vocabulary._compiled.shed(_states_of, _STATES_KEPT, _SHED_EVERY)
@@ -324,13 +335,20 @@ def _tables(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
 
 def _made(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
     """The tables of a part, from a file or from its source."""
-    if not part.stored:
-        return _lowered(part.make(), vocabulary, limits)
-    name = table_cache.stored_name(part.key)
-    known = table_cache.load(name)
-    if known is not None:
-        return restore(known, engine_for(vocabulary), name, limits)
-    return _lowered(part.make(), vocabulary, limits, lambda lowered: table_cache.save(name, lowered))
+    keep: Callable[[Lowered], None] | None = None
+    if part.stored:
+        name = table_cache.stored_name(part.key)
+        known = table_cache.load(name)
+        if known is not None:
+            return restore(known, engine_for(vocabulary), name, limits)
+        keep = partial(table_cache.save, name)
+    grammar = part.make()
+    try:
+        return _lowered(grammar, vocabulary, limits, keep)
+    finally:
+        if not grammar.captures:
+            # Nobody else has it.
+            let_go(grammar.rules)
 
 
 def _lowered(

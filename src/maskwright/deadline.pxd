@@ -2,5 +2,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.time cimport monotonic
 
 cdef double _soonest, _TURN_SECONDS, _turn
+cdef object _python
 
+cdef _take_turns(double now)
 cpdef check_time()

@@ -7,9 +7,10 @@ Compiling is many small steps that call each other deeply.  Those that can be re
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from math import inf
+from typing import Any, TypeVar
 
 import cython
 
@@ -27,10 +28,15 @@ class _Deadline(threading.local):
     seconds = 0.0
 
 
+_T = TypeVar("_T")
+_PIECE = 64
 _thread = _Deadline()
 _ends: list[float] = []
 """The deadlines of all threads."""
 _TURN_SECONDS: float = 0.001
+_python: Any = eval("lambda: None")
+"""Something that is not compiled: here, who has waited for the interpreter long enough gets it.  Letting it go for a moment is not
+enough.  It wakes those who wait, they seldom are in time, and count anew how long they have waited."""
 _turn: float = 0.0
 """When compiled code next lets other threads run."""
 _soonest: float = inf
@@ -59,22 +65,48 @@ def deadline(seconds: float) -> Iterator[None]:
         _note(_ends)
 
 
+def _take_turns(now: float) -> None:
+    global _turn
+    if now > _turn:
+        _turn = now + _TURN_SECONDS
+        _python()
+
+
 def check_time() -> None:
     """Raises ``LimitError`` (max_seconds) when the deadline of this thread is over, again and again; and what handlers of
     signals raise, such as KeyboardInterrupt: compiled code has no other place for them."""
-    global _turn
     PyErr_CheckSignals()
     now: float = monotonic()
-    if now > _turn:
-        # Whoever waits for the interpreter gets it, as between two lines of Python.
-        _turn = now + _TURN_SECONDS
-        with cython.nogil:  # type: ignore[attr-defined]
-            pass
+    _take_turns(now)
     if now <= _soonest:
         return
     late = now - _thread.end
     if late > 0:
         raise LimitError("max_seconds", _thread.seconds + late, _thread.seconds)
+
+
+def in_time(items: Iterable[_T]) -> Iterator[_T]:
+    """The same items, with a look at the clock every few of them: for what goes through many in one expression."""
+    i: int
+    for i, item in enumerate(items):
+        if i & 31 == 31:
+            check_time()
+        yield item
+
+
+def let_go(*held: dict[Any, Any] | list[Any] | set[Any]) -> None:
+    """Empty them piece by piece, while others have their turns: freeing what a large source became takes long."""
+    for each in held:
+        if isinstance(each, list):
+            while each:
+                del each[-_PIECE:]
+                _take_turns(monotonic())
+        else:
+            pop = each.popitem if isinstance(each, dict) else each.pop
+            while each:
+                for _ in range(min(len(each), _PIECE)):
+                    pop()
+                _take_turns(monotonic())
 
 
 def ends_at() -> float:

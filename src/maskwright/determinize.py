@@ -40,12 +40,17 @@ def alphabet_of(sets: Iterable[Ranges]) -> Alphabet:
 def leaf_sets(*nodes: Regular) -> list[Ranges]:
     """The sets of all leaves."""
     sets: dict[Ranges, None] = {}
+    seen: set[str] = set()
     for node in nodes:
         for part in postorder(node):
+            check_time()
             if isinstance(part, Chars):
                 sets[part.ranges] = None
             elif isinstance(part, Lit):
-                sets.update((((ord(c), ord(c)),), None) for c in part.text)
+                for c in dict.fromkeys(part.text):
+                    if c not in seen:
+                        seen.add(c)
+                        sets[((ord(c), ord(c)),)] = None
     return list(sets)
 
 

@@ -1,1 +1,2 @@
+from maskwright.deadline cimport check_time
 from maskwright.regular cimport Alt, Cat, Chars, Lit, Machine

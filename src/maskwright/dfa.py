@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from maskwright._subsets import reduce
+from maskwright.deadline import check_time, in_time
 from maskwright.determinize import (
     Dfa,
     alphabet_of,
@@ -320,12 +321,15 @@ def listed_texts(node: Regular, most: int) -> tuple[str, ...] | None:
     """The texts of a tree of literals and small sets, in its order; None for other trees, and beyond ``most`` texts."""
     found: dict[int, list[str]] = {}
     for part in postorder(node, into_automata=False):
+        check_time()
         texts: list[str] = []
         if isinstance(part, Lit):
             texts.append(part.text)
         elif isinstance(part, Alt):
             for p in part.parts:
                 texts += found[id(p)]
+                if len(texts) > most:
+                    return None
         elif isinstance(part, Cat) and len(part.parts) <= _LISTED_LENGTH:
             texts.append("")
             for p in part.parts:
@@ -454,6 +458,7 @@ def length_bounds(node: Regular) -> tuple[int, int | None] | None:
     """
     found: dict[int, tuple[int, int | None] | None] = {}
     for part in postorder(node, into_automata=False):
+        check_time()
         result: tuple[int, int | None] | None = (0, 0)
         if isinstance(part, Chars):
             result = (1, 1) if has_scalar(part.ranges) else None
@@ -462,7 +467,7 @@ def length_bounds(node: Regular) -> tuple[int, int | None] | None:
         elif isinstance(part, Cat):
             low, high = 0, 0
             unbounded = False
-            for p in part.parts:
+            for p in in_time(part.parts):
                 inner = found[id(p)]
                 if inner is None:
                     result = None
@@ -473,9 +478,9 @@ def length_bounds(node: Regular) -> tuple[int, int | None] | None:
             else:
                 result = (low, None if unbounded else high)
         elif isinstance(part, Alt):
-            inners = [found[id(p)] for p in part.parts]
-            some = [inner for inner in inners if inner is not None]
-            highs = [inner[1] for inner in some]
+            inners = [found[id(p)] for p in in_time(part.parts)]
+            some = [inner for inner in in_time(inners) if inner is not None]
+            highs = [inner[1] for inner in in_time(some)]
             result = None
             if some:
                 most = None if None in highs else max(h for h in highs if h is not None)

@@ -6,7 +6,9 @@ A token that the grammar does not allow is not an error: ``accept_token`` answer
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from bisect import bisect
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -43,6 +45,14 @@ class GrammarError(MaskwrightError):
 def line_column(text: str, at: int) -> str:
     """The place of an index into a text, as ``line:column``, both from 1 (columns are code points)."""
     return f"{text.count(chr(10), 0, at) + 1}:{at - text.rfind(chr(10), 0, at)}"
+
+
+def line_columns(text: str, places: Iterable[int]) -> Iterator[str]:
+    """``line_column`` of many places."""
+    starts = [0, *(found.end() for found in re.finditer("\n", text))]
+    for at in places:
+        line = bisect(starts, at)
+        yield f"{line}:{at - starts[line - 1] + 1}"
 
 
 def caret_snippet(text: str, place: str) -> str:

@@ -4,3 +4,4 @@ cdef class PlainState:
     cdef public bint final
     cdef public Py_ssize_t guard
     cpdef add(self, PlainState other)
+    cpdef add_all(self, object others)

@@ -8,7 +8,7 @@ return addresses.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 from maskwright.deadline import check_time
@@ -18,6 +18,7 @@ _MAX_GROWTH = 4
 # And so many times as many places in all of them.
 _MAX_PLACES = 64
 _MAX_NESTED = 32  # helper rules in helper rules
+_FEW = 16  # states whose moves are sooner compared than hashed
 _MAX_ROUNDS = 64  # of making states equal; longer bodies are left as they are
 _OWN = -1
 
@@ -52,6 +53,21 @@ class PlainState:
             if call not in self.calls:
                 self.calls.append(call)
         self.final = self.final or other.final
+
+    def add_all(self, others: Sequence[PlainState]) -> None:
+        """``add`` each."""
+        if len(others) < _FEW:
+            for other in others:
+                self.add(other)
+            return
+        terms = dict.fromkeys(self.terms)
+        calls = dict.fromkeys(self.calls)
+        for other in others:
+            check_time()
+            terms.update(dict.fromkeys(other.terms))
+            calls.update(dict.fromkeys(other.calls))
+            self.final = self.final or other.final
+        self.terms, self.calls = list(terms), list(calls)
 
 
 _Place: TypeAlias = "tuple[int, int, _Place | None]"

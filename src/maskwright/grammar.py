@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import hashlib
 from array import array
+from bisect import bisect
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Literal, TypeAlias
 
+from maskwright.deadline import in_time
 from maskwright.regular import Regular
 
 Spelling: TypeAlias = Literal["utf8", "quoted", "printed"]
@@ -71,10 +73,12 @@ class Words:
     """
 
     def __init__(self, texts: Iterable[bytes], tags: Mapping[bytes, int] | None = None) -> None:
-        ordered = sorted(set(texts))
-        self.data = b"".join(ordered)
-        self.starts = array("q", accumulate(map(len, ordered), initial=0))
-        self.tags = array("i", bytes(4 * len(ordered)) if tags is None else [tags[text] for text in ordered])
+        ordered = _ordered(set(in_time(texts)))
+        pieces = [b"".join(ordered[i : i + _PIECE]) for i in in_time(range(0, len(ordered), _PIECE))]
+        self.data = b"".join(pieces)
+        self.starts = array("q", accumulate(map(len, in_time(ordered)), initial=0))
+        none = bytes(4 * len(ordered))
+        self.tags = array("i", none if tags is None else [tags[text] for text in in_time(ordered)])
         digest = hashlib.blake2b(self.data, digest_size=24)
         digest.update(self.starts.tobytes())
         digest.update(self.tags.tobytes())
@@ -91,7 +95,7 @@ class Words:
     def items(self) -> list[tuple[bytes, int]]:
         """The texts and their tags."""
         data, starts = self.data, self.starts
-        return [(data[starts[i] : starts[i + 1]], tag) for i, tag in enumerate(self.tags)]
+        return [(data[starts[i] : starts[i + 1]], tag) for i, tag in enumerate(in_time(self.tags))]
 
     def where(self, keep: Callable[[int], bool]) -> Words:
         """The texts whose tag is to be kept."""
@@ -104,6 +108,22 @@ class Words:
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+
+_PIECE = 10_000
+
+
+def _ordered(texts: set[bytes]) -> list[bytes]:
+    """Sorted, piece by piece: the whole would take a second for a million."""
+    if len(texts) <= _PIECE:
+        return sorted(texts)
+    listed = list(texts)
+    # Some of them, of which there are as many before as behind: what lies between two neighbours is a small part.
+    cuts = sorted(listed[:: len(listed) // (2 * len(listed) // _PIECE)])
+    parts: list[list[bytes]] = [[] for _ in range(len(cuts) + 1)]
+    for text in in_time(listed):
+        parts[bisect(cuts, text)].append(text)
+    return [text for part in parts for text in in_time(sorted(part))]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from maskwright._core import AutomatonHandle, CompiledCore, Engine, Tables
 from maskwright.adjacency import Adjacency, Places
 from maskwright.automata import Nfa, build_lexer
 from maskwright.columns import column_automaton
-from maskwright.deadline import check_time, seconds_left
+from maskwright.deadline import check_time, let_go, seconds_left
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 from maskwright.factoring import PlainState, factor
 from maskwright.grammar import (
@@ -161,6 +161,7 @@ class _Lowering:
     @cython.cfunc
     def expression(self, expr: Expr, behind: int) -> PlainState:
         """The moves of ``expr`` followed by plain state ``behind``."""
+        check_time()
         moves = PlainState()
         if isinstance(expr, Term):
             term: Term = expr
@@ -181,8 +182,7 @@ class _Lowering:
             choice: Choice = expr
             if len(choice.items) == 1:
                 return self.expression(choice.items[0], behind)
-            for item in choice.items:
-                moves.add(self.expression(item, behind))
+            moves.add_all([self.expression(item, behind) for item in choice.items])
             return moves
         sequence: Seq = expr
         if not sequence.items:
@@ -524,7 +524,7 @@ def lower_to_tables(
     lexer = lowering.lexer(rules)
     if keep is not None and (lowered := lowering.lowered(rules)) is not None:
         keep(lowered)
-    return Tables(
+    made = Tables(
         engine,
         lowering.automata,
         lexer,
@@ -541,6 +541,8 @@ def lower_to_tables(
         [imports[key] for key in lowering.imports],
         grammar.names,
     )
+    let_go(lowering.plain, lowering.records)
+    return made
 
 
 def _check_alive(nfa: Nfa, lexing: Lexing) -> None:

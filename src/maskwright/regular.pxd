@@ -1,3 +1,5 @@
+from maskwright.deadline cimport check_time
+
 cdef class Chars:
     cdef readonly tuple ranges
 

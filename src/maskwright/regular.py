@@ -5,7 +5,7 @@ Trees describe texts of Unicode scalar values: leaves are ``Chars`` (a set of co
 
 The constructors ``cat``, ``alt`` and ``repeat`` simplify; use them instead of the classes.
 Trees may be deep and may share nodes, so nothing here recurses: see ``postorder``.
-This module knows no syntax (see ``maskwright.regex``) and imports only ``errors``.
+This module knows no syntax (see ``maskwright.regex``) and imports only ``errors`` and ``deadline``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from maskwright.deadline import check_time
 
 MAX_CODE_POINT = 0x10FFFF
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -170,7 +172,11 @@ def postorder(root: Regular, into_automata: bool = True) -> list[Regular]:
     order: list[Regular] = []
     seen: set[int] = set()
     stack: list[tuple[Regular, bool]] = [(root, False)]
+    steps: int = 0
     while stack:
+        steps += 1
+        if steps & 63 == 0:
+            check_time()
         node, done = stack.pop()
         if done:
             order.append(node)
@@ -181,6 +187,9 @@ def postorder(root: Regular, into_automata: bool = True) -> list[Regular]:
                 continue
             stack.append((node, True))
             for child in children(node):
+                steps += 1
+                if steps & 255 == 0:
+                    check_time()
                 if isinstance(child, _Inner):
                     stack.append((child, False))
                 elif id(child) not in seen:
@@ -214,7 +223,11 @@ def is_nothing(node: Regular) -> bool:
 def cat(*parts: Regular) -> Regular:
     """Concatenation."""
     flat: list[Regular] = []
+    seen: int = 0
     for part in parts:
+        seen += 1
+        if seen & 63 == 0:
+            check_time()
         for p in part.parts if isinstance(part, Cat) else (part,):
             if isinstance(p, Alt) and not p.parts:
                 return NOTHING
@@ -235,9 +248,13 @@ def cat(*parts: Regular) -> Regular:
 def alt(*parts: Regular) -> Regular:
     """Alternatives; equal ones are kept once."""
     flat: dict[Regular, None] = {}
+    seen: int = 0
     for part in parts:
         for p in part.parts if isinstance(part, Alt) else (part,):
             flat[p] = None
+            seen += 1
+            if seen & 63 == 0:
+                check_time()
     return next(iter(flat)) if len(flat) == 1 else Alt(tuple(flat))
 
 

@@ -166,6 +166,7 @@ class Thompson:
             raise LimitError("max_regex_states", size, self.limits.max_regex_states)
         self._stack = stack = [(root, source, target, self.counting)]
         while stack:
+            check_time()
             node, source, target, counting = stack.pop()
             if isinstance(node, Cat):
                 if self._measured[id(node)].alive:
@@ -191,6 +192,8 @@ class Thompson:
         if not text:
             self._plain(source, target)
         for i, c in enumerate(text):
+            if i & 255 == 255:
+                check_time()
             after = target if i == len(text) - 1 else self.new_state()
             index = self._codes.get(ord(c))
             if index is None:
@@ -236,6 +239,7 @@ class Thompson:
             return
         stack = self._stack
         for done in range(low - 1 if high is None else high):
+            check_time()
             if done >= low:
                 self._plain(source, target)
             after = self.new_state() if high is None or done + 1 < high else target
@@ -286,6 +290,7 @@ class Thompson:
         if at[node.start] != source:
             self._plain(source, at[node.start])
         for a, label, b in edges:
+            check_time()
             here = at[a]
             if here < 0:
                 continue
@@ -335,6 +340,7 @@ class Thompson:
         entries: dict[tuple[int, int], int] = {}
         self._plain(source, at[node.start])
         for a, label, b in edges:
+            check_time()
             if b not in distance:
                 continue
             need = 0 if high is None else distance[b]
@@ -371,6 +377,7 @@ class Thompson:
                 continue
             after = min(count + 1, low) if high is None else count + 1
             for label, b in leaving.get(state, ()):
+                check_time()
                 if (b, after) not in at:
                     at[b, after] = self.new_state()
                     work.append((b, after))
@@ -379,6 +386,7 @@ class Thompson:
     def _measure(self, root: Regular) -> None:
         measured = self._measured
         for node in postorder(root, into_automata=False):
+            check_time()
             if id(node) in measured:
                 continue
             if isinstance(node, Chars):

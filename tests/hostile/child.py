@@ -61,14 +61,18 @@ class Probe(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        self.longest = 0.0
+        self.begin()
+
+    def begin(self) -> None:
+        """What is waited for from now on counts."""
+        self.longest, self.begun = 0.0, time.process_time()
 
     def run(self) -> None:
         last = time.process_time()
         while True:
             time.sleep(0.002)
             now = time.process_time()
-            self.longest = max(self.longest, now - last)
+            self.longest = max(self.longest, now - max(last, self.begun))
             last = now
 
 
@@ -90,7 +94,7 @@ def run(case: Case, seconds: float, probe: Probe | None = None) -> dict[str, Any
             # Some sources refuse to be made.
             ended[f"make: {type(error).__name__}"] = 1
             break
-        probe.longest = 0.0
+        probe.begin()
         begun, wall = time.process_time(), time.perf_counter()
         try:
             call()

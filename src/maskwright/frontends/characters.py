@@ -79,15 +79,27 @@ _Linear: TypeAlias = dict[int | None, Regular]
 def items(parts: Iterable[Node], fits: Callable[[Regular, Regular], bool] | None = None) -> Node:
     """A sequence; neighbours that are regular are joined, if they ``fits``."""
     out: list[Node] = []
+    # Regular neighbours that nobody asks of one by one are joined at once.
+    run: list[Regular] = []
     for part in parts:
+        check_time()
         for p in part.items if isinstance(part, Items) else (part,):
             last = out[-1] if out else None
             if p == EPSILON:
                 continue
-            if isinstance(p, _REGULAR) and isinstance(last, _REGULAR) and (fits is None or fits(last, p)):
+            if fits is None and isinstance(p, _REGULAR):
+                run.append(p)
+            elif (
+                isinstance(p, _REGULAR) and isinstance(last, _REGULAR) and fits is not None and fits(last, p)
+            ):
                 out[-1] = cat(last, p)
             else:
+                if run:
+                    out.append(cat(*run))
+                    run = []
                 out.append(p)
+    if run:
+        out.append(cat(*run))
     if NOTHING in out:
         return NOTHING
     return EPSILON if not out else out[0] if len(out) == 1 else Items(tuple(out))
@@ -99,6 +111,7 @@ def ways(parts: Iterable[Node]) -> Node:
     regular: list[Regular] = []
     others: dict[Node, None] = {}
     for part in parts:
+        check_time()
         for p in part.items if isinstance(part, Ways) else (part,):
             if isinstance(p, Chars):
                 ranges += p.ranges
@@ -257,6 +270,7 @@ class _Emitter:
     def emit(self, start: int) -> Grammar:
         self.grammar.start = self.rule(start)
         while self.work:
+            check_time()
             rule = self.work.pop()
             node: Node = self.regular.known.get(rule) or self.regular.fold(self.rules[rule], _SMALL)
             self.grammar.rules[self.index[rule]] = self.expr(node, self.names[rule])
@@ -305,20 +319,24 @@ def strong_components(after: Sequence[Sequence[int]]) -> list[list[int]]:
     number: dict[int, int] = {}
     low: dict[int, int] = {}
     open_rules: list[int] = []
+    opened: dict[int, int] = {}
     is_open: set[int] = set()
     groups: list[list[int]] = []
     for root in range(len(after)):
         if root in number:
             continue
         number[root] = low[root] = len(number)
+        opened[root] = len(open_rules)
         open_rules.append(root)
         is_open.add(root)
         path = [(root, iter(after[root]))]
         while path:
+            check_time()
             rule, rest = path[-1]
             for target in rest:
                 if target not in number:
                     number[target] = low[target] = len(number)
+                    opened[target] = len(open_rules)
                     open_rules.append(target)
                     is_open.add(target)
                     path.append((target, iter(after[target])))
@@ -330,7 +348,7 @@ def strong_components(after: Sequence[Sequence[int]]) -> list[list[int]]:
                 if path:
                     low[path[-1][0]] = min(low[path[-1][0]], low[rule])
                 if low[rule] == number[rule]:
-                    group = open_rules[open_rules.index(rule) :]
+                    group = open_rules[opened[rule] :]
                     del open_rules[-len(group) :]
                     is_open.difference_update(group)
                     groups.append(group)

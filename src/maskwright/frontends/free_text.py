@@ -83,6 +83,11 @@ class Scanner:
         return Lexeme(("text up to", mark, self.patterns, self.excluded), self._machine(states))
 
     def _machine(self, accepts: list[int]) -> Machine:
+        return Machine(len(self._moves), 0, self._edges, tuple(accepts))
+
+    @cached_property
+    def _edges(self) -> tuple[tuple[int, Regular, int], ...]:
+        """Those of all its languages."""
         excluded = set(self.excluded)
         edges: list[tuple[int, Regular, int]] = []
         for state, moves in enumerate(self._moves):
@@ -97,4 +102,4 @@ class Scanner:
                     edges.append((state, Chars(normalize_ranges(points)), target))
             known = normalize_ranges([point for points in by_target.values() for point in points])
             edges.append((state, Chars(intersect_ranges(complement_ranges(known), ANY_CHAR.ranges)), 0))
-        return Machine(len(self._moves), 0, tuple(edges), tuple(accepts))
+        return tuple(edges)

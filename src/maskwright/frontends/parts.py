@@ -15,6 +15,7 @@ from typing import Any
 
 from maskwright.arguments import check_limits, check_type, exact_bytes
 from maskwright.compile_cache import content_key
+from maskwright.deadline import in_time
 from maskwright.errors import GrammarError, UnsatisfiableError
 from maskwright.frontends import gbnf, json_schema, lark, regex
 from maskwright.frontends.json_schema import SchemaOptions
@@ -113,7 +114,7 @@ class _Unique:
 def choice_part(texts: Iterable[str | bytes], limits: Limits) -> Import:
     """One of some texts."""
     encoded = []
-    for text in texts:
+    for text in in_time(texts):
         if isinstance(text, str):
             try:
                 encoded.append(text.encode())

@@ -6,7 +6,6 @@ and items are dropped; a grammar whose start rule is unproductive is unsatisfiab
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from operator import is_
 
@@ -58,6 +57,7 @@ def prune(grammar: Grammar) -> Grammar:
     changed: dict[int, Body] = {}
     rules: list[Body | None] = []
     for i, body in enumerate(grammar.rules):
+        check_time()
         if not good[i]:
             rules.append(FAIL)
             continue
@@ -74,14 +74,15 @@ def is_satisfiable(grammar: Grammar) -> bool:
     return productive_rules(grammar)[grammar.start]
 
 
-def productive_rules(grammar: Grammar, known: Sequence[bool] = ()) -> list[bool]:
+def productive_rules(grammar: Grammar, known: list[bool] | None = None) -> list[bool]:
     """For each rule, whether it derives some finite text.
 
-    ``known`` has the answers for the first rules, when these refer to no later ones.
+    ``known`` has the answers for the first rules, when these refer to no later ones, and is given back with the others.
     """
     rules: list[Body | None] = grammar.rules
-    good: list[bool] = [*known, *[False] * (len(rules) - len(known))]
-    work = list(range(len(rules) - 1, len(known) - 1, -1))
+    good: list[bool] = [] if known is None else known
+    work = list(range(len(rules) - 1, len(good) - 1, -1))
+    good += [False] * len(work)
     # Most rules refer to later ones only: from the back, these settle at once.
     for _ in range(_SWEEPS):
         left: list[int] = []
@@ -97,6 +98,7 @@ def productive_rules(grammar: Grammar, known: Sequence[bool] = ()) -> list[bool]
     # What is left is looked at again when a rule that it refers to has become productive.
     waiting: dict[int, list[int]] = {}
     for i in work:
+        check_time()
         for rule in references(rules[i]):
             if not good[rule]:
                 waiting.setdefault(rule, []).append(i)

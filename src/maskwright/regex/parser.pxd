@@ -25,6 +25,7 @@ cdef class Parser(EscapeReader):
     cdef readonly bint ordered
     cdef readonly frozenset outer_flags
     cdef readonly Group root
+    cdef readonly list groups
     cpdef object parse(self)
     cdef object _character(self, Py_ssize_t code)
     cdef object _charset(self, tuple ranges)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from maskwright.deadline import check_time
+from maskwright.deadline import check_time, in_time, let_go
 from maskwright.errors import GrammarError, LimitError
 from maskwright.limits import Limits
 from maskwright.regex import unicode_sets
@@ -104,7 +104,7 @@ class Group:
 
     def _parts(self) -> list[Regular]:
         """The alternatives."""
-        return [cat(*[item.tree for item in items]) for items in (*self.alternatives, self.items)]
+        return [cat(*[item.tree for item in items]) for items in in_time((*self.alternatives, self.items))]
 
     def ordered_body(self) -> Regular:
         """The body, where an alternative is taken only if none before it matches."""
@@ -134,6 +134,8 @@ class Parser(EscapeReader):
     ordered: bool
     outer_flags: frozenset[str]
     root: Group
+    groups: list[Group]
+    """Those that are open."""
 
     def __init__(
         self,
@@ -151,6 +153,8 @@ class Parser(EscapeReader):
         self.ordered = ordered
         self.agreed = agreed
         self.outer_flags = self._known_flags(flags)
+        self.root = Group(0, self.outer_flags, agreed)
+        self.groups = []
 
     def parse(self) -> Regular:
         """The tree, with ``Assertion`` leaves.
@@ -160,6 +164,7 @@ class Parser(EscapeReader):
         """
         pattern = self.pattern
         groups = [Group(0, self._leading_flags() if self.python else self.outer_flags, self.agreed)]
+        self.groups = groups
         self.root = groups[0]
         self.flags = groups[0].flags
         while self.at < len(pattern):
@@ -209,6 +214,11 @@ class Parser(EscapeReader):
         if len(groups) > 1:
             raise self.error("this group is not closed: add ')'", groups[-1].opened_at)
         return self.root.body()
+
+    def release(self) -> None:
+        """Let go of what was read."""
+        for group in (self.root, *self.groups):
+            let_go(group.alternatives, group.items)
 
     def _character(self, code: Int) -> Regular:
         if code < 0x80 and "i" not in self.flags:
@@ -471,4 +481,8 @@ def parse(pattern: Text, dialect: Dialect, limits: Limits, flags: str = "", agre
     """The tree of a pattern, with ``Assertion`` leaves; see ``Parser.parse`` and ``EscapeReader.agreed``."""
     if dialect not in ("ecma", "python"):
         raise GrammarError(f"unknown dialect {dialect!r}: use 'ecma' or 'python'")
-    return Parser(pattern, dialect, limits, flags, agreed=agreed).parse()
+    parser = Parser(pattern, dialect, limits, flags, agreed=agreed)
+    try:
+        return parser.parse()
+    finally:
+        parser.release()

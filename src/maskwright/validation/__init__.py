@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from maskwright.arguments import check_limits
+from maskwright.collection import rare_collection
 from maskwright.compiler import CompiledGrammar, compile_grammar
-from maskwright.deadline import deadline
+from maskwright.deadline import deadline, in_time
 from maskwright.errors import (
     GrammarError,
     MaskwrightError,
@@ -73,19 +74,18 @@ def check_grammar(source: Any, *, limits: Limits = DEFAULT_LIMITS) -> Report:
     elif not isinstance(source, (Lark, GBNF, Regex, StructuralTag)):
         raise _no_grammar(source)
     report = Report()
-    try:
-        with deadline(limits.max_seconds), no_recursion():
-            report, make = _checked(source, limits)
-        if report.ok and not _is_of_tokens(source):
-            with deadline(limits.max_seconds):
+    with rare_collection(), deadline(limits.max_seconds):
+        try:
+            with no_recursion():
+                report, make = _checked(source, limits)
+            if report.ok and not _is_of_tokens(source):
                 grammar = make()
-            compiled = _compiled_for_bytes(grammar, limits)
-            _check_clashes(grammar, compiled, report)
-            if isinstance(source, GBNF):
-                with deadline(limits.max_seconds):
+                compiled = _compiled_for_bytes(grammar, limits)
+                _check_clashes(grammar, compiled, report)
+                if isinstance(source, GBNF):
                     check_lexemes(source, grammar, report, limits)
-    except MaskwrightError as error:
-        report.findings.append(finding_of(error))
+        except MaskwrightError as error:
+            report.findings.append(finding_of(error))
     return report
 
 
@@ -167,7 +167,7 @@ def _check_regex(source: Regex, limits: Limits) -> Report:
 def _check_choice(source: Choice) -> Report:
     report = Report()
     seen: set[str | bytes | tuple[int, ...]] = set()
-    for i, option in enumerate(source.options):
+    for i, option in enumerate(in_time(source.options)):
         if not isinstance(option, (str, bytes, list, tuple, np.ndarray)):
             raise GrammarError(
                 f"a choice is a str, bytes, or a list of token ids, not {type(option).__name__}",
@@ -206,9 +206,9 @@ def to_grammar(source: Any, limits: Limits = DEFAULT_LIMITS) -> Grammar:
 
 def compile_for_bytes(source: Any, limits: Limits = DEFAULT_LIMITS) -> tuple[Grammar, CompiledGrammar]:
     """A source over single bytes (ids 0 to 255, the end is 256), and its rules.  Raises what compiling it raises."""
-    with deadline(limits.max_seconds):
+    with rare_collection(), deadline(limits.max_seconds):
         grammar = to_grammar(source, limits).unshared()
-    return grammar, _compiled_for_bytes(grammar, limits)
+        return grammar, _compiled_for_bytes(grammar, limits)
 
 
 def _compiled_for_bytes(grammar: Grammar, limits: Limits) -> CompiledGrammar:

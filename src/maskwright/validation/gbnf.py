@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maskwright.errors import MaskwrightError, line_column
+from maskwright.errors import MaskwrightError, line_column, line_columns
 from maskwright.frontends.gbnf import GbnfText, read
 from maskwright.grammar import Body, Choice, Grammar, Lexeme, Seq, Term
 from maskwright.limits import Limits
@@ -53,7 +53,7 @@ def _owner(name: str) -> str:
 
 
 def _places(text: str, whole: GbnfText) -> dict[str, str]:
-    return {name: line_column(text, at) for name, at in whole.defined_at.items()}
+    return dict(zip(whole.defined_at, line_columns(text, whole.defined_at.values()), strict=True))
 
 
 def _lexemes(body: Body | None) -> list[Regular]:

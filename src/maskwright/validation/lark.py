@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from maskwright.errors import GrammarError, LimitError, MaskwrightError, line_column
+from maskwright.errors import GrammarError, LimitError, MaskwrightError, line_column, line_columns
 from maskwright.frontends.characters import Items, Node, Ways
 from maskwright.frontends.lark import Reading
 from maskwright.frontends.lark.attributes import Attributed, take_attributes
@@ -87,7 +87,7 @@ def check_lark(source: Lark, limits: Limits) -> tuple[Report, Reading | None]:
     except LimitError as error:
         report.findings.append(located(text, "error", "limit", error.place, error.message))
         return report, None
-    places = {name: line_column(plain, at) for name, at in names.defined.items()}
+    places = dict(zip(names.defined, line_columns(plain, names.defined.values()), strict=True))
     outline = _outline(whole, source, places)
     check_rules(outline, report)
     _check_unused_terminals(outline, names, report)

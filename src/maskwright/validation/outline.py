@@ -98,10 +98,13 @@ def _check_productive(outline: Outline, report: Report, reachable: set[int], pro
 
 
 def _check_cycles(outline: Outline, report: Report, reachable: set[int], nullable: list[bool]) -> None:
+    own = {outline.owners[rule]: rule for rule in range(len(outline.owners) - 1, -1, -1)}
     alone = [list(_alone(body, nullable)) if i in reachable else [] for i, body in enumerate(outline.rules)]
     for group in _cycles(alone):
+        check_time()
+        # The first rule of a name is the author's, others are parts of it.
         names = _names(outline, group)
-        if len(names) == 1 and not any(_is_own(outline, rule) for rule in group):
+        if len(names) == 1 and not any(own[outline.owners[rule]] == rule for rule in group):
             message = f"a repetition in the rule {names[0]} repeats what may be empty: no end of ways to read a text"
             code = "nullable-loop"
         else:
@@ -109,17 +112,13 @@ def _check_cycles(outline: Outline, report: Report, reachable: set[int], nullabl
             message = f"the rule {names[0]} derives itself alone ({way}): no end of ways to read a text"
         report.findings.append(outline.finding("warning", code, names[0], message))
     for rule in sorted(reachable):
+        check_time()
         if any(_is_empty_loop(node, nullable) for node in nodes(outline.rules[rule])):
             name = outline.owners[rule]
             message = (
                 f"a repetition in the rule {name} repeats what may be empty: no end of ways to read a text"
             )
             report.findings.append(outline.finding("warning", "nullable-loop", name, message))
-
-
-def _is_own(outline: Outline, rule: int) -> bool:
-    """Whether a rule is one of the author's, and not a part of one."""
-    return outline.owners.index(outline.owners[rule]) == rule
 
 
 def _check_left(

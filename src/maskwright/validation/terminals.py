@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from maskwright.adjacency import Adjacency, Places
-from maskwright.deadline import check_time
+from maskwright.deadline import check_time, in_time
 from maskwright.determinize import leaf_sets
 from maskwright.dfa import difference, intersect, is_empty, length_bounds, matcher, some_text
 from maskwright.errors import LimitError
@@ -160,7 +160,7 @@ class _Shadows:
             report.findings.append(outline.finding("warning", "shadowed-terminal", name, message))
             return
         text = self.texts[i]
-        somewhere = sorted({each for context in places for each in context if each < i} - everywhere)
+        somewhere = sorted({each for context in in_time(places) for each in context if each < i} - everywhere)
         takers = [each for each in somewhere if text is not None and self.takes(each, text)]
         if takers:
             message = (
@@ -185,7 +185,7 @@ class _Shadows:
             if self.texts[i] is not None or i in self.terminals.ignored:
                 continue
             above = sorted(
-                {each for context in self.contexts if i in context for each in context if each < i}
+                {each for context in in_time(self.contexts) if i in context for each in context if each < i}
             )
             words = [each for each in above if (text := self.texts[each]) is not None and self.takes(i, text)]
             if words:
@@ -205,7 +205,7 @@ class _Shadows:
             and i not in self.shadowed
             and _ranges(self.terminals.languages[i]) <= _MANY_RANGES
         ]
-        together = {(a, b) for context in self.contexts for a in context for b in context if a < b}
+        together = {(a, b) for context in self.contexts for a in in_time(context) for b in context if a < b}
         for a, b in ((a, b) for a in patterns for b in patterns if (a, b) in together):
             check_time()
             try:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from maskwright._core import Matcher
 from maskwright.bitmask import allocate_token_bitmask
+from maskwright.collection import rare_collection
 from maskwright.compiler import CompiledGrammar
 from maskwright.deadline import check_time, check_time_again, deadline
 from maskwright.dfa import beginnings, matcher
@@ -62,7 +63,8 @@ class Explainer:
         self.compiled = compiled
         self.is_schema = is_schema
         self.limits = limits
-        self.places = compiled._core.rule_places()
+        with rare_collection():
+            self.places = compiled._core.rule_places()
         self.begins: dict[int, Callable[[str], bool] | None] = {}
 
     def check(self, text: str) -> list[Finding]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from maskwright.deadline import deadline
+from maskwright.deadline import deadline, let_go
 from maskwright.errors import UnsupportedSchemaError
 from maskwright.frontends.json_schema.document import Document, Registry
 from maskwright.frontends.json_schema.emit import Emitter
@@ -45,6 +45,9 @@ def to_grammar(
             emitter = Emitter(Normalizer(document, options, limits), options, limits)
             try:
                 return emitter.emit((document.root,))
+            except BaseException:
+                let_go(emitter.grammar.rules)
+                raise
             finally:
                 emitter.release()
         finally:

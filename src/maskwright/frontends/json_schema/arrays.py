@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from maskwright.deadline import check_time
+from maskwright.deadline import check_time, let_go
 from maskwright.dfa import count_texts
 from maskwright.errors import LimitError
 from maskwright.frontends.json_schema.groups import (
@@ -70,6 +70,7 @@ class ArrayRules:
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
         self.emitter = None  # type: ignore[assignment]
+        let_go(self._separated)
 
     def array(self, group: ArrayGroup) -> Expr:
         """The arrays of a group."""
@@ -89,6 +90,19 @@ class ArrayRules:
             counted = CountedItems(self, group, unique)
             if not counted.contained:
                 counted = None
+        try:
+            filled = self._with_items(group, unique, counted, free)
+        finally:
+            if counted is not None:
+                counted.release()
+        may_be_empty = group.min_items == 0 and all(c.low == 0 for c in group.contained)
+        empty = Seq((self.marks.open_array, self.marks.close_empty_array)) if may_be_empty else FAIL
+        return Choice((filled, empty))
+
+    def _with_items(
+        self, group: ArrayGroup, unique: bool, counted: CountedItems | None, free: int | None
+    ) -> Expr:
+        """The arrays with some items."""
         filled = self._filled(group) if counted is None else counted.filled()
         if group.repeated is not None:
             body = self._repeating(filled, group)
@@ -101,9 +115,7 @@ class ArrayRules:
             else:
                 body = Distinct(filled, counted.free())
             filled = Ref(self.grammar.add("different items", body))
-        may_be_empty = group.min_items == 0 and all(c.low == 0 for c in group.contained)
-        empty = Seq((self.marks.open_array, self.marks.close_empty_array)) if may_be_empty else FAIL
-        return Choice((filled, empty))
+        return filled
 
     def _filled(self, group: ArrayGroup) -> Expr:
         """The arrays with some items, of which nothing is demanded but those at each place, and their number."""
@@ -200,6 +212,7 @@ class ArrayRules:
         limit = len(group.prefix) if high is None else min(len(group.prefix), high)
         behind: Expr = self._items_behind_prefix(group, limit)
         for index in range(limit - 1, count - 1, -1):
+            check_time()
             more: Expr = Seq((Ref(self.separated(group.prefix[index])), behind))
             if low <= index:
                 more = Choice((more, self.marks.close_array))
@@ -252,6 +265,10 @@ class CountedItems:
         self._known = {}
         self._work = []
         self._ways = {}
+
+    def release(self) -> None:
+        """Let go of what is known."""
+        let_go(self._known, self._work, self._ways)
 
     def _left_over(self, demanded: tuple[Contained, ...]) -> list[Contained]:
         """What follows where items must be different: of few values, so many must be left for places that need them."""
@@ -378,6 +395,7 @@ class CountedItems:
             return []
         found = []
         for item, holds in self._items(count):
+            check_time()
             after = []
             for n, c, yes in zip(matches, self.contained, holds, strict=True):
                 contained: Contained = c
@@ -423,6 +441,7 @@ class CountedItems:
         opposite = negation(contained.items, "")
         found = []
         for item, holds in ways:
+            check_time()
             matching, others = conjoin(item, contained.items), conjoin(item, opposite)
             # What is demanded already leaves nothing else.
             if others != item:

@@ -11,7 +11,7 @@ from operator import is_
 from typing import Any
 from urllib.parse import unquote
 
-from maskwright.deadline import check_time
+from maskwright.deadline import check_time, let_go
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.dialects import DEFAULT, DIALECTS, Dialect, declared_dialect
 from maskwright.frontends.json_schema.nodes import RECURSIVE, Node, Resource, entered, escape, node_in
@@ -65,6 +65,14 @@ class Document:
 
     def release(self) -> None:
         """Let go of what refers back, so that little waits for the garbage collector: opposites, which hold each other."""
+        # A node holds those below it: one by one, they are freed as the list is emptied.
+        nodes: list[Node] = [self.root]
+        for node in nodes:
+            if node.held is not None:
+                for below in node.held.values():
+                    nodes += below
+                node.held = None
+        let_go(nodes)
         for resources in self._resources.values():
             for resource in resources:
                 resource.release()
@@ -345,6 +353,7 @@ def check_size(schema: Any, limits: Limits, before: int = 0) -> tuple[int, set[s
         below: list[Any] = []
         more = False
         for value in level:
+            check_time()
             held: Collection[Any]
             if isinstance(value, dict):
                 plain = plain and type(value) is dict

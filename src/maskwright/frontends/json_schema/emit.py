@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Literal
 
-from maskwright.deadline import check_time
+from maskwright.deadline import check_time, let_go
 from maskwright.dfa import difference, intersect
 from maskwright.errors import LimitError, Refusal, UnsatisfiableError, UnsupportedSchemaError, no_recursion
 from maskwright.frontends.json_schema.arrays import ArrayRules
@@ -136,6 +136,7 @@ class Emitter:
         self.normalizer.release()
         self.arrays.release()
         self.objects.release()
+        let_go(self._rules, self._bodies, self._pending)
 
     def refuse(self, refusal: Refusal) -> Expr:
         """Note what cannot be enforced; ``emit`` raises once everything has been looked at."""

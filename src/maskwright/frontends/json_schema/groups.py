@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TypeAlias
 
+from maskwright.deadline import check_time, in_time
 from maskwright.frontends.json_schema.bounds import (
     Bound,
     exact,
@@ -374,7 +375,7 @@ def _meet_arrays(a: ArrayGroup, b: ArrayGroup) -> ArrayGroup:
         return a
     longest = max(len(a.prefix), len(b.prefix))
     met = ArrayGroup(
-        tuple([conjoin(a.item(i), b.item(i)) for i in range(longest)]),
+        tuple([conjoin(a.item(i), b.item(i)) for i in in_time(range(longest))]),
         conjoin(a.rest, b.rest),
         max(a.min_items, b.min_items),
         lesser(a.max_items, b.max_items),
@@ -434,11 +435,11 @@ def value_group(node: Node) -> Group:
     if isinstance(value, str):
         return StringGroup(values=(value,))
     if isinstance(value, list):
-        items = tuple((_value_node(node, i),) for i in range(len(value)))
+        items = tuple((_value_node(node, i),) for i in in_time(range(len(value))))
         return ArrayGroup(items, (), len(items), len(items))
     if isinstance(value, dict):
         names = tuple(value)
-        rules = [(Keys((name,)), (_value_node(node, name),)) for name in names]
+        rules = [(Keys((name,)), (_value_node(node, name),)) for name in in_time(names)]
         rules.append((Keys(names, outside=True), (nothing(node.pointer + "/(other members)"),)))
         return ObjectGroup(tuple(rules), names)
     return NumberGroup(values=(exact(value),))
@@ -462,6 +463,7 @@ def listed_together(groups: Iterable[Group]) -> tuple[Group, ...]:
     numbers: dict[Decimal, None] = {}
     found: dict[Group, None] = {}
     for group in groups:
+        check_time()
         if (
             isinstance(group, StringGroup)
             and group.values is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from maskwright.deadline import check_time
 from maskwright.errors import UnsupportedSchemaError
 from maskwright.frontends.json_schema.document import Document
 from maskwright.frontends.json_schema.keywords import held, is_hidden
@@ -46,6 +47,7 @@ def hints(
     """All hints about the subschemas that count; branches are not compared when the schema ``is_large``."""
     found: list[Finding] = []
     for node in nodes:
+        check_time()
         if not isinstance(node.value, dict) or is_hidden(node):
             continue
         place = node.pointer or "#"

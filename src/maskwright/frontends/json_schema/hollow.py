@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from maskwright.deadline import check_time, check_time_again
+from maskwright.deadline import check_time, check_time_again, let_go
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.groups import (
     Absent,
@@ -57,7 +57,7 @@ class Hollow:
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
         self.normalizer = None  # type: ignore[assignment]
-        self._maps.clear()
+        let_go(self._known, self._groups, self._maps)
         self._last = None
 
     def conjunction(self, conjunction: Conjunction) -> bool:

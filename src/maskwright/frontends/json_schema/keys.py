@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from maskwright.deadline import check_time
+from maskwright.deadline import check_time, in_time
 from maskwright.frontends.json_schema.groups import (
     Conjunction,
     Keys,
@@ -62,6 +62,7 @@ class KeyMap:
         self._listing = []
         self.general = []
         for rule in group.rules:
+            check_time()
             keys: Keys = rule[0]
             if keys.outside or keys.patterns or keys.schemas is not None:
                 self.general.append(rule)
@@ -77,6 +78,7 @@ class KeyMap:
         if found is None:
             found = self._by_name = {}
             for rule in self._listing:
+                check_time()
                 keys: Keys = rule[0]
                 for name in keys.names:
                     before = found.get(name)
@@ -93,6 +95,7 @@ class KeyMap:
             declared: dict[str, object] = dict(self._names()) if self._general_last else {}
             for rule in self.general if self._general_last else group.rules:
                 keys: Keys = rule[0]
+                check_time()
                 for name in keys.names:
                     if name not in declared:
                         declared[name] = None
@@ -100,6 +103,7 @@ class KeyMap:
                 if name not in declared:
                     declared[name] = None
             for clause in group.clauses:
+                check_time()
                 for atom in clause:
                     declared.update(dict.fromkeys(atom_names(atom)))
             self._declared = found = list(declared)
@@ -147,7 +151,7 @@ class KeyMap:
         """The declared names among ``keys``, and whether other ones may be among them and occur."""
         if not keys.outside and not keys.patterns and keys.schemas is None:
             return list(keys.names), False
-        names = [name for name in self.declared if self.holds(keys, name)]
+        names = [name for name in in_time(self.declared) if self.holds(keys, name)]
         # Other names are excluded when a rule forbids all of them.
         for rule, value in self.general:
             if rule.outside and not rule.patterns and rule.schemas is None and is_false(value):

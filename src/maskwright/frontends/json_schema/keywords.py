@@ -12,6 +12,7 @@ from typing import Any
 
 import cython
 
+from maskwright.deadline import check_time, in_time
 from maskwright.errors import GrammarError, LimitError, Refusal
 from maskwright.frontends.json_schema.bounds import written_digits
 from maskwright.frontends.json_schema.dialects import HOLDERS, MAPS
@@ -190,6 +191,7 @@ def _reached(document: Document) -> tuple[list[Node], list[Node]]:
     limits = document.limits
     work: list[Node] = [document.root]
     while work:
+        check_time()
         node: Node = work.pop()
         place: object = (node.pointer, node.scope) if node.scope else node.pointer
         if place in seen:
@@ -246,6 +248,7 @@ def _check_digits(node: Node, keyword: str, given: object, limits: Limits) -> No
     """Raises ``LimitError`` for numbers of very many digits: what is exact takes its time with these."""
     work: list[Any] = [given]
     while work:
+        check_time()
         value = work.pop()
         if type(value) is str:
             continue
@@ -312,12 +315,13 @@ def _held(node: Node, keyword: str) -> list[Node]:
     value = schema[keyword]
     place = f"{node.pointer}/{keyword}"
     if isinstance(value, list):
-        return [node.subschema(f"{place}/{i}", v) for i, v in enumerate(value)]
+        return [node.subschema(f"{place}/{i}", v) for i, v in enumerate(in_time(value))]
     if keyword in MAPS:
         place += "/"
         below: list[Node] = []
         members: dict[str, Any] = value
         for name, v in members.items():
+            check_time()
             # A member of `dependencies` may be a list of names.
             if isinstance(v, (dict, bool)):
                 below.append(node.subschema(place + escape(name), v))

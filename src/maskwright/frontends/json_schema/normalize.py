@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from maskwright.deadline import check_time
+from maskwright.deadline import check_time, in_time, let_go
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.clauses import settle
 from maskwright.frontends.json_schema.document import Document
@@ -157,7 +157,9 @@ class Normalizer:
             reasons.append(f"{kinds[0]} here, {kinds[1]} there")
         if reasons:
             self.clashes.extend([(pointer, reason) for reason in reasons])
-        return tuple(met) if len(met) < 2 or len(a) == 1 or len(b) == 1 else tuple(dict.fromkeys(met))
+        return (
+            tuple(met) if len(met) < 2 or len(a) == 1 or len(b) == 1 else tuple(dict.fromkeys(in_time(met)))
+        )
 
     def _settled(self, group: Group) -> Group:
         if not isinstance(group, ObjectGroup) or not group.clauses:
@@ -186,6 +188,7 @@ class Normalizer:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
         self.hollow.release()
         self._unevaluated.release()
+        let_go(self._known, self._conjunctions)
 
     # --- one literal
 
@@ -353,25 +356,28 @@ class Normalizer:
         overlaps: Pairs = {}
         made: list[Group] = []
         beside = _Beside(expanded)
-        for i, own in enumerate(expanded):
-            kept = [group for group in own if not self.hollow.group(group)]
-            for j in beside.branches(i):
-                check_time()
-                if not kept:
-                    break
-                branch = branches[j]
-                alone: list[Group] = []
-                shared: list[Group] = []
-                for group in kept:
-                    side = shared if self._overlap_any(group, expanded[j], overlaps) else alone
-                    side.append(group)
-                if shared:
-                    cut = self.meet_all(tuple(shared), self.expand(branch.negation()), branch.pointer)
-                    kept = alone + [group for group in cut if not self.hollow.group(group)]
-                    # As long as they are here, ids tell them apart.
-                    made.extend(kept)
-            found.update(dict.fromkeys(kept))
-            self.check_branches(len(found), pointer)
+        try:
+            for i, own in enumerate(expanded):
+                kept = [group for group in own if not self.hollow.group(group)]
+                for j in beside.branches(i):
+                    check_time()
+                    if not kept:
+                        break
+                    branch = branches[j]
+                    alone: list[Group] = []
+                    shared: list[Group] = []
+                    for group in kept:
+                        side = shared if self._overlap_any(group, expanded[j], overlaps) else alone
+                        side.append(group)
+                    if shared:
+                        cut = self.meet_all(tuple(shared), self.expand(branch.negation()), branch.pointer)
+                        kept = alone + [group for group in cut if not self.hollow.group(group)]
+                        # As long as they are here, ids tell them apart.
+                        made.extend(kept)
+                found.update(dict.fromkeys(kept))
+                self.check_branches(len(found), pointer)
+        finally:
+            let_go(overlaps, made)
         return tuple(found)
 
     def _overlap_any(self, group: Group, others: tuple[Group, ...], known: Pairs) -> bool:
@@ -475,20 +481,24 @@ class _Beside:
         self.listing: dict[object, list[int]] = {}
         for i, groups in enumerate(expanded):
             for group in groups:
+                check_time()
                 self.by_type.setdefault(type(group), []).append(i)
                 values = _listed_values(group)
                 if values is None:
                     self.open.setdefault(type(group), []).append(i)
                 for value in values or ():
+                    check_time()
                     self.listing.setdefault((type(group), value), []).append(i)
 
     def branches(self, i: int) -> list[int]:
         """Those that may overlap branch ``i``, in order."""
         found: set[int] = set()
         for group in self.expanded[i]:
+            check_time()
             values = _listed_values(group)
             found.update((self.by_type if values is None else self.open).get(type(group), ()))
             for value in values or ():
+                check_time()
                 found.update(self.listing[type(group), value])
         found.discard(i)
         return sorted(found)
@@ -523,10 +533,12 @@ def union(parts: Iterable[Sequence[Group]]) -> tuple[Group, ...]:
     """All groups, each once, without those that a full type includes; listed values are one group."""
     found: dict[Group, None] = {}
     for part in parts:
-        for group in part:
+        check_time()
+        for group in in_time(part) if len(part) > _MANY else part:
             found[group] = None
     full = set()
     for group in found:
+        check_time()
         everything = _EVERYTHING[type(group)]
         if group is everything or group == everything:
             full.add(type(group))

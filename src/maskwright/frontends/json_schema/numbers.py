@@ -17,6 +17,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TypeAlias
 
+from maskwright.deadline import in_time
 from maskwright.determinize import minimal_dfa
 from maskwright.dfa import difference, intersect
 from maskwright.frontends.json_schema.bounds import (
@@ -168,19 +169,19 @@ def number_regular(
     def magnitudes(intervals: Sequence[_Interval]) -> Regular:
         for other in large:
             intervals = [up_to_the_next_multiple(*interval, other) for interval in intervals]
-        intervals = [interval for interval in intervals if _is_interval(*interval)]
+        intervals = [interval for interval in in_time(intervals) if _is_interval(*interval)]
         if divisor is not None and is_large(divisor, limits):
             values = least_multiples(intervals, divisor, others)
             return value_magnitudes(values, digits) if values else NOTHING
         if not others and divisor is None:
-            return alt(*(_any(*interval, digits) for interval in intervals))
+            return alt(*(_any(*interval, digits) for interval in in_time(intervals)))
         if not others and divisor == 1:
-            return alt(*(_integers(*interval, digits) for interval in intervals))
+            return alt(*(_integers(*interval, digits) for interval in in_time(intervals)))
         return _with_divisors(intervals, divisor, others, limits, digits, told_apart)
 
     pieces = _pieces(low, high, excluded)
     positive = _not_negative(pieces)
-    negative = _not_negative([(_negated(b), _negated(a)) for a, b in pieces])
+    negative = _not_negative([(_negated(b), _negated(a)) for a, b in in_time(pieces)])
     if positive == negative:
         return cat(repeat(MINUS, 0, 1), magnitudes(positive))
     return alt(magnitudes(positive), cat(MINUS, magnitudes(negative)))
@@ -212,14 +213,14 @@ def value_texts(value: Decimal) -> Regular:
 def values_texts(values: tuple[Decimal, ...], digits: int = NUMBER_DIGITS) -> Regular:
     """``value_texts`` of some numbers, with up to ``digits`` digits behind the point."""
     # Equal decimals may have different exponents.
-    return _values_texts(tuple(map(str, values)), digits)
+    return _values_texts(tuple(map(str, in_time(values))), digits)
 
 
 @lru_cache(maxsize=1024)
 def _values_texts(written: tuple[str, ...], digits: int) -> Regular:
-    values = tuple(map(Decimal, written))
-    positive = tuple(value for value in values if value >= 0)
-    negative = tuple(value.copy_abs() for value in values if value <= 0)
+    values = tuple(map(Decimal, in_time(written)))
+    positive = tuple(value for value in in_time(values) if value >= 0)
+    negative = tuple(value.copy_abs() for value in in_time(values) if value <= 0)
     return alt(value_magnitudes(positive, digits), cat(MINUS, value_magnitudes(negative, digits)))
 
 
@@ -227,8 +228,8 @@ def _pieces(
     low: Bound | None, high: Bound | None, excluded: tuple[Decimal, ...]
 ) -> list[tuple[Bound | None, Bound | None]]:
     """The intervals that single numbers leave of one."""
-    cuts = [Bound(value, True) for value in sorted(set(excluded)) if within(value, low, high)]
-    return [(a, b) for a, b in pairwise([low, *cuts, high]) if a is None or _is_interval(a, b)]
+    cuts = [Bound(value, True) for value in in_time(sorted(set(excluded))) if within(value, low, high)]
+    return [(a, b) for a, b in in_time(pairwise([low, *cuts, high])) if a is None or _is_interval(a, b)]
 
 
 def _is_interval(low: Bound, high: Bound | None) -> bool:
@@ -241,7 +242,7 @@ def _is_interval(low: Bound, high: Bound | None) -> bool:
 def _not_negative(pieces: Sequence[tuple[Bound | None, Bound | None]]) -> list[_Interval]:
     return [
         (Bound(_ZERO) if low is None or low.value < 0 else low, high)
-        for low, high in pieces
+        for low, high in in_time(pieces)
         if high is None or high.value > 0 or (high.value == 0 and not high.exclusive)
     ]
 

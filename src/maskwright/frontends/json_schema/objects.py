@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
+from maskwright.deadline import check_time, in_time
 from maskwright.dfa import count_texts, difference, finite_texts, is_empty, matcher, partition
 from maskwright.errors import LimitError
 from maskwright.frontends.json_schema.clauses import settle, told_apart
@@ -80,6 +81,7 @@ class ObjectRules:
         required = frozenset(group.required)
         members: list[Member] = []
         for name in keys.declared:
+            check_time()
             text, needed = is_text(name), name in required
             if not text and not needed:
                 continue
@@ -232,7 +234,7 @@ class ObjectRules:
         if within is None:
             within = self._within[language] = Within(language, self.limits)
         # Sorted, so that equal languages are one object.
-        inside = tuple(sorted([name for name in names if within.holds(name)]))
+        inside = tuple(sorted([name for name in in_time(names) if within.holds(name)]))
         return _without(language, inside, self.limits) if inside else language
 
     def _language(self, atom: Atom) -> Regular:
@@ -336,7 +338,7 @@ def _classes(languages: tuple[Regular, ...], limits: Limits) -> list[tuple[tuple
 
 @lru_cache(maxsize=512)
 def _without(language: Regular, names: tuple[str, ...], limits: Limits) -> Regular:
-    return difference(language, alt(*(Lit(name) for name in names)), limits)
+    return difference(language, alt(*(Lit(name) for name in in_time(names))), limits)
 
 
 def _atoms(keys: Keys) -> list[Atom]:

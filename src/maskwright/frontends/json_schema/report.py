@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from maskwright.arguments import check_limits, check_type
-from maskwright.deadline import deadline
+from maskwright.collection import rare_collection
+from maskwright.deadline import check_time, deadline, let_go
 from maskwright.errors import GrammarError, LimitError, Refusal
 from maskwright.frontends.json_schema import hints as practical
 from maskwright.frontends.json_schema.dead import DeadParts
@@ -44,7 +45,7 @@ def check_json_schema(
     check_type(options, (SchemaOptions, type(None)), "options", GrammarError)
     wanted = profile_named(profile) if profile is not None else None
     report = Report(profile=profile)
-    with deadline(limits.max_seconds):
+    with rare_collection(), deadline(limits.max_seconds):
         _fill(report, schema, options or SchemaOptions(), limits, wanted)
     return report
 
@@ -56,6 +57,7 @@ def _fill(
     limits: Limits,
     wanted: Profile | None,
 ) -> None:
+    document: Document | None = None
     try:
         document = Document(schema, limits, options.dialect, options.registry)
         refusals = survey(document, options)
@@ -70,13 +72,21 @@ def _fill(
         report.hints.extend(practical.hints(document, nodes, options, limits, is_large))
         if isinstance(options.whitespace, int) and report.compiles:
             # How deep values must be nested is seen on the grammar only.
-            Emitter(Normalizer(document, options, limits), options, limits).emit((document.root,))
+            emitter = Emitter(Normalizer(document, options, limits), options, limits)
+            try:
+                emitter.emit((document.root,))
+            finally:
+                emitter.release()
+                let_go(emitter.grammar.rules)
         if wanted is not None:
             report.findings.extend(outside_profile(wanted, document, nodes))
     except LimitError as error:
         report.findings.append(_limit(error))
     except GrammarError as error:
         report.findings.append(Finding("error", "malformed", error.place or "#", error.message))
+    finally:
+        if document is not None:
+            document.release()
 
 
 def _compile(dead: DeadParts, report: Report) -> list[Refusal]:
@@ -95,6 +105,7 @@ def _each(
 ) -> None:
     # One place may be reached in several dynamic scopes.
     for node in {node.pointer: node for node in nodes}.values():
+        check_time()
         if not isinstance(node.value, dict):
             continue
         for use in uses(document, node, options, refusals):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maskwright.deadline import check_time_again
+from maskwright.deadline import check_time_again, let_go
 from maskwright.errors import GrammarError, LimitError, Refusal, UnsupportedSchemaError, no_recursion
 from maskwright.frontends.json_schema.document import Document
 from maskwright.frontends.json_schema.emit import Emitter
@@ -52,6 +52,10 @@ class Surveyor(Emitter):
             self.grammar.rules[self._rules[next_one]] = body
         if len(self._good) < len(self.grammar.rules):
             self._good = productive_rules(self.grammar, self._good)
+
+    def release(self) -> None:
+        super().release()
+        let_go(self.grammar.rules)
 
     def in_use(self) -> list[Conjunction]:
         """Those that the root of the document leads to, without those behind ones that nothing satisfies."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+from maskwright.deadline import check_time, in_time
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.bounds import Bound, exact, tighter_high, tighter_low
 from maskwright.frontends.json_schema.formats import HOSTNAME_1034, INTEGER_BOUNDS, OPENAPI_PATTERNS, PATTERNS
@@ -376,7 +377,7 @@ def array_group(node: Node) -> ArrayGroup:
     listing, keyword = item_keywords(node)
     prefix: tuple[Conjunction, ...] = ()
     if listing is not None:
-        prefix = tuple([(item,) for item in held(node, listing)])
+        prefix = tuple([(item,) for item in in_time(held(node, listing))])
     rest: Conjunction = ()
     if keyword in schema and not isinstance(schema[keyword], list):
         rest = tuple(held(node, keyword))
@@ -419,6 +420,7 @@ def object_group(node: Node) -> ObjectGroup:
     if "properties" in schema:
         names = tuple(schema["properties"])
         for name, below in zip(names, held(node, "properties"), strict=True):
+            check_time()
             rules.append((Keys((name,)), (below,)))
     if "patternProperties" in schema:
         patterns = tuple(schema["patternProperties"])
@@ -463,6 +465,7 @@ def value_groups(node: Node, keyword: str) -> tuple[Group, ...]:
     numbers: dict[Decimal, None] = {}
     found: dict[Group, None] = {}
     for i in range(len(value)):
+        check_time()
         each = value[i]
         if isinstance(each, str):
             strings[each] = None
