@@ -103,6 +103,7 @@ def _least(node: Regular) -> Regular:
 
 @cython.cfunc
 def _branches(node: Regular, asserting: set[int], depth: int) -> list[_Branch]:
+    check_time()
     if id(node) not in asserting:
         return [_Branch(False, _FREE, node)]
     if depth > _MAX_DEPTH:
@@ -133,6 +134,7 @@ def _in_a_row(node: Cat, asserting: set[int], depth: int) -> list[_Branch]:
         joined: list[_Branch] = []
         for a in ways:
             for b in below:
+                check_time()
                 way = _join(a, b)
                 if way is not None:
                     joined.append(way)
@@ -148,6 +150,7 @@ def _runs(node: Cat, asserting: set[int]) -> list[Regular]:
     runs: list[Regular] = []
     plain: list[Regular] = []
     for part in node.parts:
+        check_time()
         if id(part) not in asserting:
             plain.append(part)
             continue
