@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from maskwright.bitmask import allocate_token_bitmask as allocate_token_bitmask
     from maskwright.bitmask import apply_token_bitmask_inplace as apply_token_bitmask_inplace
     from maskwright.bitmask import fill_next_token_bitmasks as fill_next_token_bitmasks
+    from maskwright.compile_pool import Compiler as Compiler
+    from maskwright.compile_pool import acompile as acompile
     from maskwright.compiled import CompiledGrammar as CompiledGrammar
     from maskwright.compiler import compile as compile
     from maskwright.compiler import compile_choice as compile_choice
@@ -65,6 +67,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "_core": ["Matcher", "set_threads"],
     "bitmask": ["allocate_token_bitmask", "apply_token_bitmask_inplace", "fill_next_token_bitmasks"],
+    "compile_pool": ["Compiler", "acompile"],
     "compiled": ["CompiledGrammar"],
     "compiler": [
         "compile",
