@@ -52,7 +52,7 @@ build/fuzz/built: $(VENV)/installed $(SOURCES) tests/fuzz/counters.c
 
 # A minute for each target; tests/fuzz/run.py runs one for as long as one likes.
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS = schema lark gbnf regex structural_tag tokens bitmask cache_file
+FUZZ_TARGETS = schema lark gbnf regex structural_tag tokens bitmask cache_file compiled_grammar
 
 fuzz: build/fuzz/built
 	for target in $(FUZZ_TARGETS); do PYTHONPATH=build/fuzz/lib $(BIN)/python tests/fuzz/run.py $$target --seconds $(FUZZ_SECONDS) \

@@ -54,6 +54,7 @@ One extension module, read in data-flow order:
     maskview.pxi a mask as a read-only buffer
     known.pxi    masks and edges, known ones and new ones
     matcher.pxi  the Python class of a sequence
+    content.pxi  what automata, tables and matchers were made of, to make equal ones elsewhere; stopping a thread
     tracing.pxi  how a text is read, thread by thread: for occurrences of symbols
     sets.pxi     states of many texts at once, for texts with gaps
     setstacks.pxi stacks of many texts, merged
@@ -217,6 +218,7 @@ include "numbers.pxi"
 include "maskview.pxi"
 include "known.pxi"
 include "matcher.pxi"
+include "content.pxi"
 include "tracing.pxi"
 include "sets.pxi"
 include "setstacks.pxi"

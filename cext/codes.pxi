@@ -48,6 +48,7 @@ cdef cppclass CodeAutomaton:
     vector[int32_t] loop_min
     vector[int32_t] loop_max
     vector[int32_t] accept
+    int32_t first                  # the NFA state where it begins; of a lexer, its terminals have their own
     vector[char] early             # by tag: once it is accepted, nothing else matters; empty: none
     vector[vector[uint64_t]] sustained     # by NFA state: see code_sustained; empty: not computed
     vector[int32_t] loops          # by NFA state: the loop that it is in (codes_loops); empty: not computed
@@ -72,6 +73,7 @@ cdef CodeState* CODE_DEAD = &CODE_DEAD_STATE
 cdef CodeAutomaton* codes_new(Deadline* deadline) noexcept nogil:
     cdef CodeAutomaton* codes = new CodeAutomaton()
     codes.mark = 0
+    codes.first = 0
     codes.held = 0
     codes.deadline = deadline
     return codes

@@ -25,6 +25,7 @@ cdef class Tables:
     cdef vector[int32_t] indented
     cdef int32_t start_rule
     cdef public object reader      # of captures, or None (maskwright.captures)
+    cdef public object tokens      # which tokens stand for themselves (maskwright.grammar.Tokens), by number of an automaton
 
     def __init__(self, Engine engine, list automata, AutomatonHandle lexer, list plain_terms, list plain_calls,
                  bytes plain_final, list plain_guard, list guards, list rules, list repeated, list records, list indented, int32_t start_rule,
@@ -44,6 +45,7 @@ cdef class Tables:
         self.names = names
         self.start_rule = start_rule
         self.indented = indented
+        self.tokens = {}
         for entries in plain_terms:
             terms.clear()
             for term.automaton, term.target, term.tag in entries:
@@ -224,6 +226,9 @@ cdef class CompiledCore:
     cdef readonly Engine engine
     cdef TokenIndex owner          # the collector may clear the engine first
     cdef list tables
+    cdef public object limits      # those that it was linked with (maskwright.limits.Limits), or None
+    cdef public object vocabulary  # or None, for whoever sends it to another process,
+    cdef public object grammar     # and a weak reference to its CompiledGrammar
     cdef cbool renewing            # another generation is being made
     cdef vector[Core*] left        # earlier ones in which there still is somebody
 
@@ -325,6 +330,11 @@ cdef class CompiledCore:
         if marked:
             raise GrammarError("texts with the byte 0xFF and tokens that stand for themselves cannot be in one grammar")
         return 0
+
+    @property
+    def first_tables(self):
+        """Those that it was linked from."""
+        return self.tables[0]
 
     @property
     def reader(self):

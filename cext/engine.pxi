@@ -343,6 +343,7 @@ cdef class Engine:
                 handle.counted.owner = self.owner
                 self.tables[content] = handle.counted
             a.counted = handle.counted.table
+        a.codes.first = start
         items.push_back((<uint64_t>start) << 32)
         with nogil:
             self.owner.index.lock.lock()

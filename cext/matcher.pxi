@@ -96,9 +96,11 @@ cdef class Matcher:
             (<Matcher>self.behind).before = self.before
         core_let_go(self.core)
 
-    def __reduce__(self):
-        raise TypeError("a matcher belongs to its process and cannot be pickled or copied: use fork() for a copy, and in another "
-                        "process compile there and accept `accepted_tokens`")
+    def __copy__(self):
+        return self.fork()
+
+    def __deepcopy__(self, memo):
+        return self.fork()
 
     cdef int alone(self) except -1:
         # To be called before the history changes.

@@ -39,6 +39,13 @@ cdef extern from "reaper.hpp" namespace "maskwright" nogil:
         @staticmethod
         Reaper& instance()
 
+cdef extern from "stop.hpp" namespace "maskwright" nogil:
+    cdef cppclass StopFlag:
+        void set()
+        cbool is_set()
+    const StopFlag* watch_flag(const StopFlag*)
+    cbool told_to_stop()
+
 cdef extern from "Python.h":
     int PyOS_InterruptOccurred()
     unsigned long PyThread_get_thread_ident() nogil
@@ -67,7 +74,7 @@ cdef cppclass Deadline:
     double ask_at                  # when to ask for an interrupt; 0: never
     int32_t steps
     cbool passed                   # the operation must end, for want of time, room or memory, or
-    cbool interrupted              # because the user has interrupted it
+    cbool interrupted              # because the user has interrupted it, or another thread has (Stop)
     int64_t most_states            # of an automaton, in this operation
     int64_t crowded                # how many states one has that has more; 0: none
     int64_t most_bytes             # of the states of an automaton, in this operation
@@ -96,7 +103,9 @@ cdef void deadline_end(Deadline* deadline) noexcept nogil:
 
 cdef cbool deadline_look(Deadline* deadline) noexcept nogil:
     cdef double now = seconds_now()
-    if deadline.at > 0 and now > deadline.at:
+    if told_to_stop():
+        deadline.passed = deadline.interrupted = True
+    elif deadline.at > 0 and now > deadline.at:
         deadline.passed = True
     elif deadline.ask_at > 0 and now > deadline.ask_at and not deadline.interrupted:
         deadline.ask_at = now + INTERRUPT_SECONDS

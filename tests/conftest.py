@@ -36,8 +36,7 @@ def _forget_grammars() -> Iterator[None]:
     tests = [module for module in list(sys.modules.values()) if _is_here(vars(module).get("__file__"))]
     for value in [value for module in tests for value in vars(module).values()]:
         if isinstance(value, Vocabulary):
-            # What pickling leaves out is what was computed.
-            value.__setstate__(value.__getstate__())
+            value._forget()
         elif hasattr(value, "cache_clear"):
             value.cache_clear()
     gc.collect()

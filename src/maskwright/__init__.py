@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from maskwright.bitmask import allocate_token_bitmask as allocate_token_bitmask
     from maskwright.bitmask import apply_token_bitmask_inplace as apply_token_bitmask_inplace
     from maskwright.bitmask import fill_next_token_bitmasks as fill_next_token_bitmasks
-    from maskwright.compiler import CompiledGrammar as CompiledGrammar
+    from maskwright.compile_pool import Compiler as Compiler
+    from maskwright.compile_pool import acompile as acompile
+    from maskwright.compiled import CompiledGrammar as CompiledGrammar
     from maskwright.compiler import compile as compile
     from maskwright.compiler import compile_choice as compile_choice
     from maskwright.compiler import compile_gbnf as compile_gbnf
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from maskwright.limits import Limits as Limits
     from maskwright.report import Finding as Finding
     from maskwright.report import Report as Report
+    from maskwright.shared_cache import DirectoryCache as DirectoryCache
     from maskwright.shipped import shipped_grammar as shipped_grammar
     from maskwright.shipped import shipped_grammars as shipped_grammars
     from maskwright.sources import GBNF as GBNF
@@ -64,8 +67,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "_core": ["Matcher", "set_threads"],
     "bitmask": ["allocate_token_bitmask", "apply_token_bitmask_inplace", "fill_next_token_bitmasks"],
+    "compile_pool": ["Compiler", "acompile"],
+    "compiled": ["CompiledGrammar"],
     "compiler": [
-        "CompiledGrammar",
         "compile",
         "compile_choice",
         "compile_gbnf",
@@ -96,6 +100,7 @@ _HOMES = {
     "limits": ["Limits"],
     "report": ["Finding", "Report"],
     "sources": ["GBNF", "Choice", "JsonSchema", "Lark", "Regex", "StructuralTag", "response_format"],
+    "shared_cache": ["DirectoryCache"],
     "shipped": ["shipped_grammar", "shipped_grammars"],
     "trie": ["TokenTrie"],
     "validation": ["check_grammar"],

@@ -30,7 +30,11 @@ class CompileCache:
     def __init__(self, most: int = _KEPT) -> None:
         self._most = most
         self._weight = 0
-        self._calls = 0
+        self._calls: dict[object, int] = {}
+        self.most_bytes: int | None = None
+        """What grammars may take together; with it, they may be any number.  For whoever puts them."""
+        self.held_bytes = 0
+        """What they took when somebody looked last."""
         self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
 
     def get(self, key: Hashable) -> Any:
@@ -48,23 +52,34 @@ class CompileCache:
             dropped.append(self._kept.pop(key, (None, 0)))
             self._weight += weight - dropped[0][1]
             self._kept[key] = compiled, weight
-            while self._weight > self._most and len(self._kept) > 1:
+            while self.most_bytes is None and self._weight > self._most and len(self._kept) > 1:
                 dropped.append(self._kept.popitem(last=False)[1])
                 self._weight -= dropped[-1][1]
 
-    def shed(self, size: Callable[[Any], int], most: int, every: int = 1) -> None:
+    def shed(self, size: Callable[[Any], int], most: int, every: int = 1) -> int | None:
         """Drop what was used longest ago while sizes, which may have grown, are more than ``most`` together; looked at
-        once in so many calls."""
+        once in so many calls.  What is left, if it was looked at; the last one is kept whatever its size."""
+        with _lock:
+            calls = self._calls[size] = self._calls.get(size, 0) + 1
+            if calls % every:
+                return None
+            kept = [(key, held) for key, (held, _) in self._kept.items()]
+        # Asking may take long, so nobody else waits for it.
+        sizes = [size(held) for _, held in kept]
+        total = sum(sizes)
         dropped = []
         with _lock:
-            self._calls += 1
-            if self._calls % every:
-                return
-            total = sum(size(kept) for kept, _ in self._kept.values())
-            while total > most and len(self._kept) > 1:
-                dropped.append(self._kept.popitem(last=False)[1])
-                self._weight -= dropped[-1][1]
-                total -= size(dropped[-1][0])
+            for (key, held), each in zip(kept[:-1], sizes[:-1], strict=True):
+                if total <= most:
+                    break
+                if self._kept.get(key, (None, 0))[0] is held:
+                    dropped.append(self._kept.pop(key))
+                    self._weight -= dropped[-1][1]
+                total -= each
+        return total
+
+    def __len__(self) -> int:
+        return len(self._kept)
 
 
 def _renew_lock() -> None:

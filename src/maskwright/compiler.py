@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, replace
-from functools import partial
-from typing import Any, Literal, NoReturn, overload
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
 from maskwright import table_cache
-from maskwright._core import CompiledCore, Matcher, StateSets, Tables
+from maskwright._core import Tables
 from maskwright.arguments import check_limits, check_type
-from maskwright.captures import CaptureReader
 from maskwright.collection import rare_collection
 from maskwright.compile_cache import content_keys
+from maskwright.compiled import CompiledGrammar as CompiledGrammar
+from maskwright.compiled import keep_grammar
 from maskwright.deadline import deadline, let_go
 from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, VocabularyError
@@ -27,49 +28,16 @@ from maskwright.frontends.parts import choice_part, gbnf_part, json_schema_part,
 from maskwright.frontends.python_types import PYTHON_OPTIONS, python_type_to_schema
 from maskwright.frontends.regex import Flavour
 from maskwright.grammar import FAIL, Grammar, Import
-from maskwright.lexeme_automata import lexeme_automaton
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.lowering import Lowered, link, lower_to_tables, restore
+from maskwright.lowering import capture_reader, link, lower_to_tables
+from maskwright.packed_tables import unpack
 from maskwright.passes.prune import prune
+from maskwright.shared_cache import SharedCache, fetch, store
 from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
-from maskwright.token_sets import token_ids
 from maskwright.trie import CompiledTrie, TokenTrie
 from maskwright.vocabulary import Vocabulary
 
-# Of all grammars that are kept together: a state takes about a kilobyte.
-_STATES_KEPT = 1_000_000
-_SHED_EVERY = 16
-
-
-class CompiledGrammar:
-    """A language bound to a vocabulary: immutable, and shared by any number of matchers."""
-
-    def __init__(self, core: CompiledCore, vocabulary: Vocabulary) -> None:
-        self._core = core
-        self._state_sets: StateSets | None = None
-        self.vocabulary = vocabulary
-
-    def matcher(self, max_rollback: int | None = None) -> Matcher:
-        """A new matcher at the start of the text.
-
-        max_rollback: how many tokens it can take back, counted from the most that were ever accepted.  A long text takes no
-        more memory than so many tokens do then, and ``accepted_tokens`` has only those.  None: all, which are kept.
-        """
-        return Matcher(self._core, max_rollback)
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a compiled grammar belongs to its process and cannot be pickled or copied: send its source (JsonSchema, Lark ...) and "
-            "the vocabulary, and compile there"
-        )
-
-    @property
-    def statistics(self) -> dict[str, int]:
-        """Counts of interned states, and bytes of cached masks."""
-        return self._core.statistics
-
-    def __repr__(self) -> str:
-        return f"CompiledGrammar({self.vocabulary!r})"
+_T = TypeVar("_T")
 
 
 @overload
@@ -87,37 +55,65 @@ def compile(
 
     Raises the errors of the ``compile_...`` function of its kind; ``GrammarError`` for a source of another kind.
     """
+    if isinstance(source, Choice):
+        return compile_choice(source.options, vocabulary, limits=limits)
+    return compile_job(job_of(source, limits), vocabulary)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A source that can be compiled: what it is known under, how it is read, and how its contradictions are explained."""
+
+    part: Import
+    limits: Limits
+    explain: Callable[[UnsatisfiableError], UnsatisfiableError] | None = None
+
+
+def job_of(source: Any, limits: Limits, own: Callable[[_T], _T] = lambda content: content) -> Job:
+    """The job of compiling a source, other than a choice among token sequences.
+
+    ``own`` makes a copy of what the caller may change before it is read.  Raises ``GrammarError`` for what is no source.
+    """
+    check_limits(limits)
     if isinstance(source, JsonSchema):
         options = SchemaOptions(
             **{option.name: getattr(source, option.name) for option in fields(SchemaOptions)}
         )
-        return _compile_json_schema(source.schema, vocabulary, options, limits)
+        return _schema_job(source.schema, options, limits, own)
     if isinstance(source, Regex):
-        return compile_regex(
-            source.pattern, vocabulary, flavour=source.flavour, flags=source.flags, limits=limits
-        )
+        return Job(regex_part(source.pattern, source.flavour, source.flags, limits), limits)
     if isinstance(source, Lark):
-        return compile_lark(
-            source.text,
-            vocabulary,
-            start=source.start,
-            lexer=source.lexer,
-            import_paths=source.import_paths,
-            indentation=source.indentation,
-            limits=limits,
+        part = lark_part(
+            source.text, source.start, source.lexer, source.import_paths, source.indentation, limits
         )
+        return Job(part, limits)
     if isinstance(source, GBNF):
-        return compile_gbnf(source.text, vocabulary, root=source.root, limits=limits)
+        return Job(gbnf_part(source.text, source.root, limits), limits)
     if isinstance(source, StructuralTag):
-        return compile_structural_tag(source.tag, vocabulary, limits=limits)
+        return Job(_tag_part(source.tag, limits, own), limits)
     if isinstance(source, Choice):
-        return compile_choice(source.options, vocabulary, limits=limits)
+        return Job(choice_part(source.options, limits), limits)
     if isinstance(source, (dict, str, bytes)):
         raise GrammarError(
             f"a {type(source).__name__} does not say what language it is written in; "
             "wrap it, for example in JsonSchema(...)"
         )
-    return _compile_json_schema(python_type_to_schema(source), vocabulary, PYTHON_OPTIONS, limits)
+    return _schema_job(python_type_to_schema(source), PYTHON_OPTIONS, limits, own)
+
+
+def compile_job(job: Job, vocabulary: Vocabulary, shared: SharedCache | None = None) -> CompiledGrammar:
+    """The grammar compiled from an equal source before, one that another process has put into a shared cache, or a new one."""
+    return _compile(job.part, vocabulary, job.limits, shared, job.explain)
+
+
+def own_copy(content: _T) -> _T:
+    """Plain data that nobody else changes."""
+    try:
+        copy: _T = pickle.loads(pickle.dumps(content, pickle.HIGHEST_PROTOCOL))
+    except Exception:
+        # What cannot be copied is read as it is then.
+        return content
+    return copy
 
 
 def compile_json_schema(
@@ -170,14 +166,20 @@ def compile_json_schema(
         max_number_digits=max_number_digits,
         dialect=dialect,
     )
-    return _compile_json_schema(schema, vocabulary, options, limits)
+    return compile_job(_schema_job(schema, options, limits), vocabulary)
 
 
-def _compile_json_schema(
-    schema: dict[str, Any] | bool | str, vocabulary: Vocabulary, options: SchemaOptions, limits: Limits
-) -> CompiledGrammar:
+def _schema_job(
+    schema: Any, options: SchemaOptions, limits: Limits, own: Callable[[Any], Any] = lambda content: content
+) -> Job:
     part = json_schema_part(schema, options, limits)
-    return _compile(part, vocabulary, limits, lambda error: _explained(error, schema, options, limits))
+    if part.keep:
+        # It has a key, which says what it was, and must be read as that.
+        mine = own((schema, options.registry))
+        if mine[0] is not schema:
+            schema, options = mine[0], replace(options, registry=mine[1])
+            part = replace(part, make=json_schema_part(schema, options, limits).make)
+    return Job(part, limits, lambda error: _explained(error, schema, options, limits))
 
 
 def compile_regex(
@@ -275,14 +277,22 @@ def compile_structural_tag(
     enforced), ``UnsatisfiableError``, ``LimitError``.
     """
     check_limits(limits)
+    return _compile(_tag_part(tag, limits), vocabulary, limits)
+
+
+def _tag_part(
+    tag: dict[str, Any] | str, limits: Limits, own: Callable[[Any], Any] = lambda content: content
+) -> Import:
+    content, _ = content_keys(tag, limits.max_schema_values, "json_schema")
+    if content is not None:
+        tag = own(tag)
+    # By identity: of the parts that will be read.
     content, contents = content_keys(tag, limits.max_schema_values, "json_schema")
-    key = ("structural tag", content, limits)
-    part = Import(
-        key if content is not None else object(),
+    return Import(
+        ("structural tag", content, limits) if content is not None else object(),
         lambda: structural_tag.to_grammar(tag, limits, contents),
         keep=content is not None,
     )
-    return _compile(part, vocabulary, limits)
 
 
 def compile_grammar(
@@ -297,30 +307,31 @@ def _compile(
     part: Import,
     vocabulary: Vocabulary,
     limits: Limits,
+    shared: SharedCache | None = None,
     explain: Callable[[UnsatisfiableError], UnsatisfiableError] | None = None,
 ) -> CompiledGrammar:
-    """The grammar compiled from an equal part before, or a new one.  ``explain``: what makes an error better, in what is
-    left of the time."""
+    """The grammar compiled from an equal part before, one from a shared cache, or a new one.  ``explain``: what makes an error
+    better, in what is left of the time."""
     check_limits(limits)
     check_type(vocabulary, Vocabulary, "vocabulary", VocabularyError)
     compiled: CompiledGrammar | None = vocabulary._compiled.get(part.key)
     if compiled is None:
-        with rare_collection(), deadline(limits.max_seconds):
-            try:
-                compiled = CompiledGrammar(link(_tables(part, vocabulary, limits), limits), vocabulary)
-            except UnsatisfiableError as error:
-                if explain is None:
-                    raise
-                raise explain(error) from None
+        name = table_cache.source_digest(part.key) if shared is not None and part.keep else None
+        if name is not None:
+            compiled = fetch(shared, name, vocabulary)
+        if compiled is None:
+            with rare_collection(), deadline(limits.max_seconds):
+                try:
+                    compiled = CompiledGrammar(link(_tables(part, vocabulary, limits), limits), vocabulary)
+                except UnsatisfiableError as error:
+                    if explain is None:
+                        raise
+                    raise explain(error) from None
+            if name is not None:
+                store(shared, name, compiled)
         if part.keep:
-            vocabulary._compiled.put(part.key, compiled)
-            vocabulary._compiled.shed(_states_of, _STATES_KEPT, _SHED_EVERY)
+            keep_grammar(part.key, compiled, vocabulary)
     return compiled
-
-
-def _states_of(compiled: CompiledGrammar) -> int:
-    sets = compiled._state_sets
-    return compiled._core.state_count + (sets.state_count if sets is not None else 0)
 
 
 def _tables(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
@@ -335,37 +346,33 @@ def _tables(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
 
 def _made(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
     """The tables of a part, from a file or from its source."""
-    keep: Callable[[Lowered], None] | None = None
-    if part.stored:
-        name = table_cache.stored_name(part.key)
-        known = table_cache.load(name)
-        if known is not None:
-            return restore(known, engine_for(vocabulary), name, limits)
-        keep = partial(table_cache.save, name)
+    name = table_cache.stored_name(part.key) if part.stored else None
+    known = table_cache.load(name) if name is not None else None
+    if known is not None:
+        try:
+            return unpack(known, engine_for(vocabulary), limits)
+        except GrammarError:
+            # Reading the source says what is wrong, if it is that.
+            pass
     grammar = part.make()
     try:
-        return _lowered(grammar, vocabulary, limits, keep)
+        tables = _lowered(grammar, vocabulary, limits)
     finally:
         if not grammar.captures:
             # Nobody else has it.
             let_go(grammar.rules)
+    if name is not None:
+        table_cache.save(name, tables)
+    return tables
 
 
-def _lowered(
-    grammar: Grammar, vocabulary: Vocabulary, limits: Limits, keep: Callable[[Lowered], None] | None = None
-) -> Tables:
+def _lowered(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> Tables:
     pruned = prune(grammar)
     imports = {part.key: _tables(part, vocabulary, limits) for part in pruned.imports()}
     engine = engine_for(vocabulary)
-    tables = lower_to_tables(pruned, engine, limits, imports, keep)
+    tables = lower_to_tables(pruned, engine, limits, imports)
     if pruned.captures:
-        tables.reader = CaptureReader(
-            pruned,
-            lambda lexeme: lexeme_automaton(engine, lexeme, limits),
-            lambda part: link(imports[part.key], limits),
-            lambda tokens: token_ids(tokens, engine),
-            limits.max_seconds,
-        )
+        tables.reader = capture_reader(pruned, engine, limits, imports)
     # Only the engine knows whether there are enough different items.
     while tables.unproved and tables.lexer is None and (empty := link(tables, limits).unfillable_rules()):
         rules = [FAIL if i in empty else body for i, body in enumerate(grammar.rules)]

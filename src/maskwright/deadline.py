@@ -23,9 +23,40 @@ if not cython.compiled:
         """Python does it itself."""
 
 
+class Cancelled(BaseException):
+    """What is being compiled is not wanted any more (``Cancellation``): caught by whoever made that, and by nobody on the way."""
+
+
+class Cancellation:
+    """By which another thread ends what is compiled within ``cancellable``."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._watched = False
+        self.is_set = False
+
+    def set(self) -> None:
+        """End it soon; before it has begun, or behind it, that changes nothing else."""
+        with self._lock:
+            if not self.is_set:
+                self.is_set = True
+                if self._watched:
+                    _ends.append(-inf)
+                    _note(_ends)
+
+    def _watch(self, watched: bool) -> None:
+        with self._lock:
+            self._watched = watched
+            if self.is_set:
+                # Everybody looks, until the thread that it is meant for has ended.
+                (_ends.append if watched else _ends.remove)(-inf)
+                _note(_ends)
+
+
 class _Deadline(threading.local):
     end = inf
     seconds = 0.0
+    cancellation: Cancellation | None = None
 
 
 _T = TypeVar("_T")
@@ -72,14 +103,40 @@ def _take_turns(now: float) -> None:
         _python()
 
 
+@contextmanager
+def cancellable(cancellation: Cancellation) -> Iterator[None]:
+    """Work of this thread that ends with ``Cancelled`` soon after it was told so."""
+    before = _thread.cancellation
+    _thread.cancellation = cancellation
+    cancellation._watch(True)
+    try:
+        yield
+    finally:
+        cancellation._watch(False)
+        _thread.cancellation = before
+
+
+def is_cancelled() -> bool:
+    """Whether the work of this thread is not wanted any more."""
+    cancellation = _thread.cancellation
+    return cancellation is not None and cancellation.is_set
+
+
+def cancellation_of_thread() -> Cancellation | None:
+    """What may end the work of this thread, besides its deadline."""
+    return _thread.cancellation
+
+
 def check_time() -> None:
-    """Raises ``LimitError`` (max_seconds) when the deadline of this thread is over, again and again; and what handlers of
-    signals raise, such as KeyboardInterrupt: compiled code has no other place for them."""
+    """Raises ``LimitError`` (max_seconds) when the deadline of this thread is over, again and again; ``Cancelled``; and what
+    handlers of signals raise, such as KeyboardInterrupt: compiled code has no other place for them."""
     PyErr_CheckSignals()
     now: float = monotonic()
     _take_turns(now)
     if now <= _soonest:
         return
+    if is_cancelled():
+        raise Cancelled
     late = now - _thread.end
     if late > 0:
         raise LimitError("max_seconds", _thread.seconds + late, _thread.seconds)

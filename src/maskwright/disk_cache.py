@@ -11,17 +11,16 @@ Directory: ``$MASKWRIGHT_CACHE_DIR``, else ``$XDG_CACHE_HOME/maskwright``, else 
 
 from __future__ import annotations
 
-import hashlib
 import os
-import struct
 import sys
 import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
 
+from maskwright.sealed import seal, unseal
+
 _MAGIC = f"maskwright cache 1 {sys.byteorder}\n".encode()
-_DIGEST_BYTES = 16
 _ASIDE = ".unfinished-"
 _ABANDONED_SECONDS = 3600.0
 
@@ -48,7 +47,7 @@ def read(name: str) -> list[bytes] | None:
         data = path.read_bytes()
     except OSError:
         return None
-    parts = _unpacked(name, data)
+    parts = unseal(_MAGIC, name, data)
     if parts is not None:
         with suppress(OSError):
             os.utime(path)  # for `keep_latest`
@@ -58,21 +57,24 @@ def read(name: str) -> list[bytes] | None:
 def write(name: str, *parts: bytes) -> None:
     """Keep the parts under a name, where that is possible."""
     directory = cache_directory()
-    if directory is None:
-        return
-    # Written aside and renamed, so that readers never see half a file.
-    with suppress(OSError):
-        directory.mkdir(parents=True, exist_ok=True)
-        _drop_abandoned(directory)
-        handle, aside = tempfile.mkstemp(dir=directory, prefix=_ASIDE)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(_packed(name, parts))
-            os.replace(aside, directory / name)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(aside)
-            raise
+    if directory is not None:
+        with suppress(OSError):
+            place(directory, name, seal(_MAGIC, name, parts))
+
+
+def place(directory: Path, name: str, data: bytes) -> None:
+    """Make a file of a directory, which is made where it is not there: readers see all of it or nothing.  Raises ``OSError``."""
+    directory.mkdir(parents=True, exist_ok=True)
+    _drop_abandoned(directory)
+    handle, aside = tempfile.mkstemp(dir=directory, prefix=_ASIDE)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(aside, directory / name)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(aside)
+        raise
 
 
 def keep_latest(prefix: str, count: int) -> None:
@@ -92,29 +94,3 @@ def _drop_abandoned(directory: Path) -> None:
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
                 path.unlink()
-
-
-def _packed(name: str, parts: tuple[bytes, ...]) -> bytes:
-    content = struct.pack(f"={1 + len(parts)}q", len(parts), *map(len, parts)) + b"".join(parts)
-    return _MAGIC + _digest(name, content) + content
-
-
-def _unpacked(name: str, data: bytes) -> list[bytes] | None:
-    start = len(_MAGIC) + _DIGEST_BYTES
-    content = data[start:]
-    if data[:start] != _MAGIC + _digest(name, content):
-        return None
-    # Nobody but `_packed` has made it.
-    (count,) = struct.unpack_from("=q", content)
-    at = 8 * (1 + count)
-    parts = []
-    for length in struct.unpack_from(f"={count}q", content, 8):
-        parts.append(content[at : at + length])
-        at += length
-    return parts
-
-
-def _digest(name: str, content: bytes) -> bytes:
-    digest = hashlib.blake2b(name.encode(), digest_size=_DIGEST_BYTES)
-    digest.update(content)
-    return digest.digest()

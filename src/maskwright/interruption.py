@@ -9,7 +9,7 @@ from math import inf
 from time import monotonic
 from typing import TypeVar
 
-from maskwright.deadline import check_time, ends_at
+from maskwright.deadline import Cancellation, cancellation_of_thread, check_time, ends_at
 
 _T = TypeVar("_T")
 _AGAIN = 0.05
@@ -21,26 +21,36 @@ class _Late(BaseException):
 
 
 class _Watch(threading.Thread):
-    """Raises ``_Late`` in the thread that made it, as soon as so many seconds are over and until it is told to stop: some of
-    what a program does swallows exceptions, such as calls by the garbage collector."""
+    """Raises ``_Late`` in the thread that made it, as soon as a time has come or its work is cancelled, and until it is told to
+    stop: some of what a program does swallows exceptions, such as calls by the garbage collector."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, end: float, cancellation: Cancellation | None) -> None:
         super().__init__(daemon=True)
         self.watched = ctypes.c_ulong(threading.get_ident())
-        self.seconds = seconds
+        self.end = end
+        self.cancellation = cancellation
         self.lock = threading.Lock()
         self.over = threading.Event()
         self.fired = False
         self.start()
 
     def run(self) -> None:
-        wait = self.seconds
-        while not self.over.wait(wait):
-            wait = _AGAIN
+        while not self.over.wait(self.wait()):
+            if not self.is_late():
+                continue
             with self.lock:
                 if not self.over.is_set():
                     self.fired = True
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(self.watched, ctypes.py_object(_Late))
+
+    def wait(self) -> float:
+        left = self.end - monotonic()
+        if left <= 0:
+            return _AGAIN
+        return left if self.cancellation is None else min(left, _AGAIN)
+
+    def is_late(self) -> bool:
+        return monotonic() >= self.end or (self.cancellation is not None and self.cancellation.is_set)
 
     def stop(self) -> None:
         with self.lock:
@@ -51,15 +61,16 @@ class _Watch(threading.Thread):
 
 
 def within_time(call: Callable[[], _T]) -> _T:
-    """What a call of Python code returns, or ``LimitError`` (max_seconds) when the deadline of this thread is over.
+    """What a call of Python code returns, or ``LimitError`` (max_seconds) when the deadline of this thread is over, or
+    ``Cancelled``.
 
     The call ends wherever it is, so it must change nothing that outlives it.
     """
-    end = ends_at()
-    if end == inf:
+    end, cancellation = ends_at(), cancellation_of_thread()
+    if end == inf and cancellation is None:
         return call()
     check_time()
-    watch = _Watch(end - monotonic())
+    watch = _Watch(end, cancellation)
     try:
         try:
             return call()

@@ -7,14 +7,15 @@ Counted repetitions and records are handed over as definitions with a register.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple
+from collections.abc import Hashable
+from typing import Any
 
 import cython
 
 from maskwright._core import AutomatonHandle, CompiledCore, Engine, Tables
 from maskwright.adjacency import Adjacency, Places
 from maskwright.automata import Nfa, build_lexer
+from maskwright.captures import CaptureReader
 from maskwright.columns import column_automaton
 from maskwright.deadline import check_time, let_go, seconds_left
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
@@ -53,21 +54,6 @@ PLAIN, REPEATED, RECORD, INDENTED = 0, 1, 2, 3
 NO_TAG = -1
 
 
-class Lowered(NamedTuple):
-    """A grammar whose lexemes are all terminals of its lexer, as plain data for the engine."""
-
-    lexer: tuple[Any, ...]
-    """The arguments of ``Engine.add_lexer`` behind the key."""
-    terms: list[list[tuple[int, int, int]]]
-    calls: list[list[tuple[int, int]]]
-    final: bytes
-    rules: list[tuple[int, int, bool]]
-    repeated: list[tuple[int, int, int, int]]
-    indented: list[int]
-    start: int
-    names: list[str]
-
-
 @cython.cclass
 class _Lowering:
     grammar: Grammar
@@ -87,8 +73,6 @@ class _Lowering:
     ranks: dict[Hashable, int]
     shared: dict[int, tuple[int, int, bool]]
     """By the id of a body."""
-    lexer_content: tuple[Any, ...] | None
-    """Of the lexer that was made last; None where the engine had it."""
 
     def __init__(
         self, grammar: Grammar, engine: Engine, limits: Limits, imports: dict[Hashable, Tables]
@@ -110,7 +94,6 @@ class _Lowering:
         lexing = grammar.lexing
         self.ranks = {} if lexing is None else {t.key: rank for rank, t in enumerate(lexing.terminals)}
         self.shared = {}
-        self.lexer_content = None
 
     @cython.cfunc
     def rule(self, index: int, body: Body) -> tuple[int, int, bool]:
@@ -252,7 +235,6 @@ class _Lowering:
             lexing.early,
         )  # fmt: skip
         handle = self.engine.get_automaton(key)
-        self.lexer_content = None
         if handle is None:
             terminals = [t.regular for t in lexing.terminals]
             lines = None
@@ -261,7 +243,7 @@ class _Lowering:
             built = build_lexer(terminals, lexing.refused, lines, self.limits)
             _check_alive(built[0], lexing)
             nfa, starts = merge_states(*built, len(terminals))
-            self.lexer_content = (
+            content = (
                 nfa.n_states,
                 starts,
                 nfa.sets,
@@ -278,25 +260,8 @@ class _Lowering:
                 lexing.columns,
                 list(lexing.early),
             )
-            handle = _add_lexer(self.engine, key, self.lexer_content, self.limits)
+            handle = add_lexer(self.engine, key, content, self.limits)
         return handle
-
-    def lowered(self, rules: list[tuple[int, int, bool]]) -> Lowered | None:
-        """None for what is more than plain data, or was not all made here."""
-        made = self.automata or self.imports or self.guards or self.records or self.grammar.captures
-        if self.lexer_content is None or made:
-            return None
-        return Lowered(
-            self.lexer_content,
-            [state.terms for state in self.plain],
-            [state.calls for state in self.plain],
-            bytes(state.final for state in self.plain),
-            rules,
-            self.repeated,
-            self.indented,
-            self.grammar.start,
-            self.grammar.names,
-        )
 
     def adjacency(self, rules: list[tuple[int, int, bool]]) -> Adjacency | None:
         """None for a grammar of which it is not worked out."""
@@ -442,14 +407,16 @@ def link(tables: Tables, limits: Limits) -> CompiledCore:
         )
     counts = limits.max_parser_states, limits.max_lexer_states, limits.max_bytes, limits.max_search
     try:
-        return CompiledCore(tables, *counts, limits.max_set_bytes, limits.max_seconds)
+        core = CompiledCore(tables, *counts, limits.max_set_bytes, limits.max_seconds)
     except UnsatisfiableError:
         if tables.lexer is None or not tables.lexer.clashes:
             raise
         raise UnsatisfiableError(_clash_message(tables.lexer)) from None
+    core.limits = limits
+    return core
 
 
-def _add_lexer(engine: Engine, key: Hashable, content: tuple[Any, ...], limits: Limits) -> AutomatonHandle:
+def add_lexer(engine: Engine, key: Hashable, content: tuple[Any, ...], limits: Limits) -> AutomatonHandle:
     """The engine's lexer, made within what is left of the time."""
     try:
         return engine.add_lexer(
@@ -466,40 +433,13 @@ def _add_lexer(engine: Engine, key: Hashable, content: tuple[Any, ...], limits: 
         raise
 
 
-def restore(lowered: Lowered, engine: Engine, name: str, limits: Limits) -> Tables:
-    """The tables of a grammar that was lowered before; ``name`` tells its content."""
-    key = ("stored lexer", name)
-    lexer = engine.get_automaton(key)
-    if lexer is None:
-        lexer = _add_lexer(engine, key, lowered.lexer, limits)
-    return Tables(
-        engine,
-        [],
-        lexer,
-        lowered.terms,
-        lowered.calls,
-        lowered.final,
-        [0] * len(lowered.terms),
-        [],
-        lowered.rules,
-        lowered.repeated,
-        [],
-        lowered.indented,
-        lowered.start,
-        [],
-        lowered.names,
-    )
-
-
 def lower_to_tables(
     grammar: Grammar,
     engine: Engine,
     limits: Limits,
     imports: dict[Hashable, Tables],
-    keep: Callable[[Lowered], None] | None = None,
 ) -> Tables:
-    """Hand a pruned grammar to the engine; ``imports`` has the tables of each ``Import``, by key.  ``keep`` is
-    called with what can be restored.
+    """Hand a pruned grammar to the engine; ``imports`` has the tables of each ``Import``, by key.
 
     Raises ``LimitError`` when the grammar or one of its lexemes is too large.
     """
@@ -522,9 +462,7 @@ def lower_to_tables(
         if tables.lexer is not None:
             raise GrammarError("a grammar with a lexer cannot be part of another one: use lexer='dynamic'")
     lexer = lowering.lexer(rules)
-    if keep is not None and (lowered := lowering.lowered(rules)) is not None:
-        keep(lowered)
-    made = Tables(
+    tables = Tables(
         engine,
         lowering.automata,
         lexer,
@@ -541,8 +479,25 @@ def lower_to_tables(
         [imports[key] for key in lowering.imports],
         grammar.names,
     )
+    tables.tokens = {
+        number: lexeme for lexeme, number in lowering.automaton_index.items() if isinstance(lexeme, Tokens)
+    }
     let_go(lowering.plain, lowering.records)
-    return made
+    return tables
+
+
+def capture_reader(
+    grammar: Grammar, engine: Engine, limits: Limits, imports: dict[Hashable, Tables]
+) -> CaptureReader:
+    """What reads the captures of a pruned grammar; ``imports`` as for ``lower_to_tables``."""
+    return CaptureReader(
+        grammar,
+        lambda lexeme: lexeme_automaton(engine, lexeme, limits),
+        lambda part: link(imports[part.key], limits),
+        lambda tokens: token_ids(tokens, engine),
+        limits.max_seconds,
+        imports,
+    )
 
 
 def _check_alive(nfa: Nfa, lexing: Lexing) -> None:

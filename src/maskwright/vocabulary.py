@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -44,6 +45,8 @@ class Vocabulary:
     bytes, a token has more than ``MAX_TOKEN_BYTES``, an id lies outside the width, no EOS is known, or the
     tokenizer's library is missing.
 
+    A pickled vocabulary is read as one of the process that reads it, where that has an equal one, else made from its tokens.
+
     Languages are of bytes.  As long as every byte is a token, as in byte-level tokenizers and those with byte
     fallback, tokens can spell every text, so that nothing ends in a dead end; ``missing_bytes`` has the others.
     """
@@ -77,20 +80,31 @@ class Vocabulary:
         self._digest = _digest(
             self._tokens, self._eos_ids, self._special_ids, self._start_tokens, self._start_stays
         )
-        self._engine: Any = None
         self._mask_budget = _MASK_BUDGET
         self._state_budget = _STATE_BUDGET
+        self._forget()
+        self._identity = f"{self._digest}-{_names_digest(self._special_tokens)}"
+        _alive.setdefault(self._identity, self)
+
+    def _forget(self) -> None:
+        """Have nothing that was computed."""
+        self._engine: Any = None
         self._compiled = CompileCache()
         self._tables = CompileCache(_TABLES_KEPT)
+        self._compiler: Any = None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> tuple[Any, ...]:
         # What is computed from a vocabulary stays in its process.
-        return {**self.__dict__, "_engine": None, "_compiled": None, "_tables": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._compiled = CompileCache()
-        self._tables = CompileCache(_TABLES_KEPT)
+        lengths = np.fromiter(map(len, self._tokens), dtype="<u2", count=len(self._tokens)).tobytes()
+        content = {
+            "eos_ids": self._eos_ids,
+            "special_ids": self._special_ids,
+            "special_tokens": self._special_tokens,
+            "start_tokens": self._start_tokens,
+            "start_stays": self._start_stays,
+        }
+        budgets = self._mask_budget, self._state_budget
+        return _received, (self._identity, lengths, b"".join(self._tokens), content, budgets)
 
     @classmethod
     def from_huggingface(
@@ -305,6 +319,36 @@ class Vocabulary:
 
     def _stays_at_start(self, token: int) -> bool:
         return self._start_stays and self._start_tokens.get(token) == b""
+
+
+_alive: WeakValueDictionary[str, Vocabulary] = WeakValueDictionary()
+"""One of the vocabularies of each content: all that is received with it shares one engine."""
+
+
+def _received(
+    identity: str, lengths: bytes, data: bytes, content: dict[str, Any], budgets: tuple[int, int]
+) -> Vocabulary:
+    """A vocabulary that was pickled: one of this process with the same content, or a new one."""
+    known = _alive.get(identity)
+    if known is not None:
+        return known
+    tokens = []
+    at = 0
+    for length in np.frombuffer(lengths, dtype="<u2").tolist():
+        tokens.append(data[at : at + length])
+        at += length
+    made = Vocabulary(tokens, **content)
+    if made._identity != identity:
+        raise VocabularyError("this is no vocabulary that was pickled, or it is damaged: pickle it again")
+    made.mask_budget, made.state_budget = budgets
+    # Another thread may have been faster.
+    return _alive.setdefault(identity, made)
+
+
+def _names_digest(special_tokens: Mapping[str, int]) -> str:
+    """Of what a digest of tokens leaves out."""
+    content = repr(sorted(special_tokens.items())).encode()
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 def _checked_tokens(tokens: Sequence[bytes | None]) -> list[bytes]:

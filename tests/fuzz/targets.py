@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 import maskwright as mw
-from maskwright import disk_cache
+from maskwright import compiled, disk_cache
+from maskwright.sealed import seal, unseal
 
 PIECES = (
     b'{"',
@@ -231,6 +232,52 @@ def cache_file(data: bytes) -> None:
     assert disk_cache.read(path.name) in (None, parts)
 
 
+# --- compiled grammars that were sent
+
+
+@cache
+def _sent() -> list[list[bytes]]:
+    return [unseal(compiled._LINE, "", each.to_bytes()) or [] for each in (*_grammars(), _captured())]
+
+
+def _captured() -> Any:
+    return mw.compile_lark('start: name "=" /[0-9]+/\nname[capture]: /[a-z]+/\n%ignore " "', VOCABULARY)
+
+
+def compiled_grammar(data: bytes) -> None:
+    """Any bytes are a compiled grammar or an error: as they are, those of a grammar with some changed, and any parts under a right
+    digest."""
+    way, rest = data[:1] or b"\0", data[1:]
+    parts = list(_sent()[way[0] % len(_sent())])
+    if way < b"\x40":
+        given = rest
+    elif way < b"\x80":
+        # Any damage of sealed bytes is found.
+        damaged = bytearray(seal(compiled._LINE, "", parts))
+        for at, value in zip(rest[::3], rest[1::3], strict=False):
+            damaged[(at * 257 + value) % len(damaged)] ^= 1 + value % 255
+        given = bytes(damaged)
+    else:
+        given = seal(compiled._LINE, "", [parts[0], *rest.split(b"|")])
+    try:
+        matcher = mw.CompiledGrammar.from_bytes(given, VOCABULARY).matcher()
+    except (mw.GrammarError, mw.LimitError, mw.UnsatisfiableError):
+        return
+    _allowed(matcher)
+    assert not way < b"\x40" or rest.startswith(compiled._LINE)
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    each.__name__: each for each in (schema, lark, gbnf, regex, structural_tag, tokens, bitmask, cache_file)
+    each.__name__: each
+    for each in (
+        schema,
+        lark,
+        gbnf,
+        regex,
+        structural_tag,
+        tokens,
+        bitmask,
+        cache_file,
+        compiled_grammar,
+    )
 }

@@ -10,13 +10,14 @@ Earley's algorithm over the rules, with the engine's automata for lexemes.  Of s
     productions.py  the grammar as productions
     chart.py        all readings of a text
     reading.py      the one that counts
+    plain.py        the grammar as plain data, to be read elsewhere
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
-from maskwright._core import AutomatonHandle, CompiledCore
+from maskwright._core import AutomatonHandle, CompiledCore, Tables
 from maskwright.captures.chart import MARK
 from maskwright.captures.productions import Productions
 from maskwright.captures.reading import Reading
@@ -25,7 +26,8 @@ from maskwright.grammar import Grammar, Import, Lexeme, Tokens
 
 
 class CaptureReader:
-    """Reads texts of one grammar again; the arguments are those of ``Productions``, and how long one text may take.
+    """Reads texts of one grammar again; the arguments are those of ``Productions``, how long one text may take, and the tables of
+    the grammar's imports, by key.
 
     Raises ``GrammarError`` for rules that are more than sequences and choices.
     """
@@ -37,7 +39,9 @@ class CaptureReader:
         part: Callable[[Import], CompiledCore],
         token_ids: Callable[[Tokens], list[int]],
         max_seconds: float = 0,
+        imports: Mapping[Hashable, Tables] | None = None,
     ) -> None:
+        self.imports = imports or {}
         self.productions = Productions(grammar, automaton, part, token_ids)
         self.max_seconds = max_seconds
         self.lists = {c.name for each in grammar.captures.values() for c in each if c.append}

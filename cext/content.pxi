@@ -1,0 +1,173 @@
+# What automata, tables and matchers were made of: read off them, so that nothing is kept for it.
+#
+# From this, equal ones are made in another process and for another vocabulary (maskwright.packed_tables, maskwright.travel).
+
+cdef tuple SPELLINGS = ("utf8", "quoted", "printed")
+
+
+cdef list ranges_of_sets(CodeAutomaton* codes):
+    # The sets of code points that edges are labelled with: each as ranges, ascending and not adjacent.
+    cdef vector[CodeRange] spans
+    cdef vector[int32_t] classes
+    cdef CodeRange span
+    cdef int32_t code = 0, low, high
+    cdef size_t i, j
+    while code < 128:
+        span.low = code
+        while code < 128 and codes.ascii_class[code] == codes.ascii_class[span.low]:
+            code += 1
+        span.high = code - 1
+        spans.push_back(span)
+        classes.push_back(codes.ascii_class[span.low])
+    for i in range(codes.range_low.size()):
+        span.low = codes.range_low[i]
+        span.high = codes.range_low[i + 1] - 1 if i + 1 < codes.range_low.size() else LAST_CODE_POINT
+        spans.push_back(span)
+        classes.push_back(codes.range_class[i])
+    found = []
+    for j in range(codes.sets.size()):
+        ranges = []
+        low = high = -2
+        for i in range(spans.size()):
+            if classes[i] == NO_CLASS or not set_has(codes.sets[j], classes[i]):
+                continue
+            if spans[i].low != high + 1:
+                if high >= 0:
+                    ranges.append((low, high))
+                low = spans[i].low
+            high = spans[i].high
+        if high >= 0:
+            ranges.append((low, high))
+        found.append(tuple(ranges))
+    return found
+
+
+cdef tuple code_content(CodeAutomaton* codes):
+    # An NFA as ``Engine.add_automaton`` takes it: states, sets, edges (bytes), epsilons, loops, accepts.
+    cdef vector[int32_t] edges
+    cdef CodeEdge edge
+    cdef NfaEpsilon epsilon
+    cdef int32_t state, count = <int32_t>codes.edges.size()
+    cdef size_t i
+    epsilons = []
+    accepts = []
+    for state in range(count):
+        for i in range(codes.edges[state].size()):
+            edge = codes.edges[state][i]
+            edges.push_back(state)
+            edges.push_back(edge.set)
+            edges.push_back(edge.target)
+        for i in range(codes.epsilons[state].size()):
+            epsilon = codes.epsilons[state][i]
+            epsilons.append((state, epsilon.target, epsilon.op, epsilon.loop))
+        if codes.accept[state] != NO_TAG:
+            accepts.append((state, codes.accept[state]))
+    loops = [(codes.loop_min[i], codes.loop_max[i]) for i in range(codes.loop_min.size())]
+    return (count, ranges_of_sets(codes), (<const char*>edges.data())[:edges.size() * sizeof(int32_t)], epsilons, loops, accepts)
+
+
+def automaton_content(AutomatonHandle handle not None):
+    """What an automaton was made of: its kind ("text", "lexer", "keyset", "words" or "tokens") and the arguments of the method of
+    ``Engine`` that makes such a one, without the key; of a keyset, the automaton for other keys is one of them."""
+    cdef Automaton* a = handle.automaton
+    cdef Lexer* lexer = a.lexer
+    cdef size_t i
+    if a.kind == KIND_KEYSET:
+        names = [a.names[i] for i in range(a.names.size())]
+        return "keyset", (names, list(a.tags), a.other_tag, handle.base, a.kinds, SPELLINGS[a.spelling])
+    if a.kind == KIND_WORDS:
+        return "words", ((<const char*>a.word_data.data())[:a.word_data.size()],
+                         (<const char*>a.word_starts.data())[:a.word_starts.size() * sizeof(int64_t)],
+                         (<const char*>a.tags.data())[:a.tags.size() * sizeof(int32_t)])
+    if a.kind == KIND_TOKENS:
+        return "tokens", (list(a.token_ids),)
+    states, sets, edges, epsilons, loops, accepts = code_content(a.codes)
+    if lexer == NULL:
+        return "text", (states, a.codes.first, sets, edges, epsilons, loops, accepts, SPELLINGS[a.spelling])
+    early = [i for i in range(a.codes.early.size()) if a.codes.early[i]]
+    follow = list(lexer.follow) if not lexer.follow.empty() else None
+    return "lexer", (states, list(lexer.first), sets, edges, epsilons, loops, accepts, list(lexer.ignored_ones), follow,
+                     tuple(lexer.avoided), handle.names, lexer.newline, lexer.line_break, lexer.columns, early)
+
+
+cdef tuple record_content(RecordDef* record):
+    cdef int32_t i
+    cdef size_t j, k
+    values = [[(record.values[j][k].rule, record.values[j][k].goals) for k in range(record.values[j].size())]
+              for j in range(record.values.size())]
+    required = [record.required_from[i] > record.required_from[i + 1] for i in range(record.count)]
+    return (list(record.keys), list(record.sorts), values, list(record.absent), list(record.key_bytes), required, record.least,
+            record.most, record.goals, record.ordered, record.unique, record.bare, record.open, record.close_empty, record.colon,
+            record.comma, record.close)
+
+
+def tables_content(Tables tables not None):
+    """What tables were made of: the arguments of ``Tables`` behind the engine."""
+    cdef size_t i, j
+    terms = [[(tables.plain_terms[i][j].automaton, tables.plain_terms[i][j].target, tables.plain_terms[i][j].tag)
+              for j in range(tables.plain_terms[i].size())] for i in range(tables.plain_terms.size())]
+    calls = [[(tables.plain_calls[i][j].rule, tables.plain_calls[i][j].back) for j in range(tables.plain_calls[i].size())]
+             for i in range(tables.plain_calls.size())]
+    final = (<const char*>tables.plain_final.data())[:tables.plain_final.size()]
+    guards = [(tables.guards[i].free, tables.guards[i].least, tables.guards[i].repeats != 0, tables.guards[i].most,
+               tables.guards[i].first, tables.guards[i].second) for i in range(tables.guards.size())]
+    rules = [(tables.rules[i].kind, tables.rules[i].index, tables.rules[i].nullable != 0) for i in range(tables.rules.size())]
+    repeated = [(tables.repeated[i].first, tables.repeated[i].rest, tables.repeated[i].low, tables.repeated[i].high)
+                for i in range(tables.repeated.size())]
+    records = [record_content(&tables.records[i]) for i in range(tables.records.size())]
+    return (list(tables.handles), tables.lexer, terms, calls, final, list(tables.plain_guard), guards, rules, repeated, records,
+            list(tables.indented), tables.start_rule, list(tables.imports), list(tables.names))
+
+
+def tables_bytes(Tables tables not None):
+    """About what tables take, without their automata, which others share (bytes)."""
+    cdef size_t i, total = tables.plain_final.size() * 128
+    for i in range(tables.plain_terms.size()):
+        total += tables.plain_terms[i].size() * sizeof(PlainTerm) + tables.plain_calls[i].size() * sizeof(Call)
+    for i in range(tables.records.size()):
+        total += sizeof(RecordDef) + tables.records[i].values.size() * 64
+    return total + tables.rules.size() * 128 + tables.repeated.size() * sizeof(RepeatedDef)
+
+
+def history_of(Matcher matcher not None):
+    """What a matcher has read, from the start: (ids, and bytes where bytes were accepted; its ``max_rollback``; the most tokens that
+    there ever were).  Raises ``MaskwrightError`` where it let go of the beginning."""
+    if matcher.past.marks[0].position > 0:
+        raise MaskwrightError(
+            f"this matcher cannot be sent: it let go of its first {matcher.past.marks[0].position} tokens (max_rollback); send the grammar "
+            "and the tokens, and accept them there")
+    read = [matcher.given[i] if token < 0 else token for i, token in enumerate(list(matcher.past.tokens))]
+    return read, None if matcher.window < 0 else matcher.window, matcher.past.reached
+
+
+def replay_history(Matcher matcher not None, read, int64_t reached):
+    """Bring a new matcher to where another one is, by its ``history_of``; whether it gets there."""
+    for each in read:
+        if not (matcher.accept_bytes(each) if isinstance(each, bytes) else matcher.accept_token(each)):
+            return False
+    matcher.past.reached = max(matcher.past.reached, min(reached, NO_LIMIT))
+    return True
+
+
+cdef class Stop:
+    """A flag by which another thread ends what is computed ``with`` it: engine operations that are under way raise
+    ``KeyboardInterrupt``, as if the user had interrupted them."""
+
+    cdef StopFlag flag
+    cdef const StopFlag* before
+
+    def set(self):
+        """Stop it soon.  To be called from any thread, at any time."""
+        self.flag.set()
+
+    @property
+    def is_set(self):
+        """Whether it was."""
+        return self.flag.is_set()
+
+    def __enter__(self):
+        self.before = watch_flag(&self.flag)
+        return self
+
+    def __exit__(self, *_):
+        watch_flag(self.before)
