@@ -53,6 +53,8 @@ One extension module, read in data-flow order:
     numbers.pxi  numbers that callers give
     maskview.pxi a mask as a read-only buffer
     known.pxi    masks and edges, known ones and new ones
+    pool.pxi     how many threads share rows
+    trees.pxi    draft trees: which nodes are legal, what may follow them
     matcher.pxi  the Python class of a sequence
     content.pxi  what automata, tables and matchers were made of, to make equal ones elsewhere; stopping a thread
     tracing.pxi  how a text is read, thread by thread: for occurrences of symbols
@@ -217,6 +219,8 @@ include "compiled.pxi"
 include "numbers.pxi"
 include "maskview.pxi"
 include "known.pxi"
+include "pool.pxi"
+include "trees.pxi"
 include "matcher.pxi"
 include "content.pxi"
 include "tracing.pxi"

@@ -3,10 +3,6 @@
 # Known masks are written by the threads of a pool, a chunk of rows at a time; new ones are computed
 # after them, by the caller: they need the vocabulary's lock for themselves.
 
-cdef enum:
-    CHUNK_ROWS = 16
-    MOST_THREADS = 1 << 16
-
 cdef struct BatchRow:
     Core* core
     int32_t state
@@ -36,34 +32,6 @@ cdef void batch_chunk(void* context, size_t chunk) noexcept nogil:
         i += 1
     if locked != NULL:
         locked.lock.unlock_shared()
-
-
-cdef size_t _threads = 0
-
-
-cdef size_t pool_threads() except? 0:
-    if _threads == 0:
-        set_threads()
-    return _threads
-
-
-def set_threads(count=None):
-    """How many threads fill bitmasks of a batch and cut its logits (default: the CPUs that this process
-    may use); fewer where the process cannot have so many.  Raises ``MaskwrightError`` for what is no integer from 1 on."""
-    global _threads
-    cdef int64_t number
-    if count is None:
-        try:
-            count = len(os.sched_getaffinity(0))
-        except AttributeError:
-            count = os.cpu_count() or 1
-    try:
-        number = whole_number(count, MOST_THREADS)
-    except TypeError:
-        raise MaskwrightError(f"a number of threads is an integer, not {count!r} ({type(count).__name__})") from None
-    if number < 1:
-        raise MaskwrightError(f"a pool needs at least one thread, not {shown_number(count)}")
-    _threads = <size_t>min(number, <int64_t>MOST_THREADS)
 
 
 def fill_rows(list matchers, bitmask):

@@ -1,12 +1,13 @@
 # Masks and edges of states: those that are known, under a shared lock, and others, which take an operation.
 
 cdef cbool fill_known(Core* core, int32_t id, uint32_t* row) noexcept nogil:
-    # Write a mask that exists already, under a shared lock; False when there is none.
+    # Write a mask that exists already, under a shared lock; False when there is none.  Of no state it is empty.
     cdef int32_t t
-    if id == TERMINATED:
+    if id < 0:
         memset(row, 0, core.words * 4)
-        for t in core.eos:
-            row[t >> 5] |= (<uint32_t>1) << (t & 31)
+        if id == TERMINATED:
+            for t in core.eos:
+                row[t >> 5] |= (<uint32_t>1) << (t & 31)
         return True
     if core.states[id].mask == NULL:
         return False
@@ -22,6 +23,22 @@ cdef Outcome fill_new(Core* core, int32_t id, uint32_t* row) noexcept nogil:
     if mask != NULL:
         mask_write(core, mask, row)
     return core_leave(core)
+
+
+cdef int32_t edge_known(Core* core, int32_t state, int32_t token) noexcept nogil:
+    # The state behind a token, NO_STATE where it is not allowed, UNKNOWN where that takes an operation; under a shared lock.
+    cdef int32_t target, t
+    if state < 0:
+        return NO_STATE
+    target = core.states[state].edges.find(token)
+    if target != UNKNOWN or core.index.token_starts[token + 1] > core.index.token_starts[token]:
+        return target
+    if core.program.has_tokens and state_waits_for(core, state, token):
+        return UNKNOWN
+    for t in core.eos:
+        if t == token and core.states[state].accepting:
+            return TERMINATED
+    return NO_STATE
 
 
 cdef Outcome edge_new(Core* core, int32_t state, int32_t token, const uint8_t* data, int64_t length,

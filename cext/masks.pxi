@@ -130,8 +130,8 @@ cdef int64_t core_lexer_states(const Core* core) noexcept nogil:
     return size
 
 
-cdef Outcome core_leave(Core* core) noexcept nogil:
-    # End it.  Tables may overshoot their limits by one operation; what is in them is always whole.
+cdef Outcome core_outcome(Core* core) noexcept nogil:
+    # How it went.  Tables may overshoot their limits by one operation; what is in them is always whole.
     cdef Outcome outcome
     cdef int64_t size = <int64_t>core.program.states.size()
     outcome.kind = OUTCOME_GOOD
@@ -164,11 +164,21 @@ cdef Outcome core_leave(Core* core) noexcept nogil:
         if size > core.max_lexer_states:
             outcome.kind = OUTCOME_LEXER_STATES
             outcome.given = size
+    return outcome
+
+
+cdef void core_close(Core* core) noexcept nogil:
+    # End it.
     deadline_end(&core.index.deadline)
     core_overgrown(core)
     if core.index.bytes.value() > core.index.budget:
         evict(core.index)
     core.index.lock.unlock()
+
+
+cdef Outcome core_leave(Core* core) noexcept nogil:
+    cdef Outcome outcome = core_outcome(core)
+    core_close(core)
     return outcome
 
 

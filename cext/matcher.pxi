@@ -197,28 +197,28 @@ cdef class Matcher:
 
     cdef int32_t follow(self, int32_t state, int64_t token) except -4:
         # The state behind a token, or NO_STATE.
-        cdef int64_t length
-        cdef int32_t target = UNKNOWN, t
-        cdef TokenIndex owner = self.compiled.engine.owner
+        cdef int32_t target = UNKNOWN
+        cdef const int64_t* starts = self.core.index.token_starts
         cdef Outcome outcome
-        if state == TERMINATED:
-            return NO_STATE
-        if self.core.index.lock.try_lock_shared():
-            target = self.core.states[state].edges.find(<int32_t>token)
+        cdef cbool new = False, looked = self.core.index.lock.try_lock_shared()
+        if looked:
+            target = edge_known(self.core, state, <int32_t>token)
             self.core.index.lock.unlock_shared()
             if target != UNKNOWN:
                 return target
-        length = owner.starts[token + 1] - owner.starts[token]
-        if length == 0 and not self.waits_for(state, <int32_t>token):
-            for t in self.core.eos:
-                if t == token:
-                    return TERMINATED if self.accepts(state) else NO_STATE
-            return NO_STATE
         self.busy += 1
         with nogil:
-            outcome = edge_new(self.core, state, <int32_t>token, owner.data.data() + owner.starts[token], length, &target)
+            if not looked:
+                self.core.index.lock.lock_shared()
+                target = edge_known(self.core, state, <int32_t>token)
+                self.core.index.lock.unlock_shared()
+            if target == UNKNOWN:
+                new = True
+                outcome = edge_new(self.core, state, <int32_t>token, self.core.index.token_data + starts[token],
+                                   starts[token + 1] - starts[token], &target)
         self.busy -= 1
-        check_outcome(outcome, self.core)
+        if new:
+            check_outcome(outcome, self.core)
         return target
 
     cdef int32_t read(self, int32_t state, bytes data) except -4:
@@ -233,17 +233,6 @@ cdef class Matcher:
         self.busy -= 1
         check_outcome(outcome, self.core)
         return target
-
-    cdef cbool waits_for(self, int32_t state, int32_t token) noexcept:
-        cdef cbool waits = False
-        if self.core.program.has_tokens:
-            self.busy += 1
-            with nogil:
-                self.core.index.lock.lock_shared()
-                waits = state_waits_for(self.core, state, token)
-                self.core.index.lock.unlock_shared()
-            self.busy -= 1
-        return waits
 
     cdef cbool accepts(self, int32_t state) noexcept:
         cdef cbool accepting
@@ -396,6 +385,51 @@ cdef class Matcher:
         self.begin()
         past_begin(&self.past, self.core.begin, 0)
         self.given = {}
+
+    # --- drafts
+
+    def fill_tree_bitmasks(self, tokens, parents, bitmask):
+        """Write which tokens may follow each node of a draft tree into the rows of ``bitmask``; how many nodes are legal.
+
+        ``tokens[i]`` hangs below node ``parents[i]``, an earlier one, or -1 for the matcher's own state: lists or integer
+        arrays, numpy or torch.  ``bitmask``: as in ``fill_next_token_bitmask``, int32 [rows, ceil(V / 32)] with a row for
+        each node at least.  Row i is what a matcher says that accepted all tokens down to node i, all zero where it would
+        refuse one of them; further rows are left alone.  ``parents=range(-1, n - 1)``: a draft without branches.
+
+        It is one operation (``Limits.max_seconds``) without the interpreter's lock.  Raises ``VocabularyError`` for an id
+        outside the vocabulary, ``MaskwrightError`` for a parent that is no earlier node, ``BitmaskError`` for a wrong type or
+        shape or too few rows, ``LimitError`` also for over a million nodes; nothing is written then.
+        """
+        cdef Tree tree
+        cdef Py_buffer view
+        tree_read(&tree, tokens, parents, self.compiled.engine.vocab_size)
+        bitmask_open(bitmask, &view)
+        try:
+            tree_into(&tree, &view, self.core.words)
+            self.look_ahead(&tree)
+        finally:
+            PyBuffer_Release(&view)
+        return tree_legal(&tree)
+
+    def validate_tree(self, tokens, parents):
+        """Which nodes of a draft tree are legal: numpy bool [nodes].  Arguments and errors as ``fill_tree_bitmasks``."""
+        cdef Tree tree
+        tree_read(&tree, tokens, parents, self.compiled.engine.vocab_size)
+        self.look_ahead(&tree)
+        return tree_flags(&tree)
+
+    cdef int look_ahead(self, Tree* tree) except -1:
+        cdef Outcome outcome
+        cdef size_t threads = pool_threads()
+        self.begin()
+        tree.core = self.core
+        tree.root = self.past.states.back()
+        self.busy += 1
+        with nogil:
+            outcome = tree_run(tree, threads)
+        self.busy -= 1
+        check_outcome(outcome, tree.core)
+        return 0
 
     # --- looking
 

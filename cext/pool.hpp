@@ -35,6 +35,32 @@ public:
             return;
         }
         std::lock_guard<std::mutex> one_batch(batch_);
+        share(task, context, items, threads);
+    }
+
+    // The same without waiting for a second caller, who may wait for a lock that this one holds: alone then.
+    void run_or_alone(Task task, void *context, size_t items, size_t threads) {
+        std::unique_lock<std::mutex> one_batch(batch_, std::defer_lock);
+        if (threads > 1 && items > 1 && one_batch.try_lock()) {
+            share(task, context, items, threads < items ? threads : items);
+        } else {
+            for (size_t i = 0; i < items; ++i) task(context, i);
+        }
+    }
+
+    // The pool of this process: threads do not survive a fork.
+    static Pool &instance() {
+        static std::atomic<Pool *> pool{new Pool};
+        static std::atomic<pid_t> owner{getpid()};
+        if (owner.load() != getpid()) {
+            pool.store(new Pool);
+            owner.store(getpid());
+        }
+        return *pool.load();
+    }
+
+private:
+    void share(Task task, void *context, size_t items, size_t threads) {
         {
             std::lock_guard<std::mutex> guard(mutex_);
             while (workers_ + 1 < threads && add_worker()) ++workers_;
@@ -52,18 +78,6 @@ public:
         done_.wait(guard, [this] { return busy_ == 0; });
     }
 
-    // The pool of this process: threads do not survive a fork.
-    static Pool &instance() {
-        static std::atomic<Pool *> pool{new Pool};
-        static std::atomic<pid_t> owner{getpid()};
-        if (owner.load() != getpid()) {
-            pool.store(new Pool);
-            owner.store(getpid());
-        }
-        return *pool.load();
-    }
-
-private:
     bool add_worker() {
         try {
             std::thread(&Pool::work, this, workers_, generation_).detach();

@@ -20,6 +20,7 @@ cdef extern from "pool.hpp" namespace "maskwright" nogil:
     ctypedef void (*PoolTask "maskwright::Pool::Task")(void*, size_t) noexcept
     cdef cppclass Pool:
         void run(PoolTask task, void* context, size_t items, size_t threads)
+        void run_or_alone(PoolTask task, void* context, size_t items, size_t threads)
         @staticmethod
         Pool& instance()
 

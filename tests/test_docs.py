@@ -1,4 +1,4 @@
-"""Snippets of the documentation, run as they stand on the default model."""
+"""Snippets of the documentation, run as they stand; those on generation on the default model."""
 
 from __future__ import annotations
 
@@ -28,6 +28,15 @@ def test_the_page_on_servers() -> None:
     assert names["there"].matcher().accept_bytes(b'{"city": "Rome"}')
     assert names["compiler"].statistics["compiled"] == 1
     names["compiler"].close()
+
+
+def test_the_page_on_speculation() -> None:
+    names = run("speculation.md")
+    assert names["legal_count"] == 3 and names["legal"].tolist() == [True, True, False, True]
+    assert names["length"] == 7 and names["path"] == [1, 3]
+    assert not names["replaces"] and names["forced"] == [256, 257]
+    assert names["matcher"].accepted_tokens == [ord("{"), 256, 257]
+    assert names["ids"] == [256, ord('"'), ord(":"), 258]
 
 
 @pytest.mark.slow

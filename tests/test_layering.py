@@ -121,6 +121,7 @@ ALLOWED = {
         "sources",
         "vocabulary",
     ),
+    "maskwright.speculation": ("_core", "arguments", "engine_cache", "errors", "generation", "vocabulary"),
     "maskwright.symbols": ("_core", "compiler", "errors"),
     "maskwright.search": ("arguments", "compiler", "errors", "sampling", "search", "symbols"),
     "maskwright.table_cache": ("_core", "disk_cache", "packed_tables"),

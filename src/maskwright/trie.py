@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from maskwright.vocabulary import Vocabulary
 
 _DEAD = -1
+_ENDED = -2
 _PADDING = -1
 
 
@@ -129,29 +130,76 @@ class TrieMatcher:
 
     def fill_next_token_bitmask(self, bitmask: Any, row: int = 0) -> None:
         """Write which tokens may come next into ``bitmask[row]``; see ``Matcher.fill_next_token_bitmask``."""
-        words = (self._trie.vocab_size + 31) // 32
         row = whole(row, "row", BitmaskError)
+        rows = self._rows(bitmask)
+        if not 0 <= row < rows:
+            raise BitmaskError(f"there is no row {row} in a bitmask {list(bitmask.shape)}")
+        self._write(bitmask, row, self._history[-1])
+
+    def _rows(self, bitmask: Any) -> int:
+        """How many rows a bitmask has."""
+        words = (self._trie.vocab_size + 31) // 32
         shape = tuple(getattr(bitmask, "shape", ()))
         if str(getattr(bitmask, "dtype", "")).removeprefix("torch.") != "int32" or shape[-1:] != (words,):
             raise BitmaskError(f"a bitmask is int32 [batch, {words}], not {list(shape)}")
-        if len(shape) > 2 or not 0 <= row < (shape[0] if len(shape) == 2 else 1):
-            raise BitmaskError(f"there is no row {row} in a bitmask {list(shape)}")
-        allowed = np.zeros(words * 32, dtype=np.uint8)
-        allowed[self._allowed()] = 1
+        if len(shape) > 2:
+            raise BitmaskError(f"a bitmask is a table, not {list(shape)}")
+        return int(shape[0]) if len(shape) == 2 else 1
+
+    def _write(self, bitmask: Any, row: int, state: int) -> None:
+        allowed = np.zeros((self._trie.vocab_size + 31) // 32 * 32, dtype=np.uint8)
+        allowed[self._allowed(state)] = 1
         packed = np.packbits(allowed, bitorder="little").view(np.int32)
-        target = bitmask[row] if len(shape) == 2 else bitmask
+        target = bitmask[row] if len(bitmask.shape) == 2 else bitmask
         if isinstance(target, np.ndarray):
             target[:] = packed
         else:
             target.copy_(target.new_tensor(packed))
 
-    def _allowed(self) -> list[int] | npt.NDArray[np.int32]:
-        if self.is_terminated:
+    def _allowed(self, state: int) -> list[int] | npt.NDArray[np.int32]:
+        if state == _ENDED:
             return list(self._trie.eos_ids)
-        children = self._trie.children(self._history[-1])
+        if state == _DEAD:
+            return []
+        children = self._trie.children(state)
         return (
-            np.concatenate([children, self._trie.eos_ids]).astype(np.int32) if self.is_accepting else children
+            np.concatenate([children, self._trie.eos_ids]).astype(np.int32)
+            if self._trie.final[state]
+            else children
         )
+
+    def _next(self, state: int, token: int) -> int:
+        """The state behind a token, or -1."""
+        if state < 0:
+            return _DEAD
+        if self._trie.final[state] and token in self._trie.eos_ids:
+            return _ENDED
+        return self._trie.next(state, token)
+
+    def fill_tree_bitmasks(self, tokens: Iterable[int], parents: Iterable[int], bitmask: Any) -> int:
+        """Write what may follow each node of a draft tree; how many are legal.  See ``Matcher.fill_tree_bitmasks``."""
+        states = self._tree(tokens, parents)
+        rows = self._rows(bitmask)
+        if rows < len(states):
+            raise BitmaskError(
+                f"a tree of {len(states)} nodes needs a row for each, the bitmask has {rows} row(s)"
+            )
+        for row, state in enumerate(states):
+            self._write(bitmask, row, state)
+        return sum(state != _DEAD for state in states)
+
+    def validate_tree(self, tokens: Iterable[int], parents: Iterable[int]) -> npt.NDArray[np.bool_]:
+        """Which nodes of a draft tree are legal: bool [nodes].  See ``Matcher.fill_tree_bitmasks``."""
+        return np.array([state != _DEAD for state in self._tree(tokens, parents)], dtype=bool)
+
+    def _tree(self, tokens: Iterable[int], parents: Iterable[int]) -> list[int]:
+        """The state behind each node, or -1."""
+        from maskwright._core import checked_tree
+
+        states: list[int] = []
+        for token, parent in zip(*checked_tree(tokens, parents, self._trie.vocab_size), strict=True):
+            states.append(self._next(self._history[-1] if parent < 0 else states[parent], token))
+        return states
 
     def accept_token(self, token: int) -> bool:
         """Advance by one token; False, and nothing changed, when it is not allowed."""
@@ -160,14 +208,9 @@ class TrieMatcher:
             raise VocabularyError(
                 f"token id {token} is outside the vocabulary (0 to {self._trie.vocab_size - 1})"
             )
-        if self.is_terminated:
+        target = self._next(self._history[-1], token)
+        if target == _DEAD:
             return False
-        if self.is_accepting and token in self._trie.eos_ids:
-            target = -2
-        else:
-            target = self._trie.next(self._history[-1], token)
-            if target == _DEAD:
-                return False
         self._history.append(target)
         self._tokens.append(token)
         return True
@@ -230,7 +273,7 @@ class TrieMatcher:
     @property
     def is_terminated(self) -> bool:
         """Whether EOS has been accepted."""
-        return self._history[-1] == -2
+        return self._history[-1] == _ENDED
 
     @property
     def accepted_tokens(self) -> list[int]:

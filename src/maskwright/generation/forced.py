@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from maskwright.vocabulary import Vocabulary
 
-_CONTEXT = 4
+CONTEXT = 4
 """Tokens in front of the forced text that the tokenizer is shown: enough for splits at words."""
 
 _KEPT = 4096
@@ -82,7 +82,7 @@ class ForcedText:
         self, before: Sequence[int], forced: bytes, may_replace: bool
     ) -> tuple[bool, list[int]] | None:
         """The tokenizer's tokens of forced bytes behind a text; None where it has none that fit."""
-        window = list(before[-_CONTEXT - 1 :])
+        window = list(before[-CONTEXT - 1 :])
         whole = len(window) == len(before)
         data = self.vocabulary.decode(window, start=whole)
         context = self.vocabulary.decode(window[:-1], start=whole)
