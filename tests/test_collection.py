@@ -14,7 +14,7 @@ import pytest
 import toys
 
 import maskwright as mw
-from maskwright.collection import FULL, MIDDLE, RARE, rare_collection
+from maskwright.collection import FULL, MIDDLE, PUT_OFF, RARE, rare_collection
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +50,32 @@ def test_compiling_is_within(thresholds: tuple[int, ...]) -> None:
         mw.compile_json_schema({"type": 3}, toys.byte_vocabulary())
     assert seen and set(seen) == {(True, RARE)}
     assert gc.get_threshold() == thresholds
+
+
+def _due() -> bool:
+    return gc.get_count()[2] > gc.get_threshold()[2]
+
+
+def test_a_full_collection_is_put_off_and_comes() -> None:
+    gc.collect()
+    for i in range(PUT_OFF + 1):
+        with rare_collection():
+            for _ in range(12):
+                gc.collect(1)
+        assert _due() == (i >= PUT_OFF)
+
+
+def test_what_is_frozen_stays_so() -> None:
+    gc.collect()
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        with rare_collection():
+            for _ in range(12):
+                gc.collect(1)
+        assert frozen - 100 < gc.get_freeze_count() <= frozen
+    finally:
+        gc.unfreeze()
 
 
 @pytest.mark.parametrize("chosen", [(0, 10, 10), (RARE + 1, 5, 5), (1_000_000, 1, 1)])

@@ -33,6 +33,8 @@ AT_ONCE = {
     "lark/long text/2000000",
     # The engine's automaton of 20 000 different sets: one call, which is quadratic.
     "gbnf/classes/20000",
+    # The engine frees an automaton for each of 100 000 texts.
+    "tags/sequence/100000",
 }
 """Sources of which a part cannot be stopped, nor do others have their turns meanwhile."""
 

@@ -35,24 +35,19 @@ def rare_collection() -> Iterator[None]:
         yield
         return
     _usual = before
-    was_due = _is_due(before)
     gc.set_threshold(RARE, MIDDLE, max(FULL, before[2]))
     try:
         yield
     finally:
         if gc.get_threshold()[0] == RARE:
-            if not was_due and _is_due(before):
+            if gc.get_count()[2] > before[2]:
                 _put_off()
             gc.set_threshold(*before)
 
 
-def _is_due(thresholds: tuple[int, ...]) -> bool:
-    """Whether a full collection comes next."""
-    return gc.get_count()[2] > thresholds[2]
-
-
 def _put_off() -> None:
-    """Begin to count anew: what was counted is the objects of the compile, most of which are freed or about to be.
+    """A full collection may come next.  Begin to count anew: what was counted is mostly objects of the compile, which are freed or
+    about to be.
 
     Only so often: in a process that always compiles, full collections must come as well.
     """
