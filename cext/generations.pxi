@@ -28,8 +28,7 @@ cdef int64_t program_bytes(const Program* program) noexcept nogil:
 
 cdef int64_t core_bytes(const Core* core) noexcept nogil:
     # Of everything computed for a grammar but masks and token edges.
-    return (program_bytes(core.program) + core.tracker.held + core.tracker.store.held + <int64_t>core.tracker.items.bytes()
-            + <int64_t>(core.tracker.group_ids.bytes() + core.tracker.index_ids.bytes() + core.tracker.groups.capacity() * sizeof(Group))
+    return (program_bytes(core.program) + core.tracker.held + core.tracker.store.held + indices_bytes(&core.tracker)
             + <int64_t>(core.state_ids.bytes() + core.alive.bytes() + core.careless.bytes() + core.powers.bytes()
                         + core.tracker.state_ids.bytes()
                         + core.tracker.frame_ids.bytes() + core.tracker.store.ids.bytes() + core.tracker.store.cell_ids.bytes())
@@ -46,13 +45,14 @@ cdef int64_t core_bytes(const Core* core) noexcept nogil:
 cdef inline cbool core_overgrown(Core* core) noexcept nogil:
     # Whether the grammar should begin another generation.
     if not core.overgrown and core.room > 0:
-        core.overgrown = core_bytes(core) > core.room
+        core.overgrown = core_bytes(core) > max(core.room, 2 * (core.live + core.tracker.remade))
     return core.overgrown
 
 
 cdef void core_settle(Core* core, int64_t before) noexcept nogil:
     # What was added since there were so many bytes is alive: there must be room for as much again.
     core.live += core_bytes(core) - before
+    core.tracker.moved = <int32_t>core.tracker.store.values.size()
     if core.room > 0:
         core.room = max(core.index.state_budget, 2 * core.live)
 
@@ -73,7 +73,8 @@ cdef Core* core_new(Index* index) except NULL:
     core.index = index
     core.words = index.words
     core.edges = 0
-    core.tracker.held = core.tracker.listed = core.tracker.store.held = 0
+    core.tracker.held = core.tracker.listed = core.tracker.remade = core.tracker.store.held = 0
+    core.tracker.moved = 0
     core.set_states = 0
     core.walks = False
     core.bottom = UNKNOWN

@@ -79,7 +79,8 @@ cdef int32_t index_new(Tracker* tracker, const vector[int32_t]& values, int32_t 
     cdef vector[int32_t] parts
     cdef KeyIds known
     cdef string text, letter
-    cdef int32_t slot, kind, part
+    cdef int64_t before = indices_bytes(tracker)
+    cdef int32_t slot, kind, part, set
     cdef size_t i
     for i in range(values.size(), 0, -1):
         index_parts(tracker, values[i - 1], at, parts)
@@ -92,7 +93,16 @@ cdef int32_t index_new(Tracker* tracker, const vector[int32_t]& values, int32_t 
                 index_note(tracker, notes[index_slot(known, notes, letter)], part)
             index_note(tracker, notes[slot], values[i - 1])
     sort(notes.begin(), notes.end())
-    return tracker.items.of(notes)
+    set = tracker.items.of(notes)
+    if values[values.size() // 2] < tracker.moved:
+        # It was there before the values moved, and is as alive as they are.
+        tracker.remade += indices_bytes(tracker) - before
+    return set
+
+
+cdef int64_t indices_bytes(const Tracker* tracker) noexcept nogil:
+    return (<int64_t>(tracker.items.bytes() + tracker.group_ids.bytes() + tracker.index_ids.bytes())
+            + vector_bytes(tracker.groups.capacity(), sizeof(Group)))
 
 
 cdef int32_t index_slot(KeyIds& known, vector[pair[string, int32_t]]& notes, const string& text) noexcept nogil:

@@ -85,6 +85,8 @@ cdef cppclass Tracker:
     KeyIds index_ids
     int64_t listed                             # candidates that were looked at one by one
     int64_t held                               # bytes of what frames refer to
+    int32_t moved                              # the values that came from another core are before this one
+    int64_t remade                             # bytes of indices of such values
 
 
 cdef void tracker_free(Tracker* tracker) noexcept nogil:
