@@ -82,22 +82,28 @@ def plot_soak(runs: Sequence[Mapping[str, Any]], title: str, path: Path) -> None
     """For every held grammar: memory, and time a token, against the tokens that went through it."""
     plt = _pyplot()
     kinds = list(dict.fromkeys(run["kind"] for run in runs))
+    wide = 5
+    blocks = -(-len(kinds) // wide)
     figure, axes = plt.subplots(
-        2, len(kinds), figsize=(3.2 * len(kinds), 6), squeeze=False, sharex="col", layout="constrained"
+        2 * blocks, wide, figsize=(3.2 * wide, 5 * blocks), squeeze=False, layout="constrained"
     )
-    for column, kind in enumerate(kinds):
+    for axis in axes.flat:
+        axis.set_visible(False)
+    for i, kind in enumerate(kinds):
+        pair = axes[2 * (i // wide) : 2 * (i // wide) + 2, i % wide]
         for run in runs:
             if run["kind"] != kind:
                 continue
             tokens = [point["tokens"] for point in run["points"]]
             label = "one text" if run["one_text"] else "requests"
-            for axis, name in zip(axes[:, column], ("MB", "us_per_token"), strict=True):
+            for axis, name in zip(pair, ("MB", "us_per_token"), strict=True):
                 axis.plot(tokens, [point[name] for point in run["points"]], label=label, linewidth=1)
-        axes[0, column].set(title=kind, ylabel="MB more than at first" if column == 0 else None)
-        axes[1, column].set(xlabel="tokens", ylabel="µs a token" if column == 0 else None)
-        axes[0, column].set_ylim(bottom=0, top=max(150, axes[0, column].get_ylim()[1]))
-        axes[1, column].set_ylim(bottom=0)
-        for axis in axes[:, column]:
+        pair[0].set(title=kind, ylabel="MB more than at first" if i % wide == 0 else None)
+        pair[1].set(xlabel="tokens", ylabel="µs a token" if i % wide == 0 else None)
+        pair[0].set_ylim(bottom=0, top=max(150, pair[0].get_ylim()[1]))
+        pair[1].set_ylim(bottom=0)
+        for axis in pair:
+            axis.set_visible(True)
             axis.grid(True, alpha=0.3)
     axes[0, 0].legend()
     figure.suptitle(title)

@@ -1,6 +1,6 @@
 """Held grammars: many tokens through one grammar of each kind, in requests and in one long text.
 
-    python bench/soak.py --tokens 10000000 --out soak.json --plot soak.svg
+    python bench/soak.py --tokens 10000000 --out soak.json --plot soak.png
     python bench/soak.py --tokens 200000 --only 'unique*'
 
 Every grammar is compiled once and held.  Keys, items and strings are ever new.  For every part of the run a line says: tokens so
