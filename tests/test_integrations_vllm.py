@@ -6,6 +6,7 @@ import argparse
 import json
 import random
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -428,3 +429,17 @@ def test_importing_the_plugin_imports_nothing_heavy() -> None:
     code = "import sys, maskwright.integrations.vllm; print(sorted({'vllm', 'torch', 'numpy'} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("name", ["tekken_240911.json", "tokenizer.model.v1"])
+def test_tokenizers_of_mistral(name: str, tmp_path: Path) -> None:
+    mistral = pytest.importorskip("vllm.tokenizers.mistral")
+    data = Path(pytest.importorskip("mistral_common").__file__).parent / "data"
+    shutil.copy(data / name, tmp_path / name.replace("_240911", ""))
+    tokenizer = mistral.MistralTokenizer.from_pretrained(str(tmp_path))
+    engine = Engine(tokenizer=tokenizer, width=tokenizer.vocab_size)
+    request = engine.add({"regex": "(ab|cd) x"})
+    (row,) = engine.masks(request)
+    pieces = tokenizer.instruct.tokenizer
+    assert {pieces.id_to_piece(i) for i in np.flatnonzero(row).tolist()} >= {"ab", "cd", "a", "c"}
+    assert not row[tokenizer.eos_token_id]
