@@ -24,6 +24,7 @@ import torch
 import vllm
 from vllm.config import StructuredOutputsConfig
 from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionToolsParam
 from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import SamplingParams, StructuredOutputsParams
 from vllm.utils.argparse_utils import FlexibleArgumentParser
@@ -443,3 +444,26 @@ def test_tokenizers_of_mistral(name: str, tmp_path: Path) -> None:
     pieces = tokenizer.instruct.tokenizer
     assert {pieces.id_to_piece(i) for i in np.flatnonzero(row).tolist()} >= {"ab", "cd", "a", "c"}
     assert not row[tokenizer.eos_token_id]
+
+
+@pytest.mark.parametrize("choice", ["auto", "required"])
+@pytest.mark.parametrize("model", ["deepseek_v3_1", "hermes", "llama", "qwen_3"])
+def test_tags_of_tool_parsers(model: str, choice: Any) -> None:
+    """vLLM writes them with all defaults of XGrammar's classes."""
+    registry = pytest.importorskip("vllm.tool_parsers.structural_tag_registry")
+    function = {"name": "person", "strict": True, "parameters": SCHEMA}
+    tool = ChatCompletionToolsParam(type="function", function=function)
+    tag = registry.get_model_structural_tag(model=model, tools=[tool], tool_choice=choice, reasoning=False)
+    request = Engine().add({"structural_tag": json.dumps(tag.model_dump())})
+    assert fill(grammar_of(request)).any()
+
+
+def test_tags_with_xml_are_refused() -> None:
+    registry = pytest.importorskip("vllm.tool_parsers.structural_tag_registry")
+    function = {"name": "person", "strict": True, "parameters": SCHEMA}
+    tool = ChatCompletionToolsParam(type="function", function=function)
+    tag = registry.get_model_structural_tag(
+        model="qwen_3_coder", tools=[tool], tool_choice="auto", reasoning=False
+    )
+    with pytest.raises(VLLMValidationError, match="style: only JSON"):
+        Engine().checked({"structural_tag": json.dumps(tag.model_dump())})

@@ -254,7 +254,7 @@ def _ask(client: Any, openai: Any) -> None:
     assert re.fullmatch(
         r"\d\d", chat(extra_body={"structured_outputs": {"regex": r"\d\d"}}).choices[0].message.content
     )
-    tool = {"type": "function", "function": {"name": "person", "parameters": PERSON}}
+    tool = {"type": "function", "function": {"name": "person", "parameters": PERSON, "strict": True}}
     call = chat(tools=[tool], tool_choice={"type": "function", "function": {"name": "person"}})
     check(PERSON, call.choices[0].message.tool_calls[0].function.arguments)
     chunks = chat(response_format=schema(PERSON), stream=True)
