@@ -478,3 +478,37 @@ cdef int check_outcome(Outcome outcome, const Core* core) except -1:
     if outcome.kind == OUTCOME_LATE:
         raise LimitError("max_seconds", outcome.given, core.max_seconds)
     return 0
+
+
+cdef void fetch_matchers(CompiledCore compiled) noexcept:
+    # Some of those that are still in the earliest generations, and that nobody is using.  The interpreter is kept meanwhile, so
+    # that nobody begins to; so nobody is waited for, either.
+    cdef Index* index = compiled.owner.index
+    cdef Core* old
+    cdef Matcher matcher
+    cdef void* each
+    cdef size_t looks = compiled.left.size()
+    cdef int32_t moved = 0
+    # Letting go of a core lets other threads in, which may do the same.
+    while moved < FETCHED and looks > 0 and not compiled.left.empty():
+        old = compiled.left.front()
+        each = old.matchers
+        while each != NULL and (<Matcher>each).busy:
+            each = (<Matcher>each).behind
+        if each == NULL:
+            # Nobody is in it any more, or only those that are at work or never move.
+            looks -= 1
+            compiled.left.erase(compiled.left.begin())
+            if old.holders == 1:
+                core_let_go(old)
+            else:
+                compiled.left.push_back(old)
+            continue
+        if not index.lock.try_lock():
+            return
+        matcher = <Matcher>each
+        core_fetch(old, compiled.core, &matcher.past)
+        index.lock.unlock()
+        matcher.leave()
+        matcher.enter(compiled.core)
+        moved += 1

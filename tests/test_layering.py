@@ -25,7 +25,7 @@ MODULES = {
 EXTENSIONS = ("maskwright._core", "maskwright._subsets")
 HEAVY = {
     "jedi", "jsonschema", "lark", "matplotlib", "mistral_common", "pydantic", "pydantic_core", "safetensors", "sentencepiece", "tiktoken", "tokenizers", "torch",
-    "transformers",
+    "transformers", "vllm",
 }  # fmt: skip
 EDGES = (
     "maskwright.hf",
@@ -35,6 +35,7 @@ EDGES = (
     "maskwright.tokenizers",
     "maskwright.cli",
     "maskwright.trie_torch",
+    "maskwright.integrations",
     "maskwright.sampling.huggingface",
     "maskwright.sampling.recorder",
     "maskwright.frontends.python_schemas",
@@ -152,6 +153,7 @@ ALLOWED = {
     ),
     "maskwright.shared_cache": ("compiled", "disk_cache", "errors", "vocabulary"),
     "maskwright.token_sets": ("_core", "errors", "grammar"),
+    "maskwright.integrations": ("integrations",),  # and the public names, of maskwright itself
     "maskwright.captures": ("_core", "captures", "deadline", "dfa", "errors", "grammar", "regular"),
 }
 FORBIDDEN = {

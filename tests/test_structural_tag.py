@@ -270,6 +270,14 @@ def test_what_is_refused_is_named_all_at_once() -> None:
         "elements": [
             {"type": "any_text", "max_tokens": 5},
             {"type": "json_schema", "json_schema": {}, "style": "qwen_xml"},
+            {"type": "json_schema", "json_schema": {}, "excludes": ["<"]},
+            {
+                "type": "json_schema",
+                "json_schema": {},
+                "excludes": [],
+                "style": "json",
+                "max_whitespace_cnt": None,
+            },
             simple("<", {"type": "qwen_xml_parameter"}, ">"),
         ],
     }
@@ -278,7 +286,8 @@ def test_what_is_refused_is_named_all_at_once() -> None:
     assert [(r.pointer, r.keyword) for r in caught.value.refusals] == [
         ("/elements/0", "max_tokens"),
         ("/elements/1", "style"),
-        ("/elements/2/content", "qwen_xml_parameter"),
+        ("/elements/2", "excludes"),
+        ("/elements/4/content", "qwen_xml_parameter"),
     ]
     refused = {"$schema": "http://json-schema.org/draft-03/schema#", "divisibleBy": 2}
     with pytest.raises(UnsupportedSchemaError) as caught:

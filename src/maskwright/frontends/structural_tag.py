@@ -49,7 +49,7 @@ _REFUSED_TYPES = {
 }
 _FIELDS = {
     "const_string": {"value"},
-    "json_schema": {"json_schema", "style", "any_order", "max_whitespace_cnt"},
+    "json_schema": {"json_schema", "style", "any_order", "max_whitespace_cnt", "excludes"},
     "regex": {"pattern"},
     "grammar": {"grammar", "syntax", "start"},
     "any_text": {"excludes", "max_chars", "max_tokens"},
@@ -240,6 +240,8 @@ class _Builder:
             return self.refuse(pointer, "style", "only JSON is supported for the content of a schema")
         if source.get("max_whitespace_cnt") is not None:
             return self.refuse(pointer, "max_whitespace_cnt", "white space is bounded anyway")
+        if _texts(source, "excludes", pointer):
+            return self.refuse(pointer, "excludes", "texts cannot be excluded from JSON: use pattern")
         options = _IN_ANY_ORDER if _flag(source, "any_order", pointer) else _IN_ORDER
         schema = source["json_schema"]
         return self.part(
