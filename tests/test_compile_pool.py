@@ -307,7 +307,9 @@ def test_a_vocabulary_goes_with_its_compiler() -> None:
     mine = vocabulary()
     others = set(threading.enumerate())
     asyncio.run(mw.acompile(mw.Regex("a"), mine))
-    own = {thread for thread in threading.enumerate() if thread.name.startswith("maskwright-compile")} - others
+    own = {
+        thread for thread in threading.enumerate() if thread.name.startswith("maskwright-compile")
+    } - others
     assert own
     del mine
 
