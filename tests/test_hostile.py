@@ -5,6 +5,7 @@ The cases are those of ``tests/hostile``.  A sample of each kind runs always; al
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import Any
 
@@ -76,13 +77,19 @@ def wrong(found: dict[str, Any], seconds: float) -> list[str]:
     ]
 
 
-def check(names: list[str], seconds: float) -> None:
+def problems_of(names: list[str], seconds: float) -> dict[str, list[str]]:
+    return {found["case"]: told for found in gone_through(names, seconds) if (told := wrong(found, seconds))}
+
+
+def check(names: list[str], seconds: float, processes: int = 1) -> None:
     problems: dict[str, list[str]] = {}
     # On a busy machine, something may be late once: what is wrong is wrong each time.
     for _ in range(3):
-        problems = {
-            found["case"]: told for found in gone_through(names, seconds) if (told := wrong(found, seconds))
-        }
+        with ThreadPoolExecutor(processes) as pool:
+            parts = pool.map(
+                problems_of, (names[i::processes] for i in range(processes)), [seconds] * processes
+            )
+            problems = {name: told for part in parts for name, told in part.items()}
         names = list(problems)
     assert problems == {}
 
@@ -98,4 +105,4 @@ def test_a_sample(kind: str) -> None:
 
 @pytest.mark.slow
 def test_all_with_the_usual_deadline() -> None:
-    check(NAMES, USUAL)
+    check(NAMES, USUAL, processes=2)
