@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TYPES = $(shell find src -name '*.pxd')
 SOURCES = $(wildcard cext/*.pyx cext/*.pxi cext/*.hpp) $(TYPES) $(TYPES:.pxd=.py) setup.py pyproject.toml
 
-.PHONY: demo test test-slow test-all test-vllm coverage fuzz sanitize build lint bench clean
+.PHONY: demo test test-slow test-hostile test-all test-vllm coverage fuzz sanitize build lint bench clean
 
 demo: build
 	$(BIN)/python -m maskwright.demo
@@ -17,9 +17,13 @@ test: build
 	$(PYTEST) -m "not slow"
 
 test-slow: build
-	$(PYTEST) -m slow
+	$(PYTEST) -m "slow and not hostile"
 
-test-all: test test-slow
+# All hostile sources with the usual deadline, two at a time: half an hour, and up to 2 GB for each of its processes.
+test-hostile: build
+	$(BIN)/python -m pytest -m hostile
+
+test-all: test test-slow test-hostile
 
 # The back-end of vLLM, in an environment of its own with vLLM for the CPU: some four minutes and 3.5 GB to install it, a minute
 # of tests without a model, then three starts of the engine with the default model (540 MB): 5 to 12 minutes on two cores, 4 GB of memory.

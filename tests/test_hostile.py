@@ -1,6 +1,6 @@
 """What strangers may send ends in a result or a typed error, in time and within bounded memory, in a process that stays alive.
 
-The cases are those of ``tests/hostile``.  A sample of each kind runs always; all of them are ``slow``.
+The cases are those of ``tests/hostile``.  A sample of each kind runs always; ``make test-hostile`` runs all of them.
 """
 
 from __future__ import annotations
@@ -104,5 +104,6 @@ def test_a_sample(kind: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.hostile
 def test_all_with_the_usual_deadline() -> None:
     check(NAMES, USUAL, processes=2)
