@@ -15,11 +15,13 @@ in the same engine: the ratio of the two is what a back-end costs.  The engines 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gzip
 import json
 import os
 import random
 import selectors
+import signal
 import statistics
 import subprocess
 import sys
@@ -124,6 +126,7 @@ class Engine:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
+                start_new_session=True,
             )
         self.read()
 
@@ -146,7 +149,9 @@ class Engine:
         return found["seconds"], found["answers"]
 
     def close(self) -> None:
-        self.process.kill()
+        """End it with the processes that it began."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
 
