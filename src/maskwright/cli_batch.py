@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from maskwright.cli_explain import add_source_argument
 from maskwright.cli_generate import add_generation_options, generation_options, load_generator
 from maskwright.cli_sources import UsageError, read_source, schema_options, source_of
+from maskwright.errors import MaskwrightError
 
 if TYPE_CHECKING:
     from maskwright.offline.run import BadRow, Fill, Summary
@@ -183,7 +184,9 @@ def _constraints(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     """The source of ``--schema``, which compiles, and the options of schemas in rows."""
     from dataclasses import asdict
 
+    from maskwright.compiler import compile as compile_source
     from maskwright.validation import compile_for_bytes
+    from maskwright.vocabulary import Vocabulary
 
     if not args.endpoint and not hasattr(args, "additional_properties"):
         # Whoever lists members wants no others; a server reads schemas as the specification has them.
@@ -192,7 +195,12 @@ def _constraints(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     if args.schema is None:
         return None, of_schemas
     source = source_of(args.schema, read_source(args.schema), args)
-    compile_for_bytes(source)  # Else every row would say so, after the model has been loaded.
+    try:
+        compile_for_bytes(source)  # Else every row would say so, after the model has been loaded.
+    except MaskwrightError:
+        # The same, with what is known of the reason.
+        compile_source(source, Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=256))
+        raise
     return source, of_schemas
 
 

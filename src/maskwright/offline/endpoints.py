@@ -33,6 +33,8 @@ MOST_PAUSE = 60.0
 MAX_ANSWER_BYTES = 64 * 2**20
 """Of one answer of a server (bytes)."""
 _CHECKERS_KEPT = 64
+_SENT = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "stop", "seed")
+"""Options of a generation that requests call by the same names."""
 
 
 class EndpointError(MaskwrightError):
@@ -77,7 +79,7 @@ class Endpoints:
         pause: float = 0.5,
         key: str | None = None,
     ) -> None:
-        self._replicas = [_Replica(_base(url)) for url in dict.fromkeys(urls)]
+        self._replicas = [_Replica(url) for url in dict.fromkeys(map(_base, urls))]
         self._model = model
         self._concurrency = concurrency
         self._retries = retries
@@ -190,13 +192,11 @@ class Endpoints:
         body["messages"] = messages
         if "response_format" not in body and "structured_outputs" not in body:
             body.update(_constraint(row.source))
-        has_budget = "max_tokens" in body or "max_completion_tokens" in body
-        for name, value in row.options.items():
-            if name == "max_new_tokens":
-                if not has_budget:
-                    body["max_tokens"] = value
-            elif name != "schema_in_prompt" and value is not None:
-                body.setdefault(name, value)
+        if "max_completion_tokens" not in body:
+            body.setdefault("max_tokens", row.options["max_new_tokens"])
+        for name in _SENT:
+            if row.options.get(name) is not None:
+                body.setdefault(name, row.options[name])
         body["model"] = self._model or body.get("model")
         return body
 
