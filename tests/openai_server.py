@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 
-from maskwright.sources import GBNF, JsonSchema, Regex
+from maskwright.sources import GBNF, JsonSchema, Lark, Regex
 from maskwright.validation import compile_for_bytes
 
 
@@ -28,10 +28,12 @@ class Server:
         behave: Callable[[dict[str, Any], int], Any] = lambda request, number: None,
         models: tuple[str, ...] = ("tiny",),
         seconds: float = 0.0,
+        owner: str = "tests",
     ) -> None:
         self.behave = behave
         self.models = models
         self.seconds = seconds
+        self.owner = owner
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.busy = self.most = 0
@@ -83,7 +85,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Tests print nothing."""
 
     def do_GET(self) -> None:
-        self._send(200, {"object": "list", "data": [{"id": name} for name in self.server.owner.models]})
+        owner = self.server.owner
+        models = [{"id": name, "object": "model", "owned_by": owner.owner} for name in owner.models]
+        self._send(200, {"object": "list", "data": models})
 
     def do_POST(self) -> None:
         owner = self.server.owner
@@ -142,11 +146,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _text(request: dict[str, Any]) -> str:
-    """The shortest text that the request allows, as another printer writes it."""
-    given = request.get("structured_outputs")
-    if given is None:
-        source: Any = JsonSchema(request["response_format"]["json_schema"]["schema"])
+    """The shortest text that the request allows, JSON as another printer writes it."""
+    given = request.get("structured_outputs") or request["response_format"]
+    if "json_schema" in given:
+        source: Any = JsonSchema(given["json_schema"]["schema"])
+    elif "grammar" in given:
+        source = (GBNF if "::=" in given["grammar"] else Lark)(given["grammar"])
     else:
-        source = Regex(given["regex"]) if "regex" in given else GBNF(given["grammar"])
+        source = Regex(given.get("regex") or given["pattern"])
     text = compile_for_bytes(source)[1].matcher().shortest_completion_bytes().decode()
-    return text if given is not None else json.dumps(json.loads(text), indent=3)
+    return json.dumps(json.loads(text), indent=3) if isinstance(source, JsonSchema) else text

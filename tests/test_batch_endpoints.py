@@ -150,6 +150,15 @@ def test_a_row_that_a_server_cannot_do_is_left_out_alone() -> None:
     assert len(found) == 11 and all(isinstance(result, dict) for result in found.values())
 
 
+def test_a_server_that_can_do_no_row_is_given_up() -> None:
+    """Else every row of the input would be left out, because of the server."""
+    with Server(lambda request, number: 500 if number > 3 else None) as server:
+        found = []
+        with pytest.raises(NoEndpointError, match=r"no endpoint answers any more: .* answers 500"):
+            found += Endpoints([server.url], pause=0.001).fill(rows(1000))
+        assert len(server.requests) < 100
+
+
 def test_refusals_are_those_of_the_row(
     tmp_path: Path, schema: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

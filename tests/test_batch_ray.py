@@ -35,6 +35,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     # Workers find what this process finds; models here are tiny.
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["src", "tests", os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     node = {"num_cpus": 2, "object_store_memory": 200 * 2**20}
     made = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
@@ -188,7 +189,7 @@ def test_grammars_are_compiled_once_and_travel_as_bytes(
 
 def test_results_and_errors_of_the_library(cluster: Any) -> None:
     ray.init(address=cluster.address, logging_level="ERROR", log_to_driver=False)
-    given = [("x", COLOUR, {"max_new_tokens": 20}), ("y", object, {}), ("z", COLOUR, {"no_such": 1})]
+    given = [("x", COLOUR, {"max_new_tokens": 20}), ("y", object(), {}), ("z", COLOUR, {"no_such": 1})]
     results = dict(back_end.as_completed(given, model=str(TINY), actors=1))
     assert results[0][0].value in COLOUR["enum"] and results[0][0].usage.generated_tokens > 0
     assert isinstance(results[1], mw.MaskwrightError) and isinstance(results[2], mw.MaskwrightError)

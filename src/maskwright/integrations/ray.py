@@ -72,7 +72,7 @@ def as_completed(
         },
         batch_size=None,
         batch_format="numpy",
-        compute=ray.data.ActorPoolStrategy(size=count),
+        compute=ray.data.ActorPoolStrategy(size=min(count, len(tables))),
         num_cpus=cpus_per_actor,
         num_gpus=gpus or None,
     )

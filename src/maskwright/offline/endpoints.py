@@ -13,7 +13,7 @@ import random
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -23,11 +23,11 @@ from maskwright.errors import MaskwrightError
 from maskwright.generation.outputs import Output
 from maskwright.generation.prompts import instructed
 from maskwright.offline.rows import Row
-from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
+from maskwright.sources import JsonSchema, Lark, Regex
 from maskwright.validation import compile_for_bytes
 
 GIVE_UP_AFTER = 8
-"""Failures in a row after which a replica is given up (count): some two minutes."""
+"""Failures in a row, or rows in a row that end in a 500, after which a replica is given up (count): some two minutes."""
 MOST_PAUSE = 60.0
 """Before a replica that failed is tried again, and of what ``Retry-After`` asks for (seconds)."""
 MAX_ANSWER_BYTES = 64 * 2**20
@@ -56,6 +56,20 @@ class _Replica:
     resume_at: float = 0.0
     problem: str = ""
     is_given_up: bool = False
+    refused: set[int] = field(default_factory=set)
+    """Rows that it answered with a 500, and no other answer since."""
+    models: list[dict[str, Any]] | None = None
+    """What it says that it has, once it was asked."""
+
+    def works(self) -> None:
+        """It answered as it should."""
+        self.failures = 0
+        self.refused.clear()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is ``maskwright serve``."""
+        return any(each.get("owned_by") == "maskwright" for each in self.models or [])
 
 
 class Endpoints:
@@ -133,7 +147,7 @@ class Endpoints:
             replica = await self._take()
             began = time.monotonic()
             try:
-                answer = await self._post(client, replica, request)
+                answer = await self._post(client, replica, row, request)
             except httpx.HTTPError as error:
                 problem = f"{replica.url}: {type(error).__name__}: {error}"[:300]
                 self._failed(replica, began, problem)
@@ -144,33 +158,37 @@ class Endpoints:
                 replica.in_flight -= 1
                 self._notify()
             if answer.status_code == 200:
-                replica.failures = 0
+                replica.works()
                 return _checked(answer, row, checker)
             problem = f"{replica.url} answers {answer.status_code}: {_message(answer)}"
             if answer.status_code in (401, 403, 404):
                 # It has no such model, or does not want us: so it is with all rows.
                 replica.problem, replica.is_given_up = problem, True
             elif answer.status_code < 500 and answer.status_code not in (408, 425, 429):
-                replica.failures = 0
+                replica.works()
                 raise EndpointError(problem)
             else:
-                # Whoever says 500 is alive, and the row may be the reason.
-                self._failed(
-                    replica, began, problem, _retry_after(answer), is_alive=answer.status_code == 500
-                )
+                # A row may be the reason of a 500, but not of many in a row.
+                is_alive = answer.status_code == 500
+                if is_alive:
+                    replica.refused.add(row.line)
+                self._failed(replica, began, problem, _retry_after(answer), is_alive=is_alive)
                 attempts += answer.status_code >= 500
         raise EndpointError(f"{attempts} requests failed, the last one: {problem}")
 
     async def _post(
-        self, client: httpx.AsyncClient, replica: _Replica, request: dict[str, Any]
+        self, client: httpx.AsyncClient, replica: _Replica, row: Row, request: dict[str, Any]
     ) -> httpx.Response:
+        is_json = isinstance(row.source, JsonSchema)
+        if replica.models is None and (request.get("model") is None or not is_json):
+            answer = await client.get(f"{replica.url}/models")
+            if answer.status_code != 200:
+                return answer
+            replica.models = _models(answer)
         if request.get("model") is None:
-            if self._model is None:
-                answer = await client.get(f"{replica.url}/models")
-                if answer.status_code != 200:
-                    return answer
-                self._model = _only_model(replica, answer)
-            request["model"] = self._model
+            request = {**request, "model": _only_model(replica)}
+        if "response_format" not in request and "structured_outputs" not in request:
+            request = {**request, **_constraint(row.source, replica.is_ours)}
         async with client.stream("POST", f"{replica.url}/chat/completions", json=request) as answer:
             data = bytearray()
             async for part in answer.aiter_bytes():
@@ -184,14 +202,12 @@ class Endpoints:
         return httpx.Response(answer.status_code, headers=kept, content=bytes(data))
 
     def _request(self, row: Row) -> dict[str, Any]:
-        """The body to send: the row's own, or one made from it."""
+        """The body to send, the row's own or one made from it, as far as it is the same for all servers."""
         body = dict(row.body) if row.body is not None else {}
         messages = row.prompt if isinstance(row.prompt, list) else [{"role": "user", "content": row.prompt}]
         if row.options.get("schema_in_prompt"):
             messages = instructed(messages, Output(row.source).instruction())
         body["messages"] = messages
-        if "response_format" not in body and "structured_outputs" not in body:
-            body.update(_constraint(row.source))
         if "max_completion_tokens" not in body:
             body.setdefault("max_tokens", row.options["max_new_tokens"])
         for name in _SENT:
@@ -256,7 +272,7 @@ class Endpoints:
         if pause is None:
             pause = self._pause * 2 ** (replica.failures - 1) * random.uniform(0.75, 1.25)
         replica.resume_at = replica.failed_at + min(pause, MOST_PAUSE)
-        replica.is_given_up = replica.failures > GIVE_UP_AFTER
+        replica.is_given_up = max(replica.failures, len(replica.refused)) > GIVE_UP_AFTER
 
     def _notify(self) -> None:
         self._changed.set()
@@ -279,13 +295,17 @@ async def _close(client: httpx.AsyncClient, tasks: list[asyncio.Task[Any]]) -> N
     await client.aclose()
 
 
-def _only_model(replica: _Replica, answer: httpx.Response) -> str:
+def _models(answer: httpx.Response) -> list[dict[str, Any]]:
     try:
-        names = [str(each["id"]) for each in answer.json()["data"]]
+        return [each for each in answer.json()["data"] if isinstance(each["id"], str)]
     except (ValueError, KeyError, TypeError):
-        names = []
+        return []
+
+
+def _only_model(replica: _Replica) -> str:
+    names = [each["id"] for each in replica.models or []]
     if len(names) == 1:
-        return names[0]
+        return str(names[0])
     has = f"the models {', '.join(names[:10])}" if names else "no list of models"
     raise NoEndpointError(f"{replica.url} has {has}: choose one with --model")
 
@@ -302,24 +322,23 @@ def _base(url: str) -> str:
     return base if parsed.path.strip("/") else f"{base}/v1"
 
 
-def _constraint(source: Any) -> dict[str, Any]:
-    """A source as members of a request: ``response_format``, and vLLM's ``structured_outputs`` for what that cannot say."""
+def _constraint(source: Any, is_ours: bool) -> dict[str, Any]:
+    """A source of the command line as members of a request.
+
+    Schemas are OpenAI's ``response_format``.  For what that cannot say, vLLM has ``structured_outputs``, and our own server further formats.
+    """
     if isinstance(source, JsonSchema):
         schema = json.loads(source.schema) if isinstance(source.schema, str) else source.schema
         named = {"name": "output", "schema": schema, "strict": True}
         return {"response_format": {"type": "json_schema", "json_schema": named}}
     if isinstance(source, Regex):
+        if is_ours:
+            return {"response_format": {"type": "regex", "pattern": source.pattern}}
         return {"structured_outputs": {"regex": source.pattern}}
-    if isinstance(source, (Lark, GBNF)):
-        return {"structured_outputs": {"grammar": source.text}}
-    if isinstance(source, Choice):
-        return {"structured_outputs": {"choice": list(source.options)}}
-    assert isinstance(source, StructuralTag), "rows have no other sources"
-    return {
-        "structured_outputs": {
-            "structural_tag": source.tag if isinstance(source.tag, str) else json.dumps(source.tag)
-        }
-    }
+    if is_ours:
+        syntax = "lark" if isinstance(source, Lark) else "gbnf"
+        return {"response_format": {"type": "grammar", "syntax": syntax, "grammar": source.text}}
+    return {"structured_outputs": {"grammar": source.text}}
 
 
 def _checked(answer: httpx.Response, row: Row, checker: Any) -> dict[str, Any]:
