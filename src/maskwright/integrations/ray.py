@@ -1,7 +1,7 @@
 """Ray: one model on each machine (or GPU) of a cluster, and requests shared out by Ray Data (``docs/batch.md``).
 
 The driver compiles each grammar once; actors get the bytes and compile nothing.  What becomes of a task whose worker dies is Ray's to
-decide: it starts another actor and runs the task again.  Nothing of an unfinished task has come back by then, so no output comes twice.
+decide: it starts another actor and runs the task again.  Whatever Ray computes twice comes out once.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def as_completed(
     tables, sources, grammars = _packed(ray, requests, model, rows_per_task)
     if not tables:
         return
+    seen: set[int] = set()
     filled = ray.data.from_arrow_refs(tables).map_batches(
         _Filler,
         fn_constructor_kwargs={
@@ -78,7 +79,9 @@ def as_completed(
     )
     for block in filled.iter_batches(batch_size=None, batch_format="numpy"):
         for place, result in zip(block["place"], block["result"], strict=True):
-            yield int(place), pickle.loads(result)
+            if place not in seen:
+                seen.add(place)
+                yield int(place), pickle.loads(result)
 
 
 def _actors(resources: Mapping[str, float], asked: int | None, cpus: float, gpus: float) -> int:
