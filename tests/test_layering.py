@@ -24,8 +24,8 @@ MODULES = {
 }
 EXTENSIONS = ("maskwright._core", "maskwright._subsets")
 HEAVY = {
-    "jedi", "jsonschema", "lark", "matplotlib", "mistral_common", "pydantic", "pydantic_core", "safetensors", "sentencepiece", "tiktoken", "tokenizers", "torch",
-    "transformers", "vllm",
+    "httpx2", "jedi", "jsonschema", "lark", "matplotlib", "mistral_common", "pydantic", "pydantic_core", "ray", "safetensors", "sentencepiece", "tiktoken", "tokenizers",
+    "torch", "tqdm", "transformers", "vllm",
 }  # fmt: skip
 EDGES = (
     "maskwright.hf",
@@ -36,6 +36,7 @@ EDGES = (
     "maskwright.cli",
     "maskwright.trie_torch",
     "maskwright.integrations",
+    "maskwright.offline.endpoints",
     "maskwright.sampling.huggingface",
     "maskwright.sampling.recorder",
     "maskwright.frontends.python_schemas",
@@ -122,6 +123,8 @@ ALLOWED = {
         "sources",
         "vocabulary",
     ),
+    "maskwright.cpus": (),
+    "maskwright.offline": ("errors", "frontends", "generation", "offline", "sources", "validation"),
     "maskwright.speculation": ("_core", "arguments", "engine_cache", "errors", "generation", "vocabulary"),
     "maskwright.symbols": ("_core", "compiler", "errors"),
     "maskwright.search": ("arguments", "compiler", "errors", "sampling", "search", "symbols"),
@@ -153,7 +156,10 @@ ALLOWED = {
     ),
     "maskwright.shared_cache": ("compiled", "disk_cache", "errors", "vocabulary"),
     "maskwright.token_sets": ("_core", "errors", "grammar"),
-    "maskwright.integrations": ("integrations",),  # and the public names, of maskwright itself
+    # And the public names, of maskwright itself.
+    "maskwright.integrations": ("default_model", "generation.outputs", "generation.results", "integrations"),
+    "maskwright.integrations.vllm": ("integrations",),
+    "maskwright.integrations.vllm_backend": ("integrations",),
     "maskwright.captures": ("_core", "captures", "deadline", "dfa", "errors", "grammar", "regular"),
 }
 FORBIDDEN = {

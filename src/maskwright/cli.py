@@ -1,4 +1,4 @@
-"""The command line: ``maskwright check``, ``generate``, ``infill``, ``mask``, ``explain``, ``bench``, ``completion``.
+"""The command line: ``maskwright check``, ``generate``, ``batch``, ``infill``, ``mask``, ``explain``, ``bench``, ``completion``.
 
 Exit codes: 0 good, 1 findings, 2 usage (bad arguments, unreadable files).  ``-`` is standard input.
 """
@@ -10,10 +10,11 @@ import sys
 from collections.abc import Sequence
 
 from maskwright import __version__
+from maskwright.cli_batch import BATCH_DESCRIPTION, BATCH_EXAMPLES, add_batch_arguments, batch
 from maskwright.cli_bench import add_bench_arguments, bench
 from maskwright.cli_completion import SHELLS, script
 from maskwright.cli_explain import add_explain_arguments, add_mask_arguments, explain, mask
-from maskwright.cli_generate import add_generate_arguments, generate
+from maskwright.cli_generate import add_generate_arguments, generate, load_generator
 from maskwright.cli_infill import add_infill_arguments
 from maskwright.cli_sources import (
     UsageError,
@@ -87,6 +88,16 @@ def _parser() -> argparse.ArgumentParser:
     add_generate_arguments(written)
     written.set_defaults(run=run_generate)
 
+    many = commands.add_parser(
+        "batch",
+        help="fill schemas for a file of prompts; can be killed and run again",
+        description=BATCH_DESCRIPTION,
+        epilog=BATCH_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_batch_arguments(many)
+    many.set_defaults(run=batch)
+
     infill = commands.add_parser(
         "infill", help="let a masked-diffusion model fill a canvas, before your eyes"
     )
@@ -149,17 +160,7 @@ def run_check(args: argparse.Namespace) -> int:
 
 def run_generate(args: argparse.Namespace) -> int:
     source = source_of(args.schema, read_source(args.schema), args)
-    try:
-        from maskwright.generator import Generator
-
-        generator = Generator.from_pretrained(args.model)
-    except ImportError as error:
-        raise UsageError(f'{error}; models need: pip install "maskwright[hf]"') from None
-    except MaskwrightError:
-        raise
-    except (OSError, ValueError) as error:
-        raise UsageError(f"the model {args.model!r} cannot be loaded: {error}") from None
-    return generate(args, source, generator)
+    return generate(args, source, load_generator(args.model))
 
 
 # --- infill ---------------------------------------------------------------------------------

@@ -25,12 +25,12 @@ from maskwright.validation import compile_for_bytes
 from maskwright.validation.texts import Expectation, Explainer
 
 
-def add_source_argument(parser: argparse.ArgumentParser) -> None:
+def add_source_argument(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """``--schema`` (or ``--grammar``), with the options of every language that it may be written in."""
     parser.add_argument(
         "--schema",
         "--grammar",
-        required=True,
+        required=required,
         metavar="FILE",
         help="a JSON Schema, grammar, regular expression",
     )

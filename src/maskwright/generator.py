@@ -12,7 +12,7 @@ import difflib
 import inspect
 import threading
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -140,6 +140,45 @@ class Generator:
             pass
         outputs = [job.output for job in jobs for _ in range(asked.n)]
         return [_result(row, output, asked) for row, output in zip(rows, outputs, strict=True)]
+
+    def as_completed(
+        self, requests: Iterable[tuple[Prompt, Any, Mapping[str, Any]]]
+    ) -> Iterator[tuple[int, list[Generation] | Exception]]:
+        """Outputs of any number of requests, as they are finished: the place of a request, and its outputs or its error.
+
+        A request is a prompt, its output type and its options (see ``generate``).  The next one is taken when there is room
+        (``batch_size``), so all of them need not fit into memory, and ``requests`` may compute them.  An error concerns its
+        request alone; what the model's own code raises in a pass of several rows ends all.  Each request is the first of its own
+        batch: those with equal seeds draw alike.
+        """
+        batch = self._batch()
+        coming = enumerate(requests)
+        started: dict[int, _Started] = {}  # by the identity of their rows, which they hold
+        is_over = False
+        while not is_over or batch.is_busy:
+            while not is_over and len(batch.running) + len(batch.waiting) < batch.width:
+                place, request = next(coming, (-1, None))
+                is_over = request is None
+                if request is None:
+                    break
+                try:
+                    asked = _options(dict(request[2]))
+                    (job,) = self._jobs([request[0]], [request[1]], asked)
+                    new = _Started(place, job.output, asked, self._rows(job, asked))
+                except Exception as error:
+                    yield place, error
+                    continue
+                started.update((id(row), new) for row in new.rows)
+                batch.submit(new.rows)
+            with self._lock:
+                changed = batch.step()
+            for row in changed:
+                known = started.get(id(row))
+                if known is not None and known.is_over:
+                    for each in known.rows:
+                        each.cancelled = not each.done
+                        del started[id(each)]
+                    yield known.place, known.results()
 
     def stream(self, prompt: Prompt, output_type: Any, **options: Any) -> Iterator[Any]:
         """One output while it grows: plain data whenever it changed, at last the value of the type.
@@ -367,6 +406,30 @@ class _Job:
     contrasts: list[list[int]] = field(default_factory=list)
     room: int = 0
     index: int = 0
+
+
+@dataclass(frozen=True)
+class _Started:
+    """A request that is being written: its place, and its rows."""
+
+    place: int
+    output: Output
+    asked: GenerationOptions
+    rows: list[Row]
+
+    @property
+    def is_over(self) -> bool:
+        return all(row.done for row in self.rows) or any(row.error is not None for row in self.rows)
+
+    def results(self) -> list[Generation] | Exception:
+        """What was written, or the first error."""
+        error = next((row.error for row in self.rows if row.error is not None), None)
+        if error is not None:
+            return error
+        try:
+            return [_result(row, self.output, self.asked) for row in self.rows]
+        except Exception as raised:
+            return raised
 
 
 class _Changes:

@@ -80,7 +80,7 @@ class Prompter:
                 )
             return prompt if instruction is None else f"{instruction}\n\n{prompt}"
         if instruction is not None:
-            messages = _instructed(messages, instruction)
+            messages = instructed(messages, instruction)
         return self._templated(messages)
 
     def _templated(self, messages: list[dict[str, Any]]) -> str:
@@ -134,7 +134,7 @@ def _checked(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [dict(message) for message in messages]
 
 
-def _instructed(messages: list[dict[str, Any]], instruction: str) -> list[dict[str, Any]]:
+def instructed(messages: list[dict[str, Any]], instruction: str) -> list[dict[str, Any]]:
     """The messages with an instruction at the end of the system message, which is made where there is none."""
     first = messages[0]
     if first["role"] == "system" and isinstance(first["content"], str):

@@ -1,0 +1,67 @@
+"""What a back-end gives -> a line of the output.
+
+Every back-end answers with the body of an OpenAI chat completion.  A row of OpenAI's format carries it whole, a plain one what people
+need of it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from maskwright.offline.journal import OPENAI_PREFIX
+from maskwright.offline.rows import Row
+from maskwright.sources import JsonSchema
+
+if TYPE_CHECKING:
+    from maskwright.generation.results import Generation
+
+
+def completion(row: Row, outputs: list[Generation], model: str) -> dict[str, Any]:
+    """The body of a chat completion from what a generator wrote.
+
+    The text is complete and valid, also where ``finish_reason`` is ``"length"``: there the budget ran short, and the shortest
+    completion was written.
+    """
+    written = sum(output.usage.generated_tokens for output in outputs)
+    read = outputs[0].usage.prompt_tokens
+    return {
+        "id": f"chatcmpl-{row.key}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": model,
+        "choices": [
+            {
+                "index": index,
+                "message": {"role": "assistant", "content": output.text, "refusal": None},
+                "finish_reason": "length" if output.finish_reason == "budget" else "stop",
+                "logprobs": None,
+            }
+            for index, output in enumerate(outputs)
+        ],
+        "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
+    }
+
+
+def record(row: Row, body: dict[str, Any]) -> dict[str, Any]:
+    """The line of the output for a row, in the shape of its line in the input."""
+    if row.shape == "openai":
+        return {
+            "id": OPENAI_PREFIX + row.key,
+            "custom_id": row.id,
+            "response": {"status_code": 200, "request_id": body.get("id", row.key), "body": body},
+            "error": None,
+        }
+    choice = body["choices"][0]
+    text = choice["message"]["content"]
+    return {
+        "id": row.id,
+        "value": json.loads(text) if isinstance(row.source, JsonSchema) else text,
+        "text": text,
+        "finish_reason": choice.get("finish_reason"),
+        "usage": body.get("usage"),
+        "model": body.get("model"),
+        **({} if row.metadata is None else {"metadata": row.metadata}),
+        "row": row.key,
+    }
