@@ -24,8 +24,8 @@ MODULES = {
 }
 EXTENSIONS = ("maskwright._core", "maskwright._subsets")
 HEAVY = {
-    "jedi", "jsonschema", "lark", "matplotlib", "mistral_common", "pydantic", "pydantic_core", "safetensors", "sentencepiece", "tiktoken", "tokenizers", "torch",
-    "transformers", "vllm",
+    "jedi", "jsonschema", "lark", "llama_cpp", "matplotlib", "mistral_common", "mlx", "pydantic", "pydantic_core", "safetensors", "sentencepiece", "sglang", "tiktoken",
+    "tokenizers", "torch", "transformers", "triton", "vllm",
 }  # fmt: skip
 EDGES = (
     "maskwright.hf",
