@@ -35,6 +35,8 @@ EDGES = (
     "maskwright.tokenizers",
     "maskwright.cli",
     "maskwright.trie_torch",
+    "maskwright.bitmask_kernel",
+    "maskwright.mask_table",
     "maskwright.integrations",
     "maskwright.sampling.huggingface",
     "maskwright.sampling.recorder",
@@ -152,6 +154,9 @@ ALLOWED = {
         "vocabulary",
     ),
     "maskwright.shared_cache": ("compiled", "disk_cache", "errors", "vocabulary"),
+    "maskwright.bitmask": ("_core", "bitmask_kernel", "errors"),
+    "maskwright.bitmask_kernel": (),
+    "maskwright.mask_table": ("_core", "bitmask", "errors"),
     "maskwright.token_sets": ("_core", "errors", "grammar"),
     "maskwright.integrations": ("integrations",),  # and the public names, of maskwright itself
     "maskwright.captures": ("_core", "captures", "deadline", "dfa", "errors", "grammar", "regular"),

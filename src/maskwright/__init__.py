@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from maskwright.frontends.json_schema.report import check_json_schema as check_json_schema
     from maskwright.generator import Generator as Generator
     from maskwright.limits import Limits as Limits
+    from maskwright.mask_table import MaskTable as MaskTable
     from maskwright.report import Finding as Finding
     from maskwright.report import Report as Report
     from maskwright.shared_cache import DirectoryCache as DirectoryCache
@@ -98,6 +99,7 @@ _HOMES = {
     "frontends.json_schema.report": ["check_json_schema"],
     "generator": ["Generator"],
     "limits": ["Limits"],
+    "mask_table": ["MaskTable"],
     "report": ["Finding", "Report"],
     "sources": ["GBNF", "Choice", "JsonSchema", "Lark", "Regex", "StructuralTag", "response_format"],
     "shared_cache": ["DirectoryCache"],
