@@ -395,6 +395,22 @@ def test_a_limit_within_a_draft_raises_nothing(masks: bool) -> None:
     assert request.finished() and request.grammar.is_terminated()
 
 
+def test_a_limit_that_is_reached_while_writing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MASKWRIGHT_SGLANG_LIMITS", '{"max_parser_states": 5}')
+    scheduler, rng = Scheduler(), random.Random(0)
+    several = {
+        "type": "object",
+        "properties": {"a": {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}},
+    }
+    request, other = scheduler.add(json_schema=json.dumps(several)), scheduler.add(regex="ab+")
+    while not request.finished():
+        rows = scheduler.masks(request, other)
+        scheduler.take(request, [pick(rows[0], rng, True)])
+    assert request.finished_reason.to_json()["type"] == "abort"
+    assert "max_parser_states" in request.finished_reason.message
+    assert scheduler.take(other, ids("a")) == ids("a")
+
+
 def one_by_one(matchers: Any, bitmask: Any) -> None:
     for row, matcher in enumerate(matchers):
         matcher.fill_next_token_bitmask(bitmask, row)
