@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="the kernel works on tensors")
+pytest.importorskip("torch", reason="the kernel works on tensors")
 pytest.importorskip(
     "triton", reason="Triton is not installed: make test-engines has it in an environment of its own"
 )
+
+import torch
 
 import maskwright as mw
 from maskwright import bitmask

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="runs a model")
+pytest.importorskip("torch", reason="runs a model")
 pytest.importorskip("transformers", reason="runs a model")
 pytest.importorskip(
     "transformers.generation.continuous_batching.cb_logits_processors",
@@ -16,6 +16,7 @@ pytest.importorskip(
 )
 
 import tiny_model
+import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, ContinuousBatchingConfig, GenerationConfig
 
 import maskwright as mw

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import toys
 
-torch = pytest.importorskip("torch", reason="a table is a tensor")
+pytest.importorskip("torch", reason="a table is a tensor")
+
+import torch
+import toys
 
 import maskwright as mw
 from maskwright import bitmask, mask_table

@@ -1,8 +1,9 @@
-"""Following an output of which an engine tells all tokens at each step, and nothing else: not when a prompt is new, not when it ends."""
+"""Following outputs of which an engine tells all tokens at each step, and nothing else: not when a prompt is new, not when it ends."""
 
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -13,48 +14,41 @@ from maskwright.integrations.requests import allow
 
 logger = logging.getLogger(__name__)
 
-_WINDOW = 64
-"""Tokens that can be taken back, which only drafts are."""
+Tokens = npt.NDArray[np.int64]
 
 
 class Follower:
     """One output at a time, from the tokens of the prompt and of the output so far.
 
     The first tokens are a prompt.  What is one token longer than before continues the output, and what is equal is the same place
-    again.  Anything else is a new prompt, and the grammar begins anew.  ``drafts``: up to so many tokens may come or go at once
-    behind the prompt, as in speculative decoding; they are a new prompt only when the grammar does not allow them.
-    ``prompt_length``: where the prompt ends, if that is known.
+    again.  Anything else is a new prompt, and the grammar begins anew.  ``prompt_length``: where the prompt ends, if that is known.
 
     Raises ``VocabularyError`` for what is no compiled grammar.
     """
 
-    def __init__(self, compiled: Any, *, drafts: int = 0, prompt_length: int | None = None) -> None:
+    def __init__(self, compiled: Any, prompt_length: int | None = None) -> None:
         if not hasattr(compiled, "matcher"):
             raise mw.VocabularyError(f"a compiled grammar is needed, not {type(compiled).__name__}")
         self.compiled = compiled
         self.vocabulary: mw.Vocabulary = compiled.vocabulary
-        self.error: mw.MaskwrightError | None = None
-        """Why the output had to end, if it had to."""
-        self._drafts = drafts
-        self._fixed_length = prompt_length
+        self._prompt_length = prompt_length
         self.reset()
 
     def reset(self) -> None:
         """The next tokens are a prompt."""
-        self._known: npt.NDArray[np.int64] | None = None
-        self._prompt_length = 0
-        self.error = None
+        self.tokens: Tokens | None = None
+        """What it has read, with the prompt."""
+        self.error: mw.MaskwrightError | None = None
+        """Why the output had to end, if it had to."""
 
     def fork(self) -> Follower:
         """Another one in the same state."""
-        other = Follower(self.compiled, drafts=self._drafts, prompt_length=self._fixed_length)
-        other.error = self.error
-        if self._known is not None:
-            other._known, other._prompt_length = self._known, self._prompt_length
-            other._accepted, other._matcher = self._accepted, self._matcher.fork()
+        other = Follower(self.compiled, self._prompt_length)
+        if self.tokens is not None:
+            other.tokens, other.error, other._matcher = self.tokens, self.error, self._matcher.fork()
         return other
 
-    def mask(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+    def mask(self, tokens: Tokens) -> npt.NDArray[np.int32]:
         """The mask ``[words]`` of what may follow all ``tokens``; read-only.
 
         It never raises, because engines swallow or die of what is raised here.  Where there is no mask, it allows the ends only, and
@@ -71,61 +65,92 @@ class Follower:
         allow(row, self.vocabulary.eos_ids)
         return row
 
-    def _follow(self, tokens: npt.NDArray[np.int64]) -> None:
-        known = self._known
-        if known is None:
-            self._begin(tokens)
-            return
-        shared = min(len(known), len(tokens))
-        if not np.array_equal(known[:shared], tokens[:shared]):
-            shared = int(np.argmax(known[:shared] != tokens[:shared]))
-        gone, come = len(known) - shared, len(tokens) - shared
-        step = gone == 0 and come <= 1
-        if not step and (shared < self._prompt_length or max(gone, come) > self._drafts):
-            self._begin(tokens)
-            return
-        if self.error is not None:
-            self._known = tokens.copy()
-            return
-        before = self._matcher.fork()
-        # Fewer than went, where some had come behind the end.
-        kept = min(self._accepted, shared - self._prompt_length)
-        self._matcher.rollback(self._accepted - kept)
-        wanted = tokens[shared:].tolist()
-        count = 0 if self._has_foreign(wanted) else self._matcher.accept_tokens(wanted)
-        if count < len(wanted) and not self._matcher.is_terminated:
-            self._matcher = before
-            if not step:
-                self._begin(tokens)
+    def _follow(self, tokens: Tokens) -> None:
+        known, self.tokens = self.tokens, tokens.copy()
+        if known is not None and 0 <= len(tokens) - len(known) <= 1:
+            if np.array_equal(known, tokens[: len(known)]):
+                if self.error is None:
+                    self._accept(tokens[len(known) :].tolist())
                 return
-            self._known = tokens.copy()
-            raise mw.MaskwrightError(
-                f"token {wanted[0]} was chosen, which the grammar does not allow: another processor or a draft has the last word, "
-                "or this is the prompt of a new call (use a new processor for each call, or reset())"
-            )
-        self._accepted = kept + count
-        self._known = tokens.copy()
-
-    def _has_foreign(self, tokens: list[int]) -> bool:
-        return any(not 0 <= token < len(self.vocabulary) for token in tokens)
-
-    def _begin(self, tokens: npt.NDArray[np.int64]) -> None:
         self.error = None
-        self._matcher = self.compiled.matcher(max_rollback=_WINDOW if self._drafts else 1)
-        self._accepted = 0
-        self._known = tokens.copy()
-        self._prompt_length = len(tokens) if self._fixed_length is None else self._fixed_length
-        wanted = tokens[self._prompt_length :].tolist()
-        count = 0 if self._has_foreign(wanted) else self._matcher.accept_tokens(wanted)
-        self._accepted = count
-        if count < len(wanted) and not self._matcher.is_terminated:
-            raise mw.MaskwrightError(f"token {wanted[count]} was chosen, which the grammar does not allow")
+        # Nothing is ever taken back.
+        self._matcher = self.compiled.matcher(max_rollback=1)
+        if self._prompt_length is not None:
+            self._accept(tokens[self._prompt_length :].tolist())
+
+    def _accept(self, wanted: list[int]) -> None:
+        for token in wanted:
+            if self._matcher.is_terminated:
+                return  # What follows the end is free.
+            if not 0 <= token < len(self.vocabulary) or not self._matcher.accept_token(token):
+                raise mw.MaskwrightError(
+                    f"token {token} was chosen, which the grammar does not allow: another processor has the last word, or this "
+                    "is the prompt of a new call (use a new processor for each call, or reset())"
+                )
 
 
-def checked_width(follower: Follower, width: int) -> None:
+class Followers:
+    """Several outputs in any order, such as the sequences of a batch, beams, and drafts that are taken back.
+
+    Which one is meant is looked up by its tokens: what continues one of the last ``most`` texts by up to two tokens is its output.
+    Anything else is a new prompt.
+    """
+
+    def __init__(self, compiled: Any, prompt_length: int | None = None, *, most: int = 1024) -> None:
+        self._first = Follower(compiled, prompt_length)
+        self._most = most
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all texts, and the error."""
+        self._texts: OrderedDict[tuple[int, int], Follower] = OrderedDict()
+        self.error: mw.MaskwrightError | None = None
+        """Why an output had to end, of the first that had to."""
+
+    @property
+    def compiled(self) -> Any:
+        """The grammar."""
+        return self._first.compiled
+
+    @property
+    def vocabulary(self) -> mw.Vocabulary:
+        """That of the grammar."""
+        return self._first.vocabulary
+
+    def mask(self, tokens: Tokens) -> npt.NDArray[np.int32]:
+        """As ``Follower.mask``."""
+        follower = self._known(tokens)
+        if follower is None:
+            follower = self._continued(tokens)
+        mask = follower.mask(tokens)
+        self.error = self.error or follower.error
+        self._texts[_key(tokens)] = follower
+        self._texts.move_to_end(_key(tokens))
+        while len(self._texts) > self._most:
+            self._texts.popitem(last=False)
+        return mask
+
+    def _continued(self, tokens: Tokens) -> Follower:
+        before = self._known(tokens[:-1])
+        if before is None and (before := self._known(tokens[:-2])) is not None:
+            before = before.fork()
+            before.mask(tokens[:-1])
+            if before.error is not None:
+                before = None  # The prompt of a new call that begins with an old text.
+        return self._first.fork() if before is None else before.fork()
+
+    def _known(self, tokens: Tokens) -> Follower | None:
+        found = self._texts.get(_key(tokens))
+        return found if found is not None and np.array_equal(found.tokens, tokens) else None
+
+
+def _key(tokens: Tokens) -> tuple[int, int]:
+    return len(tokens), hash(tokens.tobytes())
+
+
+def checked_width(vocabulary: mw.Vocabulary, width: int) -> None:
     """Raises ``VocabularyError`` when logits are not as wide as the vocabulary."""
-    size = len(follower.vocabulary)
-    if width != size:
+    if width != len(vocabulary):
         raise mw.VocabularyError(
-            f"the model's logits are {width} wide, the vocabulary has {size} ids; build it with vocab_size={width}"
+            f"the model's logits are {width} wide, the vocabulary has {len(vocabulary)} ids; build it with vocab_size={width}"
         )

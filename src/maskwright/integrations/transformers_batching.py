@@ -87,7 +87,7 @@ class GrammarProcessor(ContinuousBatchingLogitsProcessor):  # type: ignore[misc,
         name = state.request_id
         follower = self._followers.pop(name, None)
         if follower is None or follower.compiled is not grammar:
-            follower = Follower(grammar, prompt_length=0)
+            follower = Follower(grammar, 0)
         self._followers[name] = follower
         while len(self._followers) > _REQUESTS_KEPT:
             self._followers.popitem(last=False)
