@@ -175,7 +175,10 @@ def apply_mask_rows(logits: Any, masks: Any, mask_rows: Any) -> None:
         raise BitmaskError(
             f"rows must be int32 [{len(logits)}], not {mask_rows.dtype} {list(mask_rows.shape)}"
         )
-    _deny_on_device(torch, logits, masks, None, mask_rows.to(logits.device, non_blocking=True))
+    if logits.is_cpu and not logits.requires_grad:
+        _apply_on_cpu(torch, logits, masks[mask_rows], None, _LOWEST[_type_name(logits.dtype)])
+    else:
+        _deny_on_device(torch, logits, masks, None, mask_rows.to(logits.device, non_blocking=True))
 
 
 def _deny_on_device(torch: Any, table: Any, masks: Any, at: Any, mask_rows: Any) -> None:

@@ -18,18 +18,18 @@ _BLOCK = 4096
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def _deny(
-    logits,  # type: ignore[no-untyped-def]
-    masks,
-    logit_rows,
-    mask_rows,
-    width,
-    words,
-    logit_stride,
-    mask_stride,
+    logits: Any,
+    masks: Any,
+    logit_rows: Any,
+    mask_rows: Any,
+    width: Any,
+    words: Any,
+    logit_stride: Any,
+    mask_stride: Any,
     HAS_LOGIT_ROWS: tl.constexpr,
     HAS_MASK_ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
-):
+) -> None:
     i = tl.program_id(0)
     row = i
     if HAS_LOGIT_ROWS:

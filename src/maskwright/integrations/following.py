@@ -141,7 +141,9 @@ class Followers:
 
     def _known(self, tokens: Tokens) -> Follower | None:
         found = self._texts.get(_key(tokens))
-        return found if found is not None and np.array_equal(found.tokens, tokens) else None
+        if found is None or found.tokens is None or not np.array_equal(found.tokens, tokens):
+            return None
+        return found
 
 
 def _key(tokens: Tokens) -> tuple[int, int]:

@@ -97,4 +97,5 @@ def _on_stream(logits: Any, stream_ptr: int | None) -> Any:
         return contextlib.nullcontext()
     import torch
 
-    return torch.cuda.stream(torch.cuda.ExternalStream(stream_ptr))
+    stream: Any = torch.cuda.ExternalStream
+    return torch.cuda.stream(stream(stream_ptr))
