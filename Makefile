@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TYPES = $(shell find src -name '*.pxd')
 SOURCES = $(wildcard cext/*.pyx cext/*.pxi cext/*.hpp) $(TYPES) $(TYPES:.pxd=.py) setup.py pyproject.toml
 
-.PHONY: demo test test-slow test-hostile test-all test-vllm test-ray coverage fuzz sanitize build lint bench clean
+.PHONY: demo test test-slow test-hostile test-all test-vllm test-ray test-engines coverage fuzz sanitize build lint bench clean
 
 demo: build
 	$(BIN)/python -m maskwright.demo
@@ -60,6 +60,26 @@ build/ray-env/installed: pyproject.toml constraints.txt
 	  "jsonschema[format]" psutil
 # The same Python: what `make build` compiled serves here, too.
 	MASKWRIGHT_COMPILE=later $(RAY_BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e ".[hf,lark]"
+	touch $@
+
+# Engines whose classes run here, and Triton, in an environment of its own, which sees the usual one as well: 1.2 GB, some minutes to install, and a
+# build of llama.cpp, which has no wheel: 15 minutes of two cores.  The tests take five minutes.
+# SGLang needs CUDA to run a model; its scheduler's classes import with what is named here.
+ENGINES_BIN = build/engines-env/bin
+SGLANG = sglang==0.5.23 apache-tvm-ffi==0.1.11 compressed-tensors==0.18.0 pybase64 partial-json-parser dill loguru einops xgrammar==0.2.7
+SGLANG_WHOLE = msgspec pyzmq ipython aiohttp starlette fastapi uvicorn openai orjson psutil
+
+test-engines: build build/engines-env/installed
+	$(ENGINES_BIN)/python -c "from maskwright.default_model import default_model; default_model()"
+	$(ENGINES_BIN)/python -m pytest tests/test_bitmask_kernel.py tests/test_integrations_sglang.py tests/test_integrations_llama_cpp.py \
+	  tests/test_integrations_mlx.py
+
+build/engines-env/installed: $(VENV)/installed
+	test -d build/engines-env || $(PYTHON) -m venv build/engines-env
+	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" > "$$($(ENGINES_BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/usual.pth"
+	$(ENGINES_BIN)/python -m pip install --quiet --no-deps $(SGLANG)
+	$(ENGINES_BIN)/python -m pip install --quiet triton "mlx[cpu]" mlx-lm $(SGLANG_WHOLE)
+	$(ENGINES_BIN)/python -m pip install --quiet --prefer-binary llama-cpp-python
 	touch $@
 
 build: $(VENV)/built

@@ -330,7 +330,7 @@ def test_limits_are_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in ("{", '{"max_dept": 1}', "[1]", '{"max_depth": 0}'):
         monkeypatch.setenv("MASKWRIGHT_VLLM_LIMITS", wrong)
         with pytest.raises(mw.MaskwrightError, match="MASKWRIGHT_VLLM_LIMITS"):
-            vllm_backend.limits_of_environment()
+            vllm_backend.limits_of_environment("MASKWRIGHT_VLLM_LIMITS")
 
 
 def test_a_tokenizer_without_bytes_is_refused() -> None:

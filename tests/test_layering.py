@@ -24,8 +24,8 @@ MODULES = {
 }
 EXTENSIONS = ("maskwright._core", "maskwright._subsets")
 HEAVY = {
-    "httpx2", "jedi", "jsonschema", "lark", "matplotlib", "mistral_common", "pydantic", "pydantic_core", "ray", "safetensors", "sentencepiece", "tiktoken", "tokenizers",
-    "torch", "tqdm", "transformers", "vllm",
+    "httpx2", "jedi", "jsonschema", "lark", "llama_cpp", "matplotlib", "mistral_common", "mlx", "pydantic", "pydantic_core", "ray", "safetensors",
+    "sentencepiece", "sglang", "tiktoken", "tokenizers", "torch", "tqdm", "transformers", "triton", "vllm",
 }  # fmt: skip
 EDGES = (
     "maskwright.hf",
@@ -35,6 +35,8 @@ EDGES = (
     "maskwright.tokenizers",
     "maskwright.cli",
     "maskwright.trie_torch",
+    "maskwright.bitmask_kernel",
+    "maskwright.mask_table",
     "maskwright.integrations",
     "maskwright.offline.endpoints",
     "maskwright.sampling.huggingface",
@@ -155,6 +157,9 @@ ALLOWED = {
         "vocabulary",
     ),
     "maskwright.shared_cache": ("compiled", "disk_cache", "errors", "vocabulary"),
+    "maskwright.bitmask": ("_core", "bitmask_kernel", "errors"),
+    "maskwright.bitmask_kernel": (),
+    "maskwright.mask_table": ("_core", "bitmask", "errors"),
     "maskwright.token_sets": ("_core", "errors", "grammar"),
     # And the public names, of maskwright itself.
     "maskwright.integrations": ("default_model", "generation.outputs", "generation.results", "integrations"),

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from maskwright.frontends.tool_templates import ToolTemplate as ToolTemplate
     from maskwright.generator import Generator as Generator
     from maskwright.limits import Limits as Limits
+    from maskwright.mask_table import MaskTable as MaskTable
     from maskwright.report import Finding as Finding
     from maskwright.report import Report as Report
     from maskwright.shared_cache import DirectoryCache as DirectoryCache
@@ -100,6 +101,7 @@ _HOMES = {
     "frontends.tool_templates": ["ToolTemplate"],
     "generator": ["Generator"],
     "limits": ["Limits"],
+    "mask_table": ["MaskTable"],
     "report": ["Finding", "Report"],
     "sources": ["GBNF", "Choice", "JsonSchema", "Lark", "Regex", "StructuralTag", "response_format"],
     "shared_cache": ["DirectoryCache"],

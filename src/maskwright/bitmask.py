@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -149,6 +150,50 @@ def _apply_on_device(torch: Any, table: Any, masks: Any, rows: list[int] | None)
     if not isinstance(masks, torch.Tensor):
         masks = torch.from_numpy(np.array(masks, dtype=np.int32))
     masks = masks.to(table.device, non_blocking=True)
+    at = None
+    if rows is not None:
+        at = torch.tensor(rows, dtype=torch.int32).to(table.device, non_blocking=True)
+    _deny_on_device(torch, table, masks, at, None)
+
+
+def apply_mask_rows(logits: Any, masks: Any, mask_rows: Any) -> None:
+    """Row i of the logits by row ``mask_rows[i]`` of the masks, where both are on one device, without waiting for it.
+
+    ``logits``: torch ``[n, V]``, 16, 32 or 64 bit floating point.  ``masks``: torch int32 ``[rows, words]``, ``words <= ceil(V / 32)``;
+    logits beyond its bits are disallowed.  ``mask_rows``: torch int32 ``[n]``; values are not checked, as that would wait.
+    Raises ``BitmaskError`` for other types and shapes; nothing is written then.
+    """
+    import torch
+
+    if not isinstance(logits, torch.Tensor) or _type_name(logits.dtype) not in _LOWEST or logits.dim() != 2:
+        raise BitmaskError("logits must be a torch tensor [n, V] of floating point numbers")
+    if logits.device != masks.device:
+        raise BitmaskError(f"the logits are on {logits.device}, the masks on {masks.device}")
+    if masks.shape[1] > (logits.shape[1] + 31) // 32:
+        raise BitmaskError(f"{masks.shape[1]} words speak about more than {logits.shape[1]} logits")
+    if tuple(mask_rows.shape) != (len(logits),) or mask_rows.dtype != torch.int32:
+        raise BitmaskError(
+            f"rows must be int32 [{len(logits)}], not {mask_rows.dtype} {list(mask_rows.shape)}"
+        )
+    if logits.is_cpu and not logits.requires_grad:
+        _apply_on_cpu(torch, logits, masks[mask_rows], None, _LOWEST[_type_name(logits.dtype)])
+    else:
+        _deny_on_device(torch, logits, masks, None, mask_rows.to(logits.device, non_blocking=True))
+
+
+def _deny_on_device(torch: Any, table: Any, masks: Any, at: Any, mask_rows: Any) -> None:
+    """Rows ``at`` of the table (None: all) by rows ``mask_rows`` of the masks (None: in order)."""
+    if table.is_cuda and not table.requires_grad and table.stride(1) == masks.stride(1) == 1:
+        kernel = _kernel()
+        if kernel is not None:
+            try:
+                kernel(table, masks, at, mask_rows)
+                return
+            except Exception as error:
+                # Triton compiles at its first call, which needs a compiler of C.
+                _without_kernel(error)
+    if mask_rows is not None:
+        masks = masks[mask_rows]
     powers = torch.ones((), dtype=torch.int32, device=table.device) << torch.arange(
         32, dtype=torch.int32, device=table.device
     )
@@ -156,12 +201,37 @@ def _apply_on_device(torch: Any, table: Any, masks: Any, rows: list[int] | None)
     covered = min(width, 32 * masks.shape[1])
     denied = ((masks.unsqueeze(-1) & powers) == 0).flatten(1)[:, :covered]
     with torch.no_grad():
-        if rows is None:
+        if at is None:
             table[:, :covered].masked_fill_(denied, float("-inf"))
             table[:, covered:] = float("-inf")
-        elif rows:
-            at = torch.tensor(rows).to(table.device, non_blocking=True)
+        elif len(at):
             part = table[at]
             part[:, :covered].masked_fill_(denied, float("-inf"))
             part[:, covered:] = float("-inf")
             table[at] = part
+
+
+_kernel_failed = False
+
+
+def _kernel() -> Any:
+    """The fused kernel, or None where there is none."""
+    return None if _kernel_failed else _imported_kernel()
+
+
+@cache
+def _imported_kernel() -> Any:
+    try:
+        from maskwright.bitmask_kernel import deny
+    except ImportError:
+        return None
+    return deny
+
+
+def _without_kernel(error: Exception) -> None:
+    global _kernel_failed
+    _kernel_failed = True
+    warnings.warn(
+        f"masks are applied by torch's own operations, because the kernel cannot be used: {error}",
+        stacklevel=4,
+    )

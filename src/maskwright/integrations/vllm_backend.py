@@ -6,13 +6,11 @@ Both processes compile: the front-end to refuse what cannot be enforced before i
 from __future__ import annotations
 
 import json
-import os
 from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-import numpy as np
 import torch
 from vllm.exceptions import VLLMValidationError
 from vllm.logger import init_logger
@@ -26,6 +24,7 @@ from vllm.v1.structured_output.request import get_structured_output_key
 from vllm.v1.structured_output.utils import grammar_is_likely_lark
 
 import maskwright as mw
+from maskwright.integrations.requests import allow, compile_grammar_text, deny, limits_of_environment
 
 logger = init_logger("vllm.maskwright")
 
@@ -34,7 +33,7 @@ _IGNORED = ("whitespace_pattern", "disable_any_whitespace", "disable_additional_
 """Options of a request that no back-end of vLLM is told about."""
 
 
-class Compiler:
+class RequestCompiler:
     """From what vLLM sends to compiled grammars, for one tokenizer and one set of options."""
 
     def __init__(self, tokenizer: Any, model_config: Any, vocab_size: int, options: dict[str, Any]) -> None:
@@ -42,7 +41,7 @@ class Compiler:
         self._model_config = model_config
         self._vocab_size = vocab_size
         self._options = options
-        self._limits = limits_of_environment()
+        self._limits = limits_of_environment("MASKWRIGHT_VLLM_LIMITS")
         self._vocabulary: mw.Vocabulary | mw.VocabularyError | None = None
         self._reading = Lock()
 
@@ -87,14 +86,7 @@ class Compiler:
         vocabulary = self.vocabulary
         if kind != StructuredOutputOptions.GRAMMAR:
             return mw.compile(self._source(kind, spec), vocabulary, limits=self._limits)
-        lark = grammar_is_likely_lark(spec)
-        try:
-            return mw.compile(mw.Lark(spec) if lark else mw.GBNF(spec), vocabulary, limits=self._limits)
-        except mw.MaskwrightError as error:
-            language = "Lark: no line has '::='" if lark else "GBNF: a line has '::='"
-            # The class stays, so that a limit is told from a mistake.
-            error.args = (f"the grammar was read as {language}. {error}",)
-            raise
+        return compile_grammar_text(spec, grammar_is_likely_lark(spec), vocabulary, self._limits)
 
     def _source(self, kind: StructuredOutputOptions, spec: str) -> Any:
         if kind == StructuredOutputOptions.JSON:
@@ -110,11 +102,11 @@ class Compiler:
         raise mw.GrammarError(f"structured outputs of the kind {kind.name} are not supported")
 
 
-_compilers: OrderedDict[tuple[Any, ...], Compiler] = OrderedDict()
+_compilers: OrderedDict[tuple[Any, ...], RequestCompiler] = OrderedDict()
 _compilers_lock = Lock()
 
 
-def compiler_for(tokenizer: Any, model_config: Any, vocab_size: int, config: Any) -> Compiler:
+def compiler_for(tokenizer: Any, model_config: Any, vocab_size: int, config: Any) -> RequestCompiler:
     """One a tokenizer: front-end and engine share it where they live in one process."""
     options: dict[str, Any] = {}
     if config.disable_any_whitespace:
@@ -126,22 +118,11 @@ def compiler_for(tokenizer: Any, model_config: Any, vocab_size: int, config: Any
         found = _compilers.pop(key, None)
         if found is None:
             # It holds both, so that nothing else gets their ids.
-            found = Compiler(tokenizer, model_config, vocab_size, options)
+            found = RequestCompiler(tokenizer, model_config, vocab_size, options)
         _compilers[key] = found
         while len(_compilers) > _VOCABULARIES_KEPT:
             _compilers.popitem(last=False)
     return found
-
-
-def limits_of_environment() -> mw.Limits:
-    """``MASKWRIGHT_VLLM_LIMITS``: fields of ``mw.Limits``, as JSON.  Raises ``MaskwrightError`` for anything else."""
-    text = os.environ.get("MASKWRIGHT_VLLM_LIMITS", "")
-    if not text:
-        return mw.Limits()
-    try:
-        return mw.Limits(**json.loads(text))
-    except (TypeError, ValueError) as error:
-        raise mw.MaskwrightError(f"MASKWRIGHT_VLLM_LIMITS={text!r}: {error}") from None
 
 
 def check(params: Any, model_config: Any, config: Any, tokenizer: Any) -> None:
@@ -261,13 +242,13 @@ class MaskwrightGrammar(StructuredOutputGrammar):  # type: ignore[misc, unused-i
         except Exception as error:
             logger.error("No mask can be computed, and the request has to end: %s", error)
             rows[batch_index] = 0
-            self._allow(rows[batch_index], self._ends)
+            allow(rows[batch_index], self._ends)
             return
         if self._exchanged:
             row = rows[batch_index]
-            self._deny(row, self._others if ending else self._ends)
+            deny(row, self._others if ending else self._ends)
             if ending:
-                self._allow(row, self._ends)
+                allow(row, self._ends)
 
     def is_terminated(self) -> bool:
         """Whether an end was accepted."""
@@ -288,15 +269,3 @@ class MaskwrightGrammar(StructuredOutputGrammar):  # type: ignore[misc, unused-i
                 break
             known.append(token)
         return known
-
-    @staticmethod
-    def _allow(row: Any, tokens: frozenset[int]) -> None:
-        words = row.view(np.uint32)
-        for token in tokens:
-            words[token >> 5] |= np.uint32(1 << (token & 31))
-
-    @staticmethod
-    def _deny(row: Any, tokens: frozenset[int]) -> None:
-        words = row.view(np.uint32)
-        for token in tokens:
-            words[token >> 5] &= np.uint32(~(1 << (token & 31)) & 0xFFFFFFFF)
