@@ -24,8 +24,9 @@ MODULES = {
 }
 EXTENSIONS = ("maskwright._core", "maskwright._subsets")
 HEAVY = {
-    "jedi", "jsonschema", "lark", "matplotlib", "mistral_common", "pydantic", "pydantic_core", "safetensors", "sentencepiece", "tiktoken", "tokenizers", "torch",
-    "transformers", "vllm",
+    "fastapi", "jedi", "jsonschema", "lark", "matplotlib", "mistral_common", "prometheus_client", "pydantic", "pydantic_core", "safetensors", "sentencepiece", "starlette", "tiktoken",
+    "tokenizers", "torch",
+    "transformers", "uvicorn", "vllm",
 }  # fmt: skip
 EDGES = (
     "maskwright.hf",
@@ -36,6 +37,7 @@ EDGES = (
     "maskwright.cli",
     "maskwright.trie_torch",
     "maskwright.integrations",
+    "maskwright.serve",
     "maskwright.sampling.huggingface",
     "maskwright.sampling.recorder",
     "maskwright.frontends.python_schemas",
