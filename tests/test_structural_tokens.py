@@ -10,7 +10,7 @@ import toys
 from byte_walks import BYTES, accepts
 
 import maskwright as mw
-from maskwright.errors import GrammarError, UnsupportedSchemaError
+from maskwright.errors import GrammarError
 
 A, B, OPEN, CLOSE, OTHER, EOS = range(6)
 VOCABULARY = mw.Vocabulary.from_bytes(
@@ -181,8 +181,3 @@ def test_lark_that_needs_a_lexer_is_refused_at_its_place() -> None:
         assert str(caught.value.place).startswith("/content")
     with pytest.raises(GrammarError, match="gbnf or lark"):
         mw.compile_structural_tag({"type": "grammar", "grammar": "x", "syntax": "antlr"}, BYTES)
-
-
-def test_what_is_refused_is_still_named() -> None:
-    with pytest.raises(UnsupportedSchemaError):
-        mw.compile_structural_tag({"type": "qwen_xml_parameter", "json_schema": {}}, BYTES)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from maskwright.errors import VocabularyError as VocabularyError
     from maskwright.frontends.json_schema.options import SchemaOptions as SchemaOptions
     from maskwright.frontends.json_schema.report import check_json_schema as check_json_schema
+    from maskwright.frontends.tool_templates import ToolTemplate as ToolTemplate
     from maskwright.generator import Generator as Generator
     from maskwright.limits import Limits as Limits
     from maskwright.report import Finding as Finding
@@ -96,6 +97,7 @@ _HOMES = {
     ],
     "frontends.json_schema.options": ["SchemaOptions"],
     "frontends.json_schema.report": ["check_json_schema"],
+    "frontends.tool_templates": ["ToolTemplate"],
     "generator": ["Generator"],
     "limits": ["Limits"],
     "report": ["Finding", "Report"],

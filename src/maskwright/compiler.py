@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar, overload
 
@@ -90,7 +91,8 @@ def job_of(source: Any, limits: Limits, own: Callable[[_T], _T] = lambda content
     if isinstance(source, GBNF):
         return Job(gbnf_part(source.text, source.root, limits), limits)
     if isinstance(source, StructuralTag):
-        return Job(_tag_part(source.tag, limits, own), limits)
+        tag = source.tag
+        return Job(_tag_part(tag, limits, own), limits, lambda error: _explained_tag(error, tag, limits))
     if isinstance(source, Choice):
         return Job(choice_part(source.options, limits), limits)
     if isinstance(source, (dict, str, bytes)):
@@ -277,7 +279,8 @@ def compile_structural_tag(
     enforced), ``UnsatisfiableError``, ``LimitError``.
     """
     check_limits(limits)
-    return _compile(_tag_part(tag, limits), vocabulary, limits)
+    part = _tag_part(tag, limits)
+    return _compile(part, vocabulary, limits, explain=lambda error: _explained_tag(error, tag, limits))
 
 
 def _tag_part(
@@ -293,6 +296,21 @@ def _tag_part(
         lambda: structural_tag.to_grammar(tag, limits, contents),
         keep=content is not None,
     )
+
+
+def _explained_tag(
+    error: UnsatisfiableError, tag: dict[str, Any] | str, limits: Limits
+) -> UnsatisfiableError:
+    """The error with the schema of a tag that nothing satisfies, if it is that, and what in it contradicts itself."""
+    for place, schema, part in structural_tag.schemas(tag, limits):
+        try:
+            prune(part.make())
+        except UnsatisfiableError as found:
+            with suppress(LimitError):
+                found = explained(found, schema, SchemaOptions(), limits)
+            where = place if found.place is None else f"{place}: {found.place}"
+            return UnsatisfiableError(found.message, place=where, constraints=found.constraints)
+    return error
 
 
 def compile_grammar(

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.regex import Flavour
-from maskwright.frontends.tools import ToolStyle, response_schema, tools_tag
+from maskwright.frontends.tool_templates import Thinks, ToolTemplate
+from maskwright.frontends.tools import response_schema, tools_tag
+
+if TYPE_CHECKING:
+    from maskwright.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -57,11 +63,40 @@ class StructuralTag:
         tools: list[dict[str, Any]],
         tool_choice: str | dict[str, Any] = "auto",
         *,
-        style: str | ToolStyle = "hermes",
+        template: str | os.PathLike[str] | Mapping[str, Any] | ToolTemplate = "hermes",
+        thinking: Thinks | None = None,
         parallel_tool_calls: bool = True,
+        vocabulary: Vocabulary | None = None,
     ) -> StructuralTag:
-        """The tag of OpenAI ``tools`` and ``tool_choice``; see ``maskwright.frontends.tools.tools_tag``."""
-        return cls(tools_tag(tools, tool_choice, style=style, parallel_tool_calls=parallel_tool_calls))
+        """The tag of OpenAI ``tools`` and ``tool_choice``, as a family of models writes calls; see docs/tools.md.
+
+        tools: ``{"type": "function", "function": {"name", "parameters", "strict"}}``; arguments follow ``parameters``, unless
+        the tool has ``"strict": false``: then they are any object.  tool_choice: ``"auto"`` (text and calls), ``"none"`` (text
+        without a call), ``"required"`` (calls), a function to be called once, or ``allowed_tools``.  template: a name out
+        of ``templates()``, the path of a JSON file, or its content.  thinking: ``"auto"`` (a block of thinking may come
+        first), ``"required"``, ``"prompt"`` (its opening mark ends the prompt), ``"off"``; None: what is usual for the template.
+        vocabulary: of the model; marks of the template that are special tokens there are these tokens.  Without it, they
+        are text.
+        Raises ``GrammarError`` for what has another shape, a name that comes twice, is not known or cannot be written.
+        """
+        special = {} if vocabulary is None else vocabulary.special_tokens
+        ends = () if vocabulary is None else vocabulary.eos_ids
+        return cls(
+            tools_tag(
+                tools,
+                tool_choice,
+                template=template,
+                thinking=thinking,
+                parallel_tool_calls=parallel_tool_calls,
+                special_tokens=special,
+                end_tokens={name for name, token in special.items() if token in ends},
+            )
+        )
+
+    @staticmethod
+    def templates() -> list[str]:
+        """The names of the templates of ``from_tools`` that come with the package."""
+        return ToolTemplate.names()
 
 
 def response_format(value: dict[str, Any]) -> JsonSchema | StructuralTag:

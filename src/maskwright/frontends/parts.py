@@ -19,6 +19,7 @@ from maskwright.deadline import in_time
 from maskwright.errors import GrammarError, UnsatisfiableError
 from maskwright.frontends import gbnf, json_schema, lark, regex
 from maskwright.frontends.json_schema import SchemaOptions
+from maskwright.frontends.json_schema.arguments import ArgumentStyle, to_arguments
 from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.regex import Flavour
 from maskwright.grammar import EMPTY, Choice, Grammar, Import, Term, Words
@@ -54,6 +55,20 @@ def json_schema_part(
         lambda: json_schema.to_grammar(schema, options, limits),
         keep=content is not None,
     )
+
+
+def arguments_part(
+    schema: dict[str, Any] | bool | str | bytes,
+    style: ArgumentStyle,
+    limits: Limits,
+    content: bytes | None = None,
+) -> Import:
+    """The valid instances of an object schema, written in a style of arguments.  ``content``: as in ``json_schema_part``."""
+    check_limits(limits)
+    if content is None:
+        content = content_key(schema, limits.max_schema_values)
+    key: Hashable = _Unique() if content is None else ("arguments", content, repr((style, limits)))
+    return Import(key, lambda: to_arguments(schema, style, limits), keep=content is not None)
 
 
 @lru_cache

@@ -12,8 +12,7 @@ are parts that are lowered once.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from maskwright.deadline import check_time
@@ -21,9 +20,19 @@ from maskwright.dfa import with_length
 from maskwright.errors import GrammarError, LimitError, Refusal, UnsatisfiableError, UnsupportedSchemaError
 from maskwright.frontends.free_text import Scanner
 from maskwright.frontends.json_schema import SchemaOptions
-from maskwright.frontends.json_text import read_json
+from maskwright.frontends.json_schema.arguments import argument_style
 from maskwright.frontends.lexical import regular_expr
-from maskwright.frontends.parts import gbnf_part, json_schema_part, lark_part, regex_part
+from maskwright.frontends.parts import arguments_part, gbnf_part, json_schema_part, lark_part, regex_part
+from maskwright.frontends.structural_fields import (
+    check_encodable,
+    check_size,
+    flag_field,
+    legacy,
+    list_field,
+    read_tag,
+    text_field,
+    texts_field,
+)
 from maskwright.frontends.structural_tokens import all_but, is_one_of, named_tokens
 from maskwright.grammar import (
     EMPTY,
@@ -44,12 +53,12 @@ from maskwright.grammar import (
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regular import Lit
 
-_REFUSED_TYPES = {
-    "qwen_xml_parameter": "only JSON is supported for the content of a schema",
-}
+_OTHER_STYLES = ("cohere_xml", "minimax_m3_xml")
+"""Those of XGrammar whose values are marked up at every depth."""
 _FIELDS = {
     "const_string": {"value"},
-    "json_schema": {"json_schema", "style", "any_order", "max_whitespace_cnt", "excludes"},
+    "json_schema": {"json_schema", "style", "any_order", "max_whitespace_cnt", "excludes", "name"},
+    "qwen_xml_parameter": {"json_schema"},
     "regex": {"pattern"},
     "grammar": {"grammar", "syntax", "start"},
     "any_text": {"excludes", "max_chars", "max_tokens"},
@@ -71,7 +80,6 @@ _FIELDS = {
 }
 _MEMBERS = {kind: {"type", *names} for kind, names in _FIELDS.items()}
 _MAX_DEPTH = 60
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _IN_ORDER, _IN_ANY_ORDER = SchemaOptions(), SchemaOptions(property_order="any")
 
 
@@ -80,13 +88,13 @@ def to_grammar(
 ) -> Grammar:
     """The grammar of a structural tag; see ``maskwright.compile_structural_tag``.  ``contents``: the keys of schemas
     in it, by id, where they are known."""
-    source = _read(tag)
-    _check_size(source, limits)
+    source = read_tag(tag)
+    check_size(source, limits)
     pointer = ""
     if source.get("type") == "structural_tag" and "format" in source:
         source, pointer = source["format"], "/format"
     elif "triggers" in source and "structures" in source:
-        source, pointer = _legacy(source), ""
+        source, pointer = legacy(source), ""
     builder = _Builder(limits, contents or {})
     body = builder.expr(source, pointer, ())
     if builder.refusals:
@@ -95,50 +103,20 @@ def to_grammar(
     return builder.grammar
 
 
-def _read(tag: object) -> dict[str, Any]:
-    if isinstance(tag, str):
-        text = tag
-        try:
-            tag = read_json(tag, float)
-        except GrammarError as error:
-            raise GrammarError(
-                f"a structural tag is JSON: {error.message}", place=error.place, source=text
-            ) from None
-    if not isinstance(tag, dict):
-        raise GrammarError(f"a structural tag is a JSON object, not {type(tag).__name__}", place="#")
-    return tag
-
-
-def _check_size(source: dict[str, Any], limits: Limits) -> None:
-    """Raises ``LimitError`` for too many values: formats that Python shares are built at each of their places.
-
-    Schemas in it are counted where they are read.
-    """
-    level: list[Any] = [source]
-    count = 0
-    while level:
+def schemas(tag: dict[str, Any] | str, limits: Limits = DEFAULT_LIMITS) -> Iterator[tuple[str, Any, Import]]:
+    """The schemas of a well-formed tag: where each stands, as errors say it, the schema, and its part."""
+    builder = _Builder(limits, {})
+    work: list[tuple[str, Any]] = [("", read_tag(tag))]
+    while work:
         check_time()
-        count += len(level)
-        if count > limits.max_schema_values:
-            raise LimitError("max_schema_values", count, limits.max_schema_values)
-        below: list[Any] = []
-        for value in level:
-            if isinstance(value, dict):
-                below.extend(held for name, held in value.items() if name != "json_schema")
-            elif isinstance(value, (list, tuple)):
-                below.extend(value)
-        level = below
-
-
-def _legacy(source: dict[str, Any]) -> dict[str, Any]:
-    """The older form: ``structures`` of begin, schema and end."""
-    tags = []
-    for i, item in enumerate(_list(source, "structures", "")):
-        if not isinstance(item, dict) or not {"begin", "end"} <= item.keys():
-            raise GrammarError("a structure has begin, schema and end", place=f"/structures/{i}")
-        content = {"type": "json_schema", "json_schema": item.get("schema", True)}
-        tags.append({"type": "tag", "begin": item["begin"], "content": content, "end": item["end"]})
-    return {"type": "triggered_tags", "triggers": source["triggers"], "tags": tags}
+        pointer, value = work.pop()
+        if isinstance(value, dict) and value.get("type") == "json_schema" and "json_schema" in value:
+            part = builder.json_schema(value, pointer, ())
+            if isinstance(part, Import):
+                yield builder.place(value, pointer), value["json_schema"], part
+        elif isinstance(value, (dict, list, tuple)):
+            items = value.items() if isinstance(value, dict) else enumerate(value)
+            work += reversed([(f"{pointer}/{key}", held) for key, held in items])
 
 
 class _Builder:
@@ -156,8 +134,9 @@ class _Builder:
         self.methods: dict[str, Callable[[dict[str, Any], str, tuple[str, ...]], Expr]] = {
             "const_string": self.const_string,
             "json_schema": self.json_schema,
+            "qwen_xml_parameter": lambda f, p, e: self.json_schema({**f, "style": "qwen_xml"}, p, e),
             "regex": lambda f, p, _: self.part(
-                regex_part(_text(f, "pattern", p), "python", "", self.limits), p
+                regex_part(text_field(f, "pattern", p), "python", "", self.limits), p
             ),
             "grammar": lambda f, p, _: self.text_grammar(f, p),
             "any_text": self.any_text,
@@ -198,9 +177,6 @@ class _Builder:
         if not isinstance(source, dict) or not isinstance(source.get("type"), str):
             raise GrammarError("a format is an object with a type", place=pointer or "#")
         kind: str = source["type"]
-        if kind in _REFUSED_TYPES:
-            self.refusals.append(Refusal(pointer, kind, _REFUSED_TYPES[kind]))
-            return None
         if kind not in _FIELDS:
             raise GrammarError(
                 f"unknown type {kind!r}: use one of {', '.join(_FIELDS)}", place=pointer or "#"
@@ -231,22 +207,34 @@ class _Builder:
         return self.literal(texts[0]) if len(texts) == 1 else Choice(tuple(map(self.literal, texts)))
 
     def const_string(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
-        return self.literal(_text(source, "value", pointer))
+        return self.literal(text_field(source, "value", pointer))
 
     def json_schema(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
         if "json_schema" not in source:
             raise GrammarError("the field json_schema is missing", place=pointer or "#")
-        if source.get("style", "json") != "json":
-            return self.refuse(pointer, "style", "only JSON is supported for the content of a schema")
+        style = source.get("style", "json")
+        if style in _OTHER_STYLES:
+            return self.refuse(pointer, "style", f"{style} is not supported for the content of a schema")
         if source.get("max_whitespace_cnt") is not None:
             return self.refuse(pointer, "max_whitespace_cnt", "white space is bounded anyway")
-        if _texts(source, "excludes", pointer):
+        if texts_field(source, "excludes", pointer):
             return self.refuse(pointer, "excludes", "texts cannot be excluded from JSON: use pattern")
-        options = _IN_ANY_ORDER if _flag(source, "any_order", pointer) else _IN_ORDER
+        in_any_order = flag_field(source, "any_order", pointer)
         schema = source["json_schema"]
-        return self.part(
-            json_schema_part(schema, options, self.limits, self.contents.get(id(schema))), pointer
-        )
+        content = self.contents.get(id(schema))
+        place = self.place(source, pointer)
+        if style != "json":
+            if in_any_order:
+                return self.refuse(pointer, "any_order", "arguments in this style come in the schema's order")
+            return self.part(
+                arguments_part(schema, argument_style(style, f"{pointer}/style"), self.limits, content), place
+            )
+        options = _IN_ANY_ORDER if in_any_order else _IN_ORDER
+        return self.part(json_schema_part(schema, options, self.limits, content), place)
+
+    def place(self, source: dict[str, Any], pointer: str) -> str:
+        """Where a schema stands, for errors: the tool that has it, or its place in the tag."""
+        return f"tool {text_field(source, 'name', pointer)!r}" if "name" in source else pointer
 
     def text_grammar(self, source: dict[str, Any], pointer: str) -> Expr:
         """A grammar in GBNF, or in Lark's language: there is one lexer for a whole text, so terminals of a part match
@@ -255,7 +243,7 @@ class _Builder:
         start = source.get("start", "start" if syntax == "lark" else "root")
         if syntax not in ("gbnf", "lark") or not isinstance(start, str):
             raise GrammarError("syntax is gbnf or lark, and start a rule", place=f"{pointer}/syntax")
-        text = _text(source, "grammar", pointer)
+        text = text_field(source, "grammar", pointer)
         if syntax == "lark":
             return self.part(lark_part(text, start, "dynamic", (), None, self.limits), pointer)
         return self.part(gbnf_part(text, start, self.limits), pointer)
@@ -263,7 +251,7 @@ class _Builder:
     def any_text(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
         if source.get("max_tokens") is not None:
             return self.refuse(pointer, "max_tokens", "tokens are not counted: use max_chars")
-        excluded = (*_texts(source, "excludes", pointer), *ends)
+        excluded = (*texts_field(source, "excludes", pointer), *ends)
         most = source.get("max_chars")
         scanner = Scanner(excluded)
         if most is None:
@@ -278,11 +266,11 @@ class _Builder:
         return self.expr(source.get("content"), f"{pointer}/content", ends)
 
     def sequence(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
-        elements = _list(source, "elements", pointer)
+        elements = list_field(source, "elements", pointer)
         return Seq(tuple(self.expr(e, f"{pointer}/elements/{i}", ends) for i, e in enumerate(elements)))
 
     def choice(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:
-        elements = _list(source, "elements", pointer)
+        elements = list_field(source, "elements", pointer)
         if not elements:
             raise GrammarError("there are no elements to choose from", place=f"{pointer}/elements")
         return Choice(tuple(self.expr(e, f"{pointer}/elements/{i}", ends) for i, e in enumerate(elements)))
@@ -317,7 +305,7 @@ class _Builder:
         if isinstance(source.get("begin"), dict):
             begin = self.single_token(source["begin"], f"{pointer}/begin")
         else:
-            begin = _text(source, "begin", pointer)
+            begin = text_field(source, "begin", pointer)
         before = self.end_token
         end = source.get("end")
         self.end_token = self.single_token(end, f"{pointer}/end") if isinstance(end, dict) else None
@@ -332,10 +320,10 @@ class _Builder:
             return Seq((self.content(source, pointer, ()), Term(self.end_token)))
         given = source.get("end", "")
         if isinstance(given, str):
-            _encodable(given, f"{pointer}/end")
+            check_encodable(given, f"{pointer}/end")
             own: tuple[str, ...] = (given,)
         else:
-            own = tuple(_texts(source, "end", pointer, empty=True))
+            own = tuple(texts_field(source, "end", pointer, empty=True))
         if "content" not in source:
             raise GrammarError("the field content is missing", place=pointer or "#")
         if not any(own):
@@ -381,7 +369,7 @@ class _Builder:
         return found
 
     def any_tags(self, source: dict[str, Any], pointer: str) -> list[tuple[str | Tokens, Expr]]:
-        tags = _list(source, "tags", pointer)
+        tags = list_field(source, "tags", pointer)
         if not tags:
             raise GrammarError("there are no tags", place=f"{pointer}/tags")
         return [self.opened(tag, f"{pointer}/tags/{i}", ()) for i, tag in enumerate(tags)]
@@ -390,7 +378,7 @@ class _Builder:
         self, source: dict[str, Any], pointer: str, ends: tuple[str, ...], behind: Expr | None
     ) -> Expr:
         """Free text with tags; with ``behind``, up to one of ``ends`` and then that."""
-        triggers = _texts(source, "triggers", pointer)
+        triggers = texts_field(source, "triggers", pointer)
         if not triggers:
             raise GrammarError("there are no triggers", place=f"{pointer}/triggers")
         tags = self.tags(source, pointer)
@@ -402,13 +390,13 @@ class _Builder:
                 raise GrammarError(f"{begin!r} begins with {what}", place=f"{pointer}/tags/{i}/begin")
             for trigger in own:
                 by_trigger[trigger].append((begin[len(trigger) :], body))
-        excluded = _texts(source, "excludes", pointer)
-        once = _flag(source, "stop_after_first", pointer)
+        excluded = texts_field(source, "excludes", pointer)
+        once = flag_field(source, "stop_after_first", pointer)
         last: Expr = EMPTY if behind is None else Seq((self.one_of(ends), behind))
         loop = self.grammar.reserve("text with tags")
         again: Expr = last if once else Ref(loop)
         self.grammar.rules[loop] = self.scanned(by_trigger, excluded, ends, behind, again)
-        if not _flag(source, "at_least_one", pointer):
+        if not flag_field(source, "at_least_one", pointer):
             return Ref(loop)
         cases: dict[str, list[Expr]] = {}
         for begin, body in tags:
@@ -452,16 +440,16 @@ class _Builder:
             else:
                 cases.setdefault(begin, []).append(body)
         first = self.grammar.add("tag", Choice((*([self.words(cases)] if cases else []), *ways)))
-        separator = self.literal(_text(source, "separator", pointer))
-        low = 1 if _flag(source, "at_least_one", pointer) else 0
-        if _flag(source, "stop_after_first", pointer):
+        separator = self.literal(text_field(source, "separator", pointer))
+        low = 1 if flag_field(source, "at_least_one", pointer) else 0
+        if flag_field(source, "stop_after_first", pointer):
             return Ref(first) if low else Choice((Ref(first), EMPTY))
         rest = self.grammar.add("separated tag", Seq((separator, Ref(first))))
         return Ref(self.grammar.add("tags", Repeated(first, rest, low, None)))
 
     def dispatch(self, source: dict[str, Any], pointer: str) -> Expr:
         rules: dict[str, list[tuple[str, Expr]]] = {}
-        for i, rule in enumerate(_list(source, "rules", pointer)):
+        for i, rule in enumerate(list_field(source, "rules", pointer)):
             place = f"{pointer}/rules/{i}"
             if (
                 not isinstance(rule, (list, tuple))
@@ -470,13 +458,13 @@ class _Builder:
                 or not rule[0]
             ):
                 raise GrammarError("a rule is a pair: a text and a format", place=place)
-            _encodable(rule[0], place)
+            check_encodable(rule[0], place)
             rules.setdefault(rule[0], []).append(("", self.expr(rule[1], f"{place}/1", ())))
         if not rules:
             raise GrammarError("there are no rules", place=f"{pointer}/rules")
-        excluded = _texts(source, "excludes", pointer)
+        excluded = texts_field(source, "excludes", pointer)
         loop = self.grammar.reserve("text with calls")
-        again: Expr = Ref(loop) if _flag(source, "loop", pointer, True) else EMPTY
+        again: Expr = Ref(loop) if flag_field(source, "loop", pointer, True) else EMPTY
         self.grammar.rules[loop] = self.scanned(rules, excluded, (), None, again)
         return Ref(loop)
 
@@ -490,7 +478,9 @@ class _Builder:
     def free_token(self, source: dict[str, Any], pointer: str, *others: Tokens) -> Expr:
         """Any token but those that are excluded, end the enclosing tag, or are ``others``."""
         place = f"{pointer}/exclude_tokens"
-        excluded = named_tokens(_list({"exclude_tokens": [], **source}, "exclude_tokens", pointer), place)
+        excluded = named_tokens(
+            list_field({"exclude_tokens": [], **source}, "exclude_tokens", pointer), place
+        )
         ending = () if self.end_token is None else (self.end_token,)
         return Term(all_but([excluded, *others, *ending], place))
 
@@ -502,7 +492,7 @@ class _Builder:
 
     def token_triggered_tags(self, source: dict[str, Any], pointer: str) -> Expr:
         place = f"{pointer}/trigger_tokens"
-        given = _list(source, "trigger_tokens", pointer)
+        given = list_field(source, "trigger_tokens", pointer)
         if not given:
             raise GrammarError("there are no triggers", place=place)
         triggers = named_tokens(given, place)
@@ -513,13 +503,13 @@ class _Builder:
                     "the begin of this tag is one of trigger_tokens", place=f"{pointer}/tags/{i}/begin"
                 )
             calls.append((begin, body))
-        once = _flag(source, "stop_after_first", pointer)
-        first = _flag(source, "at_least_one", pointer)
+        once = flag_field(source, "stop_after_first", pointer)
+        first = flag_field(source, "at_least_one", pointer)
         return self.called(calls, self.free_token(source, pointer, triggers), not once, first)
 
     def token_dispatch(self, source: dict[str, Any], pointer: str) -> Expr:
         calls: list[tuple[Tokens, Expr]] = []
-        for i, rule in enumerate(_list(source, "rules", pointer)):
+        for i, rule in enumerate(list_field(source, "rules", pointer)):
             place = f"{pointer}/rules/{i}"
             if not isinstance(rule, (list, tuple)) or len(rule) != 2:
                 raise GrammarError("a rule is a pair: a token and a format", place=place)
@@ -527,7 +517,7 @@ class _Builder:
         if not calls:
             raise GrammarError("there are no rules", place=f"{pointer}/rules")
         free = self.free_token(source, pointer, *(token for token, _ in calls))
-        return self.called(calls, free, _flag(source, "loop", pointer, True), False)
+        return self.called(calls, free, flag_field(source, "loop", pointer, True), False)
 
     def called(self, calls: list[tuple[Tokens, Expr]], free: Expr, again: bool, first: bool) -> Expr:
         """Any tokens with calls between them; ``again``: several, ``first``: one at the beginning."""
@@ -552,41 +542,10 @@ def _placed(make: Callable[[], Grammar], pointer: str) -> Callable[[], Grammar]:
                 Refusal(f"{pointer}: {r.pointer or '#'}", r.keyword, r.reason) for r in error.refusals
             ]
             raise UnsupportedSchemaError(refusals) from error
+        except LimitError as error:
+            place = pointer if error.place is None else f"{pointer}: {error.place}"
+            raise LimitError(
+                error.limit, error.given, error.allowed, place=place, message=error.message
+            ) from error
 
     return placed
-
-
-def _list(source: dict[str, Any], name: str, pointer: str) -> list[Any]:
-    value = source.get(name)
-    if not isinstance(value, (list, tuple)):
-        raise GrammarError(f"{name} is a list", place=f"{pointer}/{name}")
-    return list(value)
-
-
-def _text(source: dict[str, Any], name: str, pointer: str) -> str:
-    value = source.get(name)
-    if not isinstance(value, str):
-        raise GrammarError(f"{name} is a text", place=f"{pointer}/{name}")
-    _encodable(value, f"{pointer}/{name}")
-    return value
-
-
-def _texts(source: Any, name: str, pointer: str, *, empty: bool = False) -> list[str]:
-    value = source.get(name, [])
-    if not isinstance(value, (list, tuple)) or not all(isinstance(v, str) and (v or empty) for v in value):
-        raise GrammarError(f"{name} is a list of texts that are not empty", place=f"{pointer}/{name}")
-    for text in value:
-        _encodable(text, f"{pointer}/{name}")
-    return list(value)
-
-
-def _encodable(text: str, place: str) -> None:
-    if not text.isascii() and _SURROGATE.search(text):
-        raise GrammarError("a surrogate is no character", place=place)
-
-
-def _flag(source: dict[str, Any], name: str, pointer: str, default: bool = False) -> bool:
-    value = source.get(name, default)
-    if not isinstance(value, bool):
-        raise GrammarError(f"{name} is true or false", place=f"{pointer}/{name}")
-    return value

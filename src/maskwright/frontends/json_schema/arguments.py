@@ -1,0 +1,341 @@
+"""Arguments of a call that are no JSON object: each in marks of its own, or as Python's keyword arguments.
+
+    <parameter=city>            city="Rome", days=2
+    Rome
+    </parameter>
+
+The members of the schema's objects come in its order.  Between marks, strings stand as they are, without quotes and
+escapes, and everything else is JSON.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from maskwright.deadline import deadline, let_go
+from maskwright.dfa import only_in
+from maskwright.errors import GrammarError, Refusal, UnsupportedSchemaError
+from maskwright.frontends.free_text import Scanner
+from maskwright.frontends.json_schema.clauses import settle
+from maskwright.frontends.json_schema.document import Document
+from maskwright.frontends.json_schema.emit import Emitter
+from maskwright.frontends.json_schema.groups import (
+    ArrayGroup,
+    BooleanGroup,
+    Conjunction,
+    Group,
+    NullGroup,
+    NumberGroup,
+    ObjectGroup,
+    StringGroup,
+)
+from maskwright.frontends.json_schema.keys import KeyMap, is_false
+from maskwright.frontends.json_schema.keywords import survey
+from maskwright.frontends.json_schema.normalize import Normalizer
+from maskwright.frontends.json_schema.objects import closed
+from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.frontends.json_schema.python_literals import PythonEmitter
+from maskwright.frontends.json_schema.strings import is_text, string_allows, written_language
+from maskwright.grammar import EMPTY, FAIL, Choice, Expr, Grammar, Lexeme, Ref, Seq, Term
+from maskwright.limits import DEFAULT_LIMITS, Limits
+from maskwright.regex import parse_regex
+from maskwright.regular import EVERY_TEXT, Lit, Regular, alt, cat, is_nothing
+
+ARGUMENT_OPTIONS = SchemaOptions(plain_integers=True)
+"""Whoever reads arguments from text makes integers with what their language has for that: ``1e3`` is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentStyle:
+    """How one argument is written: ``open``, in which ``{key}`` is its name, the value, ``close``.
+
+    ``between`` stands between two of them.  ``open_text`` takes the place of ``open`` before strings, where they
+    are told apart.  ``excludes``: what no string may contain, because readers look for it.  ``python``: values are
+    literals of Python; else strings are written as they are, and the rest as JSON.
+    """
+
+    open: str
+    close: str
+    between: str = ""
+    open_text: str | None = None
+    excludes: tuple[str, ...] = ()
+    python: bool = False
+
+
+_DSML = "｜DSML｜"
+STYLES = {
+    "qwen_xml": ArgumentStyle(
+        "<parameter={key}>\n",
+        "\n</parameter>",
+        "\n",
+        excludes=("<parameter", "</parameter", "<function", "</function", "<tool_call", "</tool_call"),
+    ),
+    "minimax_xml": ArgumentStyle(
+        '<parameter name="{key}">',
+        "</parameter>\n",
+        excludes=("<parameter", "</parameter", "<invoke", "</invoke", "<minimax", "</minimax"),
+    ),
+    "deepseek_xml": ArgumentStyle(
+        f'<{_DSML}parameter name="{{key}}" string="false">',
+        f"</{_DSML}parameter>\n",
+        open_text=f'<{_DSML}parameter name="{{key}}" string="true">',
+        excludes=(_DSML,),
+    ),
+    "glm_xml": ArgumentStyle(
+        "<arg_key>{key}</arg_key><arg_value>",
+        "</arg_value>",
+        excludes=("<arg_", "</arg_", "<tool_call", "</tool_call"),
+    ),
+    "python": ArgumentStyle("{key}=", "", ", ", python=True),
+}
+"""By the names that XGrammar has for them, and ``python``."""
+
+
+def argument_style(value: object, place: str) -> ArgumentStyle:
+    """The style of a name, or one that is written out: an object with the texts of ``ArgumentStyle``.
+
+    Raises ``GrammarError`` for anything else.
+    """
+    if isinstance(value, str):
+        if value not in STYLES:
+            raise GrammarError(f"unknown style {value!r}: use json, {', '.join(STYLES)}", place=place)
+        return STYLES[value]
+    if not isinstance(value, dict) or not value.keys() <= _WRITTEN_OUT:
+        raise GrammarError(
+            f"a style is a name, or an object with {', '.join(sorted(_WRITTEN_OUT))}", place=place
+        )
+    excludes = value.get("excludes", [])
+    texts = {name: text for name, text in value.items() if name != "excludes"}
+    if not isinstance(excludes, list) or not all(isinstance(text, str) and text for text in excludes):
+        raise GrammarError("excludes is a list of texts that are not empty", place=f"{place}/excludes")
+    for name, text in texts.items():
+        if not isinstance(text, str) or not is_text(text):
+            raise GrammarError(f"{name} is a text", place=f"{place}/{name}")
+    if not texts.get("close"):
+        raise GrammarError("close is a text that is not empty: it ends an argument", place=f"{place}/close")
+    for name in ("open", "open_text"):
+        if name in texts or name == "open":
+            if texts.get(name, "").count("{key}") != 1:
+                raise GrammarError(f"{name} has {{key}} in it, once", place=f"{place}/{name}")
+    # Without these, a reader would find the end too early.
+    return ArgumentStyle(excludes=tuple(excludes) or (texts["close"].strip() or texts["close"],), **texts)
+
+
+_WRITTEN_OUT = frozenset({"open", "close", "between", "open_text", "excludes"})
+
+# What a reader takes for a value of the type, where a string is not the only thing that may stand in its place.
+_READ_AS = {
+    NullGroup: r"(?i:\s*(?:null|none)\s*)",
+    BooleanGroup: r"(?i:\s*(?:true|false|yes|no|on|off|[01tfyn])\s*)",
+    NumberGroup: r"(?i:\s*[+-]?(?:inf|infinity|nan|[0-9_.][0-9_.e+-]*)\s*)",
+    ArrayGroup: r"(?s:\s*[\[(].*)",
+    ObjectGroup: r"(?s:\s*\{.*)",
+}
+_OTHER_KEYS = r"[A-Za-z_][A-Za-z0-9_-]{0,63}"
+_UNREADABLE_IN_KEYS = frozenset('<>"\n\r')
+
+
+def to_arguments(schema: Any, style: ArgumentStyle, limits: Limits = DEFAULT_LIMITS) -> Grammar:
+    """The grammar of the arguments that a schema allows.
+
+    Members that the schema does not mention are written only where it declares none, or says explicitly what they are.
+    Raises as ``to_grammar`` does; ``UnsupportedSchemaError`` also for what ties members together, names by pattern, and names
+    that cannot be written.
+    """
+    options = ARGUMENT_OPTIONS
+    with deadline(limits.max_seconds):
+        document = Document(schema, limits, options.dialect, options.registry)
+        try:
+            refusals = survey(document, options)
+            if refusals:
+                raise UnsupportedSchemaError(refusals)
+            normalizer = Normalizer(document, options, limits)
+            kind = PythonEmitter if style.python else _TextEmitter
+            emitter = kind(normalizer, options, limits)
+            if isinstance(emitter, _TextEmitter):
+                emitter.excludes = style.excludes
+            try:
+                return _Arguments(emitter, style, limits).emit((document.root,))
+            except BaseException:
+                let_go(emitter.grammar.rules)
+                raise
+            finally:
+                emitter.release()
+        finally:
+            document.release()
+
+
+class _TextEmitter(Emitter):
+    """Values as JSON, with no string in which a reader would find the end of its argument."""
+
+    def __init__(self, normalizer: Normalizer, options: SchemaOptions, limits: Limits) -> None:
+        super().__init__(normalizer, options, limits)
+        self.imports_any = False
+        self.excludes: tuple[str, ...] = ()
+
+    def group(self, group: Group) -> Expr:
+        if not isinstance(group, StringGroup):
+            return super().group(group)
+        language = _readable((group,), (), self.excludes, self.limits)
+        if is_nothing(language):
+            return FAIL
+        key = ("readable string", group, self.excludes, self.spelling)
+        return Term(Lexeme(key, language, self.spelling))
+
+
+class _Arguments:
+    """Builds the rules of one schema."""
+
+    def __init__(self, emitter: Emitter, style: ArgumentStyle, limits: Limits) -> None:
+        self.emitter = emitter
+        self.grammar = emitter.grammar
+        self.normalizer = emitter.normalizer
+        self.style = style
+        self.limits = limits
+        self.refusals: list[Refusal] = []
+
+    def emit(self, root: Conjunction) -> Grammar:
+        groups = [group for group in self.normalizer.groups(root) if isinstance(group, ObjectGroup)]
+        if not groups:
+            raise self.emitter.unsatisfiable(root[0].pointer)
+        body = Choice(tuple(self.object(group) for group in groups))
+        if self.refusals:
+            raise UnsupportedSchemaError(self.refusals)
+        # The values inside of values; the rule that this begins with is dropped where nothing refers to it.
+        self.emitter.emit(())
+        self.grammar.start = self.grammar.add("arguments", body)
+        return self.grammar
+
+    def refuse(self, keyword: str, reason: str) -> Expr:
+        self.refusals.append(Refusal("", keyword, reason))
+        return FAIL
+
+    def object(self, group: ObjectGroup) -> Expr:
+        group = closed(group)
+        if group.clauses:
+            group = settle(group, self.normalizer)
+        keys = KeyMap(group, self.normalizer)
+        other = self.others(keys)
+        self.check(group, keys, other is not None)
+        again = self.between()
+        after: Expr = EMPTY
+        first: Expr = EMPTY
+        if other is not None:
+            loop = self.grammar.reserve("other arguments")
+            self.grammar.rules[loop] = Choice((EMPTY, Seq((*again, other, Ref(loop)))))
+            after, first = Ref(loop), Choice((EMPTY, Seq((other, Ref(loop)))))
+        required = frozenset(group.required)
+        for name in reversed(keys.declared):
+            member = self.member(name, keys.value(name), name in required)
+            if member is None:
+                continue
+            starting: Expr = Seq((member, after))
+            following: Expr = Seq((*again, member, after))
+            if name not in required:
+                starting, following = Choice((starting, first)), Choice((following, after))
+            first = Ref(self.grammar.add(f"from {name!r} on", starting))
+            after = Ref(self.grammar.add(f"behind {name!r}", following)) if again else first
+        return first
+
+    def check(self, group: ObjectGroup, keys: KeyMap, open_ended: bool) -> None:
+        if group.clauses:
+            self.refuse("dependentRequired, anyOf, if", "arguments cannot depend on each other in this style")
+        if any(rule.patterns or rule.schemas is not None for rule, _ in keys.general):
+            self.refuse("patternProperties, propertyNames", "arguments have fixed names in this style")
+        if group.min_members > len(group.required):
+            self.refuse("minProperties", "arguments are not counted in this style")
+        if group.max_members is not None and (open_ended or group.max_members < len(keys.declared)):
+            self.refuse("maxProperties", "arguments are not counted in this style")
+
+    def between(self) -> tuple[Expr, ...]:
+        return (_literal(self.style.between),) if self.style.between else ()
+
+    def member(self, name: str, conjunction: Conjunction, required: bool) -> Expr | None:
+        """An argument; None for one that is never written."""
+        if is_false(conjunction) and not required:
+            return None
+        if not self.can_be_written(name):
+            return self.refuse("properties", f"the name {name!r} cannot be written in this style")
+        return self.argument(_literal, name, conjunction)
+
+    def can_be_written(self, name: str) -> bool:
+        if self.style.python:
+            return name.isidentifier() and not keyword.iskeyword(name)
+        return bool(name) and not _UNREADABLE_IN_KEYS & set(name) and name == name.strip()
+
+    def others(self, keys: KeyMap) -> Expr | None:
+        """Arguments that the schema does not mention; None where it allows none, and in Python, where a name may
+        not come twice."""
+        if self.style.python:
+            return None
+        fresh = "_"
+        while fresh in keys.declared:
+            fresh += "_"
+        conjunction = keys.value(fresh)
+        if is_false(conjunction) or not self.normalizer.groups(conjunction):
+            return None
+        names = only_in(
+            [parse_regex(_OTHER_KEYS, "python", self.limits)],
+            [Lit(name) for name in keys.declared],
+            self.limits,
+        )
+        return self.argument(lambda text: _around_key(text, names), None, conjunction)
+
+    def argument(self, opening: Any, name: str | None, conjunction: Conjunction) -> Expr:
+        """One argument; ``opening`` makes an expression of the text in front of the value."""
+        style = self.style
+
+        def opened(pattern: str) -> Expr:
+            made: Expr = opening(pattern if name is None else pattern.replace("{key}", name))
+            return made
+
+        groups = self.normalizer.groups(conjunction)
+        texts = () if style.python else tuple(g for g in groups if isinstance(g, StringGroup))
+        others = [g for g in groups if g not in texts]
+        ways: list[Expr] = []
+        if texts:
+            told_apart = style.open_text is not None
+            kinds = () if told_apart else tuple(dict.fromkeys(type(g) for g in others))
+            language = _readable(texts, kinds, style.excludes, self.limits)
+            if not is_nothing(language):
+                key = ("plain text", texts, kinds, style.excludes, style.close)
+                value = Term(Lexeme(key, cat(language, Lit(style.close))))
+                ways.append(Seq((opened(style.open_text or style.open), value)))
+        if others:
+            values = Choice(tuple(self.emitter.group(group) for group in others))
+            ways.append(Seq((opened(style.open), values, *([_literal(style.close)] if style.close else []))))
+        return Choice(tuple(ways)) if ways else FAIL
+
+
+def _around_key(pattern: str, names: Regular) -> Expr:
+    before, _, behind = pattern.partition("{key}")
+    return Term(Lexeme(("argument", before, names, behind), cat(Lit(before), names, Lit(behind))))
+
+
+def _literal(text: str) -> Expr:
+    return Term(Lexeme(("regular", Lit(text)), Lit(text)))
+
+
+@lru_cache(maxsize=512)
+def _readable(
+    groups: tuple[StringGroup, ...], kinds: tuple[type, ...], excludes: tuple[str, ...], limits: Limits
+) -> Regular:
+    """The strings of some groups that a reader takes for what they are: with none of ``excludes``, and nothing that
+    reads as a value of another of the ``kinds``."""
+    free = Scanner(excludes).free() if excludes else EVERY_TEXT
+    others = [parse_regex(_READ_AS[kind], "python", limits) for kind in kinds]
+    if groups == (StringGroup(),):
+        return only_in([free], others, limits) if others else free
+    return only_in([alt(*_languages(groups, limits)), free], others, limits)
+
+
+def _languages(groups: tuple[StringGroup, ...], limits: Limits) -> Iterator[Regular]:
+    for group in groups:
+        if group.values is None:
+            yield written_language(group, limits)
+        else:
+            yield from (Lit(value) for value in group.values if string_allows(group, value, limits))
