@@ -8,7 +8,6 @@ from typing import Any
 
 from maskwright.cli_sources import UsageError
 from maskwright.errors import MaskwrightError
-from maskwright.frontends.tools import STYLES
 from maskwright.serve.settings import Settings
 
 
@@ -41,12 +40,9 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
             )
             continue
         kind = {"int": int, "float": float}.get(str(each.type), str)
-        choices = tuple(STYLES) if each.name == "tool_style" else None
-        metavar = None if choices else "N"
-        group.add_argument(
-            name, type=kind, default=each.default, metavar=metavar, choices=choices,
-            help=f"{told} (default {each.default})",
-        )  # fmt: skip
+        metavar = "N" if kind is not str else "TEXT"
+        shown = f" (default {each.default})" if each.default != "" else ""
+        group.add_argument(name, type=kind, default=each.default, metavar=metavar, help=told + shown)
 
 
 def settings_of(args: argparse.Namespace) -> Settings:

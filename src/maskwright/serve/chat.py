@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from maskwright.frontends.tools import STYLES
 from maskwright.generation.row import Row
 from maskwright.serve.constraints import Constraint, chat_tools, format_constraint, tool_constraint
 from maskwright.serve.conversation import chat_messages
@@ -17,7 +16,7 @@ from maskwright.serve.logprobs import TokenList
 from maskwright.serve.outputs import GrowingText, Outputs, Progress
 from maskwright.serve.protocol import ChatRequest
 from maskwright.serve.service import Plan, Service
-from maskwright.serve.tool_calls import CallBegins, CallReader, Event, Said
+from maskwright.serve.tool_calls import CallBegins, Event, Reader, Said, Thought
 
 
 def plan_chat(request: ChatRequest, service: Service) -> Plan:
@@ -29,7 +28,7 @@ def plan_chat(request: ChatRequest, service: Service) -> Plan:
             chat_tools(request.tools),
             request.tool_choice,
             constraint,
-            style=settings.tool_style,
+            writing=service.writing,
             parallel=request.parallel_tool_calls,
             most=settings.max_tools,
         )
@@ -64,7 +63,7 @@ class Choice:
 
     row: Row
     tokens: TokenList | None
-    reader: CallReader | None
+    reader: Reader | None
     text: GrowingText = field(default_factory=GrowingText)
     ids: list[str] = field(default_factory=list)
     """Of its calls."""
@@ -94,13 +93,12 @@ class Choice:
 
 def choices_of(outputs: Outputs, plan: Plan, service: Service) -> list[Choice]:
     """One for each output."""
-    style = STYLES[service.settings.tool_style]
-    names = plan.constraint.tools
+    reader = plan.constraint.reader
     return [
         Choice(
             row,
             TokenList(row, service.vocabulary) if plan.top is not None else None,
-            CallReader(names, style) if names else None,
+            None if reader is None else reader(),
         )
         for row in outputs.rows
     ]
@@ -135,25 +133,28 @@ class ChatAnswer:
         return {**self._head, "object": "chat.completion", "choices": made, "usage": usage}
 
     def _whole(self, index: int, choice: Choice) -> dict[str, Any]:
-        row = choice.row
-        text = row.text or b""
-        said = ""
+        progress = self.outputs.last(index)
+        said = thought = ""
         calls: list[dict[str, Any]] = []
-        for event in choice.feed(Progress(text, len(row.logprobs), True)):
+        for event in choice.feed(progress):
             if isinstance(event, Said):
                 said += event.text
+            elif isinstance(event, Thought):
+                thought += event.text
             elif isinstance(event, CallBegins):
                 function = {"name": event.name, "arguments": ""}
                 calls.append({"id": choice.ids[event.index], "type": "function", "function": function})
             else:
                 calls[event.index]["function"]["arguments"] += event.text
         message: dict[str, Any] = {"role": "assistant", "content": said, "refusal": None}
+        if thought:
+            message["reasoning_content"] = thought
         if calls:
             message.update(content=said or None, tool_calls=calls)
         return {
             "index": index,
             "message": message,
-            "logprobs": self._logprobs(choice, len(text), len(row.logprobs)),
+            "logprobs": self._logprobs(choice, len(progress.text), progress.judged),
             "finish_reason": choice.finish_reason,
             "maskwright": choice.report,
         }
@@ -178,6 +179,8 @@ class ChatAnswer:
     def _delta(self, event: Event, choice: Choice) -> dict[str, Any]:
         if isinstance(event, Said):
             return {"content": event.text}
+        if isinstance(event, Thought):
+            return {"reasoning_content": event.text}
         if isinstance(event, CallBegins):
             function = {"name": event.name, "arguments": ""}
             begun = {"id": choice.ids[event.index], "type": "function", "function": function}

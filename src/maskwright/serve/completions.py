@@ -74,8 +74,7 @@ class CompletionAnswer:
         await self.outputs.finished()
         made = []
         for index, choice in enumerate(self.choices):
-            progress = Progress(choice.row.text or b"", len(choice.row.logprobs), True)
-            made.append({**self._part(index, choice, progress), "maskwright": choice.report})
+            made.append({**self._part(index, choice, self.outputs.last(index)), "maskwright": choice.report})
         return {**self._head, "choices": made, "usage": usage_of(self.outputs.rows, self.plan.n)}
 
     async def stream(self) -> AsyncIterator[dict[str, Any]]:

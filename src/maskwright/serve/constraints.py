@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from maskwright.errors import GrammarError, MaskwrightError
-from maskwright.frontends.tools import STYLES, tools_tag
+from maskwright.frontends.tool_templates import Thinks, ToolTemplate
 from maskwright.generation.outputs import Output
 from maskwright.serve.errors import RequestError, of_source, refused
+from maskwright.serve.tool_calls import Reader, is_told_from_json, reader_for
 from maskwright.sources import GBNF, JsonSchema, Lark, Regex, StructuralTag
+from maskwright.vocabulary import Vocabulary
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _FORMATS = {
@@ -29,13 +32,15 @@ class Constraint:
     """What an output has to be.
 
     ``output``: its source; None for free text.  ``tools``: those that may be called, by name, with the schemas of their arguments.
-    ``shown``: those that the model is told about, as chat templates take them.  ``param``: the parameter that errors are about.
+    ``shown``: those that the model is told about, as chat templates take them.  ``reader``: tells calls from text; None: all is text.
+    ``param``: the parameter that errors are about.
     """
 
     output: Output | None
     param: str
     tools: dict[str, Any] = field(default_factory=dict)
     shown: list[dict[str, Any]] = field(default_factory=list)
+    reader: Callable[[], Reader] | None = None
     is_format: bool = False
     """Whether it is what ``response_format`` says, and nothing else."""
 
@@ -49,6 +54,15 @@ class Constraint:
         return [(name, JsonSchema(schema)) for name, schema in self.tools.items()]
 
 
+@dataclass(frozen=True)
+class Writing:
+    """How the model writes calls, and with which tokens."""
+
+    template: ToolTemplate
+    thinking: Thinks | None
+    vocabulary: Vocabulary
+
+
 def format_constraint(response_format: dict[str, Any] | None, param: str) -> Constraint:
     """What a ``response_format`` asks for.  Raises ``RequestError``."""
     output = None if response_format is None else _output(response_format, param)
@@ -60,7 +74,7 @@ def tool_constraint(
     tool_choice: str | dict[str, Any] | None,
     answer: Constraint,
     *,
-    style: str,
+    writing: Writing,
     parallel: bool,
     most: int,
 ) -> Constraint:
@@ -75,21 +89,38 @@ def tool_constraint(
     schemas = _schemas(tools)
     if tool_choice == "none" and answer.output is not None:
         return answer
-    try:
-        tag = tools_tag(tools, tool_choice or "auto", style=style, parallel_tool_calls=parallel)
-    except GrammarError as error:
-        param = "tool_choice" if error.place == "/tool_choice" else "tools"
-        raise of_source(error, param) from None
-    if tool_choice == "none":
-        return Constraint(Output(StructuralTag(tag)), "tools")
     called = _called(tool_choice, schemas)
     forced = tool_choice == "required" or (isinstance(tool_choice, dict) and _mode(tool_choice) != "auto")
-    if forced:
-        tag = {"type": "structural_tag", "format": _calls_only(tag["format"])}
-    elif answer.output is not None:
-        tag = _either(tag["format"], answer, style)
+    either = answer.output is not None and not forced
+    if either:
+        _check_either(answer, writing.template)
+    try:
+        tag = StructuralTag.from_tools(
+            tools,
+            "required" if either and tool_choice in (None, "auto") else tool_choice or "auto",
+            template=writing.template,
+            thinking=writing.thinking,
+            parallel_tool_calls=parallel,
+            vocabulary=writing.vocabulary,
+        ).tag
+    except GrammarError as error:
+        raise of_source(error, "tool_choice" if error.place == "/tool_choice" else "tools") from None
+    if tool_choice == "none":
+        return Constraint(Output(StructuralTag(tag)), "tools")
+    assert isinstance(tag, dict)
+    if forced or either:
+        tag = {**tag, "format": _calls_only(tag["format"])}
+    if either:
+        said = {"type": "json_schema", "json_schema": answer.source.schema}
+        tag = {**tag, "format": {"type": "or", "elements": [tag["format"], said]}}
     shown = [tool for tool in tools if tool["function"]["name"] in called]
-    return Constraint(Output(StructuralTag(tag)), "tools", {name: schemas[name] for name in called}, shown)
+    return Constraint(
+        Output(StructuralTag(tag)),
+        "tools",
+        {name: schemas[name] for name in called},
+        shown,
+        lambda: reader_for(writing.template, shown, writing.thinking, or_json=either),
+    )
 
 
 def of_compile(error: MaskwrightError, constraint: Constraint, tool: str | None = None) -> RequestError:
@@ -207,30 +238,29 @@ def _called(choice: str | dict[str, Any] | None, schemas: dict[str, Any]) -> lis
     return [choice.get("function", choice)["name"]]
 
 
-def _calls_only(free: dict[str, Any]) -> dict[str, Any]:
-    """The calls of a format that has text around them, one or several, a line each."""
+def _calls_only(found: dict[str, Any]) -> dict[str, Any]:
+    """The calls of a format that may have text around them, one or several, a line each."""
+    if found.get("type") != "triggered_tags" or "tags" not in found:
+        return found
     return {
         "type": "tags_with_separator",
-        "tags": free["tags"],
+        "tags": found["tags"],
         "separator": "\n",
         "at_least_one": True,
-        "stop_after_first": free["stop_after_first"],
+        "stop_after_first": found["stop_after_first"],
     }
 
 
-def _either(free: dict[str, Any], answer: Constraint, style: str) -> dict[str, Any]:
-    """Calls, or else the answer that ``response_format`` asks for."""
-    source = answer.source
-    if not isinstance(source, JsonSchema):
+def _check_either(answer: Constraint, template: ToolTemplate) -> None:
+    """Whether an output may be calls, or else what ``response_format`` asks for."""
+    if not isinstance(answer.source, JsonSchema):
         raise refused(
             "response_format: together with tools that need not be called, only JSON can be asked for",
             "response_format",
         )
-    if STYLES[style].trigger.startswith("{"):
+    if not is_told_from_json(template):
         raise refused(
-            f"response_format: calls in the style {style} look like JSON, so that the two cannot be told apart: "
+            f"response_format: calls as {template.name} writes them look like JSON, so that the two cannot be told apart: "
             'set tool_choice to "required" or "none"',
             "response_format",
         )
-    said = {"type": "json_schema", "json_schema": source.schema}
-    return {"type": "structural_tag", "format": {"type": "or", "elements": [_calls_only(free), said]}}

@@ -20,10 +20,14 @@ class Progress:
 
 
 class Outputs:
-    """``rows``: the outputs, in their order.  ``stream``: whether anybody wants to know before they are done."""
+    """``rows``: the outputs, in their order.  ``stream``: whether anybody wants to know before they are done.
 
-    def __init__(self, rows: list[Row], stream: bool) -> None:
+    ``names``: whether special tokens are shown by name: they may be marks around calls.
+    """
+
+    def __init__(self, rows: list[Row], stream: bool, *, names: bool = False) -> None:
         self.rows = rows
+        self._names = names
         self._stream = stream
         self._loop = asyncio.get_running_loop()
         self._left = len(rows)
@@ -36,7 +40,7 @@ class Outputs:
 
         def moved(row: Row) -> None:
             if row.done or self._stream:
-                progress = Progress(_shown(row), len(row.logprobs), row.done)
+                progress = Progress(self._shown(row), len(row.logprobs), row.done)
                 self._loop.call_soon_threadsafe(self._deliver, index, progress)
 
         return moved
@@ -48,6 +52,11 @@ class Outputs:
             self._left -= 1
             self._error = self._error or self.rows[index].error
         self._changed.set()
+
+    def last(self, index: int) -> Progress:
+        """A finished output."""
+        row = self.rows[index]
+        return Progress(self._shown(row), len(row.logprobs), True)
 
     async def finished(self) -> None:
         """Wait for all.  Raises the first error of any."""
@@ -67,6 +76,18 @@ class Outputs:
                 yield index, news[index]
             if not left:
                 return
+
+    def _shown(self, row: Row) -> bytes:
+        if row.text is not None and not self._names:
+            return row.text
+        data = _with_names(row) if self._names else row.vocabulary.decode(row.ids)
+        if row.stop is None:
+            return data
+        # What may be the beginning of a stop text waits.
+        at = row.stop.found(data)
+        if at < 0:
+            return data if row.done else data[: len(data) - row.stop.begun(data)]
+        return data[:at]
 
     def cancel(self) -> None:
         """Nobody wants them any more."""
@@ -88,9 +109,14 @@ class GrowingText:
         return self._decoder.decode(new, final)
 
 
-def _shown(row: Row) -> bytes:
-    if row.text is not None:
-        return row.text
-    data = row.vocabulary.decode(row.ids)
-    # What may be the beginning of a stop text waits.
-    return data if row.stop is None else data[: len(data) - row.stop.begun(data)]
+def _with_names(row: Row) -> bytes:
+    vocabulary = row.vocabulary
+    special = {i: name.encode() for name, i in vocabulary.special_tokens.items()}
+    if special.keys().isdisjoint(row.ids):
+        return vocabulary.decode(row.ids)
+    parts = []
+    for at, token in enumerate(row.ids):
+        parts.append(
+            special.get(token) or vocabulary.decode([token], start=vocabulary.at_start(row.ids[:at]))
+        )
+    return b"".join(parts)

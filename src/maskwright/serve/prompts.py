@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from maskwright.frontends.tools import STYLES, ToolStyle
+from maskwright.frontends.tool_templates import ToolTemplate
 from maskwright.serve.errors import refused
 
 
 class Prompts:
-    """``style``: how the model writes calls."""
+    """``tools``: how the model writes calls."""
 
-    def __init__(self, tokenizer: Any, style: str) -> None:
+    def __init__(self, tokenizer: Any, tools: ToolTemplate) -> None:
         self.tokenizer = tokenizer
-        self.style = STYLES[style]
+        self.form = tools
         template = getattr(tokenizer, "chat_template", None)
         shown = json.dumps(template) if template else ""
         self.has_template = bool(template)
@@ -35,9 +35,9 @@ class Prompts:
         if self.knows_tools:
             options["tools"] = tools or None
         else:
-            messages = [_plain(message, self.style) for message in messages]
+            messages = [_plain(message, self.form) for message in messages]
             if tools:
-                messages = _instructed(messages, _tools_shown(tools, self.style))
+                messages = _instructed(messages, _tools_shown(tools, self.form))
         if instruction is not None:
             messages = _instructed(messages, instruction)
         try:
@@ -68,27 +68,36 @@ def _instructed(messages: list[dict[str, Any]], instruction: str) -> list[dict[s
     return [{"role": "system", "content": instruction}, *messages]
 
 
-def _tools_shown(tools: list[dict[str, Any]], style: ToolStyle) -> str:
-    name = json.dumps("NAME") if style.quoted else "NAME"
-    form = f"{style.begin.replace('{name}', name)}{{ARGUMENTS}}{style.end}"
+def _tools_shown(tools: list[dict[str, Any]], template: ToolTemplate) -> str:
     listed = "\n".join(json.dumps(tool["function"], ensure_ascii=False) for tool in tools)
+    form = _written([("NAME", "{ARGUMENTS}")], template)
     return f"These functions can be called, each with arguments of its JSON Schema:\n{listed}\nA call is written as:\n{form}"
 
 
-def _plain(message: dict[str, Any], style: ToolStyle) -> dict[str, Any]:
+def _plain(message: dict[str, Any], template: ToolTemplate) -> dict[str, Any]:
     """A message for a template that knows no calls: they are text, and what they gave is said by the user."""
     if message["role"] == "tool":
         return {"role": "user", "content": f"The function gave:\n{message['content']}"}
     calls = message.get("tool_calls")
     if not calls:
         return message
-    written = [
-        style.begin.replace(
-            "{name}", json.dumps(call["function"]["name"]) if style.quoted else call["function"]["name"]
-        )
-        + json.dumps(call["function"]["arguments"], ensure_ascii=False)
-        + style.end
-        for call in calls
+    functions = [call["function"] for call in calls]
+    written = _written(
+        [(f["name"], json.dumps(f["arguments"], ensure_ascii=False)) for f in functions], template
+    )
+    return {"role": "assistant", "content": "\n".join(filter(None, [message["content"], written]))}
+
+
+def _written(calls: list[tuple[str, str]], template: ToolTemplate) -> str:
+    """Calls, each a name and its arguments, as the model would write them if they were JSON."""
+    form = template.forms[0]
+    each = [
+        form.begin.replace("{json_name}", json.dumps(name, ensure_ascii=False))
+        .replace("{name}", name)
+        .replace("{index}", str(index))
+        + arguments
+        + form.end
+        for index, (name, arguments) in enumerate(calls)
     ]
-    content = "\n".join(filter(None, [message["content"], *written]))
-    return {"role": "assistant", "content": content}
+    begin, end = template.calls.begin[0], template.calls.end
+    return begin + (template.calls.separator or ("" if begin else "\n")).join(each) + end

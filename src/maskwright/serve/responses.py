@@ -18,7 +18,7 @@ from maskwright.serve.outputs import Outputs, Progress
 from maskwright.serve.protocol import ResponseRequest
 from maskwright.serve.sampling import Sampling
 from maskwright.serve.service import Plan, Service
-from maskwright.serve.tool_calls import CallBegins, CallGoesOn, Event
+from maskwright.serve.tool_calls import CallBegins, CallGoesOn, Event, Thought
 
 
 def plan_response(request: ResponseRequest, service: Service) -> Plan:
@@ -33,7 +33,7 @@ def plan_response(request: ResponseRequest, service: Service) -> Plan:
             response_tools(request.tools),
             choice,
             constraint,
-            style=settings.tool_style,
+            writing=service.writing,
             parallel=request.parallel_tool_calls,
             most=settings.max_tools,
         )
@@ -87,7 +87,7 @@ class ResponseAnswer:
     async def whole(self) -> dict[str, Any]:
         """A ``response``."""
         await self.outputs.finished()
-        for _ in self._read(Progress(self.choice.row.text or b"", 0, True)):
+        for _ in self._read(self.outputs.last(0)):
             pass
         return self._response(self._status)
 
@@ -118,6 +118,8 @@ class ResponseAnswer:
 
     def _take(self, event: Event) -> Iterator[dict[str, Any]]:
         item = self._items[-1] if self._is_open else None
+        if isinstance(event, Thought):
+            return
         if isinstance(event, CallGoesOn):
             assert item is not None, "a call goes on behind its beginning"
             item["arguments"] += event.text

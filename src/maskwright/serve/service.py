@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from maskwright.compile_pool import Compiler
 from maskwright.compiled import CompiledGrammar
 from maskwright.errors import MaskwrightError
+from maskwright.frontends.tool_templates import ToolTemplate
 from maskwright.generation.batch import Batch
 from maskwright.generation.drafts import Drafter, Habits
 from maskwright.generation.forced import ForcedText, mask_words
@@ -22,7 +23,7 @@ from maskwright.generation.row import Row, Stop
 from maskwright.generation.stops import check_stops
 from maskwright.generator import Generator
 from maskwright.limits import Limits
-from maskwright.serve.constraints import Constraint, of_compile
+from maskwright.serve.constraints import Constraint, Writing, of_compile
 from maskwright.serve.engine import Engine, Entry
 from maskwright.serve.errors import RequestError, of_source, refused
 from maskwright.serve.free_text import FreeText
@@ -64,7 +65,10 @@ class Service:
         self.settings = settings
         self.vocabulary = generator.vocabulary
         self.tokenizer = generator.tokenizer
-        self.prompts = Prompts(generator.tokenizer, settings.tool_style)
+        template = ToolTemplate.load(settings.tool_template)
+        thinking: Any = settings.thinking or None
+        self.writing = Writing(template, thinking, generator.vocabulary)
+        self.prompts = Prompts(generator.tokenizer, template)
         positions = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
         self._context = positions if isinstance(positions, int) and positions > 0 else 2**31
         self._forced = ForcedText(generator.tokenizer, self.vocabulary)
@@ -95,7 +99,7 @@ class Service:
         self._check(plan)
         grammar = None if plan.constraint.source is None else await self._compile(plan.constraint)
         rows = await self.in_thread(self._rows, plan, grammar)
-        outputs = Outputs(rows, plan.stream)
+        outputs = Outputs(rows, plan.stream, names=plan.constraint.reader is not None)
         self.engine.submit(
             [Entry(row, outputs.watcher(i), grammar is not None) for i, row in enumerate(rows)]
         )

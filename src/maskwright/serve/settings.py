@@ -7,7 +7,7 @@ from typing import Any
 
 from maskwright.arguments import real, whole
 from maskwright.errors import MaskwrightError
-from maskwright.frontends.tools import STYLES
+from maskwright.frontends.tool_templates import THINKS, ToolTemplate
 
 
 def _setting(default: Any, told: str) -> Any:
@@ -55,7 +55,12 @@ class Settings:
     retry_after: int = _setting(1, "what Retry-After says to those who are turned away (seconds)")
     compile_workers: int = _setting(2, "threads that compile (count)")
     compile_cache_bytes: int = _setting(2**28, "about what compiled grammars take together (bytes)")
-    tool_style: str = _setting("hermes", "how the model writes calls")
+    tool_template: str = _setting(
+        "hermes", "how the model writes calls: a name (docs/tools.md), or a JSON file"
+    )
+    thinking: str = _setting(
+        "", f"whether it thinks in front of calls: {', '.join(THINKS)}; what the template says"
+    )
     schema_in_prompt: bool = _setting(
         False, "show the schema, pattern or grammar of a request to the model, in the system message"
     )
@@ -73,8 +78,9 @@ class Settings:
             elif each.type == "float":
                 if not real(value, each.name) > 0:
                     raise MaskwrightError(f"{each.name} must be above 0, not {value}")
-        if self.tool_style not in STYLES:
-            raise MaskwrightError(f"tool_style is one of {', '.join(STYLES)}, not {self.tool_style!r}")
+        ToolTemplate.load(self.tool_template)
+        if self.thinking not in ("", *THINKS):
+            raise MaskwrightError(f"thinking is one of {', '.join(THINKS)}, not {self.thinking!r}")
         if not isinstance(self.schema_in_prompt, bool):
             raise MaskwrightError(f"schema_in_prompt is True or False, not {self.schema_in_prompt!r}")
         if self.default_max_tokens > self.max_tokens:

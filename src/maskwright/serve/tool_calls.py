@@ -1,9 +1,12 @@
-"""A text that grows: what is said in it, and the calls.
+"""A text that grows: what is thought and said in it, and the calls.
 
 The grammar has seen to it that calls are well formed, so that they only need to be told apart:
 
     I will look.\\n<tool_call>\\n{"name": "find", "arguments": {"city": "Paris"}}\\n</tool_call>
     said           begin of the tool `find`                  its arguments      end
+
+Where a family writes a call as JSON behind a mark, its arguments are told as they come.  Of other families (sections, XML, thinking in front), text
+is told as it comes, and from the first mark on what the template reads from the whole output.
 """
 
 from __future__ import annotations
@@ -11,8 +14,18 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any, Protocol
 
-from maskwright.frontends.tools import ToolStyle
+from maskwright.frontends.tool_templates import Thinks, ToolTemplate
+
+_JSON_STARTS = frozenset('{["-0123456789tfn')
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """Thinking in front of an answer."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +51,120 @@ class CallGoesOn:
     text: str
 
 
-Event = Said | CallBegins | CallGoesOn
+Event = Thought | Said | CallBegins | CallGoesOn
+
+
+class Reader(Protocol):
+    """Pieces of a text -> events."""
+
+    def feed(self, text: str) -> Iterable[Event]:
+        """What is new behind a piece of text."""
+
+    def finish(self) -> Iterable[Event]:
+        """What was held back."""
+
+
+def reader_for(
+    template: ToolTemplate, tools: list[dict[str, Any]], thinking: Thinks | None, *, or_json: bool
+) -> Reader:
+    """``tools``: those that may be called.  ``or_json``: the output is calls, or else a JSON text and nothing else."""
+    plain = template.arguments is None and template.thinking is None and template.content is None
+    plain = plain and bool(template.trigger.partition("{")[0])
+    made: Reader
+    if (
+        plain
+        and template.calls.begin == ("",)
+        and not any("{index}" in form.begin for form in template.forms)
+    ):
+        made = CallReader((tool["function"]["name"] for tool in tools), template)
+    else:
+        made = WholeReader(template, tools, thinking)
+    return JsonOr(made) if or_json else made
+
+
+def is_told_from_json(template: ToolTemplate) -> bool:
+    """Whether calls begin with something that no JSON text does."""
+    return template.trigger[:1] not in _JSON_STARTS
+
+
+class JsonOr:
+    """A JSON text, if the output begins like one; else what another reader finds."""
+
+    def __init__(self, other: Reader) -> None:
+        self._other = other
+        self._is_json: bool | None = None
+
+    def feed(self, text: str) -> Iterable[Event]:
+        """What is new behind a piece of text."""
+        begun = text.lstrip()
+        if self._is_json is None and begun:
+            self._is_json = begun[0] in _JSON_STARTS
+        if self._is_json:
+            return [Said(text)]
+        return self._other.feed(text)
+
+    def finish(self) -> Iterable[Event]:
+        """What was held back."""
+        return [] if self._is_json else self._other.finish()
+
+
+class WholeReader:
+    """Text up to the first mark as it comes; the rest when it is all there."""
+
+    def __init__(self, template: ToolTemplate, tools: list[dict[str, Any]], thinking: Thinks | None) -> None:
+        self._template = template
+        self._tools = tools
+        self._thinking = thinking
+        self._waits = (
+            template.thinking is not None
+            or template.content is not None
+            or not template.trigger.partition("{")[0]
+        )
+        self._trigger = template.trigger.partition("{")[0]
+        self._text = ""
+        self._told = 0
+
+    def feed(self, text: str) -> Iterable[Event]:
+        """What is new behind a piece of text."""
+        self._text += text
+        if self._waits:
+            return
+        at = self._text.find(self._trigger, self._told)
+        self._waits = at >= 0
+        free = at if at >= 0 else len(self._text) - _begun(self._text, self._trigger)
+        # Blanks in front of a call are not part of what is said.
+        free = len(self._text[:free].rstrip())
+        if free > self._told:
+            yield Said(self._text[self._told : free])
+            self._told = free
+
+    def finish(self) -> Iterable[Event]:
+        """What the template reads from what was not told yet."""
+        found = self._template.parse(self._text[self._told :], self._tools, thinking=self._thinking)
+        if found.thinking:
+            yield Thought(found.thinking)
+        if found.content:
+            yield Said(found.content)
+        for index, call in enumerate(found.calls):
+            yield CallBegins(index, call.name)
+            yield CallGoesOn(index, json.dumps(call.arguments, ensure_ascii=False))
 
 
 class CallReader:
-    """Pieces of a text -> events.  White space around calls is part of neither."""
+    """Calls that are a mark, a name and JSON, in free text.  White space around calls is part of neither."""
 
-    def __init__(self, names: Iterable[str], style: ToolStyle) -> None:
-        self.trigger = style.trigger
-        self.end = style.end
-        self.begins = {
-            style.begin.replace("{name}", json.dumps(name) if style.quoted else name): name for name in names
-        }
+    def __init__(self, names: Iterable[str], template: ToolTemplate) -> None:
+        self.trigger = template.trigger.partition("{")[0]
+        self.begins: dict[str, tuple[str, str]] = {}
+        for name in names:
+            quoted = json.dumps(name, ensure_ascii=False)
+            for form in template.forms:
+                begin = form.begin.replace("{name}", name).replace("{json_name}", quoted)
+                self.begins[begin] = name, form.end
         self.calls = 0
         self._rest = ""
         self._blank = ""
+        self._end = ""
         self._scan: _JsonScan | None = None
 
     def feed(self, text: str) -> Iterator[Event]:
@@ -94,7 +206,8 @@ class CallReader:
         self._blank = ""
         self._rest = self._rest[at + len(begin) :]
         self._scan = _JsonScan()
-        yield CallBegins(self.calls, self.begins[begin])
+        name, self._end = self.begins[begin]
+        yield CallBegins(self.calls, name)
         return True
 
     def _say(self, text: str) -> Iterator[Event]:
@@ -112,18 +225,20 @@ class CallReader:
         ended = False
         while at < len(rest):
             if scan.may_end:
-                if rest.startswith(self.end, at):
+                if rest.startswith(self._end, at):
                     ended = True
                     break
-                if self.end.startswith(rest[at:]):
+                if self._end.startswith(rest[at:]):
                     break
             scan.read(rest[at])
             at += 1
+        # Behind the last character there is nothing to wait for, where nothing ends a call.
+        ended = ended or (scan.may_end and not self._end)
         if at:
             yield CallGoesOn(self.calls, rest[:at])
         self._rest = rest[at:]
         if ended:
-            self._rest = self._rest[len(self.end) :]
+            self._rest = self._rest[len(self._end) :]
             self._scan = None
             self.calls += 1
         return ended
