@@ -35,6 +35,7 @@ class _Request(BaseModel):
 
     model: str
     stream: bool = False
+    stream_options: StreamOptions | None = None
     temperature: float = Field(1.0, ge=0, le=2)
     top_p: float | None = Field(None, gt=0, le=1)
     # They say who asks, or how the answer is kept, paid or hurried.
@@ -58,9 +59,12 @@ class _Request(BaseModel):
                 if neutral is None or given.pop(name) != neutral:
                     raise refused(f"{name}: {reason}", name, "unsupported_parameter")
         try:
-            return cls.model_validate(given)
+            made = cls.model_validate(given)
         except ValidationError as error:
             raise _refusal(error, sorted(cls.model_fields)) from None
+        if made.stream_options is not None and not made.stream:
+            raise refused("stream_options: only for stream: true", "stream_options")
+        return made
 
 
 class _Sampled(_Request):
@@ -69,7 +73,6 @@ class _Sampled(_Request):
     n: int = Field(1, ge=1)
     seed: int | None = None
     stop: str | list[str] | None = None
-    stream_options: StreamOptions | None = None
     max_tokens: int | None = Field(None, ge=1)
     frequency_penalty: float = Field(0.0, ge=-2, le=2)
     presence_penalty: float = Field(0.0, ge=-2, le=2)
@@ -110,9 +113,7 @@ class _Sampled(_Request):
 
     @property
     def include_usage(self) -> bool:
-        """Whether a stream ends with what it took.  Raises ``RequestError`` for options of no stream."""
-        if self.stream_options is not None and not self.stream:
-            raise refused("stream_options: only for stream: true", "stream_options")
+        """Whether a stream ends with what it took."""
         return self.stream_options is not None and self.stream_options.include_usage
 
 
@@ -189,7 +190,6 @@ class ResponseRequest(_Request):
     tool_choice: str | dict[str, Any] | None = None
     parallel_tool_calls: bool = True
     max_output_tokens: int | None = Field(None, ge=1)
-    stream_options: StreamOptions | None = None
 
 
 def _refusal(error: ValidationError, known: list[str]) -> RequestError:

@@ -25,8 +25,6 @@ def plan_response(request: ResponseRequest, service: Service) -> Plan:
     """What a response asks for.  Raises ``RequestError``."""
     settings = service.settings
     constraint = format_constraint(_format(request.text), "text.format")
-    if request.stream_options is not None and not request.stream:
-        raise refused("stream_options: only for stream: true", "stream_options")
     choice = response_choice(request.tool_choice)
     if request.tools:
         constraint = tool_constraint(
