@@ -8,6 +8,8 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+from pathlib import Path
 from typing import Any, Literal
 
 import jsonschema
@@ -16,6 +18,7 @@ from pydantic import BaseModel, Field
 from serving import MODEL, PERSON, Served, json_schema, serving, tool
 
 import maskwright as mw
+from maskwright.serve.settings import Settings
 
 
 @pytest.fixture(scope="module")
@@ -428,3 +431,12 @@ def test_time_passes_while_nobody_asks(served: Served) -> None:
     before = time.process_time()
     time.sleep(0.5)
     assert time.process_time() - before < 0.3, "an idle server takes time"
+
+
+def test_the_page_names_every_setting_and_metric(served: Served) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "server.md").read_text("utf-8")
+    for each in fields(Settings):
+        assert each.name in page or "--" + each.name.replace("_", "-") in page, each.name
+    for family in served.service.metrics.registry.collect():
+        name = family.name.removeprefix("maskwright_")
+        assert name in page, name
