@@ -76,6 +76,8 @@ def make_app(service: Service, model: str) -> FastAPI:
         """Whether requests are taken."""
         if service.engine.is_refusing:
             return JSONResponse({"status": "shutting down"}, 503)
+        if not service.engine.is_alive:
+            return JSONResponse({"status": "the thread of the model has ended"}, 503)
         return JSONResponse({"status": "ok", "model": model})
 
     @app.get("/metrics")

@@ -70,6 +70,11 @@ class Engine:
             self._changed.notify()
 
     @property
+    def is_alive(self) -> bool:
+        """Whether the thread runs; without it, nothing is answered."""
+        return self._thread.is_alive()
+
+    @property
     def is_refusing(self) -> bool:
         """Whether nothing new is taken."""
         return self._refusing
@@ -165,6 +170,9 @@ class Engine:
         try:
             entry.watcher(entry.row)
         except RuntimeError:  # its event loop is closed
+            entry.row.cancelled = True
+        except Exception:  # whoever it is for, others go on
+            _log.exception("an output cannot be shown")
             entry.row.cancelled = True
 
     def _end_all(self, error: RequestError) -> None:

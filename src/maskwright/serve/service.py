@@ -152,12 +152,16 @@ class Service:
         return await asyncio.wrap_future(future)
 
     async def _blamed(self, error: MaskwrightError, constraint: Constraint) -> RequestError:
-        """The refusal, with the name of the tool that it is about."""
-        for name, source in constraint.parts():
-            try:
-                await self._compiled(source)
-            except MaskwrightError as found:
-                return of_compile(found, constraint, name)
+        """The refusal, with the name of the tool that it is about, if that is found in the time of one compile."""
+        try:
+            async with asyncio.timeout(self.settings.compile_seconds):
+                for name, source in constraint.parts():
+                    try:
+                        await self._compiled(source)
+                    except MaskwrightError as found:
+                        return of_compile(found, constraint, name)
+        except TimeoutError:
+            pass
         return of_compile(error, constraint)
 
     def _rows(self, plan: Plan, grammar: CompiledGrammar | None) -> list[Row]:
