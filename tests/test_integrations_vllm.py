@@ -458,12 +458,51 @@ def test_tags_of_tool_parsers(model: str, choice: Any) -> None:
     assert fill(grammar_of(request)).any()
 
 
-def test_tags_with_xml_are_refused() -> None:
+@pytest.mark.parametrize(
+    ("model", "call"),
+    [
+        ("qwen_3_coder", "<tool_call>\n<function=person>\n{arguments}\n</function>\n</tool_call>"),
+        ("qwen_3_5", "<tool_call>\n<function=person>\n{arguments}\n</function>\n</tool_call>"),
+        ("glm_4_7", "<tool_call>person{arguments}</tool_call>"),
+        (
+            "deepseek_v3_2",
+            '\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name="person">\n{arguments}</｜DSML｜invoke>\n'
+            "</｜DSML｜function_calls>",
+        ),
+    ],
+)
+def test_tags_with_xml_follow_the_schema(model: str, call: str) -> None:
     registry = pytest.importorskip("vllm.tool_parsers.structural_tag_registry")
-    function = {"name": "person", "strict": True, "parameters": SCHEMA}
+    parameters = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "age": {"type": "integer", "maximum": 99}},
+        "required": ["name", "age"],
+    }
+    function = {"name": "person", "strict": True, "parameters": parameters}
     tool = ChatCompletionToolsParam(type="function", function=function)
     tag = registry.get_model_structural_tag(
-        model="qwen_3_coder", tools=[tool], tool_choice="auto", reasoning=False
+        model=model, tools=[tool], tool_choice="required", reasoning=False
+    ).model_dump()
+    grammar = mw.compile_structural_tag(
+        tag, mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b""], eos_ids=[256])
     )
-    with pytest.raises(VLLMValidationError, match="style: only JSON"):
-        Engine().checked({"structural_tag": json.dumps(tag.model_dump())})
+    member = {
+        "qwen": "<parameter={key}>\n{value}\n</parameter>",
+        "glm_": "<arg_key>{key}</arg_key><arg_value>{value}</arg_value>",
+        "deep": '<｜DSML｜parameter name="{key}" string="{text}">{value}</｜DSML｜parameter>\n',
+    }[model[:4]]
+    for age, legal in (("36", True), ("100", False), ('"36"', False)):
+        values = (("name", 'Ada "L."', "true"), ("age", age, "false"))
+        separator = "\n" if model.startswith("qwen") else ""
+        arguments = separator.join(member.format(key=k, value=v, text=t) for k, v, t in values)
+        matcher = grammar.matcher()
+        read = matcher.accept_bytes(call.replace("{arguments}", arguments).encode())
+        assert (read and matcher.is_accepting) == legal
+    request = Engine().add({"structural_tag": json.dumps(tag)})
+    assert fill(grammar_of(request)).any()
+
+
+def test_tags_with_other_xml_are_refused() -> None:
+    schema = {"type": "json_schema", "json_schema": SCHEMA, "style": "cohere_xml"}
+    with pytest.raises(VLLMValidationError, match="style: cohere_xml"):
+        Engine().checked({"structural_tag": json.dumps({"type": "structural_tag", "format": schema})})

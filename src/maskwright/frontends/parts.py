@@ -19,7 +19,11 @@ from maskwright.deadline import in_time
 from maskwright.errors import GrammarError, UnsatisfiableError
 from maskwright.frontends import gbnf, json_schema, lark, regex
 from maskwright.frontends.json_schema import SchemaOptions
-from maskwright.frontends.json_schema.arguments import ArgumentStyle, to_arguments
+from maskwright.frontends.json_schema.arguments import (
+    ArgumentStyle,
+    to_arguments,
+    to_json_without,
+)
 from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.regex import Flavour
 from maskwright.grammar import EMPTY, Choice, Grammar, Import, Term, Words
@@ -69,6 +73,23 @@ def arguments_part(
         content = content_key(schema, limits.max_schema_values)
     key: Hashable = _Unique() if content is None else ("arguments", content, repr((style, limits)))
     return Import(key, lambda: to_arguments(schema, style, limits), keep=content is not None)
+
+
+def json_without_part(
+    schema: dict[str, Any] | bool | str | bytes,
+    excludes: tuple[str, ...],
+    options: SchemaOptions,
+    limits: Limits,
+    content: bytes | None = None,
+) -> Import:
+    """The valid instances of a schema in which no string contains one of ``excludes``.  ``content``: as in ``json_schema_part``."""
+    check_limits(limits)
+    if content is None:
+        content = content_key(schema, limits.max_schema_values)
+    key: Hashable = (
+        _Unique() if content is None else ("json without", excludes, content + _choices(options, limits))
+    )
+    return Import(key, lambda: to_json_without(schema, excludes, options, limits), keep=content is not None)
 
 
 @lru_cache

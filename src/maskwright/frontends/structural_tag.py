@@ -16,13 +16,20 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from maskwright.deadline import check_time
-from maskwright.dfa import with_length
+from maskwright.dfa import difference, with_length
 from maskwright.errors import GrammarError, LimitError, Refusal, UnsatisfiableError, UnsupportedSchemaError
 from maskwright.frontends.free_text import Scanner
 from maskwright.frontends.json_schema import SchemaOptions
 from maskwright.frontends.json_schema.arguments import argument_style
 from maskwright.frontends.lexical import regular_expr
-from maskwright.frontends.parts import arguments_part, gbnf_part, json_schema_part, lark_part, regex_part
+from maskwright.frontends.parts import (
+    arguments_part,
+    gbnf_part,
+    json_schema_part,
+    json_without_part,
+    lark_part,
+    regex_part,
+)
 from maskwright.frontends.structural_fields import (
     check_encodable,
     check_size,
@@ -51,7 +58,7 @@ from maskwright.grammar import (
     Words,
 )
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.regular import Lit
+from maskwright.regular import EVERY_TEXT, Lit, cat
 
 _OTHER_STYLES = ("cohere_xml", "minimax_m3_xml")
 """Those of XGrammar whose values are marked up at every depth."""
@@ -61,7 +68,7 @@ _FIELDS = {
     "qwen_xml_parameter": {"json_schema"},
     "regex": {"pattern"},
     "grammar": {"grammar", "syntax", "start"},
-    "any_text": {"excludes", "max_chars", "max_tokens"},
+    "any_text": {"excludes", "max_chars", "max_tokens", "begins_without"},
     "sequence": {"elements"},
     "or": {"elements"},
     "optional": {"content"},
@@ -217,19 +224,22 @@ class _Builder:
             return self.refuse(pointer, "style", f"{style} is not supported for the content of a schema")
         if source.get("max_whitespace_cnt") is not None:
             return self.refuse(pointer, "max_whitespace_cnt", "white space is bounded anyway")
-        if texts_field(source, "excludes", pointer):
-            return self.refuse(pointer, "excludes", "texts cannot be excluded from JSON: use pattern")
+        excludes = tuple(texts_field(source, "excludes", pointer))
         in_any_order = flag_field(source, "any_order", pointer)
         schema = source["json_schema"]
         content = self.contents.get(id(schema))
         place = self.place(source, pointer)
         if style != "json":
+            if excludes:
+                return self.refuse(pointer, "excludes", "a style has texts of its own that are excluded")
             if in_any_order:
                 return self.refuse(pointer, "any_order", "arguments in this style come in the schema's order")
             return self.part(
                 arguments_part(schema, argument_style(style, f"{pointer}/style"), self.limits, content), place
             )
         options = _IN_ANY_ORDER if in_any_order else _IN_ORDER
+        if excludes:
+            return self.part(json_without_part(schema, excludes, options, self.limits, content), place)
         return self.part(json_schema_part(schema, options, self.limits, content), place)
 
     def place(self, source: dict[str, Any], pointer: str) -> str:
@@ -254,6 +264,11 @@ class _Builder:
         excluded = (*texts_field(source, "excludes", pointer), *ends)
         most = source.get("max_chars")
         scanner = Scanner(excluded)
+        if "begins_without" in source:
+            if most is not None:
+                return self.refuse(pointer, "begins_without", "it cannot stand beside max_chars")
+            beginning = cat(Lit(text_field(source, "begins_without", pointer)), EVERY_TEXT)
+            return regular_expr(difference(scanner.free(), beginning, self.limits), self.limits)
         if most is None:
             return Choice((Term(scanner.free_lexeme()), EMPTY))
         if type(most) is not int or most < 0:

@@ -59,8 +59,8 @@ class Content(Block):
 class Calls:
     """All calls of an answer: between ``begin`` and ``end``, with ``separator`` between two of them.
 
-    Without ``begin``, each stands alone in free text.  ``start``: an answer begins with them, or has none.
-    ``single``: the family never makes two.
+    ``start``: an answer is these calls, or text.  Otherwise text may come before them; and where there is no ``begin``, each
+    call stands alone in free text (``alone``).  ``single``: the family never makes two.
     """
 
     begin: tuple[str, ...] = ("",)
@@ -68,6 +68,10 @@ class Calls:
     separator: str = ""
     start: bool = False
     single: bool = False
+
+    @property
+    def alone(self) -> bool:
+        return self.begin == ("",) and not self.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +307,7 @@ def _calls(fields: Mapping[str, Any]) -> Calls:
     if data.get("place", "anywhere") not in ("anywhere", "start"):
         raise GrammarError("place is anywhere or start", place=f"{place}/place")
     begins = _texts(data, "begin", place)
-    if not begins and (data.keys() & {"end", "separator"} or data.get("place") == "start"):
+    if not begins and data.keys() & {"end", "separator"} and data.get("place") != "start":
         raise GrammarError("without a begin, each call stands alone in free text", place=f"{place}/begin")
     return Calls(
         begins or ("",),
@@ -335,7 +339,7 @@ def _forms(fields: Mapping[str, Any]) -> tuple[Form, ...]:
 
 def _marked(calls: Calls, forms: tuple[Form, ...]) -> list[str]:
     """The beginnings of calls in free text."""
-    if calls.begin != ("",) and not calls.start:
+    if not calls.alone and not calls.start:
         return list(calls.begin)
     return [begin + form.begin for begin in calls.begin for form in forms]
 

@@ -119,7 +119,7 @@ class _Calls:
         self.schemas = schemas
         self.forms = [(self.pattern(form.begin), self.pattern(form.end)) for form in template.forms]
         calls = template.calls
-        self.alone = calls.begin == ("",)
+        self.calls = calls
         self.begins = [self.pattern(begin) for begin in calls.begin]
         self.separator = re.compile(r"\s*" + _spaced(calls.separator.strip()) + r"\s*")
         self.end = re.compile(r"\s*" + _spaced(calls.end.strip()))
@@ -147,7 +147,9 @@ class _Calls:
             start = self.next_start(text, at)
             if start is None:
                 break
-            found = self.one(text, start) if self.alone else self.section(text, start)
+            found = self.one(text, start) if self.calls.alone else self.section(text, start)
+            if found is None and self.calls.start:
+                break
             if found is None:
                 at = start + 1
                 continue
@@ -159,7 +161,9 @@ class _Calls:
         return pieces, calls
 
     def next_start(self, text: str, at: int) -> int | None:
-        patterns = [begin for begin, _ in self.forms] if self.alone else self.begins
+        if self.calls.start:
+            return None if at else len(text) - len(text.lstrip())
+        patterns = [begin for begin, _ in self.forms] if self.calls.alone else self.begins
         starts = [match.start() for pattern in patterns if (match := pattern.search(text, at)) is not None]
         return min(starts, default=None)
 

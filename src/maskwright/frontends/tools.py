@@ -58,6 +58,8 @@ class _Builder:
         self.tokens = frozenset(tokens)
         self.ends = frozenset(ends)
         self.names = names
+        self.spelled = [mark for mark in template.tokens if mark not in self.tokens]
+        """The marks that are text: no string may contain them, as a reader would find them there."""
         marks = "|".join(map(re.escape, sorted(tokens, key=len, reverse=True)))
         self._split = re.compile(f"({marks})") if tokens else None
 
@@ -140,7 +142,7 @@ class _Builder:
             return self.without_calls()
         if mode == "auto":
             return self.calls_in_text(schemas, once)
-        if self.template.calls.begin != ("",):
+        if not self.template.calls.alone:
             return self.section(schemas, once)
         if once:
             return self.one_call(schemas)
@@ -155,20 +157,27 @@ class _Builder:
         return [{"type": "optional", "content": _sequence([_either(blocks), *behind])}]
 
     def without_calls(self) -> Format:
+        trigger = self.template.trigger
         marks = dict.fromkeys((*self.template.tokens, *self.triggers(self.names)))
-        return {"type": "any_text", "excludes": list(marks)} if marks else {"type": "any_text"}
+        text: Format = {"type": "any_text"}
+        if marks:
+            text["excludes"] = list(marks)
+        if self.template.calls.start and self.names:
+            # Readers take whatever begins so for a call, whether or not there is such a tool.
+            text["begins_without"] = _PIECES.split(trigger)[0]
+        return text
 
     def calls_in_text(self, schemas: Mapping[str, Any], once: bool, at_least_one: bool = False) -> Format:
         """Free text with calls in it, or behind it; or calls alone (``Calls.start``)."""
         template = self.template
-        alone = template.calls.begin == ("",)
+        alone = template.calls.alone
         trigger = template.trigger
         if template.calls.start:
             return _either([self.section(schemas, once), self.without_calls()])
         whole = self.one_call(schemas) if alone else self.section(schemas, once)
         if self.pieces(trigger)[0]["type"] == "token":
             # A token is no text, so free text ends in front of it.
-            text = self.free(trigger)
+            text = self.free()
             again = {"type": "star", "content": _sequence([whole, text])}
             last = {"type": "optional", "content": whole}
             if at_least_one:
@@ -186,7 +195,7 @@ class _Builder:
 
     def triggers(self, names: Iterable[str]) -> list[str]:
         """What gives calls of some tools away."""
-        found = {}
+        found: dict[str, None] = {}
         for name in names:
             found[
                 "".join(str(p.get("value", p.get("token"))) for p in self.pieces(self.template.trigger, name))
@@ -207,12 +216,24 @@ class _Builder:
                 begin = before.pop(0)["value"] if before and before[0]["type"] == "const_string" else ""
                 arguments: Format = {"type": "json_schema", "json_schema": schema, "name": name}
                 if style != "json":
-                    arguments["style"] = style
+                    arguments["style"] = self.style(style)
+                elif self.spelled:
+                    arguments["excludes"] = self.spelled
                 content = [*before, arguments, *self.mark(form.end)]
                 end = content.pop()["value"] if content[-1]["type"] == "const_string" else ""
                 tag = {"type": "tag", "begin": begin, "content": _sequence(content), "end": end}
                 found.append((token, tag))
         return found
+
+    def style(self, style: Any) -> Any:
+        """The style of arguments; where marks in it are tokens, written out with these."""
+        own = self.template.arguments
+        if own is None or not any(token in own.open + own.close for token in self.tokens):
+            return style
+        written = {name: getattr(own, name) for name in ("open", "close", "between")}
+        if own.open_text is not None:
+            written["open_text"] = own.open_text
+        return {**written, "excludes": list(own.excludes), "tokens": sorted(self.tokens)}
 
     def check_name(self, name: str) -> None:
         style = self.template.arguments
@@ -243,7 +264,7 @@ class _Builder:
         """All calls, with the marks around them."""
         calls = self.template.calls
         if calls.begin == ("",):
-            return self.listed(schemas, "", once)
+            return self.listed(schemas, calls.separator, once)
         begins = _either([_sequence(self.mark(begin)) for begin in calls.begin])
         return _sequence([begins, self.listed(schemas, calls.separator, once), *self.mark(calls.end)])
 

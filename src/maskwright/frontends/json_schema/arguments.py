@@ -11,13 +11,14 @@ escapes, and everything else is JSON.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from maskwright.deadline import deadline, let_go
-from maskwright.dfa import only_in
+from maskwright.dfa import matches, only_in, with_length, without_empty
 from maskwright.errors import GrammarError, Refusal, UnsupportedSchemaError
 from maskwright.frontends.free_text import Scanner
 from maskwright.frontends.json_schema.clauses import settle
@@ -28,10 +29,13 @@ from maskwright.frontends.json_schema.groups import (
     BooleanGroup,
     Conjunction,
     Group,
+    Keys,
     NullGroup,
     NumberGroup,
     ObjectGroup,
+    Rule,
     StringGroup,
+    nothing,
 )
 from maskwright.frontends.json_schema.keys import KeyMap, is_false
 from maskwright.frontends.json_schema.keywords import survey
@@ -40,7 +44,8 @@ from maskwright.frontends.json_schema.objects import closed
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.json_schema.python_literals import PythonEmitter
 from maskwright.frontends.json_schema.strings import is_text, string_allows, written_language
-from maskwright.grammar import EMPTY, FAIL, Choice, Expr, Grammar, Lexeme, Ref, Seq, Term
+from maskwright.frontends.structural_tokens import named_tokens
+from maskwright.grammar import EMPTY, FAIL, Choice, Expr, Grammar, Import, Lexeme, Ref, Seq, Term
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex
 from maskwright.regular import EVERY_TEXT, Lit, Regular, alt, cat, is_nothing
@@ -55,7 +60,8 @@ class ArgumentStyle:
 
     ``between`` stands between two of them.  ``open_text`` takes the place of ``open`` before strings, where they
     are told apart.  ``excludes``: what no string may contain, because readers look for it.  ``python``: values are
-    literals of Python; else strings are written as they are, and the rest as JSON.
+    literals of Python; else strings are written as they are, and the rest as JSON.  ``tokens``: marks in these texts that are
+    special tokens, by name.
     """
 
     open: str
@@ -64,6 +70,7 @@ class ArgumentStyle:
     open_text: str | None = None
     excludes: tuple[str, ...] = ()
     python: bool = False
+    tokens: tuple[str, ...] = ()
 
 
 _DSML = "｜DSML｜"
@@ -108,10 +115,13 @@ def argument_style(value: object, place: str) -> ArgumentStyle:
         raise GrammarError(
             f"a style is a name, or an object with {', '.join(sorted(_WRITTEN_OUT))}", place=place
         )
-    excludes = value.get("excludes", [])
-    texts = {name: text for name, text in value.items() if name != "excludes"}
-    if not isinstance(excludes, list) or not all(isinstance(text, str) and text for text in excludes):
-        raise GrammarError("excludes is a list of texts that are not empty", place=f"{place}/excludes")
+    texts = {name: text for name, text in value.items() if name not in _LISTS}
+    lists: dict[str, tuple[str, ...]] = {}
+    for name in _LISTS:
+        listed = value.get(name, [])
+        if not isinstance(listed, list) or not all(isinstance(t, str) and t and is_text(t) for t in listed):
+            raise GrammarError(f"{name} is a list of texts that are not empty", place=f"{place}/{name}")
+        lists[name] = tuple(listed)
     for name, text in texts.items():
         if not isinstance(text, str) or not is_text(text):
             raise GrammarError(f"{name} is a text", place=f"{place}/{name}")
@@ -122,10 +132,12 @@ def argument_style(value: object, place: str) -> ArgumentStyle:
             if texts.get(name, "").count("{key}") != 1:
                 raise GrammarError(f"{name} has {{key}} in it, once", place=f"{place}/{name}")
     # Without these, a reader would find the end too early.
-    return ArgumentStyle(excludes=tuple(excludes) or (texts["close"].strip() or texts["close"],), **texts)
+    excludes = lists["excludes"] or (texts["close"].strip() or texts["close"],)
+    return ArgumentStyle(excludes=excludes, tokens=lists["tokens"], **texts)
 
 
-_WRITTEN_OUT = frozenset({"open", "close", "between", "open_text", "excludes"})
+_LISTS = ("excludes", "tokens")
+_WRITTEN_OUT = frozenset({"open", "close", "between", "open_text", *_LISTS})
 
 # What a reader takes for a value of the type, where a string is not the only thing that may stand in its place.
 _READ_AS = {
@@ -135,6 +147,8 @@ _READ_AS = {
     ArrayGroup: r"(?s:\s*[\[(].*)",
     ObjectGroup: r"(?s:\s*\{.*)",
 }
+_SYNTAX = re.compile(r"[\\^$.*+?()\[\]{}|/]")
+"""What a pattern has to escape, in ECMA-262."""
 _OTHER_KEYS = r"[A-Za-z_][A-Za-z0-9_-]{0,63}"
 _UNREADABLE_IN_KEYS = frozenset('<>"\n\r')
 
@@ -146,20 +160,50 @@ def to_arguments(schema: Any, style: ArgumentStyle, limits: Limits = DEFAULT_LIM
     Raises as ``to_grammar`` does; ``UnsupportedSchemaError`` also for what ties members together, names by pattern, and names
     that cannot be written.
     """
-    options = ARGUMENT_OPTIONS
+
+    def make(normalizer: Normalizer) -> Emitter:
+        if style.python:
+            return PythonEmitter(normalizer, ARGUMENT_OPTIONS, limits)
+        return _TextEmitter(normalizer, ARGUMENT_OPTIONS, limits, style.excludes)
+
+    def emit(emitter: Emitter, root: Conjunction) -> Grammar:
+        return _Arguments(emitter, style, limits).emit(root)
+
+    return _emitted(schema, ARGUMENT_OPTIONS, limits, make, emit)
+
+
+def to_json_without(
+    schema: Any, excludes: tuple[str, ...], options: SchemaOptions, limits: Limits = DEFAULT_LIMITS
+) -> Grammar:
+    """The grammar of the JSON texts that a schema allows, with no string and no key in it that contains one of ``excludes``.
+
+    Raises as ``to_grammar`` does.
+    """
+    return _emitted(
+        schema,
+        options,
+        limits,
+        lambda normalizer: _TextEmitter(normalizer, options, limits, excludes),
+        lambda emitter, root: emitter.emit(root),
+    )
+
+
+def _emitted(
+    schema: Any,
+    options: SchemaOptions,
+    limits: Limits,
+    make: Callable[[Normalizer], Emitter],
+    emit: Callable[[Emitter, Conjunction], Grammar],
+) -> Grammar:
     with deadline(limits.max_seconds):
         document = Document(schema, limits, options.dialect, options.registry)
         try:
             refusals = survey(document, options)
             if refusals:
                 raise UnsupportedSchemaError(refusals)
-            normalizer = Normalizer(document, options, limits)
-            kind = PythonEmitter if style.python else _TextEmitter
-            emitter = kind(normalizer, options, limits)
-            if isinstance(emitter, _TextEmitter):
-                emitter.excludes = style.excludes
+            emitter = make(Normalizer(document, options, limits))
             try:
-                return _Arguments(emitter, style, limits).emit((document.root,))
+                return emit(emitter, (document.root,))
             except BaseException:
                 let_go(emitter.grammar.rules)
                 raise
@@ -172,12 +216,32 @@ def to_arguments(schema: Any, style: ArgumentStyle, limits: Limits = DEFAULT_LIM
 class _TextEmitter(Emitter):
     """Values as JSON, with no string in which a reader would find the end of its argument."""
 
-    def __init__(self, normalizer: Normalizer, options: SchemaOptions, limits: Limits) -> None:
+    def __init__(
+        self,
+        normalizer: Normalizer,
+        options: SchemaOptions,
+        limits: Limits,
+        excludes: tuple[str, ...],
+        shares_any: bool = True,
+    ) -> None:
         super().__init__(normalizer, options, limits)
         self.imports_any = False
-        self.excludes: tuple[str, ...] = ()
+        self.excludes = excludes
+        patterns = tuple(_SYNTAX.sub(r"\\\g<0>", text) for text in excludes)
+        self.unreadable: Rule = Keys(patterns=patterns), (nothing(""),)
+        self.shares_any = shares_any
+        self._any: int | None = None
+
+    def rule(self, conjunction: Conjunction) -> int:
+        if conjunction or not self.shares_any:
+            return super().rule(conjunction)
+        if self._any is None:
+            self._any = self.grammar.add("any value", _any_value(self.excludes, self.options, self.limits))
+        return self._any
 
     def group(self, group: Group) -> Expr:
+        if isinstance(group, ObjectGroup):
+            return super().group(self.readable_keys(group))
         if not isinstance(group, StringGroup):
             return super().group(group)
         language = _readable((group,), (), self.excludes, self.limits)
@@ -185,6 +249,29 @@ class _TextEmitter(Emitter):
             return FAIL
         key = ("readable string", group, self.excludes, self.spelling)
         return Term(Lexeme(key, language, self.spelling))
+
+    def readable_keys(self, group: ObjectGroup) -> ObjectGroup:
+        """The objects of a group in which no key has an excluded text."""
+        closed = any(keys.outside and not keys.patterns and is_false(value) for keys, value in group.rules)
+        names = [name for keys, _ in group.rules for name in keys.names]
+        if closed and not any(text in name for text in self.excludes for name in names):
+            return group
+        return replace(group, rules=(*group.rules, self.unreadable))
+
+
+@lru_cache(maxsize=64)
+def _any_value(excludes: tuple[str, ...], options: SchemaOptions, limits: Limits) -> Import:
+    """What satisfies every schema: the same in all documents."""
+
+    def make() -> Grammar:
+        normalizer = Normalizer(Document(True, limits), options, limits)
+        emitter = _TextEmitter(normalizer, options, limits, excludes, shares_any=False)
+        try:
+            return emitter.emit(())
+        finally:
+            emitter.release()
+
+    return Import(("any value without", excludes, options, limits), make)
 
 
 class _Arguments:
@@ -197,6 +284,17 @@ class _Arguments:
         self.style = style
         self.limits = limits
         self.refusals: list[Refusal] = []
+        marks = "|".join(map(re.escape, sorted(style.tokens, key=len, reverse=True)))
+        self.split = re.compile(f"({marks})") if marks else None
+
+    def mark(self, text: str) -> tuple[Expr, ...]:
+        """A text of the style; tokens in it are tokens."""
+        parts = self.split.split(text) if self.split is not None else [text]
+        return tuple(
+            Term(named_tokens([part], "")) if part in self.style.tokens else _literal(part)
+            for part in parts
+            if part
+        )
 
     def emit(self, root: Conjunction) -> Grammar:
         groups = [group for group in self.normalizer.groups(root) if isinstance(group, ObjectGroup)]
@@ -252,7 +350,7 @@ class _Arguments:
             self.refuse("maxProperties", "arguments are not counted in this style")
 
     def between(self) -> tuple[Expr, ...]:
-        return (_literal(self.style.between),) if self.style.between else ()
+        return self.mark(self.style.between)
 
     def member(self, name: str, conjunction: Conjunction, required: bool) -> Expr | None:
         """An argument; None for one that is never written."""
@@ -260,7 +358,7 @@ class _Arguments:
             return None
         if not self.can_be_written(name):
             return self.refuse("properties", f"the name {name!r} cannot be written in this style")
-        return self.argument(_literal, name, conjunction)
+        return self.argument(self.mark, name, conjunction)
 
     def can_be_written(self, name: str) -> bool:
         if self.style.python:
@@ -283,16 +381,24 @@ class _Arguments:
             [Lit(name) for name in keys.declared],
             self.limits,
         )
-        return self.argument(lambda text: _around_key(text, names), None, conjunction)
+        key = Term(Lexeme(("other arguments", names), names))
 
-    def argument(self, opening: Any, name: str | None, conjunction: Conjunction) -> Expr:
+        def around(pattern: str) -> tuple[Expr, ...]:
+            before, _, behind = pattern.partition("{key}")
+            return (*self.mark(before), key, *self.mark(behind))
+
+        return self.argument(around, None, conjunction)
+
+    def argument(
+        self, opening: Callable[[str], tuple[Expr, ...]], name: str | None, conjunction: Conjunction
+    ) -> Expr:
         """One argument; ``opening`` makes an expression of the text in front of the value."""
         style = self.style
 
-        def opened(pattern: str) -> Expr:
-            made: Expr = opening(pattern if name is None else pattern.replace("{key}", name))
-            return made
+        def opened(pattern: str) -> tuple[Expr, ...]:
+            return opening(pattern if name is None else pattern.replace("{key}", name))
 
+        closing = self.mark(style.close)
         groups = self.normalizer.groups(conjunction)
         texts = () if style.python else tuple(g for g in groups if isinstance(g, StringGroup))
         others = [g for g in groups if g not in texts]
@@ -302,18 +408,22 @@ class _Arguments:
             kinds = () if told_apart else tuple(dict.fromkeys(type(g) for g in others))
             language = _readable(texts, kinds, style.excludes, self.limits)
             if not is_nothing(language):
-                key = ("plain text", texts, kinds, style.excludes, style.close)
-                value = Term(Lexeme(key, cat(language, Lit(style.close))))
-                ways.append(Seq((opened(style.open_text or style.open), value)))
+                text = (self.text(language, (texts, kinds, style.excludes)), *closing[1:])
+                ways.append(Seq((*opened(style.open_text or style.open), *text)))
         if others:
             values = Choice(tuple(self.emitter.group(group) for group in others))
-            ways.append(Seq((opened(style.open), values, *([_literal(style.close)] if style.close else []))))
+            ways.append(Seq((*opened(style.open), values, *closing)))
         return Choice(tuple(ways)) if ways else FAIL
 
-
-def _around_key(pattern: str, names: Regular) -> Expr:
-    before, _, behind = pattern.partition("{key}")
-    return Term(Lexeme(("argument", before, names, behind), cat(Lit(before), names, Lit(behind))))
+    def text(self, language: Regular, content: Hashable) -> Expr:
+        """A text and the first mark behind it: one lexeme, unless that is a token."""
+        close = self.mark(self.style.close)[0]
+        assert isinstance(close, Term)
+        if isinstance(close.lexeme, Lexeme):
+            mark = close.lexeme.regular
+            return Term(Lexeme(("plain text", content, mark), cat(language, mark)))
+        plain = Term(Lexeme(("plain text", content), without_empty(language, self.limits)))
+        return Seq((Choice((plain, EMPTY)) if matches(language, "", self.limits) else plain, close))
 
 
 def _literal(text: str) -> Expr:
@@ -328,14 +438,16 @@ def _readable(
     reads as a value of another of the ``kinds``."""
     free = Scanner(excludes).free() if excludes else EVERY_TEXT
     others = [parse_regex(_READ_AS[kind], "python", limits) for kind in kinds]
-    if groups == (StringGroup(),):
-        return only_in([free], others, limits) if others else free
-    return only_in([alt(*_languages(groups, limits)), free], others, limits)
+    return alt(*(_restricted(group, free, others, limits) for group in groups))
 
 
-def _languages(groups: tuple[StringGroup, ...], limits: Limits) -> Iterator[Regular]:
-    for group in groups:
-        if group.values is None:
-            yield written_language(group, limits)
-        else:
-            yield from (Lit(value) for value in group.values if string_allows(group, value, limits))
+def _restricted(group: StringGroup, free: Regular, others: list[Regular], limits: Limits) -> Regular:
+    if group.values is not None:
+        listed = alt(*(Lit(value) for value in group.values if string_allows(group, value, limits)))
+        return only_in([listed, free], others, limits)
+    # Lengths are counted, and so they come last: here they would be written out.
+    low, high = group.min_length, group.max_length
+    group = replace(group, min_length=0, max_length=None)
+    inside = [free] if group == StringGroup() else [written_language(group, limits), free]
+    language = only_in(inside, others, limits) if others or len(inside) > 1 else free
+    return language if low == 0 and high is None else with_length(language, low, high, limits)
