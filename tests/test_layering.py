@@ -24,8 +24,9 @@ MODULES = {
 }
 EXTENSIONS = ("maskwright._core", "maskwright._subsets")
 HEAVY = {
-    "httpx2", "jedi", "jsonschema", "lark", "llama_cpp", "matplotlib", "mistral_common", "mlx", "pydantic", "pydantic_core", "ray", "safetensors",
-    "sentencepiece", "sglang", "tiktoken", "tokenizers", "torch", "tqdm", "transformers", "triton", "vllm",
+    "fastapi", "httpx2", "jedi", "jsonschema", "lark", "llama_cpp", "matplotlib", "mistral_common", "mlx", "prometheus_client", "pydantic",
+    "pydantic_core", "ray", "safetensors", "sentencepiece", "sglang", "starlette", "tiktoken", "tokenizers", "torch", "tqdm", "transformers", "triton",
+    "uvicorn", "vllm",
 }  # fmt: skip
 EDGES = (
     "maskwright.hf",
@@ -39,6 +40,7 @@ EDGES = (
     "maskwright.mask_table",
     "maskwright.integrations",
     "maskwright.offline.endpoints",
+    "maskwright.serve",
     "maskwright.sampling.huggingface",
     "maskwright.sampling.recorder",
     "maskwright.frontends.python_schemas",

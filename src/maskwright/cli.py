@@ -1,4 +1,5 @@
-"""The command line: ``maskwright check``, ``generate``, ``batch``, ``infill``, ``mask``, ``explain``, ``bench``, ``completion``.
+"""The command line: ``maskwright check``, ``generate``, ``batch``, ``infill``, ``mask``, ``explain``, ``bench``, ``serve``,
+``completion``.
 
 Exit codes: 0 good, 1 findings, 2 usage (bad arguments, unreadable files).  ``-`` is standard input.
 """
@@ -16,6 +17,7 @@ from maskwright.cli_completion import SHELLS, script
 from maskwright.cli_explain import add_explain_arguments, add_mask_arguments, explain, mask
 from maskwright.cli_generate import add_generate_arguments, generate, load_generator
 from maskwright.cli_infill import add_infill_arguments
+from maskwright.cli_serve import add_serve_arguments, serve
 from maskwright.cli_sources import (
     UsageError,
     add_language_options,
@@ -118,6 +120,12 @@ def _parser() -> argparse.ArgumentParser:
     measured = commands.add_parser("bench", help="what a schema or grammar costs on this machine")
     add_bench_arguments(measured)
     measured.set_defaults(run=bench)
+
+    served = commands.add_parser(
+        "serve", help="serve a model as OpenAI's API, with every output constrained as asked"
+    )
+    add_serve_arguments(served)
+    served.set_defaults(run=serve)
 
     completion = commands.add_parser("completion", help="print a script that completes commands and options")
     completion.add_argument("shell", choices=SHELLS)

@@ -53,6 +53,14 @@ class CompiledGrammar:
         """
         return Matcher(self._core, max_rollback)
 
+    def with_limits(self, limits: Limits) -> CompiledGrammar:
+        """The same language, for matchers that keep to other limits: a server may give a mask less time than a compile.
+
+        Tables are shared, states are not.
+        """
+        check_type(limits, Limits, "limits", MaskwrightError)
+        return CompiledGrammar(link(self._core.first_tables, limits), self.vocabulary)
+
     def to_bytes(self) -> bytes:
         """The grammar with its limits as bytes, for ``from_bytes``; equal for equal ones.
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
+from maskwright._core import Matcher
+from maskwright.bitmask import fill_next_token_bitmasks
+from maskwright.errors import MaskwrightError
 from maskwright.generation.row import Row
 
 _FREE_ON_CPU = 32
@@ -47,6 +53,7 @@ class Batch:
         new = [row for row in rows if not row.cancelled and not row.finish_unread()]
         if new:
             starts = [row.next_tokens(self._free, draft=False) for row in new]
+            _fill(new)
             logits = self.key_values.add([row.prompt for row in new], starts)
             kept = [0] * len(self.running)
             for row, start, found in zip(new, starts, logits, strict=True):
@@ -63,6 +70,7 @@ class Batch:
         most = max(1, self._free // len(rows)) if flexible or alone else 1
         draft = flexible or (alone and self.key_values.croppable)
         tokens = [row.next_tokens(most, draft) for row in rows]
+        _fill(rows)
         logits = self.key_values.feed(tokens)
         rejected = [_read(*each) for each in zip(rows, logits, (given[1:] for given in tokens), strict=True)]
         self.key_values.reject(rejected)
@@ -77,6 +85,22 @@ class Batch:
             self.key_values.keep(stay)
             self.running = [self.running[i] for i in stay]
         return gone
+
+
+def _fill(rows: list[Row]) -> None:
+    """The masks behind what is written, of all rows in one call.  Where that fails, each row meets its own error."""
+    ready = [row for row in rows if row.needs_mask and isinstance(row.matcher, Matcher)]
+    if len(ready) < 2:
+        return
+    started = time.perf_counter()
+    words = np.empty((len(ready), (ready[0].vocabulary.vocab_size + 31) // 32), dtype=np.int32)
+    try:
+        fill_next_token_bitmasks([row.matcher for row in ready], words)
+    except MaskwrightError:
+        return
+    share = (time.perf_counter() - started) / len(ready)
+    for row, own in zip(ready, words, strict=True):
+        row.take_mask(own, share)
 
 
 def _read(row: Row, logits: Any, given: list[int]) -> int:

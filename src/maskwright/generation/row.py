@@ -139,6 +139,7 @@ class Row:
         self._ended = False
         self._judged = 0
         self._masks: deque[Words] = deque()
+        self._filled: Words | None = None
         self._started = time.perf_counter()
         self._guessed = 0
         self._timed(self._follow_forced, False)
@@ -148,6 +149,7 @@ class Row:
     def write(self, tokens: list[int]) -> None:
         """Take a finished output as it is: it is only judged.  Raises ``MaskwrightError`` where the grammar does not allow it."""
         self.matcher.reset()
+        self._filled = None
         self.ids, self._ended = [], True
         self._masks.clear()
         self._add(tokens)
@@ -155,6 +157,16 @@ class Row:
         self.usage.forced_tokens = 0
 
     # --- what the batch asks
+
+    @property
+    def needs_mask(self) -> bool:
+        """Whether the next pass makes a choice behind what is written, for which no mask was handed over."""
+        return not self._ended and not self.done and self._filled is None
+
+    def take_mask(self, words: Words, seconds: float) -> None:
+        """The mask behind what is written, and what it took."""
+        self._filled = words
+        self.usage.mask_seconds += seconds
 
     def next_tokens(self, most: int, draft: bool) -> list[int]:
         """What the model reads next: what it has not read yet, then guesses, together at most ``most`` tokens."""
@@ -209,7 +221,9 @@ class Row:
 
         Returns the masked logits."""
         started = time.perf_counter()
-        words = mask_words(self.matcher, self.vocabulary.vocab_size)
+        words, self._filled = self._filled, None
+        if words is None:
+            words = mask_words(self.matcher, self.vocabulary.vocab_size)
         self.usage.mask_seconds += time.perf_counter() - started
         masked = self._masked(logits, words)
         if not bool(masked.max().isfinite()):

@@ -1,0 +1,115 @@
+"""Messages of chats and items of responses, as chat templates take them: ``role``, ``content`` (a text), calls."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from maskwright.frontends.json_schema.strings import is_text
+from maskwright.serve.errors import refused
+
+_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+_TEXTS = ("text", "input_text", "output_text", "refusal")
+
+
+def chat_messages(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages of a chat.  Raises ``RequestError`` for roles and contents that no model here takes."""
+    return [_message(message, f"messages[{at}]") for at, message in enumerate(given)]
+
+
+def response_messages(given: str | list[Any], instructions: str | None) -> list[dict[str, Any]]:
+    """The messages of a response's input: a text, or messages, calls and what they gave."""
+    messages: list[dict[str, Any]] = []
+    if instructions is not None:
+        messages.append({"role": "system", "content": _text(instructions, "instructions")})
+    if isinstance(given, str):
+        return [*messages, {"role": "user", "content": _text(given, "input")}]
+    for at, item in enumerate(given):
+        place = f"input[{at}]"
+        if not isinstance(item, dict):
+            raise refused(f"{place}: an item is an object", place)
+        kind = item.get("type", "message")
+        if kind == "message":
+            messages.append(_message(item, place))
+        elif kind == "function_call":
+            call = _call(item, item.get("call_id"), place)
+            last = messages[-1] if messages else {}
+            if last.get("role") == "assistant" and last.get("tool_calls"):
+                last["tool_calls"].append(call)
+            else:
+                messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
+        elif kind == "function_call_output":
+            content = _content(item.get("output"), f"{place}.output")
+            messages.append({"role": "tool", "content": content, "tool_call_id": item.get("call_id")})
+        else:
+            raise refused(
+                f"{place}: items are messages, function_call and function_call_output, not {kind!r}"[:300],
+                place,
+            )
+    return messages
+
+
+def _message(message: dict[str, Any], place: str) -> dict[str, Any]:
+    role = message.get("role")
+    if not isinstance(role, str) or role not in _ROLES:
+        raise refused(f"{place}.role: one of {', '.join(_ROLES)}, not {role!r}"[:300], f"{place}.role")
+    made: dict[str, Any] = {"role": _ROLES[role]}
+    calls = message.get("tool_calls")
+    content = message.get("content")
+    if content is None and role == "assistant" and (calls or message.get("refusal")):
+        content = message.get("refusal") or ""
+    made["content"] = _content(content, f"{place}.content")
+    if isinstance(message.get("name"), str):
+        made["name"] = _text(message["name"], f"{place}.name")
+    if role == "tool":
+        made["tool_call_id"] = message.get("tool_call_id")
+    if calls:
+        if role != "assistant" or not isinstance(calls, list):
+            raise refused(f"{place}.tool_calls: a list, in messages of the assistant", f"{place}.tool_calls")
+        made["tool_calls"] = [_chat_call(call, f"{place}.tool_calls[{i}]") for i, call in enumerate(calls)]
+    return made
+
+
+def _content(content: object, place: str) -> str:
+    if isinstance(content, str):
+        return _text(content, place)
+    if not isinstance(content, list):
+        raise refused(f"{place}: a text, or a list of parts", place)
+    texts = []
+    for at, part in enumerate(content):
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind not in _TEXTS:
+            raise refused(f"{place}[{at}]: the model reads text, not {kind!r}"[:300], f"{place}[{at}]")
+        texts.append(_text(part.get("refusal" if kind == "refusal" else "text"), f"{place}[{at}]"))
+    return "".join(texts)
+
+
+def _text(text: object, place: str) -> str:
+    if not isinstance(text, str):
+        raise refused(f"{place}: a text is needed", place)
+    if not is_text(text):
+        raise refused(f"{place}: it has a lone surrogate, which is no text", place)
+    return text
+
+
+def _chat_call(call: object, place: str) -> dict[str, Any]:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(call, dict) or not isinstance(function, dict):
+        raise refused(f'{place}: a call is {{"id", "type": "function", "function": {{...}}}}', place)
+    return _call(function, call.get("id"), place)
+
+
+def _call(function: dict[str, Any], call_id: object, place: str) -> dict[str, Any]:
+    """A call as templates take it: with arguments that are read."""
+    name, text = function.get("name"), function.get("arguments")
+    if not isinstance(name, str):
+        raise refused(f"{place}: a call has a name", place)
+    try:
+        arguments = json.loads(_text(text, f"{place}.arguments") or "{}")
+    except (ValueError, RecursionError):
+        raise refused(f"{place}.arguments: no JSON", f"{place}.arguments") from None
+    return {
+        "id": call_id,
+        "type": "function",
+        "function": {"name": _text(name, place), "arguments": arguments},
+    }

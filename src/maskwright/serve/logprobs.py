@@ -1,0 +1,69 @@
+"""Probabilities of written tokens, as OpenAI's answers list them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from maskwright.generation.row import Row
+from maskwright.vocabulary import Vocabulary
+
+_LEAST = -9999.0
+"""What stands for minus infinity, which JSON does not have."""
+
+
+class TokenList:
+    """The tokens of one output, handed out once each, as far as they are shown."""
+
+    def __init__(self, row: Row, vocabulary: Vocabulary) -> None:
+        self.row = row
+        self.vocabulary = vocabulary
+        self._names = {i: name for name, i in vocabulary.special_tokens.items()}
+        self._at = 0
+        self._offset = 0
+
+    def more(self, shown: int, judged: int) -> list[tuple[int, int]]:
+        """(place, offset in bytes) of the next tokens that begin among the first ``shown`` bytes, of the ``judged`` ones."""
+        found = []
+        while self._at < min(judged, len(self.row.ids)) and self._offset < shown:
+            found.append((self._at, self._offset))
+            self._offset += len(self.vocabulary.decode([self.row.ids[self._at]], start=self._at == 0))
+            self._at += 1
+        return found
+
+    def chat(self, places: list[tuple[int, int]]) -> list[dict[str, Any]]:
+        """``logprobs.content`` of chats."""
+        return [
+            {
+                **self._entry(self.row.ids[at], self.row.logprobs[at]),
+                "top_logprobs": [self._entry(*pair) for pair in self._top(at)],
+            }
+            for at, _ in places
+        ]
+
+    def completion(self, places: list[tuple[int, int]]) -> dict[str, Any]:
+        """``logprobs`` of completions; offsets are bytes of the output."""
+        return {
+            "tokens": [self._text(self.row.ids[at]) for at, _ in places],
+            "token_logprobs": [max(self.row.logprobs[at], _LEAST) for at, _ in places],
+            "top_logprobs": [
+                {self._text(token): max(value, _LEAST) for token, value in self._top(at)} for at, _ in places
+            ]
+            if self.row.top
+            else None,
+            "text_offset": [offset for _, offset in places],
+        }
+
+    def _top(self, at: int) -> list[tuple[int, float]]:
+        return list(self.row.top_logprobs[at].items()) if self.row.top else []
+
+    def _text(self, token: int) -> str:
+        data = self.vocabulary.tokens[token]
+        return data.decode("utf-8", "replace") if data else self._names.get(token, "")
+
+    def _entry(self, token: int, logprob: float) -> dict[str, Any]:
+        data = self.vocabulary.tokens[token]
+        return {
+            "token": self._text(token),
+            "logprob": max(logprob, _LEAST),
+            "bytes": list(data) if data else None,
+        }

@@ -1,0 +1,142 @@
+"""Bodies, events, and clients that go away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from fastapi import Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+from starlette.requests import ClientDisconnect
+
+from maskwright.serve.errors import RequestError, refused
+from maskwright.serve.settings import Settings
+
+_T = TypeVar("_T")
+_DRAINED = 16
+"""Times ``max_body_bytes`` that are read and dropped, so that whoever sends too much sees the refusal."""
+
+
+async def read_body(request: Request, settings: Settings) -> bytes:
+    """The body.  Raises ``RequestError``: 413 for too much of it, 408 when it takes too long."""
+    most = settings.max_body_bytes
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(settings.body_seconds):
+            async for part in request.stream():
+                size += len(part)
+                if size <= most:
+                    parts.append(part)
+                else:
+                    parts.clear()
+                    if size > _DRAINED * most:
+                        break
+    except TimeoutError:
+        message = f"the body did not come within body_seconds, which is {settings.body_seconds}"
+        raise RequestError(408, message, code="body_timeout") from None
+    if size > most:
+        message = f"the body is larger than max_body_bytes, which is {most}"
+        raise RequestError(413, message, code="limit_max_body_bytes")
+    return b"".join(parts)
+
+
+def read_json(body: bytes) -> Any:
+    """Decoded JSON.  Raises ``RequestError`` for anything else, NaN and infinities included."""
+    try:
+        return json.loads(body, parse_constant=_no_number)
+    except RecursionError:
+        raise refused("the body is nested too deeply", None, "invalid_json") from None
+    except ValueError as error:
+        raise refused(f"the body is no JSON: {error}", None, "invalid_json") from None
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def error_response(error: RequestError) -> JSONResponse:
+    """An error as an answer."""
+    return JSONResponse(error.body, error.status, headers=error.headers)
+
+
+async def while_connected(request: Request, work: Coroutine[Any, Any, _T]) -> _T:
+    """The result of some work, which is cancelled when the client goes away.  Raises ``ClientDisconnect`` then."""
+    task = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnect
+        return task.result()
+    finally:
+        for each in (task, gone):
+            each.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events.  ``ended(error)`` is called in any case: with None, what went wrong, or ``ClientDisconnect``.
+
+    ``named``: whether events say their type (responses), or end with ``[DONE]`` (the others).
+    """
+
+    def __init__(
+        self,
+        events: AsyncIterator[dict[str, Any]],
+        ended: Callable[[BaseException | None], None],
+        as_error: Callable[[BaseException], RequestError],
+        *,
+        seconds: float,
+        named: bool,
+    ) -> None:
+        self._ended = ended
+        self._as_error = as_error
+        self._seconds = seconds
+        self._named = named
+        self._outcome: BaseException | None = ClientDisconnect()
+        super().__init__(
+            self._lines(events), media_type="text/event-stream", headers={"Cache-Control": "no-cache"}
+        )
+
+    async def __call__(
+        self,
+        scope: Any,
+        receive: Callable[[], Awaitable[Any]],
+        send: Callable[[Any], Awaitable[None]],
+    ) -> None:
+        """Send it.  The client may go away at any time, even before the first event."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._ended(self._outcome)
+
+    async def _lines(self, events: AsyncIterator[dict[str, Any]]) -> AsyncIterator[str]:
+        try:
+            async with asyncio.timeout(self._seconds):
+                async for event in events:
+                    yield self._line(event)
+        except Exception as error:
+            self._outcome = error
+            body = self._as_error(error).body
+            yield self._line({"type": "error", **body["error"]} if self._named else body)
+            return
+        if not self._named:
+            yield "data: [DONE]\n\n"
+        self._outcome = None
+
+    def _line(self, event: dict[str, Any]) -> str:
+        name = f"event: {event['type']}\n" if self._named else ""
+        return f"{name}data: {json.dumps(event, ensure_ascii=False)}\n\n"
+
+
+def gone_response() -> Response:
+    """For the log: nobody reads it."""
+    return Response(status_code=499)
