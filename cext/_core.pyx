@@ -40,6 +40,7 @@ One extension module, read in data-flow order:
     costs.pxi    what the cheapest way out of each state costs
     shortest.pxi shortest completions and forced bytes
     alive.pxi    the same with a lexer: which threads can be completed
+    endless.pxi  strings under way that can always become new ones
     distinct.pxi states inside arrays of different items: whether they can be completed, masks
     distinctout.pxi  ways out of them
     generations.pxi  keeping what texts reached below a number of bytes
@@ -77,7 +78,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from cython.operator cimport dereference
 from libcpp cimport bool as cbool
-from libcpp.algorithm cimport binary_search, sort
+from libcpp.algorithm cimport binary_search, lower_bound, sort
 from libcpp.pair cimport pair
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
@@ -204,6 +205,7 @@ include "costs.pxi"
 include "shortest.pxi"
 include "alive.pxi"
 include "twins.pxi"
+include "endless.pxi"
 include "distinct.pxi"
 include "distinctout.pxi"
 include "generations.pxi"

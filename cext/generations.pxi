@@ -8,7 +8,7 @@
 
 cdef enum:
     ALLOCATION = 16        # what an allocation takes besides
-    EDGES_ENTRY = 80       # the edges over bytes of one state
+    EDGES_ENTRY = 40       # the edges over bytes of one state, which mostly are two at most
     MAP_ENTRY = 48         # an entry of an unordered map of numbers, with its share of buckets
 
 
@@ -30,6 +30,7 @@ cdef int64_t core_bytes(const Core* core) noexcept nogil:
     # Of everything computed for a grammar but masks and token edges.
     return (program_bytes(core.program) + core.tracker.held + core.tracker.store.held + indices_bytes(&core.tracker)
             + <int64_t>(core.state_ids.bytes() + core.alive.bytes() + core.careless.bytes() + core.powers.bytes()
+                        + core.endless.bytes()
                         + core.tracker.state_ids.bytes()
                         + core.tracker.frame_ids.bytes() + core.tracker.store.ids.bytes() + core.tracker.store.cell_ids.bytes())
             + <int64_t>(core.states.size() * (sizeof(MatcherState) + 2 * ALLOCATION + 2 * sizeof(Thread))

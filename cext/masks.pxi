@@ -43,6 +43,7 @@ cdef cppclass Core:
     KeyIds alive                   # by thread, where it is known (alive.pxi, distinct.pxi): 1 or 0
     KeyIds careless                # whether a string may become any, by what is behind it (distinct.pxi)
     KeyIds powers                  # whether a number may get an exponent, by lexer state (twins.pxi)
+    KeyIds endless                 # whether every text can be made longer without end, by code state (endless.pxi)
     Index* index
     size_t words                   # of a mask row
     vector[int32_t] eos
@@ -171,7 +172,7 @@ cdef void core_close(Core* core) noexcept nogil:
     # End it.
     deadline_end(&core.index.deadline)
     core_overgrown(core)
-    if core.index.bytes.value() > core.index.budget:
+    if core.index.bytes.value() > core.index.budget - core.index.budget // (2 * EVICT_ROOM):
         evict(core.index)
     core.index.lock.unlock()
 
