@@ -81,7 +81,7 @@ cdef Core* core_new(Index* index) except NULL:
     core.bottom = UNKNOWN
     core.start = core.opening = core.begin = UNKNOWN
     core.holders = 1
-    core.matchers = NULL
+    core.matchers = core.mover = NULL
     core.room = core.live = 0
     core.overgrown = False
     return core
@@ -90,10 +90,13 @@ cdef Core* core_new(Index* index) except NULL:
 cdef void core_let_go(Core* core) noexcept:
     # One less is in it.  Holders are counted under the interpreter's lock.
     cdef Index* index = core.index
+    cdef Core* target = NULL
     cdef size_t i
     core.holders -= 1
     if core.holders > 0:
         return
+    if core.mover != NULL:
+        target = mover_target(core.mover)
     with nogil:
         index.lock.lock()
         for i in range(index.cores.size()):
@@ -105,6 +108,8 @@ cdef void core_let_go(Core* core) noexcept:
             lexsets_free(core.program.keysets[i])
         index.lock.unlock()
         Reaper.instance().take(index, core, core_free)
+    if target != NULL:
+        core_let_go(target)
 
 
 cdef Outcome core_open(Core* core, const Core* before) noexcept nogil:

@@ -10,6 +10,7 @@ cdef struct PartNode:
     int32_t last
 
 cdef enum:
+    MOVE_STEPS = 500       # that a mover makes in one operation
     EVICT_ROOM = 32        # eviction makes room for this part of the budget
     EXITS_ENTRY = 64       # bytes of an entry of `Slice.exits`, without exits
     LONGEST_TEXT = 32      # bytes before a character, and its own, that are kept in `Index.char_texts`
@@ -63,6 +64,7 @@ cdef cppclass Index:
     int64_t largest                    # most states of any automaton
     shared_mutex lock                  # threads.pxi
     Deadline deadline                  # of the operation that holds the lock
+    int64_t move_steps                 # of a mover, in one operation (past.pxi)
     int32_t home_least                 # trie nodes that a home must spare (home.pxi)
     vector[LexState*] path             # scratch of walks (lexmask.pxi)
     size_t most_bytes                  # of a token
@@ -217,6 +219,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     index.longest = 0
     index.largest = 0
     index.masks_made = 0
+    index.move_steps = MOVE_STEPS
     index.bytes.set(0)
     index.set_bytes = 0
     index.hand_unit = index.hand_part = index.hand_item = 0

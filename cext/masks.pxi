@@ -70,6 +70,7 @@ cdef cppclass Core:
     double max_seconds
     int64_t holders                # the grammar, and matchers and others that are in it (generations.pxi)
     void* matchers                 # one of these matchers, which knows the next one; or NULL
+    void* mover                    # what takes them to another generation (tasks.pxi), or NULL: nobody went yet
     int64_t number                 # of the generation
     int64_t room                   # bytes that it may have before the grammar begins another one; 0: any number
     int64_t live                   # of these, what there was at first and what moved into it
@@ -89,6 +90,7 @@ cdef void core_free(void* freed) noexcept nogil:
         Reaper.breathe()
     parse_free(core.program)
     tracker_free(&core.tracker)
+    mover_free(core.mover)
     del core.costs
     del core
 
