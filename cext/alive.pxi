@@ -296,8 +296,28 @@ cdef int32_t cost_behind(Core* core, int32_t id) noexcept nogil:
     return best
 
 
+cdef int32_t cost_embedded(Core* core, LexState* lex, int32_t parser) noexcept nogil:
+    # The same from a lexeme that no lexer reads: it is known what is behind each way to end it.
+    cdef Costs* costs = core.costs
+    cdef vector[uint8_t] path
+    cdef int64_t place[2]
+    cdef int32_t best = UNREACHED, after = NO_STATE
+    cdef int32_t known
+    place[0] = <int64_t>lex
+    place[1] = parser
+    known = costs.embedded.find(&place, sizeof(place))
+    if known < 0:
+        shortest_try_lexeme(core, costs, lex, parser, UNKNOWN_TEXT, &best, &after, path)
+        known = best
+        if not core.index.deadline.passed:
+            costs.embedded.insert(&place, sizeof(place), known)
+    return known
+
+
 cdef int32_t cost_thread(Core* core, const Thread& thread) noexcept nogil:
     # Bytes at least to a complete text.
     if thread.lex == NULL:
         return cost_parser(core.program, core.costs, thread.parser)
+    if thread.lex.automaton != core.program.lexer:
+        return cost_embedded(core, thread.lex, thread.parser)
     return cost_add(cost_lexeme(core.costs, thread.lex), cost_behind(core, thread.parser))

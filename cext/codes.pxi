@@ -112,9 +112,10 @@ cdef void codes_classify(CodeAutomaton* codes, vector[vector[CodeRange]]& sets) 
     cdef vector[pair[int32_t, int32_t]] events
     cdef vector[uint64_t] active
     cdef unordered_map[string, int32_t] known
-    cdef vector[uint64_t] no_classes
+    cdef vector[uint64_t]* own
     cdef string name
     cdef size_t i, j, words = sets.size() // 64 + 1
+    cdef uint64_t left
     cdef int32_t low = 0, high, cls, code
     cdef CodeRange span
     active.resize(words, 0)
@@ -135,11 +136,14 @@ cdef void codes_classify(CodeAutomaton* codes, vector[vector[CodeRange]]& sets) 
             if found != known.end():
                 cls = dereference(found).second
             else:
-                for j in range(sets.size()):
-                    if (active[j >> 6] >> (j & 63)) & 1:
+                for j in range(words):
+                    left = active[j]
+                    while left:
                         cls = codes.classes
-                        codes.sets[j].resize(<size_t>(cls >> 6) + 1, 0)
-                        set_add(codes.sets[j], cls)
+                        own = &codes.sets[64 * j + <size_t>__builtin_ctzll(left)]
+                        own.resize(<size_t>(cls >> 6) + 1, 0)
+                        set_add(own[0], cls)
+                        left &= left - 1
                 if cls != NO_CLASS:
                     codes.classes += 1
                 known[name] = cls

@@ -14,6 +14,7 @@ cdef cppclass Costs:
     unordered_map[int32_t, int32_t] nodes      # stack node -> bytes after its rule ends
     unordered_map[int64_t, int32_t] lexemes    # LexState* -> bytes of the shortest match from it
     unordered_map[int32_t, int32_t] behind     # parser state -> bytes behind the lexeme that begins there, at least
+    KeyIds embedded                            # LexState* and parser state -> bytes of both, where no lexer reads the lexeme
     unordered_map[int32_t, int32_t] plain      # plain state -> bytes to the end of its rule, once rules are known
     cbool settled                              # rules are known
     unordered_map[int64_t, int32_t] tagged     # automaton uid << 32 | tag -> the same with that tag, from its start

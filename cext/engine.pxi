@@ -182,7 +182,8 @@ cdef int read_code_points(CodeAutomaton* codes, int32_t n_states, list sets, byt
     for i in range(ranges.size()):
         for span.low, span.high in sets[i]:
             ranges[i].push_back(span)
-    codes_classify(codes, ranges)
+    with nogil:
+        codes_classify(codes, ranges)
     codes.accept.resize(n_states, NO_TAG)
     for i in range(len(edges) // (3 * sizeof(int32_t))):
         owned.push_back(pair[int32_t, CodeEdge](edge[0], CodeEdge(edge[1], edge[2])))

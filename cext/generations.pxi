@@ -29,7 +29,7 @@ cdef int64_t program_bytes(const Program* program) noexcept nogil:
 cdef int64_t core_bytes(const Core* core) noexcept nogil:
     # Of everything computed for a grammar but masks and token edges.
     return (program_bytes(core.program) + core.tracker.held + core.tracker.store.held + indices_bytes(&core.tracker)
-            + <int64_t>(core.state_ids.bytes() + core.alive.bytes() + core.careless.bytes() + core.powers.bytes()
+            + <int64_t>(core.state_ids.bytes() + core.alive.bytes() + core.careless.bytes() + core.powers.bytes() + core.costs.embedded.bytes()
                         + core.endless.bytes()
                         + core.tracker.state_ids.bytes()
                         + core.tracker.frame_ids.bytes() + core.tracker.store.ids.bytes() + core.tracker.store.cell_ids.bytes())

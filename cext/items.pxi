@@ -33,9 +33,9 @@ cdef string item_text(const Tracker* tracker, int32_t id) noexcept nogil:
     elif value.kind == VALUE_ARRAY or value.kind == VALUE_OBJECT:
         # In small steps: a node of a set that grows is copied with its children.
         for i in range(LETTERS_OF):
-            out.push_back(<char>(<uint8_t>value.digest[i] >> 4))
-            out.push_back(<char>(<uint8_t>value.digest[i] & 15))
-        out.append(value.digest.substr(LETTERS_OF))
+            out.push_back(<char>(value.digest[i] >> 4))
+            out.push_back(<char>(value.digest[i] & 15))
+        out.append(<const char*>value.digest + LETTERS_OF, <size_t>(DIGEST_SIZE - LETTERS_OF))
     return out
 
 

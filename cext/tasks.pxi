@@ -47,7 +47,7 @@ cdef Mover* mover_of(Core* old, Core* fresh) except NULL:
     # The one of a core.  It leads where it did when it began, until it has ended; so a long text gets somewhere.
     cdef Mover* mover = <Mover*>old.mover
     if mover != NULL and mover.fresh != fresh and not mover.begun and mover.users == 0:
-        # The grammar itself is in all generations to which one leads, until nobody else is.
+        # It is not the last holder: the grammar lets go of a generation only when nobody else is in it.
         mover.fresh.holders -= 1
         Reaper.instance().take(old.index, mover, mover_free)
         mover = NULL

@@ -13,6 +13,7 @@ cdef enum:
     VALUE_OBJECT = 6
     VALUE_UNKNOWN = 7  # some string, unlike all earlier ones that matter (distinct_mask)
     GREATEST_EXPONENT = 1000000000
+    DIGEST_SIZE = 16
 
 cdef cppclass Texts:
     # Texts by number, each the one before it and a byte; the empty text is 0.
@@ -26,7 +27,7 @@ cdef cppclass Value:
     vector[int32_t] items      # of an array; of an object, by key
     vector[int32_t] keys       # of an object, sorted
     cbool unknown              # or something in it
-    string digest              # of an array or object: by its content, in any core (digest.hpp)
+    uint8_t digest[DIGEST_SIZE]    # of an array or object: by its content, in any core (digest.hpp)
 
 cdef struct Cell:
     # A list of values, its last one first.  Sets are sorted by key: equal sets are one list.
@@ -198,8 +199,7 @@ cdef int32_t value_list(Values* store, cbool is_object, int32_t cells) noexcept 
                 value.keys[at] = store.cells[cell].key
                 value.unknown = value.unknown or store.values[value.keys[at]].unknown
             cell = store.cells[cell].before
-        value.digest = list_digest(store, value)
-        store.held += <int64_t>value.digest.size() + ALLOCATION
+        memcpy(value.digest, list_digest(store, value).data(), DIGEST_SIZE)
         store.ids.insert(name, id)
     return id
 
@@ -208,7 +208,8 @@ cdef string value_digest(const Values* store, int32_t id) noexcept nogil:
     cdef const Value* value = store.values[id]
     cdef string content
     if value.kind == VALUE_ARRAY or value.kind == VALUE_OBJECT:
-        return value.digest
+        content.assign(<const char*>value.digest, DIGEST_SIZE)
+        return content
     content.push_back(<char>value.kind)
     content.append(value.text)
     return Digests.of(content)

@@ -32,8 +32,6 @@ the engine or a function of Python takes a hundred thousand of something at once
 AT_ONCE = {
     # A text of megabytes is one token for the package lark, and one call of its regular expressions.
     "lark/long text/2000000",
-    # The engine's automaton of 20 000 different sets: one call, which is quadratic.
-    "gbnf/classes/20000",
     # The engine frees an automaton for each of 100 000 texts.
     "tags/sequence/100000",
 }

@@ -213,6 +213,28 @@ def test_only_a_token(lexer: str) -> None:
     assert matcher.is_accepting
 
 
+@pytest.mark.parametrize("lexer", ["contextual", "dynamic"])
+@pytest.mark.parametrize(
+    ("schema", "begun", "rest"),
+    [
+        ('{"type": ["null", "object"]}', 'a{\n"', '":0\n}'),
+        ('{"type": "object"}', 'a{"k', '":0}'),
+        ('{"type": "object", "properties": {"long": {"const": "value"}}, "required": ["long"]}', 'a{"', 'long":"value"}'),
+        ('{"type": "object", "additionalProperties": {"const": 12345}}', 'a{"', '":12345}'),
+    ],
+)  # fmt: skip
+def test_completion_of_embedded_json(schema: str, begun: str, rest: str, lexer: str) -> None:
+    # What is behind a key counts while the key is read, else every text of so many bytes would be looked at.
+    grammar = mw.compile_lark(
+        f'start: "a" %json {schema}', BYTES, lexer=lexer, limits=mw.Limits(max_search=2000)
+    )
+    matcher = grammar.matcher()
+    assert matcher.accept_tokens(list(begun.encode())) == len(begun)
+    completion = bytes(matcher.shortest_completion())
+    assert len(completion) <= len(rest)
+    assert accepts(grammar, begun + completion.decode())
+
+
 # --- what is refused
 
 

@@ -1,4 +1,4 @@
-"""The real vLLM with a real model: three starts of its engine, each by another way to choose the back-end (``make test-vllm``).
+"""The real vLLM with a real model: five starts of its engine, by each of the ways to choose the back-end (``make test-vllm``).
 
 Not collected by ``make test``.  Each start takes one to three minutes on two cores.
 """
@@ -25,6 +25,7 @@ os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
 
 pytest.importorskip("vllm")
 
+import vllm_reasoning
 from vllm import LLM, SamplingParams
 from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import StructuredOutputsParams
@@ -72,7 +73,7 @@ def params(max_tokens: int = 120, temperature: float = 0.0, **given: Any) -> Sam
 
 @contextmanager
 def engine(**settings: Any) -> Iterator[LLM]:
-    llm = LLM(default_model(), **SETTINGS, **settings)
+    llm = LLM(default_model(), **{**SETTINGS, **settings})
     try:
         yield llm
     finally:
@@ -197,6 +198,71 @@ def test_speculation_changes_nothing_and_a_failure_ends_one_request(
         assert outputs[4].outputs[0].finish_reason == "error", "max_search is reached while it is written"
         (output,) = llm.generate(["x"], params(choice=["good"]))
         assert output.outputs[0].text == "good"
+
+
+def draft_model(path: Path) -> Path:
+    """The model's first ten layers: a draft that is often wrong."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model = AutoModelForCausalLM.from_pretrained(default_model())
+    del model.model.layers[10:]
+    model.config.num_hidden_layers = 10
+    if getattr(model.config, "layer_types", None):
+        model.config.layer_types = model.config.layer_types[:10]
+    model.save_pretrained(path)
+    AutoTokenizer.from_pretrained(default_model()).save_pretrained(path)
+    return path
+
+
+THOUGHTS = [
+    f"A sentence about {name}, and then JSON. {name}"
+    for name in ("Ada Lovelace", "Alan Turing", "Grace Hopper", "Kurt Goedel")
+]
+"""The word was is still to come, and what is constrained is behind it."""
+THOUGHT = "It was so. "
+"""Behind this, nothing is left to think."""
+THINKING = {
+    "reasoning_parser": vllm_reasoning.NAME,
+    "reasoning_parser_plugin": vllm_reasoning.__file__,
+}
+
+
+def test_thinking_a_draft_model_and_preemption(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MASKWRIGHT_VLLM", "1")
+    prompts = [*THOUGHTS, *(THOUGHT + prompt for prompt in PEOPLE)]
+    plain: list[list[int]] = []
+    texts: list[str] = []
+    # Room for a few texts only: the others lose theirs, and are read again.
+    with engine(
+        structured_outputs_config=THINKING, num_gpu_blocks_override=24, disable_log_stats=False
+    ) as llm:
+        for output in llm.generate(prompts, params(json=PERSON, max_tokens=200)):
+            plain.append(list(output.outputs[0].token_ids))
+            texts.append(output.outputs[0].text)
+        some = schemas(32)
+        outputs = llm.generate(
+            [f"{THOUGHT}A short example in JSON: "] * 32,
+            [params(json=schema, max_tokens=300) for schema in some],
+        )
+        for schema, output in zip(some, outputs, strict=True):
+            if output.outputs[0].finish_reason == "stop":
+                check(schema, output.outputs[0].text)
+        counts = {metric.name: getattr(metric, "value", None) for metric in llm.get_metrics()}
+        assert counts["vllm:num_preemptions"] > 0
+    for text in texts[: len(THOUGHTS)]:
+        _, was, answer = text.partition(" was")
+        assert was
+        check(PERSON, answer)
+    for text in texts[len(THOUGHTS) :]:
+        check(PERSON, text)
+    drafts = {"method": "draft_model", "model": str(draft_model(tmp_path)), "num_speculative_tokens": 3}
+    with engine(
+        structured_outputs_config=THINKING, speculative_config=drafts, disable_log_stats=False
+    ) as llm:
+        outputs = llm.generate(prompts, params(json=PERSON, max_tokens=200))
+        assert [list(output.outputs[0].token_ids) for output in outputs] == plain
+        counts = {metric.name: getattr(metric, "value", None) for metric in llm.get_metrics()}
+        assert counts["vllm:spec_decode_num_accepted_tokens"] > 0
 
 
 def test_the_server_answers_the_openai_client(tmp_path: Path) -> None:

@@ -24,8 +24,9 @@ class Limits:
     """
 
     max_depth: int = 200
-    """Nesting of the source: schema objects inside each other, groups in a regex (levels).  Schemas nested much
-    deeper than the default also need a higher ``sys.setrecursionlimit``."""
+    """Nesting of the source: groups in a regex, or schemas, where two JSON values inside each other are one level, as
+    those of ``{"properties": {"a": {}}}`` (levels).  Schemas nested much deeper than the default also need a higher
+    ``sys.setrecursionlimit``."""
     max_schema_values: int = 500_000
     """JSON values in one schema, and in the documents that it refers to, each of which counts as 100 more (count)."""
     max_schema_branches: int = 5_000

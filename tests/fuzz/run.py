@@ -22,7 +22,6 @@ import atheris
 
 HERE = Path(__file__).parent
 MOST_MEGABYTES = 2_000
-MOST_SECONDS = 20
 
 
 def count_compiled_code(library: Path) -> None:
@@ -42,6 +41,12 @@ def main() -> None:
     )
     parser.add_argument("target")
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument(
+        "--most-seconds",
+        type=int,
+        default=20,
+        help="of one input; more on a busy machine: the first one imports everything",
+    )
     parser.add_argument("--counters", type=Path, help="the library made of counters.c")
     parser.add_argument("--corpus", type=Path, help="folder that grows; the seeds are read anyway")
     parser.add_argument("--found", type=Path, default=Path("build/fuzz/found"))
@@ -56,7 +61,7 @@ def main() -> None:
     options = [
         f"-max_total_time={args.seconds}",
         f"-rss_limit_mb={MOST_MEGABYTES}",
-        f"-timeout={MOST_SECONDS}",
+        f"-timeout={args.most_seconds}",
         f"-artifact_prefix={found}/",
         "-max_len=4096",
         "-print_final_stats=1",
