@@ -40,10 +40,12 @@ One extension module, read in data-flow order:
     costs.pxi    what the cheapest way out of each state costs
     shortest.pxi shortest completions and forced bytes
     alive.pxi    the same with a lexer: which threads can be completed
+    endless.pxi  strings under way that can always become new ones
     distinct.pxi states inside arrays of different items: whether they can be completed, masks
     distinctout.pxi  ways out of them
     generations.pxi  keeping what texts reached below a number of bytes
-    move.pxi     matchers that go on in another generation
+    tasks.pxi    what grows with a text, moved to another generation in small steps
+    move.pxi     matchers that go on there
     past.pxi     what a matcher has read, and where it can go back to
     evict.pxi    keeping cached masks below a number of bytes
     bitmask.pxi  rows of the caller's bitmask
@@ -77,7 +79,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from cython.operator cimport dereference
 from libcpp cimport bool as cbool
-from libcpp.algorithm cimport binary_search, sort
+from libcpp.algorithm cimport binary_search, lower_bound, sort
 from libcpp.pair cimport pair
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
@@ -117,6 +119,22 @@ cdef extern from "tables.hpp" namespace "maskwright" nogil:
         size_t count()
         size_t bytes()
 
+cdef extern from "steady.hpp" namespace "maskwright" nogil:
+    cdef cppclass Steady[T]:
+        size_t size()
+        bint empty()
+        T& operator[](size_t)
+        void push_back(const T&)
+        size_t bytes()
+    cdef cppclass Renumbered:
+        int32_t find(int32_t)              # -3: not there
+        void insert(int32_t, int32_t)
+
+cdef extern from "digest.hpp" namespace "maskwright" nogil:
+    cdef cppclass Digests:
+        @staticmethod
+        string of(const string&)
+
 cdef extern from "textsets.hpp" namespace "maskwright" nogil:
     cdef cppclass TextSets:
         int32_t name(const string&)
@@ -130,7 +148,10 @@ cdef extern from "textsets.hpp" namespace "maskwright" nogil:
         bint step(int32_t&, int32_t&, uint8_t)
         void next(int32_t, int32_t, vector[uint8_t]&)
         void rests(int32_t, int32_t, vector[string]&)
-        int32_t moved(int32_t, TextSets&, Edges[int32_t]&)
+        size_t children(int32_t)
+        int32_t child(int32_t, size_t)
+        int32_t own_note(int32_t)
+        int32_t moved(int32_t, int32_t, TextSets&, const Renumbered&)
         size_t bytes()
 
 cdef extern from "rows.hpp" namespace "maskwright" nogil:
@@ -204,9 +225,11 @@ include "costs.pxi"
 include "shortest.pxi"
 include "alive.pxi"
 include "twins.pxi"
+include "endless.pxi"
 include "distinct.pxi"
 include "distinctout.pxi"
 include "generations.pxi"
+include "tasks.pxi"
 include "move.pxi"
 include "past.pxi"
 include "evict.pxi"

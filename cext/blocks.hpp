@@ -77,16 +77,24 @@ private:
     };
 };
 
-// Objects that stay where they are, by number.
+// Objects that stay where they are, by number.  The first ones lie in small blocks: most grammars have few.  Later ones lie in larger
+// ones: when these are freed, the C library joins what was freed before, so that no request has to.
 template <class T>
 class Blocks {
 public:
     size_t size() const { return size_; }
-    T *operator[](size_t i) const { return &blocks_[i / kBlock][i % kBlock]; }
+    T *operator[](size_t i) const {
+        if (i < kFew) return &blocks_[i / kSmall][i % kSmall];
+        if (i < kMany) return &blocks_[kSmalls + (i - kFew) / kMiddle][(i - kFew) % kMiddle];
+        return &blocks_[kMiddles + (i - kMany) / kLarge][(i - kMany) % kLarge];
+    }
 
     // A new one, behind the others; its numbers are 0.
     T *add() {
-        if (size_ % kBlock == 0) blocks_.push_back(std::make_unique<T[]>(kBlock));
+        if (size_ == room(blocks_.size())) {
+            const size_t count = room(blocks_.size() + 1) - size_;
+            blocks_.push_back(std::make_unique<T[]>(count));
+        }
         return (*this)[size_++];
     }
 
@@ -94,12 +102,21 @@ public:
     bool drop() {
         if (blocks_.empty()) return false;
         blocks_.pop_back();
-        size_ = blocks_.size() * kBlock;
+        size_ = room(blocks_.size());
         return true;
     }
 
 private:
-    static constexpr size_t kBlock = 8;
+    static constexpr size_t kSmall = 8, kMiddle = 64, kLarge = 512;
+    static constexpr size_t kFew = 128, kMany = 2048;
+    static constexpr size_t kSmalls = kFew / kSmall, kMiddles = kSmalls + (kMany - kFew) / kMiddle;
+
+    // How many so many blocks have.
+    static size_t room(size_t blocks) {
+        if (blocks <= kSmalls) return blocks * kSmall;
+        if (blocks <= kMiddles) return kFew + (blocks - kSmalls) * kMiddle;
+        return kMany + (blocks - kMiddles) * kLarge;
+    }
 
     std::vector<std::unique_ptr<T[]>> blocks_;
     size_t size_ = 0;

@@ -481,12 +481,15 @@ cdef int check_outcome(Outcome outcome, const Core* core) except -1:
 
 
 cdef void fetch_matchers(CompiledCore compiled) noexcept:
-    # Some of those that are still in the earliest generations, and that nobody is using.  The interpreter is kept meanwhile, so
-    # that nobody begins to; so nobody is waited for, either.
+    # Some of those that are still in the earliest generations, and that nobody is using, or a part of what one of them needs.  The
+    # interpreter is kept meanwhile, so that nobody begins to use them; so nobody is waited for, either.
     cdef Index* index = compiled.owner.index
     cdef Core* old
+    cdef Core* fresh
+    cdef Mover* mover
     cdef Matcher matcher
     cdef void* each
+    cdef cbool ready
     cdef size_t looks = compiled.left.size()
     cdef int32_t moved = 0
     # Letting go of a core lets other threads in, which may do the same.
@@ -507,8 +510,12 @@ cdef void fetch_matchers(CompiledCore compiled) noexcept:
         if not index.lock.try_lock():
             return
         matcher = <Matcher>each
-        core_fetch(old, compiled.core, &matcher.past)
+        mover = mover_of(old, compiled.core)
+        fresh = mover.fresh
+        ready = core_fetch(mover, &matcher.past)
         index.lock.unlock()
+        if not ready:
+            return
         matcher.leave()
-        matcher.enter(compiled.core)
+        matcher.enter(fresh)
         moved += 1

@@ -46,6 +46,8 @@ cdef cbool distinct_alive(Core* core, const Thread& thread) noexcept nogil:
     cdef int32_t known
     if thread.text >= 0 or (tracker_alive(&core.tracker, thread.text) and not distinct_decided(core, thread)):
         return True
+    if distinct_endless(core, thread):
+        return True
     known = core.alive.find(thread_key(thread))
     if known >= 0:
         return known == 1
@@ -271,7 +273,7 @@ cdef cbool distinct_add(Core* core, vector[DistinctNode]& nodes, KeyIds* seen, p
         return True
     if distinct_decided(core, thread):
         pass
-    elif goal == SEARCH_ALIVE and tracker_alive(&core.tracker, thread.text):
+    elif goal == SEARCH_ALIVE and (tracker_alive(&core.tracker, thread.text) or distinct_endless(core, thread)):
         return True
     if goal != SEARCH_TEXT:
         known = core.alive.find(thread_key(thread))
@@ -404,8 +406,8 @@ cdef inline cbool distinct_settled(Core* core, const Thread& thread, cbool begun
 
 cdef void distinct_inside(Core* core, const Thread& thread, cbool begun, cbool opaque, vector[TokenSpan]& gone,
                           vector[uint32_t]& ends) noexcept nogil:
-    # The tokens inside the lexeme that its own mask allows and earlier items do not.  `opaque`: strings that end like
-    # an earlier one are listed in `ends` instead, as trie nodes of their closing quotes.
+    # The tokens inside the lexeme that its own mask allows and earlier items do not.  Strings that end like an earlier one are
+    # listed in `ends` instead, as trie nodes of their closing quotes, if they are `opaque` or can always become new ones.
     cdef const Trie* trie = core.index.trie
     cdef vector[Thread] path, out
     cdef vector[uint64_t] ahead
@@ -418,6 +420,9 @@ cdef void distinct_inside(Core* core, const Thread& thread, cbool begun, cbool o
     cdef uint8_t byte
     cdef cbool alive
     if distinct_settled(core, thread, begun):
+        return
+    if begun and distinct_endless(core, thread):
+        distinct_ends(core, thread, 0, ends)
         return
     path.push_back(thread)
     while node < last:
@@ -452,6 +457,10 @@ cdef void distinct_inside(Core* core, const Thread& thread, cbool begun, cbool o
                 alive = True
                 pending = out[i]
         if alive and not distinct_settled(core, pending, True):
+            if distinct_endless(core, pending):
+                distinct_ends(core, pending, node, ends)
+                node = trie.nodes[node].end
+                continue
             path.push_back(pending)
             node += 1
             continue

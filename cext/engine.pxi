@@ -298,6 +298,15 @@ cdef class Engine:
                 core_settle(core, core_bytes(core))
             self.owner.index.lock.unlock()
 
+    @property
+    def move_steps(self):
+        """How much of what a text needs is moved to another generation in one operation (steps of ``tasks.pxi``)."""
+        return self.owner.index.move_steps
+
+    @move_steps.setter
+    def move_steps(self, int64_t steps):
+        self.owner.index.move_steps = steps
+
     cdef AutomatonHandle new_automaton(self, int32_t kind):
         cdef AutomatonHandle handle = AutomatonHandle()
         handle.owner = self.owner

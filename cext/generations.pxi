@@ -8,7 +8,7 @@
 
 cdef enum:
     ALLOCATION = 16        # what an allocation takes besides
-    EDGES_ENTRY = 80       # the edges over bytes of one state
+    EDGES_ENTRY = 40       # the edges over bytes of one state, which mostly are two at most
     MAP_ENTRY = 48         # an entry of an unordered map of numbers, with its share of buckets
 
 
@@ -30,6 +30,7 @@ cdef int64_t core_bytes(const Core* core) noexcept nogil:
     # Of everything computed for a grammar but masks and token edges.
     return (program_bytes(core.program) + core.tracker.held + core.tracker.store.held + indices_bytes(&core.tracker)
             + <int64_t>(core.state_ids.bytes() + core.alive.bytes() + core.careless.bytes() + core.powers.bytes() + core.costs.embedded.bytes()
+                        + core.endless.bytes()
                         + core.tracker.state_ids.bytes()
                         + core.tracker.frame_ids.bytes() + core.tracker.store.ids.bytes() + core.tracker.store.cell_ids.bytes())
             + <int64_t>(core.states.size() * (sizeof(MatcherState) + 2 * ALLOCATION + 2 * sizeof(Thread))
@@ -80,7 +81,7 @@ cdef Core* core_new(Index* index) except NULL:
     core.bottom = UNKNOWN
     core.start = core.opening = core.begin = UNKNOWN
     core.holders = 1
-    core.matchers = NULL
+    core.matchers = core.mover = NULL
     core.room = core.live = 0
     core.overgrown = False
     return core
@@ -89,10 +90,13 @@ cdef Core* core_new(Index* index) except NULL:
 cdef void core_let_go(Core* core) noexcept:
     # One less is in it.  Holders are counted under the interpreter's lock.
     cdef Index* index = core.index
+    cdef Core* target = NULL
     cdef size_t i
     core.holders -= 1
     if core.holders > 0:
         return
+    if core.mover != NULL:
+        target = mover_target(core.mover)
     with nogil:
         index.lock.lock()
         for i in range(index.cores.size()):
@@ -104,6 +108,8 @@ cdef void core_let_go(Core* core) noexcept:
             lexsets_free(core.program.keysets[i])
         index.lock.unlock()
         Reaper.instance().take(index, core, core_free)
+    if target != NULL:
+        core_let_go(target)
 
 
 cdef Outcome core_open(Core* core, const Core* before) noexcept nogil:

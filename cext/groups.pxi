@@ -5,7 +5,7 @@
 # the note of each text is the group of the values that go on so: of arrays, at a place are elements; of objects, their keys,
 # or (the place is a key) the values of that.  So reading on, candidates are not looked at: they are what the text leads to.
 # An index is that of the group before and what one more value has; it is made only where a value gets to.  Parts that are arrays
-# or objects are texts by their numbers, and the note of the letter of their kind is the group of all of them.
+# or objects are texts by their digests, and the note of the letter of their kind is the group of all of them.
 #
 # Making an index costs more than looking at a few values.  So a group is listed until it and those before it have been so often.
 
@@ -30,6 +30,7 @@ cdef int32_t group_with(Tracker* tracker, int32_t group, int32_t value) noexcept
         id = <int32_t>tracker.groups.size()
         added = tracker.groups[group]
         added.before = group
+        added.entry = 0
         added.value = value
         added.count += 1
         added.parts += 1 + <int64_t>content.keys.size()
@@ -102,7 +103,7 @@ cdef int32_t index_new(Tracker* tracker, const vector[int32_t]& values, int32_t 
 
 cdef int64_t indices_bytes(const Tracker* tracker) noexcept nogil:
     return (<int64_t>(tracker.items.bytes() + tracker.group_ids.bytes() + tracker.index_ids.bytes())
-            + vector_bytes(tracker.groups.capacity(), sizeof(Group)))
+            + <int64_t>(tracker.groups.bytes() + tracker.entries.bytes()))
 
 
 cdef int32_t index_slot(KeyIds& known, vector[pair[string, int32_t]]& notes, const string& text) noexcept nogil:
@@ -117,6 +118,24 @@ cdef int32_t index_slot(KeyIds& known, vector[pair[string, int32_t]]& notes, con
 
 cdef inline void index_note(Tracker* tracker, pair[string, int32_t]& note, int32_t value) noexcept nogil:
     note.second = group_with(tracker, note.second, value)
+
+
+cdef void index_know(Tracker* tracker, int32_t group, int32_t place, int32_t set) noexcept nogil:
+    # Remember the index of a group at a place, if it is new.
+    cdef int32_t fields[2]
+    cdef IndexEntry entry
+    fields[0] = entry.group = group
+    fields[1] = entry.place = place
+    entry.set = set
+    if tracker.index_ids.find(&fields, sizeof(fields)) >= 0:
+        return
+    if tracker.entries.empty():
+        entry.next = 0
+        tracker.entries.push_back(entry)
+    entry.next = tracker.groups[group].entry
+    tracker.groups[group].entry = <int32_t>tracker.entries.size()
+    tracker.entries.push_back(entry)
+    tracker.index_ids.insert(&fields, sizeof(fields), set)
 
 
 cdef int32_t group_index(Tracker* tracker, int32_t group, int32_t at) noexcept nogil:
@@ -143,8 +162,7 @@ cdef int32_t group_index(Tracker* tracker, int32_t group, int32_t at) noexcept n
         for part in parts:
             set = index_with(tracker, set, part, later.back())
         later.pop_back()
-    fields[0] = group
-    tracker.index_ids.insert(&fields, sizeof(fields), set)
+    index_know(tracker, group, at, set)
     return set
 
 

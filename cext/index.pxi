@@ -10,6 +10,7 @@ cdef struct PartNode:
     int32_t last
 
 cdef enum:
+    MOVE_STEPS = 500       # that a mover makes in one operation
     EVICT_ROOM = 32        # eviction makes room for this part of the budget
     EXITS_ENTRY = 64       # bytes of an entry of `Slice.exits`, without exits
     LONGEST_TEXT = 32      # bytes before a character, and its own, that are kept in `Index.char_texts`
@@ -55,6 +56,7 @@ cdef cppclass Index:
     int64_t budget                     # for these
     int64_t state_budget               # bytes of what one grammar keeps of texts (generations.pxi)
     size_t hand_unit                   # where eviction goes on (evict.pxi): a core or an automaton,
+    size_t hand_part                   # of a core: 0, or one more than the number of a keyset of its own,
     size_t hand_item                   # and a state of it
     vector[Core*] cores                # of all grammars
     vector[Automaton*] automata
@@ -62,6 +64,7 @@ cdef cppclass Index:
     int64_t largest                    # most states of any automaton
     shared_mutex lock                  # threads.pxi
     Deadline deadline                  # of the operation that holds the lock
+    int64_t move_steps                 # of a mover, in one operation (past.pxi)
     int32_t home_least                 # trie nodes that a home must spare (home.pxi)
     vector[LexState*] path             # scratch of walks (lexmask.pxi)
     size_t most_bytes                  # of a token
@@ -72,6 +75,7 @@ cdef cppclass Index:
     int64_t set_bytes                  # of sets of lexer states and residuals (setbytes.pxi)
     vector[Residual*] residuals        # what is left of tokens (lexsets.pxi)
     KeyIds residual_ids
+    vector[uint32_t] quotes            # trie nodes of quotes (endless.pxi)
 
 
 cdef inline int64_t exits_size(const vector[Exit]& exits) noexcept nogil:
@@ -215,9 +219,10 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     index.longest = 0
     index.largest = 0
     index.masks_made = 0
+    index.move_steps = MOVE_STEPS
     index.bytes.set(0)
     index.set_bytes = 0
-    index.hand_unit = index.hand_item = 0
+    index.hand_unit = index.hand_part = index.hand_item = 0
     index.deadline.at = index.deadline.ask_at = 0
     index.deadline.steps = 0
     index.deadline.passed = index.deadline.interrupted = False
@@ -268,6 +273,8 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     commonness.resize(256, 0)
     for node in range(1, last):
         commonness[trie.nodes[node].byte] += 1
+        if trie.nodes[node].byte == 34:
+            index.quotes.push_back(node)
     index.commonest = 0
     for t in range(256):
         if commonness[t] > commonness[index.commonest]:

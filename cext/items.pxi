@@ -9,7 +9,7 @@ cdef enum:
     ITEM_NUMBER = 110
     ITEM_STRING = 115
     ITEM_POINT = 46
-    NUMBER_SIZE = 8            # letters of the number of an array or object
+    LETTERS_OF = 4             # bytes of a digest that are two letters each
 
 
 cdef inline uint8_t item_letter(int32_t kind) noexcept nogil:
@@ -17,11 +17,10 @@ cdef inline uint8_t item_letter(int32_t kind) noexcept nogil:
 
 
 cdef string item_text(const Tracker* tracker, int32_t id) noexcept nogil:
-    # By which a value is known; arrays and objects by their number.
+    # By which a value is known; arrays and objects by a digest of what they are made of.
     cdef const Value* value = tracker.store.values[id]
     cdef string out
-    cdef size_t digits
-    cdef int32_t i
+    cdef size_t digits, i
     out.push_back(<char>item_letter(value.kind))
     if value.kind == VALUE_STRING:
         out.append(value.text)
@@ -33,18 +32,11 @@ cdef string item_text(const Tracker* tracker, int32_t id) noexcept nogil:
             out.append(value.text.substr(digits))
     elif value.kind == VALUE_ARRAY or value.kind == VALUE_OBJECT:
         # In small steps: a node of a set that grows is copied with its children.
-        for i in range(NUMBER_SIZE):
-            out.push_back(<char>(id >> (4 * (NUMBER_SIZE - 1 - i)) & 15))
+        for i in range(LETTERS_OF):
+            out.push_back(<char>(value.digest[i] >> 4))
+            out.push_back(<char>(value.digest[i] & 15))
+        out.append(<const char*>value.digest + LETTERS_OF, <size_t>(DIGEST_SIZE - LETTERS_OF))
     return out
-
-
-cdef int32_t item_number(const string& letters) noexcept nogil:
-    # The number of an array or object.
-    cdef int32_t id = 0
-    cdef size_t i
-    for i in range(letters.size()):
-        id = id << 4 | <int32_t>letters[i]
-    return id
 
 
 cdef cbool items_step(const Tracker* tracker, int32_t* set, int32_t* at, const string& text) noexcept nogil:
@@ -59,24 +51,20 @@ cdef cbool items_step(const Tracker* tracker, int32_t* set, int32_t* at, const s
 
 
 cdef void items_values(Tracker* tracker, int32_t items, int32_t kind, vector[int32_t]& out) noexcept nogil:
-    # Add the items of a kind that has many values, as numbers.
+    # Add the items that are strings, or numbers, by number.
     cdef vector[string] rests
     cdef string text
-    cdef int32_t at = 0, id = 0
+    cdef int32_t at = 0
     cdef size_t i
     text.push_back(<char>item_letter(kind))
     if not items_step(tracker, &items, &at, text):
         return
     tracker.items.rests(items, at, rests)
     for i in range(rests.size()):
-        if kind == VALUE_ARRAY or kind == VALUE_OBJECT:
-            id = item_number(rests[i])
-        else:
-            if kind == VALUE_NUMBER and not rests[i].empty():
-                # Without the point.
-                rests[i].erase(rests[i].size() - sizeof(int64_t) - 1, 1)
-            id = value_scalar(&tracker.store, kind, rests[i])
-        out.push_back(id)
+        if kind == VALUE_NUMBER and not rests[i].empty():
+            # Without the point.
+            rests[i].erase(rests[i].size() - sizeof(int64_t) - 1, 1)
+        out.push_back(value_scalar(&tracker.store, kind, rests[i]))
 
 
 cdef cbool items_number(const Tracker* tracker, int32_t items, const string& read) noexcept nogil:

@@ -43,6 +43,7 @@ cdef cppclass Core:
     KeyIds alive                   # by thread, where it is known (alive.pxi, distinct.pxi): 1 or 0
     KeyIds careless                # whether a string may become any, by what is behind it (distinct.pxi)
     KeyIds powers                  # whether a number may get an exponent, by lexer state (twins.pxi)
+    KeyIds endless                 # whether every text can be made longer without end, by code state (endless.pxi)
     Index* index
     size_t words                   # of a mask row
     vector[int32_t] eos
@@ -69,6 +70,7 @@ cdef cppclass Core:
     double max_seconds
     int64_t holders                # the grammar, and matchers and others that are in it (generations.pxi)
     void* matchers                 # one of these matchers, which knows the next one; or NULL
+    void* mover                    # what takes them to another generation (tasks.pxi), or NULL: nobody went yet
     int64_t number                 # of the generation
     int64_t room                   # bytes that it may have before the grammar begins another one; 0: any number
     int64_t live                   # of these, what there was at first and what moved into it
@@ -88,6 +90,7 @@ cdef void core_free(void* freed) noexcept nogil:
         Reaper.breathe()
     parse_free(core.program)
     tracker_free(&core.tracker)
+    mover_free(core.mover)
     del core.costs
     del core
 
@@ -171,7 +174,7 @@ cdef void core_close(Core* core) noexcept nogil:
     # End it.
     deadline_end(&core.index.deadline)
     core_overgrown(core)
-    if core.index.bytes.value() > core.index.budget:
+    if core.index.bytes.value() > core.index.budget - core.index.budget // (2 * EVICT_ROOM):
         evict(core.index)
     core.index.lock.unlock()
 

@@ -87,16 +87,21 @@ cdef class Matcher:
         return 0
 
     cdef int move(self) except -1:
-        cdef Core* old = self.core
-        cdef Core* fresh = self.compiled.core
+        # Towards the present generation, or there: what a long text needs takes some operations.
+        cdef Mover* mover = mover_of(self.core, self.compiled.core)
+        cdef Core* fresh = mover.fresh
+        cdef cbool moved
         fresh.holders += 1
+        mover.users += 1
         self.busy += 1
         with nogil:
             core_enter(fresh)
-            core_fetch(old, fresh, &self.past)
+            moved = core_fetch(mover, &self.past)
             core_leave(fresh)
-        self.leave()
-        self.enter(fresh)
+        mover.users -= 1
+        if moved:
+            self.leave()
+            self.enter(fresh)
         core_let_go(fresh)
         self.busy -= 1
         return 0

@@ -2,28 +2,16 @@
 #
 # A state is moved by content: what it is made of is interned anew where the matcher goes, from the bottom up, so that equal
 # states are one number there, too.  Numbers of rules, plain states, records, automata and guards are those of the tables, and so
-# the same in both; lexer states are, too, but those of keysets that a core has of its own.  Whatever is as deep as a text (stacks,
-# values) is followed without recursion.
-
-cdef cppclass Mover:
-    Core* old
-    Core* fresh
-    Edges[int32_t] states          # of matchers, and so on: the number in the old core -> that in the new one
-    Edges[int32_t] parsers
-    Edges[int32_t] nodes
-    Edges[int32_t] texts           # of the tracker
-    Edges[int32_t] frames
-    Edges[int32_t] values
-    Edges[int32_t] cells
-    Edges[int32_t] keys            # sets of keys
-    Edges[int32_t] items           # sets of items
-    Edges[int32_t] groups
-
+# the same in both; lexer states are, too, but those of keysets that a core has of its own.
+#
+# What grows with the text (sets of keys and items, values, groups and their indices) is moved in *tasks* (tasks.pxi), so many at each
+# operation: what is interned never changes, so what was moved stays right however the text goes on.  When all of it has been, the
+# matcher goes, and what is left of its states (stacks, frames, threads) is moved at once.
 
 # --- places, stacks, parser states ------------------------------------------------------------
 
 cdef int32_t move_keys(Mover* mover, int32_t used) noexcept nogil:
-    return mover.old.program.key_sets.moved(used, mover.fresh.program.key_sets, mover.keys)
+    return mover_whole(mover, MOVE_KEYS, used)
 
 
 cdef int32_t move_local(Mover* mover, int32_t id) noexcept nogil:
@@ -164,133 +152,10 @@ cdef int32_t move_letters(Mover* mover, int32_t text) noexcept nogil:
     return moved
 
 
-cdef int32_t move_cells(Mover* mover, int32_t cells) noexcept nogil:
-    # A list whose values were moved.  Sets are in the order of their keys' new numbers.
-    cdef const Values* old = &mover.old.tracker.store
-    cdef Values* fresh = &mover.fresh.tracker.store
-    cdef vector[Cell] list
-    cdef Cell cell
-    cdef int32_t at = cells, moved
-    if cells < 0:
-        return cells
-    moved = mover.cells.find(cells)
-    if moved != UNKNOWN:
-        return moved
-    while at >= 0:
-        cell = old.cells[at]
-        at = cell.before
-        cell.before = 0
-        cell.value = mover.values.find(cell.value)
-        if cell.key >= 0:
-            cell.key = mover.values.find(cell.key)
-        list.push_back(cell)
-    if list.back().key >= 0:
-        sort(list.begin(), list.end(), &cell_behind)
-    moved = -1
-    while not list.empty():
-        moved = cell_intern(fresh, moved, list.back().key, list.back().value)
-        list.pop_back()
-    mover.cells.insert(cells, moved)
-    return moved
-
-
-cdef cbool cell_behind(const Cell& a, const Cell& b) noexcept nogil:
-    return a.key > b.key
-
-
-cdef void move_values(Mover* mover, vector[int32_t]& work) noexcept nogil:
-    # Values, and all that they are made of, those at the end first.
-    cdef Values* fresh = &mover.fresh.tracker.store
-    cdef const Value* value
-    cdef int32_t at, list
-    cdef size_t i, before
-    while not work.empty():
-        at = work.back()
-        if mover.values.find(at) != UNKNOWN:
-            work.pop_back()
-            continue
-        value = mover.old.tracker.store.values[at]
-        if value.kind != VALUE_ARRAY and value.kind != VALUE_OBJECT:
-            mover.values.insert(at, value_scalar(fresh, value.kind, value.text))
-            continue
-        before = work.size()
-        for i in range(value.items.size()):
-            if mover.values.find(value.items[i]) == UNKNOWN:
-                work.push_back(value.items[i])
-        for i in range(value.keys.size()):
-            if mover.values.find(value.keys[i]) == UNKNOWN:
-                work.push_back(value.keys[i])
-        if work.size() == before:
-            mover.values.insert(at, value_list(fresh, value.kind == VALUE_OBJECT, move_list(mover, value)))
-
-
-cdef int32_t move_list(Mover* mover, const Value* value) noexcept nogil:
-    # The list of an array or object whose parts were moved.
-    cdef Values* fresh = &mover.fresh.tracker.store
-    cdef vector[Cell] list
-    cdef Cell cell
-    cdef size_t i
-    cdef int32_t moved = -1
-    cell.before = 0
-    for i in range(value.items.size()):
-        cell.value = mover.values.find(value.items[i])
-        cell.key = mover.values.find(value.keys[i]) if value.kind == VALUE_OBJECT else -1
-        list.push_back(cell)
-    if value.kind == VALUE_OBJECT:
-        sort(list.begin(), list.end(), &cell_behind)
-        for i in range(list.size(), 0, -1):
-            moved = cell_intern(fresh, moved, list[i - 1].key, list[i - 1].value)
-    else:
-        for i in range(list.size()):
-            moved = cell_intern(fresh, moved, list[i].key, list[i].value)
-    return moved
-
-
-cdef int32_t move_items(Mover* mover, int32_t items) noexcept nogil:
-    # A set of items, of which the arrays and objects were moved: these are known by their numbers.
-    cdef vector[int32_t] values
-    cdef vector[string] texts
-    cdef vector[pair[string, int32_t]] notes
-    cdef size_t i
-    items_values(&mover.old.tracker, items, VALUE_ARRAY, values)
-    items_values(&mover.old.tracker, items, VALUE_OBJECT, values)
-    if values.empty():
-        return mover.old.tracker.items.moved(items, mover.fresh.tracker.items, mover.items)
-    mover.old.tracker.items.rests(items, 0, texts)
-    for i in range(texts.size()):
-        if texts[i][0] != item_letter(VALUE_ARRAY) and texts[i][0] != item_letter(VALUE_OBJECT):
-            notes.push_back(pair[string, int32_t](texts[i], 1))
-    for i in range(values.size()):
-        notes.push_back(pair[string, int32_t](item_text(&mover.fresh.tracker, mover.values.find(values[i])), 1))
-    sort(notes.begin(), notes.end())
-    return mover.fresh.tracker.items.of(notes)
-
-
-cdef int32_t move_group(Mover* mover, int32_t group) noexcept nogil:
-    # A group whose values were moved.  Indices are made again: they have the numbers of groups in them.
-    cdef vector[int32_t] work
-    cdef int32_t moved = 0
-    while group > 0 and mover.groups.find(group) == UNKNOWN:
-        work.push_back(group)
-        group = mover.old.tracker.groups[group].before
-    if group > 0:
-        moved = mover.groups.find(group)
-    while not work.empty():
-        group = work.back()
-        work.pop_back()
-        moved = group_with(&mover.fresh.tracker, moved, mover.values.find(mover.old.tracker.groups[group].value))
-        mover.fresh.tracker.groups[moved].listed = mover.old.tracker.groups[group].listed
-        mover.groups.insert(group, moved)
-    return moved
-
-
 cdef void move_frame(Mover* mover, int32_t id, int32_t parent) noexcept nogil:
     # A frame of which the one around it was moved.
     cdef const Frame* frame = mover.old.tracker.frames[id]
     cdef Frame content
-    cdef vector[int32_t] work
-    cdef int32_t at = frame.cells
-    cdef int32_t group
     cdef size_t i
     content.parent = parent
     content.is_object = frame.is_object
@@ -299,31 +164,15 @@ cdef void move_frame(Mover* mover, int32_t id, int32_t parent) noexcept nogil:
     content.size = frame.size
     content.unknown = frame.unknown
     content.doubtful = frame.doubtful
-    while at >= 0:
-        work.push_back(mover.old.tracker.store.cells[at].value)
-        if mover.old.tracker.store.cells[at].key >= 0:
-            work.push_back(mover.old.tracker.store.cells[at].key)
-        at = mover.old.tracker.store.cells[at].before
-    work.insert(work.end(), frame.candidates.begin(), frame.candidates.end())
-    for i in range(frame.groups.size()):
-        group = frame.groups[i]
-        while group > 0:
-            work.push_back(mover.old.tracker.groups[group].value)
-            group = mover.old.tracker.groups[group].before
-    if frame.key >= 0:
-        work.push_back(frame.key)
-    items_values(&mover.old.tracker, frame.items, VALUE_ARRAY, work)
-    items_values(&mover.old.tracker, frame.items, VALUE_OBJECT, work)
-    move_values(mover, work)
-    content.items = move_items(mover, frame.items)
-    content.arrays = move_group(mover, frame.arrays)
-    content.objects = move_group(mover, frame.objects)
-    content.cells = move_cells(mover, frame.cells)
-    content.key = mover.values.find(frame.key) if frame.key >= 0 else -1
+    content.items = mover_whole(mover, MOVE_ITEMS, frame.items)
+    content.arrays = mover_whole(mover, MOVE_GROUP, frame.arrays)
+    content.objects = mover_whole(mover, MOVE_GROUP, frame.objects)
+    content.cells = mover_whole(mover, MOVE_CELLS, frame.cells)
+    content.key = mover_whole(mover, MOVE_VALUE, frame.key)
     for i in range(frame.candidates.size()):
-        content.candidates.push_back(mover.values.find(frame.candidates[i]))
+        content.candidates.push_back(mover_whole(mover, MOVE_VALUE, frame.candidates[i]))
     for i in range(frame.groups.size()):
-        content.groups.push_back(move_group(mover, frame.groups[i]))
+        content.groups.push_back(mover_whole(mover, MOVE_GROUP, frame.groups[i]))
     mover.frames.insert(id, frame_intern(&mover.fresh.tracker, content))
 
 

@@ -88,7 +88,7 @@ cdef cppclass RecordDef:
     cbool unique                   # other keys must not repeat
     vector[vector[char]] taken     # sets of members, by number; the first one is empty
     KeyIds taken_ids
-    vector[RecordRegister] registers
+    Steady[RecordRegister] registers
     KeyIds register_ids
     unordered_map[int32_t, char] alive     # by register
     int64_t* held                  # where the bytes of registers and sets of members are counted

@@ -8,6 +8,7 @@ cdef enum:
     PAST_STATES = 8        # that a matcher takes along when it moves
     PAST_MARKS = 8         # at most, besides these
     FETCHED = 2            # matchers that move along with another one's operation
+    PAST_GAIN = 64         # bytes that its core has grown by, for each step more that a mover makes
     PAST_SLACK = 64        # tokens beyond a window that may be kept: they are forgotten many at a time
 
 cdef struct Mark:
@@ -110,12 +111,38 @@ cdef void past_move(Mover* mover, Past* past) noexcept nogil:
         past.states[i] = move_state(mover, past.states[i])
 
 
-cdef void core_fetch(Core* old, Core* fresh, Past* past) noexcept nogil:
-    # What a matcher needs, from one core to another, under the lock.  Nothing here looks at limits: all of it is in the text.
-    cdef Mover mover
-    cdef int64_t before = core_bytes(fresh)
-    mover.old = old
-    mover.fresh = fresh
+cdef cbool past_ready(Mover* mover, const Past* past, int64_t steps) noexcept nogil:
+    # Whether all is moved that grows with the text, of the states that a matcher takes along; else in so many steps some more of it.
+    cdef size_t i, last = 0
+    if not mover_run(mover, &steps):
+        return False
+    # Indices that were made since the last time.
+    for i in range(max(mover.entries, <size_t>1), mover.old.tracker.entries.size()):
+        mover_needs(mover, MOVE_ENTRY, <int32_t>i)
+    mover.entries = mover.old.tracker.entries.size()
+    if past.states.size() > PAST_STATES:
+        last = past.states.size() - PAST_STATES
+    for i in range(past.marks.size()):
+        state_needs(mover, past.marks[i].state)
+    for i in range(last, past.states.size()):
+        state_needs(mover, past.states[i])
+    return mover_run(mover, &steps)
+
+
+cdef cbool core_fetch(Mover* mover, Past* past) noexcept nogil:
+    # Move a matcher, under the lock; False: so far only some of what it needs.  Nothing here looks at limits: all of it is in the
+    # text.  The more its core has grown since the last time, the more is moved.
+    cdef Core* fresh = mover.fresh
+    cdef int64_t before = core_bytes(fresh), bytes = core_bytes(mover.old)
+    cdef cbool ready
     fresh.index.deadline.most_states = fresh.index.deadline.most_bytes = NO_LIMIT
-    past_move(&mover, past)
+    if mover.bytes < 0:
+        mover.bytes = bytes
+        mover.entries = mover.old.tracker.entries.size()
+    ready = past_ready(mover, past, fresh.index.move_steps + max(bytes - mover.bytes, <int64_t>0) // PAST_GAIN)
+    mover.bytes = bytes
+    mover.begun = not ready
+    if ready:
+        past_move(mover, past)
     core_settle(fresh, before)
+    return ready

@@ -193,62 +193,109 @@ private:
     uint64_t round_ = 1;
 };
 
-// Where a state leads over tokens, or other numbers from 0: open addressing, linear probing.
+// Where a state leads over tokens, or other numbers from 0.  Most states lead on in one way or two: these lie in the object itself,
+// more on the heap (open addressing, linear probing).
 template <class Key>
 class Edges {
 public:
     static constexpr int32_t kUnknown = -3;
 
+    Edges() = default;
+    Edges(const Edges &other) { copy(other); }
+    Edges &operator=(const Edges &other) {
+        if (this != &other) {
+            clear();
+            copy(other);
+        }
+        return *this;
+    }
+    ~Edges() { clear(); }
+
     int32_t find(Key key) const {
-        if (slots_.empty()) return kUnknown;
-        for (size_t i = home(key);; i = (i + 1) & (slots_.size() - 1)) {
-            if (slots_[i].key == key) return slots_[i].target;
-            if (slots_[i].key < 0) return kUnknown;
+        if (room_ == kWithin) {
+            for (uint32_t i = 0; i < count_; ++i)
+                if (within_[i].key == key) return within_[i].target;
+            return kUnknown;
+        }
+        for (size_t i = home(key);; i = (i + 1) & (room_ - 1)) {
+            if (heap_[i].key == key) return heap_[i].target;
+            if (heap_[i].key < 0) return kUnknown;
         }
     }
 
     // `key` is not there yet.
     void insert(Key key, int32_t target) {
-        if (4 * (count_ + 1) > 3 * slots_.size()) grow();
+        if (room_ == kWithin && count_ < kWithin) {
+            within_[count_++] = {key, target};
+            return;
+        }
+        if (room_ == kWithin || 4 * (count_ + 1) > 3 * room_) grow();
         place(key, target);
         ++count_;
     }
 
     void clear() {
-        std::vector<Slot>().swap(slots_);
+        if (room_ != kWithin) delete[] heap_;
+        room_ = kWithin;
         count_ = 0;
     }
 
     size_t count() const { return count_; }
     // What it takes on the heap.
-    size_t bytes() const { return slots_.size() * sizeof(Slot); }
+    size_t bytes() const { return room_ == kWithin ? 0 : room_ * sizeof(Slot); }
 
 private:
     struct Slot {
-        Key key = -1;
-        int32_t target = kUnknown;
+        Key key;
+        int32_t target;
     };
+    static constexpr uint32_t kWithin = 16 / sizeof(Slot), kFirst = 4 * kWithin;
 
     size_t home(Key key) const {
-        return (static_cast<uint64_t>(key) * 0x9E3779B97F4A7C15u >> 32) & (slots_.size() - 1);
+        return (static_cast<uint64_t>(key) * 0x9E3779B97F4A7C15u >> 32) & (room_ - 1);
     }
 
     void place(Key key, int32_t target) {
         size_t i = home(key);
-        while (slots_[i].key >= 0) i = (i + 1) & (slots_.size() - 1);
-        slots_[i].key = key;
-        slots_[i].target = target;
+        while (heap_[i].key >= 0) i = (i + 1) & (room_ - 1);
+        heap_[i] = {key, target};
     }
 
     void grow() {
-        std::vector<Slot> before(slots_.empty() ? 32 / sizeof(Slot) : 2 * slots_.size());
-        before.swap(slots_);
-        for (const Slot &slot : before)
-            if (slot.key >= 0) place(slot.key, slot.target);
+        Slot few[kWithin];
+        const bool within = room_ == kWithin;
+        const uint32_t before = within ? count_ : room_;
+        if (within) std::memcpy(few, within_, sizeof few);
+        Slot *slots = within ? few : heap_;
+        room_ = within ? kFirst : 2 * room_;
+        heap_ = empty(room_);
+        for (uint32_t i = 0; i < before; ++i)
+            if (slots[i].key >= 0) place(slots[i].key, slots[i].target);
+        if (!within) delete[] slots;
     }
 
-    std::vector<Slot> slots_;
-    size_t count_ = 0;
+    static Slot *empty(uint32_t room) {
+        Slot *slots = new Slot[room];
+        for (uint32_t i = 0; i < room; ++i) slots[i] = {-1, kUnknown};
+        return slots;
+    }
+
+    void copy(const Edges &other) {
+        if (other.room_ == kWithin) {
+            std::memcpy(within_, other.within_, sizeof within_);
+        } else {
+            heap_ = new Slot[other.room_];
+            std::memcpy(heap_, other.heap_, other.room_ * sizeof(Slot));
+        }
+        room_ = other.room_;
+        count_ = other.count_;
+    }
+
+    uint32_t count_ = 0, room_ = kWithin;
+    union {
+        Slot *heap_;
+        Slot within_[kWithin];
+    };
 };
 
 }  // namespace maskwright

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "steady.hpp"
 #include "tables.hpp"
 
 namespace maskwright {
@@ -57,13 +58,13 @@ public:
     bool step(int32_t &set, int32_t &at, uint8_t byte) const {
         const Node &node = nodes_[set];
         if (at < node.label.size) {
-            if (static_cast<uint8_t>(text_[node.label.at + at]) != byte) return false;
+            if (static_cast<uint8_t>(node.label.data[at]) != byte) return false;
             ++at;
             return true;
         }
         const size_t i = child_from(node, byte);
-        if (i == node.children || first_byte(children_[node.first + i]) != byte) return false;
-        set = children_[node.first + i];
+        if (i == node.children || first_byte(node.first[i]) != byte) return false;
+        set = node.first[i];
         at = 1;
         return true;
     }
@@ -73,69 +74,69 @@ public:
         const Node &node = nodes_[set];
         out.clear();
         if (at < node.label.size) {
-            out.push_back(static_cast<uint8_t>(text_[node.label.at + at]));
+            out.push_back(static_cast<uint8_t>(node.label.data[at]));
             return;
         }
-        for (size_t i = 0; i < node.children; ++i) out.push_back(first_byte(children_[node.first + i]));
+        for (size_t i = 0; i < node.children; ++i) out.push_back(first_byte(node.first[i]));
     }
 
     // What is left of all texts behind a place.
     void rests(int32_t set, int32_t at, std::vector<std::string> &out) const {
         std::vector<std::pair<int32_t, std::string>> work;
         out.clear();
-        work.push_back({set, text_.substr(nodes_[set].label.at + at, nodes_[set].label.size - at)});
+        work.push_back({set, nodes_[set].label.text().substr(at)});
         while (!work.empty()) {
             const auto [id, before] = work.back();
             work.pop_back();
             const Node &node = nodes_[id];
             if (node.note) out.push_back(before);
             for (size_t i = node.children; i-- > 0;) {
-                const int32_t child = children_[node.first + i];
-                work.push_back({child, before + text_.substr(nodes_[child].label.at, nodes_[child].label.size)});
+                const int32_t child = node.first[i];
+                work.push_back({child, before + nodes_[child].label.text()});
             }
         }
     }
 
-    // The same set among those of another object.  `known` remembers what was moved.
-    int32_t moved(int32_t set, TextSets &to, Edges<int32_t> &known) const {
-        if (set == 0) return 0;
-        int32_t id = known.find(set);
-        if (id == Edges<int32_t>::kUnknown) {
-            // As deep as the longest text has other texts along it.
-            const Node node = nodes_[set];
-            std::vector<int32_t> children;
-            for (size_t i = 0; i < node.children; ++i) children.push_back(moved(children_[node.first + i], to, known));
-            id = to.intern(text_.substr(node.label.at, node.label.size), node.note, children);
-            known.insert(set, id);
-        }
-        return id;
+    // What a set is made of: other sets, each behind the label, and the note of the text that ends there.
+    size_t children(int32_t set) const { return nodes_[set].children; }
+    int32_t child(int32_t set, size_t i) const { return nodes_[set].first[i]; }
+    int32_t own_note(int32_t set) const { return nodes_[set].note; }
+
+    // The same set among those of another object, with a note there; `known`: what it is made of, there.
+    int32_t moved(int32_t set, int32_t note, TextSets &to, const Renumbered &known) const {
+        const Node &node = nodes_[set];
+        std::vector<int32_t> children;
+        for (size_t i = 0; i < node.children; ++i) children.push_back(known.find(node.first[i]));
+        return to.intern(node.label.text(), note, children);
     }
 
     // What it takes on the heap.
     size_t bytes() const {
-        return nodes_.capacity() * sizeof(Node) + children_.capacity() * sizeof(int32_t) + text_.capacity() + ids_.bytes() +
-               name_ids_.bytes() + names_.capacity() * sizeof(names_[0]) + names_text_.capacity();
+        return nodes_.bytes() + children_.bytes() + text_.bytes() + ids_.bytes() + name_ids_.bytes() +
+               names_.capacity() * sizeof(names_[0]) + names_text_.capacity();
     }
 
 private:
     struct Label {
-        size_t at = 0;
+        const char *data = nullptr;
         int32_t size = 0;
+
+        std::string text() const { return size ? std::string(data, size) : std::string(); }
     };
     struct Node {
         Label label;
         int32_t note = 0;  // of the text that ends behind the label; 0: none does
         int32_t count = 0;
-        size_t first = 0, children = 0;  // in `children_`, by their first byte
+        const int32_t *first = nullptr;  // of its children, by their first byte
+        uint32_t children = 0;
     };
 
-    uint8_t first_byte(int32_t set) const { return static_cast<uint8_t>(text_[nodes_[set].label.at]); }
+    uint8_t first_byte(int32_t set) const { return static_cast<uint8_t>(*nodes_[set].label.data); }
 
     size_t child_from(const Node &node, uint8_t byte) const {
-        const auto begin = children_.begin() + node.first;
-        return std::lower_bound(begin, begin + node.children, byte,
+        return std::lower_bound(node.first, node.first + node.children, byte,
                                 [this](int32_t child, uint8_t other) { return first_byte(child) < other; }) -
-               begin;
+               node.first;
     }
 
     // What is behind `from` of texts [first, last), which are alike up to there.
@@ -156,8 +157,8 @@ private:
 
     int32_t with(int32_t set, const char *text, size_t size, int32_t note) {
         const Node node = nodes_[set];
-        const std::string label = text_.substr(node.label.at, node.label.size);
-        std::vector<int32_t> children(children_.begin() + node.first, children_.begin() + node.first + node.children);
+        const std::string label = node.label.text();
+        std::vector<int32_t> children(node.first, node.first + node.children);
         size_t common = 0;
         while (common < size && common < label.size() && text[common] == label[common]) ++common;
         if (common < label.size()) {
@@ -190,23 +191,21 @@ private:
         if (id >= 0) return id;
         id = static_cast<int32_t>(nodes_.size());
         Node node;
-        node.label.at = text_.size();
+        node.label.data = text_.add(label.data(), label.size());
         node.label.size = static_cast<int32_t>(label.size());
         node.note = note;
         node.count = note != 0;
         for (const int32_t child : children) node.count += nodes_[child].count;
-        node.first = children_.size();
-        node.children = children.size();
-        text_ += label;
-        children_.insert(children_.end(), children.begin(), children.end());
+        node.first = children_.add(children.data(), children.size());
+        node.children = static_cast<uint32_t>(children.size());
         nodes_.push_back(node);
         ids_.insert(key, id);
         return id;
     }
 
-    std::vector<Node> nodes_;
-    std::vector<int32_t> children_;
-    std::string text_;  // of labels
+    Steady<Node> nodes_;
+    Runs<int32_t> children_;
+    Runs<char> text_;  // of labels
     KeyIds ids_;
     std::vector<std::pair<size_t, size_t>> names_;
     std::string names_text_;

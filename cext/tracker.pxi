@@ -69,6 +69,13 @@ cdef struct Group:
     int32_t count
     int64_t parts              # one for each value, and one for each member
     int64_t listed             # how many values were looked at, of this group and those before it
+    int32_t entry              # the last index that was made of it, or 0
+
+cdef struct IndexEntry:
+    int32_t group
+    int32_t place
+    int32_t set
+    int32_t next               # the one of this group before, or 0
 
 
 cdef cppclass Tracker:
@@ -76,13 +83,14 @@ cdef cppclass Tracker:
     Values store
     Blocks[Frame] frames
     KeyIds frame_ids
-    vector[TrackerState] states
+    Steady[TrackerState] states
     KeyIds state_ids
     Blocks[Edges[int32_t]] moves               # by state, over bytes: -1 - text
     TextSets items                             # and indices of groups
-    vector[Group] groups
+    Steady[Group] groups
     KeyIds group_ids
     KeyIds index_ids
+    Steady[IndexEntry] entries                 # indices that were made; the first one is none
     int64_t listed                             # candidates that were looked at one by one
     int64_t held                               # bytes of what frames refer to
     int32_t moved                              # the values that came from another core are before this one

@@ -13,11 +13,12 @@ cdef enum:
     VALUE_OBJECT = 6
     VALUE_UNKNOWN = 7  # some string, unlike all earlier ones that matter (distinct_mask)
     GREATEST_EXPONENT = 1000000000
+    DIGEST_SIZE = 16
 
 cdef cppclass Texts:
     # Texts by number, each the one before it and a byte; the empty text is 0.
-    vector[int32_t] before
-    vector[uint8_t] byte
+    Steady[int32_t] before
+    Steady[uint8_t] byte
     Blocks[Edges[int32_t]] after   # by text, over bytes
 
 cdef cppclass Value:
@@ -26,6 +27,7 @@ cdef cppclass Value:
     vector[int32_t] items      # of an array; of an object, by key
     vector[int32_t] keys       # of an object, sorted
     cbool unknown              # or something in it
+    uint8_t digest[DIGEST_SIZE]    # of an array or object: by its content, in any core (digest.hpp)
 
 cdef struct Cell:
     # A list of values, its last one first.  Sets are sorted by key: equal sets are one list.
@@ -38,7 +40,7 @@ cdef cppclass Values:
     Texts texts
     Blocks[Value] values
     KeyIds ids
-    vector[Cell] cells
+    Steady[Cell] cells
     KeyIds cell_ids
     int64_t held                   # bytes of what values refer to
 
@@ -197,8 +199,37 @@ cdef int32_t value_list(Values* store, cbool is_object, int32_t cells) noexcept 
                 value.keys[at] = store.cells[cell].key
                 value.unknown = value.unknown or store.values[value.keys[at]].unknown
             cell = store.cells[cell].before
+        memcpy(value.digest, list_digest(store, value).data(), DIGEST_SIZE)
         store.ids.insert(name, id)
     return id
+
+
+cdef string value_digest(const Values* store, int32_t id) noexcept nogil:
+    cdef const Value* value = store.values[id]
+    cdef string content
+    if value.kind == VALUE_ARRAY or value.kind == VALUE_OBJECT:
+        content.assign(<const char*>value.digest, DIGEST_SIZE)
+        return content
+    content.push_back(<char>value.kind)
+    content.append(value.text)
+    return Digests.of(content)
+
+
+cdef string list_digest(const Values* store, const Value* value) noexcept nogil:
+    # By the digests of what it is made of; members in an order of their own.
+    cdef vector[string] parts
+    cdef string content
+    cdef size_t i
+    for i in range(value.items.size()):
+        parts.push_back(value_digest(store, value.items[i]))
+        if value.kind == VALUE_OBJECT:
+            parts[i] = value_digest(store, value.keys[i]) + parts[i]
+    if value.kind == VALUE_OBJECT:
+        sort(parts.begin(), parts.end())
+    content.push_back(<char>value.kind)
+    for i in range(parts.size()):
+        content.append(parts[i])
+    return Digests.of(content)
 
 
 cdef int32_t value_member(const Value* value, int32_t key) noexcept nogil:

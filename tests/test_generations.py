@@ -83,7 +83,15 @@ def _vocabulary(budget: int, start_tokens: dict[int, bytes] | None = None) -> mw
     return made
 
 
+def _slow(steps: int) -> mw.Vocabulary:
+    made = _vocabulary(0)
+    mw.compile(mw.Regex("a"), made)._core.engine.move_steps = steps
+    return made
+
+
 BOUNDED, FREE = _vocabulary(0), _vocabulary(UNBOUNDED)
+SLOW = {steps: _slow(steps) for steps in (1, 7)}
+"""So few steps at each operation that matchers stay behind in old generations."""
 
 
 def _mask(matcher: Matcher) -> np.ndarray:
@@ -172,6 +180,15 @@ def test_masks_forks_and_ways_back_are_those_of_a_grammar_without_bound(name: st
     pairs = [Pair(bounded.matcher(), free.matcher()) for _ in range(3)]
     _walk(pairs, rng, 250)
     assert free.statistics["generation"] == 1
+
+
+@pytest.mark.parametrize("steps", SLOW)
+@pytest.mark.parametrize("name", SOURCES)
+def test_matchers_that_move_in_small_steps_say_the_same(name: str, steps: int) -> None:
+    bounded, free = mw.compile(SOURCES[name], SLOW[steps]), mw.compile(SOURCES[name], FREE)
+    rng = random.Random(f"{name} {steps}")
+    pairs = [Pair(bounded.matcher(), free.matcher()) for _ in range(3)]
+    _walk(pairs, rng, 250)
 
 
 def test_grammars_begin_anew_when_they_are_full() -> None:
