@@ -15,14 +15,11 @@ cdef size_t pool_threads() except? 0:
 
 def set_threads(count=None):
     """How many threads fill bitmasks of a batch and cut its logits (default: the CPUs that this process
-    may use); fewer where the process cannot have so many.  Raises ``MaskwrightError`` for what is no integer from 1 on."""
+    may use, see ``maskwright.cpus``); fewer where the process cannot have so many.  Raises ``MaskwrightError`` for what is no integer from 1 on."""
     global _threads
     cdef int64_t number
     if count is None:
-        try:
-            count = len(os.sched_getaffinity(0))
-        except AttributeError:
-            count = os.cpu_count() or 1
+        count = available_cpus()
     try:
         number = whole_number(count, MOST_THREADS)
     except TypeError:

@@ -19,13 +19,13 @@ from tool_transcripts import CALLS, TOOLS, TRANSCRIPTS, tool
 
 import maskwright as mw
 
-# No negative number in an object: SGLang's reader of Python's literals refuses it there.  Lists hold brackets, and one of vLLM's parsers (Phi 4 mini) ends at the first one.
+# No negative number: SGLang's reader of Python's literals knows none.  Lists hold brackets, and one of vLLM's parsers (Phi 4 mini) ends at the first one.
 FLAT = [
     tool(
         "find",
         text={"type": "string", "pattern": "^[a-z .,:'<>/]{1,9}$"},
         limit={"type": "integer", "minimum": 1, "maximum": 20},
-        ratio={"type": "number", "minimum": 0, "maximum": 1},
+        ratio={"type": "number", "minimum": 0.5, "maximum": 1},
         exact={"type": "boolean"},
     ),
     tool("list_all", kind={"type": "string", "enum": ["new", "old"]}),
