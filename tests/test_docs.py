@@ -46,6 +46,7 @@ def test_the_page_on_generation() -> None:
     pytest.importorskip("transformers", reason="the snippets run transformers models")
     names = run("generation.md")
     assert isinstance(names["person"], names["Person"]) and len(names["people"]) == 2
+    assert sorted(names["finished"]) == [0, 1] and isinstance(names["finished"][0][0].value, names["Person"])
     assert names["result"].usage.model_calls < len(names["result"].token_ids)
     assert 0 < names["result"].removed_mass.total < 1
 
