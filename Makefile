@@ -76,7 +76,8 @@ test-engines: build build/engines-env/installed
 
 build/engines-env/installed: $(VENV)/installed
 	test -d build/engines-env || $(PYTHON) -m venv build/engines-env
-	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" > "$$($(ENGINES_BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/usual.pth"
+	{ $(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))"; echo $(CURDIR)/src; } \
+	  > "$$($(ENGINES_BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/usual.pth"
 	$(ENGINES_BIN)/python -m pip install --quiet --no-deps $(SGLANG)
 	$(ENGINES_BIN)/python -m pip install --quiet triton "mlx[cpu]" mlx-lm $(SGLANG_WHOLE)
 	$(ENGINES_BIN)/python -m pip install --quiet --prefer-binary llama-cpp-python

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +37,7 @@ from sglang_requests import (
 import maskwright as mw
 from maskwright.integrations import sglang_backend
 
+ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = {
     "type": "object",
     "properties": {"name": {"type": "string", "maxLength": 6}, "age": {"type": "integer", "minimum": 0}},
@@ -84,6 +90,29 @@ def test_the_name_is_an_option_of_the_command_line() -> None:
         parser.parse_args(["--model-path", "m", "--grammar-backend", "maskwright"]).grammar_backend
         == "maskwright"
     )
+
+
+def test_every_process_finds_it_as_a_plug_in(tmp_path: Path) -> None:
+    """With the entry points as they are declared here, whatever is installed."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
+    found = declared["sglang.srt.plugins"]
+    info = tmp_path / "plugged-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugged\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(
+        "[sglang.srt.plugins]\n" + "".join(f"{name} = {place}\n" for name, place in found.items())
+    )
+    code = (
+        "from sglang.srt.plugins import load_plugins; load_plugins()\n"
+        "from sglang.srt.constrained.base_grammar_backend import GRAMMAR_BACKEND_REGISTRY\n"
+        "from sglang.srt.server_args import GRAMMAR_BACKEND_CHOICES\n"
+        "assert 'maskwright' in GRAMMAR_BACKEND_REGISTRY and GRAMMAR_BACKEND_CHOICES.count('maskwright') == 1"
+    )
+    paths = os.pathsep.join([str(tmp_path), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    run = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -153,6 +182,11 @@ def test_mixed_batches() -> None:
     assert rows[1].all() and rows[-1].all(), "no grammar, or none any more"
     for row, (_, source) in zip([rows[0], *rows[2:-1]], CASES.values(), strict=True):
         assert (row == mask_of(mw.compile(source, vocabulary()).matcher())).all()
+
+
+def test_many_rows_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sglang_backend, "_ROWS_ALONE", 2)
+    test_mixed_batches()
 
 
 def test_a_grammar_that_is_known_is_copied() -> None:
@@ -357,10 +391,9 @@ class Unlucky:
 
 
 @pytest.mark.parametrize("masks", [True, False])
-def test_a_limit_ends_its_request_with_an_error(masks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limit_ends_its_request_with_an_error(masks: bool) -> None:
     scheduler = Scheduler()
     request, other = scheduler.add(regex="abc"), scheduler.add(regex="abc")
-    monkeypatch.setattr(mw, "fill_next_token_bitmasks", one_by_one)
     request.grammar._matcher = Unlucky(request.grammar._matcher, tuple(ids("a")), masks)
     for each in (request, other):
         scheduler.take(each, ids("a"))
@@ -395,7 +428,9 @@ def test_a_limit_within_a_draft_raises_nothing(masks: bool) -> None:
     assert request.finished() and request.grammar.is_terminated()
 
 
-def test_a_limit_that_is_reached_while_writing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("alone", [1, 128])
+def test_a_limit_that_is_reached_while_writing(alone: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sglang_backend, "_ROWS_ALONE", alone)
     monkeypatch.setenv("MASKWRIGHT_SGLANG_LIMITS", '{"max_parser_states": 5}')
     scheduler, rng = Scheduler(), random.Random(0)
     several = {
@@ -409,11 +444,6 @@ def test_a_limit_that_is_reached_while_writing(monkeypatch: pytest.MonkeyPatch) 
     assert request.finished_reason.to_json()["type"] == "abort"
     assert "max_parser_states" in request.finished_reason.message
     assert scheduler.take(other, ids("a")) == ids("a")
-
-
-def one_by_one(matchers: Any, bitmask: Any) -> None:
-    for row, matcher in enumerate(matchers):
-        matcher.fill_next_token_bitmask(bitmask, row)
 
 
 # --- memory

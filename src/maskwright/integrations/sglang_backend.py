@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 _WINDOW = 200
 """Tokens that can be taken back: a path of a draft tree, and what a re-tokenised jump replaces."""
 _GRAMMARS_KEPT = 1024
+_ROWS_ALONE = 128
+"""Fewer rows are filled one by one: to wait for threads on busy cores takes longer than they do."""
 _ANY_JSON = "$$ANY$$"
 
 
@@ -117,6 +119,8 @@ class MaskwrightGrammarBackend(BaseGrammarBackend):  # type: ignore[misc, unused
             self._vocabulary = mw.Vocabulary.from_huggingface(
                 tokenizer, vocab_size=vocab_size, eos_ids=eos_token_ids or None, word_start_mark="keep"
             )
+            # What all grammars share is made while the server starts.
+            mw.compile(mw.JsonSchema({"type": "object"}), self._vocabulary)
         except mw.VocabularyError as error:
             logger.warning("No request with a grammar can be served: %s", error)
             self._vocabulary = error
@@ -296,8 +300,10 @@ class MaskwrightGrammar(BaseGrammarObject):  # type: ignore[misc, unused-ignore]
 
     @staticmethod
     def fill_vocab_mask_batched(entries: list[GrammarRow], vocab_mask: torch.Tensor) -> None:
-        """The rows of all entries in one call, on several threads; other rows stay as they are."""
-        if all(type(entry.grammar) is MaskwrightGrammar and not entry.grammar._beyond for entry in entries):
+        """The rows of all entries, many of them in one call on several threads; other rows stay as they are."""
+        if len(entries) >= _ROWS_ALONE and all(
+            type(entry.grammar) is MaskwrightGrammar and not entry.grammar._beyond for entry in entries
+        ):
             words = {entry.grammar._words for entry in entries}
             if len(words) == 1:
                 rows = _rows(vocab_mask, words.pop())
