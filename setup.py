@@ -38,7 +38,20 @@ def compiled(types: Path) -> Extension:
 
 def extensions() -> list[Extension]:
     engines = [
-        engine("_core", "attempt", "blocks", "cut", "digest", "pool", "reaper", "rows", "steady", "stop", "tables", "textsets"),
+        engine(
+            "_core",
+            "attempt",
+            "blocks",
+            "cut",
+            "digest",
+            "pool",
+            "reaper",
+            "rows",
+            "steady",
+            "stop",
+            "tables",
+            "textsets",
+        ),
         engine("_subsets", "alphabet", "minimal", "rows", "subsets"),
     ]
     modules = [compiled(types) for types in sorted(Path("src").rglob("*.pxd"))]

@@ -297,6 +297,64 @@ def test_one_text_of_many_keys_keeps_what_it_needs() -> None:
     assert not matcher.accept_bytes(b',"key 77"') and matcher.accept_bytes(b',"key x"')
 
 
+LISTS: dict[str, tuple[Any, bytes, bytes]] = {
+    "strings": ({"type": "array", "uniqueItems": True}, b"[", b'"item %d"'),
+    "arrays": ({"type": "array", "uniqueItems": True}, b"[", b'[%d,"x"]'),
+    "alike": ({"type": "array", "uniqueItems": True}, b"[", b'{"kind":"point","at":[1,%d]}'),
+    "keys": (OPEN, b"{", b'"key %d":1'),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_long_text_moves_in_small_steps(name: str) -> None:
+    schema, opening, piece = LISTS[name]
+    grammar = mw.compile(mw.JsonSchema(schema), _vocabulary(1 << 20))
+    grammar._core.engine.move_steps = 20
+    matcher = grammar.matcher(max_rollback=8)
+    generation, size, behind, most, largest = 1, 0, 0, 0, 0
+    for number in range(4_000):
+        assert matcher.accept_bytes((b"," if number else opening) + piece % number)
+        known = grammar.statistics
+        if known["generation"] == generation:
+            most = max(most, known["state_bytes"] - size)
+        generation, size = known["generation"], known["state_bytes"]
+        behind += matcher.state_id >> 32 < generation
+        largest = max(largest, size)
+    assert generation > 3
+    # It stayed where it was for some operations, and no single one moved much of what it needs.
+    assert behind > 15
+    assert most < largest // 8
+    other = matcher.fork()
+    assert not other.accept_bytes(b"," + piece % 1234 + b",")
+    assert matcher.accept_bytes(b"," + piece % 4321 + b",")
+
+
+def test_matchers_on_their_way_can_die_fork_and_go_back() -> None:
+    schema, opening, piece = LISTS["alike"]
+    grammar = mw.compile(mw.JsonSchema(schema), _vocabulary(1 << 19))
+    grammar._core.engine.move_steps = 3
+    rng = random.Random(6)
+    matchers = [grammar.matcher() for _ in range(3)]
+    came: list[list[int]] = [[] for _ in matchers]
+    for _ in range(2_500):
+        at = rng.randrange(3)
+        number = rng.choice(came[at]) if came[at] and rng.random() < 0.1 else rng.getrandbits(20)
+        good = number not in came[at]
+        assert matchers[at].accept_bytes((b"," if came[at] else opening) + piece % number) == good
+        came[at] += [number] if good else []
+        kind = rng.random()
+        if kind < 0.02:
+            taken = rng.randrange(min(len(came[at]), 30) + 1)
+            matchers[at].rollback(taken)
+            came[at] = came[at][: len(came[at]) - taken]
+        elif kind < 0.04:
+            other = rng.randrange(3)
+            matchers[at], came[at] = matchers[other].fork(), list(came[other])
+        elif kind < 0.045:
+            matchers[at], came[at] = grammar.matcher(), []
+    assert grammar.statistics["generation"] > 2
+
+
 @pytest.mark.parametrize("item", [b'"item %d"', b"%d", b"%d.5e3"])
 def test_an_array_of_many_items_knows_them_all(item: bytes) -> None:
     vocabulary = _vocabulary(1 << 20)

@@ -19,6 +19,7 @@ class Engine:
     eos_ids: tuple[int, ...]
     mask_budget: int
     state_budget: int
+    move_steps: int
     special_tokens: dict[str, int]
     special_ids: frozenset[int]
     def __init__(
