@@ -33,7 +33,7 @@ VLLM_BIN = build/vllm-env/bin
 
 test-vllm: build build/vllm-env/installed
 	$(BIN)/python -c "from maskwright.default_model import default_model; default_model()"
-	$(VLLM_BIN)/python -m pytest tests/test_integrations_vllm.py
+	$(VLLM_BIN)/python -m pytest tests/test_integrations_vllm.py tests/test_tool_judges.py
 	$(VLLM_BIN)/python -m pytest -s tests/vllm_engine.py
 
 build/vllm-env/installed: pyproject.toml constraints.txt

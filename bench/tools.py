@@ -13,6 +13,8 @@ import json
 import random
 import re
 import time
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +23,27 @@ from maskbench_tokenizers import tekken
 import maskwright as mw
 
 
-def tools_of(count: int, seed: int) -> list[dict[str, Any]]:
-    """Tools whose parameters are object schemas that compile."""
-    found: list[dict[str, Any]] = []
+def object_tools(seed: int, low: int, high: int) -> Iterator[dict[str, Any]]:
+    """Tools whose parameters are object schemas of ``low`` to ``high`` bytes that compile, in a random order."""
     with gzip.open(DATA, "rt", encoding="utf-8") as lines:
         cases = [case for case in map(json.loads, lines) if isinstance(case["schema"], dict)]
     random.Random(seed).shuffle(cases)
+    count = 0
     for case in cases:
-        if case["schema"].get("type") != "object" or len(str(case["schema"])) > 4000:
+        if case["schema"].get("type") != "object" or not low <= len(str(case["schema"])) <= high:
             continue
         try:
             mw.compile_json_schema(case["schema"], BYTES)
         except mw.MaskwrightError:
             continue
-        name = f"{re.sub('[^a-z]+', '_', case['id'].lower())[:40]}_{len(found)}"
-        found.append({"type": "function", "function": {"name": name, "parameters": case["schema"]}})
-        if len(found) == count:
-            break
-    return found
+        name = f"{re.sub('[^a-z]+', '_', case['id'].lower())[:40]}_{count}"
+        count += 1
+        yield {"type": "function", "function": {"name": name, "parameters": case["schema"]}}
+
+
+def tools_of(count: int, seed: int) -> list[dict[str, Any]]:
+    """The first ones of at most 4 000 bytes."""
+    return list(islice(object_tools(seed, 0, 4000), count))
 
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "maskbench-dev.jsonl.gz"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from maskwright import ToolTemplate
 from maskwright.default_model import _packaged_weights
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -47,3 +48,11 @@ def test_the_page_on_generation() -> None:
     assert isinstance(names["person"], names["Person"]) and len(names["people"]) == 2
     assert names["result"].usage.model_calls < len(names["result"].token_ids)
     assert 0 < names["result"].removed_mass.total < 1
+
+
+def test_the_page_on_tools() -> None:
+    names = run("tools.md")
+    assert names["accepted"] and names["matcher"].is_accepting
+    assert names["output"].calls[0].arguments == {"city": "Rome"} and "weather" in names["output"].thinking
+    page = (DOCS / "tools.md").read_text("utf-8")
+    assert all(f"`{name}`" in page for name in ToolTemplate.names())

@@ -60,8 +60,8 @@ from maskwright.grammar import (
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regular import EVERY_TEXT, Lit, cat
 
-_OTHER_STYLES = ("cohere_xml", "minimax_m3_xml")
-"""Those of XGrammar whose values are marked up at every depth."""
+_OTHER_STYLES = ("cohere_xml", "minimax_m3_xml", "kimi_k3_xml", "deepseek_v4_1_xml")
+"""Those of XGrammar that are not known here: most mark up values at every depth."""
 _FIELDS = {
     "const_string": {"value"},
     "json_schema": {"json_schema", "style", "any_order", "max_whitespace_cnt", "excludes", "name"},

@@ -45,7 +45,7 @@ from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.json_schema.python_literals import PythonEmitter
 from maskwright.frontends.json_schema.strings import is_text, string_allows, written_language
 from maskwright.frontends.structural_tokens import named_tokens
-from maskwright.grammar import EMPTY, FAIL, Choice, Expr, Grammar, Import, Lexeme, Ref, Seq, Term
+from maskwright.grammar import EMPTY, FAIL, Choice, Expr, Grammar, Import, Lexeme, Record, Ref, Seq, Term
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex
 from maskwright.regular import EVERY_TEXT, Lit, Regular, alt, cat, is_nothing
@@ -229,6 +229,8 @@ class _TextEmitter(Emitter):
         self.excludes = excludes
         patterns = tuple(_SYNTAX.sub(r"\\\g<0>", text) for text in excludes)
         self.unreadable: Rule = Keys(patterns=patterns), (nothing(""),)
+        self.free = _free(excludes)
+        self.any_text = self.lexeme("any", self.free)
         self.shares_any = shares_any
         self._any: int | None = None
 
@@ -241,22 +243,41 @@ class _TextEmitter(Emitter):
 
     def group(self, group: Group) -> Expr:
         if isinstance(group, ObjectGroup):
-            return super().group(self.readable_keys(group))
+            return self.readable_object(group)
         if not isinstance(group, StringGroup):
             return super().group(group)
+        if group == StringGroup():
+            return Term(self.any_text)
+        if group.values is not None and not any(map(self.is_unreadable, group.values)):
+            return super().group(group)
         language = _readable((group,), (), self.excludes, self.limits)
-        if is_nothing(language):
-            return FAIL
-        key = ("readable string", group, self.excludes, self.spelling)
-        return Term(Lexeme(key, language, self.spelling))
+        return FAIL if is_nothing(language) else Term(self.lexeme(group, language))
 
-    def readable_keys(self, group: ObjectGroup) -> ObjectGroup:
+    def lexeme(self, key: Hashable, language: Regular) -> Lexeme:
+        return Lexeme(("readable string", key, self.excludes, self.spelling), language, self.spelling)
+
+    def is_unreadable(self, text: str) -> bool:
+        return any(mark in text for mark in self.excludes)
+
+    def readable_object(self, group: ObjectGroup) -> Expr:
         """The objects of a group in which no key has an excluded text."""
-        closed = any(keys.outside and not keys.patterns and is_false(value) for keys, value in group.rules)
-        names = [name for keys, _ in group.rules for name in keys.names]
-        if closed and not any(text in name for text in self.excludes for name in names):
-            return group
-        return replace(group, rules=(*group.rules, self.unreadable))
+        listed = any(self.is_unreadable(name) for keys, _ in group.rules for name in keys.names)
+        if listed or any(map(self.is_unreadable, group.required)):
+            # As the algebra says it, which takes a while.
+            return super().group(replace(group, rules=(*group.rules, self.unreadable)))
+        made = super().group(group)
+        record = self.grammar.rules[made.rule] if isinstance(made, Ref) else None
+        if not isinstance(record, Record) or not record.others:
+            return made
+        assert isinstance(made, Ref)
+        others = tuple(replace(other, keys=self.readable_keys(other.keys)) for other in record.others)
+        self.grammar.rules[made.rule] = replace(record, others=others)
+        return made
+
+    def readable_keys(self, keys: Lexeme) -> Lexeme:
+        if keys.regular == EVERY_TEXT:
+            return self.any_text
+        return self.lexeme(("keys", keys.key), _both(keys.regular, self.free, self.limits))
 
 
 @lru_cache(maxsize=64)
@@ -431,12 +452,22 @@ def _literal(text: str) -> Expr:
 
 
 @lru_cache(maxsize=512)
+def _both(a: Regular, b: Regular, limits: Limits) -> Regular:
+    return only_in([a, b], [], limits)
+
+
+@lru_cache(maxsize=64)
+def _free(excludes: tuple[str, ...]) -> Regular:
+    return Scanner(excludes).free() if excludes else EVERY_TEXT
+
+
+@lru_cache(maxsize=512)
 def _readable(
     groups: tuple[StringGroup, ...], kinds: tuple[type, ...], excludes: tuple[str, ...], limits: Limits
 ) -> Regular:
     """The strings of some groups that a reader takes for what they are: with none of ``excludes``, and nothing that
     reads as a value of another of the ``kinds``."""
-    free = Scanner(excludes).free() if excludes else EVERY_TEXT
+    free = _free(excludes)
     others = [parse_regex(_READ_AS[kind], "python", limits) for kind in kinds]
     return alt(*(_restricted(group, free, others, limits) for group in groups))
 
