@@ -199,12 +199,10 @@ def test_a_source_that_takes_too_long(served: Served) -> None:
     hard = {
         "oneOf": [{"properties": {f"p{i}": {"type": "integer"}}, "required": [f"p{i}"]} for i in range(1500)]
     }
-    began = time.monotonic()
     with ThreadPoolExecutor(2) as pool:
         slow = pool.submit(refusal, served, response_format=json_schema(hard))
         time.sleep(0.1)
         fast = served.chat(response_format=json_schema(PERSON))
-        assert not slow.done() or time.monotonic() - began < 5
     assert fast.choices[0].finish_reason in ("stop", "length")
     error = slow.result()
     assert error["status"] == 400 and error["code"].startswith("limit_"), error["message"]
