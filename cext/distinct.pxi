@@ -457,13 +457,11 @@ cdef void distinct_inside(Core* core, const Thread& thread, cbool begun, cbool o
                 alive = True
                 pending = out[i]
         if alive and not distinct_settled(core, pending, True):
-            if distinct_endless(core, pending):
-                distinct_ends(core, pending, node, ends)
-                node = trie.nodes[node].end
+            if not distinct_endless(core, pending):
+                path.push_back(pending)
+                node += 1
                 continue
-            path.push_back(pending)
-            node += 1
-            continue
+            distinct_ends(core, pending, node, ends)
         if not alive:
             span.last = trie.nodes[trie.nodes[node].end].token
             # Tokens that end the lexeme here may be good though none that goes on is.

@@ -7,11 +7,12 @@
 # An index is that of the group before and what one more value has; it is made only where a value gets to.  Parts that are arrays
 # or objects are texts by their digests, and the note of the letter of their kind is the group of all of them.
 #
-# Making an index costs more than looking at a few values.  So a group is listed until it and those before it have been so often.
+# Making an index costs more than looking at a few values.  So a group of few is listed until it and those before it have been so often.
 
 cdef enum:
     AT_KEYS = -1               # the place of an object's keys
     LISTED_FIRST = 4           # values that are listed for each part of a group before it gets an index
+    LISTED_MOST = 256          # and so many in one at most: a mask looks at each of them again and again
 
 
 cdef int32_t group_with(Tracker* tracker, int32_t group, int32_t value) noexcept nogil:
@@ -178,7 +179,7 @@ cdef void frame_take(Tracker* tracker, Frame* frame, int32_t group) noexcept nog
     if group == 0:
         return
     taken = &tracker.groups[group]
-    if taken.listed >= LISTED_FIRST * taken.parts:
+    if taken.listed >= LISTED_FIRST * taken.parts or taken.count > LISTED_MOST:
         for i in range(frame.groups.size()):
             if frame.groups[i] == group:
                 return

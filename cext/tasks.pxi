@@ -46,7 +46,7 @@ cdef cppclass Mover:
 cdef Mover* mover_of(Core* old, Core* fresh) except NULL:
     # The one of a core.  It leads where it did when it began, until it has ended; so a long text gets somewhere.
     cdef Mover* mover = <Mover*>old.mover
-    if mover != NULL and mover.fresh != fresh and not mover.begun and mover.users == 0:
+    if mover != NULL and mover.users == 0 and not mover.begun and mover.fresh != fresh:
         # It is not the last holder: the grammar lets go of a generation only when nobody else is in it.
         mover.fresh.holders -= 1
         Reaper.instance().take(old.index, mover, mover_free)
