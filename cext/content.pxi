@@ -129,6 +129,14 @@ def tables_bytes(Tables tables not None):
     return total + tables.rules.size() * 128 + tables.repeated.size() * sizeof(RepeatedDef)
 
 
+def automata_bytes(Tables tables not None):
+    """About what the states of its automata take, of which others share some (bytes)."""
+    cdef int64_t total = 0 if tables.lexer is None else handle_bytes(tables.lexer)
+    for handle in tables.handles:
+        total += handle_bytes(handle)
+    return total
+
+
 def history_of(Matcher matcher not None):
     """What a matcher has read, from the start: (ids, and bytes where bytes were accepted; its ``max_rollback``; the most tokens that
     there ever were).  Raises ``MaskwrightError`` where it let go of the beginning."""

@@ -5,6 +5,8 @@ from weakref import WeakValueDictionary
 
 cdef enum:
     RECENT_AUTOMATA = 2048         # kept though no grammar uses them
+    RECENT_BYTES = 1 << 26         # of their states; counted once in so many new ones
+    RECENT_LOOKED_AT = 256
 
 
 cdef class TokenIndex:
@@ -167,6 +169,11 @@ cdef class AutomatonHandle:
             index.lock.unlock()
 
 
+cdef int64_t handle_bytes(AutomatonHandle handle) except -1:
+    # About what its states take.
+    return handle.automaton.codes.held if handle.automaton.codes != NULL else 0
+
+
 cdef int read_code_points(CodeAutomaton* codes, int32_t n_states, list sets, bytes edges, list epsilons,
                           list loops, list accepts) except -1:
     # Fill an automaton from what ``maskwright.automata.Nfa`` has; `edges`: as bytes.
@@ -234,6 +241,7 @@ cdef class Engine:
     cdef object automata           # by content key, as long as a grammar uses them
     cdef object tables             # masks of counted automata, by content without bounds
     cdef object recent             # automata used last
+    cdef int64_t remembered        # how often one was used
     cdef int32_t next_uid
     cdef size_t longest            # token, in bytes
     cdef public dict special_tokens    # ids by name
@@ -327,10 +335,17 @@ cdef class Engine:
         return handle
 
     cdef int remember(self, key, handle) except -1:
+        cdef int64_t total
         self.recent[key] = handle
         self.recent.move_to_end(key)
         if len(self.recent) > RECENT_AUTOMATA:
             self.recent.popitem(last=False)
+        # Their states come later, as texts reach them.
+        self.remembered += 1
+        if self.remembered % RECENT_LOOKED_AT == 0:
+            total = sum(handle_bytes(each) for each in self.recent.values())
+            while total > RECENT_BYTES and len(self.recent) > 1:
+                total -= handle_bytes(self.recent.popitem(last=False)[1])
         return 0
 
     def add_automaton(self, key, int32_t n_states, int32_t start, list sets, bytes edges, list epsilons,

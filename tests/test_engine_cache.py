@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import maskwright as mw
-from maskwright import disk_cache, engine_cache
+from maskwright import compiler, disk_cache, engine_cache
+from maskwright._core import automata_bytes
 
 SCHEMA = {
     "type": "object",
@@ -103,3 +104,14 @@ def test_no_home_directory_is_no_error(monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(engine_cache.Path, "home", nobody)
     assert masks(vocabulary())
+
+
+def test_tables_whose_automata_became_large_are_let_go(monkeypatch):
+    # Automata grow when texts reach their states, long after their tables were put away.
+    monkeypatch.setattr(compiler, "_TABLES_BYTES", 1 << 20)
+    vocabulary = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b""], eos_ids=[256])
+    for i in range(600):
+        grammar = mw.compile_regex(f"{i} is a text of some length", vocabulary)
+        assert grammar.matcher().shortest_completion()
+    assert sum(automata_bytes(tables) for tables, _ in vocabulary._tables._kept.values()) < 3 << 20
+    assert len(vocabulary._tables) < 300

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, overload
 import numpy as np
 
 from maskwright import table_cache
-from maskwright._core import Tables
+from maskwright._core import Tables, automata_bytes
 from maskwright.arguments import check_limits, check_type
 from maskwright.collection import rare_collection
 from maskwright.compile_cache import content_keys
@@ -37,6 +37,10 @@ from maskwright.shared_cache import SharedCache, fetch, store
 from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
 from maskwright.trie import CompiledTrie, TokenTrie
 from maskwright.vocabulary import Vocabulary
+
+_TABLES_BYTES = 64 << 20
+"""What the states of their automata may take, of the tables that a vocabulary keeps; looked at once in so many new ones."""
+_SHED_EVERY = 64
 
 _T = TypeVar("_T")
 
@@ -359,6 +363,7 @@ def _tables(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
         tables = _made(part, vocabulary, limits)
         if part.keep:
             vocabulary._tables.put(part.key, tables, len(tables.names))
+            vocabulary._tables.shed(automata_bytes, _TABLES_BYTES, _SHED_EVERY)
     return tables
 
 
