@@ -32,10 +32,12 @@ the engine or a function of Python takes a hundred thousand of something at once
 AT_ONCE = {
     # A text of megabytes is one token for the package lark, and one call of its regular expressions.
     "lark/long text/2000000",
+    # The engine puts the characters of 20 000 different sets into classes: one call of a second or two, during which others run.
+    "gbnf/classes/20000",
     # The engine frees an automaton for each of 100 000 texts.
     "tags/sequence/100000",
 }
-"""Sources of which a part cannot be stopped, nor do others have their turns meanwhile."""
+"""Sources of which a part cannot be stopped; mostly, nor do others have their turns meanwhile."""
 
 
 def late(found: dict[str, Any], seconds: float) -> list[str]:
