@@ -19,6 +19,7 @@ import torch
 from quality_tasks import Language, Task
 
 import maskwright as mw
+from maskwright.model_cache import cache_of, cache_parameter
 
 
 class EngineError(Exception):
@@ -132,8 +133,13 @@ class MaskLoop:
         removed: list[float] = []
         cache, given = None, prompt
         while len(ids) < setup.max_tokens and not answer.finished:
-            out = setup.model(torch.tensor([given]), past_key_values=cache, use_cache=True, logits_to_keep=1)
-            cache, logits = out.past_key_values, out.logits[0, -1]
+            out = setup.model(
+                torch.tensor([given]),
+                use_cache=True,
+                logits_to_keep=1,
+                **{cache_parameter(setup.model): cache},
+            )
+            cache, logits = cache_of(out), out.logits[0, -1]
             answer.model_calls += 1
             if constraint is not None:
                 allowed = constraint.allowed()

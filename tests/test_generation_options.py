@@ -314,11 +314,9 @@ def test_an_encoder_that_is_too_short(tokenizer):
 
 
 def test_a_model_without_a_cache(tokenizer):
-    config = transformers.MambaConfig(
-        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, eos_token_id=2
-    )
+    config = transformers.OpenAIGPTConfig(vocab_size=len(tokenizer), n_embd=16, n_layer=1, n_head=2)
     with pytest.raises(mw.MaskwrightError, match="keeps no past_key_values"):
-        mw.Generator(transformers.MambaForCausalLM(config), tokenizer)
+        mw.Generator(transformers.OpenAIGPTLMHeadModel(config), tokenizer)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import inspect
 import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,6 +37,7 @@ from maskwright.generation.results import Generation, Step
 from maskwright.generation.row import Choice, Row, Stop, too_short
 from maskwright.generation.stops import check_stops
 from maskwright.limits import DEFAULT_LIMITS, Limits
+from maskwright.model_cache import cache_parameter
 from maskwright.partial import NOTHING
 from maskwright.vocabulary import Vocabulary
 
@@ -77,7 +77,7 @@ class Generator:
             raise VocabularyError(
                 f"the tokenizer has ids up to {highest}, the model {width} logits: they do not belong together"
             )
-        if "past_key_values" not in inspect.signature(model.forward).parameters:
+        if cache_parameter(model) is None:
             raise MaskwrightError(
                 f"{type(model).__name__} keeps no past_key_values, without which every token would read the whole text anew"
             )

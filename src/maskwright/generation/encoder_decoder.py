@@ -15,6 +15,7 @@ from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
 from maskwright.errors import MaskwrightError
+from maskwright.model_cache import cache_of, cache_parameter
 
 
 class EncoderDecoderRows:
@@ -27,6 +28,7 @@ class EncoderDecoderRows:
         self.model = model
         self.croppable = True
         self._parameters = inspect.signature(model.forward).parameters
+        self._takes = cache_parameter(model) or "past_key_values"
         start = model.generation_config.decoder_start_token_id
         self._start = model.config.decoder_start_token_id if start is None else start
         if self._start is None:
@@ -64,11 +66,11 @@ class EncoderDecoderRows:
                 encoder_outputs=BaseModelOutput(last_hidden_state=self._encoded),
                 attention_mask=self._mask,
                 decoder_input_ids=ids,
-                past_key_values=self._cache,
                 use_cache=True,
+                **{self._takes: self._cache},
                 **options,
             )
-        self._cache = output.past_key_values
+        self._cache = cache_of(output)
         return list(output.logits[:, -keep:].float().cpu())
 
     def reject(self, counts: Sequence[int]) -> None:

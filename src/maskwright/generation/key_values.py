@@ -23,6 +23,8 @@ from typing import Any
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
+from maskwright.model_cache import cache_of, cache_parameter
+
 _PREFIXES_KEPT = 4
 _LEAST_SHARED = 16
 """Tokens that prompts must share for their prefix to be read once."""
@@ -37,6 +39,7 @@ class KeyValueRows:
         self.model = model
         self.prefixes = prefixes
         self._parameters = inspect.signature(model.forward).parameters
+        self._takes = cache_parameter(model) or "past_key_values"
         self._cache: Any = None
         self._mask = torch.zeros((0, 0), dtype=torch.bool)
         self.flexible = "position_ids" in self._parameters
@@ -148,8 +151,8 @@ class KeyValueRows:
         if not mask.all():
             options["attention_mask"] = mask.long().to(device)
         with torch.no_grad():
-            output = self.model(input_ids=ids.to(device), past_key_values=cache, use_cache=True, **options)
-        return output.logits[:, -keep:].float().cpu(), output.past_key_values
+            output = self.model(input_ids=ids.to(device), use_cache=True, **{self._takes: cache}, **options)
+        return output.logits[:, -keep:].float().cpu(), cache_of(output)
 
 
 class Prefixes:

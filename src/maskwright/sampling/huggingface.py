@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from maskwright.errors import MaskwrightError, ModelError, VocabularyError
+from maskwright.model_cache import cache_of, cache_parameter
 from maskwright.sampling.logspace import Integers
 from maskwright.sampling.models import STAY, LanguageModel, ModelState
 from maskwright.vocabulary import Vocabulary
@@ -63,6 +64,7 @@ class HuggingFaceModel(LanguageModel):
         self.eos_ids = tuple(sorted({int(i) for i in listed}))
         if not self.eos_ids or not all(0 <= i < self.vocab_size for i in self.eos_ids):
             raise VocabularyError(f"eos_ids {self.eos_ids} are not below the model's {self.vocab_size} ids")
+        self._takes = cache_parameter(self.model) or "past_key_values"
         self._positions = getattr(config, "max_position_embeddings", None)
         self._vocabulary: Vocabulary | None = None
         self.set_prompt(prompt, cache)
@@ -140,7 +142,7 @@ class HuggingFaceModel(LanguageModel):
             options["attention_mask"] = attention.to(device)
         with torch.inference_mode():
             output = self.model(
-                input_ids=ids.to(device), past_key_values=cache, use_cache=True, logits_to_keep=1, **options
+                input_ids=ids.to(device), use_cache=True, logits_to_keep=1, **{self._takes: cache}, **options
             )
             logits = output.logits[:, -1].float()
             if self.temperature != 1.0:
@@ -149,7 +151,7 @@ class HuggingFaceModel(LanguageModel):
         if np.isnan(logprobs).any():
             raise ModelError("the model's logits contain NaN or are infinite")
         after = lengths + ids.shape[1]
-        return _State(self, output.past_key_values, attention, after, logprobs)
+        return _State(self, cache_of(output), attention, after, logprobs)
 
 
 class _State(ModelState):
