@@ -19,6 +19,8 @@ from tiny_model import TINY  # noqa: E402
 
 import maskwright as mw  # noqa: E402
 from maskwright.generation import drafts, key_values  # noqa: E402
+from maskwright.generation.options import GenerationOptions  # noqa: E402
+from maskwright.generation.row import Choice  # noqa: E402
 
 PEOPLE = {
     "type": "array",
@@ -480,3 +482,32 @@ def test_threads_share_a_generator(model, tokenizer):
     for thread in threads:
         thread.join()
     assert found == {prompt: gen(prompt, PEOPLE, **GREEDY) for prompt in PROMPTS}
+
+
+@pytest.mark.parametrize("pass_of", ["add", "feed"])
+def test_a_row_that_is_cancelled_during_a_pass_is_told(pass_of, model, tokenizer, monkeypatch):
+    """By another thread, while another row joins, or ends: whoever waits for a row that is gone would wait for ever."""
+    gen = generator(model, tokenizer)
+    options = GenerationOptions(max_new_tokens=40)
+
+    def row(source):
+        (job,) = gen._jobs(["x y"], [source], options)
+        return gen._row(job, options, Choice())
+
+    long, short = row(mw.Regex("[a-z]{30}")), row(mw.Regex("a|b"))
+    batch = gen._batch()
+    batch.submit([long])
+    batch.step()
+    original = getattr(batch.key_values, pass_of)
+
+    def cancelling(*arguments):
+        long.cancelled = True
+        return original(*arguments)
+
+    batch.submit([short])
+    monkeypatch.setattr(batch.key_values, pass_of, cancelling)
+    told = []
+    for _ in range(10):
+        told += batch.step()
+    assert any(each is long for each in told) and short.done
+    assert long not in batch.running and not batch.is_busy

@@ -41,7 +41,7 @@ class Batch:
 
     def step(self) -> list[Row]:
         """One forward pass at most; the rows that changed.  Errors of one row end that row only (``Row.error``)."""
-        changed = self._leave(self.running)
+        changed = self._leave()
         room = self.width - len(self.running)
         if self.waiting and room > 0 and (self.key_values.flexible or not self.running):
             return changed + self._join([self.waiting.popleft() for _ in range(min(room, len(self.waiting)))])
@@ -60,7 +60,8 @@ class Batch:
                 kept.append(_read(row, found, start[: len(found) - 1]))
             self.running += new
             self.key_values.reject(kept)
-            self._leave(new)
+            # Others may have been cancelled meanwhile, by another thread.
+            return rows + [row for row in self._leave() if row not in rows]
         return rows
 
     def _move(self) -> list[Row]:
@@ -74,16 +75,17 @@ class Batch:
         logits = self.key_values.feed(tokens)
         rejected = [_read(*each) for each in zip(rows, logits, (given[1:] for given in tokens), strict=True)]
         self.key_values.reject(rejected)
-        self._leave(rows)
+        self._leave()
         return rows
 
-    def _leave(self, candidates: list[Row]) -> list[Row]:
+    def _leave(self) -> list[Row]:
         """Drop the rows that are done or not wanted any more; those that are gone."""
-        gone = [row for row in candidates if row.done or row.cancelled]
+        # Looked at once: another thread may cancel a row at any time.
+        over = [row.done or row.cancelled for row in self.running]
+        gone = [row for row, left in zip(self.running, over, strict=True) if left]
         if gone:
-            stay = [i for i, row in enumerate(self.running) if not (row.done or row.cancelled)]
-            self.key_values.keep(stay)
-            self.running = [self.running[i] for i in stay]
+            self.key_values.keep([i for i, left in enumerate(over) if not left])
+            self.running = [row for row, left in zip(self.running, over, strict=True) if not left]
         return gone
 
 
