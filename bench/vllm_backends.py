@@ -149,7 +149,11 @@ class Engine:
         return found["seconds"], found["answers"]
 
     def close(self) -> None:
-        """End it with the processes that it began."""
+        """End it; it ends the processes that it began, if it still can."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(30)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -33,6 +33,10 @@ _IGNORED = ("whitespace_pattern", "disable_any_whitespace", "disable_additional_
 """Options of a request that no back-end of vLLM is told about."""
 
 
+GRAMMAR_BYTES = 2**28
+"""What compiled grammars that may be asked for again take, in each of vLLM's processes (bytes)."""
+
+
 class RequestCompiler:
     """From what vLLM sends to compiled grammars, for one tokenizer and one set of options."""
 
@@ -55,6 +59,8 @@ class RequestCompiler:
             if self._vocabulary is None:
                 try:
                     self._vocabulary = self._read()
+                    # Servers meet many schemas again.  The bound is the vocabulary's, whoever compiles.
+                    mw.Compiler(self._vocabulary, cache_bytes=GRAMMAR_BYTES)
                 except mw.VocabularyError as error:
                     self._vocabulary = error
         if isinstance(self._vocabulary, mw.VocabularyError):
