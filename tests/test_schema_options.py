@@ -59,7 +59,7 @@ class TestOneList:
             {"property_order": "random"}, {"property_order": ["any"]}, {"whitespace": "wide"}, {"whitespace": -1},
             {"whitespace": 65}, {"whitespace": True}, {"whitespace": 2.0}, {"whitespace": None}, {"max_whitespace": 0},
             {"max_whitespace": 257}, {"max_whitespace": "8"}, {"max_number_digits": 0}, {"max_number_digits": 1001},
-            {"max_number_digits": True}, {"additional_properties": None}, {"additional_properties": 0}, {"plain_integers": 1},
+            {"max_number_digits": True}, {"additional_properties": None}, {"additional_properties": 0}, {"additional_properties": "any"}, {"plain_integers": 1},
             {"formats": "check"}, {"dialect": "draft5"},
         ],
     )  # fmt: skip
@@ -323,6 +323,18 @@ class TestAdditionalProperties:
         assert not accepts(
             compiled({**PEOPLE, "additionalProperties": False}, additional_properties=True), '{"x":1}'
         )
+
+    def test_members_that_are_needed(self) -> None:
+        two = {**PEOPLE, "type": "object", "minProperties": 2}
+        for schema in (two, {**PEOPLE, "type": "object", "not": {"propertyNames": {"not": {"pattern": "x"}}}}):
+            needed = compiled(schema, additional_properties="needed")
+            assert accepts(needed, '{"name":"a","x":1}') and not accepts(needed, '{"name":"a"}')
+            with pytest.raises(mw.UnsatisfiableError):
+                compiled(schema, additional_properties=False)
+        assert not accepts(compiled(PEOPLE, additional_properties="needed"), '{"x":1}')
+        closed = {**two, "additionalProperties": False}
+        with pytest.raises(mw.UnsatisfiableError, match="minProperties 2"):
+            compiled(closed, additional_properties="needed")
 
     def test_contradictions_are_errors(self) -> None:
         with pytest.raises(mw.UnsatisfiableError):

@@ -189,8 +189,8 @@ def _constraints(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     from maskwright.vocabulary import Vocabulary
 
     if not args.endpoint and not hasattr(args, "additional_properties"):
-        # Whoever lists members wants no others; a server reads schemas as the specification has them.
-        args.additional_properties = False
+        # Whoever lists members wants no others, if there can be a value without; a server reads schemas as the specification has them.
+        args.additional_properties = "needed"
     of_schemas = asdict(schema_options(args))
     if args.schema is None:
         return None, of_schemas

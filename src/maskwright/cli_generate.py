@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_argument(parser)
-    # Whoever lists members wants no others.
-    parser.set_defaults(additional_properties=False)
+    # Whoever lists members wants no others, if there can be a value without.
+    parser.set_defaults(additional_properties="needed")
     parser.add_argument("--prompt", required=True, help="what the user asks; - is standard input")
     parser.add_argument("--system", metavar="TEXT", help="a system message")
     parser.add_argument(

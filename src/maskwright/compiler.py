@@ -67,11 +67,15 @@ def compile(
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A source that can be compiled: what it is known under, how it is read, and how its contradictions are explained."""
+    """A source that can be compiled: what it is known under, how it is read, and what comes of a contradiction.
+
+    ``explain`` makes the error better, in what is left of the time; ``otherwise`` is compiled in place of what has no text.
+    """
 
     part: Import
     limits: Limits
     explain: Callable[[UnsatisfiableError], UnsatisfiableError] | None = None
+    otherwise: Job | None = None
 
 
 def job_of(source: Any, limits: Limits, own: Callable[[_T], _T] = lambda content: content) -> Job:
@@ -95,8 +99,7 @@ def job_of(source: Any, limits: Limits, own: Callable[[_T], _T] = lambda content
     if isinstance(source, GBNF):
         return Job(gbnf_part(source.text, source.root, limits), limits)
     if isinstance(source, StructuralTag):
-        tag = source.tag
-        return Job(_tag_part(tag, limits, own), limits, lambda error: _explained_tag(error, tag, limits))
+        return _tag_job(source.tag, limits, own)
     if isinstance(source, Choice):
         return Job(choice_part(source.options, limits), limits)
     if isinstance(source, (dict, str, bytes)):
@@ -109,7 +112,34 @@ def job_of(source: Any, limits: Limits, own: Callable[[_T], _T] = lambda content
 
 def compile_job(job: Job, vocabulary: Vocabulary, shared: SharedCache | None = None) -> CompiledGrammar:
     """The grammar compiled from an equal source before, one that another process has put into a shared cache, or a new one."""
-    return _compile(job.part, vocabulary, job.limits, shared, job.explain)
+    part, limits = job.part, job.limits
+    check_limits(limits)
+    check_type(vocabulary, Vocabulary, "vocabulary", VocabularyError)
+    compiled: CompiledGrammar | None = vocabulary._compiled.get(part.key)
+    if compiled is None:
+        name = table_cache.source_digest(part.key) if shared is not None and part.keep else None
+        if name is not None:
+            compiled = fetch(shared, name, vocabulary)
+        if compiled is None:
+            compiled = _compiled(job, vocabulary)
+            if name is not None:
+                store(shared, name, compiled)
+        if part.keep:
+            keep_grammar(part.key, compiled, vocabulary)
+    return compiled
+
+
+def _compiled(job: Job, vocabulary: Vocabulary) -> CompiledGrammar:
+    """A new grammar."""
+    with rare_collection(), deadline(job.limits.max_seconds):
+        try:
+            return CompiledGrammar(link(_tables(job.part, vocabulary, job.limits), job.limits), vocabulary)
+        except UnsatisfiableError as error:
+            if job.otherwise is not None:
+                return _compiled(job.otherwise, vocabulary)
+            if job.explain is None:
+                raise
+            raise job.explain(error) from None
 
 
 def own_copy(content: _T) -> _T:
@@ -131,7 +161,7 @@ def compile_json_schema(
     whitespace: Literal["printed", "flexible", "compact"] | int = "printed",
     formats: Literal["assert", "annotate"] = "assert",
     plain_integers: bool = False,
-    additional_properties: bool = True,
+    additional_properties: bool | Literal["needed"] = True,
     max_whitespace: int = 64,
     max_number_digits: int = 40,
     dialect: str = "auto",
@@ -148,7 +178,7 @@ def compile_json_schema(
     white space of ``json.dumps(value, indent=n)``.  formats: ``"assert"`` enforces known formats, ``"annotate"`` ignores all.
     plain_integers: whether integers have neither fraction nor exponent, as most readers want them.
     additional_properties: whether objects may have members that the schema does not mention, where it says nothing
-    about them.  max_whitespace: blanks behind a line break (count).  max_number_digits: digits of a number before its
+    about them; ``"needed"``: only if nothing satisfies the schema without them.  max_whitespace: blanks behind a line break (count).  max_number_digits: digits of a number before its
     point, and those behind it (count).  dialect: ``"auto"`` reads ``$schema`` (2020-12 where it says nothing);
     ``"draft3"`` to ``"draft7"``, ``"2019-09"``, ``"2020-12"``, ``"openapi-3.0"`` and ``"openapi-3.1"`` overrule it.
     registry: the schemas that references to other documents stand for, as a mapping from URIs or a function of the URI
@@ -185,7 +215,15 @@ def _schema_job(
         if mine[0] is not schema:
             schema, options = mine[0], replace(options, registry=mine[1])
             part = replace(part, make=json_schema_part(schema, options, limits).make)
-    return Job(part, limits, lambda error: _explained(error, schema, options, limits))
+    otherwise = None
+    if options.additional_properties == "needed":
+        options = replace(options, additional_properties=True)
+        otherwise = Job(
+            json_schema_part(schema, options, limits),
+            limits,
+            lambda error: _explained(error, schema, options, limits),
+        )
+    return Job(part, limits, lambda error: _explained(error, schema, options, limits), otherwise)
 
 
 def compile_regex(
@@ -205,7 +243,7 @@ def compile_regex(
     quantifiers) is refused.
     Raises ``GrammarError`` (with line:column and a snippet), ``UnsatisfiableError``, ``LimitError``.
     """
-    return _compile(regex_part(pattern, flavour, flags, limits), vocabulary, limits)
+    return compile_job(Job(regex_part(pattern, flavour, flags, limits), limits), vocabulary)
 
 
 def compile_lark(
@@ -229,7 +267,7 @@ def compile_lark(
     swallow each other so that no text is left), ``LimitError``; ``MaskwrightError`` without the package.
     """
     part = lark_part(text, start, lexer, import_paths, indentation, limits)
-    return _compile(part, vocabulary, limits)
+    return compile_job(Job(part, limits), vocabulary)
 
 
 def compile_gbnf(
@@ -239,7 +277,7 @@ def compile_gbnf(
 
     Raises ``GrammarError`` (with line:column and a snippet), ``UnsatisfiableError``, ``LimitError``.
     """
-    return _compile(gbnf_part(text, root, limits), vocabulary, limits)
+    return compile_job(Job(gbnf_part(text, root, limits), limits), vocabulary)
 
 
 def compile_choice(
@@ -259,7 +297,7 @@ def compile_choice(
         options = list(options)
         if all(isinstance(option, (str, bytes)) for option in options):
             with rare_collection(), deadline(limits.max_seconds):
-                return _compile(choice_part(options, limits), vocabulary, limits)
+                return compile_job(Job(choice_part(options, limits), limits), vocabulary)
     check_type(vocabulary, Vocabulary, "vocabulary", VocabularyError)
     return CompiledTrie(TokenTrie(options, vocabulary.vocab_size, vocabulary.eos_ids), vocabulary)
 
@@ -283,8 +321,13 @@ def compile_structural_tag(
     enforced), ``UnsatisfiableError``, ``LimitError``.
     """
     check_limits(limits)
-    part = _tag_part(tag, limits)
-    return _compile(part, vocabulary, limits, explain=lambda error: _explained_tag(error, tag, limits))
+    return compile_job(_tag_job(tag, limits), vocabulary)
+
+
+def _tag_job(
+    tag: dict[str, Any] | str, limits: Limits, own: Callable[[Any], Any] = lambda content: content
+) -> Job:
+    return Job(_tag_part(tag, limits, own), limits, lambda error: _explained_tag(error, tag, limits))
 
 
 def _tag_part(
@@ -323,37 +366,6 @@ def compile_grammar(
     """Compile the intermediate representation.  Raises ``UnsatisfiableError`` or ``LimitError``."""
     with rare_collection(), deadline(limits.max_seconds):
         return CompiledGrammar(link(_lowered(grammar, vocabulary, limits), limits), vocabulary)
-
-
-def _compile(
-    part: Import,
-    vocabulary: Vocabulary,
-    limits: Limits,
-    shared: SharedCache | None = None,
-    explain: Callable[[UnsatisfiableError], UnsatisfiableError] | None = None,
-) -> CompiledGrammar:
-    """The grammar compiled from an equal part before, one from a shared cache, or a new one.  ``explain``: what makes an error
-    better, in what is left of the time."""
-    check_limits(limits)
-    check_type(vocabulary, Vocabulary, "vocabulary", VocabularyError)
-    compiled: CompiledGrammar | None = vocabulary._compiled.get(part.key)
-    if compiled is None:
-        name = table_cache.source_digest(part.key) if shared is not None and part.keep else None
-        if name is not None:
-            compiled = fetch(shared, name, vocabulary)
-        if compiled is None:
-            with rare_collection(), deadline(limits.max_seconds):
-                try:
-                    compiled = CompiledGrammar(link(_tables(part, vocabulary, limits), limits), vocabulary)
-                except UnsatisfiableError as error:
-                    if explain is None:
-                        raise
-                    raise explain(error) from None
-            if name is not None:
-                store(shared, name, compiled)
-        if part.keep:
-            keep_grammar(part.key, compiled, vocabulary)
-    return compiled
 
 
 def _tables(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:

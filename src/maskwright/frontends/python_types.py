@@ -9,7 +9,7 @@ from maskwright.errors import GrammarError, MaskwrightError, OutputError, no_rec
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.python_calls import call_of
 
-PYTHON_OPTIONS = SchemaOptions(plain_integers=True, additional_properties=False)
+PYTHON_OPTIONS = SchemaOptions(plain_integers=True, additional_properties="needed")
 """How values of Python types are written: pydantic takes ``1e30`` for a float, and refuses it where an int is asked for; members
 that a type does not have are dropped when it is read."""
 

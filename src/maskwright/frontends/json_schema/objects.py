@@ -68,7 +68,7 @@ class ObjectRules:
 
     def object(self, group: ObjectGroup) -> Expr:
         """The objects of a group."""
-        if not self.options.additional_properties:
+        if self.options.additional_properties is not True:
             group = closed(group)
         if group.clauses:
             group = settle(group, self.normalizer)

@@ -55,10 +55,11 @@ class SchemaOptions:
     """Whether integers are written without fraction and exponent.  False, as the specification has it since draft 6:
     ``1.0`` and ``2e9`` are integers too.  Most readers make floats of these, or refuse them; so Python types set it, and
     whoever reads integers with something else than a validator should.  Draft 4 and earlier always have it so."""
-    additional_properties: bool = True
+    additional_properties: bool | Literal["needed"] = True
     """Whether objects may have members that the schema does not mention, where it says nothing about them.  True, as
-    the specification has it; False is what callers of tools usually want.  An object of which no member is declared
-    may have any, and ``additionalProperties`` or ``unevaluatedProperties`` always decides."""
+    the specification has it; False is what callers of tools usually want; "needed" is False, or True for a schema that
+    nothing satisfies then.  An object of which no member is declared may have any, and ``additionalProperties`` or
+    ``unevaluatedProperties`` always decides."""
     formats: Literal["assert", "annotate"] = "assert"
     """"assert": known formats are enforced, because output that breaks one is of no use; "annotate": none, as the
     specification has it by default."""
@@ -84,10 +85,11 @@ class SchemaOptions:
             named = ", ".join(map(repr, _WHITESPACE))
             choices_text = f"{named}, or an indentation from 0 to {MOST_INDENTATION}"
             raise GrammarError(f"whitespace={space!r} is not {choices_text}")
-        for name in ("plain_integers", "additional_properties"):
-            given = getattr(self, name)
-            if not isinstance(given, bool):
-                raise GrammarError(f"{name}={given!r} is not True or False")
+        if not isinstance(self.plain_integers, bool):
+            raise GrammarError(f"plain_integers={self.plain_integers!r} is not True or False")
+        open_ = self.additional_properties
+        if not isinstance(open_, bool) and open_ != "needed":
+            raise GrammarError(f"additional_properties={open_!r} is not True, False or 'needed'")
         check_type(self.registry, (Mapping, Callable, type(None)), "registry", GrammarError)  # type: ignore[arg-type]
 
 

@@ -106,7 +106,7 @@ class TypedKeywords:
     def __init__(self, options: SchemaOptions, limits: Limits) -> None:
         self.options = options
         self.limits = limits
-        self._closes = not options.additional_properties
+        self._closes = options.additional_properties is not True
         self._plain = options.plain_integers
 
     def groups(self, node: Node, clashes: Clashes) -> tuple[Group, ...]:
