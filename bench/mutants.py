@@ -21,7 +21,7 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -144,22 +144,28 @@ def mutant(module: str, number: int | None) -> tuple[ast.Module, str]:
 
 
 def run(module: str, number: int | None) -> tuple[str, str]:
-    """What became of a mutant, and what it is.  It lives and ends in a process of its own."""
+    """What became of a mutant, and what it is."""
     tree, what = mutant(module, number)
+    instead = Instead(f"maskwright.{module}", path_of(module), tree)
+    return tested(lambda: sys.meta_path.insert(0, instead), TESTS[module]), what
+
+
+def tested(change: Callable[[], None], names: Iterable[str]) -> str:
+    """What becomes of a change that is made in a process of its own, before the package is imported."""
     child = os.fork()
     if not child:
         os.setpgrp()
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
-        sys.meta_path.insert(0, Instead(f"maskwright.{module}", path_of(module), tree))
+        change()
         import pytest
 
         from maskwright.limits import DEFAULT_LIMITS
 
         # Plain Python takes longer: nothing is killed for being late.
         object.__setattr__(DEFAULT_LIMITS, "max_seconds", 60.0)
-        tests = [str(ROOT / "tests" / f"test_{name}.py") for name in TESTS[module]]
+        tests = [str(ROOT / "tests" / f"test_{name}.py") for name in names]
         try:
             ended = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests]))
         except BaseException:
@@ -169,11 +175,19 @@ def run(module: str, number: int | None) -> tuple[str, str]:
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
-            return SURVIVED if os.waitstatus_to_exitcode(status) == 0 else KILLED, what
+            return SURVIVED if os.waitstatus_to_exitcode(status) == 0 else KILLED
         time.sleep(0.05)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return LATE, what
+    return LATE
+
+
+def ready(source: Path) -> None:
+    """What takes long to import and knows nothing of the package is imported once."""
+    os.environ.setdefault("CI", "true")  # the same examples for all mutants
+    sys.path[:0] = [str(source), str(ROOT / "tests")]
+    for name in ("hypothesis", "numpy", "pytest"):
+        importlib.import_module(name)
 
 
 def main() -> int:
@@ -188,14 +202,7 @@ def main() -> int:
     parser.add_argument("--only", type=int, help="the change with this number")
     parser.add_argument("--out", type=Path, help="file for the shares")
     args = parser.parse_args()
-    os.environ.setdefault("CI", "true")  # the same examples for all mutants
-    sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
-    # What takes long to import and knows nothing of the package is imported once.
-    import hypothesis
-    import numpy
-    import pytest
-
-    assert hypothesis and numpy and pytest
+    ready(ROOT / "src")
     shares = {}
     for module in args.modules or TESTS:
         if run(module, None)[0] != SURVIVED:

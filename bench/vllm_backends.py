@@ -5,7 +5,7 @@
 
 First, many schemas at once, each its own, are asked of each back-end.  An output *works* when it ended and is valid (judge: jsonschema)
 or was cut off at the limit of tokens; it is *wrong* when it ended and is not valid; else the request was *refused* or failed.
-A back-end whose engine dies, or is not done in ``--patience`` seconds, is out.
+A back-end whose engine dies, or is not done in ``--patience`` seconds, is out, as is one that did nothing of all that.
 
 Then come runs over schemas that all of those left accept, others in each run; back-ends take turns.  Who accepts them was asked before, so
 they are compiled already, and what counts is masks.  Each time, the same prompts follow without a constraint and with the same numbers of tokens,
@@ -282,6 +282,9 @@ def main() -> None:
         some = [next(schemas) for _ in range(args.schemas)]
         found["at once"] = at_once(engines, some, args.tokens)
         if args.runs:
+            for backend, row in found["at once"].items():
+                if backend in engines and not row["works"]:
+                    engines.pop(backend).close()
             batches = accepted_by_all(engines, schemas, args.schemas)
             found["turns"] = turns(engines, batches, args.runs, args.run_tokens)
     finally:

@@ -75,6 +75,7 @@ only those above it.  Everything a text can reach is interned and immutable once
 
 # Classes whose __dealloc__ needs what they refer to carry no_gc_clear: the collector must not clear it first.
 cimport cython
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from cython.operator cimport dereference

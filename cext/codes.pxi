@@ -79,9 +79,32 @@ cdef CodeAutomaton* codes_new(Deadline* deadline) noexcept nogil:
     return codes
 
 
+cdef CodeAutomaton* codes_copy(const CodeAutomaton* other) noexcept nogil:
+    # The same without any state.
+    cdef CodeAutomaton* codes = codes_new(other.deadline)
+    memcpy(codes.ascii_class, other.ascii_class, sizeof(other.ascii_class))
+    codes.range_low = other.range_low
+    codes.range_class = other.range_class
+    codes.classes = other.classes
+    codes.sets = other.sets
+    codes.edges.append(other.edges)
+    codes.epsilons.append(other.epsilons)
+    codes.loop_min = other.loop_min
+    codes.loop_max = other.loop_max
+    codes.accept = other.accept
+    codes.first = other.first
+    codes.early = other.early
+    codes.sustained = other.sustained
+    codes.loops = other.loops
+    codes.class_points = other.class_points
+    return codes
+
+
 cdef inline void codes_grew(CodeAutomaton* codes, size_t bytes) noexcept nogil:
     # Too many bytes end an operation like too little time: nothing half-computed is kept.
     codes.held += <int64_t>bytes
+    if codes.held > codes.deadline.most_bytes // 2:
+        codes.deadline.swollen = True
     if codes.held > codes.deadline.most_bytes:
         deadline_heavy(codes.deadline, codes.held)
 

@@ -274,6 +274,9 @@ cdef class CompiledCore:
         core.program.start_rule = first.start_rule
         if first.lexer is not None:
             core.program.lexer = first.lexer.automaton
+        handles = [handle for each in self.tables for handle in each.handles]
+        Py_INCREF(handles)
+        core.handles = <void*>handles
         core.stack.resize(self.engine.longest + 1)
         return core
 
@@ -287,6 +290,19 @@ cdef class CompiledCore:
             raise UnsatisfiableError("the grammar matches nothing")
         return 0
 
+    cdef int freshen(self) except -1:
+        # Give the tables new automata for those lexemes of which texts have reached too many states; cores keep what they have.
+        cdef Tables each
+        cdef AutomatonHandle handle
+        fresh = {}
+        for each in self.tables:
+            for i, handle in enumerate(each.handles):
+                if id(handle) in fresh:
+                    each.handles[i] = fresh[id(handle)]
+                elif lexeme_is_swollen(handle.automaton, self.core.max_lexer_states, self.core.max_bytes):
+                    each.handles[i] = fresh[id(handle)] = self.engine.fresh_automaton(handle)
+        return 0
+
     cdef int renew(self) except -1:
         # Begin another generation.
         cdef Core* old = self.core
@@ -295,6 +311,7 @@ cdef class CompiledCore:
             return 0
         self.renewing = True
         try:
+            self.freshen()
             core = self.linked()
             core.max_states = old.max_states
             core.max_lexer_states = old.max_lexer_states

@@ -369,15 +369,31 @@ cdef class Engine:
                 self.tables[content] = handle.counted
             a.counted = handle.counted.table
         a.codes.first = start
-        items.push_back((<uint64_t>start) << 32)
         with nogil:
             self.owner.index.lock.lock()
-            a.codes.start = code_intern(a.codes, items)
-            a.start = text_state(a, a.codes.start, FORM_TEXT if a.spelling == SPELLING_UTF8 else FORM_OUTSIDE, 0, 0)
+            text_begin(a)
             self.owner.index.lock.unlock()
         self.automata[key] = handle
         self.remember(key, handle)
         return handle
+
+    cdef AutomatonHandle fresh_automaton(self, AutomatonHandle handle):
+        # The same lexeme without the states that texts have reached.
+        cdef AutomatonHandle fresh = self.new_automaton(KIND_TEXT)
+        cdef Automaton* a = fresh.automaton
+        fresh.counted = handle.counted
+        with nogil:
+            self.owner.index.lock.lock()
+            a.spelling = handle.automaton.spelling
+            a.kinds = handle.automaton.kinds
+            a.counted = handle.automaton.counted
+            a.byte_class = handle.automaton.byte_class
+            a.class_byte = handle.automaton.class_byte
+            a.class_mass = handle.automaton.class_mass
+            a.codes = codes_copy(handle.automaton.codes)
+            text_begin(a)
+            self.owner.index.lock.unlock()
+        return fresh
 
     def add_lexer(self, key, int32_t n_states, list starts, list sets, bytes edges, list epsilons, list loops,
                   list accepts, list ignored, follow, avoided, names, int32_t newline, int32_t line_break,
@@ -461,6 +477,7 @@ cdef class Engine:
         a.kinds = kinds
         if base is not None:
             a.base = base.automaton
+            base.automaton.is_base = True
             handle.base = base
         with nogil:
             self.owner.index.lock.lock()

@@ -50,6 +50,19 @@ cdef inline cbool core_overgrown(Core* core) noexcept nogil:
     return core.overgrown
 
 
+cdef cbool lexeme_is_swollen(const Automaton* automaton, int64_t most_states, int64_t most_bytes) noexcept nogil:
+    # Whether so many states were reached that a new generation should have an automaton of its own for it.
+    return (automaton.kind == KIND_TEXT and automaton.lexer == NULL and not automaton.is_base
+            and (lex_size(automaton) > most_states // 2 or automaton.codes.held > most_bytes // 2))
+
+
+cdef void core_look_at_lexemes(Core* core) noexcept nogil:
+    cdef size_t i
+    for i in range(core.program.automata.size() if core.room > 0 else 0):
+        if lexeme_is_swollen(core.program.automata[i], core.max_lexer_states, core.max_bytes):
+            core.overgrown = True
+
+
 cdef void core_settle(Core* core, int64_t before) noexcept nogil:
     # What was added since there were so many bytes is alive: there must be room for as much again.
     core.live += core_bytes(core) - before
@@ -82,6 +95,7 @@ cdef Core* core_new(Index* index) except NULL:
     core.start = core.opening = core.begin = UNKNOWN
     core.holders = 1
     core.matchers = core.mover = NULL
+    core.handles = NULL
     core.room = core.live = 0
     core.overgrown = False
     return core
@@ -95,6 +109,10 @@ cdef void core_let_go(Core* core) noexcept:
     core.holders -= 1
     if core.holders > 0:
         return
+    if core.handles != NULL:
+        # Those that nobody else has are freed with all their states.
+        Py_DECREF(<object>core.handles)
+        core.handles = NULL
     if core.mover != NULL:
         target = mover_target(core.mover)
     with nogil:

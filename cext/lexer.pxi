@@ -110,6 +110,7 @@ cdef cppclass Automaton:
     vector[vector[char]] filters   # by tag; the first one is not used
     KeyIds filter_ids
     Automaton* base
+    cbool is_base                  # of another one
     cbool unique                   # other keys must not repeat; then programs have copies (keyset_of), in which
     TextSets* used                 # sets of keys are those of the program; else NULL
     int32_t place                  # of a copy, by program
@@ -133,6 +134,7 @@ cdef Automaton* automaton_new(Index* index, int32_t kind) noexcept nogil:
     automaton.kind = kind
     automaton.index = index
     automaton.base = NULL
+    automaton.is_base = False
     automaton.unique = False
     automaton.used = NULL
     automaton.held = NULL
@@ -205,6 +207,8 @@ cdef inline void automaton_grew(Automaton* automaton) noexcept nogil:
     cdef Deadline* deadline = &automaton.index.deadline
     if count > automaton.index.largest:
         automaton.index.largest = count
+    if count > deadline.most_states // 2:
+        deadline.swollen = True
     if count > deadline.most_states:
         deadline.crowded = count
         deadline.passed = True

@@ -75,6 +75,7 @@ cdef cppclass Core:
     int64_t room                   # bytes that it may have before the grammar begins another one; 0: any number
     int64_t live                   # of these, what there was at first and what moved into it
     cbool overgrown                # it has more
+    void* handles                  # a list of the handles of its automata, which it keeps
 
 
 cdef void core_free(void* freed) noexcept nogil:
@@ -162,6 +163,8 @@ cdef Outcome core_outcome(Core* core) noexcept nogil:
     elif size > core.max_states:
         outcome.kind = OUTCOME_PARSER_STATES
         outcome.given = size
+        # Others need little of what one text has filled: they go on in a new generation.
+        core.overgrown = core.overgrown or core.room > 0
     elif core.index.largest > core.max_lexer_states:
         size = core_lexer_states(core)
         if size > core.max_lexer_states:
@@ -172,6 +175,8 @@ cdef Outcome core_outcome(Core* core) noexcept nogil:
 
 cdef void core_close(Core* core) noexcept nogil:
     # End it.
+    if core.index.deadline.swollen:
+        core_look_at_lexemes(core)
     deadline_end(&core.index.deadline)
     core_overgrown(core)
     if core.index.bytes.value() > core.index.budget - core.index.budget // (2 * EVICT_ROOM):

@@ -129,7 +129,16 @@ cdef int32_t move_parser(Mover* mover, int32_t id) noexcept nogil:
 cdef LexState* move_lex(Mover* mover, LexState* state) noexcept nogil:
     cdef Automaton* keys
     cdef KeyPlace place
-    if state == NULL or state.automaton.used == NULL:
+    cdef vector[uint64_t] items
+    if state == NULL:
+        return state
+    if state.automaton.kind == KIND_TEXT:
+        anew = mover.lexemes.find(state.automaton)
+        if anew == mover.lexemes.end():
+            return state
+        items = state.code.items
+        return text_state(dereference(anew).second, code_intern(dereference(anew).second.codes, items), state.form, state.left, state.low)
+    if state.automaton.used == NULL:
         return state
     keys = keyset_of(mover.fresh.program, state.automaton.place)
     place = key_place(state)

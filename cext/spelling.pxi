@@ -148,6 +148,15 @@ cdef LexState* text_state(Automaton* automaton, CodeState* code, int32_t form, i
     return state
 
 
+cdef void text_begin(Automaton* automaton) noexcept nogil:
+    # Its first state.
+    cdef CodeAutomaton* codes = automaton.codes
+    cdef vector[uint64_t] items
+    items.push_back((<uint64_t>codes.first) << 32)
+    codes.start = code_intern(codes, items)
+    automaton.start = text_state(automaton, codes.start, FORM_TEXT if automaton.spelling == SPELLING_UTF8 else FORM_OUTSIDE, 0, 0)
+
+
 cdef LexState* text_settle(Automaton* automaton, CodeState* code, int32_t form, int32_t left,
                            int32_t low, int32_t first, int32_t last) noexcept nogil:
     # Part of a character has been read; code points first..last are still possible.

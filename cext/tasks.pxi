@@ -21,6 +21,8 @@ cdef enum:
     MOVE_KINDS = 10
     MOVE_SLICE = 64        # groups that one step looks at
 
+ctypedef Automaton* AutomatonPointer
+
 cdef struct MoveTask:
     int32_t kind
     int32_t id
@@ -36,6 +38,7 @@ cdef cppclass Mover:
     Renumbered nodes
     Renumbered texts               # of the tracker
     Renumbered frames
+    unordered_map[AutomatonPointer, AutomatonPointer] lexemes   # those of the old core that the new one has anew
     KeyIds places                  # of which an index was found, by group from which on they are looked for
     size_t entries                 # indices of the old core that were there the last time
     int64_t bytes                  # of the old core, then; -1: it did nothing yet
@@ -46,6 +49,7 @@ cdef cppclass Mover:
 cdef Mover* mover_of(Core* old, Core* fresh) except NULL:
     # The one of a core.  It leads where it did when it began, until it has ended; so a long text gets somewhere.
     cdef Mover* mover = <Mover*>old.mover
+    cdef size_t i
     if mover != NULL and mover.users == 0 and not mover.begun and mover.fresh != fresh:
         # It is not the last holder: the grammar lets go of a generation only when nobody else is in it.
         mover.fresh.holders -= 1
@@ -56,6 +60,9 @@ cdef Mover* mover_of(Core* old, Core* fresh) except NULL:
         mover.old = old
         mover.fresh = fresh
         mover.known.resize(MOVE_KINDS)
+        for i in range(old.program.automata.size()):
+            if old.program.automata[i] != fresh.program.automata[i] and old.program.automata[i].kind == KIND_TEXT:
+                mover.lexemes[old.program.automata[i]] = fresh.program.automata[i]
         mover.entries = 0
         mover.bytes = -1
         mover.begun = False

@@ -80,6 +80,7 @@ cdef cppclass Deadline:
     int64_t crowded                # how many states one has that has more; 0: none
     int64_t most_bytes             # of the states of an automaton, in this operation
     int64_t heavy                  # what those of one take that have more; 0: none
+    cbool swollen                  # an automaton has more than half of what it may have
     int64_t searched               # threads looked at to prove that others can be completed (alive.pxi)
 
 
@@ -89,6 +90,7 @@ cdef void deadline_begin(Deadline* deadline, double seconds, int64_t most_states
     deadline.steps = 0
     deadline.passed = False
     deadline.interrupted = False
+    deadline.swollen = False
     deadline.searched = deadline.crowded = deadline.heavy = 0
     deadline.most_states = most_states
     deadline.most_bytes = most_bytes

@@ -24,7 +24,7 @@ from maskwright.generation.candidates import Plan, plans, posterior, whole_logpr
 from maskwright.generation.guidance import Guide, GuidedRows  # noqa: E402
 from maskwright.generation.key_values import KeyValueRows, Prefixes  # noqa: E402
 from maskwright.generation.options import GenerationOptions  # noqa: E402
-from maskwright.generation.row import Choice  # noqa: E402
+from maskwright.generation.chooser import Chooser  # noqa: E402
 
 TEMPLATE = "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
 
@@ -83,7 +83,7 @@ def test_guided_rows_write_what_the_definition_says(model, tokenizer, prompt):
         Guide(others[0], 1.0),
         Guide(others[1], 4.0),
     ]
-    rows = [gen._row(job, GenerationOptions(max_new_tokens=60), Choice()) for _ in guides]
+    rows = [gen._row(job, GenerationOptions(max_new_tokens=60), Chooser()) for _ in guides]
     guided = GuidedRows(KeyValueRows(model, Prefixes()), guides)
     for _ in gen._run(rows, Batch(guided, len(rows))):
         pass

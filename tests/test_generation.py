@@ -20,7 +20,7 @@ from tiny_model import TINY  # noqa: E402
 import maskwright as mw  # noqa: E402
 from maskwright.generation import drafts, key_values  # noqa: E402
 from maskwright.generation.options import GenerationOptions  # noqa: E402
-from maskwright.generation.row import Choice  # noqa: E402
+from maskwright.generation.chooser import Chooser  # noqa: E402
 
 PEOPLE = {
     "type": "array",
@@ -492,7 +492,7 @@ def test_a_row_that_is_cancelled_during_a_pass_is_told(pass_of, model, tokenizer
 
     def row(source):
         (job,) = gen._jobs(["x y"], [source], options)
-        return gen._row(job, options, Choice())
+        return gen._row(job, options, Chooser())
 
     long, short = row(mw.Regex("[a-z]{30}")), row(mw.Regex("a|b"))
     batch = gen._batch()

@@ -213,6 +213,34 @@ def test_grammars_of_every_form(grammar: Any, rng: random.Random) -> None:
         _walk([Pair(bounded.matcher(), free.matcher()) for _ in range(2)], rng, 40)
 
 
+def test_a_text_that_fills_a_generation_stops_no_other_one() -> None:
+    nested = mw.compile(
+        mw.GBNF('root ::= "(" root ")" | "a"\n'), _vocabulary(UNBOUNDED), limits=mw.Limits(max_parser_states=200)
+    )
+    other = nested.matcher()
+    assert other.accept_bytes(b"((")
+    with pytest.raises(mw.LimitError, match="max_parser_states"):
+        nested.matcher().accept_bytes(b"(" * 400)
+    for matcher, text in ((other, b"(a)))"), (nested.matcher(), b"((a))")):
+        assert matcher.accept_bytes(text)
+        assert matcher.is_accepting
+
+
+@pytest.mark.parametrize("pattern", ["[ab]*a[ab]{14}", "([ab]{0,9}a){1,40}b[ab]{7}é?"])
+@pytest.mark.parametrize("quoted", [False, True])
+def test_a_lexeme_is_used_for_ever(pattern: str, quoted: bool) -> None:
+    """Texts reach every set of states in time; what one of them needs is little."""
+    source = mw.JsonSchema({"type": "array", "items": {"pattern": f"^{pattern}$"}}) if quoted else mw.Regex(pattern)
+    few = mw.compile(source, _vocabulary(UNBOUNDED), limits=mw.Limits(max_lexer_states=2000))
+    free = mw.compile(source, _vocabulary(UNBOUNDED))
+    rng = random.Random(7)
+    for _ in range(12):
+        pairs = [Pair(few.matcher(), free.matcher()) for _ in range(3)]
+        _walk(pairs, rng, 120)
+    assert few.statistics["generation"] > 3
+    assert free.statistics["generation"] == 1
+
+
 def test_starts_of_texts_move_too() -> None:
     starts = {
         token: BOUNDED.tokens[token][1:] for token in range(256, 300) if BOUNDED.tokens[token][:1] == b" "

@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-import numpy as np
 
 from maskwright.arguments import whole
 from maskwright.compiler import CompiledGrammar
@@ -25,6 +24,7 @@ from maskwright.generation.background import Background
 from maskwright.generation.batch import Batch
 from maskwright.generation.beams import beam_search
 from maskwright.generation.candidates import plans, posterior, whole_logprob
+from maskwright.generation.chooser import Chooser, sampler, seed_at
 from maskwright.generation.drafts import Drafter, Habits
 from maskwright.generation.encoder_decoder import EncoderDecoderRows
 from maskwright.generation.forced import ForcedText
@@ -34,7 +34,7 @@ from maskwright.generation.options import GenerationOptions
 from maskwright.generation.outputs import Output
 from maskwright.generation.prompts import Prompt, Prompter, is_messages
 from maskwright.generation.results import Generation, Step
-from maskwright.generation.row import Choice, Row, Stop, too_short
+from maskwright.generation.row import Row, Stop, too_short
 from maskwright.generation.stops import check_stops
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.model_cache import cache_parameter
@@ -308,16 +308,16 @@ class Generator:
             return self._searched(job, asked)
         if asked.particles is not None:
             return [self._weighed(job, asked)]
-        return [self._row(job, asked, _choice(asked, job.index * asked.n + copy)) for copy in range(asked.n)]
+        return [self._row(job, asked, _chooser(asked, job.index * asked.n + copy)) for copy in range(asked.n)]
 
-    def _row(self, job: _Job, asked: GenerationOptions, choice: Choice) -> Row:
+    def _row(self, job: _Job, asked: GenerationOptions, chooser: Chooser) -> Row:
         with self._lock:
             habits = self._habits.setdefault(job.grammar, Habits())
         return Row(
             job.grammar.matcher(),
             job.prompt,
             job.room,
-            choice,
+            chooser,
             forced=self._forced,
             drafter=Drafter(job.prompt, habits, self._forced),
             stop=Stop(asked.stops) if asked.stops else None,
@@ -334,7 +334,7 @@ class Generator:
             )
         rows = []
         for tokens in texts:
-            row = self._row(job, asked, Choice())
+            row = self._row(job, asked, Chooser())
             row.write(tokens)
             row.usage.model_calls += calls
             row.usage.mask_seconds += seconds
@@ -350,8 +350,8 @@ class Generator:
             )
         rows, guides = [], []
         for index, plan in enumerate(plans(asked.particles, job.contrasts)):
-            seed = None if asked.seed is None else _seed(asked.seed, job.index, index)
-            rows.append(self._row(job, replace(asked, logprobs=False), plan.choice(seed)))
+            seed = seed_at(asked.seed, job.index, index)
+            rows.append(self._row(job, replace(asked, logprobs=False), plan.chooser(seed)))
             guides.append(plan.guide)
         guided = GuidedRows(KeyValueRows(self.model, self._prefixes), guides)
         for _ in self._run(rows, Batch(guided, len(rows))):
@@ -363,7 +363,7 @@ class Generator:
                 ids: whole_logprob(alone, job.prompt, list(ids), self.vocabulary.eos_ids) for ids in found
             }
         best = max(found, key=lambda ids: logprobs[ids])
-        row = self._row(job, asked, Choice())
+        row = self._row(job, asked, Chooser())
         row.write(list(best))
         row.reason = found[best].reason
         shares: dict[str, float] = {}
@@ -456,31 +456,16 @@ def _options(given: dict[str, Any]) -> GenerationOptions:
     return GenerationOptions(**given)
 
 
-def _choice(asked: GenerationOptions, index: int) -> Choice:
-    """How the tokens of one output are chosen: transformers' processors, in its order; a seed for each output."""
-    from transformers.generation import logits_process as ready
-
-    processors = ready.LogitsProcessorList()
-    warpers = ready.LogitsProcessorList()
-    if asked.repetition_penalty is not None:
-        processors.append(ready.RepetitionPenaltyLogitsProcessor(float(asked.repetition_penalty)))
-    if asked.samples:
-        warpers.append(ready.TemperatureLogitsWarper(float(asked.temperature or 1.0)))
-        if asked.top_k is not None:
-            warpers.append(ready.TopKLogitsWarper(asked.top_k))
-        if asked.top_p is not None:
-            warpers.append(ready.TopPLogitsWarper(float(asked.top_p)))
-        if asked.min_p is not None:
-            warpers.append(ready.MinPLogitsWarper(float(asked.min_p)))
-    seed = None
-    if asked.seed is not None:
-        seed = _seed(asked.seed, index)
-    return Choice(processors, warpers, samples=asked.samples, seed=seed)
-
-
-def _seed(seed: int, *places: int) -> int:
-    """The seed of the output at a place."""
-    return int(np.random.SeedSequence((seed, *places)).generate_state(1)[0])
+def _chooser(asked: GenerationOptions, index: int) -> Chooser:
+    """How the tokens of one output are chosen; a seed for each output."""
+    return sampler(
+        asked.temperature,
+        top_k=asked.top_k,
+        top_p=asked.top_p,
+        min_p=asked.min_p,
+        repetition_penalty=asked.repetition_penalty,
+        seed=seed_at(asked.seed, index),
+    )
 
 
 def _step(row: Row) -> Step:

@@ -37,9 +37,7 @@ def json_schema_part(
     content: bytes | None = None,
 ) -> Import:
     """The valid instances of a schema, as JSON text.  ``content``: its key, where that is known."""
-    check_limits(limits)
-    if content is None:
-        content = content_key(schema, limits.max_schema_values)
+    content = _content(schema, limits, content)
     key: Hashable = _Unique()
     if content is not None and options.registry is None:
         key = content + _choices(options, limits)
@@ -68,9 +66,7 @@ def arguments_part(
     content: bytes | None = None,
 ) -> Import:
     """The valid instances of an object schema, written in a style of arguments.  ``content``: as in ``json_schema_part``."""
-    check_limits(limits)
-    if content is None:
-        content = content_key(schema, limits.max_schema_values)
+    content = _content(schema, limits, content)
     key: Hashable = _Unique() if content is None else ("arguments", content, repr((style, limits)))
     return Import(key, lambda: to_arguments(schema, style, limits), keep=content is not None)
 
@@ -83,13 +79,17 @@ def json_without_part(
     content: bytes | None = None,
 ) -> Import:
     """The valid instances of a schema in which no string contains one of ``excludes``.  ``content``: as in ``json_schema_part``."""
-    check_limits(limits)
-    if content is None:
-        content = content_key(schema, limits.max_schema_values)
+    content = _content(schema, limits, content)
     key: Hashable = (
         _Unique() if content is None else ("json without", excludes, content + _choices(options, limits))
     )
     return Import(key, lambda: to_json_without(schema, excludes, options, limits), keep=content is not None)
+
+
+def _content(schema: Any, limits: Limits, content: bytes | None) -> bytes | None:
+    """The key of a schema, or None for what is not plain data."""
+    check_limits(limits)
+    return content_key(schema, limits.max_schema_values) if content is None else content
 
 
 @lru_cache

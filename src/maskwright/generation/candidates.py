@@ -17,7 +17,7 @@ import torch
 
 from maskwright.generation.guidance import Guide
 from maskwright.generation.key_values import KeyValueRows
-from maskwright.generation.row import Choice
+from maskwright.generation.chooser import Chooser, sampler
 
 _Key = TypeVar("_Key", bound=Hashable)
 _STRENGTHS = (1.5, 2.0, 1.25, 1.75)
@@ -35,14 +35,11 @@ class Plan:
     guide: Guide | None
     drawn: bool
 
-    def choice(self, seed: int | None) -> Choice:
+    def chooser(self, seed: int | None) -> Chooser:
         """A way to choose its tokens."""
         if not self.drawn:
-            return Choice()
-        from transformers.generation import logits_process as ready
-
-        warpers = ready.LogitsProcessorList([ready.TemperatureLogitsWarper(_DRAWN_TEMPERATURE)])
-        return Choice(warpers=warpers, samples=True, seed=seed)
+            return Chooser()
+        return sampler(_DRAWN_TEMPERATURE, seed=seed)
 
 
 def plans(count: int, contrasts: Sequence[list[int]]) -> list[Plan]:

@@ -16,7 +16,8 @@ from maskwright.generation.batch import Batch
 from maskwright.generation.drafts import Drafter, Habits
 from maskwright.generation.forced import ForcedText
 from maskwright.generation.key_values import KeyValueRows, Prefixes
-from maskwright.generation.row import Choice, Row, too_short
+from maskwright.generation.chooser import Chooser
+from maskwright.generation.row import Row, too_short
 
 
 def forced_decoding(
@@ -68,7 +69,7 @@ def forced_decoding(
                     grammar.matcher(),
                     prompt,
                     room,
-                    Choice(logits_processor, samples=samples, seed=seed),
+                    Chooser(logits_processor, samples=samples, seed=seed),
                     forced=forced,
                     drafter=Drafter(prompt, habits[id(grammar)], forced),
                 )

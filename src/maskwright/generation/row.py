@@ -23,53 +23,10 @@ import torch
 
 from maskwright.bitmask import apply_token_bitmask_inplace
 from maskwright.errors import LimitError, MaskwrightError, ModelError
+from maskwright.generation.chooser import Chooser
 from maskwright.generation.drafts import Drafter
 from maskwright.generation.forced import ForcedText, Words, mask_words
 from maskwright.generation.results import RemovedMass, Usage
-
-
-class Choice:
-    """How a token is chosen from masked logits: the likeliest, or one that is drawn.
-
-    ``processors`` and ``warpers`` are lists of transformers' logits processors; the latter see the logits less their
-    maximum, in double precision, so that no temperature overflows.
-    """
-
-    def __init__(
-        self, processors: Any = None, warpers: Any = None, *, samples: bool = False, seed: int | None = None
-    ) -> None:
-        self.processors = processors
-        self.warpers = warpers
-        self.samples = samples
-        self.random = torch.Generator()
-        if seed is None:
-            self.random.seed()
-        else:
-            self.random.manual_seed(seed)
-
-    def __call__(self, logits: Any, prompt: Sequence[int], written: Sequence[int]) -> int:
-        """The choice among logits [V], disallowed ones minus infinity."""
-        scores = logits[None]
-        ids = torch.tensor([[*prompt, *written]]) if self.processors or self.warpers else None
-        if self.processors:
-            scores = _usable(self.processors(ids, scores), scores)
-        if not self.samples:
-            return int(scores.argmax())
-        scores = (scores - scores.max()).double()
-        if self.warpers:
-            scores = _usable(self.warpers(ids, scores), scores)
-        chances = torch.softmax(scores[0], dim=-1)
-        return int(torch.multinomial(chances, 1, generator=self.random))
-
-
-def _usable(scores: Any, before: Any) -> Any:
-    """The scores of logits processors; those before them where they forbid all that the grammar allows, which has precedence.
-
-    Raises ``MaskwrightError`` for what is no number."""
-    best = float(scores.max())
-    if math.isnan(best) or best == math.inf:
-        raise MaskwrightError("a logits processor made scores that are no finite numbers")
-    return before if best == -math.inf else scores
 
 
 class Stop:
@@ -107,7 +64,7 @@ class Row:
         matcher: Any,
         prompt: list[int],
         room: int,
-        choice: Choice,
+        chooser: Chooser,
         *,
         forced: ForcedText,
         drafter: Drafter,
@@ -118,7 +75,7 @@ class Row:
         self.matcher = matcher
         self.prompt = prompt
         self.remaining = room
-        self.choice = choice
+        self.chooser = chooser
         self.forced = forced
         self.drafter = drafter
         self.stop = stop
@@ -228,7 +185,7 @@ class Row:
         masked = self._masked(logits, words)
         if not bool(masked.max().isfinite()):
             raise ModelError("the model gives no finite score to any token that the grammar allows")
-        token = self.choice(masked, self.prompt, self.ids)
+        token = self.chooser(masked, self.prompt, self.ids)
         started = time.perf_counter()
         self.drafter.habits.note(words, token)
         self._take(token, words)

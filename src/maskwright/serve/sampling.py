@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from transformers.generation import logits_process as ready
 
-from maskwright.generation.row import Choice
+from maskwright.generation.chooser import Chooser, sampler, seed_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,26 +29,19 @@ class Sampling:
     logit_bias: dict[int, float] = field(default_factory=dict)
     seed: int | None = None
 
-    def choice(self, prompt_length: int, index: int) -> Choice:
+    def chooser(self, prompt_length: int, index: int) -> Chooser:
         """For the output at a place of its request; a seed for each."""
-        processors = ready.LogitsProcessorList()
-        warpers = ready.LogitsProcessorList()
-        if self.repetition_penalty not in (None, 1.0):
-            processors.append(ready.RepetitionPenaltyLogitsProcessor(float(self.repetition_penalty or 1.0)))
-        if self.frequency_penalty or self.presence_penalty or self.logit_bias:
-            processors.append(_Added(prompt_length, self))
-        if self.temperature:
-            warpers.append(ready.TemperatureLogitsWarper(float(self.temperature)))
-            if self.top_k is not None:
-                warpers.append(ready.TopKLogitsWarper(self.top_k))
-            if self.top_p is not None:
-                warpers.append(ready.TopPLogitsWarper(float(self.top_p)))
-            if self.min_p is not None:
-                warpers.append(ready.MinPLogitsWarper(float(self.min_p)))
-        seed = None
-        if self.seed is not None:
-            seed = int(np.random.SeedSequence((self.seed % 2**64, index)).generate_state(1)[0])
-        return Choice(processors, warpers, samples=bool(self.temperature), seed=seed)
+        added = self.frequency_penalty or self.presence_penalty or self.logit_bias
+        penalty = self.repetition_penalty
+        return sampler(
+            self.temperature,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            min_p=self.min_p,
+            repetition_penalty=None if penalty == 1.0 else penalty,
+            processors=[_Added(prompt_length, self)] if added else [],
+            seed=seed_at(self.seed, index),
+        )
 
 
 class _Added(ready.LogitsProcessor):  # type: ignore[misc, unused-ignore]

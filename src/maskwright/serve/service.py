@@ -216,7 +216,7 @@ class Service:
             matcher,
             prompt,
             room,
-            plan.sampling.choice(len(prompt), index),
+            plan.sampling.chooser(len(prompt), index),
             forced=self._forced,
             drafter=Drafter(prompt, habits, self._forced),
             stop=Stop(plan.stops) if plan.stops else None,

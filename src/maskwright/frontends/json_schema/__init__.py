@@ -10,19 +10,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from maskwright.deadline import deadline, let_go
 from maskwright.errors import UnsupportedSchemaError
 from maskwright.frontends.json_schema.document import Document, Registry
 from maskwright.frontends.json_schema.emit import Emitter
+from maskwright.frontends.json_schema.groups import Conjunction
 from maskwright.frontends.json_schema.keywords import survey
 from maskwright.frontends.json_schema.normalize import Normalizer
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.grammar import Grammar
 from maskwright.limits import DEFAULT_LIMITS, Limits
 
-__all__ = ["Registry", "SchemaOptions", "to_grammar"]
+__all__ = ["Registry", "SchemaOptions", "emitted", "to_grammar"]
 
 
 def to_grammar(
@@ -36,15 +38,32 @@ def to_grammar(
     refusals), ``UnsatisfiableError``, ``LimitError``.
     """
     options = options or SchemaOptions()
+    return emitted(
+        schema,
+        options,
+        limits,
+        lambda normalizer: Emitter(normalizer, options, limits),
+        lambda emitter, root: emitter.emit(root),
+    )
+
+
+def emitted(
+    schema: Any,
+    options: SchemaOptions,
+    limits: Limits,
+    make: Callable[[Normalizer], Emitter],
+    emit: Callable[[Emitter, Conjunction], Grammar],
+) -> Grammar:
+    """All five steps, with an emitter that ``make`` makes and ``emit`` asks.  Raises as ``to_grammar`` does."""
     with deadline(limits.max_seconds):
         document = Document(schema, limits, options.dialect, options.registry)
         try:
             refusals = survey(document, options)
             if refusals:
                 raise UnsupportedSchemaError(refusals)
-            emitter = Emitter(Normalizer(document, options, limits), options, limits)
+            emitter = make(Normalizer(document, options, limits))
             try:
-                return emitter.emit((document.root,))
+                return emit(emitter, (document.root,))
             except BaseException:
                 let_go(emitter.grammar.rules)
                 raise

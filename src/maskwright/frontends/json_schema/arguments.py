@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from maskwright.deadline import deadline, let_go
 from maskwright.dfa import matches, only_in, with_length, without_empty
 from maskwright.errors import GrammarError, Refusal, UnsupportedSchemaError
 from maskwright.frontends.free_text import Scanner
+from maskwright.frontends.json_schema import emitted
 from maskwright.frontends.json_schema.clauses import settle
 from maskwright.frontends.json_schema.document import Document
 from maskwright.frontends.json_schema.emit import Emitter
@@ -38,7 +38,6 @@ from maskwright.frontends.json_schema.groups import (
     nothing,
 )
 from maskwright.frontends.json_schema.keys import KeyMap, is_false
-from maskwright.frontends.json_schema.keywords import survey
 from maskwright.frontends.json_schema.normalize import Normalizer
 from maskwright.frontends.json_schema.objects import closed
 from maskwright.frontends.json_schema.options import SchemaOptions
@@ -169,7 +168,7 @@ def to_arguments(schema: Any, style: ArgumentStyle, limits: Limits = DEFAULT_LIM
     def emit(emitter: Emitter, root: Conjunction) -> Grammar:
         return _Arguments(emitter, style, limits).emit(root)
 
-    return _emitted(schema, ARGUMENT_OPTIONS, limits, make, emit)
+    return emitted(schema, ARGUMENT_OPTIONS, limits, make, emit)
 
 
 def to_json_without(
@@ -179,38 +178,13 @@ def to_json_without(
 
     Raises as ``to_grammar`` does.
     """
-    return _emitted(
+    return emitted(
         schema,
         options,
         limits,
         lambda normalizer: _TextEmitter(normalizer, options, limits, excludes),
         lambda emitter, root: emitter.emit(root),
     )
-
-
-def _emitted(
-    schema: Any,
-    options: SchemaOptions,
-    limits: Limits,
-    make: Callable[[Normalizer], Emitter],
-    emit: Callable[[Emitter, Conjunction], Grammar],
-) -> Grammar:
-    with deadline(limits.max_seconds):
-        document = Document(schema, limits, options.dialect, options.registry)
-        try:
-            refusals = survey(document, options)
-            if refusals:
-                raise UnsupportedSchemaError(refusals)
-            emitter = make(Normalizer(document, options, limits))
-            try:
-                return emit(emitter, (document.root,))
-            except BaseException:
-                let_go(emitter.grammar.rules)
-                raise
-            finally:
-                emitter.release()
-        finally:
-            document.release()
 
 
 class _TextEmitter(Emitter):
