@@ -65,7 +65,11 @@ def changes(lines: list[str]) -> Iterator[tuple[int, str, str]]:
         depth += sum(code.count(each) for each in "([{") - sum(code.count(each) for each in ")]}")
         if not inside or opened or depth or not line[0].isspace():
             continue
-        if code.lstrip().startswith(("cdef ", "def ", "cpdef ", "class ", "raise ")) or '"' in code or "#" in code:
+        if (
+            code.lstrip().startswith(("cdef ", "def ", "cpdef ", "class ", "raise "))
+            or '"' in code
+            or "#" in code
+        ):
             continue
         yield from ((at, what, changed) for what, changed in _of(code))
 
@@ -83,7 +87,10 @@ def _of(code: str) -> Iterator[tuple[str, str]]:
     for found in _COMPARED.finditer(code):
         yield f"{found[1]} moved by one", f"{code[: found.end()]}mutant(@) + {code[found.end() :]}"
     for found in _ONE.finditer(code):
-        yield f"{found[1]} 1 -> {found[1]} 2", f"{code[: found.end() - 1]}(1 + mutant(@)){code[found.end() :]}"
+        yield (
+            f"{found[1]} 1 -> {found[1]} 2",
+            f"{code[: found.end() - 1]}(1 + mutant(@)){code[found.end() :]}",
+        )
     statement = _STATEMENT.match(code)
     if statement and not statement[2].startswith(("if ", "while ", "for ", "with ", "return ", "elif ")):
         yield "left out", f"{statement[1]}if not mutant(@): {statement[2]}"
@@ -150,7 +157,9 @@ class Build:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("files", nargs="*", help="of cext/, without .pxi")
     parser.add_argument("--count", type=int, default=100, help="changes drawn of all; 0 is all of them")
     parser.add_argument("--seed", type=int, default=0)
@@ -173,7 +182,9 @@ def main() -> int:
     survived = Counter(build.mutants[n][0] for n, outcome in outcomes.items() if outcome == SURVIVED)
     print(f"{sum(tried.values()) - sum(survived.values())} of {sum(tried.values())} killed")
     if args.out is not None:
-        shares = {name: {"tried": tried[name], "killed": tried[name] - survived[name]} for name in sorted(tried)}
+        shares = {
+            name: {"tried": tried[name], "killed": tried[name] - survived[name]} for name in sorted(tried)
+        }
         args.out.write_text(json.dumps(shares, indent=1) + "\n", encoding="utf-8")
     return 0
 

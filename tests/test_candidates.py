@@ -21,10 +21,10 @@ import maskwright as mw  # noqa: E402
 from maskwright.generation import candidates  # noqa: E402
 from maskwright.generation.batch import Batch  # noqa: E402
 from maskwright.generation.candidates import Plan, plans, posterior, whole_logprob  # noqa: E402
+from maskwright.generation.chooser import Chooser  # noqa: E402
 from maskwright.generation.guidance import Guide, GuidedRows  # noqa: E402
 from maskwright.generation.key_values import KeyValueRows, Prefixes  # noqa: E402
 from maskwright.generation.options import GenerationOptions  # noqa: E402
-from maskwright.generation.chooser import Chooser  # noqa: E402
 
 TEMPLATE = "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
 

@@ -19,8 +19,8 @@ from tiny_model import TINY  # noqa: E402
 
 import maskwright as mw  # noqa: E402
 from maskwright.generation import drafts, key_values  # noqa: E402
-from maskwright.generation.options import GenerationOptions  # noqa: E402
 from maskwright.generation.chooser import Chooser  # noqa: E402
+from maskwright.generation.options import GenerationOptions  # noqa: E402
 
 PEOPLE = {
     "type": "array",

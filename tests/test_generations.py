@@ -215,7 +215,9 @@ def test_grammars_of_every_form(grammar: Any, rng: random.Random) -> None:
 
 def test_a_text_that_fills_a_generation_stops_no_other_one() -> None:
     nested = mw.compile(
-        mw.GBNF('root ::= "(" root ")" | "a"\n'), _vocabulary(UNBOUNDED), limits=mw.Limits(max_parser_states=200)
+        mw.GBNF('root ::= "(" root ")" | "a"\n'),
+        _vocabulary(UNBOUNDED),
+        limits=mw.Limits(max_parser_states=200),
     )
     other = nested.matcher()
     assert other.accept_bytes(b"((")
@@ -230,7 +232,11 @@ def test_a_text_that_fills_a_generation_stops_no_other_one() -> None:
 @pytest.mark.parametrize("quoted", [False, True])
 def test_a_lexeme_is_used_for_ever(pattern: str, quoted: bool) -> None:
     """Texts reach every set of states in time; what one of them needs is little."""
-    source = mw.JsonSchema({"type": "array", "items": {"pattern": f"^{pattern}$"}}) if quoted else mw.Regex(pattern)
+    source = (
+        mw.JsonSchema({"type": "array", "items": {"pattern": f"^{pattern}$"}})
+        if quoted
+        else mw.Regex(pattern)
+    )
     few = mw.compile(source, _vocabulary(UNBOUNDED), limits=mw.Limits(max_lexer_states=2000))
     free = mw.compile(source, _vocabulary(UNBOUNDED))
     rng = random.Random(7)

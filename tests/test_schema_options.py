@@ -326,7 +326,10 @@ class TestAdditionalProperties:
 
     def test_members_that_are_needed(self) -> None:
         two = {**PEOPLE, "type": "object", "minProperties": 2}
-        for schema in (two, {**PEOPLE, "type": "object", "not": {"propertyNames": {"not": {"pattern": "x"}}}}):
+        for schema in (
+            two,
+            {**PEOPLE, "type": "object", "not": {"propertyNames": {"not": {"pattern": "x"}}}},
+        ):
             needed = compiled(schema, additional_properties="needed")
             assert accepts(needed, '{"name":"a","x":1}') and not accepts(needed, '{"name":"a"}')
             with pytest.raises(mw.UnsatisfiableError):

@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-
 from maskwright.arguments import whole
 from maskwright.compiler import CompiledGrammar
 from maskwright.compiler import compile as compile_source
@@ -459,7 +458,7 @@ def _options(given: dict[str, Any]) -> GenerationOptions:
 def _chooser(asked: GenerationOptions, index: int) -> Chooser:
     """How the tokens of one output are chosen; a seed for each output."""
     return sampler(
-        asked.temperature,
+        asked.temperature or 0.0,
         top_k=asked.top_k,
         top_p=asked.top_p,
         min_p=asked.min_p,

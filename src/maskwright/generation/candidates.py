@@ -15,9 +15,9 @@ from typing import TypeVar
 
 import torch
 
+from maskwright.generation.chooser import Chooser, sampler
 from maskwright.generation.guidance import Guide
 from maskwright.generation.key_values import KeyValueRows
-from maskwright.generation.chooser import Chooser, sampler
 
 _Key = TypeVar("_Key", bound=Hashable)
 _STRENGTHS = (1.5, 2.0, 1.25, 1.75)

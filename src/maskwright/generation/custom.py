@@ -13,10 +13,10 @@ from maskwright.arguments import whole
 from maskwright.compiler import CompiledGrammar
 from maskwright.errors import MaskwrightError
 from maskwright.generation.batch import Batch
+from maskwright.generation.chooser import Chooser
 from maskwright.generation.drafts import Drafter, Habits
 from maskwright.generation.forced import ForcedText
 from maskwright.generation.key_values import KeyValueRows, Prefixes
-from maskwright.generation.chooser import Chooser
 from maskwright.generation.row import Row, too_short
 
 
