@@ -82,7 +82,7 @@ def run_quality(args: argparse.Namespace) -> dict[str, Any]:
     from demo_data import draw
     from transformers import AutoModelForMaskedLM
 
-    from maskwright.diffusion.adapters import HuggingFaceModel
+    from maskwright.diffusion.adapters import HuggingFaceDiffusionModel
 
     torch.set_num_threads(1)
     tokenizer, vocabulary = demo_vocabulary()
@@ -103,7 +103,7 @@ def run_quality(args: argparse.Namespace) -> dict[str, Any]:
         first: list[float] = []
         forward: list[float] = []
         for example, slots, compiled, prompt in cases:
-            model = HuggingFaceModel(module, tokenizer, prompt=prompt)
+            model = HuggingFaceDiffusionModel(module, tokenizer, prompt=prompt)
             schedule = Schedule(steps=max(1, slots // args.slots_a_step), block=args.block)
             for step in infill_steps(
                 model, compiled, [None] * slots, schedule=schedule, criterion=criterion, seed=0

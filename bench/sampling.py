@@ -83,7 +83,7 @@ def measure(
         run = sampler(size, seed)
         seconds = time.perf_counter() - started
         model_calls = sum(len(ids) + 1 for ids in run.sequences)
-        pair = (1.0, math.nan) if run.all_dead else distance(run.posterior(), target)
+        pair = (1.0, math.nan) if run.all_dead else distance(run.probabilities(), target)
         found.append((model_calls, seconds, *pair))
     names = ("model_calls", "seconds", "total_variation", "kl")
     return {"texts": size, **dict(zip(names, np.nanmean(found, axis=0).tolist(), strict=True))}

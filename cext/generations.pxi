@@ -50,6 +50,18 @@ cdef inline cbool core_overgrown(Core* core) noexcept nogil:
     return core.overgrown
 
 
+cdef int64_t core_lexer_states(const Core* core) noexcept nogil:
+    # The states of its largest automaton.
+    cdef int64_t size = 0
+    cdef size_t i
+    if core.program.lexer != NULL:
+        size = lex_size(core.program.lexer)
+    for i in range(core.program.automata.size()):
+        if lex_size(core.program.automata[i]) > size:
+            size = lex_size(core.program.automata[i])
+    return size
+
+
 cdef cbool lexeme_is_swollen(const Automaton* automaton, int64_t most_states, int64_t most_bytes) noexcept nogil:
     # Whether so many states were reached that a new generation should have an automaton of its own for it.
     return (automaton.kind == KIND_TEXT and automaton.lexer == NULL and not automaton.is_base

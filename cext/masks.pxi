@@ -122,18 +122,6 @@ cdef void core_enter(Core* core) noexcept nogil:
     core.program.most_bytes = program_bytes(core.program) + core.max_bytes
 
 
-cdef int64_t core_lexer_states(const Core* core) noexcept nogil:
-    # The states of its largest automaton.
-    cdef int64_t size = 0
-    cdef size_t i
-    if core.program.lexer != NULL:
-        size = lex_size(core.program.lexer)
-    for i in range(core.program.automata.size()):
-        if lex_size(core.program.automata[i]) > size:
-            size = lex_size(core.program.automata[i])
-    return size
-
-
 cdef Outcome core_outcome(Core* core) noexcept nogil:
     # How it went.  Tables may overshoot their limits by one operation; what is in them is always whole.
     cdef Outcome outcome

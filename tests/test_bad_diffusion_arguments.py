@@ -91,7 +91,6 @@ def test_ends_of_a_model(eos_ids: Any) -> None:
         {"remask": 0.5},
         {"remask": None},
         {"temperature": "a"},
-        {"temperature": None},
         {"threshold": "a"},
         {"edit_threshold": None},
     ],

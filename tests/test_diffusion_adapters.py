@@ -18,7 +18,7 @@ transformers = pytest.importorskip("transformers")
 
 from maskwright.diffusion.adapters import (  # noqa: E402
     DiffusionLogitsProcessor,
-    HuggingFaceModel,
+    HuggingFaceDiffusionModel,
     dream_hooks,
     forced_logits,
 )
@@ -60,7 +60,7 @@ def tiny_bert() -> Any:
 
 @pytest.mark.parametrize("prompt", [[], [3, 4, 5]])
 def test_masked_language_models(prompt: list[int]) -> None:
-    model = HuggingFaceModel(tiny_bert(), prompt=prompt, mask_id=MASK, eos_ids=[END])
+    model = HuggingFaceDiffusionModel(tiny_bert(), prompt=prompt, mask_id=MASK, eos_ids=[END])
     canvas = [MASK] * SLOTS
     with torch.inference_mode():
         expected = model.model(input_ids=torch.tensor([prompt + canvas])).logits[0, len(prompt) :].numpy()
@@ -72,25 +72,25 @@ def test_shifted_logits() -> None:
     def call(model: Any, ids: Any) -> Any:
         return torch.nn.functional.one_hot(ids, SIZE).float()
 
-    model = HuggingFaceModel(
+    model = HuggingFaceDiffusionModel(
         SimpleNamespace(), prompt=[7, 8], mask_id=MASK, eos_ids=[END], shift=1, call=call
     )
     # Logits of a slot come from the position before it.
     assert model.logits([1, 2, 3]).argmax(axis=-1).tolist() == [8, 1, 2]
     dream = SimpleNamespace(config=SimpleNamespace(model_type="Dream", mask_token_id=MASK, eos_token_id=END))
-    assert HuggingFaceModel(dream).shift == 1
+    assert HuggingFaceDiffusionModel(dream).shift == 1
 
 
 def test_ids_come_from_tokenizer_and_configuration() -> None:
     config = SimpleNamespace(model_type="llada", mask_token_id=5, eos_token_id=[1, 2])
-    model = HuggingFaceModel(SimpleNamespace(config=config))
+    model = HuggingFaceDiffusionModel(SimpleNamespace(config=config))
     assert (model.mask_id, model.eos_ids, model.shift) == (5, [1, 2], 0)
     tokenizer = SimpleNamespace(mask_token_id=6, eos_token_id=3)
-    assert HuggingFaceModel(SimpleNamespace(config=config), tokenizer).mask_id == 6
+    assert HuggingFaceDiffusionModel(SimpleNamespace(config=config), tokenizer).mask_id == 6
     with pytest.raises(CanvasError, match="mask token"):
-        HuggingFaceModel(SimpleNamespace(config=SimpleNamespace(eos_token_id=1)))
+        HuggingFaceDiffusionModel(SimpleNamespace(config=SimpleNamespace(eos_token_id=1)))
     with pytest.raises(CanvasError, match="end token"):
-        HuggingFaceModel(SimpleNamespace(config=SimpleNamespace(mask_token_id=1)))
+        HuggingFaceDiffusionModel(SimpleNamespace(config=SimpleNamespace(mask_token_id=1)))
     with pytest.raises(CanvasError, match="tokenizer"):
         model.encode("text")
 

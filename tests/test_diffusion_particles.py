@@ -218,6 +218,7 @@ def test_a_fork_goes_its_own_way() -> None:
         ({"ess_threshold": 2}, mw.MaskwrightError),
         ({"resampling": "none"}, mw.MaskwrightError),
         ({"schedule": Schedule(remask=1)}, mw.CanvasError),
+        ({"schedule": Schedule(temperature=0)}, mw.CanvasError),
         ({"reward": lambda ids: float("nan")}, mw.ConstraintError),
         ({"reward": lambda ids: -1.0}, mw.ConstraintError),
     ],

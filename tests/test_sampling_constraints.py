@@ -139,7 +139,7 @@ def test_errors_of_predicates_come_through() -> None:
 def test_sample_verify() -> None:
     found = sample_verify(bigram_model(), predicate(), 20_000, 6, seed=1)
     assert math.exp(found.log_evidence) == pytest.approx(MASS, abs=4 * 0.5 / 20_000**0.5)
-    assert total_variation(found.posterior(), TARGET) < 0.03
+    assert total_variation(found.probabilities(), TARGET) < 0.03
     assert (found.is_complete == np.isfinite(found.log_weights)).all()
 
 
@@ -147,7 +147,7 @@ def test_rejection_sampling() -> None:
     found = rejection_sampling(bigram_model(), predicate(), 5000, 6, seed=1, max_proposals=50_000)
     assert found.is_complete.all() and len(set(found.log_weights.tolist())) == 1
     assert math.exp(found.log_evidence) == pytest.approx(MASS, abs=4 * 0.5 / 10_000**0.5)
-    assert total_variation(found.posterior(), TARGET) < 0.05
+    assert total_variation(found.probabilities(), TARGET) < 0.05
 
 
 def test_rejection_sampling_with_a_reward() -> None:
@@ -158,7 +158,7 @@ def test_rejection_sampling_with_a_reward() -> None:
     found = rejection_sampling(
         bigram_model(), predicate(), 4000, 6, seed=2, reward=reward, reward_bound=2.0, max_proposals=50_000
     )
-    assert total_variation(found.posterior(), target) < 0.05
+    assert total_variation(found.probabilities(), target) < 0.05
     assert math.exp(found.log_evidence) == pytest.approx(sum(target.values()), rel=0.08)
     with pytest.raises(ConstraintError, match="reward_bound"):
         rejection_sampling(bigram_model(), predicate(), 500, 6, seed=2, reward=reward)
@@ -184,15 +184,15 @@ def test_arguments_of_rejection_sampling() -> None:
 def test_rejection_sampling_that_runs_out() -> None:
     never = Predicate(complete=lambda ids: False)
     found = rejection_sampling(bigram_model(), never, 4, 6, seed=1, max_proposals=40)
-    assert found.all_dead and found.posterior() == {} and len(found.sequences) == 4
+    assert found.all_dead and found.probabilities() == {} and len(found.sequences) == 4
     rare = rejection_sampling(bigram_model(), predicate(), 1000, 6, seed=1, max_proposals=200)
     assert 0 < rare.is_complete.sum() < 200
     assert math.exp(rare.log_evidence) == pytest.approx(rare.is_complete.sum() / 200)
 
 
 def test_local_constraints_have_the_same_law_with_and_without_masks() -> None:
-    exact = locally_constrained(bigram_model(), Exact(), 20_000, 6, seed=1).posterior()
-    black_box = locally_constrained(bigram_model(), predicate(), 20_000, 6, seed=2).posterior()
+    exact = locally_constrained(bigram_model(), Exact(), 20_000, 6, seed=1).probabilities()
+    black_box = locally_constrained(bigram_model(), predicate(), 20_000, 6, seed=2).probabilities()
     assert 0.5 * sum(abs(exact.get(k, 0) - black_box.get(k, 0)) for k in TARGET) < 0.03
     assert len({round(value * 20_000, 6) % 1 for value in exact.values()}) == 1
 
@@ -206,14 +206,14 @@ def test_asap_learns_the_target(make: type[Exact]) -> None:
     late = sampler.sample(4000)
     # The tree is complete: f is the exact expected future, and samples are exact.
     assert math.exp(sampler.log_evidence_bound) == pytest.approx(MASS, rel=1e-3)
-    assert total_variation(late.posterior(), TARGET) < 0.04
+    assert total_variation(late.probabilities(), TARGET) < 0.04
     assert early.counts.model_rows == late.counts.model_rows <= 62
 
 
 def test_asap_where_nothing_is_good() -> None:
     sampler = Asap(bigram_model(), Predicate(lambda ids: len(ids) < 2, lambda ids: False), 4, seed=1)
     found = sampler.sample(30)
-    assert found.all_dead and found.posterior() == {}
+    assert found.all_dead and found.probabilities() == {}
     assert sampler.log_evidence_bound == -math.inf
 
 

@@ -218,7 +218,7 @@ def test_grammar_and_predicate_on_the_tiny_model() -> None:
         if ended:
             jsonschema.validate(json.loads(model.decode(ids)), schema)
             assert len(ids) < 80
-    best = next(iter(found.posterior(lambda ids: json.dumps(json.loads(model.decode(ids))))))
+    best = next(iter(found.probabilities(lambda ids: json.dumps(json.loads(model.decode(ids))))))
     assert isinstance(json.loads(best), dict)
 
 

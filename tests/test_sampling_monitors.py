@@ -190,7 +190,7 @@ def test_sampling_with_a_monitor(database: Path) -> None:
         return rows
 
     found = smc(CallableModel(function, 9, 8), SqlNames(vocabulary, database), 64, max_tokens=9, seed=1)
-    written = {vocabulary.decode(text) for text in found.posterior(tuple)}
+    written = {vocabulary.decode(text) for text in found.probabilities(tuple)}
     assert written and all(b"naem" not in text and b"nothing" not in text for text in written)
     # Two of three names survive at every place, so a text of one column has 3/4 · 2/3 of its mass left.
     assert found.log_evidence == pytest.approx(math.log(_evidence()), abs=0.3)

@@ -222,7 +222,7 @@ def distances(n_particles: int, islands: int, constraint: Constraint) -> float:
     for island in range(islands):
         part = slice(island * n_particles, (island + 1) * n_particles)
         run = Posterior(found.sequences[part], found.log_weights[part], found.is_complete[part])
-        total.append(total_variation(run.posterior(), target))
+        total.append(total_variation(run.probabilities(), target))
     return float(np.mean(total))
 
 
@@ -237,14 +237,14 @@ def test_total_variation_falls_as_one_over_the_root_of_n(constraint: Callable[[]
 
 def test_local_constraints_do_not_converge() -> None:
     found = locally_constrained(bigram_model(), Exact(), 20_000, 6, seed=1)
-    assert total_variation(found.posterior(), enumerate_target()) == pytest.approx(0.43, abs=0.02)
+    assert total_variation(found.probabilities(), enumerate_target()) == pytest.approx(0.43, abs=0.02)
 
 
 def test_pooled_runs_converge_though_each_is_small() -> None:
     runs = [smc(bigram_model(), Exact(), 4, islands=500, max_tokens=6, seed=seed) for seed in range(8)]
     together = pooled(runs)
     assert together.islands == 4000
-    assert total_variation(together.posterior(), enumerate_target()) < 0.03
+    assert total_variation(together.probabilities(), enumerate_target()) < 0.03
     mean = np.log(np.mean([math.exp(run.log_evidence) for run in runs]))
     assert together.log_evidence == pytest.approx(mean)
 
@@ -316,7 +316,7 @@ def test_histories() -> None:
 
 def test_posterior_sums_up_what_decodes_to_one_value() -> None:
     found = smc(bigram_model(), Exact(), 500, max_tokens=6, seed=1)
-    by_length = found.posterior(len)
+    by_length = found.probabilities(len)
     assert sum(by_length.values()) == pytest.approx(1)
     assert list(by_length.values()) == sorted(by_length.values(), reverse=True)
     assert found.expect(len) == pytest.approx(sum(length * p for length, p in by_length.items()))
@@ -385,7 +385,7 @@ def test_islands_do_not_depend_on_each_other() -> None:
 def dead(found: Posterior) -> None:
     assert found.all_dead and found.log_evidence == -math.inf and found.ess == 0
     assert not found.weights.any() and not np.isnan(found.weights).any()
-    assert found.posterior() == {} and found.expect(len) is None
+    assert found.probabilities() == {} and found.expect(len) is None
     assert not found.is_complete.any() and np.isneginf(found.log_weights).all()
 
 

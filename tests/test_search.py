@@ -77,13 +77,14 @@ def test_rewards(grammar: mw.CompiledGrammar) -> None:
     """Names cost, and two texts in three are worth nothing: only complete ones are judged by that."""
     constraint = GrammarConstraint(grammar)
 
-    def log_reward(ids: list[int], complete: bool) -> float:
-        if complete and len(ids) % 3:
-            return -math.inf
-        return -0.7 * sum(t in (0, 1, 6) for t in ids)
+    def bound(ids: list[int]) -> float:
+        return 3 * math.exp(-0.7 * sum(t in (0, 1, 6) for t in ids))
 
-    expected = ranked(constraint, 7, lambda p, ids: p * math.exp(log_reward(list(ids), True)))
-    found = best_first(model(), constraint, n=25, reward=log_reward, max_tokens=7)
+    def reward(ids: list[int]) -> float:
+        return 0.0 if len(ids) % 3 else bound(ids)
+
+    expected = ranked(constraint, 7, lambda p, ids: p * reward(list(ids)))
+    found = best_first(model(), constraint, n=25, reward=reward, bound=bound, max_tokens=7)
     assert [tuple(each.ids) for each in found.found] == [ids for ids, _ in expected[:25]]
     assert [each.score for each in found.found] == pytest.approx([math.log(w) for _, w in expected[:25]])
 
@@ -94,10 +95,14 @@ def test_limits_and_bad_rewards(grammar: mw.CompiledGrammar) -> None:
     assert not few.proved and few.nodes == 10 and len(few.found) < 1000
     nothing = best_first(model(), Predicate(lambda ids: False), max_tokens=8)
     assert nothing.proved and nothing.found == []
-    with pytest.raises(mw.ConstraintError, match="a number from -inf to 0"):
-        best_first(model(), constraint, reward=lambda ids, complete: math.nan)
-    with pytest.raises(mw.MaskwrightError, match=r"larger than -1\.0, its bound"):
-        best_first(model(), constraint, reward=lambda ids, complete: -1.0 if not ids else -0.5)
+    with pytest.raises(mw.ConstraintError, match=r"bound\(\[\]\) answered -0\.1; it must be a number from 0"):
+        best_first(model(), constraint, bound=lambda ids: -0.1)
+    with pytest.raises(mw.ConstraintError, match=r"reward\(.*it must be a number from 0"):
+        best_first(model(), constraint, reward=lambda ids: math.nan)
+    with pytest.raises(mw.MaskwrightError, match=r"bound\(.*\) is 0\.5, larger than 0\.25, the bound for \[\]"):
+        best_first(model(), constraint, bound=lambda ids: 0.5 if ids else 0.25)
+    with pytest.raises(mw.MaskwrightError, match=r"reward\(.*\) is 2, larger than 1, the bound for"):
+        best_first(model(), constraint, reward=lambda ids: 2.0)
     for bad in ({"n": 0}, {"max_tokens": 0}, {"max_nodes": 1.5}, {"batch": True}):
         with pytest.raises(mw.MaskwrightError, match="is a number, at least 1"):
             best_first(model(), constraint, **bad)  # type: ignore[arg-type]

@@ -169,3 +169,16 @@ def test_wrong_choices() -> None:
         mw.compile_choice(["a", 3], BYTES)
     assert accepts(mw.compile_choice([b"\xff", ""], BYTES), "")
     assert mw.compile_choice([""], BYTES).matcher().is_accepting
+
+
+def test_a_ready_trie_is_compiled() -> None:
+    ends = list(BYTES.eos_ids)
+    compiled = mw.compile(TokenTrie([[97, 98], [97]], BYTES.vocab_size, ends), BYTES)
+    matcher = compiled.matcher()
+    assert matcher.accept_token(97) and matcher.is_accepting and matcher.accept_token(98)
+    for trie in (TokenTrie([[97]], BYTES.vocab_size), TokenTrie([[97]], BYTES.vocab_size + 1, ends)):
+        with pytest.raises(VocabularyError, match="does not fit"):
+            mw.compile(trie, BYTES)
+    for wrong in ([BYTES.vocab_size], [-1], ["a"]):
+        with pytest.raises(VocabularyError, match="eos_ids"):
+            TokenTrie([[97]], BYTES.vocab_size, wrong)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from maskwright.diffusion import Step
-    from maskwright.diffusion.adapters import HuggingFaceModel
+    from maskwright.diffusion.adapters import HuggingFaceDiffusionModel
     from maskwright.sources import JsonSchema
     from maskwright.vocabulary import Vocabulary
 
@@ -72,13 +72,13 @@ def infill(args: argparse.Namespace, source: JsonSchema) -> int:
     return 0 if valid else 1
 
 
-def _load(args: argparse.Namespace, source: JsonSchema) -> tuple[HuggingFaceModel, Vocabulary]:
+def _load(args: argparse.Namespace, source: JsonSchema) -> tuple[HuggingFaceDiffusionModel, Vocabulary]:
     import torch
     from transformers import AutoModelForMaskedLM, AutoTokenizer
     from transformers.utils import logging
 
     from maskwright.demo import demo_diffusion_path, format_prompt
-    from maskwright.diffusion.adapters import HuggingFaceModel
+    from maskwright.diffusion.adapters import HuggingFaceDiffusionModel
     from maskwright.frontends.json_text import read_json
     from maskwright.vocabulary import Vocabulary
 
@@ -90,7 +90,7 @@ def _load(args: argparse.Namespace, source: JsonSchema) -> tuple[HuggingFaceMode
     if not args.model:
         # For so small a model, waiting for a second thread takes longer than its help saves.
         torch.set_num_threads(1)
-    model = HuggingFaceModel(module, tokenizer, prompt=tokenizer(prompt)["input_ids"])
+    model = HuggingFaceDiffusionModel(module, tokenizer, prompt=tokenizer(prompt)["input_ids"])
     vocabulary = Vocabulary.from_huggingface(
         tokenizer, vocab_size=module.config.vocab_size, eos_ids=model.eos_ids
     )

@@ -50,18 +50,25 @@ def compile(
     source: Choice, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS
 ) -> CompiledGrammar | CompiledTrie: ...
 @overload
+def compile(
+    source: TokenTrie, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS
+) -> CompiledTrie: ...
+@overload
 def compile(source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS) -> CompiledGrammar: ...
 def compile(
     source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS
 ) -> CompiledGrammar | CompiledTrie:
-    """Compile any supported source: ``JsonSchema``, ``Regex``, ``Lark``, ``GBNF``, ``Choice``, ``StructuralTag``,
+    """Compile any supported source: ``JsonSchema``, ``Regex``, ``Lark``, ``GBNF``, ``Choice``, ``StructuralTag``, a ``TokenTrie``,
     or a Python type (pydantic model, dataclass, TypedDict,
     Literal, Enum, int, list[...]; needs pydantic; see ``frontends.python_types``).
 
-    Raises the errors of the ``compile_...`` function of its kind; ``GrammarError`` for a source of another kind.
+    Raises the errors of the ``compile_...`` function of its kind; ``GrammarError`` for a source of another kind, ``VocabularyError`` for
+    a trie of another vocabulary.
     """
     if isinstance(source, Choice):
         return compile_choice(source.options, vocabulary, limits=limits)
+    if isinstance(source, TokenTrie):
+        return CompiledTrie(source, vocabulary)
     return compile_job(job_of(source, limits), vocabulary)
 
 

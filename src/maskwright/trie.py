@@ -50,7 +50,10 @@ class TokenTrie:
         eos_ids: Iterable[int] = (),
     ) -> None:
         self.vocab_size = vocab_size
-        self.eos_ids = tuple(eos_ids)
+        self.eos_ids = tuple(whole(each, "eos_ids", VocabularyError) for each in eos_ids)
+        for each in self.eos_ids:
+            if not 0 <= each < vocab_size:
+                raise VocabularyError(f"eos_ids: {each} is no token id (0 to {vocab_size - 1})")
         rows, lengths = _table(sequences)
         if not len(rows):
             raise UnsatisfiableError("a trie needs at least one sequence")
@@ -109,9 +112,17 @@ class TokenTrie:
 
 
 class CompiledTrie:
-    """A set of token sequences bound to a vocabulary, where a ``CompiledGrammar`` is expected."""
+    """A set of token sequences bound to a vocabulary, where a ``CompiledGrammar`` is expected.
+
+    Raises ``VocabularyError`` for a trie with another number of ids or other end tokens.
+    """
 
     def __init__(self, trie: TokenTrie, vocabulary: Vocabulary) -> None:
+        if trie.vocab_size != vocabulary.vocab_size or set(trie.eos_ids) != set(vocabulary.eos_ids):
+            raise VocabularyError(
+                f"a trie of {trie.vocab_size} ids that ends with {list(trie.eos_ids)} does not fit a vocabulary of {vocabulary.vocab_size} that "
+                f"ends with {list(vocabulary.eos_ids)}"
+            )
         self.trie = trie
         self.vocabulary = vocabulary
 

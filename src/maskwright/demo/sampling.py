@@ -71,21 +71,21 @@ def main() -> int:
 
     print(f"{REQUEST}  The age may be 3 or 46.\n\nMasks alone (locally constrained decoding):")
     _show(
-        locally_constrained(model, grammar, PARTICLES, 60, seed=1).posterior(
+        locally_constrained(model, grammar, PARTICLES, 60, seed=1).probabilities(
             lambda ids: int(value(ids)["age"])
         )
     )
     found = smc(model, grammar, PARTICLES, max_tokens=60, seed=1)
     print(f"Sequential Monte Carlo; exp({found.log_evidence:.2f}) of the model's texts are allowed:")
-    _show(found.posterior(lambda ids: int(value(ids)["age"])))
+    _show(found.probabilities(lambda ids: int(value(ids)["age"])))
     cities = schema({"const": 36}, {"enum": ["Londrina", "Lisbon", "Oslo"]})
     grammar = GrammarConstraint(compile_json_schema(cities, model.vocabulary))
     print("The city may be Londrina, Lisbon or Oslo:")
-    _show(smc(model, grammar, PARTICLES, max_tokens=60, seed=1).posterior(lambda ids: value(ids)["city"]))
+    _show(smc(model, grammar, PARTICLES, max_tokens=60, seed=1).probabilities(lambda ids: value(ids)["city"]))
     long_city = Predicate(complete=lambda ids: len(value(ids)["city"]) > 6)
     found = smc(model, grammar * long_city, PARTICLES, max_tokens=60, seed=1)
     print(f"... with more than six letters, a black box ({found.counts.constraint_calls} checks):")
-    _show(found.posterior(lambda ids: value(ids)["city"]))
+    _show(found.probabilities(lambda ids: value(ids)["city"]))
     prize = math.exp(8)
     found = smc(
         model,
@@ -96,7 +96,7 @@ def main() -> int:
         reward=lambda ids: prize if value(ids)["city"] == "Lisbon" else 1.0,
     )
     print(f"... where Lisbon is worth {prize:.0f} times as much:")
-    _show(found.posterior(lambda ids: value(ids)["city"]))
+    _show(found.probabilities(lambda ids: value(ids)["city"]))
     return 0
 
 

@@ -1,6 +1,6 @@
 """Adapters for models of Hugging Face transformers and for decoding loops of others.
 
-- ``HuggingFaceModel``: any module that maps token ids to logits of every position: LLaDA and SDAR (position-aligned), Dream
+- ``HuggingFaceDiffusionModel``: any module that maps token ids to logits of every position: LLaDA and SDAR (position-aligned), Dream
   and its relatives (logits shifted by one), BERT and ModernBERT (masked language models).
 - ``dream_hooks``: the two hooks of Dream's ``diffusion_generate``, so that its own loop fills a canvas.
 - ``DiffusionLogitsProcessor``: a logits processor for models without a mask that denoise whole canvases, as
@@ -28,7 +28,7 @@ _SHIFTED = ("dream",)
 _BOOST = 1.0
 
 
-class HuggingFaceModel(MaskedDiffusionModel):
+class HuggingFaceDiffusionModel(MaskedDiffusionModel):
     """A masked-diffusion or masked language model, with a prompt before the canvas.
 
     ``model``: a module; ``call(model, ids)`` maps int64 [1, length] to logits [1, length, V] (default: the usual call of its

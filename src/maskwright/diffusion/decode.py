@@ -195,8 +195,9 @@ def _one_step(run: _Run, number: int, here: list[int], count: int) -> Step:
     view = logits[[rows[i] for i in opened]]
     view[:, run.impossible] = -np.inf
     # Drawn for all slots: what a slot gets does not depend on the others.
-    uniform = run.rng.random(logits.shape)[[rows[i] for i in opened]] if schedule.temperature > 0 else None
-    chosen = sample(view, schedule.temperature, uniform)
+    temperature = schedule.temperature or 0.0
+    uniform = run.rng.random(logits.shape)[[rows[i] for i in opened]] if temperature > 0 else None
+    chosen = sample(view, temperature, uniform)
     probs = probabilities(view)
     order = scores(probs, chosen, schedule.score, run.rng)
     row_of = {position: k for k, position in enumerate(opened)}

@@ -61,14 +61,14 @@ def infill_smc(
     """Properly weighted fillings of a canvas (see the module); ``canvas`` as for ``infill``.
 
     ``schedule``: its steps, blocks, scores and threshold, which choose slots by what the canvas holds; its
-    temperature, 1 where it is 0, divides the logits.  ``reward(ids)``: finite and not negative, of the text without end
+    temperature divides the logits.  ``reward(ids)``: finite and not negative, of the text without end
     tokens.  Particles are resampled when their effective number falls below ``ess_threshold · n_particles``.
 
     The result's ``sequences`` are texts without end tokens, and ``exp(log_evidence)`` estimates without bias how much
     of the model's own samples the language (times the reward) has.  Equal canvases share a model call.  Equal seeds give equal results.
 
     Raises ``UnsatisfiableError`` before the first model call when nothing fits; ``CanvasError`` for a malformed canvas or
-    model, a schedule that opens slots again, models that are not of kind ``"absorbing"``, and later when
+    model, a schedule that opens slots again or is greedy, models that are not of kind ``"absorbing"``, and later when
     ``search_budget`` does not decide on a token, since weights would be wrong; ``ConstraintError`` for bad rewards,
     ``MaskwrightError`` for bad options.
     """
@@ -76,6 +76,8 @@ def infill_smc(
     schedule, rng = checked_schedule(schedule), generator(seed, CanvasError)
     if model.kind != "absorbing" or schedule.remask:
         raise CanvasError("weights need a model of kind absorbing, and a schedule without remask")
+    if schedule.temperature == 0:
+        raise CanvasError("particles are drawn: the temperature of their schedule is above 0")
     check_particles(n_particles, ess_threshold, resampling)
     first = open_canvas(model, grammar, canvas, search_budget)
     run = _Run(model, schedule, impossible_ids(model, grammar.vocabulary), rng)

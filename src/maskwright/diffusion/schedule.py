@@ -26,7 +26,8 @@ class Schedule:
 
     ``steps``: model calls, evenly over the open slots (None: one slot a call); ``block``: slots filled before
     later ones (None: all at once); ``score``: the order of slots; ``threshold``: a step also takes every slot
-    whose token has at least this probability; ``temperature``: of Gumbel noise on the logits, 0 is greedy;
+    whose token has at least this probability; ``temperature``: of the model's distribution at a slot, 0 is
+    greedy (None: 0 for ``infill``, and 1 for ``infill_smc``, whose particles are drawn);
     ``remask``: slots of lowest probability opened again after each step but the last ones; ``edit_threshold``: the
     probability from which an editing model replaces a token.
     """
@@ -35,7 +36,7 @@ class Schedule:
     block: int | None = None
     score: Score = "confidence"
     threshold: float | None = None
-    temperature: float = 0.0
+    temperature: float | None = None
     remask: int = 0
     edit_threshold: float = 0.9
 
@@ -47,7 +48,7 @@ class Schedule:
                 whole(getattr(self, name), name, CanvasError, 1)
         whole(self.remask, "remask", CanvasError, 0)
         for name in ("threshold", "temperature", "edit_threshold"):
-            if name != "threshold" or self.threshold is not None:
+            if name == "edit_threshold" or getattr(self, name) is not None:
                 real(getattr(self, name), name, CanvasError)
 
     def blocks(self, slots: int, generated: Sequence[int]) -> tuple[list[range], int]:

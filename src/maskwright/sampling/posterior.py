@@ -29,7 +29,7 @@ class Posterior:
     ``mean(exp(log_weights) · f(sequences))`` one of its unnormalised integral.  ``expect`` and ``posterior``
     normalise the weights, which costs a bias of order 1 / N.
 
-    When every particle died, ``log_evidence`` is minus infinity, ``weights`` are zero, ``posterior()`` is
+    When every particle died, ``log_evidence`` is minus infinity, ``weights`` are zero, ``probabilities()`` is
     empty and ``expect`` has nothing to answer with (None); nothing is ever NaN.
     """
 
@@ -75,7 +75,7 @@ class Posterior:
         """Whether nothing good was found."""
         return not np.isfinite(self.log_weights).any()
 
-    def posterior(self, decode: Callable[[list[int]], Hashable] | None = None) -> dict[Any, float]:
+    def probabilities(self, decode: Callable[[list[int]], Hashable] | None = None) -> dict[Any, float]:
         """Probabilities of the texts, or of what ``decode`` makes of them, the largest first.
 
         Several token sequences that decode to one value are summed up.

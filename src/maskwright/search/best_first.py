@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -21,13 +23,14 @@ from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers
 from maskwright.sampling.models import LanguageModel, ModelState
 from maskwright.search.result import Found, SearchResult, allowed_scores, check_problem, number
 
-Bound = Callable[[list[int], bool], float]
+Weight = Callable[[list[int]], float]
 
 
 class _Prefix(NamedTuple):
     ids: list[int]
     log_p: float
     bound: float
+    """The logarithm of what a text behind it can have as its reward."""
     state: Any
     """The constraint's."""
 
@@ -47,15 +50,16 @@ def best_first(
     constraint: Constraint,
     *,
     n: int = 1,
-    reward: Bound | None = None,
+    reward: Weight | None = None,
+    bound: Weight | None = None,
     max_tokens: int = 256,
     max_nodes: int = 10_000,
     batch: int = 8,
 ) -> SearchResult:
     """The ``n`` complete texts of at most ``max_tokens`` tokens (EOS included) with the largest p(y) · reward(y).
 
-    ``reward(ids, complete)``: the logarithm of the reward of a complete text, or of a prefix a bound on those of all
-    texts that begin so; at most 0, and never larger than it was for a shorter prefix (minus infinity: none).
+    ``reward(ids)``: what a complete text is worth, as in ``smc``: finite, not negative, and at most what ``bound(ids)`` says of each of
+    its prefixes.  ``bound`` never grows with a prefix; without it, it is 1.
     ``batch``: prefixes that the model is asked about together.  After ``max_nodes`` prefixes the search ends
     with what it has, and ``SearchResult.proved`` is false.
 
@@ -65,7 +69,7 @@ def best_first(
     check_problem(
         model, constraint, n=(n, 1), max_tokens=(max_tokens, 1), max_nodes=(max_nodes, 1), batch=(batch, 1)
     )
-    judge = reward if reward is not None else _no_reward
+    judge = _Judge(reward or _one, bound or _one)
     end = model.eos_ids[0]
     order = itertools.count()
     # (worth, negated; number; complete text, prefix that is to be expanded, or next sibling)
@@ -80,8 +84,8 @@ def best_first(
     found: list[Found] = []
     nodes = 0
     if constraint.prefix([]):
-        bound = number(judge([], False), "reward([], False)", MINUS_INFINITY, 0.0)
-        push(bound, (_Prefix([], 0.0, bound, constraint.start()), None, 0, 0))
+        most = judge.bound([])
+        push(most, (_Prefix([], 0.0, most, constraint.start()), None, 0, 0))
     while heap and len(found) < n and nodes < max_nodes:
         wave: list[tuple[_Prefix, ModelState | None, int, int]] = []
         while heap and len(wave) < min(batch, max_nodes - nodes):
@@ -106,15 +110,33 @@ def best_first(
     return SearchResult(found, nodes, len(found) == n or not heap)
 
 
-def _no_reward(ids: list[int], complete: bool) -> float:
-    return 0.0
+def _one(ids: list[int]) -> float:
+    return 1.0
+
+
+class _Judge:
+    """Rewards and bounds as logarithms."""
+
+    def __init__(self, reward: Weight, bound: Weight) -> None:
+        self._reward, self._bound = reward, bound
+
+    def reward(self, ids: list[int]) -> float:
+        return _logarithm(self._reward, "reward", ids)
+
+    def bound(self, ids: list[int]) -> float:
+        return _logarithm(self._bound, "bound", ids)
+
+
+def _logarithm(weight: Weight, name: str, ids: list[int]) -> float:
+    value = number(weight(list(ids)), f"{name}({ids})", 0.0, sys.float_info.max)
+    return math.log(value) if value else MINUS_INFINITY
 
 
 def _take(
     children: _Children,
     rank: int,
     constraint: Constraint,
-    judge: Bound,
+    judge: _Judge,
     end: int,
     push: Callable[[float, Any], None],
 ) -> None:
@@ -127,10 +149,11 @@ def _take(
         return
     log_p = parent.log_p + float(children.scores[rank])
     ids = parent.ids if token == end else [*parent.ids, token]
-    bound = number(judge(list(ids), token == end), f"reward({ids}, {token == end})", MINUS_INFINITY, 0.0)
+    bound = judge.reward(ids) if token == end else judge.bound(ids)
     if bound > parent.bound:
+        name = "reward" if token == end else "bound"
         raise MaskwrightError(
-            f"reward({ids}, {token == end}) is {bound}, larger than {parent.bound}, its bound for {parent.ids}"
+            f"{name}({ids}) is {math.exp(bound):g}, larger than {math.exp(parent.bound):g}, the bound for {parent.ids}"
         )
     if token == end:
         push(log_p + bound, Found(list(ids), log_p, log_p + bound))
