@@ -353,6 +353,7 @@ os._exit(0)  # without freeing the deep objects
         assert done.returncode == 0, done.stderr
         assert done.stdout.split() == ["LimitError", "LimitError", "GrammarError", "GrammarError"] * 4
 
+    @pytest.mark.slow
     def test_no_stack_overflows_above_the_default(self) -> None:
         """Compiled functions recurse without Python's knowledge, here on the small stack of a thread."""
         code = """

@@ -104,6 +104,7 @@ def test_tokens_that_a_prompt_rules_out():
     assert _guided(own, contrast, 2.0).tolist() == [[-1.0, -inf, 2.0, -inf]]
 
 
+@pytest.mark.slow
 def test_the_likeliest_whole_text_is_chosen(model, tokenizer):
     gen = generator(model, tokenizer)
     for prompt in PROMPTS:

@@ -1,6 +1,7 @@
 """What strangers may send ends in a result or a typed error, in time and within bounded memory, in a process that stays alive.
 
-The cases are those of ``tests/hostile``.  A sample of each kind runs always; ``make test-hostile`` runs all of them.
+The cases are those of ``tests/hostile``.  A small sample of each kind runs always, a larger one with the slow tests; ``make test-hostile``
+runs all of them.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import maskwright as mw
 
 NAMES = list(all_cases())
 KINDS = {kind: list(names) for kind, names in groupby(sorted(NAMES), key=lambda name: name.partition("/")[0])}
-EVERY = 6
-"""Of the cases of a kind, one in so many belongs to the sample."""
+EVERY, OFTEN = 24, 6
+"""Of the cases of a kind, one in so many belongs to a sample."""
 BYTES = 2 << 30
 SHORT, USUAL = 1.0, mw.Limits().max_seconds
 OF_SOURCES = {"compile", "check", "explain"}
@@ -101,6 +102,12 @@ def test_there_are_many_cases() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sample(kind: str) -> None:
     check(KINDS[kind][::EVERY], SHORT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_larger_sample(kind: str) -> None:
+    check([name for i, name in enumerate(KINDS[kind]) if i % EVERY and not i % OFTEN], SHORT)
 
 
 @pytest.mark.slow

@@ -164,7 +164,7 @@ def grammars(draw: Any, pool: Any) -> Grammar:
 
 
 @given(grammars(toys.grammars()), st.integers(0, 1000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_masks_of_random_grammars(source: Grammar, seed: int) -> None:
     check_walk(source, random.Random(seed))
 
