@@ -29,7 +29,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 TESTS: dict[str, tuple[str, ...]] = {
     "adjacency": ("lexing", "lexing_lookahead", "check_grammar", "lark"),
-    "disk_cache": ("disk_cache", "engine_cache", "table_cache"),
+    "base.disk_cache": ("disk_cache", "engine_cache", "table_cache"),
     "frontends.characters": ("gbnf", "structural_tag"),
     "frontends.json_schema.multiples": ("multiples", "numbers"),
     "frontends.json_schema.number_texts": ("numbers", "number_digits", "number_range"),

@@ -11,7 +11,7 @@ from libcpp.pair cimport pair
 from libcpp.utility cimport move as c_move
 from libcpp.vector cimport vector
 
-from maskwright.deadline import check_time, ends_at
+from maskwright.base.deadline import check_time, ends_at
 from maskwright.errors import LimitError
 
 ctypedef pair[int32_t, int32_t] Step  # from, to

@@ -10,7 +10,7 @@ from threading import Event, Thread
 import pytest
 
 import maskwright as mw
-from maskwright.deadline import check_time, deadline, in_time, let_go
+from maskwright.base.deadline import check_time, deadline, in_time, let_go
 from maskwright.errors import line_column, line_columns
 from maskwright.grammar import Words
 

@@ -20,7 +20,7 @@ from travel_sources import END, PIECES, SOURCES, vocabulary, walk
 
 import maskwright as mw
 from maskwright import compiled
-from maskwright.sealed import seal, unseal
+from maskwright.base.sealed import seal, unseal
 
 SHARED = vocabulary()
 FROM_BYTES = mw.CompiledGrammar.from_bytes

@@ -225,7 +225,7 @@ def _bound_threads() -> None:
     """torch sees the CPUs of the machine, and not a container's quota: threads above it stop each other."""
     import torch
 
-    from maskwright.cpus import available_cpus
+    from maskwright.base.cpus import available_cpus
 
     torch.set_num_threads(min(torch.get_num_threads(), available_cpus()))
 

@@ -16,10 +16,10 @@ from types import TracebackType
 from typing import Any
 
 from maskwright._core import Stop
-from maskwright.arguments import check_limits, check_type, whole
+from maskwright.base.arguments import check_limits, check_type, whole
+from maskwright.base.deadline import Cancellation, Cancelled, cancellable
 from maskwright.compiled import CompiledGrammar
 from maskwright.compiler import Job, compile, compile_job, job_of, own_copy
-from maskwright.deadline import Cancellation, Cancelled, cancellable
 from maskwright.errors import MaskwrightError, VocabularyError
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.shared_cache import SharedCache, check_shared

@@ -12,15 +12,15 @@ from typing import Any
 from weakref import ref
 
 from maskwright._core import CompiledCore, Matcher, StateSets, history_of, replay_history, tables_bytes
-from maskwright.arguments import check_type
-from maskwright.collection import rare_collection
-from maskwright.deadline import deadline
+from maskwright.base.arguments import check_type
+from maskwright.base.collection import rare_collection
+from maskwright.base.deadline import deadline
+from maskwright.base.sealed import seal, unseal
 from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError, MaskwrightError, VocabularyError
 from maskwright.limits import LIMIT_NAMES, Limits
 from maskwright.lowering import link
 from maskwright.packed_tables import pack, unpack
-from maskwright.sealed import seal, unseal
 from maskwright.vocabulary import Vocabulary
 
 _KIND = b"maskwright grammar "

@@ -12,12 +12,12 @@ import numpy as np
 
 from maskwright import table_cache
 from maskwright._core import Tables, automata_bytes
-from maskwright.arguments import check_limits, check_type
-from maskwright.collection import rare_collection
+from maskwright.base.arguments import check_limits, check_type
+from maskwright.base.collection import rare_collection
+from maskwright.base.deadline import deadline, let_go
 from maskwright.compile_cache import content_keys
 from maskwright.compiled import CompiledGrammar as CompiledGrammar
 from maskwright.compiled import keep_grammar
-from maskwright.deadline import deadline, let_go
 from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, VocabularyError
 from maskwright.frontends import structural_tag

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from maskwright.disk_cache import cache_directory
+from maskwright.base.disk_cache import cache_directory
 from maskwright.errors import ModelNotFoundError
 
 HUB_NAME = "HuggingFaceTB/SmolLM2-135M-Instruct"

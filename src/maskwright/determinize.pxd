@@ -1,4 +1,4 @@
-from maskwright.deadline cimport check_time
+from maskwright.base.deadline cimport check_time
 from maskwright.thompson cimport Thompson
 from maskwright.regular cimport Chars, Lit, Machine
 

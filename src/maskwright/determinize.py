@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from maskwright._subsets import Alphabet as Alphabet
 from maskwright._subsets import SideBySide, SubsetAutomaton, Table
-from maskwright.deadline import check_time, check_time_again
+from maskwright.base.deadline import check_time, check_time_again
 from maskwright.errors import LimitError
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regular import (

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from maskwright._subsets import reduce
-from maskwright.deadline import check_time, in_time
+from maskwright.base.deadline import check_time, in_time
 from maskwright.determinize import (
     Dfa,
     alphabet_of,

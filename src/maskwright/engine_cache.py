@@ -12,8 +12,9 @@ from functools import cache, partial
 from pathlib import Path
 from threading import RLock
 
-from maskwright import _core, disk_cache
+from maskwright import _core
 from maskwright._core import Engine
+from maskwright.base import disk_cache
 from maskwright.vocabulary import Vocabulary
 
 _building = RLock()

@@ -1,4 +1,4 @@
-from maskwright.deadline cimport check_time
+from maskwright.base.deadline cimport check_time
 cdef class PlainState:
     cdef public list terms, calls
     cdef public bint final

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
-from maskwright.deadline import check_time
+from maskwright.base.deadline import check_time
 
 # Deterministic rule bodies may have so many times as many states.
 _MAX_GROWTH = 4

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from maskwright.arguments import whole
+from maskwright.base.arguments import whole
 from maskwright.compiler import CompiledGrammar
 from maskwright.compiler import compile as compile_source
 from maskwright.errors import LimitError, MaskwrightError, VocabularyError

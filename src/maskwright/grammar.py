@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Literal, TypeAlias
 
-from maskwright.deadline import in_time
+from maskwright.base.deadline import in_time
 from maskwright.regular import Regular
 
 Spelling: TypeAlias = Literal["utf8", "quoted", "printed"]

@@ -1,5 +1,5 @@
 from maskwright.lexeme_automata cimport canonical_spelling
-from maskwright.deadline cimport check_time
+from maskwright.base.deadline cimport check_time
 from maskwright.factoring cimport PlainState
 from maskwright.grammar cimport (
     Choice, Distinct, Grammar, Import, Indented, Keyset, Lexeme, Lexing, Member, OtherMembers, Record, Ref, Repeated,

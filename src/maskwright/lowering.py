@@ -15,9 +15,9 @@ import cython
 from maskwright._core import AutomatonHandle, CompiledCore, Engine, Tables
 from maskwright.adjacency import Adjacency, Places
 from maskwright.automata import Nfa, build_lexer
+from maskwright.base.deadline import check_time, let_go, seconds_left
 from maskwright.captures import CaptureReader
 from maskwright.columns import column_automaton
-from maskwright.deadline import check_time, let_go, seconds_left
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 from maskwright.factoring import PlainState, factor
 from maskwright.grammar import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from maskwright._subsets import Edges
 from maskwright.automata import Nfa
-from maskwright.deadline import check_time
+from maskwright.base.deadline import check_time
 
 _WIDE = 64
 

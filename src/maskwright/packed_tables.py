@@ -16,8 +16,8 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from maskwright._core import AutomatonHandle, Engine, Tables, automaton_content, tables_content
+from maskwright.base.deadline import check_time
 from maskwright.captures.plain import from_plain, plain_tokens, to_plain, tokens_of
-from maskwright.deadline import check_time
 from maskwright.errors import MaskwrightError, no_recursion
 from maskwright.grammar import Tokens
 from maskwright.limits import Limits

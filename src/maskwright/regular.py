@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from maskwright.deadline import check_time
+from maskwright.base.deadline import check_time
 
 MAX_CODE_POINT = 0x10FFFF
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from maskwright import disk_cache
+from maskwright.base import disk_cache
 from maskwright.compiled import CompiledGrammar, grammar_bytes, grammar_from_bytes
 from maskwright.errors import MaskwrightError
 from maskwright.vocabulary import Vocabulary

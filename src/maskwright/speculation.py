@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from maskwright._core import checked_tree
-from maskwright.arguments import check_type
+from maskwright.base.arguments import check_type
 from maskwright.engine_cache import engine_for
 from maskwright.errors import MaskwrightError, VocabularyError
 from maskwright.generation.forced import CONTEXT, ForcedText

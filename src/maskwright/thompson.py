@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import cython
 
 from maskwright._subsets import Edges
-from maskwright.deadline import check_time
+from maskwright.base.deadline import check_time
 from maskwright.errors import LimitError
 from maskwright.limits import MAX_COUNT, Limits
 from maskwright.regular import (

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.arguments import whole
+from maskwright.base.arguments import whole
 from maskwright.errors import BitmaskError, MaskwrightError, UnsatisfiableError, VocabularyError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from maskwright.arguments import exact_bytes
+from maskwright.base.arguments import exact_bytes
 from maskwright.compile_cache import CompileCache
 from maskwright.errors import VocabularyError
 

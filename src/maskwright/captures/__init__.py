@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from maskwright._core import AutomatonHandle, CompiledCore, Tables
+from maskwright.base.deadline import deadline
 from maskwright.captures.chart import MARK
 from maskwright.captures.productions import Productions
 from maskwright.captures.reading import Reading
-from maskwright.deadline import deadline
 from maskwright.grammar import Grammar, Import, Lexeme, Tokens
 
 

@@ -7,8 +7,8 @@ from heapq import heappop, heappush
 from typing import TypeAlias
 
 from maskwright._core import Matcher
+from maskwright.base.deadline import check_time
 from maskwright.captures.productions import Leaf, Productions, Symbol
-from maskwright.deadline import check_time
 
 MARK = b"\xff"
 """Stands for a token without bytes: no byte of UTF-8."""

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright._core import StateSets
-from maskwright.arguments import whole
+from maskwright.base.arguments import whole
 from maskwright.compiler import CompiledGrammar
 from maskwright.diffusion.distance import Distances
 from maskwright.diffusion.sets import HoldsSets, check_grammar, state_sets

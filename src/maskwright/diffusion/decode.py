@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.arguments import generator
+from maskwright.base.arguments import generator
 from maskwright.compiler import CompiledGrammar
 from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
 from maskwright.diffusion.criteria import CRITERIA, LooseCanvas

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.arguments import generator
+from maskwright.base.arguments import generator
 from maskwright.compiler import CompiledGrammar
 from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
 from maskwright.diffusion.decode import as_proposal, canvas_logits, impossible_ids, open_canvas

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from maskwright.deadline import check_time
+from maskwright.base.deadline import check_time
 from maskwright.frontends.lexical import regular_expr
 from maskwright.grammar import EMPTY, Choice, Expr, Grammar, Ref, Repeated, Seq
 from maskwright.limits import Limits

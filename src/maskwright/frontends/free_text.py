@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
-from maskwright.deadline import check_time
+from maskwright.base.deadline import check_time
 from maskwright.grammar import Lexeme
 from maskwright.regular import (
     ANY_CHAR,

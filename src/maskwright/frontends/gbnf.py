@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from maskwright.deadline import check_time
+from maskwright.base.deadline import check_time
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, line_column
 from maskwright.frontends.characters import Node, items, loop, to_lexemes, ways
 from maskwright.grammar import FAIL, Grammar, Ref

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from maskwright.deadline import check_time
+from maskwright.base.deadline import check_time
 from maskwright.dfa import difference, with_length
 from maskwright.errors import GrammarError, LimitError, Refusal, UnsatisfiableError, UnsupportedSchemaError
 from maskwright.frontends.free_text import Scanner

@@ -9,7 +9,7 @@ import torch
 from transformers.generation import stopping_criteria as ready
 from transformers.generation.utils import GenerateDecoderOnlyOutput
 
-from maskwright.arguments import whole
+from maskwright.base.arguments import whole
 from maskwright.compiler import CompiledGrammar
 from maskwright.errors import MaskwrightError
 from maskwright.generation.batch import Batch

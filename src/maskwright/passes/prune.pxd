@@ -1,4 +1,4 @@
-from maskwright.deadline cimport check_time
+from maskwright.base.deadline cimport check_time
 from maskwright.grammar cimport (
     Choice, Distinct, Grammar, Import, Indented, Keyset, Lexeme, Member, OtherMembers, Record, Ref, Repeated, Seq, Switch, Term, Words,
 )

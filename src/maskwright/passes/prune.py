@@ -11,7 +11,7 @@ from operator import is_
 
 import cython
 
-from maskwright.deadline import check_time
+from maskwright.base.deadline import check_time
 from maskwright.errors import UnsatisfiableError
 from maskwright.grammar import (
     EMPTY,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cython
 
-from maskwright.deadline import check_time
+from maskwright.base.deadline import check_time
 from maskwright.dfa import length_bounds
 from maskwright.regex.syntax import ASSERTIONS, TextEnd, TextStart
 from maskwright.regular import (

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from maskwright.deadline import check_time_again
+from maskwright.base.deadline import check_time_again
 from maskwright.determinize import (
     Alphabet,
     alphabet_of,

@@ -1,4 +1,4 @@
-from maskwright.deadline cimport check_time
+from maskwright.base.deadline cimport check_time
 from maskwright.regex.escapes cimport EscapeReader
 from maskwright.regular cimport Chars
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from maskwright.deadline import check_time, in_time, let_go
+from maskwright.base.deadline import check_time, in_time, let_go
 from maskwright.errors import GrammarError, LimitError
 from maskwright.limits import Limits
 from maskwright.regex import unicode_sets

@@ -11,7 +11,7 @@ import itertools
 
 import numpy as np
 
-from maskwright.arguments import generator, real
+from maskwright.base.arguments import generator, real
 from maskwright.compiler import CompiledGrammar
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.constraints import GrammarConstraint

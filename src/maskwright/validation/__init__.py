@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.arguments import check_limits
-from maskwright.collection import rare_collection
+from maskwright.base.arguments import check_limits
+from maskwright.base.collection import rare_collection
+from maskwright.base.deadline import deadline, in_time
 from maskwright.compiler import CompiledGrammar, compile_grammar
-from maskwright.deadline import deadline, in_time
 from maskwright.errors import (
     GrammarError,
     MaskwrightError,

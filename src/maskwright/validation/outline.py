@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from maskwright.deadline import check_time
+from maskwright.base.deadline import check_time
 from maskwright.determinize import leaf_sets
 from maskwright.dfa import is_empty, length_bounds
 from maskwright.errors import (

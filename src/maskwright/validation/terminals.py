@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from maskwright.adjacency import Adjacency, Places
-from maskwright.deadline import check_time, in_time
+from maskwright.base.deadline import check_time, in_time
 from maskwright.determinize import leaf_sets
 from maskwright.dfa import difference, intersect, is_empty, length_bounds, matcher, some_text
 from maskwright.errors import LimitError

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from maskwright._core import Matcher
+from maskwright.base.collection import rare_collection
+from maskwright.base.deadline import check_time, check_time_again, deadline
 from maskwright.bitmask import allocate_token_bitmask
-from maskwright.collection import rare_collection
 from maskwright.compiler import CompiledGrammar
-from maskwright.deadline import check_time, check_time_again, deadline
 from maskwright.dfa import beginnings, matcher
 from maskwright.errors import LimitError, caret_snippet
 from maskwright.frontends.lark.reader import owner_of

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from maskwright.deadline import deadline, let_go
+from maskwright.base.deadline import deadline, let_go
 from maskwright.errors import UnsupportedSchemaError
 from maskwright.frontends.json_schema.document import Document, Registry
 from maskwright.frontends.json_schema.emit import Emitter

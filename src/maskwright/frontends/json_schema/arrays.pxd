@@ -1,4 +1,4 @@
-from maskwright.deadline cimport check_time
+from maskwright.base.deadline cimport check_time
 from maskwright.frontends.json_schema.emit cimport Emitter
 from maskwright.frontends.json_schema.groups cimport ArrayGroup, Contained, StringGroup, conjoin
 from maskwright.frontends.json_schema.hollow cimport Hollow

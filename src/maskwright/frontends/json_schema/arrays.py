@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from maskwright.deadline import check_time, let_go
+from maskwright.base.deadline import check_time, let_go
 from maskwright.dfa import count_texts
 from maskwright.errors import LimitError
 from maskwright.frontends.json_schema.groups import (

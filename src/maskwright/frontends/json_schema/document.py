@@ -11,7 +11,7 @@ from operator import is_
 from typing import Any
 from urllib.parse import unquote
 
-from maskwright.deadline import check_time, let_go
+from maskwright.base.deadline import check_time, let_go
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.dialects import DEFAULT, DIALECTS, Dialect, declared_dialect
 from maskwright.frontends.json_schema.nodes import RECURSIVE, Node, Resource, entered, escape, node_in

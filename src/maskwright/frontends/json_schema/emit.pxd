@@ -1,4 +1,4 @@
-from maskwright.deadline cimport check_time
+from maskwright.base.deadline cimport check_time
 from maskwright.frontends.json_schema.groups cimport ArrayGroup, BooleanGroup, NumberGroup, ObjectGroup, StringGroup
 from maskwright.frontends.json_schema.normalize cimport Normalizer
 from maskwright.grammar cimport Choice, Grammar, Import, Lexeme, Ref, Term

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Literal
 
-from maskwright.deadline import check_time, let_go
+from maskwright.base.deadline import check_time, let_go
 from maskwright.dfa import difference, intersect
 from maskwright.errors import LimitError, Refusal, UnsatisfiableError, UnsupportedSchemaError, no_recursion
 from maskwright.frontends.json_schema.arrays import ArrayRules

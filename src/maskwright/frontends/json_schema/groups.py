@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TypeAlias
 
-from maskwright.deadline import check_time, in_time
+from maskwright.base.deadline import check_time, in_time
 from maskwright.frontends.json_schema.bounds import (
     Bound,
     exact,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from maskwright.deadline import check_time
+from maskwright.base.deadline import check_time
 from maskwright.errors import UnsupportedSchemaError
 from maskwright.frontends.json_schema.document import Document
 from maskwright.frontends.json_schema.keywords import held, is_hidden

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from maskwright.deadline import check_time, check_time_again, let_go
+from maskwright.base.deadline import check_time, check_time_again, let_go
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.groups import (
     Absent,

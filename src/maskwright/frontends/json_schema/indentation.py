@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from maskwright.deadline import check_time
+from maskwright.base.deadline import check_time
 from maskwright.errors import LimitError
 from maskwright.frontends.json_schema.lexemes import Punctuation
 from maskwright.grammar import (

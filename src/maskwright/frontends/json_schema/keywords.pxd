@@ -1,6 +1,6 @@
 cimport cython
 
-from maskwright.deadline cimport check_time
+from maskwright.base.deadline cimport check_time
 from maskwright.frontends.json_schema.dialects cimport Dialect
 from maskwright.frontends.json_schema.document cimport Document
 from maskwright.frontends.json_schema.nodes cimport Node, escape

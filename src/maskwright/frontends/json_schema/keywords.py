@@ -12,7 +12,7 @@ from typing import Any
 
 import cython
 
-from maskwright.deadline import check_time, in_time
+from maskwright.base.deadline import check_time, in_time
 from maskwright.errors import GrammarError, LimitError, Refusal
 from maskwright.frontends.json_schema.bounds import written_digits
 from maskwright.frontends.json_schema.dialects import HOLDERS, MAPS

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from maskwright.deadline import check_time, in_time, let_go
+from maskwright.base.deadline import check_time, in_time, let_go
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.clauses import settle
 from maskwright.frontends.json_schema.document import Document

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import lru_cache
 
-from maskwright.deadline import check_time
+from maskwright.base.deadline import check_time
 from maskwright.frontends.json_schema.bounds import Bound, scaled
 from maskwright.regular import EPSILON, NOTHING, Lit, Machine, Regular, alt, cat, chars, one_of, repeat
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TypeAlias
 
-from maskwright.deadline import in_time
+from maskwright.base.deadline import in_time
 from maskwright.determinize import minimal_dfa
 from maskwright.dfa import difference, intersect
 from maskwright.frontends.json_schema.bounds import (

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from maskwright.deadline import check_time, in_time
+from maskwright.base.deadline import check_time, in_time
 from maskwright.dfa import count_texts, difference, finite_texts, is_empty, matcher, partition
 from maskwright.errors import LimitError
 from maskwright.frontends.json_schema.clauses import settle, told_apart

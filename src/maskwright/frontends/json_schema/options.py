@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
-from maskwright.arguments import check_type
+from maskwright.base.arguments import check_type
 from maskwright.errors import GrammarError
 from maskwright.frontends.json_schema.dialects import DIALECTS
 from maskwright.frontends.json_schema.references import Registry

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from maskwright.arguments import check_limits, check_type
-from maskwright.collection import rare_collection
-from maskwright.deadline import check_time, deadline, let_go
+from maskwright.base.arguments import check_limits, check_type
+from maskwright.base.collection import rare_collection
+from maskwright.base.deadline import check_time, deadline, let_go
 from maskwright.errors import GrammarError, LimitError, Refusal
 from maskwright.frontends.json_schema import hints as practical
 from maskwright.frontends.json_schema.dead import DeadParts

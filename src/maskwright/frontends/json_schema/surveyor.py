@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maskwright.deadline import check_time_again, let_go
+from maskwright.base.deadline import check_time_again, let_go
 from maskwright.errors import GrammarError, LimitError, Refusal, UnsupportedSchemaError, no_recursion
 from maskwright.frontends.json_schema.document import Document
 from maskwright.frontends.json_schema.emit import Emitter

@@ -1,4 +1,4 @@
-from maskwright.deadline cimport check_time
+from maskwright.base.deadline cimport check_time
 from maskwright.frontends.json_schema.bounds cimport Bound
 from maskwright.frontends.json_schema.dialects cimport Dialect
 from maskwright.frontends.json_schema.groups cimport (

@@ -9,7 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from maskwright.deadline import check_time, in_time
+from maskwright.base.deadline import check_time, in_time
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.bounds import Bound, exact, tighter_high, tighter_low
 from maskwright.frontends.json_schema.formats import HOSTNAME_1034, INTEGER_BOUNDS, OPENAPI_PATTERNS, PATTERNS

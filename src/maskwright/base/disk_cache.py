@@ -18,7 +18,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from maskwright.sealed import seal, unseal
+from maskwright.base.sealed import seal, unseal
 
 _MAGIC = f"maskwright cache 1 {sys.byteorder}\n".encode()
 _ASIDE = ".unfinished-"

@@ -9,7 +9,7 @@ from math import inf
 from time import monotonic
 from typing import TypeVar
 
-from maskwright.deadline import Cancellation, cancellation_of_thread, check_time, ends_at
+from maskwright.base.deadline import Cancellation, cancellation_of_thread, check_time, ends_at
 
 _T = TypeVar("_T")
 _AGAIN = 0.05
