@@ -34,11 +34,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "frontends.json_schema.multiples": ("multiples", "numbers"),
     "frontends.json_schema.number_texts": ("numbers", "number_digits", "number_range"),
     "frontends.json_schema.unevaluated": ("json_schema", "dialects", "schema_fuzz", "official_suite"),
-    "merging": ("merging", "lexing", "lark"),
+    "regular.merging": ("merging", "lexing", "lark"),
     "passes.prune": ("productive_rules", "json_schema", "names_running_out", "structural_tag"),
     "symbols": ("symbols", "search"),
     "regex.assertions": ("regex", "regex_source"),
-    "determinize": ("automata", "regex", "formats"),
+    "regular.determinize": ("automata", "regex", "formats"),
     "frontends.json_schema.clauses": ("json_schema", "names_running_out", "optional_discriminator"),
     "frontends.json_schema.objects": ("json_schema", "names_running_out", "optional_discriminator"),
 }  # fmt: skip

@@ -1,7 +1,7 @@
 # distutils: language = c++
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: embedsignature=True, freethreading_compatible=False
-"""Minterms, and deterministic automata in C++ (see ``subsets.hpp``), for ``maskwright.determinize``.
+"""Minterms, and deterministic automata in C++ (see ``subsets.hpp``), for ``maskwright.regular.determinize``.
 
 A row of a state is a dict from symbols (minterms) to states; a symbol that is missing leads nowhere.
 """

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from maskwright.grammar import Lexeme, Spelling
-from maskwright.regular import (
+from maskwright.regular.expressions import (
     ANY_CHAR,
     NOTHING,
     Alt,

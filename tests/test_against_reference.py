@@ -28,7 +28,7 @@ from maskwright.grammar import (
     Term,
     Words,
 )
-from maskwright.regular import ANY_CHAR, Lit, Regular, alt, one_of, repeat
+from maskwright.regular.expressions import ANY_CHAR, Lit, Regular, alt, one_of, repeat
 from maskwright.vocabulary import Vocabulary
 
 BYTES = toys.byte_vocabulary()

@@ -20,7 +20,7 @@ from maskwright.diffusion.slots import EMPTY, OPEN, Slots
 from maskwright.errors import CanvasError, LimitError, UnsatisfiableError, VocabularyError
 from maskwright.grammar import Choice, Grammar, Ref, Seq
 from maskwright.limits import Limits
-from maskwright.regular import Lit, cat, one_of, repeat
+from maskwright.regular.expressions import Lit, cat, one_of, repeat
 from maskwright.vocabulary import Vocabulary
 
 SLOTS = 4

@@ -17,7 +17,7 @@ from maskwright.grammar import EMPTY, Choice, Expr, Grammar, Lexeme, Lexing, Ref
 from maskwright.limits import Limits
 from maskwright.lowering import lower
 from maskwright.passes.prune import prune
-from maskwright.regular import Lit, Regular, alt, cat, one_of, repeat
+from maskwright.regular.expressions import Lit, Regular, alt, cat, one_of, repeat
 from maskwright.vocabulary import Vocabulary
 
 ALPHABET = b"ab "

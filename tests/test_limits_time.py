@@ -20,7 +20,7 @@ from maskwright.grammar import Choice, Ref, Seq
 from maskwright.limits import Limits
 from maskwright.lowering import lower
 from maskwright.passes.prune import prune
-from maskwright.regular import Lit, repeat
+from maskwright.regular.expressions import Lit, repeat
 
 # The clock is looked at every few thousand trie nodes or sixteen bytes: long tokens and a trie of
 # many nodes make operations that this limit always catches.

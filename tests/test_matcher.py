@@ -13,7 +13,7 @@ from maskwright.grammar import EMPTY, Choice, Keyset, Ref, Repeated, Seq, Term
 from maskwright.limits import Limits
 from maskwright.lowering import lower
 from maskwright.passes.prune import prune
-from maskwright.regular import ANY_CHAR, Lit, repeat
+from maskwright.regular.expressions import ANY_CHAR, Lit, repeat
 from maskwright.vocabulary import Vocabulary
 
 # Ids 0 to 39 spell 40 ways to write a run of a's; the vocabulary needs two words.

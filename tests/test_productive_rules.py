@@ -13,7 +13,7 @@ import maskwright as mw
 from maskwright._core import CompiledCore, Matcher
 from maskwright.grammar import FAIL, Body, Choice, Expr, Grammar, Lexeme, Ref, Repeated, Seq, Term
 from maskwright.passes import prune
-from maskwright.regular import Lit
+from maskwright.regular.expressions import Lit
 
 A = Term(Lexeme("a", Lit("a")))
 

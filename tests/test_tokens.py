@@ -21,7 +21,7 @@ from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 from maskwright.grammar import Choice, Grammar, Ref, Seq, Switch, Term, Tokens, Words
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.lowering import link
-from maskwright.regular import repeat
+from maskwright.regular.expressions import repeat
 from maskwright.vocabulary import Vocabulary
 
 TEXTS = [b"a", b"b", b"c", b"1", b"2", b"(", b")", b'"', b" ", b"{", b"}", b":", b",", b"ab", b"ba", b"aa", b"abc",

@@ -17,7 +17,7 @@ from maskwright.errors import BitmaskError, GrammarError, UnsatisfiableError, Vo
 from maskwright.frontends.parts import choice_part
 from maskwright.grammar import Choice, Grammar, Lexeme, Seq, Term
 from maskwright.limits import DEFAULT_LIMITS
-from maskwright.regular import Lit
+from maskwright.regular.expressions import Lit
 from maskwright.trie import CompiledTrie, TokenTrie
 
 VOCAB = 70

@@ -35,7 +35,7 @@ from maskwright.grammar import (
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.lowering import link, lower_to_tables
 from maskwright.passes.prune import prune
-from maskwright.regular import ANY_CHAR, EPSILON, Lit, Regular, alt, cat, chars, one_of, repeat
+from maskwright.regular.expressions import ANY_CHAR, EPSILON, Lit, Regular, alt, cat, chars, one_of, repeat
 from maskwright.vocabulary import Vocabulary
 
 _engines: dict[str, Engine] = {}

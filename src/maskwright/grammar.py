@@ -25,7 +25,7 @@ from itertools import accumulate
 from typing import Literal, TypeAlias
 
 from maskwright.base.deadline import in_time
-from maskwright.regular import Regular
+from maskwright.regular.expressions import Regular
 
 Spelling: TypeAlias = Literal["utf8", "quoted", "printed"]
 Name: TypeAlias = str

@@ -5,9 +5,9 @@ from __future__ import annotations
 from json.encoder import encode_basestring
 
 from maskwright._core import AutomatonHandle, Engine
-from maskwright.automata import build_nfa
 from maskwright.grammar import Lexeme, Name, Words
 from maskwright.limits import Limits
+from maskwright.regular.automata import build_nfa
 
 
 def lexeme_automaton(engine: Engine, lexeme: Lexeme, limits: Limits) -> AutomatonHandle:

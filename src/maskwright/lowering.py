@@ -14,10 +14,8 @@ import cython
 
 from maskwright._core import AutomatonHandle, CompiledCore, Engine, Tables
 from maskwright.adjacency import Adjacency, Places
-from maskwright.automata import Nfa, build_lexer
 from maskwright.base.deadline import check_time, let_go, seconds_left
 from maskwright.captures import CaptureReader
-from maskwright.columns import column_automaton
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 from maskwright.factoring import PlainState, factor
 from maskwright.grammar import (
@@ -46,8 +44,10 @@ from maskwright.grammar import (
 )
 from maskwright.lexeme_automata import canonical_spelling, lexeme_automaton, tagged_automaton, words_automaton
 from maskwright.limits import MAX_COUNT, Limits
-from maskwright.merging import merge_states
 from maskwright.passes.nullable import nullable_rules
+from maskwright.regular.automata import Nfa, build_lexer
+from maskwright.regular.columns import column_automaton
+from maskwright.regular.merging import merge_states
 from maskwright.token_sets import token_ids
 
 PLAIN, REPEATED, RECORD, INDENTED = 0, 1, 2, 3

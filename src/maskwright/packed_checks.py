@@ -16,7 +16,7 @@ import numpy as np
 
 from maskwright.errors import GrammarError
 from maskwright.limits import MAX_COUNT
-from maskwright.regular import MAX_CODE_POINT
+from maskwright.regular.expressions import MAX_CODE_POINT
 
 PLAIN, REPEATED, RECORD, INDENTED = 0, 1, 2, 3
 _MAX_TAGS = 1 << 24

@@ -10,7 +10,7 @@ from typing import Any
 
 from maskwright.errors import GrammarError
 from maskwright.grammar import Capture, Choice, Grammar, Import, Lexeme, Lexing, Ref, Seq, Term, Tokens
-from maskwright.regular import Alt, Cat, Chars, Lit, Machine, Regular, Repeat, postorder
+from maskwright.regular.expressions import Alt, Cat, Chars, Lit, Machine, Regular, Repeat, postorder
 
 
 def to_plain(grammar: Grammar, number: Callable[[Hashable], int]) -> dict[str, Any]:

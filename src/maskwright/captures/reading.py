@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from maskwright.captures.chart import MARK, Chart, Item
 from maskwright.captures.productions import Leaf, Symbol
-from maskwright.dfa import matcher as text_matcher
 from maskwright.grammar import Capture
+from maskwright.regular.dfa import matcher as text_matcher
 
 Task: TypeAlias = tuple[str, Any, int, int, frozenset[int]]
 """What is to be walked through: kind, symbol, columns (of a leaf: places), and rules that it may not be alone."""

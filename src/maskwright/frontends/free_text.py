@@ -12,7 +12,7 @@ from functools import cached_property
 
 from maskwright.base.deadline import check_time
 from maskwright.grammar import Lexeme
-from maskwright.regular import (
+from maskwright.regular.expressions import (
     ANY_CHAR,
     Chars,
     Machine,

@@ -21,7 +21,15 @@ from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, line
 from maskwright.frontends.characters import Node, items, loop, to_lexemes, ways
 from maskwright.grammar import FAIL, Grammar, Ref
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.regular import ANY_CHAR, EPSILON, Chars, Lit, Regular, complement_ranges, normalize_ranges
+from maskwright.regular.expressions import (
+    ANY_CHAR,
+    EPSILON,
+    Chars,
+    Lit,
+    Regular,
+    complement_ranges,
+    normalize_ranges,
+)
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _DOTTED_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")

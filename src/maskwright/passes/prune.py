@@ -36,7 +36,7 @@ from maskwright.grammar import (
     Values,
     Words,
 )
-from maskwright.regular import is_nothing
+from maskwright.regular.expressions import is_nothing
 
 _SWEEPS = 3
 

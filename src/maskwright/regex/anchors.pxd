@@ -1,2 +1,2 @@
 from maskwright.base.deadline cimport check_time
-from maskwright.regular cimport Alt, Cat, Chars, Lit, children
+from maskwright.regular.expressions cimport Alt, Cat, Chars, Lit, children

@@ -16,7 +16,7 @@ from maskwright.limits import Limits
 from maskwright.regex import unicode_sets
 from maskwright.regex.escapes import EscapeReader, Int
 from maskwright.regex.syntax import Look, TextEnd, TextStart, WordBoundary
-from maskwright.regular import (
+from maskwright.regular.expressions import (
     NOTHING,
     Chars,
     Ranges,

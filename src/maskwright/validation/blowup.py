@@ -12,12 +12,12 @@ import random
 from collections.abc import Iterable
 from typing import Literal
 
-from maskwright.automata import Nfa, build_nfa
-from maskwright.determinize import alphabet_of
 from maskwright.errors import LimitError
 from maskwright.limits import Limits
-from maskwright.regular import Machine, Regular, Repeat, postorder
-from maskwright.thompson import ENTER, PLAIN
+from maskwright.regular.automata import Nfa, build_nfa
+from maskwright.regular.determinize import alphabet_of
+from maskwright.regular.expressions import Machine, Regular, Repeat, postorder
+from maskwright.regular.thompson import ENTER, PLAIN
 
 BLOWUP_CODE = "exponential"
 Blowup = Literal["copies", "counts", "states"]

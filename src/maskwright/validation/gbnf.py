@@ -6,7 +6,7 @@ from maskwright.errors import MaskwrightError, line_column, line_columns
 from maskwright.frontends.gbnf import GbnfText, read
 from maskwright.grammar import Body, Choice, Grammar, Lexeme, Seq, Term
 from maskwright.limits import Limits
-from maskwright.regular import Regular
+from maskwright.regular.expressions import Regular
 from maskwright.report import Report
 from maskwright.sources import GBNF
 from maskwright.validation.blowup import BLOWUP_CODE, blowup

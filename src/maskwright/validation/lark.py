@@ -16,7 +16,7 @@ from maskwright.frontends.lark.reader import LarkText, TerminalText, owner_of, r
 from maskwright.frontends.lark.terminals import TerminalLanguages
 from maskwright.grammar import Ref
 from maskwright.limits import Limits
-from maskwright.regular import NOTHING, Lit, Regular
+from maskwright.regular.expressions import NOTHING, Lit, Regular
 from maskwright.report import Report
 from maskwright.sources import Lark
 from maskwright.validation.outline import Outline, check_rules, finding_of, located

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from maskwright.base.deadline import check_time
-from maskwright.determinize import leaf_sets
-from maskwright.dfa import is_empty, length_bounds
 from maskwright.errors import (
     LimitError,
     MaskwrightError,
@@ -21,7 +19,9 @@ from maskwright.errors import (
 )
 from maskwright.frontends.characters import Items, Loop, Node, Ways, references, strong_components
 from maskwright.grammar import Ref
-from maskwright.regular import Regular, Repeat, intersect_ranges, postorder
+from maskwright.regular.determinize import leaf_sets
+from maskwright.regular.dfa import is_empty, length_bounds
+from maskwright.regular.expressions import Regular, Repeat, intersect_ranges, postorder
 from maskwright.report import Finding, Report, Severity
 
 _CODES = {UnsatisfiableError: "unsatisfiable", LimitError: "limit", UnsupportedSchemaError: "unsupported"}

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 
 from maskwright.adjacency import Adjacency, Places
 from maskwright.base.deadline import check_time, in_time
-from maskwright.determinize import leaf_sets
-from maskwright.dfa import difference, intersect, is_empty, length_bounds, matcher, some_text
 from maskwright.errors import LimitError
 from maskwright.frontends.lark.reader import LarkText, TerminalText
 from maskwright.limits import Limits
-from maskwright.regular import Lit, Regular, alt
+from maskwright.regular.determinize import leaf_sets
+from maskwright.regular.dfa import difference, intersect, is_empty, length_bounds, matcher, some_text
+from maskwright.regular.expressions import Lit, Regular, alt
 from maskwright.report import Report
 from maskwright.validation.blowup import BLOWUP_CODE, blowup
 from maskwright.validation.outline import BLANKS_MESSAGE, Outline, is_blank

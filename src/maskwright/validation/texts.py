@@ -14,12 +14,12 @@ from maskwright.base.collection import rare_collection
 from maskwright.base.deadline import check_time, check_time_again, deadline
 from maskwright.bitmask import allocate_token_bitmask
 from maskwright.compiler import CompiledGrammar
-from maskwright.dfa import beginnings, matcher
 from maskwright.errors import LimitError, caret_snippet
 from maskwright.frontends.lark.reader import owner_of
 from maskwright.grammar import Grammar
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.regular import Lit
+from maskwright.regular.dfa import beginnings, matcher
+from maskwright.regular.expressions import Lit
 from maskwright.report import Finding
 
 _SHOWN = 12

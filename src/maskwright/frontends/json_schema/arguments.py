@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from maskwright.dfa import matches, only_in, with_length, without_empty
 from maskwright.errors import GrammarError, Refusal, UnsupportedSchemaError
 from maskwright.frontends.free_text import Scanner
 from maskwright.frontends.json_schema import emitted
@@ -47,7 +46,8 @@ from maskwright.frontends.structural_tokens import named_tokens
 from maskwright.grammar import EMPTY, FAIL, Choice, Expr, Grammar, Import, Lexeme, Record, Ref, Seq, Term
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex
-from maskwright.regular import EVERY_TEXT, Lit, Regular, alt, cat, is_nothing
+from maskwright.regular.dfa import matches, only_in, with_length, without_empty
+from maskwright.regular.expressions import EVERY_TEXT, Lit, Regular, alt, cat, is_nothing
 
 ARGUMENT_OPTIONS = SchemaOptions(plain_integers=True)
 """Whoever reads arguments from text makes integers with what their language has for that: ``1e3`` is none."""

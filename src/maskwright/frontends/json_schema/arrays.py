@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from maskwright.base.deadline import check_time, let_go
-from maskwright.dfa import count_texts
 from maskwright.errors import LimitError
 from maskwright.frontends.json_schema.groups import (
     ArrayGroup,
@@ -33,7 +32,8 @@ from maskwright.grammar import (
     Seq,
 )
 from maskwright.limits import Limits
-from maskwright.regular import alt
+from maskwright.regular.dfa import count_texts
+from maskwright.regular.expressions import alt
 
 if TYPE_CHECKING:
     from maskwright.frontends.json_schema.emit import Emitter

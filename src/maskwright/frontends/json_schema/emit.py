@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Literal
 
 from maskwright.base.deadline import check_time, let_go
-from maskwright.dfa import difference, intersect
 from maskwright.errors import LimitError, Refusal, UnsatisfiableError, UnsupportedSchemaError, no_recursion
 from maskwright.frontends.json_schema.arrays import ArrayRules
 from maskwright.frontends.json_schema.bounds import integer_bounds
@@ -53,7 +52,8 @@ from maskwright.grammar import (
     Term,
 )
 from maskwright.limits import Limits
-from maskwright.regular import NOTHING
+from maskwright.regular.dfa import difference, intersect
+from maskwright.regular.expressions import NOTHING
 
 
 class Emitter:

@@ -34,7 +34,7 @@ from maskwright.grammar import (
 )
 from maskwright.limits import Limits
 from maskwright.passes.prune import is_satisfiable, prune
-from maskwright.regular import Lit
+from maskwright.regular.expressions import Lit
 
 
 def indented(grammar: Grammar, marks: Punctuation, width: int, limits: Limits) -> Grammar:

@@ -13,7 +13,6 @@ from functools import lru_cache
 from math import gcd, lcm
 
 from maskwright._subsets import reduce
-from maskwright.determinize import Dfa, alphabet_of
 from maskwright.errors import LimitError
 from maskwright.frontends.json_schema.bounds import Bound, parts, written_digits
 from maskwright.frontends.json_schema.number_texts import (
@@ -30,7 +29,8 @@ from maskwright.frontends.json_schema.number_texts import (
     zeros,
 )
 from maskwright.limits import Limits
-from maskwright.regular import NOTHING, Lit, Machine, Regular, alt, cat, chars, repeat
+from maskwright.regular.determinize import Dfa, alphabet_of
+from maskwright.regular.expressions import NOTHING, Lit, Machine, Regular, alt, cat, chars, repeat
 
 EXACT_REMAINDERS = 32
 """Up to this divisor, scientific form has every multiple of so many digits."""

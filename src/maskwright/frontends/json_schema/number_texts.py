@@ -14,7 +14,18 @@ from functools import lru_cache
 
 from maskwright.base.deadline import check_time
 from maskwright.frontends.json_schema.bounds import Bound, scaled
-from maskwright.regular import EPSILON, NOTHING, Lit, Machine, Regular, alt, cat, chars, one_of, repeat
+from maskwright.regular.expressions import (
+    EPSILON,
+    NOTHING,
+    Lit,
+    Machine,
+    Regular,
+    alt,
+    cat,
+    chars,
+    one_of,
+    repeat,
+)
 
 NUMBER_DIGITS = 40
 """Enough for integers of 128 bits, and for any number that a double prints as without exponent."""

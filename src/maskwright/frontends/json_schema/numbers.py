@@ -18,8 +18,6 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from maskwright.base.deadline import in_time
-from maskwright.determinize import minimal_dfa
-from maskwright.dfa import difference, intersect
 from maskwright.frontends.json_schema.bounds import (
     Bound,
     exact,
@@ -65,7 +63,9 @@ from maskwright.frontends.json_schema.number_texts import (
     zeros,
 )
 from maskwright.limits import Limits
-from maskwright.regular import NOTHING, Lit, Machine, Regular, alt, cat, repeat
+from maskwright.regular.determinize import minimal_dfa
+from maskwright.regular.dfa import difference, intersect
+from maskwright.regular.expressions import NOTHING, Lit, Machine, Regular, alt, cat, repeat
 
 __all__ = [
     "Bound",

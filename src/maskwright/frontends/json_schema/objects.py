@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from maskwright.base.deadline import check_time, in_time
-from maskwright.dfa import count_texts, difference, finite_texts, is_empty, matcher, partition
 from maskwright.errors import LimitError
 from maskwright.frontends.json_schema.clauses import settle, told_apart
 from maskwright.frontends.json_schema.groups import (
@@ -28,7 +27,8 @@ from maskwright.frontends.json_schema.strings import is_text, pattern_language, 
 from maskwright.frontends.json_schema.typed import negation
 from maskwright.grammar import FAIL, Expr, Member, OtherMembers, Record, Ref, Values
 from maskwright.limits import Limits
-from maskwright.regular import EVERY_TEXT, Lit, Regular, alt
+from maskwright.regular.dfa import count_texts, difference, finite_texts, is_empty, matcher, partition
+from maskwright.regular.expressions import EVERY_TEXT, Lit, Regular, alt
 
 if TYPE_CHECKING:
     from maskwright.frontends.json_schema.emit import Emitter

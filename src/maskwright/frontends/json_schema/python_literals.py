@@ -12,7 +12,7 @@ from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.json_schema.strings import string_allows, written_language
 from maskwright.grammar import FAIL, Expr, Lexeme, Term
 from maskwright.limits import Limits
-from maskwright.regular import (
+from maskwright.regular.expressions import (
     Alt,
     Cat,
     Chars,

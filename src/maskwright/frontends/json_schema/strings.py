@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
-from maskwright.dfa import is_empty, least_length, listed_texts, matcher, only_in, with_length
 from maskwright.frontends.json_schema.formats import OLDER_PATTERNS, OPENAPI_PATTERNS, PATTERNS, WIDER
 from maskwright.frontends.json_schema.groups import StringGroup
 from maskwright.frontends.json_schema.lexemes import string_lexeme
 from maskwright.grammar import FAIL, Choice, Keyset, Lexeme, Spelling, Term
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex, search_language
-from maskwright.regular import ANY_CHAR, EVERY_TEXT, Lit, Regular, alt, is_nothing, repeat
+from maskwright.regular.dfa import is_empty, least_length, listed_texts, matcher, only_in, with_length
+from maskwright.regular.expressions import ANY_CHAR, EVERY_TEXT, Lit, Regular, alt, is_nothing, repeat
 
 _ANY_STRING = StringGroup()
 # A pattern of so few texts is a list of values.

@@ -11,7 +11,6 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from maskwright.dfa import count_texts
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.bounds import integer_bounds
 from maskwright.frontends.json_schema.groups import (
@@ -28,6 +27,7 @@ from maskwright.frontends.json_schema.groups import (
 from maskwright.frontends.json_schema.keys import KeyMap
 from maskwright.frontends.json_schema.strings import string_allows, written_language
 from maskwright.limits import Limits
+from maskwright.regular.dfa import count_texts
 
 if TYPE_CHECKING:
     from maskwright.frontends.json_schema.normalize import Normalizer

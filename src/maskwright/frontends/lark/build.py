@@ -30,7 +30,7 @@ from maskwright.grammar import (
 )
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import Matches
-from maskwright.regular import NOTHING, Lit, alt
+from maskwright.regular.expressions import NOTHING, Lit, alt
 
 _LINE_BREAK = alt(Lit("\n"), Lit("\r\n"))
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from maskwright.automata import Columns
-from maskwright.determinize import minimal_dfa
 from maskwright.limits import Limits
-from maskwright.regular import Chars, Regular, complement_ranges, intersect_ranges
+from maskwright.regular.automata import Columns
+from maskwright.regular.determinize import minimal_dfa
+from maskwright.regular.expressions import Chars, Regular, complement_ranges, intersect_ranges
 
 _BREAK, _SPACE = ((0x0A, 0x0A), (0x0C, 0x0C)), ((0x20, 0x20),)
 _REST = complement_ranges(((0x0A, 0x0A), (0x0C, 0x0C), (0x20, 0x20)))

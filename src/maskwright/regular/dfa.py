@@ -13,7 +13,8 @@ from typing import TypeVar
 
 from maskwright._subsets import reduce
 from maskwright.base.deadline import check_time, in_time
-from maskwright.determinize import (
+from maskwright.limits import DEFAULT_LIMITS, Limits
+from maskwright.regular.determinize import (
     Dfa,
     alphabet_of,
     automaton_of,
@@ -25,8 +26,7 @@ from maskwright.determinize import (
     shortest_length,
     subset_automaton,
 )
-from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.regular import (
+from maskwright.regular.expressions import (
     ANY_CHAR,
     EPSILON,
     EVERY_TEXT,
@@ -46,7 +46,7 @@ from maskwright.regular import (
     postorder,
     repeat,
 )
-from maskwright.thompson import without_empty_string
+from maskwright.regular.thompson import without_empty_string
 
 _Place = TypeVar("_Place", bound=Hashable)
 # Characters of each text that is listed (on average), and parts that follow each other.

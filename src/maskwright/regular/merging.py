@@ -8,8 +8,8 @@ what they say about a loop, and a name should be in its loop after one letter.
 from __future__ import annotations
 
 from maskwright._subsets import Edges
-from maskwright.automata import Nfa
 from maskwright.base.deadline import check_time
+from maskwright.regular.automata import Nfa
 
 _WIDE = 64
 

@@ -15,7 +15,7 @@ from maskwright._subsets import Edges
 from maskwright.base.deadline import check_time
 from maskwright.errors import LimitError
 from maskwright.limits import MAX_COUNT, Limits
-from maskwright.regular import (
+from maskwright.regular.expressions import (
     NOTHING,
     Alt,
     Cat,

@@ -15,8 +15,8 @@ from functools import lru_cache
 
 from maskwright._subsets import Edges, useful_states
 from maskwright.limits import Limits
-from maskwright.regular import ANY_CHAR, Ranges, Regular, intersect_ranges
-from maskwright.thompson import PLAIN, Thompson
+from maskwright.regular.expressions import ANY_CHAR, Ranges, Regular, intersect_ranges
+from maskwright.regular.thompson import PLAIN, Thompson
 
 _SURROGATES = 0xD800
 

@@ -1,5 +1,5 @@
 from maskwright.base.deadline cimport check_time
-from maskwright.regular cimport Alt, Cat, Chars, Lit, Machine
+from maskwright.regular.expressions cimport Alt, Cat, Chars, Lit, Machine
 
 cdef class Thompson:
     cdef readonly object limits

@@ -216,7 +216,7 @@ NOTHING = Alt(())
 
 
 def is_nothing(node: Regular) -> bool:
-    """Whether a tree is ``NOTHING``; other trees may be empty as well (``maskwright.dfa.is_empty``)."""
+    """Whether a tree is ``NOTHING``; other trees may be empty as well (``maskwright.regular.dfa.is_empty``)."""
     return isinstance(node, Alt) and not node.parts
 
 

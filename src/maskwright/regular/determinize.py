@@ -15,7 +15,7 @@ from maskwright._subsets import SideBySide, SubsetAutomaton, Table
 from maskwright.base.deadline import check_time, check_time_again
 from maskwright.errors import LimitError
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.regular import (
+from maskwright.regular.expressions import (
     ANY_CHAR,
     EPSILON,
     EVERY_TEXT,
@@ -29,7 +29,7 @@ from maskwright.regular import (
     postorder,
     repeat,
 )
-from maskwright.thompson import Thompson
+from maskwright.regular.thompson import Thompson
 
 
 def alphabet_of(sets: Iterable[Ranges]) -> Alphabet:
