@@ -1,8 +1,8 @@
 """Mutation testing: would the tests notice?  One small change at a time in a module, and its nearest tests run until one fails.
 
     python bench/mutants.py                                # every module of the table, 20 changes each
-    python bench/mutants.py passes.prune --count 0         # all changes of one
-    python bench/mutants.py passes.prune --only 57         # one change again, by its number
+    python bench/mutants.py ir.prune --count 0         # all changes of one
+    python bench/mutants.py ir.prune --only 57         # one change again, by its number
 
 A compiled module is loaded as plain Python for this, where that works without those that were compiled against it.  Mutants that survive are either
 equal to the original in all that can be observed, or a hole in the tests: each is printed with its line.
@@ -35,7 +35,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "frontends.json_schema.number_texts": ("numbers", "number_digits", "number_range"),
     "frontends.json_schema.unevaluated": ("json_schema", "dialects", "schema_fuzz", "official_suite"),
     "regular.merging": ("merging", "lexing", "lark"),
-    "passes.prune": ("productive_rules", "json_schema", "names_running_out", "structural_tag"),
+    "ir.prune": ("productive_rules", "json_schema", "names_running_out", "structural_tag"),
     "symbols": ("symbols", "search"),
     "regex.assertions": ("regex", "regex_source"),
     "regular.determinize": ("automata", "regex", "formats"),

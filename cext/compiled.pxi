@@ -25,7 +25,7 @@ cdef class Tables:
     cdef vector[int32_t] indented
     cdef int32_t start_rule
     cdef public object reader      # of captures, or None (maskwright.captures)
-    cdef public object tokens      # which tokens stand for themselves (maskwright.grammar.Tokens), by number of an automaton
+    cdef public object tokens      # which tokens stand for themselves (maskwright.ir.grammar.Tokens), by number of an automaton
 
     def __init__(self, Engine engine, list automata, AutomatonHandle lexer, list plain_terms, list plain_calls,
                  bytes plain_final, list plain_guard, list guards, list rules, list repeated, list records, list indented, int32_t start_rule,

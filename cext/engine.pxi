@@ -351,7 +351,7 @@ cdef class Engine:
     def add_automaton(self, key, int32_t n_states, int32_t start, list sets, bytes edges, list epsilons,
                       list loops, list accepts, str spelling):
         """Register an NFA (see ``maskwright.regular.automata.Nfa``) under a content key; ``spelling``: of its texts (see
-        ``maskwright.grammar.Spelling``)."""
+        ``maskwright.ir.grammar.Spelling``)."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
         cdef Automaton* a = handle.automaton
         cdef vector[uint64_t] items
@@ -398,7 +398,7 @@ cdef class Engine:
     def add_lexer(self, key, int32_t n_states, list starts, list sets, bytes edges, list epsilons, list loops,
                   list accepts, list ignored, follow, avoided, names, int32_t newline, int32_t line_break,
                   int32_t columns, list early, *, int64_t max_lexer_states, int64_t max_bytes, double max_seconds):
-        """Register the terminals of a grammar that has a lexer (see ``maskwright.grammar.Lexing``).
+        """Register the terminals of a grammar that has a lexer (see ``maskwright.ir.grammar.Lexing``).
 
         ``starts``: by terminal, the state of the NFA where it begins; the NFA accepts with the
         terminal as tag, or with their number what is a match of no terminal.  ``follow``: by terminal, those that may come behind it, then those at the start and those behind other lexemes; None: not known,

@@ -1,4 +1,4 @@
-# The lexer of a grammar that has one: contextual, with maximal munch (maskwright.grammar.Lexing).
+# The lexer of a grammar that has one: contextual, with maximal munch (maskwright.ir.grammar.Lexing).
 #
 # All terminals are one automaton.  Where a lexeme begins, the parser state waits for a set of terminals;
 # the lexer starts in the set of their first states, so that a lexer state tells what these terminals

@@ -9,7 +9,7 @@ from reference import Oracle
 
 from maskwright._core import Matcher
 from maskwright.errors import UnsatisfiableError
-from maskwright.grammar import Grammar
+from maskwright.ir.grammar import Grammar
 from maskwright.vocabulary import Vocabulary
 
 BYTES = toys.byte_vocabulary()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from maskwright.grammar import Lexeme, Spelling
+from maskwright.ir.grammar import Lexeme, Spelling
 from maskwright.regular.expressions import (
     ANY_CHAR,
     NOTHING,

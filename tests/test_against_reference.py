@@ -14,7 +14,7 @@ from toys import ANY_STRING, FEW_CHARS_STRING, PRINTED_STRING, SHORT_STRING, gra
 
 from maskwright._core import Matcher
 from maskwright.errors import UnsatisfiableError
-from maskwright.grammar import (
+from maskwright.ir.grammar import (
     EMPTY,
     FAIL,
     Choice,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nfa_simulation import nfa_alive, nfa_matches
 
 from maskwright.errors import LimitError
-from maskwright.grammar import EMPTY, Choice, Expr, Ref, Seq
+from maskwright.ir.grammar import EMPTY, Choice, Expr, Ref, Seq
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex, search_language
 from maskwright.regular import determinize

@@ -23,7 +23,7 @@ from maskwright.diffusion import (
 )
 from maskwright.diffusion.schedule import transfer_counts
 from maskwright.errors import CanvasError, UnsatisfiableError, VocabularyError
-from maskwright.grammar import Choice, Ref, Seq
+from maskwright.ir.grammar import Choice, Ref, Seq
 from maskwright.regular.expressions import ANY_CHAR, one_of, repeat
 
 SENTENCES = [b'{"name": "ab", "tags": ["a", "b"], "n": 12}', b"[1, 2, [3]]", b'"abc"', b"((a)(b))", b"abcab"]

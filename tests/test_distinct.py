@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from schema_strategies import serialisations
 
 import maskwright as mw
-from maskwright.grammar import FAIL, Choice, Distinct, Grammar, Lexeme, Ref, Seq, Term
+from maskwright.ir.grammar import FAIL, Choice, Distinct, Grammar, Lexeme, Ref, Seq, Term
 from maskwright.limits import Limits
 from maskwright.regular.expressions import Lit, alt
 

@@ -64,7 +64,7 @@ ALLOWED = {
         "regular",
         "thompson",
     ),
-    "maskwright.grammar": ("deadline", "errors", "regular"),
+    "maskwright.ir.grammar": ("deadline", "errors", "regular"),
     "maskwright.report": ("errors",),
     "maskwright.regular.thompson": ("_subsets", "deadline", "errors", "limits", "regular"),
     "maskwright.regular.automata": ("_subsets", "limits", "regular", "thompson"),

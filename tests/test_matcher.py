@@ -9,10 +9,10 @@ from toys import grammar, term
 
 from maskwright._core import Engine, Matcher
 from maskwright.errors import BitmaskError, LimitError, VocabularyError
-from maskwright.grammar import EMPTY, Choice, Keyset, Ref, Repeated, Seq, Term
+from maskwright.ir.grammar import EMPTY, Choice, Keyset, Ref, Repeated, Seq, Term
+from maskwright.ir.prune import prune
 from maskwright.limits import Limits
 from maskwright.lowering import lower
-from maskwright.passes.prune import prune
 from maskwright.regular.expressions import ANY_CHAR, Lit, repeat
 from maskwright.vocabulary import Vocabulary
 

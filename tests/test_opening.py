@@ -26,7 +26,7 @@ from maskwright.compiler import compile, compile_grammar
 from maskwright.diffusion.canvas import Canvas
 from maskwright.diffusion.slots import OPEN, Slots
 from maskwright.errors import LimitError, UnsatisfiableError, VocabularyError
-from maskwright.grammar import Grammar
+from maskwright.ir.grammar import Grammar
 from maskwright.limits import Limits
 from maskwright.sampling import CallableModel, GrammarConstraint, SymbolEnds, awrs, smc
 from maskwright.sampling.monitors.monitor import Monitor

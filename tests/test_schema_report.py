@@ -19,8 +19,8 @@ import maskwright as mw
 from maskwright.frontends.json_schema import SchemaOptions, to_grammar
 from maskwright.frontends.json_schema.keywords import CHECKS, REFUSED
 from maskwright.frontends.json_schema.profiles import PROFILES
+from maskwright.ir.prune import prune
 from maskwright.limits import Limits
-from maskwright.passes.prune import prune
 
 LIMITS = Limits(max_schema_branches=300, max_regex_states=20_000, max_rules=20_000, max_seconds=5)
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.json"))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import maskwright as mw
 from maskwright.compiler import compile_grammar, compile_lark
-from maskwright.grammar import Choice, Expr, Grammar, Lexeme, Ref, Repeated, Seq, Term
+from maskwright.ir.grammar import Choice, Expr, Grammar, Lexeme, Ref, Repeated, Seq, Term
 from maskwright.regular.expressions import Lit
 from maskwright.shipped import examples, shipped_grammar
 from maskwright.symbols import Occurrence, Symbols

@@ -18,7 +18,7 @@ from toys import grammar, term
 
 from maskwright._core import Engine, Matcher, StateSets
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
-from maskwright.grammar import Choice, Grammar, Ref, Seq, Switch, Term, Tokens, Words
+from maskwright.ir.grammar import Choice, Grammar, Ref, Seq, Switch, Term, Tokens, Words
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.lowering import link
 from maskwright.regular.expressions import repeat

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import maskwright as mw
 from maskwright.errors import BitmaskError, GrammarError, UnsatisfiableError, VocabularyError
 from maskwright.frontends.parts import choice_part
-from maskwright.grammar import Choice, Grammar, Lexeme, Seq, Term
+from maskwright.ir.grammar import Choice, Grammar, Lexeme, Seq, Term
 from maskwright.limits import DEFAULT_LIMITS
 from maskwright.regular.expressions import Lit
 from maskwright.trie import CompiledTrie, TokenTrie

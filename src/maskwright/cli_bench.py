@@ -24,7 +24,7 @@ from maskwright.cli_vocabulary import add_tokenizer_option, vocabulary_of
 from maskwright.compiler import CompiledGrammar, compile_grammar, compile_regex
 from maskwright.compiler import compile as compile_source
 from maskwright.engine_cache import engine_for
-from maskwright.grammar import Grammar
+from maskwright.ir.grammar import Grammar
 from maskwright.validation import compile_for_bytes
 from maskwright.validation.sentences import sentences
 from maskwright.vocabulary import Vocabulary

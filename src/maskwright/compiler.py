@@ -28,11 +28,11 @@ from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.parts import choice_part, gbnf_part, json_schema_part, lark_part, regex_part
 from maskwright.frontends.python_types import PYTHON_OPTIONS, python_type_to_schema
 from maskwright.frontends.regex import Flavour
-from maskwright.grammar import FAIL, Grammar, Import
+from maskwright.ir.grammar import FAIL, Grammar, Import
+from maskwright.ir.prune import prune
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.lowering import capture_reader, link, lower_to_tables
 from maskwright.packed_tables import unpack
-from maskwright.passes.prune import prune
 from maskwright.shared_cache import SharedCache, fetch, store
 from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
 from maskwright.trie import CompiledTrie, TokenTrie

@@ -1,3 +1,3 @@
-from maskwright.grammar cimport Lexeme, Words
+from maskwright.ir.grammar cimport Lexeme, Words
 
 cpdef bytes canonical_spelling(object name)

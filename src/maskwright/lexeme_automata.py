@@ -5,7 +5,7 @@ from __future__ import annotations
 from json.encoder import encode_basestring
 
 from maskwright._core import AutomatonHandle, Engine
-from maskwright.grammar import Lexeme, Name, Words
+from maskwright.ir.grammar import Lexeme, Name, Words
 from maskwright.limits import Limits
 from maskwright.regular.automata import build_nfa
 

@@ -18,7 +18,7 @@ from maskwright.base.deadline import check_time, let_go, seconds_left
 from maskwright.captures import CaptureReader
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 from maskwright.factoring import PlainState, factor
-from maskwright.grammar import (
+from maskwright.ir.grammar import (
     Body,
     Choice,
     Distinct,
@@ -42,9 +42,9 @@ from maskwright.grammar import (
     Values,
     Words,
 )
+from maskwright.ir.nullable import nullable_rules
 from maskwright.lexeme_automata import canonical_spelling, lexeme_automaton, tagged_automaton, words_automaton
 from maskwright.limits import MAX_COUNT, Limits
-from maskwright.passes.nullable import nullable_rules
 from maskwright.regular.automata import Nfa, build_lexer
 from maskwright.regular.columns import column_automaton
 from maskwright.regular.merging import merge_states

@@ -19,7 +19,7 @@ from maskwright._core import AutomatonHandle, Engine, Tables, automaton_content,
 from maskwright.base.deadline import check_time
 from maskwright.captures.plain import from_plain, plain_tokens, to_plain, tokens_of
 from maskwright.errors import MaskwrightError, no_recursion
-from maskwright.grammar import Tokens
+from maskwright.ir.grammar import Tokens
 from maskwright.limits import Limits
 from maskwright.lowering import add_lexer, capture_reader
 from maskwright.packed_checks import check_automaton, check_tables, need, wrong

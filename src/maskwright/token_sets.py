@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 from maskwright._core import Engine
 from maskwright.errors import GrammarError
-from maskwright.grammar import Tokens
+from maskwright.ir.grammar import Tokens
 
 
 def token_ids(tokens: Tokens, engine: Engine) -> list[int]:

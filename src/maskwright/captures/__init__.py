@@ -22,7 +22,7 @@ from maskwright.base.deadline import deadline
 from maskwright.captures.chart import MARK
 from maskwright.captures.productions import Productions
 from maskwright.captures.reading import Reading
-from maskwright.grammar import Grammar, Import, Lexeme, Tokens
+from maskwright.ir.grammar import Grammar, Import, Lexeme, Tokens
 
 
 class CaptureReader:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from maskwright.errors import GrammarError
-from maskwright.grammar import Capture, Choice, Grammar, Import, Lexeme, Lexing, Ref, Seq, Term, Tokens
+from maskwright.ir.grammar import Capture, Choice, Grammar, Import, Lexeme, Lexing, Ref, Seq, Term, Tokens
 from maskwright.regular.expressions import Alt, Cat, Chars, Lit, Machine, Regular, Repeat, postorder
 
 

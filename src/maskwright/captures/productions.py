@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from maskwright._core import AutomatonHandle, CompiledCore
 from maskwright.errors import GrammarError
-from maskwright.grammar import Body, Choice, Grammar, Import, Lexeme, Ref, Seq, Term, Tokens
+from maskwright.ir.grammar import Body, Choice, Grammar, Import, Lexeme, Ref, Seq, Term, Tokens
 
 
 @dataclass(frozen=True, slots=True)

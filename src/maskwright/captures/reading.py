@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from maskwright.captures.chart import MARK, Chart, Item
 from maskwright.captures.productions import Leaf, Symbol
-from maskwright.grammar import Capture
+from maskwright.ir.grammar import Capture
 from maskwright.regular.dfa import matcher as text_matcher
 
 Task: TypeAlias = tuple[str, Any, int, int, frozenset[int]]

@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 from maskwright.base.deadline import check_time
 from maskwright.frontends.lexical import regular_expr
-from maskwright.grammar import EMPTY, Choice, Expr, Grammar, Ref, Repeated, Seq
+from maskwright.ir.grammar import EMPTY, Choice, Expr, Grammar, Ref, Repeated, Seq
 from maskwright.limits import Limits
 from maskwright.regular.expressions import (
     EPSILON,

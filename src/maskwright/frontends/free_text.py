@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from maskwright.base.deadline import check_time
-from maskwright.grammar import Lexeme
+from maskwright.ir.grammar import Lexeme
 from maskwright.regular.expressions import (
     ANY_CHAR,
     Chars,

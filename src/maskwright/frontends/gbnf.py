@@ -19,7 +19,7 @@ from difflib import get_close_matches
 from maskwright.base.deadline import check_time
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, line_column
 from maskwright.frontends.characters import Node, items, loop, to_lexemes, ways
-from maskwright.grammar import FAIL, Grammar, Ref
+from maskwright.ir.grammar import FAIL, Grammar, Ref
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regular.expressions import (
     ANY_CHAR,

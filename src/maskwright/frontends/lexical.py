@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maskwright.grammar import EMPTY, FAIL, Choice, Expr, Lexeme, Term
+from maskwright.ir.grammar import EMPTY, FAIL, Choice, Expr, Lexeme, Term
 from maskwright.limits import Limits
 from maskwright.regular.dfa import length_bounds, without_empty
 from maskwright.regular.expressions import Regular

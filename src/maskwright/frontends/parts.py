@@ -26,7 +26,7 @@ from maskwright.frontends.json_schema.arguments import (
 )
 from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.regex import Flavour
-from maskwright.grammar import EMPTY, Choice, Grammar, Import, Term, Words
+from maskwright.ir.grammar import EMPTY, Choice, Grammar, Import, Term, Words
 from maskwright.limits import Limits
 
 

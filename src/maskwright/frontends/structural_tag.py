@@ -40,7 +40,7 @@ from maskwright.frontends.structural_fields import (
     texts_field,
 )
 from maskwright.frontends.structural_tokens import all_but, is_one_of, named_tokens
-from maskwright.grammar import (
+from maskwright.ir.grammar import (
     EMPTY,
     FAIL,
     Choice,

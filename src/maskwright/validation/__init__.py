@@ -41,7 +41,7 @@ from maskwright.frontends.parts import (
     regex_part,
 )
 from maskwright.frontends.regex import flag_letters
-from maskwright.grammar import Grammar, Tokens
+from maskwright.ir.grammar import Grammar, Tokens
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex
 from maskwright.report import Finding, Report

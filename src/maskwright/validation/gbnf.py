@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from maskwright.errors import MaskwrightError, line_column, line_columns
 from maskwright.frontends.gbnf import GbnfText, read
-from maskwright.grammar import Body, Choice, Grammar, Lexeme, Seq, Term
+from maskwright.ir.grammar import Body, Choice, Grammar, Lexeme, Seq, Term
 from maskwright.limits import Limits
 from maskwright.regular.expressions import Regular
 from maskwright.report import Report

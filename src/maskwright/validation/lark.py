@@ -14,7 +14,7 @@ from maskwright.frontends.lark.attributes import Attributed, take_attributes
 from maskwright.frontends.lark.inline import take_inline
 from maskwright.frontends.lark.reader import LarkText, TerminalText, owner_of, read
 from maskwright.frontends.lark.terminals import TerminalLanguages
-from maskwright.grammar import Ref
+from maskwright.ir.grammar import Ref
 from maskwright.limits import Limits
 from maskwright.regular.expressions import NOTHING, Lit, Regular
 from maskwright.report import Report

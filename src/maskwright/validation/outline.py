@@ -18,7 +18,7 @@ from maskwright.errors import (
     caret_snippet,
 )
 from maskwright.frontends.characters import Items, Loop, Node, Ways, references, strong_components
-from maskwright.grammar import Ref
+from maskwright.ir.grammar import Ref
 from maskwright.regular.determinize import leaf_sets
 from maskwright.regular.dfa import is_empty, length_bounds
 from maskwright.regular.expressions import Regular, Repeat, intersect_ranges, postorder

@@ -16,7 +16,7 @@ from maskwright.bitmask import allocate_token_bitmask
 from maskwright.compiler import CompiledGrammar
 from maskwright.errors import LimitError, caret_snippet
 from maskwright.frontends.lark.reader import owner_of
-from maskwright.grammar import Grammar
+from maskwright.ir.grammar import Grammar
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regular.dfa import beginnings, matcher
 from maskwright.regular.expressions import Lit

@@ -21,7 +21,7 @@ from maskwright.frontends.json_schema.groups import Conjunction
 from maskwright.frontends.json_schema.keywords import survey
 from maskwright.frontends.json_schema.normalize import Normalizer
 from maskwright.frontends.json_schema.options import SchemaOptions
-from maskwright.grammar import Grammar
+from maskwright.ir.grammar import Grammar
 from maskwright.limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["Registry", "SchemaOptions", "emitted", "to_grammar"]

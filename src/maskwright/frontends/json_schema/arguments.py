@@ -43,7 +43,7 @@ from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.json_schema.python_literals import PythonEmitter
 from maskwright.frontends.json_schema.strings import is_text, string_allows, written_language
 from maskwright.frontends.structural_tokens import named_tokens
-from maskwright.grammar import EMPTY, FAIL, Choice, Expr, Grammar, Import, Lexeme, Record, Ref, Seq, Term
+from maskwright.ir.grammar import EMPTY, FAIL, Choice, Expr, Grammar, Import, Lexeme, Record, Ref, Seq, Term
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex
 from maskwright.regular.dfa import matches, only_in, with_length, without_empty

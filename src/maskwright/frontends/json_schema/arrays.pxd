@@ -2,7 +2,7 @@ from maskwright.base.deadline cimport check_time
 from maskwright.frontends.json_schema.emit cimport Emitter
 from maskwright.frontends.json_schema.groups cimport ArrayGroup, Contained, StringGroup, conjoin
 from maskwright.frontends.json_schema.hollow cimport Hollow
-from maskwright.grammar cimport Choice, Distinct, Grammar, OtherMembers, Record, Ref, Repeated, Seq, Term
+from maskwright.ir.grammar cimport Choice, Distinct, Grammar, OtherMembers, Record, Ref, Repeated, Seq, Term
 
 cdef class ArrayRules:
     cdef readonly Emitter emitter

@@ -18,7 +18,7 @@ from maskwright.frontends.json_schema.lexemes import Punctuation, string_lexeme
 from maskwright.frontends.json_schema.strings import written_language
 from maskwright.frontends.json_schema.typed import negation
 from maskwright.frontends.json_schema.values import ValueCounts
-from maskwright.grammar import (
+from maskwright.ir.grammar import (
     EMPTY,
     FAIL,
     Choice,

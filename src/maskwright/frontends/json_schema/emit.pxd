@@ -1,7 +1,7 @@
 from maskwright.base.deadline cimport check_time
 from maskwright.frontends.json_schema.groups cimport ArrayGroup, BooleanGroup, NumberGroup, ObjectGroup, StringGroup
 from maskwright.frontends.json_schema.normalize cimport Normalizer
-from maskwright.grammar cimport Choice, Grammar, Import, Lexeme, Ref, Term
+from maskwright.ir.grammar cimport Choice, Grammar, Import, Lexeme, Ref, Term
 
 cdef class Emitter:
     cdef readonly Normalizer normalizer

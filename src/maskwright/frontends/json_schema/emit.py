@@ -40,7 +40,7 @@ from maskwright.frontends.json_schema.numbers import plain_integers, values_text
 from maskwright.frontends.json_schema.objects import ObjectRules
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.json_schema.strings import string_term
-from maskwright.grammar import (
+from maskwright.ir.grammar import (
     FAIL,
     Choice,
     Expr,

@@ -16,7 +16,7 @@ from dataclasses import fields, replace
 from maskwright.base.deadline import check_time
 from maskwright.errors import LimitError
 from maskwright.frontends.json_schema.lexemes import Punctuation
-from maskwright.grammar import (
+from maskwright.ir.grammar import (
     FAIL,
     Body,
     Choice,
@@ -32,8 +32,8 @@ from maskwright.grammar import (
     Term,
     Values,
 )
+from maskwright.ir.prune import is_satisfiable, prune
 from maskwright.limits import Limits
-from maskwright.passes.prune import is_satisfiable, prune
 from maskwright.regular.expressions import Lit
 
 

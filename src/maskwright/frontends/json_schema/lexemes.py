@@ -8,7 +8,7 @@ from functools import lru_cache
 from maskwright.frontends.json_schema.multiples import any_integer
 from maskwright.frontends.json_schema.number_texts import MINUS, any_magnitude
 from maskwright.frontends.json_schema.options import SchemaOptions
-from maskwright.grammar import Lexeme, Spelling, Term
+from maskwright.ir.grammar import Lexeme, Spelling, Term
 from maskwright.regular.expressions import EPSILON, EVERY_TEXT, Lit, Regular, alt, cat, one_of, repeat
 
 _BLANK = one_of(" \t")

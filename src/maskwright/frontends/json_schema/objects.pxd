@@ -4,7 +4,7 @@ from maskwright.frontends.json_schema.groups cimport Absent, Keys, ObjectGroup, 
 from maskwright.frontends.json_schema.hollow cimport Hollow
 from maskwright.frontends.json_schema.keys cimport KeyMap, is_false
 from maskwright.frontends.json_schema.strings cimport is_text
-from maskwright.grammar cimport Member, OtherMembers, Record, Ref
+from maskwright.ir.grammar cimport Member, OtherMembers, Record, Ref
 
 cdef class Kind:
     cdef readonly object language

@@ -25,7 +25,7 @@ from maskwright.frontends.json_schema.keys import KeyMap, is_false, string_group
 from maskwright.frontends.json_schema.lexemes import string_lexeme
 from maskwright.frontends.json_schema.strings import is_text, pattern_language, string_language
 from maskwright.frontends.json_schema.typed import negation
-from maskwright.grammar import FAIL, Expr, Member, OtherMembers, Record, Ref, Values
+from maskwright.ir.grammar import FAIL, Expr, Member, OtherMembers, Record, Ref, Values
 from maskwright.limits import Limits
 from maskwright.regular.dfa import count_texts, difference, finite_texts, is_empty, matcher, partition
 from maskwright.regular.expressions import EVERY_TEXT, Lit, Regular, alt

@@ -10,7 +10,7 @@ from maskwright.frontends.json_schema.groups import ArrayGroup, BooleanGroup, Gr
 from maskwright.frontends.json_schema.normalize import Normalizer
 from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.json_schema.strings import string_allows, written_language
-from maskwright.grammar import FAIL, Expr, Lexeme, Term
+from maskwright.ir.grammar import FAIL, Expr, Lexeme, Term
 from maskwright.limits import Limits
 from maskwright.regular.expressions import (
     Alt,

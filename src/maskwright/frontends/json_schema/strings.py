@@ -11,7 +11,7 @@ from functools import lru_cache
 from maskwright.frontends.json_schema.formats import OLDER_PATTERNS, OPENAPI_PATTERNS, PATTERNS, WIDER
 from maskwright.frontends.json_schema.groups import StringGroup
 from maskwright.frontends.json_schema.lexemes import string_lexeme
-from maskwright.grammar import FAIL, Choice, Keyset, Lexeme, Spelling, Term
+from maskwright.ir.grammar import FAIL, Choice, Keyset, Lexeme, Spelling, Term
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex, search_language
 from maskwright.regular.dfa import is_empty, least_length, listed_texts, matcher, only_in, with_length

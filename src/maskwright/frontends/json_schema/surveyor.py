@@ -9,9 +9,9 @@ from maskwright.frontends.json_schema.emit import Emitter
 from maskwright.frontends.json_schema.groups import Conjunction
 from maskwright.frontends.json_schema.normalize import Normalizer
 from maskwright.frontends.json_schema.options import SchemaOptions
-from maskwright.grammar import EMPTY, Choice, Expr
+from maskwright.ir.grammar import EMPTY, Choice, Expr
+from maskwright.ir.prune import productive_rules, references
 from maskwright.limits import Limits
-from maskwright.passes.prune import productive_rules, references
 
 
 class Surveyor(Emitter):

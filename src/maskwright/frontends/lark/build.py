@@ -13,7 +13,7 @@ from maskwright.frontends.lark.indentation import Indentation, find_indentation
 from maskwright.frontends.lark.inline import Inlined, take_inline
 from maskwright.frontends.lark.reader import LarkText, read
 from maskwright.frontends.lark.terminals import TerminalLanguages
-from maskwright.grammar import (
+from maskwright.ir.grammar import (
     EMPTY,
     FAIL,
     Capture,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from maskwright.errors import GrammarError, line_column
-from maskwright.grammar import Tokens
+from maskwright.ir.grammar import Tokens
 from maskwright.regular.expressions import Lit, Machine, Regular
 
 _PART = "INLINE_JSON_"

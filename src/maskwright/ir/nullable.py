@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 import cython
 
-from maskwright.grammar import Body, Choice, Grammar, Import, Ref, Repeated, Seq, Term
+from maskwright.ir.grammar import Body, Choice, Grammar, Import, Ref, Repeated, Seq, Term
 
 
 def nullable_rules(grammar: Grammar, imports: dict[Hashable, bool]) -> list[bool]:

@@ -13,7 +13,7 @@ import cython
 
 from maskwright.base.deadline import check_time
 from maskwright.errors import UnsatisfiableError
-from maskwright.grammar import (
+from maskwright.ir.grammar import (
     EMPTY,
     FAIL,
     Body,
