@@ -31,16 +31,16 @@ TESTS: dict[str, tuple[str, ...]] = {
     "adjacency": ("lexing", "lexing_lookahead", "check_grammar", "lark"),
     "base.disk_cache": ("disk_cache", "engine_cache", "table_cache"),
     "frontends.characters": ("gbnf", "structural_tag"),
-    "frontends.json_schema.multiples": ("multiples", "numbers"),
-    "frontends.json_schema.number_texts": ("numbers", "number_digits", "number_range"),
-    "frontends.json_schema.unevaluated": ("json_schema", "dialects", "schema_fuzz", "official_suite"),
+    "frontends.json_schema.numbers.multiples": ("multiples", "numbers"),
+    "frontends.json_schema.numbers.texts": ("numbers", "number_digits", "number_range"),
+    "frontends.json_schema.algebra.unevaluated": ("json_schema", "dialects", "schema_fuzz", "official_suite"),
     "regular.merging": ("merging", "lexing", "lark"),
     "ir.prune": ("productive_rules", "json_schema", "names_running_out", "structural_tag"),
     "symbols": ("symbols", "search"),
     "regex.assertions": ("regex", "regex_source"),
     "regular.determinize": ("automata", "regex", "formats"),
-    "frontends.json_schema.clauses": ("json_schema", "names_running_out", "optional_discriminator"),
-    "frontends.json_schema.objects": ("json_schema", "names_running_out", "optional_discriminator"),
+    "frontends.json_schema.algebra.clauses": ("json_schema", "names_running_out", "optional_discriminator"),
+    "frontends.json_schema.emit.objects": ("json_schema", "names_running_out", "optional_discriminator"),
 }  # fmt: skip
 """By module, the tests that are about it."""
 SECONDS = 240

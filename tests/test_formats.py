@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator
 
 import maskwright as mw
 from maskwright._subsets import SideBySide
-from maskwright.frontends.json_schema.formats import (
+from maskwright.frontends.json_schema.texts.formats import (
     INTEGER_BOUNDS,
     OLDER_PATTERNS,
     OPENAPI_PATTERNS,

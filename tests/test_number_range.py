@@ -10,7 +10,7 @@ import pytest
 from test_numbers import matcher, sample
 
 import maskwright as mw
-from maskwright.frontends.json_schema.lexemes import number_lexeme
+from maskwright.frontends.json_schema.texts.lexemes import number_lexeme
 from maskwright.limits import DEFAULT_LIMITS
 from maskwright.regular.dfa import minimal_dfa
 

@@ -17,9 +17,7 @@ from hypothesis import strategies as st
 from nfa_simulation import close
 
 from maskwright.errors import LimitError
-from maskwright.frontends.json_schema.lexemes import number_lexeme
-from maskwright.frontends.json_schema.multiples import common_multiple, lowest
-from maskwright.frontends.json_schema.numbers import (
+from maskwright.frontends.json_schema.numbers.languages import (
     Bound,
     exact,
     integer_bounds,
@@ -28,6 +26,8 @@ from maskwright.frontends.json_schema.numbers import (
     value_texts,
     values_texts,
 )
+from maskwright.frontends.json_schema.numbers.multiples import common_multiple, lowest
+from maskwright.frontends.json_schema.texts.lexemes import number_lexeme
 from maskwright.limits import DEFAULT_LIMITS
 from maskwright.regular.automata import build_nfa
 from maskwright.regular.expressions import NOTHING, Alt, Cat, Chars, Lit, Machine, Ranges, Regular, Repeat

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from maskwright.errors import UnsatisfiableError as UnsatisfiableError
     from maskwright.errors import UnsupportedSchemaError as UnsupportedSchemaError
     from maskwright.errors import VocabularyError as VocabularyError
-    from maskwright.frontends.json_schema.options import SchemaOptions as SchemaOptions
+    from maskwright.frontends.json_schema.read.options import SchemaOptions as SchemaOptions
     from maskwright.frontends.json_schema.report import check_json_schema as check_json_schema
     from maskwright.frontends.tool_templates import ToolTemplate as ToolTemplate
     from maskwright.generator import Generator as Generator
@@ -96,7 +96,7 @@ _HOMES = {
         "UnsupportedSchemaError",
         "VocabularyError",
     ],
-    "frontends.json_schema.options": ["SchemaOptions"],
+    "frontends.json_schema.read.options": ["SchemaOptions"],
     "frontends.json_schema.report": ["check_json_schema"],
     "frontends.tool_templates": ["ToolTemplate"],
     "generator": ["Generator"],

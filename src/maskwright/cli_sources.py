@@ -9,7 +9,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from maskwright.errors import MaskwrightError
-from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.sources import GBNF, JsonSchema, Lark, Regex
 
 LANGUAGES = ("json-schema", "lark", "gbnf", "regex")

@@ -23,7 +23,7 @@ from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, Voca
 from maskwright.frontends import structural_tag
 from maskwright.frontends.json_schema import Registry, SchemaOptions
 from maskwright.frontends.json_schema.clashes import explained
-from maskwright.frontends.json_schema.options import schema_options
+from maskwright.frontends.json_schema.read.options import schema_options
 from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.parts import choice_part, gbnf_part, json_schema_part, lark_part, regex_part
 from maskwright.frontends.python_types import PYTHON_OPTIONS, python_type_to_schema

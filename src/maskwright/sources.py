@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.regex import Flavour
 from maskwright.frontends.tool_templates import Thinks, ToolTemplate

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from maskwright.errors import GrammarError
-from maskwright.frontends.json_schema.formats import PATTERNS
+from maskwright.frontends.json_schema.texts.formats import PATTERNS
 from maskwright.frontends.text_ranges import integers
 
 _ANY_DEPTH = 2

@@ -19,7 +19,7 @@ from pydantic_core import SchemaValidator, ValidationError, to_json
 
 from maskwright.errors import GrammarError
 from maskwright.frontends.embedded_json import with_embedded_json
-from maskwright.frontends.json_schema.formats import PATTERNS
+from maskwright.frontends.json_schema.texts.formats import PATTERNS
 from maskwright.frontends.python_times import date_pattern, datetime_pattern, duration_pattern, time_pattern
 from maskwright.frontends.python_urls import EMAIL, NAMED_EMAIL, url
 from maskwright.frontends.text_ranges import integers

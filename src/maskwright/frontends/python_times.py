@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 
-from maskwright.frontends.json_schema.formats import PATTERNS
+from maskwright.frontends.json_schema.texts.formats import PATTERNS
 from maskwright.frontends.text_ranges import between, integers
 
 _FRACTION = r"(?:\.[0-9]{1,6})?"

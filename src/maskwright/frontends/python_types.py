@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from maskwright.errors import GrammarError, MaskwrightError, OutputError, no_recursion
-from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.frontends.python_calls import call_of
 
 PYTHON_OPTIONS = SchemaOptions(plain_integers=True, additional_properties="needed")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from maskwright.frontends.json_schema.formats import PATTERNS
+from maskwright.frontends.json_schema.texts.formats import PATTERNS
 from maskwright.frontends.text_ranges import integers
 
 _LABEL = "[0-9A-Za-z]+(?:-[0-9A-Za-z]+)*"

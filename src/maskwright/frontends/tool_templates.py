@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from maskwright.errors import GrammarError, LimitError
+from maskwright.frontends.json_schema.algebra.strings import is_text
 from maskwright.frontends.json_schema.arguments import ArgumentStyle, argument_style
-from maskwright.frontends.json_schema.strings import is_text
 from maskwright.frontends.json_text import read_json
 from maskwright.frontends.tool_text import ToolOutput, read_output
 

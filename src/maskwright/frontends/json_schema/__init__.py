@@ -15,12 +15,12 @@ from typing import Any
 
 from maskwright.base.deadline import deadline, let_go
 from maskwright.errors import UnsupportedSchemaError
-from maskwright.frontends.json_schema.document import Document, Registry
-from maskwright.frontends.json_schema.emit import Emitter
-from maskwright.frontends.json_schema.groups import Conjunction
-from maskwright.frontends.json_schema.keywords import survey
-from maskwright.frontends.json_schema.normalize import Normalizer
-from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.frontends.json_schema.algebra.groups import Conjunction
+from maskwright.frontends.json_schema.algebra.normalize import Normalizer
+from maskwright.frontends.json_schema.emit.emitter import Emitter
+from maskwright.frontends.json_schema.read.document import Document, Registry
+from maskwright.frontends.json_schema.read.keywords import survey
+from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.ir.grammar import Grammar
 from maskwright.limits import DEFAULT_LIMITS, Limits
 

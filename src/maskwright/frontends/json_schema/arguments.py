@@ -20,10 +20,8 @@ from typing import Any
 from maskwright.errors import GrammarError, Refusal, UnsupportedSchemaError
 from maskwright.frontends.free_text import Scanner
 from maskwright.frontends.json_schema import emitted
-from maskwright.frontends.json_schema.clauses import settle
-from maskwright.frontends.json_schema.document import Document
-from maskwright.frontends.json_schema.emit import Emitter
-from maskwright.frontends.json_schema.groups import (
+from maskwright.frontends.json_schema.algebra.clauses import settle
+from maskwright.frontends.json_schema.algebra.groups import (
     ArrayGroup,
     BooleanGroup,
     Conjunction,
@@ -36,12 +34,14 @@ from maskwright.frontends.json_schema.groups import (
     StringGroup,
     nothing,
 )
-from maskwright.frontends.json_schema.keys import KeyMap, is_false
-from maskwright.frontends.json_schema.normalize import Normalizer
-from maskwright.frontends.json_schema.objects import closed
-from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.frontends.json_schema.algebra.keys import KeyMap, is_false
+from maskwright.frontends.json_schema.algebra.normalize import Normalizer
+from maskwright.frontends.json_schema.algebra.strings import is_text, string_allows, written_language
+from maskwright.frontends.json_schema.emit.emitter import Emitter
+from maskwright.frontends.json_schema.emit.objects import closed
 from maskwright.frontends.json_schema.python_literals import PythonEmitter
-from maskwright.frontends.json_schema.strings import is_text, string_allows, written_language
+from maskwright.frontends.json_schema.read.document import Document
+from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.frontends.structural_tokens import named_tokens
 from maskwright.ir.grammar import EMPTY, FAIL, Choice, Expr, Grammar, Import, Lexeme, Record, Ref, Seq, Term
 from maskwright.limits import DEFAULT_LIMITS, Limits

@@ -17,14 +17,14 @@ from maskwright.errors import (
     Refusal,
     UnsupportedSchemaError,
 )
+from maskwright.frontends.json_schema.algebra.groups import Conjunction, Either, Literal
+from maskwright.frontends.json_schema.algebra.normalize import Normalizer
 from maskwright.frontends.json_schema.clashes import Clash, Explainer
-from maskwright.frontends.json_schema.document import Document
-from maskwright.frontends.json_schema.groups import Conjunction, Either, Literal
 from maskwright.frontends.json_schema.inventory import ENFORCED
-from maskwright.frontends.json_schema.keywords import held, is_hidden
-from maskwright.frontends.json_schema.nodes import Node, path_of
-from maskwright.frontends.json_schema.normalize import Normalizer
-from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.frontends.json_schema.read.document import Document
+from maskwright.frontends.json_schema.read.keywords import held, is_hidden
+from maskwright.frontends.json_schema.read.nodes import Node, path_of
+from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.frontends.json_schema.surveyor import Surveyor
 from maskwright.limits import Limits
 from maskwright.report import Finding

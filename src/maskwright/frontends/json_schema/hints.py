@@ -7,12 +7,12 @@ from typing import Any
 
 from maskwright.base.deadline import check_time
 from maskwright.errors import UnsupportedSchemaError
-from maskwright.frontends.json_schema.document import Document
-from maskwright.frontends.json_schema.keywords import held, is_hidden
-from maskwright.frontends.json_schema.nodes import Node, escape, path_of
-from maskwright.frontends.json_schema.normalize import Normalizer
-from maskwright.frontends.json_schema.options import SchemaOptions
-from maskwright.frontends.json_schema.typed import ABOUT, type_names
+from maskwright.frontends.json_schema.algebra.normalize import Normalizer
+from maskwright.frontends.json_schema.algebra.typed import ABOUT, type_names
+from maskwright.frontends.json_schema.read.document import Document
+from maskwright.frontends.json_schema.read.keywords import held, is_hidden
+from maskwright.frontends.json_schema.read.nodes import Node, escape, path_of
+from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.limits import Limits
 from maskwright.report import Finding
 

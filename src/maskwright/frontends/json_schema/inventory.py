@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from maskwright.errors import Refusal
-from maskwright.frontends.json_schema.document import Document
-from maskwright.frontends.json_schema.formats import INTEGER_BOUNDS, OPENAPI_PATTERNS, PATTERNS
-from maskwright.frontends.json_schema.keywords import CHECKS, REFUSED, is_hidden
-from maskwright.frontends.json_schema.nodes import Node
-from maskwright.frontends.json_schema.options import SchemaOptions
-from maskwright.frontends.json_schema.typed import ABOUT, type_names
+from maskwright.frontends.json_schema.algebra.typed import ABOUT, type_names
+from maskwright.frontends.json_schema.read.document import Document
+from maskwright.frontends.json_schema.read.keywords import CHECKS, REFUSED, is_hidden
+from maskwright.frontends.json_schema.read.nodes import Node
+from maskwright.frontends.json_schema.read.options import SchemaOptions
+from maskwright.frontends.json_schema.texts.formats import INTEGER_BOUNDS, OPENAPI_PATTERNS, PATTERNS
 from maskwright.report import Finding, KeywordUse
 
 ENFORCED = (CHECKS.keys() | {"const"}) - REFUSED.keys()

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from maskwright.errors import GrammarError
-from maskwright.frontends.json_schema.document import Document
-from maskwright.frontends.json_schema.keywords import SUBSCHEMAS, held
-from maskwright.frontends.json_schema.nodes import Node
+from maskwright.frontends.json_schema.read.document import Document
+from maskwright.frontends.json_schema.read.keywords import SUBSCHEMAS, held
+from maskwright.frontends.json_schema.read.nodes import Node
 from maskwright.report import Finding, Severity
 
 

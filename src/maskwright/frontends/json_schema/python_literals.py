@@ -5,11 +5,17 @@ from __future__ import annotations
 from functools import lru_cache
 
 from maskwright.errors import Refusal
-from maskwright.frontends.json_schema.emit import Emitter
-from maskwright.frontends.json_schema.groups import ArrayGroup, BooleanGroup, Group, NullGroup, StringGroup
-from maskwright.frontends.json_schema.normalize import Normalizer
-from maskwright.frontends.json_schema.options import SchemaOptions
-from maskwright.frontends.json_schema.strings import string_allows, written_language
+from maskwright.frontends.json_schema.algebra.groups import (
+    ArrayGroup,
+    BooleanGroup,
+    Group,
+    NullGroup,
+    StringGroup,
+)
+from maskwright.frontends.json_schema.algebra.normalize import Normalizer
+from maskwright.frontends.json_schema.algebra.strings import string_allows, written_language
+from maskwright.frontends.json_schema.emit.emitter import Emitter
+from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.ir.grammar import FAIL, Expr, Lexeme, Term
 from maskwright.limits import Limits
 from maskwright.regular.expressions import (

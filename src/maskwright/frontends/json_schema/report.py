@@ -9,15 +9,15 @@ from maskwright.base.collection import rare_collection
 from maskwright.base.deadline import check_time, deadline, let_go
 from maskwright.errors import GrammarError, LimitError, Refusal
 from maskwright.frontends.json_schema import hints as practical
+from maskwright.frontends.json_schema.algebra.normalize import Normalizer
 from maskwright.frontends.json_schema.dead import DeadParts
-from maskwright.frontends.json_schema.document import Document
-from maskwright.frontends.json_schema.emit import Emitter
+from maskwright.frontends.json_schema.emit.emitter import Emitter
 from maskwright.frontends.json_schema.inventory import about_other_types, remarks, uses
-from maskwright.frontends.json_schema.keywords import reachable, survey
-from maskwright.frontends.json_schema.nodes import Node
-from maskwright.frontends.json_schema.normalize import Normalizer
-from maskwright.frontends.json_schema.options import SchemaOptions
 from maskwright.frontends.json_schema.profiles import Profile, outside_profile, profile_named
+from maskwright.frontends.json_schema.read.document import Document
+from maskwright.frontends.json_schema.read.keywords import reachable, survey
+from maskwright.frontends.json_schema.read.nodes import Node
+from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.report import Finding, Report
 
