@@ -43,7 +43,7 @@ EDGES = (
     "maskwright.serve",
     "maskwright.sampling.huggingface",
     "maskwright.sampling.recorder",
-    "maskwright.frontends.python_schemas",
+    "maskwright.frontends.python.schemas",
     *(f"maskwright.frontends.lark.{name}" for name in ("loading", "expansion", "templates", "groups")),
 )
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from serving import MODEL, Served, json_schema, serving, tool
 
 from maskwright.default_model import _packaged_weights
-from maskwright.frontends.tool_templates import ToolTemplate
+from maskwright.frontends.tools.templates import ToolTemplate
 from maskwright.serve.tool_calls import CallBegins, CallGoesOn, Said, Thought, reader_for
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}

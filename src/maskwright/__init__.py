@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from maskwright.errors import VocabularyError as VocabularyError
     from maskwright.frontends.json_schema.read.options import SchemaOptions as SchemaOptions
     from maskwright.frontends.json_schema.report import check_json_schema as check_json_schema
-    from maskwright.frontends.tool_templates import ToolTemplate as ToolTemplate
+    from maskwright.frontends.tools.templates import ToolTemplate as ToolTemplate
     from maskwright.generator import Generator as Generator
     from maskwright.limits import Limits as Limits
     from maskwright.mask_table import MaskTable as MaskTable
@@ -98,7 +98,7 @@ _HOMES = {
     ],
     "frontends.json_schema.read.options": ["SchemaOptions"],
     "frontends.json_schema.report": ["check_json_schema"],
-    "frontends.tool_templates": ["ToolTemplate"],
+    "frontends.tools.templates": ["ToolTemplate"],
     "generator": ["Generator"],
     "limits": ["Limits"],
     "mask_table": ["MaskTable"],

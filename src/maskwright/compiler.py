@@ -26,7 +26,7 @@ from maskwright.frontends.json_schema.clashes import explained
 from maskwright.frontends.json_schema.read.options import schema_options
 from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.parts import choice_part, gbnf_part, json_schema_part, lark_part, regex_part
-from maskwright.frontends.python_types import PYTHON_OPTIONS, python_type_to_schema
+from maskwright.frontends.python.types import PYTHON_OPTIONS, python_type_to_schema
 from maskwright.frontends.regex import Flavour
 from maskwright.ir.grammar import FAIL, Grammar, Import
 from maskwright.ir.prune import prune

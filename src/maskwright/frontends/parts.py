@@ -19,13 +19,13 @@ from maskwright.compile_cache import content_key
 from maskwright.errors import GrammarError, UnsatisfiableError
 from maskwright.frontends import gbnf, json_schema, lark, regex
 from maskwright.frontends.json_schema import SchemaOptions
-from maskwright.frontends.json_schema.arguments import (
+from maskwright.frontends.lark import Indentation, LexerKind
+from maskwright.frontends.regex import Flavour
+from maskwright.frontends.tools.arguments import (
     ArgumentStyle,
     to_arguments,
     to_json_without,
 )
-from maskwright.frontends.lark import Indentation, LexerKind
-from maskwright.frontends.regex import Flavour
 from maskwright.ir.grammar import EMPTY, Choice, Grammar, Import, Term, Words
 from maskwright.limits import Limits
 

@@ -19,7 +19,6 @@ from maskwright.base.deadline import check_time
 from maskwright.errors import GrammarError, LimitError, Refusal, UnsatisfiableError, UnsupportedSchemaError
 from maskwright.frontends.free_text import Scanner
 from maskwright.frontends.json_schema import SchemaOptions
-from maskwright.frontends.json_schema.arguments import argument_style
 from maskwright.frontends.lexical import regular_expr
 from maskwright.frontends.parts import (
     arguments_part,
@@ -40,6 +39,7 @@ from maskwright.frontends.structural_fields import (
     texts_field,
 )
 from maskwright.frontends.structural_tokens import all_but, is_one_of, named_tokens
+from maskwright.frontends.tools.arguments import argument_style
 from maskwright.ir.grammar import (
     EMPTY,
     FAIL,

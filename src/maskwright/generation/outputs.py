@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from maskwright.errors import MaskwrightError
-from maskwright.frontends.python_types import PYTHON_OPTIONS, is_schema, parse_output, python_type_to_schema
+from maskwright.frontends.python.types import PYTHON_OPTIONS, is_schema, parse_output, python_type_to_schema
 from maskwright.partial import NOTHING, partial_value
 from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from maskwright.errors import GrammarError, MaskwrightError
-from maskwright.frontends.tool_templates import Thinks, ToolTemplate
+from maskwright.frontends.tools.templates import Thinks, ToolTemplate
 from maskwright.generation.outputs import Output
 from maskwright.serve.errors import RequestError, of_source, refused
 from maskwright.serve.tool_calls import Reader, is_told_from_json, reader_for

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from maskwright.compile_pool import Compiler
 from maskwright.compiled import CompiledGrammar
 from maskwright.errors import MaskwrightError
-from maskwright.frontends.tool_templates import ToolTemplate
+from maskwright.frontends.tools.templates import ToolTemplate
 from maskwright.generation.batch import Batch
 from maskwright.generation.drafts import Drafter, Habits
 from maskwright.generation.forced import ForcedText, mask_words

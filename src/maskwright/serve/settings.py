@@ -7,7 +7,7 @@ from typing import Any
 
 from maskwright.base.arguments import real, whole
 from maskwright.errors import MaskwrightError
-from maskwright.frontends.tool_templates import THINKS, ToolTemplate
+from maskwright.frontends.tools.templates import THINKS, ToolTemplate
 
 
 def _setting(default: Any, told: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from maskwright.errors import GrammarError, MaskwrightError, OutputError, no_recursion
 from maskwright.frontends.json_schema.read.options import SchemaOptions
-from maskwright.frontends.python_calls import call_of
+from maskwright.frontends.python.calls import call_of
 
 PYTHON_OPTIONS = SchemaOptions(plain_integers=True, additional_properties="needed")
 """How values of Python types are written: pydantic takes ``1e30`` for a float, and refuses it where an int is asked for; members
@@ -56,7 +56,7 @@ def _type_to_schema(tp: Any, narrowed: bool) -> dict[str, Any]:
     adapter = _adapter(tp)
     options: dict[str, Any] = {"mode": "validation"}
     if narrowed:
-        from maskwright.frontends.python_schemas import ReadableSchema
+        from maskwright.frontends.python.schemas import ReadableSchema
 
         options["schema_generator"] = ReadableSchema
     from pydantic.errors import PydanticUserError

@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.algebra.strings import is_text
-from maskwright.frontends.json_schema.arguments import ArgumentStyle, argument_style
 from maskwright.frontends.json_text import read_json
-from maskwright.frontends.tool_text import ToolOutput, read_output
+from maskwright.frontends.tools.arguments import ArgumentStyle, argument_style
+from maskwright.frontends.tools.texts import ToolOutput, read_output
 
 _FOLDER = files("maskwright") / "grammars" / "tags"
 _MAX_BYTES = 100_000

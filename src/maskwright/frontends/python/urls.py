@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from maskwright.frontends.json_schema.texts.formats import PATTERNS
-from maskwright.frontends.text_ranges import integers
+from maskwright.frontends.python.ranges import integers
 
 _LABEL = "[0-9A-Za-z]+(?:-[0-9A-Za-z]+)*"
 _NAME = rf"(?:{_LABEL}\.)*[A-Za-z][0-9A-Za-z]*(?:-[0-9A-Za-z]+)*"

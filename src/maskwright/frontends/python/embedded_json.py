@@ -14,7 +14,7 @@ from typing import Any
 
 from maskwright.errors import GrammarError
 from maskwright.frontends.json_schema.texts.formats import PATTERNS
-from maskwright.frontends.text_ranges import integers
+from maskwright.frontends.python.ranges import integers
 
 _ANY_DEPTH = 2
 """How deep values nest of which nothing is said."""

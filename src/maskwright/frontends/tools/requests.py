@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from maskwright.errors import GrammarError
-from maskwright.frontends.tool_templates import THINKS, Content, Thinks, ToolTemplate
+from maskwright.frontends.tools.templates import THINKS, Content, Thinks, ToolTemplate
 
 _INDEX = "[0-9]{1,4}"
 _PIECES = re.compile(r"(\{(?:name|json_name|index)\})")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 
 from maskwright.frontends.json_schema.texts.formats import PATTERNS
-from maskwright.frontends.text_ranges import between, integers
+from maskwright.frontends.python.ranges import between, integers
 
 _FRACTION = r"(?:\.[0-9]{1,6})?"
 _OFFSET = "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"

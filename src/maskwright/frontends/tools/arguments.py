@@ -39,10 +39,10 @@ from maskwright.frontends.json_schema.algebra.normalize import Normalizer
 from maskwright.frontends.json_schema.algebra.strings import is_text, string_allows, written_language
 from maskwright.frontends.json_schema.emit.emitter import Emitter
 from maskwright.frontends.json_schema.emit.objects import closed
-from maskwright.frontends.json_schema.python_literals import PythonEmitter
 from maskwright.frontends.json_schema.read.document import Document
 from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.frontends.structural_tokens import named_tokens
+from maskwright.frontends.tools.python_literals import PythonEmitter
 from maskwright.ir.grammar import EMPTY, FAIL, Choice, Expr, Grammar, Import, Lexeme, Record, Ref, Seq, Term
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex

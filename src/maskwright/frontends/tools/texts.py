@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from maskwright.frontends.json_schema.arguments import ArgumentStyle
-    from maskwright.frontends.tool_templates import Thinks, ToolTemplate
+    from maskwright.frontends.tools.arguments import ArgumentStyle
+    from maskwright.frontends.tools.templates import Thinks, ToolTemplate
 
 _MAX_DEPTH = 32
 """Of schemas, where the types of an argument are looked for."""

@@ -18,11 +18,11 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import SchemaValidator, ValidationError, to_json
 
 from maskwright.errors import GrammarError
-from maskwright.frontends.embedded_json import with_embedded_json
 from maskwright.frontends.json_schema.texts.formats import PATTERNS
-from maskwright.frontends.python_times import date_pattern, datetime_pattern, duration_pattern, time_pattern
-from maskwright.frontends.python_urls import EMAIL, NAMED_EMAIL, url
-from maskwright.frontends.text_ranges import integers
+from maskwright.frontends.python.embedded_json import with_embedded_json
+from maskwright.frontends.python.ranges import integers
+from maskwright.frontends.python.times import date_pattern, datetime_pattern, duration_pattern, time_pattern
+from maskwright.frontends.python.urls import EMAIL, NAMED_EMAIL, url
 
 _LARGEST = 1e308
 """Greater numbers may be infinite to a reader with floats."""

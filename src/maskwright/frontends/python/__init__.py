@@ -1,0 +1,6 @@
+"""Python types and functions -> JSON Schemas, and texts -> values and calls; through pydantic.
+
+``types``         what the compiler and the generator use
+``calls``         functions by signature
+``schemas``       pydantic's schemas, narrowed to texts that it reads back: ``times``, ``urls``, ``embedded_json``, ``ranges``
+"""
