@@ -10,7 +10,7 @@ from reference import Oracle
 from maskwright._core import Matcher
 from maskwright.errors import UnsatisfiableError
 from maskwright.ir.grammar import Grammar
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 BYTES = toys.byte_vocabulary()
 PIECES = toys.piece_vocabulary(7)

@@ -29,7 +29,7 @@ from maskwright.ir.grammar import (
     Words,
 )
 from maskwright.regular.expressions import ANY_CHAR, Lit, Regular, alt, one_of, repeat
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 BYTES = toys.byte_vocabulary()
 PIECES = toys.piece_vocabulary(1)

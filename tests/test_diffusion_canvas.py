@@ -21,7 +21,7 @@ from maskwright.errors import CanvasError, LimitError, UnsatisfiableError, Vocab
 from maskwright.ir.grammar import Choice, Grammar, Ref, Seq
 from maskwright.limits import Limits
 from maskwright.regular.expressions import Lit, cat, one_of, repeat
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 SLOTS = 4
 

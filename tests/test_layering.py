@@ -33,7 +33,7 @@ EDGES = (
     "maskwright.generation",
     "maskwright.generator",
     "maskwright.demo",
-    "maskwright.tokenizers",
+    "maskwright.vocabulary.tokenizers",
     "maskwright.cli",
     "maskwright.trie_torch",
     "maskwright.bitmask_kernel",
@@ -79,10 +79,10 @@ ALLOWED = {
         "thompson",
     ),
     "maskwright.passes": ("deadline", "errors", "grammar", "limits", "passes", "regular"),
-    "maskwright.vocabulary": ("arguments", "compile_cache", "errors", "tokenizers"),
+    "maskwright.vocabulary.vocabulary": ("arguments", "compile_cache", "errors", "tokenizers"),
     "maskwright.base.collection": (),
-    "maskwright.compile_cache": ("_core",),
-    "maskwright.tokenizers": ("errors", "tokenizers"),
+    "maskwright.vocabulary.compile_cache": ("_core",),
+    "maskwright.vocabulary.tokenizers": ("errors", "tokenizers"),
     "maskwright.adjacency": (),
     "maskwright.regular.columns": ("automata", "determinize", "limits", "regular"),
     "maskwright.lowering": (
@@ -192,7 +192,7 @@ FORBIDDEN = {
         "vocabulary",
     ),
     "maskwright.validation": ("cli", "cli_check", "cli_sources", "demo", "generator", "hf", "tokenizers"),
-    "maskwright.engine_cache": ("compiler", "frontends", "generator", "hf", "regex"),
+    "maskwright.vocabulary.engine_cache": ("compiler", "frontends", "generator", "hf", "regex"),
     "maskwright.compiler": ("demo", "diffusion", "generator", "hf", "sampling", "tokenizers", "validation"),
     "maskwright.diffusion": ("cli", "demo", "frontends", "generator", "hf", "lowering", "tokenizers"),
 }
@@ -229,8 +229,10 @@ def ours(path: Path) -> set[str]:
 
 def test_the_walk_sees_imports() -> None:
     assert "maskwright._core" in ours(SOURCE / "lowering.py")
-    assert "maskwright.tokenizers.huggingface" in ours(SOURCE / "vocabulary.py")
-    assert "maskwright.tokenizers.huggingface" not in imported(SOURCE / "vocabulary.py", top_level_only=True)
+    assert "maskwright.vocabulary.tokenizers.huggingface" in ours(SOURCE / "vocabulary.py")
+    assert "maskwright.vocabulary.tokenizers.huggingface" not in imported(
+        SOURCE / "vocabulary.py", top_level_only=True
+    )
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -273,7 +275,7 @@ def test_import_is_light() -> None:
 
 def test_compiling_needs_no_heavy_package() -> None:
     code = (
-        "import sys, json; import maskwright._core, maskwright.lowering, maskwright.vocabulary, maskwright.engine_cache;"
+        "import sys, json; import maskwright._core, maskwright.lowering, maskwright.vocabulary.vocabulary, maskwright.vocabulary.engine_cache;"
         "print(json.dumps(sorted(sys.modules)))"
     )
     loaded = {name.partition(".")[0] for name in json.loads(fresh(code))}

@@ -18,7 +18,7 @@ from maskwright.ir.prune import prune
 from maskwright.limits import Limits
 from maskwright.lowering import lower
 from maskwright.regular.expressions import Lit, Regular, alt, cat, one_of, repeat
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 ALPHABET = b"ab "
 LONGEST = 5

@@ -14,7 +14,7 @@ from maskwright.ir.prune import prune
 from maskwright.limits import Limits
 from maskwright.lowering import lower
 from maskwright.regular.expressions import ANY_CHAR, Lit, repeat
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 # Ids 0 to 39 spell 40 ways to write a run of a's; the vocabulary needs two words.
 A_RUN = grammar(term(repeat(Lit("a"), 1, 40), "a{1,40}"))

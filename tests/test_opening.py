@@ -32,7 +32,7 @@ from maskwright.sampling import CallableModel, GrammarConstraint, SymbolEnds, aw
 from maskwright.sampling.monitors.monitor import Monitor
 from maskwright.search import Session
 from maskwright.sources import Choice, JsonSchema, Lark, Regex
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 WORDS = [
     *(bytes([byte]) for byte in range(256)),

@@ -36,7 +36,7 @@ from maskwright.ir.prune import prune
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.lowering import link, lower_to_tables
 from maskwright.regular.expressions import ANY_CHAR, EPSILON, Lit, Regular, alt, cat, chars, one_of, repeat
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 _engines: dict[str, Engine] = {}
 

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from maskwright.sources import response_format as response_format
     from maskwright.trie import TokenTrie as TokenTrie
     from maskwright.validation import check_grammar as check_grammar
-    from maskwright.vocabulary import Vocabulary as Vocabulary
+    from maskwright.vocabulary.vocabulary import Vocabulary as Vocabulary
 
 __version__ = "0.1.0"
 
@@ -108,7 +108,7 @@ _HOMES = {
     "shipped": ["shipped_grammar", "shipped_grammars"],
     "trie": ["TokenTrie"],
     "validation": ["check_grammar"],
-    "vocabulary": ["Vocabulary"],
+    "vocabulary.vocabulary": ["Vocabulary"],
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -186,7 +186,7 @@ def _constraints(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
 
     from maskwright.compiler import compile as compile_source
     from maskwright.validation import compile_for_bytes
-    from maskwright.vocabulary import Vocabulary
+    from maskwright.vocabulary.vocabulary import Vocabulary
 
     if not args.endpoint and not hasattr(args, "additional_properties"):
         # Whoever lists members wants no others, if there can be a value without; a server reads schemas as the specification has them.

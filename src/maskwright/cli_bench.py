@@ -23,11 +23,11 @@ from maskwright.cli_sources import UsageError, count, read_source, source_of
 from maskwright.cli_vocabulary import add_tokenizer_option, vocabulary_of
 from maskwright.compiler import CompiledGrammar, compile_grammar, compile_regex
 from maskwright.compiler import compile as compile_source
-from maskwright.engine_cache import engine_for
 from maskwright.ir.grammar import Grammar
 from maskwright.validation import compile_for_bytes
 from maskwright.validation.sentences import sentences
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.engine_cache import engine_for
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 _QUANTILES = (("p50", 0.5), ("p99", 0.99), ("max", 1.0))
 

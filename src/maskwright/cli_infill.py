@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from maskwright.diffusion import Step
     from maskwright.diffusion.adapters import HuggingFaceDiffusionModel
     from maskwright.sources import JsonSchema
-    from maskwright.vocabulary import Vocabulary
+    from maskwright.vocabulary.vocabulary import Vocabulary
 
 _OPEN_SLOT = "░"
 
@@ -80,7 +80,7 @@ def _load(args: argparse.Namespace, source: JsonSchema) -> tuple[HuggingFaceDiff
     from maskwright.demo import demo_diffusion_path, format_prompt
     from maskwright.diffusion.adapters import HuggingFaceDiffusionModel
     from maskwright.frontends.json_text import read_json
-    from maskwright.vocabulary import Vocabulary
+    from maskwright.vocabulary.vocabulary import Vocabulary
 
     logging.disable_progress_bar()
     path = args.model or str(demo_diffusion_path())

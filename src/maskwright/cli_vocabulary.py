@@ -7,7 +7,7 @@ from pathlib import Path
 
 from maskwright.cli_sources import UsageError
 from maskwright.errors import MaskwrightError
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 _NEEDS = {
     "transformers": "maskwright[hf]",

@@ -24,7 +24,7 @@ from maskwright.errors import MaskwrightError, VocabularyError
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.shared_cache import SharedCache, check_shared
 from maskwright.sources import Choice
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 _CHOICES_READ = 10_000
 """Options of a choice that are looked at before anything waits: more take too long."""

@@ -16,12 +16,12 @@ from maskwright.base.arguments import check_type
 from maskwright.base.collection import rare_collection
 from maskwright.base.deadline import deadline
 from maskwright.base.sealed import seal, unseal
-from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError, MaskwrightError, VocabularyError
 from maskwright.limits import LIMIT_NAMES, Limits
 from maskwright.lowering import link
 from maskwright.packed_tables import pack, unpack
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.engine_cache import engine_for
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 _KIND = b"maskwright grammar "
 _LAYOUT = 1

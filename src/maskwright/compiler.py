@@ -11,14 +11,12 @@ from typing import Any, Literal, TypeVar, overload
 import numpy as np
 
 from maskwright import table_cache
-from maskwright._core import Tables, automata_bytes
+from maskwright._core import Tables, automata_bytes, content_keys
 from maskwright.base.arguments import check_limits, check_type
 from maskwright.base.collection import rare_collection
 from maskwright.base.deadline import deadline, let_go
-from maskwright.compile_cache import content_keys
 from maskwright.compiled import CompiledGrammar as CompiledGrammar
 from maskwright.compiled import keep_grammar
-from maskwright.engine_cache import engine_for
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, VocabularyError
 from maskwright.frontends import structural_tag
 from maskwright.frontends.json_schema import Registry, SchemaOptions
@@ -36,7 +34,8 @@ from maskwright.packed_tables import unpack
 from maskwright.shared_cache import SharedCache, fetch, store
 from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
 from maskwright.trie import CompiledTrie, TokenTrie
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.engine_cache import engine_for
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 _TABLES_BYTES = 64 << 20
 """What the states of their automata may take, of the tables that a vocabulary keeps; looked at once in so many new ones."""

@@ -38,7 +38,7 @@ from maskwright.generation.stops import check_stops
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.model_cache import cache_parameter
 from maskwright.partial import NOTHING
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 
 class Generator:

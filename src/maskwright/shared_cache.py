@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 from maskwright.base import disk_cache
 from maskwright.compiled import CompiledGrammar, grammar_bytes, grammar_from_bytes
 from maskwright.errors import MaskwrightError
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 _PREFIX = "maskwright-"
 

@@ -14,7 +14,7 @@ from maskwright.frontends.tools.requests import response_schema, tools_tag
 from maskwright.frontends.tools.templates import Thinks, ToolTemplate
 
 if TYPE_CHECKING:
-    from maskwright.vocabulary import Vocabulary
+    from maskwright.vocabulary.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)

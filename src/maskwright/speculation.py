@@ -13,10 +13,10 @@ from typing import Any
 
 from maskwright._core import checked_tree
 from maskwright.base.arguments import check_type
-from maskwright.engine_cache import engine_for
 from maskwright.errors import MaskwrightError, VocabularyError
 from maskwright.generation.forced import CONTEXT, ForcedText
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.engine_cache import engine_for
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 Encode = Callable[[str], Iterable[int]]
 """A tokenizer's token ids of a text, without special tokens."""

@@ -24,7 +24,7 @@ from maskwright.errors import BitmaskError, MaskwrightError, UnsatisfiableError,
 
 if TYPE_CHECKING:
     from maskwright.trie_torch import TorchTrie
-    from maskwright.vocabulary import Vocabulary
+    from maskwright.vocabulary.vocabulary import Vocabulary
 
 _DEAD = -1
 _ENDED = -2

@@ -27,7 +27,7 @@ from maskwright.diffusion.schedule import (
 from maskwright.diffusion.sets import check_grammar
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots, read_canvas
 from maskwright.errors import CanvasError
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 _OTHER_TRIES = 8
 """Tokens proposed for a slot whose best one was refused, of the best ``_LOOKED_AT``."""

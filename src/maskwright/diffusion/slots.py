@@ -13,7 +13,7 @@ from typing import Any
 
 from maskwright.base.arguments import check_type, whole
 from maskwright.errors import CanvasError, VocabularyError
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 OPEN = -1
 """A slot for one token."""

@@ -13,9 +13,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from maskwright._core import content_key
 from maskwright.base.arguments import check_limits, check_type, exact_bytes
 from maskwright.base.deadline import in_time
-from maskwright.compile_cache import content_key
 from maskwright.errors import GrammarError, UnsatisfiableError
 from maskwright.frontends import gbnf, json_schema, lark, regex
 from maskwright.frontends.json_schema import SchemaOptions

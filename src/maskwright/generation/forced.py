@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 CONTEXT = 4
 """Tokens in front of the forced text that the tokenizer is shown: enough for splits at words."""

@@ -50,7 +50,7 @@ from maskwright.validation.blowup import BLOWUP_CODE, blowup
 from maskwright.validation.gbnf import check_gbnf, check_lexemes
 from maskwright.validation.lark import check_lark
 from maskwright.validation.outline import BLANKS_MESSAGE, finding_of, located, repeats_blanks
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 _MOST_TOKENS = 1 << 21
 """More than any vocabulary has."""

@@ -13,11 +13,11 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from maskwright.base.arguments import exact_bytes
-from maskwright.compile_cache import CompileCache
 from maskwright.errors import VocabularyError
+from maskwright.vocabulary.compile_cache import CompileCache
 
 if TYPE_CHECKING:
-    from maskwright.tokenizers.table import TokenTable
+    from maskwright.vocabulary.tokenizers.table import TokenTable
 
 # The engine counts the depth of its trie in 16 bits.
 MAX_TOKEN_BYTES = 2**16 - 1
@@ -119,7 +119,7 @@ class Vocabulary:
 
         The decoder is read step by step and the result is checked against ``decode`` for every token.
         """
-        from maskwright.tokenizers import huggingface
+        from maskwright.vocabulary.tokenizers import huggingface
 
         return cls._from_table(huggingface.read(hf_tokenizer, _drops(word_start_mark)), vocab_size, eos_ids)
 
@@ -128,7 +128,7 @@ class Vocabulary:
         cls, encoding: Any, vocab_size: int | None = None, eos_ids: int | Iterable[int] | None = None
     ) -> Vocabulary:
         """From a ``tiktoken.Encoding``; the default EOS is ``<|endoftext|>``."""
-        from maskwright.tokenizers import tiktoken
+        from maskwright.vocabulary.tokenizers import tiktoken
 
         return cls._from_table(tiktoken.read(encoding), vocab_size, eos_ids)
 
@@ -142,7 +142,7 @@ class Vocabulary:
         word_start_mark: WordStartMark = "drop",
     ) -> Vocabulary:
         """From a loaded ``sentencepiece.SentencePieceProcessor``."""
-        from maskwright.tokenizers import sentencepiece
+        from maskwright.vocabulary.tokenizers import sentencepiece
 
         return cls._from_table(sentencepiece.read(processor, _drops(word_start_mark)), vocab_size, eos_ids)
 
@@ -156,7 +156,7 @@ class Vocabulary:
         word_start_mark: WordStartMark = "drop",
     ) -> Vocabulary:
         """From a mistral-common MistralTokenizer, InstructTokenizer, Tekkenizer or SentencePieceTokenizer."""
-        from maskwright.tokenizers import mistral
+        from maskwright.vocabulary.tokenizers import mistral
 
         return cls._from_table(mistral.read(tokenizer, _drops(word_start_mark)), vocab_size, eos_ids)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from maskwright.tokenizers import sentencepiece
-from maskwright.tokenizers.table import TokenTable, require, wrong_type
+from maskwright.vocabulary.tokenizers import sentencepiece
+from maskwright.vocabulary.tokenizers.table import TokenTable, require, wrong_type
 
 
 def read(tokenizer: Any, at_start: bool) -> TokenTable:

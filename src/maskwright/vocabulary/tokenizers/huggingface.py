@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 from maskwright.errors import VocabularyError
-from maskwright.tokenizers import mistral
-from maskwright.tokenizers.decoders import is_byte_piece, token_bytes
-from maskwright.tokenizers.probe import verify, verify_start
-from maskwright.tokenizers.table import TokenTable, require, wrong_type
+from maskwright.vocabulary.tokenizers import mistral
+from maskwright.vocabulary.tokenizers.decoders import is_byte_piece, token_bytes
+from maskwright.vocabulary.tokenizers.probe import verify, verify_start
+from maskwright.vocabulary.tokenizers.table import TokenTable, require, wrong_type
 
 
 def read(tokenizer: Any, at_start: bool) -> TokenTable:

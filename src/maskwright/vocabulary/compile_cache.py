@@ -1,7 +1,7 @@
 """Compiled grammars by content, so that a schema seen before costs a look-up.
 
 Each vocabulary keeps the grammars that were used last, and the tables of more of them, from which others that have them
-as parts are linked.  A key is the serialised source together
+as parts are linked.  A key is the serialised source (``_core.content_key``) together
 with all options, so equal content is found whoever built it, and changing a schema that
 was compiled does no harm.
 """
@@ -13,9 +13,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from threading import RLock
 from typing import Any
-
-from maskwright._core import content_key as content_key
-from maskwright._core import content_keys as content_keys
 
 _KEPT = 64
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from maskwright.errors import VocabularyError
-from maskwright.tokenizers.probe import verify, verify_start
-from maskwright.tokenizers.table import TokenTable, require, wrong_type
+from maskwright.vocabulary.tokenizers.probe import verify, verify_start
+from maskwright.vocabulary.tokenizers.table import TokenTable, require, wrong_type
 
 _SPACE = "\u2581"
 

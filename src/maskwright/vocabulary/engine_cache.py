@@ -15,7 +15,7 @@ from threading import RLock
 from maskwright import _core
 from maskwright._core import Engine
 from maskwright.base import disk_cache
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 _building = RLock()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from maskwright.tokenizers.table import TokenTable, require, wrong_type
+from maskwright.vocabulary.tokenizers.table import TokenTable, require, wrong_type
 
 _END_OF_TEXT = "<|endoftext|>"
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from maskwright.errors import VocabularyError
-from maskwright.tokenizers.table import require
+from maskwright.vocabulary.tokenizers.table import require
 
 TokenBytes = Callable[[str], bytes]
 _TextStep = Callable[[str], str]
