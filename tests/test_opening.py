@@ -21,13 +21,13 @@ from test_diffusion_canvas import checked, random_canvas, sentences
 from toys import grammars
 
 from maskwright._core import Matcher
-from maskwright.bitmask import allocate_token_bitmask, fill_next_token_bitmasks
 from maskwright.compiler import compile, compile_grammar
 from maskwright.diffusion.canvas import Canvas
 from maskwright.diffusion.slots import OPEN, Slots
 from maskwright.errors import LimitError, UnsatisfiableError, VocabularyError
 from maskwright.ir.grammar import Grammar
 from maskwright.limits import Limits
+from maskwright.masks.bitmask import allocate_token_bitmask, fill_next_token_bitmasks
 from maskwright.sampling import CallableModel, GrammarConstraint, SymbolEnds, awrs, smc
 from maskwright.sampling.monitors.monitor import Monitor
 from maskwright.search import Session

@@ -17,8 +17,8 @@ from maskwright.errors import BitmaskError, GrammarError, UnsatisfiableError, Vo
 from maskwright.frontends.parts import choice_part
 from maskwright.ir.grammar import Choice, Grammar, Lexeme, Seq, Term
 from maskwright.limits import DEFAULT_LIMITS
+from maskwright.masks.trie import CompiledTrie, TokenTrie
 from maskwright.regular.expressions import Lit
-from maskwright.trie import CompiledTrie, TokenTrie
 
 VOCAB = 70
 EOS = 69

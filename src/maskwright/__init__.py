@@ -15,9 +15,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from maskwright._core import Matcher as Matcher
     from maskwright._core import set_threads as set_threads
-    from maskwright.bitmask import allocate_token_bitmask as allocate_token_bitmask
-    from maskwright.bitmask import apply_token_bitmask_inplace as apply_token_bitmask_inplace
-    from maskwright.bitmask import fill_next_token_bitmasks as fill_next_token_bitmasks
     from maskwright.compile_pool import Compiler as Compiler
     from maskwright.compile_pool import acompile as acompile
     from maskwright.compiled import CompiledGrammar as CompiledGrammar
@@ -47,7 +44,11 @@ if TYPE_CHECKING:
     from maskwright.frontends.tools.templates import ToolTemplate as ToolTemplate
     from maskwright.generator import Generator as Generator
     from maskwright.limits import Limits as Limits
-    from maskwright.mask_table import MaskTable as MaskTable
+    from maskwright.masks.bitmask import allocate_token_bitmask as allocate_token_bitmask
+    from maskwright.masks.bitmask import apply_token_bitmask_inplace as apply_token_bitmask_inplace
+    from maskwright.masks.bitmask import fill_next_token_bitmasks as fill_next_token_bitmasks
+    from maskwright.masks.mask_table import MaskTable as MaskTable
+    from maskwright.masks.trie import TokenTrie as TokenTrie
     from maskwright.report import Finding as Finding
     from maskwright.report import Report as Report
     from maskwright.shared_cache import DirectoryCache as DirectoryCache
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from maskwright.sources import Regex as Regex
     from maskwright.sources import StructuralTag as StructuralTag
     from maskwright.sources import response_format as response_format
-    from maskwright.trie import TokenTrie as TokenTrie
     from maskwright.validation import check_grammar as check_grammar
     from maskwright.vocabulary.vocabulary import Vocabulary as Vocabulary
 
@@ -68,7 +68,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "_core": ["Matcher", "set_threads"],
-    "bitmask": ["allocate_token_bitmask", "apply_token_bitmask_inplace", "fill_next_token_bitmasks"],
+    "masks.bitmask": ["allocate_token_bitmask", "apply_token_bitmask_inplace", "fill_next_token_bitmasks"],
     "compile_pool": ["Compiler", "acompile"],
     "compiled": ["CompiledGrammar"],
     "compiler": [
@@ -101,12 +101,12 @@ _HOMES = {
     "frontends.tools.templates": ["ToolTemplate"],
     "generator": ["Generator"],
     "limits": ["Limits"],
-    "mask_table": ["MaskTable"],
+    "masks.mask_table": ["MaskTable"],
     "report": ["Finding", "Report"],
     "sources": ["GBNF", "Choice", "JsonSchema", "Lark", "Regex", "StructuralTag", "response_format"],
     "shared_cache": ["DirectoryCache"],
     "shipped": ["shipped_grammar", "shipped_grammars"],
-    "trie": ["TokenTrie"],
+    "masks.trie": ["TokenTrie"],
     "validation": ["check_grammar"],
     "vocabulary.vocabulary": ["Vocabulary"],
 }

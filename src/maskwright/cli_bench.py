@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.bitmask import allocate_token_bitmask
 from maskwright.cli_explain import add_source_argument
 from maskwright.cli_sources import UsageError, count, read_source, source_of
 from maskwright.cli_vocabulary import add_tokenizer_option, vocabulary_of
 from maskwright.compiler import CompiledGrammar, compile_grammar, compile_regex
 from maskwright.compiler import compile as compile_source
 from maskwright.ir.grammar import Grammar
+from maskwright.masks.bitmask import allocate_token_bitmask
 from maskwright.validation import compile_for_bytes
 from maskwright.validation.sentences import sentences
 from maskwright.vocabulary.engine_cache import engine_for

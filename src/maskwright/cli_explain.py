@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.bitmask import allocate_token_bitmask
 from maskwright.cli_sources import (
     UsageError,
     add_language_options,
@@ -20,6 +19,7 @@ from maskwright.cli_sources import (
 )
 from maskwright.cli_vocabulary import add_tokenizer_option, vocabulary_of
 from maskwright.compiler import CompiledGrammar, compile_grammar
+from maskwright.masks.bitmask import allocate_token_bitmask
 from maskwright.sources import JsonSchema
 from maskwright.validation import compile_for_bytes
 from maskwright.validation.texts import Expectation, Explainer

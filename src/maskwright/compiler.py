@@ -30,10 +30,10 @@ from maskwright.ir.grammar import FAIL, Grammar, Import
 from maskwright.ir.prune import prune
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.lowering import capture_reader, link, lower_to_tables
+from maskwright.masks.trie import CompiledTrie, TokenTrie
 from maskwright.packed_tables import unpack
 from maskwright.shared_cache import SharedCache, fetch, store
 from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
-from maskwright.trie import CompiledTrie, TokenTrie
 from maskwright.vocabulary.engine_cache import engine_for
 from maskwright.vocabulary.vocabulary import Vocabulary
 

@@ -26,7 +26,6 @@ from maskwright.generation.candidates import plans, posterior, whole_logprob
 from maskwright.generation.chooser import Chooser, sampler, seed_at
 from maskwright.generation.drafts import Drafter, Habits
 from maskwright.generation.encoder_decoder import EncoderDecoderRows
-from maskwright.generation.forced import ForcedText
 from maskwright.generation.guidance import GuidedRows
 from maskwright.generation.key_values import KeyValueRows, Prefixes
 from maskwright.generation.options import GenerationOptions
@@ -36,6 +35,7 @@ from maskwright.generation.results import Generation, Step
 from maskwright.generation.row import Row, Stop, too_short
 from maskwright.generation.stops import check_stops
 from maskwright.limits import DEFAULT_LIMITS, Limits
+from maskwright.masks.forced import ForcedText
 from maskwright.model_cache import cache_parameter
 from maskwright.partial import NOTHING
 from maskwright.vocabulary.vocabulary import Vocabulary

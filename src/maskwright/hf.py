@@ -18,10 +18,10 @@ import numpy.typing as npt
 import torch
 import transformers
 
-from maskwright.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace
 from maskwright.errors import MaskwrightError, VocabularyError
 from maskwright.generation.custom import forced_decoding
-from maskwright.generation.forced import ForcedText
+from maskwright.masks.bitmask import allocate_token_bitmask, apply_token_bitmask_inplace
+from maskwright.masks.forced import ForcedText
 
 if TYPE_CHECKING:
     from maskwright._core import Matcher

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.bitmask import allocate_token_bitmask, fill_next_token_bitmasks
 from maskwright.errors import MaskwrightError, VocabularyError
+from maskwright.masks.bitmask import allocate_token_bitmask, fill_next_token_bitmasks
 from maskwright.sampling.logspace import Booleans
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.generation.forced import Words
+from maskwright.masks.forced import Words
 from maskwright.vocabulary.vocabulary import Vocabulary
 
 

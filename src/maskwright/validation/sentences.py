@@ -10,8 +10,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from maskwright.bitmask import allocate_token_bitmask
 from maskwright.compiler import CompiledGrammar
+from maskwright.masks.bitmask import allocate_token_bitmask
 
 _END = 0.15
 _BLANK = 0.1

@@ -14,7 +14,7 @@ from typing import Any
 from maskwright._core import checked_tree
 from maskwright.base.arguments import check_type
 from maskwright.errors import MaskwrightError, VocabularyError
-from maskwright.generation.forced import CONTEXT, ForcedText
+from maskwright.masks.forced import CONTEXT, ForcedText
 from maskwright.vocabulary.engine_cache import engine_for
 from maskwright.vocabulary.vocabulary import Vocabulary
 

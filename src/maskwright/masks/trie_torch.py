@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from maskwright.trie import TokenTrie
+from maskwright.masks.trie import TokenTrie
 
 # States with more children than this have their masks in a table.
 _DENSE_DEGREE = 128

@@ -23,7 +23,7 @@ from maskwright.base.arguments import whole
 from maskwright.errors import BitmaskError, MaskwrightError, UnsatisfiableError, VocabularyError
 
 if TYPE_CHECKING:
-    from maskwright.trie_torch import TorchTrie
+    from maskwright.masks.trie_torch import TorchTrie
     from maskwright.vocabulary.vocabulary import Vocabulary
 
 _DEAD = -1
@@ -106,7 +106,7 @@ class TokenTrie:
 
     def to(self, device: Any, dense_bytes: int = 64 << 20) -> TorchTrie:
         """The same as torch tensors on a device; masks of states with many children take at most ``dense_bytes``."""
-        from maskwright.trie_torch import TorchTrie
+        from maskwright.masks.trie_torch import TorchTrie
 
         return TorchTrie(self, device, dense_bytes)
 

@@ -222,7 +222,7 @@ def _kernel() -> Any:
 @cache
 def _imported_kernel() -> Any:
     try:
-        from maskwright.bitmask_kernel import deny
+        from maskwright.masks.bitmask_kernel import deny
     except ImportError:
         return None
     return deny

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from maskwright.bitmask import apply_mask_rows
 from maskwright.errors import BitmaskError
+from maskwright.masks.bitmask import apply_mask_rows
 
 if TYPE_CHECKING:
     from maskwright._core import Matcher
