@@ -32,7 +32,7 @@ from maskbench_tokenizers import TOKENIZERS, Tokenizer
 import maskwright as mw
 
 _IMPORTS = {
-    "ours": ["maskwright.compiler", "maskwright.vocabulary.tokenizers.table"],
+    "ours": ["maskwright.compiling.compiler", "maskwright.vocabulary.tokenizers.table"],
     "llguidance": ["llguidance.hf", "llguidance.numpy"],
     "xgrammar": ["torch", "xgrammar"],
     "outlines": ["numpy", "maskwright.vocabulary.vocabulary", "outlines_core"],

@@ -28,7 +28,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 TESTS: dict[str, tuple[str, ...]] = {
-    "adjacency": ("lexing", "lexing_lookahead", "check_grammar", "lark"),
+    "compiling.adjacency": ("lexing", "lexing_lookahead", "check_grammar", "lark"),
     "base.disk_cache": ("disk_cache", "engine_cache", "table_cache"),
     "frontends.characters": ("gbnf", "structural_tag"),
     "frontends.json_schema.numbers.multiples": ("multiples", "numbers"),
@@ -36,7 +36,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "frontends.json_schema.algebra.unevaluated": ("json_schema", "dialects", "schema_fuzz", "official_suite"),
     "regular.merging": ("merging", "lexing", "lark"),
     "ir.prune": ("productive_rules", "json_schema", "names_running_out", "structural_tag"),
-    "symbols": ("symbols", "search"),
+    "compiling.symbols": ("symbols", "search"),
     "regex.assertions": ("regex", "regex_source"),
     "regular.determinize": ("automata", "regex", "formats"),
     "frontends.json_schema.algebra.clauses": ("json_schema", "names_running_out", "optional_discriminator"),

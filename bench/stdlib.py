@@ -22,7 +22,7 @@ from multiprocessing import Pool
 from pathlib import Path
 
 import maskwright as mw
-from maskwright.shipped import shipped_grammar
+from maskwright.compiling.shipped import shipped_grammar
 from maskwright.validation import compile_for_bytes
 
 ROOT = Path(sysconfig.get_path("stdlib"))

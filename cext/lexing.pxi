@@ -13,7 +13,7 @@
 # its own.  The lexer is *safe* when samples in a row are always read as what they are, those that may follow each
 # other directly or with an ignored text, the *gap*, between them: then whatever the grammar accepts can be written,
 # and a thread is alive as soon as its lexeme can be left.  Rows that the grammar can always do without (line ends
-# behind line ends, say; maskwright.adjacency) do not count.
+# behind line ends, say; maskwright.compiling.adjacency) do not count.
 
 cdef enum:
     SAMPLE_STATES = 4096   # looked at for the sample of one terminal

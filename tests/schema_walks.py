@@ -12,11 +12,11 @@ import toys
 
 import maskwright as mw
 from maskwright._core import Engine
+from maskwright.compiling.lowering import lower
 from maskwright.frontends.json_schema import to_grammar
 from maskwright.ir.grammar import Grammar, Record
 from maskwright.ir.prune import prune
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.lowering import lower
 from maskwright.vocabulary.engine_cache import engine_for
 
 SCHEMAS: dict[str, Any] = {

@@ -14,8 +14,8 @@ from toys import term
 
 import maskwright
 from maskwright import Vocabulary
-from maskwright.captures import CaptureReader
-from maskwright.compiler import CompiledGrammar, compile_grammar
+from maskwright.compiling.captures import CaptureReader
+from maskwright.compiling.compiler import CompiledGrammar, compile_grammar
 from maskwright.errors import UnsatisfiableError
 from maskwright.ir.grammar import EMPTY, Capture, Choice, Expr, Grammar, Ref, Seq, Term
 from maskwright.ir.prune import prune

@@ -14,7 +14,7 @@ import maskwright as mw
 from maskwright.cli import _parser, main
 from maskwright.cli_completion import SHELLS
 from maskwright.cli_sources import json_schema_of
-from maskwright.symbols import Symbols
+from maskwright.compiling.symbols import Symbols
 
 LARK = 'start: "let" NAME "=" sum\nsum: NUMBER ("+" NUMBER)*\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/\n%ignore " "\n'
 SCHEMA = '{"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]}'

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import maskwright as mw
-from maskwright import compiled
 from maskwright._core import CompiledCore, content_key, content_keys
+from maskwright.compiling import compiled
 from maskwright.limits import DEFAULT_LIMITS
 from maskwright.vocabulary import compile_cache
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reference import Oracle
 from toys import PIECES, compile_ir, grammar, grammars, term
 
-from maskwright.compiler import CompiledGrammar, compile_lark
+from maskwright.compiling.compiler import CompiledGrammar, compile_lark
 from maskwright.diffusion.canvas import Canvas
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots
 from maskwright.errors import CanvasError, LimitError, UnsatisfiableError, VocabularyError

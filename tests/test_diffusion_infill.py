@@ -11,7 +11,7 @@ import pytest
 from toys import compile_ir, grammar, piece_vocabulary, term
 
 import maskwright as mw
-from maskwright.compiler import CompiledGrammar
+from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.diffusion import (
     OPEN,
     Canvas,

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import maskwright as mw
-from maskwright import compiler
 from maskwright._core import automata_bytes
 from maskwright.base import disk_cache
+from maskwright.compiling import compiler
 from maskwright.vocabulary import engine_cache
 
 SCHEMA = {

@@ -83,9 +83,9 @@ ALLOWED = {
     "maskwright.base.collection": (),
     "maskwright.vocabulary.compile_cache": ("_core",),
     "maskwright.vocabulary.tokenizers": ("errors", "tokenizers"),
-    "maskwright.adjacency": (),
+    "maskwright.compiling.adjacency": (),
     "maskwright.regular.columns": ("automata", "determinize", "limits", "regular"),
-    "maskwright.lowering": (
+    "maskwright.compiling.lowering": (
         "_core",
         "adjacency",
         "automata",
@@ -102,9 +102,9 @@ ALLOWED = {
         "regular",
         "token_sets",
     ),
-    "maskwright.lexeme_automata": ("_core", "automata", "grammar", "limits"),
+    "maskwright.compiling.lexeme_automata": ("_core", "automata", "grammar", "limits"),
     "maskwright.regular.merging": ("_subsets", "automata", "deadline"),
-    "maskwright.factoring": ("deadline",),
+    "maskwright.compiling.factoring": ("deadline",),
     "maskwright.default_model": ("disk_cache", "errors"),
     "maskwright.base.disk_cache": ("sealed",),
     "maskwright.base.sealed": (),
@@ -147,11 +147,11 @@ ALLOWED = {
         "generation",
         "vocabulary",
     ),
-    "maskwright.symbols": ("_core", "compiler", "errors"),
+    "maskwright.compiling.symbols": ("_core", "compiler", "errors"),
     "maskwright.search": ("arguments", "compiler", "errors", "sampling", "search", "symbols"),
-    "maskwright.table_cache": ("_core", "disk_cache", "packed_tables"),
-    "maskwright.packed_checks": ("errors", "limits", "regular"),
-    "maskwright.packed_tables": (
+    "maskwright.compiling.table_cache": ("_core", "disk_cache", "packed_tables"),
+    "maskwright.compiling.packed_checks": ("errors", "limits", "regular"),
+    "maskwright.compiling.packed_tables": (
         "_core",
         "captures",
         "deadline",
@@ -162,7 +162,7 @@ ALLOWED = {
         "packed_checks",
         "token_sets",
     ),
-    "maskwright.compiled": (
+    "maskwright.compiling.compiled": (
         "_core",
         "arguments",
         "collection",
@@ -175,16 +175,16 @@ ALLOWED = {
         "sealed",
         "vocabulary",
     ),
-    "maskwright.shared_cache": ("compiled", "disk_cache", "errors", "vocabulary"),
+    "maskwright.compiling.shared_cache": ("compiled", "disk_cache", "errors", "vocabulary"),
     "maskwright.masks.bitmask": ("_core", "bitmask_kernel", "errors"),
     "maskwright.masks.bitmask_kernel": (),
     "maskwright.masks.mask_table": ("_core", "bitmask", "errors"),
-    "maskwright.token_sets": ("_core", "errors", "grammar"),
+    "maskwright.compiling.token_sets": ("_core", "errors", "grammar"),
     # And the public names, of maskwright itself.
     "maskwright.integrations": ("default_model", "generation.outputs", "generation.results", "integrations"),
     "maskwright.integrations.vllm": ("integrations",),
     "maskwright.integrations.vllm_backend": ("integrations",),
-    "maskwright.captures": ("_core", "captures", "deadline", "dfa", "errors", "grammar", "regular"),
+    "maskwright.compiling.captures": ("_core", "captures", "deadline", "dfa", "errors", "grammar", "regular"),
 }
 FORBIDDEN = {
     "maskwright.frontends": (
@@ -200,7 +200,15 @@ FORBIDDEN = {
     ),
     "maskwright.validation": ("cli", "cli_check", "cli_sources", "demo", "generator", "hf", "tokenizers"),
     "maskwright.vocabulary.engine_cache": ("compiler", "frontends", "generator", "hf", "regex"),
-    "maskwright.compiler": ("demo", "diffusion", "generator", "hf", "sampling", "tokenizers", "validation"),
+    "maskwright.compiling.compiler": (
+        "demo",
+        "diffusion",
+        "generator",
+        "hf",
+        "sampling",
+        "tokenizers",
+        "validation",
+    ),
     "maskwright.diffusion": ("cli", "demo", "frontends", "generator", "hf", "lowering", "tokenizers"),
 }
 
@@ -282,7 +290,7 @@ def test_import_is_light() -> None:
 
 def test_compiling_needs_no_heavy_package() -> None:
     code = (
-        "import sys, json; import maskwright._core, maskwright.lowering, maskwright.vocabulary.vocabulary, maskwright.vocabulary.engine_cache;"
+        "import sys, json; import maskwright._core, maskwright.compiling.lowering, maskwright.vocabulary.vocabulary, maskwright.vocabulary.engine_cache;"
         "print(json.dumps(sorted(sys.modules)))"
     )
     loaded = {name.partition(".")[0] for name in json.loads(fresh(code))}

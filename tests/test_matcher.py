@@ -8,11 +8,11 @@ import toys
 from toys import grammar, term
 
 from maskwright._core import Engine, Matcher
+from maskwright.compiling.lowering import lower
 from maskwright.errors import BitmaskError, LimitError, VocabularyError
 from maskwright.ir.grammar import EMPTY, Choice, Keyset, Ref, Repeated, Seq, Term
 from maskwright.ir.prune import prune
 from maskwright.limits import Limits
-from maskwright.lowering import lower
 from maskwright.regular.expressions import ANY_CHAR, Lit, repeat
 from maskwright.vocabulary.vocabulary import Vocabulary
 

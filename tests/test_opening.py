@@ -21,7 +21,7 @@ from test_diffusion_canvas import checked, random_canvas, sentences
 from toys import grammars
 
 from maskwright._core import Matcher
-from maskwright.compiler import compile, compile_grammar
+from maskwright.compiling.compiler import compile, compile_grammar
 from maskwright.diffusion.canvas import Canvas
 from maskwright.diffusion.slots import OPEN, Slots
 from maskwright.errors import LimitError, UnsatisfiableError, VocabularyError

@@ -12,9 +12,9 @@ import sampling_models as toy
 from tiny_model import REQUESTS, TINY
 
 import maskwright as mw
+from maskwright.compiling.symbols import Symbols
 from maskwright.sampling import CallableModel, GrammarConstraint, Predicate, locally_constrained
 from maskwright.search import Session, best_first, mcts
-from maskwright.symbols import Symbols
 
 TOKENS = [b"a", b"b", b"+", b"(", b")", b"+(", b"b)", b"", b""]
 EOS = [7, 8]
@@ -99,7 +99,9 @@ def test_limits_and_bad_rewards(grammar: mw.CompiledGrammar) -> None:
         best_first(model(), constraint, bound=lambda ids: -0.1)
     with pytest.raises(mw.ConstraintError, match=r"reward\(.*it must be a number from 0"):
         best_first(model(), constraint, reward=lambda ids: math.nan)
-    with pytest.raises(mw.MaskwrightError, match=r"bound\(.*\) is 0\.5, larger than 0\.25, the bound for \[\]"):
+    with pytest.raises(
+        mw.MaskwrightError, match=r"bound\(.*\) is 0\.5, larger than 0\.25, the bound for \[\]"
+    ):
         best_first(model(), constraint, bound=lambda ids: 0.5 if ids else 0.25)
     with pytest.raises(mw.MaskwrightError, match=r"reward\(.*\) is 2, larger than 1, the bound for"):
         best_first(model(), constraint, reward=lambda ids: 2.0)

@@ -17,10 +17,10 @@ from test_lexing import lexed
 from toys import grammar, term
 
 from maskwright._core import Engine, Matcher, StateSets
+from maskwright.compiling.lowering import link
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 from maskwright.ir.grammar import Choice, Grammar, Ref, Seq, Switch, Term, Tokens, Words
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.lowering import link
 from maskwright.regular.expressions import repeat
 from maskwright.vocabulary.vocabulary import Vocabulary
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from reference import Oracle
 
 from maskwright._core import CompiledCore, Engine, Matcher, Tables
+from maskwright.compiling.lowering import link, lower_to_tables
 from maskwright.ir.grammar import (
     EMPTY,
     Body,
@@ -34,7 +35,6 @@ from maskwright.ir.grammar import (
 )
 from maskwright.ir.prune import prune
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.lowering import link, lower_to_tables
 from maskwright.regular.expressions import ANY_CHAR, EPSILON, Lit, Regular, alt, cat, chars, one_of, repeat
 from maskwright.vocabulary.vocabulary import Vocabulary
 

@@ -15,17 +15,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from maskwright._core import Matcher as Matcher
     from maskwright._core import set_threads as set_threads
-    from maskwright.compile_pool import Compiler as Compiler
-    from maskwright.compile_pool import acompile as acompile
-    from maskwright.compiled import CompiledGrammar as CompiledGrammar
-    from maskwright.compiler import compile as compile
-    from maskwright.compiler import compile_choice as compile_choice
-    from maskwright.compiler import compile_gbnf as compile_gbnf
-    from maskwright.compiler import compile_grammar as compile_grammar
-    from maskwright.compiler import compile_json_schema as compile_json_schema
-    from maskwright.compiler import compile_lark as compile_lark
-    from maskwright.compiler import compile_regex as compile_regex
-    from maskwright.compiler import compile_structural_tag as compile_structural_tag
+    from maskwright.compiling.compiled import CompiledGrammar as CompiledGrammar
+    from maskwright.compiling.compiler import compile as compile
+    from maskwright.compiling.compiler import compile_choice as compile_choice
+    from maskwright.compiling.compiler import compile_gbnf as compile_gbnf
+    from maskwright.compiling.compiler import compile_grammar as compile_grammar
+    from maskwright.compiling.compiler import compile_json_schema as compile_json_schema
+    from maskwright.compiling.compiler import compile_lark as compile_lark
+    from maskwright.compiling.compiler import compile_regex as compile_regex
+    from maskwright.compiling.compiler import compile_structural_tag as compile_structural_tag
+    from maskwright.compiling.pool import Compiler as Compiler
+    from maskwright.compiling.pool import acompile as acompile
+    from maskwright.compiling.shared_cache import DirectoryCache as DirectoryCache
+    from maskwright.compiling.shipped import shipped_grammar as shipped_grammar
+    from maskwright.compiling.shipped import shipped_grammars as shipped_grammars
     from maskwright.errors import BitmaskError as BitmaskError
     from maskwright.errors import CanvasError as CanvasError
     from maskwright.errors import ConstraintError as ConstraintError
@@ -51,9 +54,6 @@ if TYPE_CHECKING:
     from maskwright.masks.trie import TokenTrie as TokenTrie
     from maskwright.report import Finding as Finding
     from maskwright.report import Report as Report
-    from maskwright.shared_cache import DirectoryCache as DirectoryCache
-    from maskwright.shipped import shipped_grammar as shipped_grammar
-    from maskwright.shipped import shipped_grammars as shipped_grammars
     from maskwright.sources import GBNF as GBNF
     from maskwright.sources import Choice as Choice
     from maskwright.sources import JsonSchema as JsonSchema
@@ -69,9 +69,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "_core": ["Matcher", "set_threads"],
     "masks.bitmask": ["allocate_token_bitmask", "apply_token_bitmask_inplace", "fill_next_token_bitmasks"],
-    "compile_pool": ["Compiler", "acompile"],
-    "compiled": ["CompiledGrammar"],
-    "compiler": [
+    "compiling.pool": ["Compiler", "acompile"],
+    "compiling.compiled": ["CompiledGrammar"],
+    "compiling.compiler": [
         "compile",
         "compile_choice",
         "compile_gbnf",
@@ -104,8 +104,8 @@ _HOMES = {
     "masks.mask_table": ["MaskTable"],
     "report": ["Finding", "Report"],
     "sources": ["GBNF", "Choice", "JsonSchema", "Lark", "Regex", "StructuralTag", "response_format"],
-    "shared_cache": ["DirectoryCache"],
-    "shipped": ["shipped_grammar", "shipped_grammars"],
+    "compiling.shared_cache": ["DirectoryCache"],
+    "compiling.shipped": ["shipped_grammar", "shipped_grammars"],
     "masks.trie": ["TokenTrie"],
     "validation": ["check_grammar"],
     "vocabulary.vocabulary": ["Vocabulary"],

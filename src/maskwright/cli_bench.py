@@ -20,8 +20,8 @@ import numpy as np
 from maskwright.cli_explain import add_source_argument
 from maskwright.cli_sources import UsageError, count, read_source, source_of
 from maskwright.cli_vocabulary import add_tokenizer_option, vocabulary_of
-from maskwright.compiler import CompiledGrammar, compile_grammar, compile_regex
-from maskwright.compiler import compile as compile_source
+from maskwright.compiling.compiler import CompiledGrammar, compile_grammar, compile_regex
+from maskwright.compiling.compiler import compile as compile_source
 from maskwright.ir.grammar import Grammar
 from maskwright.masks.bitmask import allocate_token_bitmask
 from maskwright.validation import compile_for_bytes

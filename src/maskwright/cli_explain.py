@@ -18,7 +18,7 @@ from maskwright.cli_sources import (
     source_of,
 )
 from maskwright.cli_vocabulary import add_tokenizer_option, vocabulary_of
-from maskwright.compiler import CompiledGrammar, compile_grammar
+from maskwright.compiling.compiler import CompiledGrammar, compile_grammar
 from maskwright.masks.bitmask import allocate_token_bitmask
 from maskwright.sources import JsonSchema
 from maskwright.validation import compile_for_bytes

@@ -45,7 +45,7 @@ def add_infill_arguments(parser: argparse.ArgumentParser) -> None:
 
 def infill(args: argparse.Namespace, source: JsonSchema) -> int:
     """Fill, and print the text; 1 when a baseline's text is not in the language."""
-    from maskwright.compiler import compile as compile_source
+    from maskwright.compiling.compiler import compile as compile_source
     from maskwright.diffusion import Schedule, infill_steps
 
     # Bad options and schemas are reported before a model is loaded.

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from maskwright.base.arguments import whole
-from maskwright.compiler import CompiledGrammar
-from maskwright.compiler import compile as compile_source
+from maskwright.compiling.compiler import CompiledGrammar
+from maskwright.compiling.compiler import compile as compile_source
 from maskwright.errors import LimitError, MaskwrightError, VocabularyError
 from maskwright.generation.background import Background
 from maskwright.generation.batch import Batch

@@ -25,7 +25,7 @@ from maskwright.masks.forced import ForcedText
 
 if TYPE_CHECKING:
     from maskwright._core import Matcher
-    from maskwright.compiler import CompiledGrammar
+    from maskwright.compiling.compiler import CompiledGrammar
 
 __all__ = ["LogitsProcessor", "forced_decoding"]
 

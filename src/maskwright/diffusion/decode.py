@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.base.arguments import generator
-from maskwright.compiler import CompiledGrammar
+from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
 from maskwright.diffusion.criteria import CRITERIA, LooseCanvas
 from maskwright.diffusion.model import MaskedDiffusionModel, checked_logits, checked_model

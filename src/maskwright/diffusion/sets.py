@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from maskwright._core import StateSets
 from maskwright.base.arguments import check_type
-from maskwright.compiler import CompiledGrammar
+from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.errors import CanvasError, LimitError
 
 Answer = TypeVar("Answer")

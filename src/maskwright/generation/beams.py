@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from maskwright.compiler import CompiledGrammar
+from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.hf import LogitsProcessor
 
 

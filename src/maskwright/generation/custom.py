@@ -10,7 +10,7 @@ from transformers.generation import stopping_criteria as ready
 from transformers.generation.utils import GenerateDecoderOnlyOutput
 
 from maskwright.base.arguments import whole
-from maskwright.compiler import CompiledGrammar
+from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.errors import MaskwrightError
 from maskwright.generation.batch import Batch
 from maskwright.generation.chooser import Chooser

@@ -28,7 +28,7 @@ from maskwright.sampling.logspace import Booleans
 
 if TYPE_CHECKING:
     from maskwright._core import Matcher
-    from maskwright.compiler import CompiledGrammar
+    from maskwright.compiling.compiler import CompiledGrammar
 
 END = -1
 """Stands for EOS, whichever of a model's EOS ids that is."""

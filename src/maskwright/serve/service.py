@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from maskwright.compile_pool import Compiler
-from maskwright.compiled import CompiledGrammar
+from maskwright.compiling.compiled import CompiledGrammar
+from maskwright.compiling.pool import Compiler
 from maskwright.errors import MaskwrightError
 from maskwright.frontends.tools.templates import ToolTemplate
 from maskwright.generation.batch import Batch

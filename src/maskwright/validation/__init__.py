@@ -23,7 +23,7 @@ import numpy as np
 from maskwright.base.arguments import check_limits
 from maskwright.base.collection import rare_collection
 from maskwright.base.deadline import deadline, in_time
-from maskwright.compiler import CompiledGrammar, compile_grammar
+from maskwright.compiling.compiler import CompiledGrammar, compile_grammar
 from maskwright.errors import (
     GrammarError,
     MaskwrightError,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from maskwright.compiler import CompiledGrammar
+from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.masks.bitmask import allocate_token_bitmask
 
 _END = 0.15

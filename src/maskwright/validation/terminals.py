@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from maskwright.adjacency import Adjacency, Places
 from maskwright.base.deadline import check_time, in_time
+from maskwright.compiling.adjacency import Adjacency, Places
 from maskwright.errors import LimitError
 from maskwright.frontends.lark.reader import LarkText, TerminalText
 from maskwright.limits import Limits

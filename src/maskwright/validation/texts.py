@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from maskwright._core import Matcher
 from maskwright.base.collection import rare_collection
 from maskwright.base.deadline import check_time, check_time_again, deadline
-from maskwright.compiler import CompiledGrammar
+from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.errors import LimitError, caret_snippet
 from maskwright.frontends.lark.reader import owner_of
 from maskwright.ir.grammar import Grammar

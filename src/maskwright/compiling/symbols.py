@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from maskwright._core import Tracer
-from maskwright.compiler import CompiledGrammar
+from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.errors import GrammarError, MaskwrightError
 
 

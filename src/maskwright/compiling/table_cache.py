@@ -18,7 +18,7 @@ from pathlib import Path
 
 from maskwright._core import Tables
 from maskwright.base import disk_cache
-from maskwright.packed_tables import pack
+from maskwright.compiling.packed_tables import pack
 
 FILES_KEPT = 64
 _PREFIX = "grammar-"
@@ -52,9 +52,9 @@ def save(name: str, tables: Tables) -> None:
 @cache
 def _code_digest() -> str:
     """Of all that reads a source, as it is run, and of the grammars that come with the package lark."""
-    top = Path(__file__).parent
+    top = Path(__file__).parents[1]
     folders = [top]
-    for part in ("base", "captures", "frontends", "ir", "regex", "regular"):
+    for part in ("base", "compiling", "frontends", "ir", "regex", "regular"):
         folders += [top / part, *(path for path in (top / part).rglob("*") if path.is_dir())]
     # Importing the package would take as long as all the rest.
     found = find_spec("lark")

@@ -16,10 +16,10 @@ from maskwright.base.arguments import check_type
 from maskwright.base.collection import rare_collection
 from maskwright.base.deadline import deadline
 from maskwright.base.sealed import seal, unseal
+from maskwright.compiling.lowering import link
+from maskwright.compiling.packed_tables import pack, unpack
 from maskwright.errors import GrammarError, MaskwrightError, VocabularyError
 from maskwright.limits import LIMIT_NAMES, Limits
-from maskwright.lowering import link
-from maskwright.packed_tables import pack, unpack
 from maskwright.vocabulary.engine_cache import engine_for
 from maskwright.vocabulary.vocabulary import Vocabulary
 

@@ -17,13 +17,13 @@ from typing import Any
 
 from maskwright._core import AutomatonHandle, Engine, Tables, automaton_content, tables_content
 from maskwright.base.deadline import check_time
-from maskwright.captures.plain import from_plain, plain_tokens, to_plain, tokens_of
+from maskwright.compiling.captures.plain import from_plain, plain_tokens, to_plain, tokens_of
+from maskwright.compiling.lowering import add_lexer, capture_reader
+from maskwright.compiling.packed_checks import check_automaton, check_tables, need, wrong
+from maskwright.compiling.token_sets import token_ids
 from maskwright.errors import MaskwrightError, no_recursion
 from maskwright.ir.grammar import Tokens
 from maskwright.limits import Limits
-from maskwright.lowering import add_lexer, capture_reader
-from maskwright.packed_checks import check_automaton, check_tables, need, wrong
-from maskwright.token_sets import token_ids
 
 _DIGEST_BYTES = 16
 

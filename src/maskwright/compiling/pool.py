@@ -18,11 +18,11 @@ from typing import Any
 from maskwright._core import Stop
 from maskwright.base.arguments import check_limits, check_type, whole
 from maskwright.base.deadline import Cancellation, Cancelled, cancellable
-from maskwright.compiled import CompiledGrammar
-from maskwright.compiler import Job, compile, compile_job, job_of, own_copy
+from maskwright.compiling.compiled import CompiledGrammar
+from maskwright.compiling.compiler import Job, compile, compile_job, job_of, own_copy
+from maskwright.compiling.shared_cache import SharedCache, check_shared
 from maskwright.errors import MaskwrightError, VocabularyError
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.shared_cache import SharedCache, check_shared
 from maskwright.sources import Choice
 from maskwright.vocabulary.vocabulary import Vocabulary
 

@@ -10,13 +10,16 @@ from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
-from maskwright import table_cache
 from maskwright._core import Tables, automata_bytes, content_keys
 from maskwright.base.arguments import check_limits, check_type
 from maskwright.base.collection import rare_collection
 from maskwright.base.deadline import deadline, let_go
-from maskwright.compiled import CompiledGrammar as CompiledGrammar
-from maskwright.compiled import keep_grammar
+from maskwright.compiling import table_cache
+from maskwright.compiling.compiled import CompiledGrammar as CompiledGrammar
+from maskwright.compiling.compiled import keep_grammar
+from maskwright.compiling.lowering import capture_reader, link, lower_to_tables
+from maskwright.compiling.packed_tables import unpack
+from maskwright.compiling.shared_cache import SharedCache, fetch, store
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, VocabularyError
 from maskwright.frontends import structural_tag
 from maskwright.frontends.json_schema import Registry, SchemaOptions
@@ -29,10 +32,7 @@ from maskwright.frontends.regex import Flavour
 from maskwright.ir.grammar import FAIL, Grammar, Import
 from maskwright.ir.prune import prune
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.lowering import capture_reader, link, lower_to_tables
 from maskwright.masks.trie import CompiledTrie, TokenTrie
-from maskwright.packed_tables import unpack
-from maskwright.shared_cache import SharedCache, fetch, store
 from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
 from maskwright.vocabulary.engine_cache import engine_for
 from maskwright.vocabulary.vocabulary import Vocabulary

@@ -1,6 +1,6 @@
-from maskwright.lexeme_automata cimport canonical_spelling
+from maskwright.compiling.lexeme_automata cimport canonical_spelling
 from maskwright.base.deadline cimport check_time
-from maskwright.factoring cimport PlainState
+from maskwright.compiling.factoring cimport PlainState
 from maskwright.ir.grammar cimport (
     Choice, Distinct, Grammar, Import, Indented, Keyset, Lexeme, Lexing, Member, OtherMembers, Record, Ref, Repeated,
     Seq, Switch, Term, Tokens, Words,

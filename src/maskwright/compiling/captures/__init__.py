@@ -19,9 +19,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from maskwright._core import AutomatonHandle, CompiledCore, Tables
 from maskwright.base.deadline import deadline
-from maskwright.captures.chart import MARK
-from maskwright.captures.productions import Productions
-from maskwright.captures.reading import Reading
+from maskwright.compiling.captures.chart import MARK
+from maskwright.compiling.captures.productions import Productions
+from maskwright.compiling.captures.reading import Reading
 from maskwright.ir.grammar import Grammar, Import, Lexeme, Tokens
 
 

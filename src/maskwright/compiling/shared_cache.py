@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from maskwright.base import disk_cache
-from maskwright.compiled import CompiledGrammar, grammar_bytes, grammar_from_bytes
+from maskwright.compiling.compiled import CompiledGrammar, grammar_bytes, grammar_from_bytes
 from maskwright.errors import MaskwrightError
 from maskwright.vocabulary.vocabulary import Vocabulary
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from maskwright._core import Matcher
 from maskwright.base.deadline import check_time
-from maskwright.captures.productions import Leaf, Productions, Symbol
+from maskwright.compiling.captures.productions import Leaf, Productions, Symbol
 
 MARK = b"\xff"
 """Stands for a token without bytes: no byte of UTF-8."""

@@ -13,11 +13,18 @@ from typing import Any
 import cython
 
 from maskwright._core import AutomatonHandle, CompiledCore, Engine, Tables
-from maskwright.adjacency import Adjacency, Places
 from maskwright.base.deadline import check_time, let_go, seconds_left
-from maskwright.captures import CaptureReader
+from maskwright.compiling.adjacency import Adjacency, Places
+from maskwright.compiling.captures import CaptureReader
+from maskwright.compiling.factoring import PlainState, factor
+from maskwright.compiling.lexeme_automata import (
+    canonical_spelling,
+    lexeme_automaton,
+    tagged_automaton,
+    words_automaton,
+)
+from maskwright.compiling.token_sets import token_ids
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
-from maskwright.factoring import PlainState, factor
 from maskwright.ir.grammar import (
     Body,
     Choice,
@@ -43,12 +50,10 @@ from maskwright.ir.grammar import (
     Words,
 )
 from maskwright.ir.nullable import nullable_rules
-from maskwright.lexeme_automata import canonical_spelling, lexeme_automaton, tagged_automaton, words_automaton
 from maskwright.limits import MAX_COUNT, Limits
 from maskwright.regular.automata import Nfa, build_lexer
 from maskwright.regular.columns import column_automaton
 from maskwright.regular.merging import merge_states
-from maskwright.token_sets import token_ids
 
 PLAIN, REPEATED, RECORD, INDENTED = 0, 1, 2, 3
 NO_TAG = -1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from maskwright.captures.chart import MARK, Chart, Item
-from maskwright.captures.productions import Leaf, Symbol
+from maskwright.compiling.captures.chart import MARK, Chart, Item
+from maskwright.compiling.captures.productions import Leaf, Symbol
 from maskwright.ir.grammar import Capture
 from maskwright.regular.dfa import matcher as text_matcher
 
