@@ -65,7 +65,7 @@ ALLOWED = {
         "thompson",
     ),
     "maskwright.ir.grammar": ("deadline", "errors", "regular"),
-    "maskwright.report": ("errors",),
+    "maskwright.check.report": ("errors",),
     "maskwright.regular.thompson": ("_subsets", "deadline", "errors", "limits", "regular"),
     "maskwright.regular.automata": ("_subsets", "limits", "regular", "thompson"),
     "maskwright.regex": (
@@ -198,7 +198,7 @@ FORBIDDEN = {
         "validation",
         "vocabulary",
     ),
-    "maskwright.validation": ("cli", "cli_check", "cli_sources", "demo", "generator", "hf", "tokenizers"),
+    "maskwright.check.grammars": ("cli", "cli_check", "cli_sources", "demo", "generator", "hf", "tokenizers"),
     "maskwright.vocabulary.engine_cache": ("compiler", "frontends", "generator", "hf", "regex"),
     "maskwright.compiling.compiler": (
         "demo",

@@ -12,8 +12,8 @@ import maskwright as mw
 from maskwright._core import Matcher
 from maskwright.base.deadline import deadline
 from maskwright.base.interruption import within_time
+from maskwright.check.grammars import to_grammar
 from maskwright.errors import LimitError
-from maskwright.validation import to_grammar
 
 AMPLE = 60  # seconds: what is meant to end by another limit
 

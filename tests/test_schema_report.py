@@ -16,8 +16,8 @@ from schema_evaluator import document as read
 from schema_strategies import documents, values
 
 import maskwright as mw
+from maskwright.check.json_schema.profiles import PROFILES
 from maskwright.frontends.json_schema import SchemaOptions, to_grammar
-from maskwright.frontends.json_schema.profiles import PROFILES
 from maskwright.frontends.json_schema.read.keywords import CHECKS, REFUSED
 from maskwright.ir.prune import prune
 from maskwright.limits import Limits

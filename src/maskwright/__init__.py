@@ -15,6 +15,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from maskwright._core import Matcher as Matcher
     from maskwright._core import set_threads as set_threads
+    from maskwright.check.grammars import check_grammar as check_grammar
+    from maskwright.check.json_schema.report import check_json_schema as check_json_schema
+    from maskwright.check.report import Finding as Finding
+    from maskwright.check.report import Report as Report
     from maskwright.compiling.compiled import CompiledGrammar as CompiledGrammar
     from maskwright.compiling.compiler import compile as compile
     from maskwright.compiling.compiler import compile_choice as compile_choice
@@ -43,7 +47,6 @@ if TYPE_CHECKING:
     from maskwright.errors import UnsupportedSchemaError as UnsupportedSchemaError
     from maskwright.errors import VocabularyError as VocabularyError
     from maskwright.frontends.json_schema.read.options import SchemaOptions as SchemaOptions
-    from maskwright.frontends.json_schema.report import check_json_schema as check_json_schema
     from maskwright.frontends.tools.templates import ToolTemplate as ToolTemplate
     from maskwright.generator import Generator as Generator
     from maskwright.limits import Limits as Limits
@@ -52,8 +55,6 @@ if TYPE_CHECKING:
     from maskwright.masks.bitmask import fill_next_token_bitmasks as fill_next_token_bitmasks
     from maskwright.masks.mask_table import MaskTable as MaskTable
     from maskwright.masks.trie import TokenTrie as TokenTrie
-    from maskwright.report import Finding as Finding
-    from maskwright.report import Report as Report
     from maskwright.sources import GBNF as GBNF
     from maskwright.sources import Choice as Choice
     from maskwright.sources import JsonSchema as JsonSchema
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from maskwright.sources import Regex as Regex
     from maskwright.sources import StructuralTag as StructuralTag
     from maskwright.sources import response_format as response_format
-    from maskwright.validation import check_grammar as check_grammar
     from maskwright.vocabulary.vocabulary import Vocabulary as Vocabulary
 
 __version__ = "0.1.0"
@@ -97,17 +97,17 @@ _HOMES = {
         "VocabularyError",
     ],
     "frontends.json_schema.read.options": ["SchemaOptions"],
-    "frontends.json_schema.report": ["check_json_schema"],
+    "check.json_schema.report": ["check_json_schema"],
     "frontends.tools.templates": ["ToolTemplate"],
     "generator": ["Generator"],
     "limits": ["Limits"],
     "masks.mask_table": ["MaskTable"],
-    "report": ["Finding", "Report"],
+    "check.report": ["Finding", "Report"],
     "sources": ["GBNF", "Choice", "JsonSchema", "Lark", "Regex", "StructuralTag", "response_format"],
     "compiling.shared_cache": ["DirectoryCache"],
     "compiling.shipped": ["shipped_grammar", "shipped_grammars"],
     "masks.trie": ["TokenTrie"],
-    "validation": ["check_grammar"],
+    "check.grammars": ["check_grammar"],
     "vocabulary.vocabulary": ["Vocabulary"],
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

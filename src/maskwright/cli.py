@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from maskwright import __version__
+from maskwright.check.report import Finding, Report
 from maskwright.cli_batch import BATCH_DESCRIPTION, BATCH_EXAMPLES, add_batch_arguments, batch
 from maskwright.cli_bench import add_bench_arguments, bench
 from maskwright.cli_completion import SHELLS, script
@@ -28,7 +29,6 @@ from maskwright.cli_sources import (
     source_of,
 )
 from maskwright.errors import MaskwrightError
-from maskwright.report import Finding, Report
 
 GOOD, FINDINGS, USAGE = 0, 1, 2
 PROFILES = ("openai-strict",)
@@ -137,8 +137,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def run_check(args: argparse.Namespace) -> int:
+    from maskwright.check.sentences import sentences
     from maskwright.cli_check import check_file, render
-    from maskwright.validation.sentences import sentences
 
     if [*args.file, *args.instance].count("-") > 1:
         raise UsageError("standard input ('-') can be read only once")

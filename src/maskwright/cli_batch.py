@@ -184,8 +184,8 @@ def _constraints(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     """The source of ``--schema``, which compiles, and the options of schemas in rows."""
     from dataclasses import asdict
 
+    from maskwright.check.grammars import compile_for_bytes
     from maskwright.compiling.compiler import compile as compile_source
-    from maskwright.validation import compile_for_bytes
     from maskwright.vocabulary.vocabulary import Vocabulary
 
     if not args.endpoint and not hasattr(args, "additional_properties"):

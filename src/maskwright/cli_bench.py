@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from maskwright.check.grammars import compile_for_bytes
+from maskwright.check.sentences import sentences
 from maskwright.cli_explain import add_source_argument
 from maskwright.cli_sources import UsageError, count, read_source, source_of
 from maskwright.cli_vocabulary import add_tokenizer_option, vocabulary_of
@@ -24,8 +26,6 @@ from maskwright.compiling.compiler import CompiledGrammar, compile_grammar, comp
 from maskwright.compiling.compiler import compile as compile_source
 from maskwright.ir.grammar import Grammar
 from maskwright.masks.bitmask import allocate_token_bitmask
-from maskwright.validation import compile_for_bytes
-from maskwright.validation.sentences import sentences
 from maskwright.vocabulary.engine_cache import engine_for
 from maskwright.vocabulary.vocabulary import Vocabulary
 

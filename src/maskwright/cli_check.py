@@ -12,15 +12,15 @@ from dataclasses import asdict
 from typing import Any
 
 from maskwright import __version__
+from maskwright.check.grammars import check_grammar, compile_for_bytes
+from maskwright.check.json_schema.report import check_json_schema
+from maskwright.check.report import Finding, KeywordUse, Report
+from maskwright.check.texts import Explainer
 from maskwright.cli_sources import schema_options, source_of
 from maskwright.errors import GrammarError, caret_snippet
 from maskwright.frontends.json_schema import SchemaOptions
-from maskwright.frontends.json_schema.report import check_json_schema
 from maskwright.frontends.json_text import read_json
-from maskwright.report import Finding, KeywordUse, Report
 from maskwright.sources import JsonSchema
-from maskwright.validation import check_grammar, compile_for_bytes
-from maskwright.validation.texts import Explainer
 
 _BOLD, _RED, _BLUE, _RESET = "\033[1m", "\033[31m", "\033[34m", "\033[0m"
 

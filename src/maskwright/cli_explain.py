@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from maskwright.check.grammars import compile_for_bytes
+from maskwright.check.texts import Expectation, Explainer
 from maskwright.cli_sources import (
     UsageError,
     add_language_options,
@@ -21,8 +23,6 @@ from maskwright.cli_vocabulary import add_tokenizer_option, vocabulary_of
 from maskwright.compiling.compiler import CompiledGrammar, compile_grammar
 from maskwright.masks.bitmask import allocate_token_bitmask
 from maskwright.sources import JsonSchema
-from maskwright.validation import compile_for_bytes
-from maskwright.validation.texts import Expectation, Explainer
 
 
 def add_source_argument(parser: argparse.ArgumentParser, *, required: bool = True) -> None:

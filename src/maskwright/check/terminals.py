@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from maskwright.base.deadline import check_time, in_time
+from maskwright.check.blowup import BLOWUP_CODE, blowup
+from maskwright.check.outline import BLANKS_MESSAGE, Outline, is_blank
+from maskwright.check.report import Report
 from maskwright.compiling.adjacency import Adjacency, Places
 from maskwright.errors import LimitError
 from maskwright.frontends.lark.reader import LarkText, TerminalText
@@ -16,9 +19,6 @@ from maskwright.limits import Limits
 from maskwright.regular.determinize import leaf_sets
 from maskwright.regular.dfa import difference, intersect, is_empty, length_bounds, matcher, some_text
 from maskwright.regular.expressions import Lit, Regular, alt
-from maskwright.report import Report
-from maskwright.validation.blowup import BLOWUP_CODE, blowup
-from maskwright.validation.outline import BLANKS_MESSAGE, Outline, is_blank
 
 _SHOWN = 5
 _MANY_TERMINALS = 400

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from maskwright.base.deadline import check_time
+from maskwright.check.report import Finding, Report, Severity
 from maskwright.errors import (
     LimitError,
     MaskwrightError,
@@ -22,7 +23,6 @@ from maskwright.ir.grammar import Ref
 from maskwright.regular.determinize import leaf_sets
 from maskwright.regular.dfa import is_empty, length_bounds
 from maskwright.regular.expressions import Regular, Repeat, intersect_ranges, postorder
-from maskwright.report import Finding, Report, Severity
 
 _CODES = {UnsatisfiableError: "unsatisfiable", LimitError: "limit", UnsupportedSchemaError: "unsupported"}
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from maskwright.check.report import Finding, Severity
 from maskwright.errors import GrammarError
 from maskwright.frontends.json_schema.read.document import Document
 from maskwright.frontends.json_schema.read.keywords import SUBSCHEMAS, held
 from maskwright.frontends.json_schema.read.nodes import Node
-from maskwright.report import Finding, Severity
 
 
 @dataclass(frozen=True, slots=True)

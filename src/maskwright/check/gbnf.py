@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from maskwright.check.blowup import BLOWUP_CODE, blowup
+from maskwright.check.outline import Outline, check_rules, finding_of, located
+from maskwright.check.report import Report
 from maskwright.errors import MaskwrightError, line_column, line_columns
 from maskwright.frontends.gbnf import GbnfText, read
 from maskwright.ir.grammar import Body, Choice, Grammar, Lexeme, Seq, Term
 from maskwright.limits import Limits
 from maskwright.regular.expressions import Regular
-from maskwright.report import Report
 from maskwright.sources import GBNF
-from maskwright.validation.blowup import BLOWUP_CODE, blowup
-from maskwright.validation.outline import Outline, check_rules, finding_of, located
 
 
 def check_gbnf(source: GBNF, limits: Limits) -> Report:

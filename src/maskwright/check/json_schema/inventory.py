@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterator
 from typing import Any
 
+from maskwright.check.report import Finding, KeywordUse
 from maskwright.errors import Refusal
 from maskwright.frontends.json_schema.algebra.typed import ABOUT, type_names
 from maskwright.frontends.json_schema.read.document import Document
@@ -13,7 +14,6 @@ from maskwright.frontends.json_schema.read.keywords import CHECKS, REFUSED, is_h
 from maskwright.frontends.json_schema.read.nodes import Node
 from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.frontends.json_schema.texts.formats import INTEGER_BOUNDS, OPENAPI_PATTERNS, PATTERNS
-from maskwright.report import Finding, KeywordUse
 
 ENFORCED = (CHECKS.keys() | {"const"}) - REFUSED.keys()
 _ANNOTATIONS = frozenset(

@@ -7,19 +7,19 @@ from typing import Any
 from maskwright.base.arguments import check_limits, check_type
 from maskwright.base.collection import rare_collection
 from maskwright.base.deadline import check_time, deadline, let_go
+from maskwright.check.json_schema import hints as practical
+from maskwright.check.json_schema.dead import DeadParts
+from maskwright.check.json_schema.inventory import about_other_types, remarks, uses
+from maskwright.check.json_schema.profiles import Profile, outside_profile, profile_named
+from maskwright.check.report import Finding, Report
 from maskwright.errors import GrammarError, LimitError, Refusal
-from maskwright.frontends.json_schema import hints as practical
 from maskwright.frontends.json_schema.algebra.normalize import Normalizer
-from maskwright.frontends.json_schema.dead import DeadParts
 from maskwright.frontends.json_schema.emit.emitter import Emitter
-from maskwright.frontends.json_schema.inventory import about_other_types, remarks, uses
-from maskwright.frontends.json_schema.profiles import Profile, outside_profile, profile_named
 from maskwright.frontends.json_schema.read.document import Document
 from maskwright.frontends.json_schema.read.keywords import reachable, survey
 from maskwright.frontends.json_schema.read.nodes import Node
 from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.report import Finding, Report
 
 
 def check_json_schema(

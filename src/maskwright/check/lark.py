@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
+from maskwright.check.outline import Outline, check_rules, finding_of, located
+from maskwright.check.report import Report
+from maskwright.check.terminals import Terminals, check_terminals
 from maskwright.errors import GrammarError, LimitError, MaskwrightError, line_column, line_columns
 from maskwright.frontends.characters import Items, Node, Ways
 from maskwright.frontends.lark import Reading
@@ -17,10 +20,7 @@ from maskwright.frontends.lark.terminals import TerminalLanguages
 from maskwright.ir.grammar import Ref
 from maskwright.limits import Limits
 from maskwright.regular.expressions import NOTHING, Lit, Regular
-from maskwright.report import Report
 from maskwright.sources import Lark
-from maskwright.validation.outline import Outline, check_rules, finding_of, located
-from maskwright.validation.terminals import Terminals, check_terminals
 
 _MANY_UNDEFINED = 50
 _UNDEFINED = re.compile(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from maskwright._core import Matcher
 from maskwright.base.collection import rare_collection
 from maskwright.base.deadline import check_time, check_time_again, deadline
+from maskwright.check.report import Finding
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.errors import LimitError, caret_snippet
 from maskwright.frontends.lark.reader import owner_of
@@ -20,7 +21,6 @@ from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.masks.bitmask import allocate_token_bitmask
 from maskwright.regular.dfa import beginnings, matcher
 from maskwright.regular.expressions import Lit
-from maskwright.report import Finding
 
 _SHOWN = 12
 _MANY_RULES = 6

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from maskwright.base.deadline import check_time
+from maskwright.check.report import Finding
 from maskwright.errors import UnsupportedSchemaError
 from maskwright.frontends.json_schema.algebra.normalize import Normalizer
 from maskwright.frontends.json_schema.algebra.typed import ABOUT, type_names
@@ -14,7 +15,6 @@ from maskwright.frontends.json_schema.read.keywords import held, is_hidden
 from maskwright.frontends.json_schema.read.nodes import Node, escape, path_of
 from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.limits import Limits
-from maskwright.report import Finding
 
 # Subschemas below these mostly leave it to the one around what type is meant.
 _IN_PLACE = frozenset(

@@ -23,6 +23,12 @@ import numpy as np
 from maskwright.base.arguments import check_limits
 from maskwright.base.collection import rare_collection
 from maskwright.base.deadline import deadline, in_time
+from maskwright.check.blowup import BLOWUP_CODE, blowup
+from maskwright.check.gbnf import check_gbnf, check_lexemes
+from maskwright.check.json_schema.report import check_json_schema
+from maskwright.check.lark import check_lark
+from maskwright.check.outline import BLANKS_MESSAGE, finding_of, located, repeats_blanks
+from maskwright.check.report import Finding, Report
 from maskwright.compiling.compiler import CompiledGrammar, compile_grammar
 from maskwright.errors import (
     GrammarError,
@@ -31,7 +37,6 @@ from maskwright.errors import (
 )
 from maskwright.frontends import structural_tag
 from maskwright.frontends.json_schema import SchemaOptions
-from maskwright.frontends.json_schema.report import check_json_schema
 from maskwright.frontends.parts import (
     choice_part,
     gbnf_part,
@@ -44,12 +49,7 @@ from maskwright.frontends.regex import flag_letters
 from maskwright.ir.grammar import Grammar, Tokens
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex
-from maskwright.report import Finding, Report
 from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
-from maskwright.validation.blowup import BLOWUP_CODE, blowup
-from maskwright.validation.gbnf import check_gbnf, check_lexemes
-from maskwright.validation.lark import check_lark
-from maskwright.validation.outline import BLANKS_MESSAGE, finding_of, located, repeats_blanks
 from maskwright.vocabulary.vocabulary import Vocabulary
 
 _MOST_TOKENS = 1 << 21

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from maskwright.check.json_schema.inventory import ENFORCED
+from maskwright.check.report import Finding
 from maskwright.errors import (
     GrammarError,
     LimitError,
@@ -20,14 +22,12 @@ from maskwright.errors import (
 from maskwright.frontends.json_schema.algebra.groups import Conjunction, Either, Literal
 from maskwright.frontends.json_schema.algebra.normalize import Normalizer
 from maskwright.frontends.json_schema.clashes import Clash, Explainer
-from maskwright.frontends.json_schema.inventory import ENFORCED
 from maskwright.frontends.json_schema.read.document import Document
 from maskwright.frontends.json_schema.read.keywords import held, is_hidden
 from maskwright.frontends.json_schema.read.nodes import Node, path_of
 from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.frontends.json_schema.surveyor import Surveyor
 from maskwright.limits import Limits
-from maskwright.report import Finding
 
 _MAX_EXPLAINED = 50
 _MAX_BRANCHES = 12
