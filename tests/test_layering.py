@@ -31,7 +31,7 @@ HEAVY = {
 EDGES = (
     "maskwright.hf",
     "maskwright.generation",
-    "maskwright.generator",
+    "maskwright.generation.generator",
     "maskwright.demo",
     "maskwright.vocabulary.tokenizers",
     "maskwright.cli",
@@ -105,7 +105,7 @@ ALLOWED = {
     "maskwright.compiling.lexeme_automata": ("_core", "automata", "grammar", "limits"),
     "maskwright.regular.merging": ("_subsets", "automata", "deadline"),
     "maskwright.compiling.factoring": ("deadline",),
-    "maskwright.default_model": ("disk_cache", "errors"),
+    "maskwright.generation.default_model": ("disk_cache", "errors"),
     "maskwright.base.disk_cache": ("sealed",),
     "maskwright.base.sealed": (),
     "maskwright.sampling": (

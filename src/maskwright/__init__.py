@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from maskwright.errors import VocabularyError as VocabularyError
     from maskwright.frontends.json_schema.read.options import SchemaOptions as SchemaOptions
     from maskwright.frontends.tools.templates import ToolTemplate as ToolTemplate
-    from maskwright.generator import Generator as Generator
+    from maskwright.generation.generator import Generator as Generator
     from maskwright.limits import Limits as Limits
     from maskwright.masks.bitmask import allocate_token_bitmask as allocate_token_bitmask
     from maskwright.masks.bitmask import apply_token_bitmask_inplace as apply_token_bitmask_inplace
@@ -99,7 +99,7 @@ _HOMES = {
     "frontends.json_schema.read.options": ["SchemaOptions"],
     "check.json_schema.report": ["check_json_schema"],
     "frontends.tools.templates": ["ToolTemplate"],
-    "generator": ["Generator"],
+    "generation.generator": ["Generator"],
     "limits": ["Limits"],
     "masks.mask_table": ["MaskTable"],
     "check.report": ["Finding", "Report"],

@@ -210,7 +210,7 @@ def _back_end(args: argparse.Namespace) -> Fill:
 
     if args.endpoint:
         return _endpoints(args)
-    from maskwright.default_model import HUB_NAME
+    from maskwright.generation.default_model import HUB_NAME
 
     name = args.model or HUB_NAME
     if args.ray is not None:

@@ -11,7 +11,7 @@ from maskwright.cli_sources import UsageError, read_source
 from maskwright.errors import MaskwrightError
 
 if TYPE_CHECKING:
-    from maskwright.generator import Generator
+    from maskwright.generation.generator import Generator
 
 
 def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +64,7 @@ def load_generator(name: str | None) -> Generator:
     try:
         from transformers.utils import logging
 
-        from maskwright.generator import Generator
+        from maskwright.generation.generator import Generator
 
         if not sys.stderr.isatty():
             logging.disable_progress_bar()

@@ -54,7 +54,7 @@ def serve(args: argparse.Namespace) -> int:
     """Load the model, and serve until a signal comes; 0.  Raises ``UsageError`` and ``MaskwrightError``."""
     settings = settings_of(args)
     try:
-        from maskwright.generator import Generator
+        from maskwright.generation.generator import Generator
         from maskwright.serve.running import make_server
         from maskwright.serve.service import Service
     except ImportError as error:

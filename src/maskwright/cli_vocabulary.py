@@ -62,7 +62,7 @@ def _loaded(name: str) -> Vocabulary:
 
         name = str(demo_diffusion_path())
     elif name == "default":
-        from maskwright.default_model import default_model
+        from maskwright.generation.default_model import default_model
 
         name = default_model()
     return Vocabulary.from_huggingface(AutoTokenizer.from_pretrained(name))

@@ -17,10 +17,10 @@ from maskwright.errors import MaskwrightError
 from maskwright.frontends.tools.templates import ToolTemplate
 from maskwright.generation.batch import Batch
 from maskwright.generation.drafts import Drafter, Habits
+from maskwright.generation.generator import Generator
 from maskwright.generation.key_values import KeyValueRows, Prefixes
 from maskwright.generation.row import Row, Stop
 from maskwright.generation.stops import check_stops
-from maskwright.generator import Generator
 from maskwright.limits import Limits
 from maskwright.masks.forced import ForcedText, mask_words
 from maskwright.serve.constraints import Constraint, Writing, of_compile

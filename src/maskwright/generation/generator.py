@@ -28,16 +28,16 @@ from maskwright.generation.drafts import Drafter, Habits
 from maskwright.generation.encoder_decoder import EncoderDecoderRows
 from maskwright.generation.guidance import GuidedRows
 from maskwright.generation.key_values import KeyValueRows, Prefixes
+from maskwright.generation.model_cache import cache_parameter
 from maskwright.generation.options import GenerationOptions
 from maskwright.generation.outputs import Output
+from maskwright.generation.partial import NOTHING
 from maskwright.generation.prompts import Prompt, Prompter, is_messages
 from maskwright.generation.results import Generation, Step
 from maskwright.generation.row import Row, Stop, too_short
 from maskwright.generation.stops import check_stops
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.masks.forced import ForcedText
-from maskwright.model_cache import cache_parameter
-from maskwright.partial import NOTHING
 from maskwright.vocabulary.vocabulary import Vocabulary
 
 
@@ -103,7 +103,7 @@ class Generator:
         from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
         if name is None:
-            from maskwright.default_model import default_model
+            from maskwright.generation.default_model import default_model
 
             name = default_model()
         encodes = AutoConfig.from_pretrained(name).is_encoder_decoder
