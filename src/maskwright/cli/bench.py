@@ -19,9 +19,9 @@ import numpy as np
 
 from maskwright.check.grammars import compile_for_bytes
 from maskwright.check.sentences import sentences
-from maskwright.cli_explain import add_source_argument
-from maskwright.cli_sources import UsageError, count, read_source, source_of
-from maskwright.cli_vocabulary import add_tokenizer_option, vocabulary_of
+from maskwright.cli.explain import add_source_argument
+from maskwright.cli.sources import UsageError, count, read_source, source_of
+from maskwright.cli.vocabulary import add_tokenizer_option, vocabulary_of
 from maskwright.compiling.compiler import CompiledGrammar, compile_grammar, compile_regex
 from maskwright.compiling.compiler import compile as compile_source
 from maskwright.ir.grammar import Grammar

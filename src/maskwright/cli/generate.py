@@ -6,8 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from maskwright.cli_explain import add_source_argument
-from maskwright.cli_sources import UsageError, read_source
+from maskwright.cli.explain import add_source_argument
+from maskwright.cli.sources import UsageError, read_source
 from maskwright.errors import MaskwrightError
 
 if TYPE_CHECKING:

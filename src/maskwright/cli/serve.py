@@ -6,7 +6,7 @@ import argparse
 from dataclasses import fields
 from typing import Any
 
-from maskwright.cli_sources import UsageError
+from maskwright.cli.sources import UsageError
 from maskwright.errors import MaskwrightError
 from maskwright.serve.settings import Settings
 

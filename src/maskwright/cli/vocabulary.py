@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from maskwright.cli_sources import UsageError
+from maskwright.cli.sources import UsageError
 from maskwright.errors import MaskwrightError
 from maskwright.vocabulary.vocabulary import Vocabulary
 

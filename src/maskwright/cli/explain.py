@@ -12,14 +12,14 @@ import numpy as np
 
 from maskwright.check.grammars import compile_for_bytes
 from maskwright.check.texts import Expectation, Explainer
-from maskwright.cli_sources import (
+from maskwright.cli.sources import (
     UsageError,
     add_language_options,
     add_schema_options,
     read_source,
     source_of,
 )
-from maskwright.cli_vocabulary import add_tokenizer_option, vocabulary_of
+from maskwright.cli.vocabulary import add_tokenizer_option, vocabulary_of
 from maskwright.compiling.compiler import CompiledGrammar, compile_grammar
 from maskwright.masks.bitmask import allocate_token_bitmask
 from maskwright.sources import JsonSchema

@@ -12,9 +12,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from maskwright.cli_explain import add_source_argument
-from maskwright.cli_generate import add_generation_options, generation_options, load_generator
-from maskwright.cli_sources import UsageError, read_source, schema_options, source_of
+from maskwright.cli.explain import add_source_argument
+from maskwright.cli.generate import add_generation_options, generation_options, load_generator
+from maskwright.cli.sources import UsageError, read_source, schema_options, source_of
 from maskwright.errors import MaskwrightError
 
 if TYPE_CHECKING:

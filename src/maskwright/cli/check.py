@@ -16,7 +16,7 @@ from maskwright.check.grammars import check_grammar, compile_for_bytes
 from maskwright.check.json_schema.report import check_json_schema
 from maskwright.check.report import Finding, KeywordUse, Report
 from maskwright.check.texts import Explainer
-from maskwright.cli_sources import schema_options, source_of
+from maskwright.cli.sources import schema_options, source_of
 from maskwright.errors import GrammarError, caret_snippet
 from maskwright.frontends.json_schema import SchemaOptions
 from maskwright.frontends.json_text import read_json

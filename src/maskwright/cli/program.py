@@ -12,14 +12,14 @@ from collections.abc import Sequence
 
 from maskwright import __version__
 from maskwright.check.report import Finding, Report
-from maskwright.cli_batch import BATCH_DESCRIPTION, BATCH_EXAMPLES, add_batch_arguments, batch
-from maskwright.cli_bench import add_bench_arguments, bench
-from maskwright.cli_completion import SHELLS, script
-from maskwright.cli_explain import add_explain_arguments, add_mask_arguments, explain, mask
-from maskwright.cli_generate import add_generate_arguments, generate, load_generator
-from maskwright.cli_infill import add_infill_arguments
-from maskwright.cli_serve import add_serve_arguments, serve
-from maskwright.cli_sources import (
+from maskwright.cli.batch import BATCH_DESCRIPTION, BATCH_EXAMPLES, add_batch_arguments, batch
+from maskwright.cli.bench import add_bench_arguments, bench
+from maskwright.cli.completion import SHELLS, script
+from maskwright.cli.explain import add_explain_arguments, add_mask_arguments, explain, mask
+from maskwright.cli.generate import add_generate_arguments, generate, load_generator
+from maskwright.cli.infill import add_infill_arguments
+from maskwright.cli.serve import add_serve_arguments, serve
+from maskwright.cli.sources import (
     UsageError,
     add_language_options,
     add_schema_options,
@@ -138,7 +138,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def run_check(args: argparse.Namespace) -> int:
     from maskwright.check.sentences import sentences
-    from maskwright.cli_check import check_file, render
+    from maskwright.cli.check import check_file, render
 
     if [*args.file, *args.instance].count("-") > 1:
         raise UsageError("standard input ('-') can be read only once")
@@ -175,7 +175,7 @@ def run_generate(args: argparse.Namespace) -> int:
 
 
 def run_infill(args: argparse.Namespace) -> int:
-    from maskwright.cli_infill import infill
+    from maskwright.cli.infill import infill
 
     source = json_schema_of(read_source(args.schema), args)
     try:
