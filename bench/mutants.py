@@ -1,8 +1,8 @@
 """Mutation testing: would the tests notice?  One small change at a time in a module, and its nearest tests run until one fails.
 
     python bench/mutants.py                                # every module of the table, 20 changes each
-    python bench/mutants.py ir.prune --count 0         # all changes of one
-    python bench/mutants.py ir.prune --only 57         # one change again, by its number
+    python bench/mutants.py ir.prune --count 0             # all changes of one
+    python bench/mutants.py ir.prune --only 57             # one change again, by its number
 
 A compiled module is loaded as plain Python for this, where that works without those that were compiled against it.  Mutants that survive are either
 equal to the original in all that can be observed, or a hole in the tests: each is printed with its line.

@@ -11,8 +11,9 @@ import pytest
 from byte_walks import BYTES
 
 import maskwright as mw
-from maskwright.cli import _parser, main
+from maskwright.cli import main
 from maskwright.cli.completion import SHELLS
+from maskwright.cli.program import _parser
 from maskwright.cli.sources import json_schema_of
 from maskwright.compiling.symbols import Symbols
 

@@ -1,11 +1,12 @@
-"""JSON Schema -> grammar, in five steps.
+"""JSON Schema -> grammar, in five steps, each a package that knows those before it.
 
-``document``   read the schema, resolve references (``dialects``, ``nodes``, ``references``)
-``keywords``   survey: malformed values, and everything that must be refused
-``normalize``  the algebra: unions of typed groups (``groups``, ``typed``, ``unevaluated``, ``hollow``)
-``emit``       groups -> rules (``objects``, ``arrays``) and lexemes (``strings``, ``numbers``); ``indentation``
-``report``     what becomes of each keyword, and all findings (``inventory``, ``dead``, ``hints``, ``profiles``);
-               why nothing satisfies a schema (``clashes``, ``surveyor``)
+``numbers``    the texts of numbers, as regular languages
+``read``       read the schema, resolve references; survey: malformed values, and everything that must be refused
+``texts``      lexemes and formats
+``algebra``    schemas -> unions of typed groups
+``emit``       groups -> rules and lexemes
+
+Why nothing satisfies a schema: ``clashes``, ``surveyor``.  What becomes of each keyword, and all findings: ``maskwright.check.json_schema``.
 """
 
 from __future__ import annotations

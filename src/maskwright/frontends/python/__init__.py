@@ -4,3 +4,7 @@
 ``calls``         functions by signature
 ``schemas``       pydantic's schemas, narrowed to texts that it reads back: ``times``, ``urls``, ``embedded_json``, ``ranges``
 """
+
+from maskwright.frontends.python.types import parse_output
+
+__all__ = ["parse_output"]

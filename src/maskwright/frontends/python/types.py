@@ -37,7 +37,7 @@ def python_type_to_schema(tp: Any, *, narrowed: bool = True) -> dict[str, Any]:
     """The JSON Schema of a pydantic model, dataclass, TypedDict, Literal, Enum, int, list[...] and the like.
 
     Of a function, that of an object with its arguments by name; of a list of functions, that of an object with
-    ``name`` and ``arguments`` (see ``python_calls``).
+    ``name`` and ``arguments`` (see ``calls``).
     ``narrowed``: to what pydantic reads back, for ``PYTHON_OPTIONS``; else as pydantic shows it, for a prompt.
     Raises ``GrammarError`` for what is no such type, or has no text that is sure to be read; it names the type, and of
     a function the parameter.

@@ -1,7 +1,7 @@
 """Groups that are empty, as far as a look at their required parts tells.
 
 What is called hollow is empty.  The converse does not hold (emptiness of recursive schemas is
-decided on the grammar, by ``passes.prune``); the more is seen here, the fewer branches there are.
+decided on the grammar, by ``ir.prune``); the more is seen here, the fewer branches there are.
 """
 
 from __future__ import annotations

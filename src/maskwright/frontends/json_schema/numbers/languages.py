@@ -1,7 +1,7 @@
 """Sets of numbers -> the regular language of their texts.
 
 A set is given by bounds, divisors and single numbers; everything is exact.  Its texts are signs
-before magnitudes: ``number_texts`` writes those between bounds, ``multiples`` those of divisors.
+before magnitudes: ``texts`` writes those between bounds, ``multiples`` those of divisors.
 
 Every text denotes a number of the set.  Plain decimals are complete up to the digits that texts
 may have.  With constraints, exponents are written in scientific form only, and only where the

@@ -2,7 +2,7 @@
 
 A divisor is ``k`` times a power of ten, ``k`` not divisible by ten.  A digit leads from remainder
 ``r`` to ``10 r + digit`` modulo ``k``; the power of ten says how many digits behind the point
-count, or how many zeros must end the digits before it.  Magnitudes only, as in ``number_texts``.
+count, or how many zeros must end the digits before it.  Magnitudes only, as in ``texts``.
 """
 
 from __future__ import annotations
