@@ -267,7 +267,7 @@ def test_branches_beyond_a_limit_are_left_alone(monkeypatch):
         "oneOf": [{"type": "null"}, {"type": "object"}],
     }
     for looks in ("dead._Look", "hints.Normalizer"):
-        monkeypatch.setattr(f"maskwright.frontends.json_schema.{looks}", None)
+        monkeypatch.setattr(f"maskwright.check.json_schema.{looks}", None)
     report = mw.check_json_schema(schema, limits=Limits(max_schema_branches=10))
     assert [f.code for f in report.findings if f.severity == "error"] == ["limit"]
 
