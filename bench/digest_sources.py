@@ -27,8 +27,8 @@ from hypothesis.internal.conjecture.data import ConjectureData
 from hypothesis.internal.conjecture.providers import HypothesisProvider
 
 import maskwright as mw
+from maskwright.compiling.shipped import examples, shipped_grammar, shipped_grammars
 from maskwright.frontends.lark import Indentation
-from maskwright.shipped import examples, shipped_grammar, shipped_grammars
 
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"

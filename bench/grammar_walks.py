@@ -20,8 +20,8 @@ from collections.abc import Callable
 import numpy as np
 
 import maskwright as mw
-from maskwright.shipped import shipped_grammar
-from maskwright.validation import compile_for_bytes
+from maskwright.check.grammars import compile_for_bytes
+from maskwright.compiling.shipped import shipped_grammar
 
 LIMITS = mw.Limits(max_seconds=600.0, max_lexer_states=10_000_000, max_parser_states=100_000_000)
 

@@ -22,7 +22,7 @@ import numpy as np
 from maskbench_tokenizers import Tokenizer, tekken
 
 import maskwright as mw
-from maskwright.shipped import examples, shipped_grammar
+from maskwright.compiling.shipped import examples, shipped_grammar
 
 Step = Callable[[int], bool]
 MOST_BYTES = 20_000

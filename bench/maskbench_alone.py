@@ -32,10 +32,10 @@ from maskbench_tokenizers import TOKENIZERS, Tokenizer
 import maskwright as mw
 
 _IMPORTS = {
-    "ours": ["maskwright.compiler", "maskwright.tokenizers.table"],
+    "ours": ["maskwright.compiling.compiler", "maskwright.vocabulary.tokenizers.table"],
     "llguidance": ["llguidance.hf", "llguidance.numpy"],
     "xgrammar": ["torch", "xgrammar"],
-    "outlines": ["numpy", "maskwright.vocabulary", "outlines_core"],
+    "outlines": ["numpy", "maskwright.vocabulary.vocabulary", "outlines_core"],
 }
 _FROM_VOCABULARY = {"ours", "outlines"}
 """These read token bytes; the others read the tokenizer as transformers has it."""

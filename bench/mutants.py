@@ -1,8 +1,8 @@
 """Mutation testing: would the tests notice?  One small change at a time in a module, and its nearest tests run until one fails.
 
     python bench/mutants.py                                # every module of the table, 20 changes each
-    python bench/mutants.py passes.prune --count 0         # all changes of one
-    python bench/mutants.py passes.prune --only 57         # one change again, by its number
+    python bench/mutants.py ir.prune --count 0             # all changes of one
+    python bench/mutants.py ir.prune --only 57             # one change again, by its number
 
 A compiled module is loaded as plain Python for this, where that works without those that were compiled against it.  Mutants that survive are either
 equal to the original in all that can be observed, or a hole in the tests: each is printed with its line.
@@ -28,19 +28,19 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 TESTS: dict[str, tuple[str, ...]] = {
-    "adjacency": ("lexing", "lexing_lookahead", "check_grammar", "lark"),
-    "disk_cache": ("disk_cache", "engine_cache", "table_cache"),
+    "compiling.adjacency": ("lexing", "lexing_lookahead", "check_grammar", "lark"),
+    "base.disk_cache": ("disk_cache", "engine_cache", "table_cache"),
     "frontends.characters": ("gbnf", "structural_tag"),
-    "frontends.json_schema.multiples": ("multiples", "numbers"),
-    "frontends.json_schema.number_texts": ("numbers", "number_digits", "number_range"),
-    "frontends.json_schema.unevaluated": ("json_schema", "dialects", "schema_fuzz", "official_suite"),
-    "merging": ("merging", "lexing", "lark"),
-    "passes.prune": ("productive_rules", "json_schema", "names_running_out", "structural_tag"),
-    "symbols": ("symbols", "search"),
+    "frontends.json_schema.numbers.multiples": ("multiples", "numbers"),
+    "frontends.json_schema.numbers.texts": ("numbers", "number_digits", "number_range"),
+    "frontends.json_schema.algebra.unevaluated": ("json_schema", "dialects", "schema_fuzz", "official_suite"),
+    "regular.merging": ("merging", "lexing", "lark"),
+    "ir.prune": ("productive_rules", "json_schema", "names_running_out", "structural_tag"),
+    "compiling.symbols": ("symbols", "search"),
     "regex.assertions": ("regex", "regex_source"),
-    "determinize": ("automata", "regex", "formats"),
-    "frontends.json_schema.clauses": ("json_schema", "names_running_out", "optional_discriminator"),
-    "frontends.json_schema.objects": ("json_schema", "names_running_out", "optional_discriminator"),
+    "regular.determinize": ("automata", "regex", "formats"),
+    "frontends.json_schema.algebra.clauses": ("json_schema", "names_running_out", "optional_discriminator"),
+    "frontends.json_schema.emit.objects": ("json_schema", "names_running_out", "optional_discriminator"),
 }  # fmt: skip
 """By module, the tests that are about it."""
 SECONDS = 240

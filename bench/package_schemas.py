@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import maskwright as mw
-from maskwright.disk_cache import cache_directory
+from maskwright.base.disk_cache import cache_directory
 
 NPM = (
     "@angular/cli@21",

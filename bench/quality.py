@@ -172,7 +172,7 @@ def load(name: str | None, max_tokens: int) -> Setup:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     if name is None:
-        from maskwright.default_model import default_model
+        from maskwright.generation.default_model import default_model
 
         name = default_model()
     model = AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32).eval()

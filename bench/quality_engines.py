@@ -19,7 +19,7 @@ import torch
 from quality_tasks import Language, Task
 
 import maskwright as mw
-from maskwright.model_cache import cache_of, cache_parameter
+from maskwright.generation.model_cache import cache_of, cache_parameter
 
 
 class EngineError(Exception):

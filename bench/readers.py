@@ -28,7 +28,7 @@ import referencing.jsonschema
 import walks
 from jsonschema import validators
 
-from maskwright.disk_cache import cache_directory
+from maskwright.base.disk_cache import cache_directory
 
 NODE_PACKAGES = ("ajv@8.20.0", "ajv-formats@3.0.1", "ajv-draft-04@1.0.0")
 SECONDS = 30

@@ -16,7 +16,7 @@ from sglang.srt.constrained.base_grammar_backend import GrammarRow
 from sglang.srt.constrained.xgrammar_backend import XGrammarGrammarBackend
 from transformers import AutoTokenizer
 
-from maskwright.default_model import default_model
+from maskwright.generation.default_model import default_model
 from maskwright.integrations.sglang import MaskwrightGrammarBackend
 
 SCHEMA = (

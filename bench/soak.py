@@ -27,7 +27,7 @@ from typing import Any
 import maskbench_tokenizers
 
 import maskwright as mw
-from maskwright.shipped import shipped_grammar
+from maskwright.compiling.shipped import shipped_grammar
 
 PARTS = 100
 

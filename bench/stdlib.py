@@ -22,8 +22,8 @@ from multiprocessing import Pool
 from pathlib import Path
 
 import maskwright as mw
-from maskwright.shipped import shipped_grammar
-from maskwright.validation import compile_for_bytes
+from maskwright.check.grammars import compile_for_bytes
+from maskwright.compiling.shipped import shipped_grammar
 
 ROOT = Path(sysconfig.get_path("stdlib"))
 # Whole files make many states; they are let go with the process.

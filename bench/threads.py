@@ -27,7 +27,7 @@ import maskbench_tokenizers
 import numpy as np
 
 import maskwright as mw
-from maskwright.shipped import shipped_grammar
+from maskwright.compiling.shipped import shipped_grammar
 
 RECORD = {
     "type": "object",

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from maskwright.trie import TokenTrie
+from maskwright.masks.trie import TokenTrie
 
 
 def seconds(task: Callable[[], Any], repeat: int = 7) -> float:

@@ -67,7 +67,7 @@ def work(backend: str) -> None:
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
     from vllm import LLM
 
-    from maskwright.default_model import default_model
+    from maskwright.generation.default_model import default_model
     from maskwright.integrations import vllm as plugin
 
     if backend == plugin.NAME:

@@ -87,7 +87,7 @@ from libcpp.unordered_map cimport unordered_map
 from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
-from maskwright.cpus import available_cpus
+from maskwright.base.cpus import available_cpus
 from maskwright.errors import (
     BitmaskError,
     GrammarError,

@@ -1,7 +1,7 @@
 # distutils: language = c++
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 # cython: embedsignature=True, freethreading_compatible=False
-"""Minterms, and deterministic automata in C++ (see ``subsets.hpp``), for ``maskwright.determinize``.
+"""Minterms, and deterministic automata in C++ (see ``subsets.hpp``), for ``maskwright.regular.determinize``.
 
 A row of a state is a dict from symbols (minterms) to states; a symbol that is missing leads nowhere.
 """
@@ -11,7 +11,7 @@ from libcpp.pair cimport pair
 from libcpp.utility cimport move as c_move
 from libcpp.vector cimport vector
 
-from maskwright.deadline import check_time, ends_at
+from maskwright.base.deadline import check_time, ends_at
 from maskwright.errors import LimitError
 
 ctypedef pair[int32_t, int32_t] Step  # from, to

@@ -3,7 +3,7 @@
 
 @cython.no_gc_clear
 cdef class Tables:
-    """A grammar lowered to tables (see ``maskwright.lowering``) for one engine, to be linked into a ``CompiledCore``.
+    """A grammar lowered to tables (see ``maskwright.compiling.lowering``) for one engine, to be linked into a ``CompiledCore``.
 
     Its numbers count from 0.  Rules from ``len(rules)`` on are the start rules of ``imports``.
     """
@@ -24,8 +24,8 @@ cdef class Tables:
     cdef vector[RecordDef] records
     cdef vector[int32_t] indented
     cdef int32_t start_rule
-    cdef public object reader      # of captures, or None (maskwright.captures)
-    cdef public object tokens      # which tokens stand for themselves (maskwright.grammar.Tokens), by number of an automaton
+    cdef public object reader      # of captures, or None (maskwright.compiling.captures)
+    cdef public object tokens      # which tokens stand for themselves (maskwright.ir.grammar.Tokens), by number of an automaton
 
     def __init__(self, Engine engine, list automata, AutomatonHandle lexer, list plain_terms, list plain_calls,
                  bytes plain_final, list plain_guard, list guards, list rules, list repeated, list records, list indented, int32_t start_rule,

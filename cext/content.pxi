@@ -1,6 +1,6 @@
 # What automata, tables and matchers were made of: read off them, so that nothing is kept for it.
 #
-# From this, equal ones are made in another process and for another vocabulary (maskwright.packed_tables, maskwright.compiled).
+# From this, equal ones are made in another process and for another vocabulary (maskwright.compiling.packed_tables, maskwright.compiling.compiled).
 
 cdef tuple SPELLINGS = ("utf8", "quoted", "printed")
 

@@ -176,7 +176,7 @@ cdef int64_t handle_bytes(AutomatonHandle handle) except -1:
 
 cdef int read_code_points(CodeAutomaton* codes, int32_t n_states, list sets, bytes edges, list epsilons,
                           list loops, list accepts) except -1:
-    # Fill an automaton from what ``maskwright.automata.Nfa`` has; `edges`: as bytes.
+    # Fill an automaton from what ``maskwright.regular.automata.Nfa`` has; `edges`: as bytes.
     cdef vector[vector[CodeRange]] ranges
     cdef CodeRange span
     cdef const int32_t* edge = <const int32_t*><const char*>edges
@@ -350,8 +350,8 @@ cdef class Engine:
 
     def add_automaton(self, key, int32_t n_states, int32_t start, list sets, bytes edges, list epsilons,
                       list loops, list accepts, str spelling):
-        """Register an NFA (see ``maskwright.automata.Nfa``) under a content key; ``spelling``: of its texts (see
-        ``maskwright.grammar.Spelling``)."""
+        """Register an NFA (see ``maskwright.regular.automata.Nfa``) under a content key; ``spelling``: of its texts (see
+        ``maskwright.ir.grammar.Spelling``)."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
         cdef Automaton* a = handle.automaton
         cdef vector[uint64_t] items
@@ -398,13 +398,13 @@ cdef class Engine:
     def add_lexer(self, key, int32_t n_states, list starts, list sets, bytes edges, list epsilons, list loops,
                   list accepts, list ignored, follow, avoided, names, int32_t newline, int32_t line_break,
                   int32_t columns, list early, *, int64_t max_lexer_states, int64_t max_bytes, double max_seconds):
-        """Register the terminals of a grammar that has a lexer (see ``maskwright.grammar.Lexing``).
+        """Register the terminals of a grammar that has a lexer (see ``maskwright.ir.grammar.Lexing``).
 
         ``starts``: by terminal, the state of the NFA where it begins; the NFA accepts with the
         terminal as tag, or with their number what is a match of no terminal.  ``follow``: by terminal, those that may come behind it, then those at the start and those behind other lexemes; None: not known,
         which makes some lexers clash that would not.  ``avoided``: those of its ``clashes`` that the grammar
         can do without at any place.  ``newline``: the terminal that tells columns, or -1, ``line_break``: the one that stands for it between brackets (see
-        ``maskwright.automata.build_lexer``).  ``early``: terminals of which no text begins another one; as soon as one
+        ``maskwright.regular.automata.build_lexer``).  ``early``: terminals of which no text begins another one; as soon as one
         matches, it is what matches.  It is prepared within the limits, or there is a ``LimitError``; ``max_seconds``: 0 is
         none."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)

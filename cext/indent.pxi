@@ -1,4 +1,4 @@
-# Indentation: blocks whose lines begin in one column (maskwright.grammar.Indented).
+# Indentation: blocks whose lines begin in one column (maskwright.ir.grammar.Indented).
 #
 # A newline's match goes on over the blanks behind it, and its tag says how many they are.  The column of a block
 # is part of its return address, so the stack knows all open blocks.  Behind a newline it is settled

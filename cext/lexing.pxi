@@ -1,4 +1,4 @@
-# The lexer of a grammar that has one: contextual, with maximal munch (maskwright.grammar.Lexing).
+# The lexer of a grammar that has one: contextual, with maximal munch (maskwright.ir.grammar.Lexing).
 #
 # All terminals are one automaton.  Where a lexeme begins, the parser state waits for a set of terminals;
 # the lexer starts in the set of their first states, so that a lexer state tells what these terminals
@@ -13,7 +13,7 @@
 # its own.  The lexer is *safe* when samples in a row are always read as what they are, those that may follow each
 # other directly or with an ignored text, the *gap*, between them: then whatever the grammar accepts can be written,
 # and a thread is alive as soon as its lexeme can be left.  Rows that the grammar can always do without (line ends
-# behind line ends, say; maskwright.adjacency) do not count.
+# behind line ends, say; maskwright.compiling.adjacency) do not count.
 
 cdef enum:
     SAMPLE_STATES = 4096   # looked at for the sample of one terminal

@@ -30,7 +30,7 @@ cdef enum:
 
 
 cdef int32_t spelling_number(str spelling) except -1:
-    # Of a name of `maskwright.grammar.Spelling`.
+    # Of a name of `maskwright.ir.grammar.Spelling`.
     return ("utf8", "quoted", "printed").index(spelling)
 
 

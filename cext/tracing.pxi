@@ -1,4 +1,4 @@
-# How a text is read, thread by thread: what maskwright.symbols makes derivations of.  Not for masks.
+# How a text is read, thread by thread: what maskwright.compiling.symbols makes derivations of.  Not for masks.
 #
 # Matchers join threads and know nothing of the past.  Here each thread is stepped alone, and where it completes a
 # lexeme, the *event* says which: what a parser state needs to know to go on (state_goto), but as a value.
@@ -107,7 +107,7 @@ cdef cbool trace_waits(const Core* core, const Local* local, const Thread& threa
 
 @cython.no_gc_clear
 cdef class Tracer:
-    """The parts of a grammar by number, for reading texts symbol by symbol (see ``maskwright.symbols``).
+    """The parts of a grammar by number, for reading texts symbol by symbol (see ``maskwright.compiling.symbols``).
 
     *Threads* and *events* are numbered here, *locals* (places in rules) and rules by the grammar.  What is
     numbered stays so.  Methods raise ``IndexError`` for numbers that were never given out, and

@@ -10,8 +10,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from maskwright.grammar import EMPTY, Choice, Expr, Grammar, Lexeme, Ref, Seq, Term
-from maskwright.regular import Lit, one_of
+from maskwright.ir.grammar import EMPTY, Choice, Expr, Grammar, Lexeme, Ref, Seq, Term
+from maskwright.regular.expressions import Lit, one_of
 
 TEXTS = ("a", "b", "ab", "", "aab", "(", '"', "\u00e9", "\U0001f600")
 CLASSES = ("ab", "a", "bc1", "\u00e9a")

@@ -9,8 +9,8 @@ from reference import Oracle
 
 from maskwright._core import Matcher
 from maskwright.errors import UnsatisfiableError
-from maskwright.grammar import Grammar
-from maskwright.vocabulary import Vocabulary
+from maskwright.ir.grammar import Grammar
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 BYTES = toys.byte_vocabulary()
 PIECES = toys.piece_vocabulary(7)

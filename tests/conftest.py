@@ -14,7 +14,7 @@ import toys
 from hypothesis import settings
 
 from maskwright.limits import DEFAULT_LIMITS
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 # The models here are tiny: waiting for a second thread takes longer than its help saves.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

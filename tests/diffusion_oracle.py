@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from reference import Column, Oracle
 
 from maskwright.diffusion.slots import EMPTY, OPEN
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 
 def fillings(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from maskwright.automata import Nfa
-from maskwright.thompson import ENTER, LEAVE, PLAIN
+from maskwright.regular.automata import Nfa
+from maskwright.regular.thompson import ENTER, LEAVE, PLAIN
 
 
 def nfa_matches(nfa: Nfa, text: str) -> int | None:

@@ -16,8 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 
+from maskwright.check.grammars import compile_for_bytes
 from maskwright.sources import GBNF, JsonSchema, Lark, Regex
-from maskwright.validation import compile_for_bytes
 
 
 class Server:

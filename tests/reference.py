@@ -18,7 +18,7 @@ from reference_lexemes import (
     word_language,
 )
 
-from maskwright.grammar import (
+from maskwright.ir.grammar import (
     Body,
     Choice,
     Expr,

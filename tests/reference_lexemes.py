@@ -8,8 +8,8 @@ from itertools import product
 
 from spelling import ByteClass, spelled
 
-from maskwright.grammar import Lexeme, Spelling
-from maskwright.regular import Alt, Cat, Lit, Machine, Regular, Repeat
+from maskwright.ir.grammar import Lexeme, Spelling
+from maskwright.regular.expressions import Alt, Cat, Lit, Machine, Regular, Repeat
 
 INFINITY = float("inf")
 

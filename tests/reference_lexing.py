@@ -11,8 +11,8 @@ from itertools import product
 
 from reference_lexemes import lexeme_language
 
-from maskwright.grammar import Choice, Expr, Grammar, Lexeme, Ref, Repeated, Seq
-from maskwright.passes.prune import prune
+from maskwright.ir.grammar import Choice, Expr, Grammar, Lexeme, Ref, Repeated, Seq
+from maskwright.ir.prune import prune
 
 
 class LexingOracle:

@@ -14,9 +14,9 @@ from typing import Any
 import maskwright as mw
 from maskwright.errors import GrammarError
 from maskwright.frontends.json_schema import SchemaOptions
-from maskwright.frontends.json_schema.document import Document
-from maskwright.frontends.json_schema.keywords import survey
-from maskwright.frontends.json_schema.nodes import Node
+from maskwright.frontends.json_schema.read.document import Document
+from maskwright.frontends.json_schema.read.keywords import survey
+from maskwright.frontends.json_schema.read.nodes import Node
 from maskwright.limits import DEFAULT_LIMITS
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"

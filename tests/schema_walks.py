@@ -12,12 +12,12 @@ import toys
 
 import maskwright as mw
 from maskwright._core import Engine
-from maskwright.engine_cache import engine_for
+from maskwright.compiling.lowering import lower
 from maskwright.frontends.json_schema import to_grammar
-from maskwright.grammar import Grammar, Record
+from maskwright.ir.grammar import Grammar, Record
+from maskwright.ir.prune import prune
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.lowering import lower
-from maskwright.passes.prune import prune
+from maskwright.vocabulary.engine_cache import engine_for
 
 SCHEMAS: dict[str, Any] = {
     "strings": {

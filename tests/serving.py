@@ -19,7 +19,7 @@ openai = pytest.importorskip("openai", reason="the tests talk to the server with
 
 from tiny_model import TINY  # noqa: E402
 
-from maskwright.generator import Generator  # noqa: E402
+from maskwright.generation.generator import Generator  # noqa: E402
 from maskwright.serve.running import Server, make_server  # noqa: E402
 from maskwright.serve.service import Service  # noqa: E402
 from maskwright.serve.settings import Settings  # noqa: E402

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from maskwright.grammar import Lexeme, Spelling
-from maskwright.regular import (
+from maskwright.ir.grammar import Lexeme, Spelling
+from maskwright.regular.expressions import (
     ANY_CHAR,
     NOTHING,
     Alt,

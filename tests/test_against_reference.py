@@ -14,7 +14,7 @@ from toys import ANY_STRING, FEW_CHARS_STRING, PRINTED_STRING, SHORT_STRING, gra
 
 from maskwright._core import Matcher
 from maskwright.errors import UnsatisfiableError
-from maskwright.grammar import (
+from maskwright.ir.grammar import (
     EMPTY,
     FAIL,
     Choice,
@@ -28,8 +28,8 @@ from maskwright.grammar import (
     Term,
     Words,
 )
-from maskwright.regular import ANY_CHAR, Lit, Regular, alt, one_of, repeat
-from maskwright.vocabulary import Vocabulary
+from maskwright.regular.expressions import ANY_CHAR, Lit, Regular, alt, one_of, repeat
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 BYTES = toys.byte_vocabulary()
 PIECES = toys.piece_vocabulary(1)

@@ -10,10 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nfa_simulation import nfa_alive, nfa_matches
 
-from maskwright import determinize
-from maskwright.automata import build_nfa
-from maskwright.determinize import product, shortest_length
-from maskwright.dfa import (
+from maskwright.errors import LimitError
+from maskwright.ir.grammar import EMPTY, Choice, Expr, Ref, Seq
+from maskwright.limits import DEFAULT_LIMITS, Limits
+from maskwright.regex import parse_regex, search_language
+from maskwright.regular import determinize
+from maskwright.regular.automata import build_nfa
+from maskwright.regular.determinize import product, shortest_length
+from maskwright.regular.dfa import (
     complement,
     count_texts,
     difference,
@@ -30,11 +34,7 @@ from maskwright.dfa import (
     some_text,
     with_length,
 )
-from maskwright.errors import LimitError
-from maskwright.grammar import EMPTY, Choice, Expr, Ref, Seq
-from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.regex import parse_regex, search_language
-from maskwright.regular import (
+from maskwright.regular.expressions import (
     ANY_CHAR,
     EPSILON,
     NOTHING,

@@ -9,7 +9,7 @@ import pytest
 from toys import byte_vocabulary
 
 import maskwright as mw
-from maskwright.cli_sources import read_source
+from maskwright.cli.sources import read_source
 from maskwright.errors import GrammarError, MaskwrightError, VocabularyError
 from maskwright.sampling.resampling import check_particles
 

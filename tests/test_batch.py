@@ -33,9 +33,9 @@ from batch_files import (  # noqa: E402
 from tiny_model import TINY  # noqa: E402
 
 import maskwright as mw  # noqa: E402
-from maskwright import cli_batch  # noqa: E402
+from maskwright.cli import batch as cli_batch  # noqa: E402
 from maskwright.cli import main  # noqa: E402
-from maskwright.default_model import _packaged_weights  # noqa: E402
+from maskwright.generation.default_model import _packaged_weights  # noqa: E402
 
 
 @pytest.fixture(scope="module")

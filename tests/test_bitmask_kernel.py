@@ -20,7 +20,7 @@ pytest.importorskip(
 import torch
 
 import maskwright as mw
-from maskwright import bitmask
+from maskwright.masks import bitmask
 
 ON_GPU = torch.cuda.is_available()
 DEVICE = "cuda" if ON_GPU else "cpu"
@@ -78,7 +78,7 @@ def by_torch(monkeypatch: pytest.MonkeyPatch, *arguments: Any) -> None:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("width", [1, 31, 32, 33, 1536, 4096, 4097, 9001])
 def test_as_torch_does(dtype: Any, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from maskwright.bitmask_kernel import deny
+    from maskwright.masks.bitmask_kernel import deny
 
     for words in {1, (width + 31) // 32}:
         logits, masks = random_logits(4, width, dtype), random_masks(4, words)
@@ -92,7 +92,7 @@ def test_as_torch_does(dtype: Any, width: int, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("at", [[], [2], [3, 0], [0, 1, 2, 3, 4]])
 def test_some_rows_and_masks_in_any_order(dtype: Any, at: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    from maskwright.bitmask_kernel import deny
+    from maskwright.masks.bitmask_kernel import deny
 
     chosen = torch.tensor(at, dtype=torch.int32, device=DEVICE)
     # The rows of a wider table, as logits of padded vocabularies are.
@@ -115,7 +115,7 @@ def test_some_rows_and_masks_in_any_order(dtype: Any, at: list[int], monkeypatch
 
 @needs_device
 def test_no_logits() -> None:
-    from maskwright.bitmask_kernel import deny
+    from maskwright.masks.bitmask_kernel import deny
 
     deny(torch.zeros((0, 64), device=DEVICE), random_masks(1, 2))
     deny(torch.zeros((1, 0), device=DEVICE), torch.zeros((1, 0), dtype=torch.int32, device=DEVICE))
@@ -125,7 +125,7 @@ def test_no_logits() -> None:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("indices", [None, [0, 3]])
 def test_it_is_what_apply_uses_on_a_gpu(dtype: Any, indices: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from maskwright import bitmask_kernel
+    from maskwright.masks import bitmask_kernel
 
     launches = []
     monkeypatch.setattr(

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from toys import byte_vocabulary
 
 import maskwright as mw
-from maskwright.determinize import Dfa, minimal_dfa
-from maskwright.dfa import intersect, is_empty
 from maskwright.regex import parse_regex
-from maskwright.regular import ANY_CHAR, repeat
+from maskwright.regular.determinize import Dfa, minimal_dfa
+from maskwright.regular.dfa import intersect, is_empty
+from maskwright.regular.expressions import ANY_CHAR, repeat
 
 BYTES = byte_vocabulary()
 # The 21st character from the end is an a: a deterministic automaton has two million states.

@@ -14,11 +14,11 @@ from toys import term
 
 import maskwright
 from maskwright import Vocabulary
-from maskwright.captures import CaptureReader
-from maskwright.compiler import CompiledGrammar, compile_grammar
+from maskwright.compiling.captures import CaptureReader
+from maskwright.compiling.compiler import CompiledGrammar, compile_grammar
 from maskwright.errors import UnsatisfiableError
-from maskwright.grammar import EMPTY, Capture, Choice, Expr, Grammar, Ref, Seq, Term
-from maskwright.passes.prune import prune
+from maskwright.ir.grammar import EMPTY, Capture, Choice, Expr, Grammar, Ref, Seq, Term
+from maskwright.ir.prune import prune
 
 SPECIAL = [b"<|tool|>", b"<think>", b"</think>"]
 VOCABULARY = Vocabulary.from_bytes(

@@ -9,10 +9,10 @@ from hypothesis import given
 from test_automata import LARGE_COUNTS, trees
 
 from maskwright import GBNF, Lark, Regex, check_grammar
-from maskwright.dfa import is_empty, some_text
+from maskwright.check.blowup import blowup
 from maskwright.limits import DEFAULT_LIMITS
 from maskwright.regex import parse_regex
-from maskwright.validation.blowup import blowup
+from maskwright.regular.dfa import is_empty, some_text
 
 GROWING = [
     "((a{1,100}){1,100}){1,100}",

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import maskwright as mw
+from maskwright.check.grammars import compile_for_bytes
+from maskwright.check.sentences import sentences
+from maskwright.check.texts import Explainer
 from maskwright.frontends.lark.reader import read
 from maskwright.limits import Limits
-from maskwright.validation import compile_for_bytes
-from maskwright.validation.sentences import sentences
-from maskwright.validation.texts import Explainer
 
 
 def found(source, **options):

@@ -13,8 +13,8 @@ from schema_strategies import PATTERNS, documents, numbers, small, strings, type
 import maskwright as mw
 from maskwright.frontends.json_schema import SchemaOptions, to_grammar
 from maskwright.frontends.json_schema.clashes import explained
+from maskwright.ir.prune import prune
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.passes.prune import prune
 
 BYTES = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
 LIMITS = Limits(max_schema_branches=300, max_regex_states=20_000, max_rules=20_000, max_seconds=5)

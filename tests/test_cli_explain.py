@@ -11,10 +11,11 @@ import pytest
 from byte_walks import BYTES
 
 import maskwright as mw
-from maskwright.cli import _parser, main
-from maskwright.cli_completion import SHELLS
-from maskwright.cli_sources import json_schema_of
-from maskwright.symbols import Symbols
+from maskwright.cli import main
+from maskwright.cli.completion import SHELLS
+from maskwright.cli.program import _parser
+from maskwright.cli.sources import json_schema_of
+from maskwright.compiling.symbols import Symbols
 
 LARK = 'start: "let" NAME "=" sum\nsum: NUMBER ("+" NUMBER)*\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/\n%ignore " "\n'
 SCHEMA = '{"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]}'

@@ -14,7 +14,7 @@ import pytest
 import toys
 
 import maskwright as mw
-from maskwright.collection import FULL, MIDDLE, PUT_OFF, RARE, rare_collection
+from maskwright.base.collection import FULL, MIDDLE, PUT_OFF, RARE, rare_collection
 
 
 @pytest.fixture(autouse=True)

@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import maskwright as mw
-from maskwright import compile_cache, compiled
-from maskwright._core import CompiledCore
-from maskwright.compile_cache import content_key, content_keys
+from maskwright._core import CompiledCore, content_key, content_keys
+from maskwright.compiling import compiled
 from maskwright.limits import DEFAULT_LIMITS
+from maskwright.vocabulary import compile_cache
 
 SCHEMA = {
     "type": "object",

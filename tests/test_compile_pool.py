@@ -18,7 +18,8 @@ import toys
 from travel_sources import SOURCES, vocabulary, walk
 
 import maskwright as mw
-from maskwright import compile_pool, compiler
+from maskwright.compiling import compiler
+from maskwright.compiling import pool as compile_pool
 
 NO_LIMIT = mw.Limits(max_seconds=0)
 WAIT = 120  # seconds

@@ -17,8 +17,8 @@ from test_schema_fuzz import BYTES, number, walk
 
 import maskwright as mw
 from maskwright.frontends.json_schema import to_grammar
-from maskwright.grammar import Distinct, Grammar
-from maskwright.passes.prune import prune
+from maskwright.ir.grammar import Distinct, Grammar
+from maskwright.ir.prune import prune
 
 UNIQUE: dict[str, Any] = {"type": "array", "uniqueItems": True}
 TWINS: dict[str, Any] = {"type": "array", "not": {"uniqueItems": True}}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from maskwright.cpus import available_cpus, quota_cpus
+from maskwright.base.cpus import available_cpus, quota_cpus
 
 V2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate"
 V1 = "33 32 0:28 {root} /sys/fs/cgroup/cpu,cpuacct rw,nosuid - cgroup cgroup rw,cpu,cpuacct"
@@ -100,7 +100,7 @@ def test_what_cannot_be_read_is_no_limit(tmp_path: Path, mounts: str) -> None:
 def test_affinity_counts() -> None:
     code = (
         "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))});"
-        "from maskwright.cpus import available_cpus; print(available_cpus())"
+        "from maskwright.base.cpus import available_cpus; print(available_cpus())"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "1\n"
@@ -133,7 +133,7 @@ def test_a_real_group() -> None:
     if folder is None:
         pytest.skip("no control group with a quota can be made here")
     try:
-        code = "from maskwright.cpus import available_cpus, quota_cpus; print(quota_cpus(), available_cpus())"
+        code = "from maskwright.base.cpus import available_cpus, quota_cpus; print(quota_cpus(), available_cpus())"
         shell = shutil.which("sh") or "sh"
         run = subprocess.run(
             [shell, "-c", f'echo $$ > {folder}/cgroup.procs && exec "$0" -c "$1"', sys.executable, code],

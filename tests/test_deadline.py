@@ -10,9 +10,9 @@ from threading import Event, Thread
 import pytest
 
 import maskwright as mw
-from maskwright.deadline import check_time, deadline, in_time, let_go
+from maskwright.base.deadline import check_time, deadline, in_time, let_go
 from maskwright.errors import line_column, line_columns
-from maskwright.grammar import Words
+from maskwright.ir.grammar import Words
 
 
 def test_compiled_code_gives_others_their_turns() -> None:

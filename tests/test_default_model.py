@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import maskwright as mw
-from maskwright import default_model as home
 from maskwright.cli import main
+from maskwright.generation import default_model as home
 
 pytest.importorskip("transformers", reason="the default model is loaded by transformers")
 

@@ -10,10 +10,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from maskwright.default_model import _packaged_weights
 from maskwright.demo import __main__ as demo
 from maskwright.demo import demo_cases
 from maskwright.demo.fields import MISSING, Field, compare
+from maskwright.generation.default_model import _packaged_weights
 
 CASES = demo_cases()
 KEYWORDS = {
@@ -88,7 +88,7 @@ def outputs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         "request": "Eva is 5.",
         "answer": {"age": 5},
     }
-    generator = pytest.importorskip("maskwright.generator").Generator
+    generator = pytest.importorskip("maskwright.generation.generator").Generator
     monkeypatch.setattr(generator, "from_pretrained", classmethod(lambda cls: Stand()))
     monkeypatch.setattr(demo, "demo_cases", lambda: {"one": case, "two": case})
     return texts

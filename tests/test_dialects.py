@@ -7,8 +7,8 @@ from schema_evaluator import BYTES, DRAFT_4, DRAFT_7, STRING, V2019, V2020, acce
 
 import maskwright as mw
 from maskwright.frontends.json_schema import SchemaOptions
-from maskwright.frontends.json_schema.dialects import DIALECTS
-from maskwright.frontends.json_schema.keywords import CHECKS, HOLDERS, survey
+from maskwright.frontends.json_schema.read.dialects import DIALECTS
+from maskwright.frontends.json_schema.read.keywords import CHECKS, HOLDERS, survey
 
 
 @pytest.fixture(scope="module")

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from reference import Oracle
 from toys import PIECES, compile_ir, grammar, grammars, term
 
-from maskwright.compiler import CompiledGrammar, compile_lark
+from maskwright.compiling.compiler import CompiledGrammar, compile_lark
 from maskwright.diffusion.canvas import Canvas
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots
 from maskwright.errors import CanvasError, LimitError, UnsatisfiableError, VocabularyError
-from maskwright.grammar import Choice, Grammar, Ref, Seq
+from maskwright.ir.grammar import Choice, Grammar, Ref, Seq
 from maskwright.limits import Limits
-from maskwright.regular import Lit, cat, one_of, repeat
-from maskwright.vocabulary import Vocabulary
+from maskwright.regular.expressions import Lit, cat, one_of, repeat
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 SLOTS = 4
 

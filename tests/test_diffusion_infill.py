@@ -11,7 +11,7 @@ import pytest
 from toys import compile_ir, grammar, piece_vocabulary, term
 
 import maskwright as mw
-from maskwright.compiler import CompiledGrammar
+from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.diffusion import (
     OPEN,
     Canvas,
@@ -23,8 +23,8 @@ from maskwright.diffusion import (
 )
 from maskwright.diffusion.schedule import transfer_counts
 from maskwright.errors import CanvasError, UnsatisfiableError, VocabularyError
-from maskwright.grammar import Choice, Ref, Seq
-from maskwright.regular import ANY_CHAR, one_of, repeat
+from maskwright.ir.grammar import Choice, Ref, Seq
+from maskwright.regular.expressions import ANY_CHAR, one_of, repeat
 
 SENTENCES = [b'{"name": "ab", "tags": ["a", "b"], "n": 12}', b"[1, 2, [3]]", b'"abc"', b"((a)(b))", b"abcab"]
 VOCABULARY = piece_vocabulary(3, SENTENCES, 120)

@@ -22,7 +22,7 @@ from toys import PIECES, grammars
 
 import maskwright as mw
 from maskwright._core import StateSets
-from maskwright.compiler import compile_grammar
+from maskwright.compiling.compiler import compile_grammar
 from maskwright.diffusion import Canvas
 from maskwright.diffusion.between import complete_between
 from maskwright.diffusion.slots import OPEN

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from maskwright import disk_cache
+from maskwright.base import disk_cache
 
 PARTS = (b"", b"a part", bytes(range(256)) * 8)
 
@@ -130,7 +130,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
     # A limit on the size of files stands for the disk: writing ends with an error halfway.
     program = """
 import resource
-from maskwright import disk_cache
+from maskwright.base import disk_cache
 disk_cache.write("small", b"a")
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 disk_cache.write("large", bytes(100_000))
@@ -181,7 +181,7 @@ def test_killed_writers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("MASKWRIGHT_CACHE_DIR", str(tmp_path))
     program = """
 import itertools
-from maskwright import disk_cache
+from maskwright.base import disk_cache
 print("ready", flush=True)
 for i in itertools.count():
     disk_cache.write("x", bytes([i % 256]) * 1_000_000, bytes([i % 256]))

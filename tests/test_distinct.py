@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from schema_strategies import serialisations
 
 import maskwright as mw
-from maskwright.grammar import FAIL, Choice, Distinct, Grammar, Lexeme, Ref, Seq, Term
+from maskwright.ir.grammar import FAIL, Choice, Distinct, Grammar, Lexeme, Ref, Seq, Term
 from maskwright.limits import Limits
-from maskwright.regular import Lit, alt
+from maskwright.regular.expressions import Lit, alt
 
 # Tokens that end one item and begin, or end, the next one.
 PIECES = [

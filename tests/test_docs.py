@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from maskwright import ToolTemplate
-from maskwright.default_model import _packaged_weights
+from maskwright.generation.default_model import _packaged_weights
 
 DOCS = Path(__file__).parent.parent / "docs"
 

@@ -22,8 +22,8 @@ from schema_evaluator import (
 
 import maskwright as mw
 from maskwright.frontends.json_schema import SchemaOptions
-from maskwright.frontends.json_schema.keywords import reachable, survey
-from maskwright.frontends.json_schema.references import join_uri
+from maskwright.frontends.json_schema.read.keywords import reachable, survey
+from maskwright.frontends.json_schema.read.references import join_uri
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import maskwright as mw
-from maskwright import compiler, disk_cache, engine_cache
 from maskwright._core import automata_bytes
+from maskwright.base import disk_cache
+from maskwright.compiling import compiler
+from maskwright.vocabulary import engine_cache
 
 SCHEMA = {
     "type": "object",

@@ -17,11 +17,11 @@ from schema_walks import SCHEMAS, choose, compiled, ids, source, vocabulary, wal
 
 import maskwright as mw
 from maskwright._core import Engine, Matcher
+from maskwright.compiling.lowering import lower
 from maskwright.errors import UnsatisfiableError
-from maskwright.grammar import Grammar
+from maskwright.ir.grammar import Grammar
+from maskwright.ir.prune import prune
 from maskwright.limits import DEFAULT_LIMITS
-from maskwright.lowering import lower
-from maskwright.passes.prune import prune
 
 DEFAULT = 128 << 20
 BUDGETS = (DEFAULT, 0, 500, 8 << 10, 64 << 10)

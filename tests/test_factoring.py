@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import maskwright as mw
-from maskwright.factoring import PlainState, factor
+from maskwright.compiling.factoring import PlainState, factor
 
 TERMS, LONGEST = 2, 4
 Texts = frozenset[tuple[int, ...]]

@@ -18,7 +18,7 @@ import toys
 from schema_walks import SCHEMAS, vocabulary, walk
 
 import maskwright as mw
-from maskwright import compile_cache, engine_cache
+from maskwright.vocabulary import compile_cache, engine_cache
 
 pytestmark = [
     pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork"),

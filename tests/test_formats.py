@@ -18,9 +18,7 @@ from jsonschema import Draft202012Validator
 
 import maskwright as mw
 from maskwright._subsets import SideBySide
-from maskwright.determinize import automaton_of, minimal_dfa
-from maskwright.dfa import complement, difference, is_empty, matches
-from maskwright.frontends.json_schema.formats import (
+from maskwright.frontends.json_schema.texts.formats import (
     INTEGER_BOUNDS,
     OLDER_PATTERNS,
     OPENAPI_PATTERNS,
@@ -29,6 +27,8 @@ from maskwright.frontends.json_schema.formats import (
 )
 from maskwright.limits import DEFAULT_LIMITS
 from maskwright.regex import parse_regex
+from maskwright.regular.determinize import automaton_of, minimal_dfa
+from maskwright.regular.dfa import complement, difference, is_empty, matches
 
 SUITE = Path(__file__).parents[2] / "shared/data/json-schema-test-suite/tests/draft2020-12/optional/format"
 ALL_PATTERNS = PATTERNS | OPENAPI_PATTERNS | OLDER_PATTERNS

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import maskwright as mw
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 from maskwright.frontends.gbnf import to_grammar
-from maskwright.grammar import Grammar, Repeated, Term
+from maskwright.ir.grammar import Grammar, Repeated, Term
 from maskwright.limits import Limits
 
 JSON = r"""

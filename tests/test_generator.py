@@ -19,7 +19,7 @@ from typing_extensions import TypedDict  # noqa: E402
 
 import maskwright as mw  # noqa: E402
 from maskwright.demo import format_prompt  # noqa: E402
-from maskwright.partial import NOTHING, partial_value  # noqa: E402
+from maskwright.generation.partial import NOTHING, partial_value  # noqa: E402
 
 
 @pytest.fixture(scope="module")

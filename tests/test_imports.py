@@ -14,7 +14,7 @@ from reference import Oracle
 import maskwright as mw
 from maskwright.frontends.json_schema import SchemaOptions
 from maskwright.frontends.parts import json_schema_part
-from maskwright.grammar import EMPTY, Choice, Grammar, Import, Ref, Repeated, Seq, Switch, Words
+from maskwright.ir.grammar import EMPTY, Choice, Grammar, Import, Ref, Repeated, Seq, Switch, Words
 from maskwright.limits import DEFAULT_LIMITS
 
 a, b, comma = map(toys.term, ("a", "b", ","))

@@ -18,7 +18,7 @@ from llama_cpp import Llama, LogitsProcessorList
 from llama_cpp.llama_speculative import LlamaPromptLookupDecoding
 
 import maskwright as mw
-from maskwright.default_model import _packaged_weights
+from maskwright.generation.default_model import _packaged_weights
 from maskwright.integrations.llama_cpp import LogitsProcessor, vocabulary
 
 WEIGHTS = _packaged_weights()
@@ -64,7 +64,7 @@ def test_the_vocabulary_is_that_of_the_tokenizer(llm: Any, vocab: mw.Vocabulary)
     transformers = pytest.importorskip(
         "transformers", reason="its tokenizer of the same weights is the other opinion"
     )
-    from maskwright.default_model import default_model
+    from maskwright.generation.default_model import default_model
 
     other = mw.Vocabulary.from_huggingface(
         transformers.AutoTokenizer.from_pretrained(default_model()), vocab_size=len(vocab)

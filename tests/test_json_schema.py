@@ -15,7 +15,7 @@ import pytest
 
 import maskwright as mw
 from maskwright.frontends.json_schema import to_grammar
-from maskwright.frontends.json_schema.nodes import Node, Resource
+from maskwright.frontends.json_schema.read.nodes import Node, Resource
 
 CASES = [
     pytest.param(case, id=f"{file.stem}: {case['description']}")

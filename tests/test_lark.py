@@ -13,8 +13,8 @@ from byte_walks import accepts, finished_walk
 
 import maskwright as mw
 from maskwright import Vocabulary
+from maskwright.compiling.shipped import shipped_grammar
 from maskwright.frontends.lark.reader import read
-from maskwright.shipped import shipped_grammar
 
 BYTES = Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
 LARK_GRAMMARS = Path(lark.__file__).parent / "grammars"

@@ -100,7 +100,7 @@ def test_split_rules_have_the_same_texts(body: str, most: int) -> None:
 
 @pytest.mark.parametrize("name", ["c", "json", pytest.param("python", marks=pytest.mark.slow), "sql", "html"])
 def test_usual_rules_are_those_of_the_package(name: str) -> None:
-    from maskwright.shipped import shipped_grammar
+    from maskwright.compiling.shipped import shipped_grammar
 
     text = shipped_grammar(name).text
     assert read(text, "start").rules == package_rules(text)

@@ -1,4 +1,4 @@
-"""Who may import whom, what ``import maskwright`` costs, and the sizes of files."""
+"""The order of packages, who may import whom, what ``import maskwright`` costs, and the sizes of files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import json
+import re
 import subprocess
 import sys
 from importlib import machinery
@@ -31,162 +32,92 @@ HEAVY = {
 EDGES = (
     "maskwright.hf",
     "maskwright.generation",
-    "maskwright.generator",
     "maskwright.demo",
-    "maskwright.tokenizers",
+    "maskwright.vocabulary.tokenizers",
     "maskwright.cli",
-    "maskwright.trie_torch",
-    "maskwright.bitmask_kernel",
-    "maskwright.mask_table",
+    "maskwright.masks.trie_torch",
+    "maskwright.masks.bitmask_kernel",
+    "maskwright.masks.mask_table",
     "maskwright.integrations",
     "maskwright.offline.endpoints",
     "maskwright.serve",
     "maskwright.sampling.huggingface",
     "maskwright.sampling.recorder",
-    "maskwright.frontends.python_schemas",
+    "maskwright.frontends.python.schemas",
     *(f"maskwright.frontends.lark.{name}" for name in ("loading", "expansion", "templates", "groups")),
 )
 
-# A module (with those below it): what of ours it may import (with what is below that).
-ALLOWED = {
-    "maskwright.errors": (),
-    "maskwright.limits": (),
-    "maskwright.arguments": ("errors", "limits"),
-    "maskwright.deadline": ("errors",),
-    "maskwright.regular": ("deadline", "errors"),
-    "maskwright.determinize": ("_subsets", "deadline", "errors", "limits", "regular", "thompson"),
-    "maskwright.dfa": ("_subsets", "deadline", "determinize", "errors", "limits", "regular", "thompson"),
-    "maskwright.grammar": ("deadline", "errors", "regular"),
-    "maskwright.report": ("errors",),
-    "maskwright.thompson": ("_subsets", "deadline", "errors", "limits", "regular"),
-    "maskwright.automata": ("_subsets", "limits", "regular", "thompson"),
-    "maskwright.regex": (
-        "deadline",
-        "determinize",
-        "dfa",
+# What lies in a package, in the order of the way of data: each may import those before it.
+ORDERS = {
+    "maskwright": (
         "errors",
         "limits",
+        "base",
+        "_subsets",
+        "regular",
         "regex",
-        "regular",
-        "thompson",
-    ),
-    "maskwright.passes": ("deadline", "errors", "grammar", "limits", "passes", "regular"),
-    "maskwright.vocabulary": ("arguments", "compile_cache", "errors", "tokenizers"),
-    "maskwright.collection": (),
-    "maskwright.compile_cache": ("_core",),
-    "maskwright.tokenizers": ("errors", "tokenizers"),
-    "maskwright.adjacency": (),
-    "maskwright.columns": ("automata", "determinize", "limits", "regular"),
-    "maskwright.lowering": (
-        "_core",
-        "adjacency",
-        "automata",
-        "captures",
-        "columns",
-        "deadline",
-        "errors",
-        "factoring",
-        "grammar",
-        "lexeme_automata",
-        "limits",
-        "merging",
-        "passes",
-        "regular",
-        "token_sets",
-    ),
-    "maskwright.lexeme_automata": ("_core", "automata", "grammar", "limits"),
-    "maskwright.merging": ("_subsets", "automata", "deadline"),
-    "maskwright.factoring": ("deadline",),
-    "maskwright.default_model": ("disk_cache", "errors"),
-    "maskwright.disk_cache": ("sealed",),
-    "maskwright.sealed": (),
-    "maskwright.sampling": (
-        "_core",
-        "arguments",
-        "bitmask",
-        "compiler",
-        "errors",
-        "hf",
-        "model_cache",
-        "sampling",
-        "symbols",
-        "vocabulary",
-    ),
-    "maskwright.generation": (
-        "_core",
-        "arguments",
-        "bitmask",
-        "compiler",
-        "errors",
+        "ir",
         "frontends",
+        "sources",
+        "_core",
+        "vocabulary",
+        "masks",
+        "compiling",
+        "check",
         "generation",
         "hf",
-        "limits",
-        "model_cache",
-        "partial",
-        "passes",
         "sampling",
-        "sources",
-        "vocabulary",
+        "search",
+        "diffusion",
+        "demo",
+        "offline",
+        "serve",
+        "integrations",
+        "cli",
+        "__main__",
     ),
-    "maskwright.cpus": (),
-    "maskwright.offline": ("errors", "frontends", "generation", "offline", "sources", "validation"),
-    "maskwright.speculation": ("_core", "arguments", "engine_cache", "errors", "generation", "vocabulary"),
-    "maskwright.symbols": ("_core", "compiler", "errors"),
-    "maskwright.search": ("arguments", "compiler", "errors", "sampling", "search", "symbols"),
-    "maskwright.table_cache": ("_core", "disk_cache", "packed_tables"),
-    "maskwright.packed_checks": ("errors", "limits", "regular"),
-    "maskwright.packed_tables": (
-        "_core",
-        "captures",
-        "deadline",
-        "errors",
-        "grammar",
-        "limits",
-        "lowering",
-        "packed_checks",
-        "token_sets",
-    ),
-    "maskwright.compiled": (
-        "_core",
-        "arguments",
-        "collection",
-        "deadline",
-        "engine_cache",
-        "errors",
-        "limits",
-        "lowering",
-        "packed_tables",
-        "sealed",
-        "vocabulary",
-    ),
-    "maskwright.shared_cache": ("compiled", "disk_cache", "errors", "vocabulary"),
-    "maskwright.bitmask": ("_core", "bitmask_kernel", "errors"),
-    "maskwright.bitmask_kernel": (),
-    "maskwright.mask_table": ("_core", "bitmask", "errors"),
-    "maskwright.token_sets": ("_core", "errors", "grammar"),
-    # And the public names, of maskwright itself.
-    "maskwright.integrations": ("default_model", "generation.outputs", "generation.results", "integrations"),
-    "maskwright.integrations.vllm": ("integrations",),
-    "maskwright.integrations.vllm_backend": ("integrations",),
-    "maskwright.captures": ("_core", "captures", "deadline", "dfa", "errors", "grammar", "regular"),
-}
-FORBIDDEN = {
     "maskwright.frontends": (
-        "_core",
-        "compiler",
-        "engine_cache",
-        "generator",
-        "hf",
-        "lowering",
-        "sampling",
-        "validation",
-        "vocabulary",
+        "json_text",
+        "lexical",
+        "free_text",
+        "characters",
+        "gbnf",
+        "regex",
+        "lark",
+        "json_schema",
+        "python",
+        "structural_fields",
+        "structural_tokens",
+        "tools",
+        "parts",
+        "structural_tag",
     ),
-    "maskwright.validation": ("cli", "cli_check", "cli_sources", "demo", "generator", "hf", "tokenizers"),
-    "maskwright.engine_cache": ("compiler", "frontends", "generator", "hf", "regex"),
-    "maskwright.compiler": ("demo", "diffusion", "generator", "hf", "sampling", "tokenizers", "validation"),
-    "maskwright.diffusion": ("cli", "demo", "frontends", "generator", "hf", "lowering", "tokenizers"),
+    "maskwright.frontends.json_schema": (
+        "numbers",
+        "read",
+        "texts",
+        "algebra",
+        "emit",
+        "surveyor",
+        "clashes",
+    ),
+}
+# Modules that import something behind them.
+EXCEPTIONS = {
+    # Content has one key, whoever asks.
+    ("maskwright.frontends.parts", "_core"),
+}
+# Those that do with less than what is before them.
+ONLY = {
+    "limits": (),
+    "base": ("errors", "limits"),
+    "vocabulary": ("errors", "base", "_core"),
+    "masks": ("errors", "base", "_core", "vocabulary"),
+    "sampling": ("errors", "base", "_core", "vocabulary", "masks", "compiling", "generation"),
+    "search": ("errors", "base", "compiling", "sampling"),
+    "diffusion": ("errors", "limits", "base", "_core", "vocabulary", "compiling", "sampling"),
+    # And the public names, of maskwright itself.
+    "integrations": ("generation",),
 }
 
 
@@ -205,8 +136,9 @@ def imported(path: Path, *, top_level_only: bool = False) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute"
             assert node.module is not None
-            found.add(node.module)
-            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            # Of a package of ours, modules may be imported without anything of its own.
+            found |= names if names <= {*MODULES, *EXTENSIONS} else {node.module, *names}
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             work.extend(node.orelse)
         elif not (top_level_only and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))):
@@ -214,28 +146,70 @@ def imported(path: Path, *, top_level_only: bool = False) -> set[str]:
     return found
 
 
+def types_of(path: Path) -> set[str]:
+    """The modules of this package that a file of Cython names."""
+    lines = re.findall(r"^from (maskwright[\w.]*) c?import", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return set(lines) - {"maskwright"}
+
+
 def ours(path: Path) -> set[str]:
     """The modules of this package that a file imports anywhere."""
     return {name for name in imported(path) if name in MODULES or name in EXTENSIONS} - {"maskwright"}
 
 
+def below(name: str, package: str) -> str:
+    """What of a package a module lies in."""
+    return name.removeprefix(package + ".").partition(".")[0]
+
+
 def test_the_walk_sees_imports() -> None:
-    assert "maskwright._core" in ours(SOURCE / "lowering.py")
-    assert "maskwright.tokenizers.huggingface" in ours(SOURCE / "vocabulary.py")
-    assert "maskwright.tokenizers.huggingface" not in imported(SOURCE / "vocabulary.py", top_level_only=True)
+    assert "maskwright._core" in ours(SOURCE / "compiling" / "lowering.py")
+    vocabulary = SOURCE / "vocabulary" / "vocabulary.py"
+    assert "maskwright.vocabulary.tokenizers.huggingface" in ours(vocabulary)
+    assert "maskwright.vocabulary.tokenizers.huggingface" not in imported(vocabulary, top_level_only=True)
+    assert "maskwright.ir.grammar" in types_of(SOURCE / "compiling" / "lowering.pxd")
+
+
+@pytest.mark.parametrize("package", ORDERS)
+def test_everything_has_its_place(package: str) -> None:
+    there = {below(name, package) for name in (*MODULES, *EXTENSIONS) if name.startswith(package + ".")}
+    assert there == set(ORDERS[package])
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_import_direction(module: str) -> None:
-    found = ours(MODULES[module])
-    for package, targets in ALLOWED.items():
-        if is_within(module, package):
-            wrong = {name for name in found if not any(is_within(name, f"maskwright.{t}") for t in targets)}
-            assert not wrong, f"{module} may import only {targets}"
-    for package, targets in FORBIDDEN.items():
-        if is_within(module, package):
-            wrong = {name for name in found if any(is_within(name, f"maskwright.{t}") for t in targets)}
-            assert not wrong, f"{module} must not import {wrong}"
+    types = MODULES[module].with_suffix(".pxd")
+    found = ours(MODULES[module]) | (types_of(types) if types.exists() else set())
+    for package, order in ORDERS.items():
+        if not module.startswith(package + "."):
+            continue
+        own = below(module, package)
+        before = order[: order.index(own) + 1]
+        used = {below(name, package) for name in found if is_within(name, package)}
+        wrong = {name for name in used if name not in before and (module, name) not in EXCEPTIONS}
+        assert not wrong, f"{module} must not import {wrong}, which come behind it"
+        if package == "maskwright" and own in ONLY:
+            assert used <= {own, *ONLY[own]}
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    """As far as what is imported when a module is; types that only the compiler of modules looks at may refer to each other."""
+    edges = {
+        module: {name for name in imported(path, top_level_only=True) if name in MODULES and name != module}
+        for module, path in MODULES.items()
+    }
+    left = dict(edges)
+    while free := [module for module, names in left.items() if not names & left.keys()]:
+        for module in free:
+            del left[module]
+    assert not left
+
+
+@pytest.mark.parametrize("name", ["_core", "_subsets"])
+def test_extensions_import_what_is_before_them(name: str) -> None:
+    order = ORDERS["maskwright"]
+    used = types_of(ROOT / "cext" / f"{name}.pyx")
+    assert used and {below(other, "maskwright") for other in used} <= set(order[: order.index(name)])
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -265,7 +239,7 @@ def test_import_is_light() -> None:
 
 def test_compiling_needs_no_heavy_package() -> None:
     code = (
-        "import sys, json; import maskwright._core, maskwright.lowering, maskwright.vocabulary, maskwright.engine_cache;"
+        "import sys, json; import maskwright._core, maskwright.compiling.lowering, maskwright.vocabulary.engine_cache;"
         "print(json.dumps(sorted(sys.modules)))"
     )
     loaded = {name.partition(".")[0] for name in json.loads(fresh(code))}

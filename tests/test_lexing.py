@@ -12,13 +12,13 @@ from reference_lexing import LexingOracle
 from toys import term
 
 from maskwright._core import Engine, Matcher
+from maskwright.compiling.lowering import lower
 from maskwright.errors import LimitError, UnsatisfiableError
-from maskwright.grammar import EMPTY, Choice, Expr, Grammar, Lexeme, Lexing, Ref, Repeated, Seq, Term
+from maskwright.ir.grammar import EMPTY, Choice, Expr, Grammar, Lexeme, Lexing, Ref, Repeated, Seq, Term
+from maskwright.ir.prune import prune
 from maskwright.limits import Limits
-from maskwright.lowering import lower
-from maskwright.passes.prune import prune
-from maskwright.regular import Lit, Regular, alt, cat, one_of, repeat
-from maskwright.vocabulary import Vocabulary
+from maskwright.regular.expressions import Lit, Regular, alt, cat, one_of, repeat
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 ALPHABET = b"ab "
 LONGEST = 5

@@ -14,7 +14,7 @@ import pytest
 from toys import byte_vocabulary
 
 import maskwright as mw
-from maskwright.deadline import check_time, deadline
+from maskwright.base.deadline import check_time, deadline
 from maskwright.limits import LIMIT_NAMES, Limits
 
 BYTES = byte_vocabulary()

@@ -10,10 +10,10 @@ from toys import byte_vocabulary, compile_ir
 
 import maskwright as mw
 from maskwright._core import Matcher
-from maskwright.deadline import deadline
+from maskwright.base.deadline import deadline
+from maskwright.base.interruption import within_time
+from maskwright.check.grammars import to_grammar
 from maskwright.errors import LimitError
-from maskwright.interruption import within_time
-from maskwright.validation import to_grammar
 
 AMPLE = 60  # seconds: what is meant to end by another limit
 

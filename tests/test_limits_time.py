@@ -15,12 +15,12 @@ from toys import grammar, term
 
 import maskwright as mw
 from maskwright._core import Engine, Matcher
+from maskwright.compiling.lowering import lower
 from maskwright.errors import LimitError
-from maskwright.grammar import Choice, Ref, Seq
+from maskwright.ir.grammar import Choice, Ref, Seq
+from maskwright.ir.prune import prune
 from maskwright.limits import Limits
-from maskwright.lowering import lower
-from maskwright.passes.prune import prune
-from maskwright.regular import Lit, repeat
+from maskwright.regular.expressions import Lit, repeat
 
 # The clock is looked at every few thousand trie nodes or sixteen bytes: long tokens and a trie of
 # many nodes make operations that this limit always catches.

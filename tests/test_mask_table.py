@@ -14,7 +14,7 @@ import torch
 import toys
 
 import maskwright as mw
-from maskwright import bitmask, mask_table
+from maskwright.masks import bitmask, mask_table
 
 VOCABULARY = toys.byte_vocabulary()
 SIZE = VOCABULARY.vocab_size

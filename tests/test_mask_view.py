@@ -17,10 +17,10 @@ from toys import ANY_STRING, grammar, term
 
 import maskwright as mw
 from maskwright._core import Engine, Matcher
-from maskwright.grammar import Choice, Grammar, Keyset, Seq, Term
+from maskwright.compiling.lowering import lower
+from maskwright.ir.grammar import Choice, Grammar, Keyset, Seq, Term
+from maskwright.ir.prune import prune
 from maskwright.limits import DEFAULT_LIMITS
-from maskwright.lowering import lower
-from maskwright.passes.prune import prune
 
 SHARED = vocabulary()
 WORDS = (SHARED.vocab_size + 31) // 32

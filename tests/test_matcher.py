@@ -8,13 +8,13 @@ import toys
 from toys import grammar, term
 
 from maskwright._core import Engine, Matcher
+from maskwright.compiling.lowering import lower
 from maskwright.errors import BitmaskError, LimitError, VocabularyError
-from maskwright.grammar import EMPTY, Choice, Keyset, Ref, Repeated, Seq, Term
+from maskwright.ir.grammar import EMPTY, Choice, Keyset, Ref, Repeated, Seq, Term
+from maskwright.ir.prune import prune
 from maskwright.limits import Limits
-from maskwright.lowering import lower
-from maskwright.passes.prune import prune
-from maskwright.regular import ANY_CHAR, Lit, repeat
-from maskwright.vocabulary import Vocabulary
+from maskwright.regular.expressions import ANY_CHAR, Lit, repeat
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 # Ids 0 to 39 spell 40 ways to write a run of a's; the vocabulary needs two words.
 A_RUN = grammar(term(repeat(Lit("a"), 1, 40), "a{1,40}"))

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nfa_simulation import nfa_tags
 
-from maskwright.automata import build_lexer
 from maskwright.limits import Limits
-from maskwright.merging import merge_states
 from maskwright.regex import parse_regex
-from maskwright.regular import Regular
+from maskwright.regular.automata import build_lexer
+from maskwright.regular.expressions import Regular
+from maskwright.regular.merging import merge_states
 
 ALPHABET = "ab1"
 

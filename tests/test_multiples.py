@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maskwright.dfa import difference, is_empty, matcher
-from maskwright.frontends.json_schema import numbers
-from maskwright.frontends.json_schema.large_divisors import few_multiples
-from maskwright.frontends.json_schema.multiples import (
+from maskwright.frontends.json_schema.numbers import languages as numbers
+from maskwright.frontends.json_schema.numbers.languages import Bound, number_regular
+from maskwright.frontends.json_schema.numbers.large_divisors import few_multiples
+from maskwright.frontends.json_schema.numbers.multiples import (
     common_multiple,
     further_divisor,
     is_multiple,
     lowest,
     plain_multiples,
 )
-from maskwright.frontends.json_schema.numbers import Bound, number_regular
 from maskwright.limits import DEFAULT_LIMITS
-from maskwright.regular import NOTHING
+from maskwright.regular.dfa import difference, is_empty, matcher
+from maskwright.regular.expressions import NOTHING
 
 DIVISORS = st.builds(lambda k, e: Decimal(k).scaleb(e), st.integers(1, 400), st.integers(-3, 3))
 

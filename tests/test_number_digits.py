@@ -10,7 +10,7 @@ import pytest
 from test_numbers import Numbers, bound, matcher, near, sample, spelled
 
 from maskwright.errors import LimitError
-from maskwright.frontends.json_schema.numbers import values_texts
+from maskwright.frontends.json_schema.numbers.languages import values_texts
 
 
 class TestDigits:

@@ -10,9 +10,9 @@ import pytest
 from test_numbers import matcher, sample
 
 import maskwright as mw
-from maskwright.dfa import minimal_dfa
-from maskwright.frontends.json_schema.lexemes import number_lexeme
+from maskwright.frontends.json_schema.texts.lexemes import number_lexeme
 from maskwright.limits import DEFAULT_LIMITS
+from maskwright.regular.dfa import minimal_dfa
 
 VOCABULARY = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
 SCHEMAS: list[Any] = [

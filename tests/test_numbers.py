@@ -16,11 +16,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from nfa_simulation import close
 
-from maskwright.automata import build_nfa
 from maskwright.errors import LimitError
-from maskwright.frontends.json_schema.lexemes import number_lexeme
-from maskwright.frontends.json_schema.multiples import common_multiple, lowest
-from maskwright.frontends.json_schema.numbers import (
+from maskwright.frontends.json_schema.numbers.languages import (
     Bound,
     exact,
     integer_bounds,
@@ -29,8 +26,11 @@ from maskwright.frontends.json_schema.numbers import (
     value_texts,
     values_texts,
 )
+from maskwright.frontends.json_schema.numbers.multiples import common_multiple, lowest
+from maskwright.frontends.json_schema.texts.lexemes import number_lexeme
 from maskwright.limits import DEFAULT_LIMITS
-from maskwright.regular import NOTHING, Alt, Cat, Chars, Lit, Machine, Ranges, Regular, Repeat
+from maskwright.regular.automata import build_nfa
+from maskwright.regular.expressions import NOTHING, Alt, Cat, Chars, Lit, Machine, Ranges, Regular, Repeat
 
 
 def matcher(regular: Regular) -> Callable[[str], bool]:

@@ -21,18 +21,18 @@ from test_diffusion_canvas import checked, random_canvas, sentences
 from toys import grammars
 
 from maskwright._core import Matcher
-from maskwright.bitmask import allocate_token_bitmask, fill_next_token_bitmasks
-from maskwright.compiler import compile, compile_grammar
+from maskwright.compiling.compiler import compile, compile_grammar
 from maskwright.diffusion.canvas import Canvas
 from maskwright.diffusion.slots import OPEN, Slots
 from maskwright.errors import LimitError, UnsatisfiableError, VocabularyError
-from maskwright.grammar import Grammar
+from maskwright.ir.grammar import Grammar
 from maskwright.limits import Limits
+from maskwright.masks.bitmask import allocate_token_bitmask, fill_next_token_bitmasks
 from maskwright.sampling import CallableModel, GrammarConstraint, SymbolEnds, awrs, smc
 from maskwright.sampling.monitors.monitor import Monitor
 from maskwright.search import Session
 from maskwright.sources import Choice, JsonSchema, Lark, Regex
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 WORDS = [
     *(bytes([byte]) for byte in range(256)),

@@ -11,9 +11,9 @@ import pytest
 import toys
 from test_vocabulary import PIECE_MODELS, trained_pieces
 
-from maskwright.compiler import compile
+from maskwright.compiling.compiler import compile
 from maskwright.sources import Choice, JsonSchema, Lark, Regex
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 mistral_common = pytest.importorskip("mistral_common")
 sentencepiece = pytest.importorskip("sentencepiece")

@@ -11,9 +11,9 @@ import toys
 
 import maskwright as mw
 from maskwright._core import CompiledCore, Matcher
-from maskwright.grammar import FAIL, Body, Choice, Expr, Grammar, Lexeme, Ref, Repeated, Seq, Term
-from maskwright.passes import prune
-from maskwright.regular import Lit
+from maskwright.ir import prune
+from maskwright.ir.grammar import FAIL, Body, Choice, Expr, Grammar, Lexeme, Ref, Repeated, Seq, Term
+from maskwright.regular.expressions import Lit
 
 A = Term(Lexeme("a", Lit("a")))
 

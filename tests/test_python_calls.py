@@ -13,7 +13,7 @@ import pytest
 from byte_walks import BYTES, accepts, finished_walk
 
 import maskwright as mw
-from maskwright.frontends.python_types import parse_output, python_type_to_schema
+from maskwright.frontends.python.types import parse_output, python_type_to_schema
 
 pydantic = pytest.importorskip("pydantic")
 

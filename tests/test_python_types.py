@@ -22,7 +22,7 @@ import pytest
 from byte_walks import BYTES, accepts, finished_walk
 
 import maskwright as mw
-from maskwright.frontends.python_types import parse_output
+from maskwright.frontends.python.types import parse_output
 
 pydantic = pytest.importorskip("pydantic")
 TypedDict = pytest.importorskip("typing_extensions").TypedDict

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nfa_simulation import nfa_matches
 
-from maskwright.automata import build_nfa
-from maskwright.dfa import is_empty, matcher, matches
 from maskwright.errors import GrammarError, LimitError
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import Dialect, parse_regex, search_language
 from maskwright.regex.unicode_sets import _case_classes
-from maskwright.regular import ANY_CHAR, NOTHING, chars, repeat
+from maskwright.regular.automata import build_nfa
+from maskwright.regular.dfa import is_empty, matcher, matches
+from maskwright.regular.expressions import ANY_CHAR, NOTHING, chars, repeat
 
 TEXTS = ["".join(letters) for length in range(5) for letters in itertools.product("ab\n", repeat=length)]
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maskwright.dfa import is_empty, matcher
 from maskwright.errors import GrammarError
 from maskwright.regex import lexer_matches
+from maskwright.regular.dfa import is_empty, matcher
 
 TEXTS = ["".join(letters) for n in range(7) for letters in product("ab/", repeat=n)]
 

@@ -23,8 +23,8 @@ from schema_evaluator import (
 
 import maskwright as mw
 from maskwright.frontends.json_schema import SchemaOptions
-from maskwright.frontends.json_schema.document import Document
-from maskwright.frontends.json_schema.keywords import reachable, survey
+from maskwright.frontends.json_schema.read.document import Document
+from maskwright.frontends.json_schema.read.keywords import reachable, survey
 from maskwright.limits import Limits
 
 

@@ -7,8 +7,8 @@ import pytest
 import sampling_models as toy
 
 import maskwright as mw
+from maskwright.compiling.symbols import Symbols
 from maskwright.sampling import CallableModel, GrammarConstraint, SymbolEnds, smc
-from maskwright.symbols import Symbols
 
 TOKENS = [b"a", b"b", b"+", b"(", b")", b"+(", b"b)", b""]
 EOS = 7

@@ -17,8 +17,8 @@ from tiny_model import REQUESTS, TINY
 
 import maskwright as mw
 from maskwright import MaskwrightError, ModelError, VocabularyError
-from maskwright.default_model import _packaged_weights
 from maskwright.demo import format_prompt
+from maskwright.generation.default_model import _packaged_weights
 from maskwright.hf import LogitsProcessor
 from maskwright.sampling import CallableModel, GrammarConstraint, Predicate, smc
 from maskwright.sampling.models import STAY

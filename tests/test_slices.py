@@ -13,13 +13,13 @@ from reference_lexemes import LexemeLanguage
 from spelling import spelled
 
 from maskwright._core import Engine, Matcher
-from maskwright.dfa import complement, is_empty, with_length, without_empty
-from maskwright.grammar import EMPTY, Choice, Lexeme, Ref, Seq, Spelling, Switch, Term
+from maskwright.compiling.lowering import lower
+from maskwright.ir.grammar import EMPTY, Choice, Lexeme, Ref, Seq, Spelling, Switch, Term
+from maskwright.ir.prune import prune
 from maskwright.limits import DEFAULT_LIMITS
-from maskwright.lowering import lower
-from maskwright.passes.prune import prune
 from maskwright.regex import search_language
-from maskwright.regular import (
+from maskwright.regular.dfa import complement, is_empty, with_length, without_empty
+from maskwright.regular.expressions import (
     EPSILON,
     Chars,
     Lit,

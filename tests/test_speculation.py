@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import maskwright as mw
 from maskwright.errors import MaskwrightError, VocabularyError
-from maskwright.speculation import JumpForward, deepest_path, translate_draft
+from maskwright.masks.speculation import JumpForward, deepest_path, translate_draft
 
 ALPHABET = [bytes([byte]) for byte in range(256)]
 WORDS = ["name", '"', '"name', '": ', '":', "age", " is", "é", "né", "ab", "abc", "bc", "日", "本日"]

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from reference_lexemes import LexemeLanguage
 from spelling import spelled as spelled_tree
 
-from maskwright.dfa import difference, with_length
-from maskwright.grammar import Lexeme, Spelling, Term
-from maskwright.regular import ANY_CHAR, Chars, Lit, Regular, alt, cat, char, chars, repeat
+from maskwright.ir.grammar import Lexeme, Spelling, Term
+from maskwright.regular.dfa import difference, with_length
+from maskwright.regular.expressions import ANY_CHAR, Chars, Lit, Regular, alt, cat, char, chars, repeat
 
 BYTES = toys.byte_vocabulary()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import maskwright as mw
 from maskwright._core import StateSets
-from maskwright.compiler import compile_regex
+from maskwright.compiling.compiler import compile_regex
 
 TOKENS = [b"a", b"b", b"ab", b"ba", b"aab", b"bb"]
 VOCABULARY = mw.Vocabulary.from_bytes([*TOKENS, None], eos_ids=[len(TOKENS)])

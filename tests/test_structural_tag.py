@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import maskwright as mw
-from maskwright.deadline import deadline
+from maskwright.base.deadline import deadline
 from maskwright.errors import GrammarError, UnsatisfiableError, UnsupportedSchemaError
 from maskwright.frontends.structural_tag import to_grammar
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import maskwright as mw
-from maskwright.compiler import compile_grammar, compile_lark
-from maskwright.grammar import Choice, Expr, Grammar, Lexeme, Ref, Repeated, Seq, Term
-from maskwright.regular import Lit
-from maskwright.shipped import examples, shipped_grammar
-from maskwright.symbols import Occurrence, Symbols
+from maskwright.compiling.compiler import compile_grammar, compile_lark
+from maskwright.compiling.shipped import examples, shipped_grammar
+from maskwright.compiling.symbols import Occurrence, Symbols
+from maskwright.ir.grammar import Choice, Expr, Grammar, Lexeme, Ref, Repeated, Seq, Term
+from maskwright.regular.expressions import Lit
 
 BYTES = toys.byte_vocabulary()
 Spans = frozenset[tuple[str, int, int]]

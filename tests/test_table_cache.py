@@ -8,7 +8,8 @@ import pytest
 import toys
 
 import maskwright as mw
-from maskwright import compiler, disk_cache, table_cache
+from maskwright.base import disk_cache
+from maskwright.compiling import compiler, table_cache
 from maskwright.frontends.lark.reader import read
 
 GRAMMAR = """

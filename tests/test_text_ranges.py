@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from maskwright.frontends.python_times import duration_pattern
-from maskwright.frontends.text_ranges import at_least, at_most, between, integers
+from maskwright.frontends.python.ranges import at_least, at_most, between, integers
+from maskwright.frontends.python.times import duration_pattern
 
 
 def test_integers() -> None:

@@ -17,12 +17,12 @@ from test_lexing import lexed
 from toys import grammar, term
 
 from maskwright._core import Engine, Matcher, StateSets
+from maskwright.compiling.lowering import link
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
-from maskwright.grammar import Choice, Grammar, Ref, Seq, Switch, Term, Tokens, Words
+from maskwright.ir.grammar import Choice, Grammar, Ref, Seq, Switch, Term, Tokens, Words
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.lowering import link
-from maskwright.regular import repeat
-from maskwright.vocabulary import Vocabulary
+from maskwright.regular.expressions import repeat
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 TEXTS = [b"a", b"b", b"c", b"1", b"2", b"(", b")", b'"', b" ", b"{", b"}", b":", b",", b"ab", b"ba", b"aa", b"abc",
          b"12", b"a(", b'"a"', b"\xc3", b"\xa9", b'":', b"a{", b"ab"]  # fmt: skip

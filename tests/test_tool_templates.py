@@ -16,7 +16,7 @@ from tool_transcripts import CALLS, TOOLS, TRANSCRIPTS, Transcript, tool
 
 import maskwright as mw
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, UnsupportedSchemaError
-from maskwright.frontends.tool_text import ToolCall
+from maskwright.frontends.tools.texts import ToolCall
 
 FOLDER = Path(__file__).parent.parent / "grammars" / "tags"
 SCHEMA = json.loads((FOLDER.parent / "tags.schema.json").read_text())

@@ -19,8 +19,8 @@ import toys
 from travel_sources import END, PIECES, SOURCES, vocabulary, walk
 
 import maskwright as mw
-from maskwright import compiled
-from maskwright.sealed import seal, unseal
+from maskwright.base.sealed import seal, unseal
+from maskwright.compiling import compiled
 
 SHARED = vocabulary()
 FROM_BYTES = mw.CompiledGrammar.from_bytes

@@ -25,7 +25,7 @@ from test_threads import at_once
 import maskwright as mw
 from maskwright._core import Matcher
 from maskwright.errors import BitmaskError, LimitError, MaskwrightError, UnsatisfiableError, VocabularyError
-from maskwright.trie import TokenTrie, TrieMatcher
+from maskwright.masks.trie import TokenTrie, TrieMatcher
 
 STALE = 0x5A5A5A5A
 SEEDS = st.integers(0, 2**32)

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import maskwright as mw
 from maskwright.errors import BitmaskError, GrammarError, UnsatisfiableError, VocabularyError
 from maskwright.frontends.parts import choice_part
-from maskwright.grammar import Choice, Grammar, Lexeme, Seq, Term
+from maskwright.ir.grammar import Choice, Grammar, Lexeme, Seq, Term
 from maskwright.limits import DEFAULT_LIMITS
-from maskwright.regular import Lit
-from maskwright.trie import CompiledTrie, TokenTrie
+from maskwright.masks.trie import CompiledTrie, TokenTrie, TrieMatcher
+from maskwright.regular.expressions import Lit
 
 VOCAB = 70
 EOS = 69
@@ -52,7 +52,7 @@ def test_every_prefix(sequences: list[list[int]], seed: int) -> None:
     for row, (prefix, state) in enumerate(states.items()):
         follow, whole = after(sequences, list(prefix))
         expected = follow | ({EOS} if whole else set())
-        matcher = mw.trie.TrieMatcher(trie)
+        matcher = TrieMatcher(trie)
         assert matcher.accept_tokens(prefix) == len(prefix) and matcher.state_id == state
         assert toys_allowed(matcher) == bits(masks[row]) == expected
         assert matcher.is_accepting == whole
@@ -71,7 +71,7 @@ def test_every_prefix(sequences: list[list[int]], seed: int) -> None:
         )
 
 
-def toys_allowed(matcher: mw.trie.TrieMatcher) -> set[int]:
+def toys_allowed(matcher: TrieMatcher) -> set[int]:
     mask = np.full((2, 3), 0x5A5A5A5A, dtype=np.int32)
     matcher.fill_next_token_bitmask(mask, 1)
     other = torch.full((3,), 0x5A5A, dtype=torch.int32)

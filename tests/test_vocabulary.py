@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwright.errors import MaskwrightError, VocabularyError
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 TEXT = "The quick brown fox: naïve café 漢字 😀, {} [1, 2.5] \n\t'x'."
 
@@ -112,7 +112,7 @@ def test_copies_are_equal():
 
 def test_import_needs_no_tokenizer_library():
     code = (
-        f"import sys; sys.path[:0] = {[path for path in sys.path if path]!r}; import maskwright.vocabulary\n"
+        f"import sys; sys.path[:0] = {[path for path in sys.path if path]!r}; import maskwright.vocabulary.vocabulary\n"
         "names = 'torch transformers tokenizers tiktoken sentencepiece mistral_common'.split()\n"
         "print([name for name in names if name in sys.modules])"
     )

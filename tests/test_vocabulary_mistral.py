@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maskwright.tokenizers import mistral
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.tokenizers import mistral
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 mistral_common = pytest.importorskip("mistral_common")
 sentencepiece = pytest.importorskip("sentencepiece")

@@ -15,7 +15,7 @@ import pytest
 from byte_walks import BYTES, finished_walk
 
 import maskwright as mw
-from maskwright.frontends.json_schema.formats import PATTERNS
+from maskwright.frontends.json_schema.texts.formats import PATTERNS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
 import readers

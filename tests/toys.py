@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from reference import Oracle
 
 from maskwright._core import CompiledCore, Engine, Matcher, Tables
-from maskwright.grammar import (
+from maskwright.compiling.lowering import link, lower_to_tables
+from maskwright.ir.grammar import (
     EMPTY,
     Body,
     Choice,
@@ -32,11 +33,10 @@ from maskwright.grammar import (
     Term,
     Words,
 )
+from maskwright.ir.prune import prune
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.lowering import link, lower_to_tables
-from maskwright.passes.prune import prune
-from maskwright.regular import ANY_CHAR, EPSILON, Lit, Regular, alt, cat, chars, one_of, repeat
-from maskwright.vocabulary import Vocabulary
+from maskwright.regular.expressions import ANY_CHAR, EPSILON, Lit, Regular, alt, cat, chars, one_of, repeat
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 _engines: dict[str, Engine] = {}
 

@@ -30,7 +30,7 @@ from vllm import LLM, SamplingParams
 from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import StructuredOutputsParams
 
-from maskwright.default_model import default_model
+from maskwright.generation.default_model import default_model
 from maskwright.integrations import vllm as plugin
 
 TESTS = Path(__file__).parent

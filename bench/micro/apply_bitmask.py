@@ -12,7 +12,7 @@ import torch
 from _common import best, example, show, warm_states
 
 import maskwright as mw
-from maskwright import bitmask as operations
+from maskwright.masks import bitmask as operations
 
 torch.set_num_threads(1)
 compiled, ids = example()

@@ -20,7 +20,7 @@ import numpy as np
 from _common import SCHEMA, tekken
 
 import maskwright as mw
-from maskwright.cpus import available_cpus
+from maskwright.base.cpus import available_cpus
 
 ROWS = (1, 100, 1000)
 FRESH = 5

@@ -16,8 +16,8 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
 import maskwright as mw
-from maskwright.default_model import default_model
 from maskwright.demo import demo_cases
+from maskwright.generation.default_model import default_model
 
 MOST_TOKENS = 100
 

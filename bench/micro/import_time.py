@@ -20,4 +20,4 @@ def seconds(statement: str) -> float:
 
 
 show("import maskwright", 1e3 * seconds("import maskwright"), "ms")
-show("import of what compiling needs", 1e3 * seconds("import maskwright.compiler"), "ms")
+show("import of what compiling needs", 1e3 * seconds("import maskwright.compiling.compiler"), "ms")

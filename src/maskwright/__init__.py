@@ -15,20 +15,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from maskwright._core import Matcher as Matcher
     from maskwright._core import set_threads as set_threads
-    from maskwright.bitmask import allocate_token_bitmask as allocate_token_bitmask
-    from maskwright.bitmask import apply_token_bitmask_inplace as apply_token_bitmask_inplace
-    from maskwright.bitmask import fill_next_token_bitmasks as fill_next_token_bitmasks
-    from maskwright.compile_pool import Compiler as Compiler
-    from maskwright.compile_pool import acompile as acompile
-    from maskwright.compiled import CompiledGrammar as CompiledGrammar
-    from maskwright.compiler import compile as compile
-    from maskwright.compiler import compile_choice as compile_choice
-    from maskwright.compiler import compile_gbnf as compile_gbnf
-    from maskwright.compiler import compile_grammar as compile_grammar
-    from maskwright.compiler import compile_json_schema as compile_json_schema
-    from maskwright.compiler import compile_lark as compile_lark
-    from maskwright.compiler import compile_regex as compile_regex
-    from maskwright.compiler import compile_structural_tag as compile_structural_tag
+    from maskwright.check.grammars import check_grammar as check_grammar
+    from maskwright.check.json_schema.report import check_json_schema as check_json_schema
+    from maskwright.check.report import Finding as Finding
+    from maskwright.check.report import Report as Report
+    from maskwright.compiling.compiled import CompiledGrammar as CompiledGrammar
+    from maskwright.compiling.compiler import compile as compile
+    from maskwright.compiling.compiler import compile_choice as compile_choice
+    from maskwright.compiling.compiler import compile_gbnf as compile_gbnf
+    from maskwright.compiling.compiler import compile_grammar as compile_grammar
+    from maskwright.compiling.compiler import compile_json_schema as compile_json_schema
+    from maskwright.compiling.compiler import compile_lark as compile_lark
+    from maskwright.compiling.compiler import compile_regex as compile_regex
+    from maskwright.compiling.compiler import compile_structural_tag as compile_structural_tag
+    from maskwright.compiling.pool import Compiler as Compiler
+    from maskwright.compiling.pool import acompile as acompile
+    from maskwright.compiling.shared_cache import DirectoryCache as DirectoryCache
+    from maskwright.compiling.shipped import shipped_grammar as shipped_grammar
+    from maskwright.compiling.shipped import shipped_grammars as shipped_grammars
     from maskwright.errors import BitmaskError as BitmaskError
     from maskwright.errors import CanvasError as CanvasError
     from maskwright.errors import ConstraintError as ConstraintError
@@ -42,17 +46,15 @@ if TYPE_CHECKING:
     from maskwright.errors import UnsatisfiableError as UnsatisfiableError
     from maskwright.errors import UnsupportedSchemaError as UnsupportedSchemaError
     from maskwright.errors import VocabularyError as VocabularyError
-    from maskwright.frontends.json_schema.options import SchemaOptions as SchemaOptions
-    from maskwright.frontends.json_schema.report import check_json_schema as check_json_schema
-    from maskwright.frontends.tool_templates import ToolTemplate as ToolTemplate
-    from maskwright.generator import Generator as Generator
+    from maskwright.frontends.json_schema.read.options import SchemaOptions as SchemaOptions
+    from maskwright.frontends.tools.templates import ToolTemplate as ToolTemplate
+    from maskwright.generation.generator import Generator as Generator
     from maskwright.limits import Limits as Limits
-    from maskwright.mask_table import MaskTable as MaskTable
-    from maskwright.report import Finding as Finding
-    from maskwright.report import Report as Report
-    from maskwright.shared_cache import DirectoryCache as DirectoryCache
-    from maskwright.shipped import shipped_grammar as shipped_grammar
-    from maskwright.shipped import shipped_grammars as shipped_grammars
+    from maskwright.masks.bitmask import allocate_token_bitmask as allocate_token_bitmask
+    from maskwright.masks.bitmask import apply_token_bitmask_inplace as apply_token_bitmask_inplace
+    from maskwright.masks.bitmask import fill_next_token_bitmasks as fill_next_token_bitmasks
+    from maskwright.masks.mask_table import MaskTable as MaskTable
+    from maskwright.masks.trie import TokenTrie as TokenTrie
     from maskwright.sources import GBNF as GBNF
     from maskwright.sources import Choice as Choice
     from maskwright.sources import JsonSchema as JsonSchema
@@ -60,18 +62,16 @@ if TYPE_CHECKING:
     from maskwright.sources import Regex as Regex
     from maskwright.sources import StructuralTag as StructuralTag
     from maskwright.sources import response_format as response_format
-    from maskwright.trie import TokenTrie as TokenTrie
-    from maskwright.validation import check_grammar as check_grammar
-    from maskwright.vocabulary import Vocabulary as Vocabulary
+    from maskwright.vocabulary.vocabulary import Vocabulary as Vocabulary
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "_core": ["Matcher", "set_threads"],
-    "bitmask": ["allocate_token_bitmask", "apply_token_bitmask_inplace", "fill_next_token_bitmasks"],
-    "compile_pool": ["Compiler", "acompile"],
-    "compiled": ["CompiledGrammar"],
-    "compiler": [
+    "masks.bitmask": ["allocate_token_bitmask", "apply_token_bitmask_inplace", "fill_next_token_bitmasks"],
+    "compiling.pool": ["Compiler", "acompile"],
+    "compiling.compiled": ["CompiledGrammar"],
+    "compiling.compiler": [
         "compile",
         "compile_choice",
         "compile_gbnf",
@@ -96,19 +96,19 @@ _HOMES = {
         "UnsupportedSchemaError",
         "VocabularyError",
     ],
-    "frontends.json_schema.options": ["SchemaOptions"],
-    "frontends.json_schema.report": ["check_json_schema"],
-    "frontends.tool_templates": ["ToolTemplate"],
-    "generator": ["Generator"],
+    "frontends.json_schema.read.options": ["SchemaOptions"],
+    "check.json_schema.report": ["check_json_schema"],
+    "frontends.tools.templates": ["ToolTemplate"],
+    "generation.generator": ["Generator"],
     "limits": ["Limits"],
-    "mask_table": ["MaskTable"],
-    "report": ["Finding", "Report"],
+    "masks.mask_table": ["MaskTable"],
+    "check.report": ["Finding", "Report"],
     "sources": ["GBNF", "Choice", "JsonSchema", "Lark", "Regex", "StructuralTag", "response_format"],
-    "shared_cache": ["DirectoryCache"],
-    "shipped": ["shipped_grammar", "shipped_grammars"],
-    "trie": ["TokenTrie"],
-    "validation": ["check_grammar"],
-    "vocabulary": ["Vocabulary"],
+    "compiling.shared_cache": ["DirectoryCache"],
+    "compiling.shipped": ["shipped_grammar", "shipped_grammars"],
+    "masks.trie": ["TokenTrie"],
+    "check.grammars": ["check_grammar"],
+    "vocabulary.vocabulary": ["Vocabulary"],
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

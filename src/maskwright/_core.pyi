@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.grammar import Spelling, Tokens
+from maskwright.ir.grammar import Spelling, Tokens
 
 class AutomatonHandle:
     names: tuple[str, ...]

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.regex import Flavour
-from maskwright.frontends.tool_templates import Thinks, ToolTemplate
-from maskwright.frontends.tools import response_schema, tools_tag
+from maskwright.frontends.tools.requests import response_schema, tools_tag
+from maskwright.frontends.tools.templates import Thinks, ToolTemplate
 
 if TYPE_CHECKING:
-    from maskwright.vocabulary import Vocabulary
+    from maskwright.vocabulary.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 import maskwright as mw
-from maskwright import compiled, disk_cache
-from maskwright.sealed import seal, unseal
+from maskwright.base import disk_cache
+from maskwright.base.sealed import seal, unseal
+from maskwright.compiling import compiled
 
 PIECES = (
     b'{"',

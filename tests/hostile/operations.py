@@ -10,8 +10,8 @@ import numpy as np
 
 import maskwright as mw
 from hostile.cases import Case
-from maskwright.validation import compile_for_bytes
-from maskwright.validation.texts import Explainer
+from maskwright.check.grammars import compile_for_bytes
+from maskwright.check.texts import Explainer
 
 _WORDS = [
     '{"',

@@ -38,7 +38,7 @@ def main() -> int:
         from transformers.utils import logging
 
         from maskwright.errors import ModelNotFoundError
-        from maskwright.generator import Generator
+        from maskwright.generation.generator import Generator
     except ImportError as error:
         print(f'{error}: the demo needs pip install "maskwright[demo]"', file=sys.stderr)
         return 2

@@ -40,7 +40,7 @@ def main() -> int:
         from transformers.utils import logging
 
         from maskwright import ModelNotFoundError, compile_json_schema
-        from maskwright.default_model import default_model
+        from maskwright.generation.default_model import default_model
         from maskwright.sampling import (
             GrammarConstraint,
             HuggingFaceModel,

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.compiler import CompiledGrammar
+from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.diffusion.canvas import Canvas
 from maskwright.diffusion.decode import fill_from
 from maskwright.diffusion.model import MaskedDiffusionModel

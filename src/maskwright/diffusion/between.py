@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright._core import StateSets
-from maskwright.arguments import whole
-from maskwright.compiler import CompiledGrammar
+from maskwright.base.arguments import whole
+from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.diffusion.distance import Distances
 from maskwright.diffusion.sets import HoldsSets, check_grammar, state_sets
 from maskwright.diffusion.slots import text_bytes

@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright._core import StateSets
-from maskwright.arguments import check_limits, real
-from maskwright.compiler import CompiledGrammar
+from maskwright.base.arguments import check_limits, real
+from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.diffusion.completion import short_completion
 from maskwright.diffusion.reading import OutOfBudget, Reading
 from maskwright.diffusion.sets import HoldsSets, state_sets

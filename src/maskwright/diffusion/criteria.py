@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from maskwright._core import StateSets
-from maskwright.compiler import CompiledGrammar
+from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.diffusion.reading import Reading
 from maskwright.diffusion.sets import HoldsSets, state_sets
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.arguments import generator
-from maskwright.compiler import CompiledGrammar
+from maskwright.base.arguments import generator
+from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
 from maskwright.diffusion.criteria import CRITERIA, LooseCanvas
 from maskwright.diffusion.model import MaskedDiffusionModel, checked_logits, checked_model
@@ -27,7 +27,7 @@ from maskwright.diffusion.schedule import (
 from maskwright.diffusion.sets import check_grammar
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots, read_canvas
 from maskwright.errors import CanvasError
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 _OTHER_TRIES = 8
 """Tokens proposed for a slot whose best one was refused, of the best ``_LOOKED_AT``."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.deadline import check_time, deadline
+from maskwright.base.deadline import check_time, deadline
 from maskwright.diffusion.canvas import Canvas
 from maskwright.diffusion.slots import OPEN
 from maskwright.errors import CanvasError, LimitError

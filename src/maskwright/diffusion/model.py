@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.arguments import check_type
+from maskwright.base.arguments import check_type
 from maskwright.errors import CanvasError
 
 Logits = npt.NDArray[np.float32]

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.arguments import generator
-from maskwright.compiler import CompiledGrammar
+from maskwright.base.arguments import generator
+from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
 from maskwright.diffusion.decode import as_proposal, canvas_logits, impossible_ids, open_canvas
 from maskwright.diffusion.model import MaskedDiffusionModel

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.arguments import check_type, real, whole
+from maskwright.base.arguments import check_type, real, whole
 from maskwright.errors import CanvasError
 
 Score = Literal["confidence", "entropy", "margin", "random", "left_to_right"]

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from maskwright._core import StateSets
-from maskwright.arguments import check_type
-from maskwright.compiler import CompiledGrammar
+from maskwright.base.arguments import check_type
+from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.errors import CanvasError, LimitError
 
 Answer = TypeVar("Answer")

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from maskwright.arguments import check_type, whole
+from maskwright.base.arguments import check_type, whole
 from maskwright.errors import CanvasError, VocabularyError
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 OPEN = -1
 """A slot for one token."""

@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from maskwright.deadline import check_time
+from maskwright.base.deadline import check_time
 from maskwright.frontends.lexical import regular_expr
-from maskwright.grammar import EMPTY, Choice, Expr, Grammar, Ref, Repeated, Seq
+from maskwright.ir.grammar import EMPTY, Choice, Expr, Grammar, Ref, Repeated, Seq
 from maskwright.limits import Limits
-from maskwright.regular import (
+from maskwright.regular.expressions import (
     EPSILON,
     NOTHING,
     Alt,
@@ -37,7 +37,7 @@ from maskwright.regular import (
     chars,
     repeat,
 )
-from maskwright.thompson import Sizes
+from maskwright.regular.thompson import Sizes
 
 # States of an automaton up to which a regular rule is copied into those that use it, ...
 _SMALL = 200

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
-from maskwright.deadline import check_time
-from maskwright.grammar import Lexeme
-from maskwright.regular import (
+from maskwright.base.deadline import check_time
+from maskwright.ir.grammar import Lexeme
+from maskwright.regular.expressions import (
     ANY_CHAR,
     Chars,
     Machine,

@@ -16,12 +16,20 @@ import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from maskwright.deadline import check_time
+from maskwright.base.deadline import check_time
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, line_column
 from maskwright.frontends.characters import Node, items, loop, to_lexemes, ways
-from maskwright.grammar import FAIL, Grammar, Ref
+from maskwright.ir.grammar import FAIL, Grammar, Ref
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.regular import ANY_CHAR, EPSILON, Chars, Lit, Regular, complement_ranges, normalize_ranges
+from maskwright.regular.expressions import (
+    ANY_CHAR,
+    EPSILON,
+    Chars,
+    Lit,
+    Regular,
+    complement_ranges,
+    normalize_ranges,
+)
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _DOTTED_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from maskwright.dfa import length_bounds, without_empty
-from maskwright.grammar import EMPTY, FAIL, Choice, Expr, Lexeme, Term
+from maskwright.ir.grammar import EMPTY, FAIL, Choice, Expr, Lexeme, Term
 from maskwright.limits import Limits
-from maskwright.regular import Regular
+from maskwright.regular.dfa import length_bounds, without_empty
+from maskwright.regular.expressions import Regular
 
 
 def regular_expr(node: Regular, limits: Limits) -> Expr:

@@ -13,20 +13,20 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from maskwright.arguments import check_limits, check_type, exact_bytes
-from maskwright.compile_cache import content_key
-from maskwright.deadline import in_time
+from maskwright._core import content_key
+from maskwright.base.arguments import check_limits, check_type, exact_bytes
+from maskwright.base.deadline import in_time
 from maskwright.errors import GrammarError, UnsatisfiableError
 from maskwright.frontends import gbnf, json_schema, lark, regex
 from maskwright.frontends.json_schema import SchemaOptions
-from maskwright.frontends.json_schema.arguments import (
+from maskwright.frontends.lark import Indentation, LexerKind
+from maskwright.frontends.regex import Flavour
+from maskwright.frontends.tools.arguments import (
     ArgumentStyle,
     to_arguments,
     to_json_without,
 )
-from maskwright.frontends.lark import Indentation, LexerKind
-from maskwright.frontends.regex import Flavour
-from maskwright.grammar import EMPTY, Choice, Grammar, Import, Term, Words
+from maskwright.ir.grammar import EMPTY, Choice, Grammar, Import, Term, Words
 from maskwright.limits import Limits
 
 

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from maskwright.errors import GrammarError, UnsatisfiableError
 from maskwright.frontends.lexical import regular_expr
-from maskwright.grammar import FAIL, Grammar
+from maskwright.ir.grammar import FAIL, Grammar
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from maskwright.deadline import check_time
+from maskwright.base.deadline import check_time
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_text import read_json
 from maskwright.limits import Limits

@@ -15,12 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from maskwright.deadline import check_time
-from maskwright.dfa import difference, with_length
+from maskwright.base.deadline import check_time
 from maskwright.errors import GrammarError, LimitError, Refusal, UnsatisfiableError, UnsupportedSchemaError
 from maskwright.frontends.free_text import Scanner
 from maskwright.frontends.json_schema import SchemaOptions
-from maskwright.frontends.json_schema.arguments import argument_style
 from maskwright.frontends.lexical import regular_expr
 from maskwright.frontends.parts import (
     arguments_part,
@@ -41,7 +39,8 @@ from maskwright.frontends.structural_fields import (
     texts_field,
 )
 from maskwright.frontends.structural_tokens import all_but, is_one_of, named_tokens
-from maskwright.grammar import (
+from maskwright.frontends.tools.arguments import argument_style
+from maskwright.ir.grammar import (
     EMPTY,
     FAIL,
     Choice,
@@ -58,7 +57,8 @@ from maskwright.grammar import (
     Words,
 )
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.regular import EVERY_TEXT, Lit, cat
+from maskwright.regular.dfa import difference, with_length
+from maskwright.regular.expressions import EVERY_TEXT, Lit, cat
 
 _OTHER_STYLES = ("cohere_xml", "minimax_m3_xml", "kimi_k3_xml", "deepseek_v4_1_xml")
 """Those of XGrammar that are not known here: most mark up values at every depth."""

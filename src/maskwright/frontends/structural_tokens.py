@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from maskwright.errors import GrammarError
-from maskwright.grammar import Tokens
+from maskwright.ir.grammar import Tokens
 
 
 def named_tokens(values: Sequence[object], place: str) -> Tokens:

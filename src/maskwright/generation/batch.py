@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from maskwright._core import Matcher
-from maskwright.bitmask import fill_next_token_bitmasks
 from maskwright.errors import MaskwrightError
 from maskwright.generation.row import Row
+from maskwright.masks.bitmask import fill_next_token_bitmasks
 
 _FREE_ON_CPU = 32
 _FREE_ELSEWHERE = 512

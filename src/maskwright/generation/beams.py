@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from maskwright.compiler import CompiledGrammar
-from maskwright.hf import LogitsProcessor
+from maskwright.compiling.compiler import CompiledGrammar
+from maskwright.generation.logits_processor import LogitsProcessor
 
 
 class _InTime(LogitsProcessor):

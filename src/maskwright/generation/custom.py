@@ -9,15 +9,15 @@ import torch
 from transformers.generation import stopping_criteria as ready
 from transformers.generation.utils import GenerateDecoderOnlyOutput
 
-from maskwright.arguments import whole
-from maskwright.compiler import CompiledGrammar
+from maskwright.base.arguments import whole
+from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.errors import MaskwrightError
 from maskwright.generation.batch import Batch
 from maskwright.generation.chooser import Chooser
 from maskwright.generation.drafts import Drafter, Habits
-from maskwright.generation.forced import ForcedText
 from maskwright.generation.key_values import KeyValueRows, Prefixes
 from maskwright.generation.row import Row, too_short
+from maskwright.masks.forced import ForcedText
 
 
 def forced_decoding(

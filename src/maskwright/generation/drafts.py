@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.generation.forced import ForcedText, Words, is_allowed, mask_words
+from maskwright.masks.forced import ForcedText, Words, is_allowed, mask_words
 
 MOST_GUESSES = 6
 """Tokens that are guessed ahead of one pass."""

@@ -15,7 +15,7 @@ from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
 from maskwright.errors import MaskwrightError
-from maskwright.model_cache import cache_of, cache_parameter
+from maskwright.generation.model_cache import cache_of, cache_parameter
 
 
 class EncoderDecoderRows:

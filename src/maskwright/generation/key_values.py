@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
-from maskwright.model_cache import cache_of, cache_parameter
+from maskwright.generation.model_cache import cache_of, cache_parameter
 
 _PREFIXES_KEPT = 4
 _LEAST_SHARED = 16

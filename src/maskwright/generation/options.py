@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from maskwright.arguments import real, whole
+from maskwright.base.arguments import real, whole
 from maskwright.errors import MaskwrightError
-from maskwright.frontends.json_schema.strings import is_text
+from maskwright.frontends.json_schema.algebra.strings import is_text
 
 _MOST_TOP_LOGPROBS = 100
 

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from maskwright.errors import MaskwrightError
-from maskwright.frontends.python_types import PYTHON_OPTIONS, is_schema, parse_output, python_type_to_schema
-from maskwright.partial import NOTHING, partial_value
+from maskwright.frontends.python.types import PYTHON_OPTIONS, is_schema, parse_output, python_type_to_schema
+from maskwright.generation.partial import NOTHING, partial_value
 from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
 
 _TEXT_SOURCES = (Regex, Choice, Lark, GBNF, StructuralTag)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from maskwright.errors import MaskwrightError
-from maskwright.frontends.json_schema.strings import is_text
+from maskwright.frontends.json_schema.algebra.strings import is_text
 
 Prompt = str | Sequence[Mapping[str, Any]]
 

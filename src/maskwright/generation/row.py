@@ -21,12 +21,12 @@ from typing import Any, Literal
 
 import torch
 
-from maskwright.bitmask import apply_token_bitmask_inplace
 from maskwright.errors import LimitError, MaskwrightError, ModelError
 from maskwright.generation.chooser import Chooser
 from maskwright.generation.drafts import Drafter
-from maskwright.generation.forced import ForcedText, Words, mask_words
 from maskwright.generation.results import RemovedMass, Usage
+from maskwright.masks.bitmask import apply_token_bitmask_inplace
+from maskwright.masks.forced import ForcedText, Words, mask_words
 
 
 class Stop:

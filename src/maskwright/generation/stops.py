@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from maskwright.errors import MaskwrightError, UnsatisfiableError
 from maskwright.frontends.regex import to_grammar
 from maskwright.generation.outputs import Output
+from maskwright.ir.prune import is_satisfiable
 from maskwright.limits import Limits
-from maskwright.passes.prune import is_satisfiable
 from maskwright.sources import Choice, Regex
 
 

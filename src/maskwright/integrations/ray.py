@@ -139,7 +139,7 @@ def _vocabulary(model: str | None) -> mw.Vocabulary:
     from transformers import AutoConfig, AutoTokenizer
 
     if model is None:
-        from maskwright.default_model import default_model
+        from maskwright.generation.default_model import default_model
 
         model = default_model()
     config = AutoConfig.from_pretrained(model)

@@ -19,12 +19,12 @@ from typing import Any
 
 import httpx2 as httpx
 
+from maskwright.check.grammars import compile_for_bytes
 from maskwright.errors import MaskwrightError
 from maskwright.generation.outputs import Output
 from maskwright.generation.prompts import instructed
 from maskwright.offline.rows import Row
 from maskwright.sources import JsonSchema, Lark, Regex
-from maskwright.validation import compile_for_bytes
 
 GIVE_UP_AFTER = 8
 """Failures in a row, or rows in a row that end in a 500, after which a replica is given up (count): some two minutes."""

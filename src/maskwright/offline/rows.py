@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Any, Literal
 
 from maskwright.errors import GrammarError, MaskwrightError
-from maskwright.frontends.json_schema.strings import is_text
+from maskwright.frontends.json_schema.algebra.strings import is_text
 from maskwright.frontends.json_text import read_json
 from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag, response_format
 

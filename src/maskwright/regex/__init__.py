@@ -16,7 +16,7 @@ from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex.assertions import resolve
 from maskwright.regex.lexing import Matches, lexer_matches
 from maskwright.regex.parser import Dialect, parse
-from maskwright.regular import Regular
+from maskwright.regular.expressions import Regular
 
 __all__ = ["Dialect", "Matches", "lexer_matches", "parse_regex", "search_language"]
 

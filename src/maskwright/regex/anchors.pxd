@@ -1,2 +1,2 @@
-from maskwright.deadline cimport check_time
-from maskwright.regular cimport Alt, Cat, Chars, Lit, children
+from maskwright.base.deadline cimport check_time
+from maskwright.regular.expressions cimport Alt, Cat, Chars, Lit, children

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import cython
 
-from maskwright.deadline import check_time
-from maskwright.dfa import length_bounds
+from maskwright.base.deadline import check_time
 from maskwright.regex.syntax import ASSERTIONS, TextEnd, TextStart
-from maskwright.regular import (
+from maskwright.regular.dfa import length_bounds
+from maskwright.regular.expressions import (
     EPSILON,
     EVERY_TEXT,
     Alt,

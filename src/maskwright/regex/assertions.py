@@ -14,8 +14,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from maskwright.deadline import check_time_again
-from maskwright.determinize import (
+from maskwright.base.deadline import check_time_again
+from maskwright.errors import GrammarError, LimitError
+from maskwright.limits import Limits
+from maskwright.regex.anchors import anchored_language, asserting_nodes
+from maskwright.regex.syntax import ASSERTIONS, Assertion, Look, TextEnd, TextStart, WordBoundary
+from maskwright.regular.determinize import (
     Alphabet,
     alphabet_of,
     check_states,
@@ -23,12 +27,8 @@ from maskwright.determinize import (
     minimal_dfa,
     subset_automaton,
 )
-from maskwright.dfa import complement, only_in
-from maskwright.errors import GrammarError, LimitError
-from maskwright.limits import Limits
-from maskwright.regex.anchors import anchored_language, asserting_nodes
-from maskwright.regex.syntax import ASSERTIONS, Assertion, Look, TextEnd, TextStart, WordBoundary
-from maskwright.regular import (
+from maskwright.regular.dfa import complement, only_in
+from maskwright.regular.expressions import (
     EPSILON,
     EVERY_TEXT,
     NOTHING,
@@ -43,7 +43,7 @@ from maskwright.regular import (
     complement_ranges,
     postorder,
 )
-from maskwright.thompson import Sizes, Thompson
+from maskwright.regular.thompson import Sizes, Thompson
 
 # What stands before a position: nothing, a word character, another character.
 START, AFTER_WORD, AFTER_OTHER = 0, 1, 2

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from maskwright.errors import GrammarError, line_column
 from maskwright.regex import unicode_sets
-from maskwright.regular import MAX_CODE_POINT, Ranges, Text, complement_ranges
+from maskwright.regular.expressions import MAX_CODE_POINT, Ranges, Text, complement_ranges
 
 Int: TypeAlias = int
 """Of any size, or one of C, as the types of a compiled module say."""

@@ -10,7 +10,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from maskwright.dfa import (
+from maskwright.errors import GrammarError
+from maskwright.limits import DEFAULT_LIMITS, Limits
+from maskwright.regex.assertions import AFTER_OTHER, AFTER_WORD, resolve
+from maskwright.regex.parser import Dialect, Group, Item, Parser
+from maskwright.regex.syntax import ASSERTIONS, Look, TextEnd, TextStart, WordBoundary
+from maskwright.regular.dfa import (
     beginnings,
     difference,
     first_matches,
@@ -19,12 +24,7 @@ from maskwright.dfa import (
     is_empty,
     length_bounds,
 )
-from maskwright.errors import GrammarError
-from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.regex.assertions import AFTER_OTHER, AFTER_WORD, resolve
-from maskwright.regex.parser import Dialect, Group, Item, Parser
-from maskwright.regex.syntax import ASSERTIONS, Look, TextEnd, TextStart, WordBoundary
-from maskwright.regular import (
+from maskwright.regular.expressions import (
     EVERY_TEXT,
     NOTHING,
     Cat,

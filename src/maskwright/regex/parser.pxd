@@ -1,6 +1,6 @@
-from maskwright.deadline cimport check_time
+from maskwright.base.deadline cimport check_time
 from maskwright.regex.escapes cimport EscapeReader
-from maskwright.regular cimport Chars
+from maskwright.regular.expressions cimport Chars
 
 cdef class Item:
     cdef readonly object tree

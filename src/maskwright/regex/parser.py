@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from maskwright.deadline import check_time, in_time, let_go
+from maskwright.base.deadline import check_time, in_time, let_go
 from maskwright.errors import GrammarError, LimitError
 from maskwright.limits import Limits
 from maskwright.regex import unicode_sets
 from maskwright.regex.escapes import EscapeReader, Int
 from maskwright.regex.syntax import Look, TextEnd, TextStart, WordBoundary
-from maskwright.regular import (
+from maskwright.regular.expressions import (
     NOTHING,
     Chars,
     Ranges,

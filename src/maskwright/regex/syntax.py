@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from maskwright.regular import Ranges, Regular
+from maskwright.regular.expressions import Ranges, Regular
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,7 @@ from itertools import groupby
 
 import numpy as np
 
-from maskwright.regular import MAX_CODE_POINT, Ranges, complement_ranges, normalize_ranges
+from maskwright.regular.expressions import MAX_CODE_POINT, Ranges, complement_ranges, normalize_ranges
 
 ASCII_DIGIT: Ranges = ((0x30, 0x39),)
 ASCII_WORD: Ranges = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.arguments import whole
+from maskwright.base.arguments import whole
 from maskwright.sampling.constraints import END, Constraint
 from maskwright.sampling.logspace import Booleans, Floats, Integers
 from maskwright.sampling.models import LanguageModel

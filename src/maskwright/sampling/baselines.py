@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from maskwright.arguments import generator, real, whole
+from maskwright.base.arguments import generator, real, whole
 from maskwright.errors import ConstraintError, MaskwrightError
 from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, log

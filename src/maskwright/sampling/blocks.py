@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from maskwright.compiler import CompiledGrammar
-from maskwright.symbols import Reading, Symbols
+from maskwright.compiling.compiler import CompiledGrammar
+from maskwright.compiling.symbols import Reading, Symbols
 
 _KEPT = 4096
 """Readings that are kept, the latest ones."""
 
 
 class SymbolEnds:
-    """Whether the last token made an occurrence of a symbol certain (``maskwright.symbols``).
+    """Whether the last token made an occurrence of a symbol certain (``maskwright.compiling.symbols``).
 
     ``smc(model, GrammarConstraint(grammar), block=SymbolEnds(grammar, "statement"))`` resamples where each particle has written
     one more statement, however many tokens that took; a statement that only the next token ends is finished with that

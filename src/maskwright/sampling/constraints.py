@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.bitmask import allocate_token_bitmask, fill_next_token_bitmasks
 from maskwright.errors import MaskwrightError, VocabularyError
+from maskwright.masks.bitmask import allocate_token_bitmask, fill_next_token_bitmasks
 from maskwright.sampling.logspace import Booleans
 
 if TYPE_CHECKING:
     from maskwright._core import Matcher
-    from maskwright.compiler import CompiledGrammar
+    from maskwright.compiling.compiler import CompiledGrammar
 
 END = -1
 """Stands for EOS, whichever of a model's EOS ids that is."""

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from maskwright.errors import MaskwrightError, ModelError, VocabularyError
-from maskwright.model_cache import cache_of, cache_parameter
+from maskwright.generation.model_cache import cache_of, cache_parameter
 from maskwright.sampling.logspace import Integers
 from maskwright.sampling.models import STAY, LanguageModel, ModelState
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 
 class HuggingFaceModel(LanguageModel):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from maskwright.hf import LogitsProcessor
+from maskwright.generation.logits_processor import LogitsProcessor
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, log_mean_exp
 
 

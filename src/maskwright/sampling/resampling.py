@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from maskwright.arguments import real
+from maskwright.base.arguments import real
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.logspace import Booleans, Floats, Integers
 

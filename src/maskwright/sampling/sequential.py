@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.arguments import generator
+from maskwright.base.arguments import generator
 from maskwright.errors import LimitError, MaskwrightError
 from maskwright.sampling.constraints import Constraint, Everything
 from maskwright.sampling.logspace import (

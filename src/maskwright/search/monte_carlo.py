@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.arguments import generator, real
+from maskwright.base.arguments import generator, real
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.constraints import END, Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Booleans, Floats, log_sum_exp

@@ -1,7 +1,7 @@
 """Going forward and back in a text by symbols of its grammar.
 
 The interface is that of IterGen (Ugare et al., ICLR 2025, arXiv 2410.07295): generate up to the end of the
-next column name, look at it, take it back if it is wrong.  Symbols are those of ``maskwright.symbols``, so any
+next column name, look at it, take it back if it is wrong.  Symbols are those of ``maskwright.compiling.symbols``, so any
 context-free grammar will do, and an occurrence counts when it is certain.  Going back leads to a token boundary; nothing is tokenised anew.
 """
 
@@ -11,14 +11,14 @@ import itertools
 
 import numpy as np
 
-from maskwright.arguments import generator, real
-from maskwright.compiler import CompiledGrammar
+from maskwright.base.arguments import generator, real
+from maskwright.compiling.compiler import CompiledGrammar
+from maskwright.compiling.symbols import Occurrence, Reading, Symbols
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.constraints import GrammarConstraint
 from maskwright.sampling.logspace import MINUS_INFINITY
 from maskwright.sampling.models import LanguageModel, ModelState
 from maskwright.search.result import allowed_scores, check_problem
-from maskwright.symbols import Occurrence, Reading, Symbols
 
 TOKEN = "token"
 """In place of a symbol: each token."""

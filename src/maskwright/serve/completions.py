@@ -7,7 +7,7 @@ import uuid
 from collections.abc import AsyncIterator
 from typing import Any
 
-from maskwright.frontends.json_schema.strings import is_text
+from maskwright.frontends.json_schema.algebra.strings import is_text
 from maskwright.serve.chat import Choice, choices_of, instruction, usage_of
 from maskwright.serve.constraints import format_constraint
 from maskwright.serve.errors import refused

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from maskwright.errors import GrammarError, MaskwrightError
-from maskwright.frontends.tool_templates import Thinks, ToolTemplate
+from maskwright.frontends.tools.templates import Thinks, ToolTemplate
 from maskwright.generation.outputs import Output
 from maskwright.serve.errors import RequestError, of_source, refused
 from maskwright.serve.tool_calls import Reader, is_told_from_json, reader_for
 from maskwright.sources import GBNF, JsonSchema, Lark, Regex, StructuralTag
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _FORMATS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from maskwright.frontends.json_schema.strings import is_text
+from maskwright.frontends.json_schema.algebra.strings import is_text
 from maskwright.serve.errors import refused
 
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}

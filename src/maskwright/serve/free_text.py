@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.generation.forced import Words
-from maskwright.vocabulary import Vocabulary
+from maskwright.masks.forced import Words
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 
 class FreeText:

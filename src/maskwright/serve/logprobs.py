@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from maskwright.generation.row import Row
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 _LEAST = -9999.0
 """What stands for minus infinity, which JSON does not have."""

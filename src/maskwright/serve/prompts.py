@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from maskwright.frontends.tool_templates import ToolTemplate
+from maskwright.frontends.tools.templates import ToolTemplate
 from maskwright.serve.errors import refused
 
 

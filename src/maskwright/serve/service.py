@@ -11,18 +11,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from maskwright.compile_pool import Compiler
-from maskwright.compiled import CompiledGrammar
+from maskwright.compiling.compiled import CompiledGrammar
+from maskwright.compiling.pool import Compiler
 from maskwright.errors import MaskwrightError
-from maskwright.frontends.tool_templates import ToolTemplate
+from maskwright.frontends.tools.templates import ToolTemplate
 from maskwright.generation.batch import Batch
 from maskwright.generation.drafts import Drafter, Habits
-from maskwright.generation.forced import ForcedText, mask_words
+from maskwright.generation.generator import Generator
 from maskwright.generation.key_values import KeyValueRows, Prefixes
 from maskwright.generation.row import Row, Stop
 from maskwright.generation.stops import check_stops
-from maskwright.generator import Generator
 from maskwright.limits import Limits
+from maskwright.masks.forced import ForcedText, mask_words
 from maskwright.serve.constraints import Constraint, Writing, of_compile
 from maskwright.serve.engine import Engine, Entry
 from maskwright.serve.errors import RequestError, of_source, refused

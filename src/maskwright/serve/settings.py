@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from maskwright.arguments import real, whole
+from maskwright.base.arguments import real, whole
 from maskwright.errors import MaskwrightError
-from maskwright.frontends.tool_templates import THINKS, ToolTemplate
+from maskwright.frontends.tools.templates import THINKS, ToolTemplate
 
 
 def _setting(default: Any, told: str) -> Any:

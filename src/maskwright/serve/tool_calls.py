@@ -16,7 +16,7 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from maskwright.frontends.tool_templates import Thinks, ToolTemplate
+from maskwright.frontends.tools.templates import Thinks, ToolTemplate
 
 _JSON_STARTS = frozenset('{["-0123456789tfn')
 

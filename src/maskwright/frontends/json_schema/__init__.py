@@ -1,11 +1,12 @@
-"""JSON Schema -> grammar, in five steps.
+"""JSON Schema -> grammar, in five steps, each a package that knows those before it.
 
-``document``   read the schema, resolve references (``dialects``, ``nodes``, ``references``)
-``keywords``   survey: malformed values, and everything that must be refused
-``normalize``  the algebra: unions of typed groups (``groups``, ``typed``, ``unevaluated``, ``hollow``)
-``emit``       groups -> rules (``objects``, ``arrays``) and lexemes (``strings``, ``numbers``); ``indentation``
-``report``     what becomes of each keyword, and all findings (``inventory``, ``dead``, ``hints``, ``profiles``);
-               why nothing satisfies a schema (``clashes``, ``surveyor``)
+``numbers``    the texts of numbers, as regular languages
+``read``       read the schema, resolve references; survey: malformed values, and everything that must be refused
+``texts``      lexemes and formats
+``algebra``    schemas -> unions of typed groups
+``emit``       groups -> rules and lexemes
+
+Why nothing satisfies a schema: ``clashes``, ``surveyor``.  What becomes of each keyword, and all findings: ``maskwright.check.json_schema``.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from maskwright.deadline import deadline, let_go
+from maskwright.base.deadline import deadline, let_go
 from maskwright.errors import UnsupportedSchemaError
-from maskwright.frontends.json_schema.document import Document, Registry
-from maskwright.frontends.json_schema.emit import Emitter
-from maskwright.frontends.json_schema.groups import Conjunction
-from maskwright.frontends.json_schema.keywords import survey
-from maskwright.frontends.json_schema.normalize import Normalizer
-from maskwright.frontends.json_schema.options import SchemaOptions
-from maskwright.grammar import Grammar
+from maskwright.frontends.json_schema.algebra.groups import Conjunction
+from maskwright.frontends.json_schema.algebra.normalize import Normalizer
+from maskwright.frontends.json_schema.emit.emitter import Emitter
+from maskwright.frontends.json_schema.read.document import Document, Registry
+from maskwright.frontends.json_schema.read.keywords import survey
+from maskwright.frontends.json_schema.read.options import SchemaOptions
+from maskwright.ir.grammar import Grammar
 from maskwright.limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["Registry", "SchemaOptions", "emitted", "to_grammar"]

@@ -17,10 +17,10 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from maskwright.errors import Constraint, UnsatisfiableError
-from maskwright.frontends.json_schema.document import Document
-from maskwright.frontends.json_schema.keywords import CHECKS, held, is_hidden
-from maskwright.frontends.json_schema.nodes import Node, escape
-from maskwright.frontends.json_schema.options import SchemaOptions
+from maskwright.frontends.json_schema.read.document import Document
+from maskwright.frontends.json_schema.read.keywords import CHECKS, held, is_hidden
+from maskwright.frontends.json_schema.read.nodes import Node, escape
+from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.frontends.json_schema.surveyor import Surveyor
 from maskwright.limits import Limits
 

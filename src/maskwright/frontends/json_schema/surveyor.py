@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from maskwright.deadline import check_time_again, let_go
+from maskwright.base.deadline import check_time_again, let_go
 from maskwright.errors import GrammarError, LimitError, Refusal, UnsupportedSchemaError, no_recursion
-from maskwright.frontends.json_schema.document import Document
-from maskwright.frontends.json_schema.emit import Emitter
-from maskwright.frontends.json_schema.groups import Conjunction
-from maskwright.frontends.json_schema.normalize import Normalizer
-from maskwright.frontends.json_schema.options import SchemaOptions
-from maskwright.grammar import EMPTY, Choice, Expr
+from maskwright.frontends.json_schema.algebra.groups import Conjunction
+from maskwright.frontends.json_schema.algebra.normalize import Normalizer
+from maskwright.frontends.json_schema.emit.emitter import Emitter
+from maskwright.frontends.json_schema.read.document import Document
+from maskwright.frontends.json_schema.read.options import SchemaOptions
+from maskwright.ir.grammar import EMPTY, Choice, Expr
+from maskwright.ir.prune import productive_rules, references
 from maskwright.limits import Limits
-from maskwright.passes.prune import productive_rules, references
 
 
 class Surveyor(Emitter):

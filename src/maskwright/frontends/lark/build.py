@@ -13,7 +13,7 @@ from maskwright.frontends.lark.indentation import Indentation, find_indentation
 from maskwright.frontends.lark.inline import Inlined, take_inline
 from maskwright.frontends.lark.reader import LarkText, read
 from maskwright.frontends.lark.terminals import TerminalLanguages
-from maskwright.grammar import (
+from maskwright.ir.grammar import (
     EMPTY,
     FAIL,
     Capture,
@@ -30,7 +30,7 @@ from maskwright.grammar import (
 )
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import Matches
-from maskwright.regular import NOTHING, Lit, alt
+from maskwright.regular.expressions import NOTHING, Lit, alt
 
 _LINE_BREAK = alt(Lit("\n"), Lit("\r\n"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from maskwright.arguments import check_type
+from maskwright.base.arguments import check_type
 from maskwright.errors import GrammarError
 from maskwright.frontends.lark.reader import LarkText
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from maskwright.errors import GrammarError, line_column
-from maskwright.grammar import Tokens
-from maskwright.regular import Lit, Machine, Regular
+from maskwright.ir.grammar import Tokens
+from maskwright.regular.expressions import Lit, Machine, Regular
 
 _PART = "INLINE_JSON_"
 _TOKEN = "INLINE_TOKEN_"

@@ -12,7 +12,7 @@ from lark.load_grammar import Grammar as LarkGrammar
 from lark.load_grammar import _get_mangle as mangler
 from lark.tree import SlottedTree
 
-from maskwright.deadline import check_time
+from maskwright.base.deadline import check_time
 from maskwright.errors import GrammarError
 from maskwright.frontends.lark.expansion import check_expansion
 from maskwright.frontends.lark.groups import split_rules

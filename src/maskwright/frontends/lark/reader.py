@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from maskwright.base.interruption import within_time
 from maskwright.errors import GrammarError, MaskwrightError, line_column
 from maskwright.frontends.lark.places import Places
-from maskwright.interruption import within_time
 from maskwright.limits import DEFAULT_LIMITS, Limits
 
 _NAMES = re.compile(r"'(\w+)'|(?:defined|for|with): (\w+)|\((\w+) in \w+\)")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from lark.grammar import NonTerminal, Symbol
 from lark.tree import SlottedTree, Tree
 
-from maskwright.deadline import check_time
+from maskwright.base.deadline import check_time
 from maskwright.errors import LimitError
 from maskwright.frontends.lark.places import Places
 from maskwright.limits import Limits

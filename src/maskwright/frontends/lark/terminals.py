@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from maskwright.dfa import first_matches, length_bounds
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.lark.attributes import Attributes
 from maskwright.frontends.lark.inline import MARK, Inlined
 from maskwright.frontends.lark.reader import LarkText, TerminalText
 from maskwright.limits import Limits
 from maskwright.regex import Matches, lexer_matches
-from maskwright.regular import EPSILON, NOTHING, Lit, Regular, alt, cat
+from maskwright.regular.dfa import first_matches, length_bounds
+from maskwright.regular.expressions import EPSILON, NOTHING, Lit, Regular, alt, cat
 
 
 class TerminalLanguages:

@@ -7,7 +7,7 @@ from typing import Any
 
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.monitors.monitor import Monitor
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 
 class PythonAttributes(Monitor):

@@ -26,7 +26,7 @@ import numpy as np
 from maskwright.errors import ConstraintError, VocabularyError
 from maskwright.sampling.constraints import END, Bitmask, Constraint
 from maskwright.sampling.logspace import Booleans, Integers
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 WORD = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from maskwright.errors import ConstraintError
 from maskwright.sampling.monitors.monitor import Monitor
-from maskwright.vocabulary import Vocabulary
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 KEYWORDS = frozenset(
     {

@@ -1,4 +1,0 @@
-from maskwright.thompson cimport Thompson
-
-cdef class _SetThompson(Thompson):
-    pass

@@ -1,0 +1,90 @@
+"""A deadline for code that never looks at the clock: the package lark, which reads what strangers write."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from math import inf
+from time import monotonic
+from typing import TypeVar
+
+from maskwright.base.deadline import Cancellation, cancellation_of_thread, check_time, ends_at
+
+_T = TypeVar("_T")
+_AGAIN = 0.05
+"""Seconds."""
+
+
+class _Late(BaseException):
+    """Raised between two lines of a call that is late."""
+
+
+class _Watch(threading.Thread):
+    """Raises ``_Late`` in the thread that made it, as soon as a time has come or its work is cancelled, and until it is told to
+    stop: some of what a program does swallows exceptions, such as calls by the garbage collector."""
+
+    def __init__(self, end: float, cancellation: Cancellation | None) -> None:
+        super().__init__(daemon=True)
+        self.watched = ctypes.c_ulong(threading.get_ident())
+        self.end = end
+        self.cancellation = cancellation
+        self.lock = threading.Lock()
+        self.over = threading.Event()
+        self.fired = False
+        self.start()
+
+    def run(self) -> None:
+        while not self.over.wait(self.wait()):
+            if not self.is_late():
+                continue
+            with self.lock:
+                if not self.over.is_set():
+                    self.fired = True
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(self.watched, ctypes.py_object(_Late))
+
+    def wait(self) -> float:
+        left = self.end - monotonic()
+        if left <= 0:
+            return _AGAIN
+        return left if self.cancellation is None else min(left, _AGAIN)
+
+    def is_late(self) -> bool:
+        return monotonic() >= self.end or (self.cancellation is not None and self.cancellation.is_set)
+
+    def stop(self) -> None:
+        with self.lock:
+            self.over.set()
+            if self.fired:
+                # If it has not come yet, it will not.
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(self.watched, None)
+
+
+def within_time(call: Callable[[], _T]) -> _T:
+    """What a call of Python code returns, or ``LimitError`` (max_seconds) when the deadline of this thread is over, or
+    ``Cancelled``.
+
+    The call ends wherever it is, so it must change nothing that outlives it.
+    """
+    end, cancellation = ends_at(), cancellation_of_thread()
+    if end == inf and cancellation is None:
+        return call()
+    check_time()
+    watch = _Watch(end, cancellation)
+    try:
+        try:
+            return call()
+        finally:
+            _stop(watch)
+    except _Late:
+        _stop(watch)
+        check_time()
+        raise
+
+
+def _stop(watch: _Watch) -> None:
+    while True:
+        try:
+            return watch.stop()
+        except _Late:
+            continue

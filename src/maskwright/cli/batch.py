@@ -1,0 +1,322 @@
+"""``maskwright batch``: a file of prompts in, a file of filled schemas out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from contextlib import ExitStack
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from maskwright.cli.explain import add_source_argument
+from maskwright.cli.generate import add_generation_options, generation_options, load_generator
+from maskwright.cli.sources import UsageError, read_source, schema_options, source_of
+from maskwright.errors import MaskwrightError
+
+if TYPE_CHECKING:
+    from maskwright.offline.run import BadRow, Fill, Summary
+
+BATCH_DESCRIPTION = """\
+Fill schemas for a file of prompts.  Rows are JSON, one a line, in OpenAI's batch format or plain:
+  {"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": {"messages": [...], ...}}
+  {"id": "a", "prompt": "Ada Lovelace is 36.", "schema": {...}}"""
+BATCH_EXAMPLES = """\
+examples:
+  maskwright batch in.jsonl out.jsonl --schema person.json
+  maskwright batch in.jsonl out.jsonl --schema person.json --errors bad.jsonl     (again: goes on where it was killed)
+  maskwright batch in.jsonl out.jsonl --schema person.json --endpoint http://a:8000 --endpoint http://b:8000
+  maskwright batch in.jsonl out.jsonl --schema person.json --ray auto --model NAME
+
+Rows come out as they are finished; --sort puts them into the order of the input at the end.
+Exit codes: 0 all rows are filled, 1 some were left out, 2 usage, 130 interrupted."""
+
+_SHOWN = 20
+"""Bad rows that are told on standard error (count)."""
+_INTERRUPTED = 130
+_OF_ENDPOINTS = ("concurrency", "retries", "timeout")
+_OF_RAY = ("actors", "cpus_per_actor", "gpus_per_actor", "rows_per_task")
+_NOT_FOR_ENDPOINTS = (
+    "property_order", "escapes", "whitespace", "max_whitespace", "max_number_digits", "plain_integers", "additional_properties",
+)  # fmt: skip
+
+
+def add_batch_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("input", metavar="IN.jsonl", help="rows to fill; a file, because it is read twice")
+    parser.add_argument(
+        "output", metavar="OUT.jsonl", help="filled rows are appended; those that are there stay"
+    )
+    add_source_argument(parser, required=False)
+    parser.add_argument(
+        "--model",
+        metavar="NAME",
+        help="name or path of transformers (default: SmolLM2-135M-Instruct); with --endpoint the name that the server knows "
+        "(default: the row's, else its only one)",
+    )
+    parser.add_argument("--system", metavar="TEXT", help="a system message for rows with a prompt")
+    add_generation_options(parser)
+    parser.add_argument(
+        "--batch-size", type=_positive, default=8, metavar="N", help="outputs at a time (default 8)"
+    )
+    parser.add_argument(
+        "--errors", metavar="FILE", help="write rows that were left out, with the reason, as JSON lines"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="begin anew, whatever OUT.jsonl has")
+    parser.add_argument(
+        "--sort", action="store_true", help="at the end, put the output into the order of the input"
+    )
+    parser.add_argument(
+        "--max-line-bytes", type=_positive, default=16 * 2**20, metavar="N", help="of a row (default 16 MiB)"
+    )
+    servers = parser.add_argument_group("in front of OpenAI-compatible servers")
+    servers.add_argument(
+        "--endpoint",
+        action="append",
+        metavar="URL",
+        help="a server, with or without /v1; may come several times; OPENAI_API_KEY is sent along",
+    )
+    servers.add_argument(
+        "--concurrency", type=_positive, metavar="N", help="requests at a time to each (default 16)"
+    )
+    servers.add_argument("--retries", type=_count, metavar="N", help="of a row (default 4)")
+    servers.add_argument("--timeout", type=_seconds, metavar="S", help="seconds for an answer (default 600)")
+    cluster = parser.add_argument_group("on a Ray cluster")
+    cluster.add_argument("--ray", metavar="ADDRESS", help='"auto", or HOST:PORT')
+    cluster.add_argument(
+        "--actors", type=_positive, metavar="N", help="models (default: as many as GPUs, or as CPUs less one)"
+    )
+    cluster.add_argument("--cpus-per-actor", type=_seconds, metavar="N", help="default 1")
+    cluster.add_argument(
+        "--gpus-per-actor", type=_share, metavar="N", help="default 1 where there are GPUs, else 0"
+    )
+    cluster.add_argument(
+        "--rows-per-task", type=_positive, metavar="N", help="at a time to an actor (default 64)"
+    )
+
+
+def batch(args: argparse.Namespace) -> int:
+    """Fill the rows; 1 when some were left out."""
+    from maskwright.generation.options import GenerationOptions
+    from maskwright.offline.journal import Journal
+    from maskwright.offline.rows import Reader
+    from maskwright.offline.run import run, write_record
+
+    _check(args)
+    source, of_schemas = _constraints(args)
+    options = generation_options(args)
+    GenerationOptions(**options)
+    settings = [repr(source), sorted(of_schemas.items()), options, args.system, args.model]
+    reader = Reader(
+        source=source,
+        schema_options=of_schemas,
+        options=options,
+        system=args.system,
+        settings=blake2b(json.dumps(settings, default=repr).encode("utf-8", "surrogatepass")).digest(),
+        max_line_bytes=args.max_line_bytes,
+        is_forwarded=bool(args.endpoint),
+    )
+    with ExitStack() as stack:
+        try:
+            journal = stack.enter_context(Journal(args.output, overwrite=args.overwrite))
+            errors = stack.enter_context(open(args.errors, "wb")) if args.errors else None
+        except OSError as error:
+            raise UsageError(f"{error.filename}: {error.strerror}") from None
+        shown = _Shown(args.input)
+
+        def report(bad: BadRow) -> None:
+            shown.report(bad)
+            if errors is not None:
+                write_record(errors, bad)
+
+        try:
+            summary = run(
+                Path(args.input), reader, journal, partial(_back_end, args), report=report, progress=shown.bar
+            )
+            if args.sort:
+                journal.sort()
+        except KeyboardInterrupt:
+            shown.close()
+            print("maskwright: interrupted; the same command goes on from here", file=sys.stderr)
+            return _INTERRUPTED
+        except OSError as error:
+            raise UsageError(f"{error.filename or args.output}: {error.strerror or error}") from None
+        finally:
+            shown.close()
+    left = f"; {summary.bad} left out" if summary.bad else ""
+    before = f" ({summary.before} of them before)" if summary.before else ""
+    print(
+        f"maskwright: {summary.before + summary.filled} of {summary.total} rows filled{before}{left}",
+        file=sys.stderr,
+    )
+    return 1 if summary.bad else 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """What does not go together.  Raises ``UsageError``."""
+    if args.endpoint and args.ray is not None:
+        raise UsageError("--endpoint and --ray are two places to run on: leave one out")
+    for names, where, is_there in (
+        (_OF_ENDPOINTS, "--endpoint", bool(args.endpoint)),
+        (_OF_RAY, "--ray", args.ray is not None),
+    ):
+        for name in names:
+            if getattr(args, name) is not None and not is_there:
+                raise UsageError(f"--{name.replace('_', '-')} is for {where}")
+    if args.endpoint:
+        for name in _NOT_FOR_ENDPOINTS:
+            if hasattr(args, name):
+                raise UsageError(f"--{name.replace('_', '-')}: a server cannot be told this by a request")
+        for name in ("particles", "num_beams"):
+            if getattr(args, name) not in (None, 1):
+                raise UsageError(f"--{name.replace('_', '-')}: a server cannot be told this by a request")
+        if args.flavour != "python":
+            raise UsageError("--flavour: servers read Python's regular expressions")
+    outputs = [name for name in (args.output, args.errors) if name is not None]
+    paths = [os.path.realpath(name) for name in (args.input, *outputs)]
+    if len(set(paths)) < len(paths):
+        raise UsageError("the input, the output and the errors are three files")
+
+
+def _constraints(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
+    """The source of ``--schema``, which compiles, and the options of schemas in rows."""
+    from dataclasses import asdict
+
+    from maskwright.check.grammars import compile_for_bytes
+    from maskwright.compiling.compiler import compile as compile_source
+    from maskwright.vocabulary.vocabulary import Vocabulary
+
+    if not args.endpoint and not hasattr(args, "additional_properties"):
+        # Whoever lists members wants no others, if there can be a value without; a server reads schemas as the specification has them.
+        args.additional_properties = "needed"
+    of_schemas = asdict(schema_options(args))
+    if args.schema is None:
+        return None, of_schemas
+    source = source_of(args.schema, read_source(args.schema), args)
+    try:
+        compile_for_bytes(source)  # Else every row would say so, after the model has been loaded.
+    except MaskwrightError:
+        # The same, with what is known of the reason.
+        compile_source(source, Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=256))
+        raise
+    return source, of_schemas
+
+
+def _back_end(args: argparse.Namespace) -> Fill:
+    """Where rows are filled."""
+    from maskwright.offline.local import fill
+
+    if args.endpoint:
+        return _endpoints(args)
+    from maskwright.generation.default_model import HUB_NAME
+
+    name = args.model or HUB_NAME
+    if args.ray is not None:
+        return partial(fill, finish=partial(_ray(args), model=args.model), model=name)
+    generator = load_generator(args.model)
+    generator.batch_size = args.batch_size
+    _bound_threads()
+    return partial(fill, finish=generator.as_completed, model=name)
+
+
+def _bound_threads() -> None:
+    """torch sees the CPUs of the machine, and not a container's quota: threads above it stop each other."""
+    import torch
+
+    from maskwright.base.cpus import available_cpus
+
+    torch.set_num_threads(min(torch.get_num_threads(), available_cpus()))
+
+
+def _endpoints(args: argparse.Namespace) -> Fill:
+    try:
+        from maskwright.offline.endpoints import Endpoints
+    except ImportError as error:
+        raise UsageError(f'{error}; --endpoint needs: pip install "maskwright[batch]"') from None
+    given = {name: getattr(args, name) for name in _OF_ENDPOINTS if getattr(args, name) is not None}
+    key = os.environ.get("OPENAI_API_KEY") or None
+    return Endpoints(args.endpoint, model=args.model, key=key, **given).fill
+
+
+def _ray(args: argparse.Namespace) -> Any:
+    try:
+        import ray.data  # noqa: F401
+
+        from maskwright.integrations.ray import as_completed
+    except ImportError as error:
+        raise UsageError(f'{error}; --ray needs: pip install "maskwright[ray]"') from None
+    given = {name: getattr(args, name) for name in _OF_RAY if getattr(args, name) is not None}
+    return partial(as_completed, address=args.ray, batch_size=args.batch_size, **given)
+
+
+class _Shown:
+    """What is told on standard error: a bar where that is a terminal, and the first bad rows."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._bar: Any = None
+        self._reported = 0
+
+    def bar(self, summary: Summary) -> Any:
+        """A bar of all rows that can be filled, of which some are."""
+        try:
+            from tqdm import tqdm
+        except ImportError as error:
+            raise UsageError(f'{error}; a batch needs: pip install "maskwright[batch]"') from None
+        total = summary.total - summary.bad
+        # None: not where standard error is no terminal.  Bars have no colours, so that NO_COLOR asks for nothing.
+        self._bar = tqdm(total=total, initial=summary.before, unit=" rows", disable=None, file=sys.stderr)
+        return self._bar
+
+    def report(self, bad: BadRow) -> None:
+        self._reported += 1
+        if self._reported <= _SHOWN:
+            self._say(f"maskwright: {bad.shown(self._path)}")
+
+    def _say(self, text: str) -> None:
+        stream: TextIO = sys.stderr
+        text = text.encode("utf-8", "backslashreplace").decode()
+        if self._bar is None:
+            print(text, file=stream)
+        else:
+            self._bar.write(text, file=stream)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+        if self._reported > _SHOWN:
+            self._say(
+                f"maskwright: ... and {self._reported - _SHOWN} more rows that were left out: --errors FILE has all"
+            )
+            self._reported = 0
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError("must not be negative")
+    return number
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError("must be above 0")
+    return number
+
+
+def _share(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError("must not be negative")
+    return number

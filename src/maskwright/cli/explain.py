@@ -1,0 +1,210 @@
+"""``maskwright mask`` and ``maskwright explain``: what may come next after a text, and why."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from maskwright.check.grammars import compile_for_bytes
+from maskwright.check.texts import Expectation, Explainer
+from maskwright.cli.sources import (
+    UsageError,
+    add_language_options,
+    add_schema_options,
+    read_source,
+    source_of,
+)
+from maskwright.cli.vocabulary import add_tokenizer_option, vocabulary_of
+from maskwright.compiling.compiler import CompiledGrammar, compile_grammar
+from maskwright.masks.bitmask import allocate_token_bitmask
+from maskwright.sources import JsonSchema
+
+
+def add_source_argument(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """``--schema`` (or ``--grammar``), with the options of every language that it may be written in."""
+    parser.add_argument(
+        "--schema",
+        "--grammar",
+        required=required,
+        metavar="FILE",
+        help="a JSON Schema, grammar, regular expression",
+    )
+    add_language_options(parser)
+    add_schema_options(parser)
+
+
+def add_mask_arguments(parser: argparse.ArgumentParser) -> None:
+    add_source_argument(parser)
+    parser.add_argument("--prefix", default="", metavar="TEXT", help="the output so far")
+    parser.add_argument("--limit", type=int, default=50, metavar="N", help="bytes to list (default 50)")
+
+
+def add_explain_arguments(parser: argparse.ArgumentParser) -> None:
+    add_source_argument(parser)
+    given = parser.add_mutually_exclusive_group()
+    given.add_argument("--prefix", default="", metavar="TEXT", help="the output so far")
+    given.add_argument("--prefix-file", metavar="FILE", help="the output so far, all of a file's text")
+    parser.add_argument(
+        "--token",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="say whether this may come next, and if not, how far it fits and what was expected there",
+    )
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="tokens to list (default 20)")
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+    add_tokenizer_option(parser, "whose tokens to list (default: single bytes)")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a text may come next.  Of one that may not, ``fits`` is the part that could, and then ``expected`` was."""
+
+    text: str
+    allowed: bool
+    fits: str
+    expected: str
+
+
+# --- mask -----------------------------------------------------------------------------------
+
+
+def mask(args: argparse.Namespace) -> int:
+    """Print what may come next, in bytes; 1 when the prefix is none."""
+    place = _Place(args, args.prefix)
+    if not place.reached:
+        return place.refused()
+    matcher = place.matcher
+    print(f"complete: {'yes' if matcher.is_accepting else 'no'}")
+    print(f"forced: {matcher.forced_bytes().decode('utf-8', 'replace')!r}")
+    print(f"shortest completion: {matcher.shortest_completion_bytes().decode('utf-8', 'replace')!r}")
+    if not place.explainer.is_schema:
+        print(place.expected())
+    allowed = allowed_tokens(place.compiled, matcher)
+    print(f"allowed bytes: {len(allowed)}")
+    _list([repr(token) for token in allowed], max(args.limit, 0))
+    return 0
+
+
+# --- explain --------------------------------------------------------------------------------
+
+
+def explain(args: argparse.Namespace) -> int:
+    """Print what may come next and which rules wait for it; 1 when the prefix is none."""
+    vocabulary = vocabulary_of(args.tokenizer)
+    place = _Place(args, read_source(args.prefix_file) if args.prefix_file else args.prefix)
+    if not place.reached:
+        return place.refused()
+    compiled = place.compiled
+    matcher = place.matcher
+    if vocabulary is not None:
+        compiled = compile_grammar(place.explainer.grammar, vocabulary)
+        matcher = compiled.matcher()
+        matcher.accept_bytes(place.prefix)
+    tokens = [_shown(token) for token in allowed_tokens(compiled, matcher)]
+    ends = compiled.vocabulary.eos_ids
+    expected = place.expected()
+    verdicts = [place.verdict(text) for text in args.token]
+    if args.format == "json":
+        data: dict[str, Any] = {
+            "version": 1,
+            "complete": matcher.is_accepting,
+            "forced": _shown(matcher.forced_bytes()),
+            "shortest_completion": _shown(matcher.shortest_completion_bytes()),
+            "expected": [{"terminals": names, "rules": rules} for names, rules in expected.groups],
+            "characters": expected.characters,
+            "allowed": len(tokens),
+            "vocabulary": compiled.vocabulary.vocab_size - len(ends),
+            "tokens": tokens[: max(args.limit, 0)],
+            "verdicts": [
+                {"text": v.text, "allowed": v.allowed, "fits": v.fits, "expected": v.expected}
+                for v in verdicts
+            ],
+        }
+        print(json.dumps(data, indent=2, ensure_ascii=False))
+        return 0
+    print(f"complete: {'yes, the text may end here' if matcher.is_accepting else 'no'}")
+    forced = _shown(matcher.forced_bytes())
+    print(f"forced: {forced!r}" if forced else "forced: nothing, there is a choice")
+    print(f"shortest completion: {_shown(matcher.shortest_completion_bytes())!r}")
+    for names, rules in expected.groups:
+        print(f"waiting: {', '.join(names) or expected.characters}{_within(rules)}")
+    print(f"characters: {expected.characters or 'none'}")
+    kind = "bytes" if vocabulary is None else "tokens"
+    print(f"allowed {kind}: {len(tokens)} of {compiled.vocabulary.vocab_size - len(ends)}")
+    _list([repr(token) for token in tokens], max(args.limit, 0))
+    for verdict in verdicts:
+        if verdict.allowed:
+            print(f"{verdict.text!r} may come next")
+        else:
+            print(f"{verdict.text!r} may not come next: behind {verdict.fits!r}, {verdict.expected}")
+    return 0
+
+
+class _Place:
+    """A place of a text, in the language of the command line's source."""
+
+    def __init__(self, args: argparse.Namespace, prefix: str) -> None:
+        source = source_of(args.schema, read_source(args.schema), args)
+        grammar, self.compiled = compile_for_bytes(source)
+        self.explainer = Explainer(grammar, self.compiled, is_schema=isinstance(source, JsonSchema))
+        self.prefix = _bytes(prefix)
+        self.matcher = self.compiled.matcher()
+        self.read = self.matcher.longest_prefix(self.prefix)
+        self.reached = self.read == len(self.prefix)
+        self.matcher.accept_bytes(self.prefix[: self.read])
+
+    def refused(self) -> int:
+        before = self.prefix[: self.read].decode("utf-8", "replace")
+        print(
+            f"maskwright: the output cannot begin like this; it can as far as {before!r}, where "
+            f"{self.expected()}",
+            file=sys.stderr,
+        )
+        return 1
+
+    def expected(self, behind: bytes = b"") -> Expectation:
+        return self.explainer.expected(self.prefix[: self.read] + behind)
+
+    def verdict(self, text: str) -> Verdict:
+        data = _bytes(text)
+        if not data:
+            raise UsageError("--token needs a text")
+        fits = self.matcher.longest_prefix(data)
+        if fits == len(data):
+            return Verdict(text, True, text, "")
+        return Verdict(text, False, data[:fits].decode("utf-8", "replace"), str(self.expected(data[:fits])))
+
+
+def allowed_tokens(compiled: CompiledGrammar, matcher: Any) -> list[bytes]:
+    """The tokens with a text that may come next, by id."""
+    vocabulary = compiled.vocabulary
+    row = allocate_token_bitmask(1, vocabulary.vocab_size)
+    matcher.fill_next_token_bitmask(row)
+    ids = np.flatnonzero(np.unpackbits(row[0].view(np.uint8), bitorder="little")[: vocabulary.vocab_size])
+    start = vocabulary.at_start(matcher.accepted_tokens)
+    return [token for i in ids if (token := vocabulary.decode([i], start=start))]
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")  # as it came from the shell
+
+
+def _shown(data: bytes) -> str:
+    return data.decode("utf-8", "backslashreplace")
+
+
+def _within(rules: tuple[str, ...]) -> str:
+    return f" in {' < '.join(rules)}" if rules else ""
+
+
+def _list(shown: list[str], most: int) -> None:
+    for each in shown[:most]:
+        print(f"  {each}")
+    if len(shown) > most:
+        print(f"  ... and {len(shown) - most} more")

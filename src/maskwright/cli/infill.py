@@ -1,0 +1,144 @@
+"""``maskwright infill``: a masked-diffusion model fills a canvas, with a live view of the slots."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from maskwright.diffusion import Step
+    from maskwright.diffusion.adapters import HuggingFaceDiffusionModel
+    from maskwright.sources import JsonSchema
+    from maskwright.vocabulary.vocabulary import Vocabulary
+
+_OPEN_SLOT = "░"
+
+
+def add_infill_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--schema", required=True, metavar="FILE")
+    parser.add_argument("--prompt", required=True, help="the request")
+    parser.add_argument(
+        "--model",
+        metavar="NAME",
+        help="name or path; default: the demo masked-diffusion model of this package",
+    )
+    parser.add_argument("--slots", type=int, default=72, metavar="N", help="open slots (default 72)")
+    parser.add_argument("--prefix", default="", metavar="TEXT", help="fixed text before the slots")
+    parser.add_argument("--suffix", default="", metavar="TEXT", help="fixed text behind the slots")
+    parser.add_argument("--steps", type=int, metavar="N", help="model calls (default: one for every slot)")
+    parser.add_argument("--block", type=int, metavar="N", help="fill blocks of N slots from left to right")
+    parser.add_argument(
+        "--temperature", type=float, default=0.0, metavar="T", help="default 0: the likeliest token"
+    )
+    parser.add_argument("--seed", type=int, metavar="N")
+    parser.add_argument(
+        "--criterion",
+        choices=("exact", "prefix", "gaps", "none"),
+        default="exact",
+        help="what a token must satisfy; all but exact are baselines and may fail",
+    )
+    parser.add_argument(
+        "--live", choices=("auto", "always", "never"), default="auto", help="show the canvas in every step"
+    )
+
+
+def infill(args: argparse.Namespace, source: JsonSchema) -> int:
+    """Fill, and print the text; 1 when a baseline's text is not in the language."""
+    from maskwright.compiling.compiler import compile as compile_source
+    from maskwright.diffusion import Schedule, infill_steps
+
+    # Bad options and schemas are reported before a model is loaded.
+    schedule = Schedule(steps=args.steps, block=args.block, temperature=args.temperature)
+    model, vocabulary = _load(args, source)
+    compiled = compile_source(source, vocabulary)
+    canvas: list[Any] = [None] * max(args.slots, 0)
+    canvas = [*([args.prefix] if args.prefix else []), *canvas, *([args.suffix] if args.suffix else [])]
+    view = _View(vocabulary, args.live)
+    calls, seconds, tokens = 0, 0.0, []
+    for step in infill_steps(
+        model, compiled, canvas, schedule=schedule, criterion=args.criterion, seed=args.seed
+    ):
+        view.show(step)
+        calls, seconds, tokens = step.number, seconds + step.constraint_seconds, step.tokens
+    view.close()
+    ids = [token for token in tokens if token >= 0 and token not in model.eos_ids]
+    matcher = compiled.matcher()
+    valid = matcher.accept_tokens(ids) == len(ids) and matcher.is_accepting
+    print(vocabulary.decode(ids).decode("utf-8", "replace"))
+    print(f"maskwright: {calls} model calls, {1e3 * seconds:.1f} ms in the constraint", file=sys.stderr)
+    if not valid:
+        print("maskwright: the text does not follow the schema", file=sys.stderr)
+    return 0 if valid else 1
+
+
+def _load(args: argparse.Namespace, source: JsonSchema) -> tuple[HuggingFaceDiffusionModel, Vocabulary]:
+    import torch
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+    from transformers.utils import logging
+
+    from maskwright.demo import demo_diffusion_path, format_prompt
+    from maskwright.diffusion.adapters import HuggingFaceDiffusionModel
+    from maskwright.frontends.json_text import read_json
+    from maskwright.vocabulary.vocabulary import Vocabulary
+
+    logging.disable_progress_bar()
+    path = args.model or str(demo_diffusion_path())
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    module = AutoModelForMaskedLM.from_pretrained(path).eval()
+    prompt = args.prompt if args.model else format_prompt(args.prompt, read_json(str(source.schema)))
+    if not args.model:
+        # For so small a model, waiting for a second thread takes longer than its help saves.
+        torch.set_num_threads(1)
+    model = HuggingFaceDiffusionModel(module, tokenizer, prompt=tokenizer(prompt)["input_ids"])
+    vocabulary = Vocabulary.from_huggingface(
+        tokenizer, vocab_size=module.config.vocab_size, eos_ids=model.eos_ids
+    )
+    return model, vocabulary
+
+
+class _View:
+    """The canvas as text: fixed and filled slots spelled out, open ones as blocks."""
+
+    def __init__(self, vocabulary: Vocabulary, live: str) -> None:
+        self.vocabulary = vocabulary
+        self.terminal = sys.stderr.isatty()
+        self.shown = live == "always" or (live == "auto" and self.terminal)
+        self.lines = 0
+
+    def show(self, step: Step) -> None:
+        if not self.shown:
+            return
+        text = self.spelled(step.tokens)
+        if not self.terminal:
+            print(f"{step.number:4d}  {text}", file=sys.stderr)
+            return
+        import shutil
+
+        width = shutil.get_terminal_size().columns
+        rows = [text[i : i + width] for i in range(0, len(text), width)] or [""]
+        if self.lines:
+            sys.stderr.write(f"\x1b[{self.lines}A\x1b[J")
+        sys.stderr.write("\n".join(rows) + "\n")
+        sys.stderr.flush()
+        self.lines = len(rows)
+
+    def close(self) -> None:
+        if self.shown and self.terminal:
+            # The text itself follows on standard output.
+            sys.stderr.write(f"\x1b[{self.lines}A\x1b[J")
+            sys.stderr.flush()
+
+    def spelled(self, tokens: list[int]) -> str:
+        parts: list[str] = []
+        held: list[int] = []
+        for token in [*tokens, None]:
+            if token is not None and token >= 0:
+                held.append(token)
+                continue
+            # Bytes of one character may come from several tokens.
+            parts.append(self.vocabulary.decode(held, start=not parts).decode("utf-8", "replace"))
+            held = []
+            if token == -1:
+                parts.append(_OPEN_SLOT)
+        return "".join(parts).replace("\n", "⏎").replace("\t", " ").replace("\r", "")

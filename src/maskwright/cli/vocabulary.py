@@ -1,0 +1,68 @@
+"""Which vocabulary a command works with: ``--tokenizer``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from maskwright.cli.sources import UsageError
+from maskwright.errors import MaskwrightError
+from maskwright.vocabulary.vocabulary import Vocabulary
+
+_NEEDS = {
+    "transformers": "maskwright[hf]",
+    "mistral_common": "mistral-common",
+    "sentencepiece": "sentencepiece",
+}
+
+
+def add_tokenizer_option(parser: argparse.ArgumentParser, what: str, default: str | None = None) -> None:
+    """``--tokenizer``; ``what`` says what it is for, and what happens without it."""
+    parser.add_argument(
+        "--tokenizer",
+        default=default,
+        metavar="NAME",
+        help=f'{what}: "bytes", "demo" (the small one of this package), "default" (that of SmolLM2-135M-Instruct), a name '
+        "or folder of transformers, a SentencePiece file (.model), or a tekken file (tekken*.json)",
+    )
+
+
+def vocabulary_of(name: str | None) -> Vocabulary | None:
+    """The vocabulary that ``--tokenizer`` names; None for single bytes.
+
+    Raises ``UsageError`` when it cannot be loaded.
+    """
+    if name is None or name == "bytes":
+        return None
+    try:
+        return _loaded(name)
+    except ImportError as error:
+        package = _NEEDS.get((error.name or "").partition(".")[0], error.name)
+        raise UsageError(f'{error}; this tokenizer needs: pip install "{package}"') from None
+    except MaskwrightError:
+        raise
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the tokenizer {name!r} cannot be loaded: {error}") from None
+
+
+def _loaded(name: str) -> Vocabulary:
+    path = Path(name)
+    if path.suffix == ".model":
+        import sentencepiece
+
+        return Vocabulary.from_sentencepiece(sentencepiece.SentencePieceProcessor(model_file=name))
+    if path.suffix == ".json" and path.name.startswith("tekken"):
+        from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+
+        return Vocabulary.from_mistral_common(Tekkenizer.from_file(path))
+    from transformers import AutoTokenizer
+
+    if name == "demo":
+        from maskwright.demo import demo_diffusion_path
+
+        name = str(demo_diffusion_path())
+    elif name == "default":
+        from maskwright.generation.default_model import default_model
+
+        name = default_model()
+    return Vocabulary.from_huggingface(AutoTokenizer.from_pretrained(name))

@@ -1,6 +1,0 @@
-from maskwright.deadline cimport check_time
-from maskwright.thompson cimport Thompson
-from maskwright.regular cimport Chars, Lit, Machine
-
-cdef class _CodeThompson(Thompson):
-    cdef readonly object alphabet

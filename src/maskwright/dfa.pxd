@@ -1,2 +1,0 @@
-from maskwright.deadline cimport check_time
-from maskwright.regular cimport Alt, Cat, Chars, Lit, Machine

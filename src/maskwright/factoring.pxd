@@ -1,7 +1,0 @@
-from maskwright.deadline cimport check_time
-cdef class PlainState:
-    cdef public list terms, calls
-    cdef public bint final
-    cdef public Py_ssize_t guard
-    cpdef add(self, PlainState other)
-    cpdef add_all(self, object others)

@@ -1,0 +1,1 @@
+"""Groups -> rules: ``emitter``, with ``objects``, ``arrays``, and ``indentation``."""

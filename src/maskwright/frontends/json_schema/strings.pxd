@@ -1,4 +1,0 @@
-from maskwright.frontends.json_schema.groups cimport StringGroup
-from maskwright.grammar cimport Lexeme, Keyset, Term, Choice
-
-cpdef bint is_text(str value)

@@ -1,6 +1,0 @@
-from maskwright.frontends.json_schema.groups cimport ArrayGroup, Contained, NumberGroup, ObjectGroup, StringGroup
-from maskwright.frontends.json_schema.keys cimport KeyMap
-
-cdef class ValueCounts:
-    cdef readonly object normalizer, limits
-    cdef dict _known

@@ -1,0 +1,376 @@
+"""What a model wrote -> thinking, text and calls, by the template of its family."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from maskwright.frontends.tools.arguments import ArgumentStyle
+    from maskwright.frontends.tools.templates import Thinks, ToolTemplate
+
+_MAX_DEPTH = 32
+"""Of schemas, where the types of an argument are looked for."""
+_TYPES = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
+_PLACEHOLDER = re.compile(r"\{(name|json_name|index)\}")
+_JSON = json.JSONDecoder()
+_UNREADABLE = (ValueError, SyntaxError, TypeError, RecursionError, MemoryError)
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A call of a tool: its name, and its arguments as plain data."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ToolOutput:
+    """What a model wrote: ``thinking`` (None where there was none), ``content`` and ``calls``, in order."""
+
+    thinking: str | None
+    content: str
+    calls: list[ToolCall] = field(default_factory=list)
+
+
+def read_output(
+    template: ToolTemplate, text: str, tools: Iterable[dict[str, Any]] | None, thinking: Thinks | None
+) -> ToolOutput:
+    """See ``ToolTemplate.parse``."""
+    schemas = None if tools is None else dict(_schemas(tools))
+    thought, rest = _thinking(template, text, thinking)
+    if template.between:
+        rest = _without(rest, template.between)
+    channel, content = _channels(template, rest)
+    pieces, calls = _Calls(template, schemas).find(rest if channel is None else channel)
+    if template.content is None:
+        content = "".join(pieces)
+    return ToolOutput(thought, content.strip() if calls else content, calls)
+
+
+def _schemas(tools: Iterable[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
+    for tool in tools:
+        function = tool.get("function", tool)
+        yield function["name"], function.get("parameters")
+
+
+# --- thinking and channels
+
+
+def _thinking(template: ToolTemplate, text: str, wanted: Thinks | None) -> tuple[str | None, str]:
+    """Thinking, and what is left behind it."""
+    form = template.thinking
+    kind = wanted if wanted is not None or form is None else form.default
+    if form is None or kind == "off":
+        return None, text
+    thoughts: list[str] = []
+    opened = kind == "prompt"
+    while True:
+        rest = text.lstrip()
+        begin = next((b for b in form.begin if rest.startswith(b)), None)
+        if begin is None and not opened:
+            break
+        inside, end, text = (text if begin is None else rest[len(begin) :]).partition(form.end)
+        thoughts.append(inside)
+        opened = False
+        text = _without(_without(text, template.between), form.after)
+        if not end or not form.repeat:
+            break
+    return ("\n".join(thoughts) if thoughts else None), text
+
+
+def _without(text: str, start: str) -> str:
+    return text.removeprefix(start) if start else text
+
+
+def _channels(template: ToolTemplate, text: str) -> tuple[str | None, str]:
+    """Where content has a channel: what is outside of it, and what is inside; else None and nothing."""
+    form = template.content
+    if form is None:
+        return None, ""
+    blocks = [form, *([form.preamble] if form.preamble is not None else [])]
+    found: list[str] = []
+    outside = ""
+    while text:
+        places = [(at, b, block) for block in blocks for b in block.begin if (at := text.find(b)) >= 0]
+        if not places:
+            break
+        at, begin, block = min(places, key=lambda place: (place[0], -len(place[1])))
+        inside, _, rest = text[at + len(begin) :].partition(block.end)
+        outside += text[:at]
+        found.append(inside)
+        text = _without(rest, template.between)
+    return outside + text, "\n".join(found)
+
+
+# --- calls
+
+
+class _Calls:
+    """Finds calls of the tools in ``schemas``; of any, where these are not known."""
+
+    def __init__(self, template: ToolTemplate, schemas: Mapping[str, Any] | None) -> None:
+        self.template = template
+        self.schemas = schemas
+        self.forms = [(self.pattern(form.begin), self.pattern(form.end)) for form in template.forms]
+        calls = template.calls
+        self.calls = calls
+        self.begins = [self.pattern(begin) for begin in calls.begin]
+        self.separator = re.compile(r"\s*" + _spaced(calls.separator.strip()) + r"\s*")
+        self.end = re.compile(r"\s*" + _spaced(calls.end.strip()))
+
+    def pattern(self, text: str) -> re.Pattern[str]:
+        """A pattern of the template; blanks may be more or fewer, as models without masks write them."""
+        if self.schemas is None:
+            name, quoted = r"[\w.\-/]+", r'"(?:[^"\\]|\\.)*"'
+        else:
+            ordered = sorted(self.schemas, key=len, reverse=True)
+            name = "|".join(map(re.escape, ordered)) or r"(?!)"
+            quoted = "|".join(re.escape(json.dumps(n, ensure_ascii=False)) for n in ordered) or r"(?!)"
+        parts = _PLACEHOLDER.split(text)
+        made = [_spaced(part) if i % 2 == 0 else "" for i, part in enumerate(parts)]
+        groups = {"name": f"(?P<name>{name})", "json_name": f"(?P<json_name>{quoted})", "index": r"[0-9]+"}
+        made = [groups[part] if i % 2 else made[i] for i, part in enumerate(parts)]
+        return re.compile("".join(made))
+
+    def find(self, text: str) -> tuple[list[str], list[ToolCall]]:
+        """The text around calls, and the calls."""
+        pieces: list[str] = []
+        calls: list[ToolCall] = []
+        done = at = 0
+        while True:
+            start = self.next_start(text, at)
+            if start is None:
+                break
+            found = self.one(text, start) if self.calls.alone else self.section(text, start)
+            if found is None and self.calls.start:
+                break
+            if found is None:
+                at = start + 1
+                continue
+            own, end = found
+            pieces.append(text[done:start])
+            calls += own
+            done = at = end
+        pieces.append(text[done:])
+        return pieces, calls
+
+    def next_start(self, text: str, at: int) -> int | None:
+        if self.calls.start:
+            return None if at else len(text) - len(text.lstrip())
+        patterns = [begin for begin, _ in self.forms] if self.calls.alone else self.begins
+        starts = [match.start() for pattern in patterns if (match := pattern.search(text, at)) is not None]
+        return min(starts, default=None)
+
+    def section(self, text: str, at: int) -> tuple[list[ToolCall], int] | None:
+        for begin in self.begins:
+            opened = begin.match(text, at)
+            if opened is None:
+                continue
+            calls: list[ToolCall] = []
+            where = opened.end()
+            while (found := self.one(text, where)) is not None:
+                calls += found[0]
+                where = found[1]
+                gap = self.separator.match(text, where)
+                if gap is None:
+                    break
+                behind = self.one(text, gap.end())
+                if behind is None:
+                    break
+                where = gap.end()
+            closed = self.end.match(text, where)
+            if calls and closed is not None:
+                return calls, closed.end()
+        return None
+
+    def one(self, text: str, at: int) -> tuple[list[ToolCall], int] | None:
+        for begin, end in self.forms:
+            opened = begin.match(text, at)
+            if opened is None:
+                continue
+            groups = opened.groupdict()
+            name = groups["name"] if groups.get("name") is not None else json.loads(groups["json_name"])
+            read = self.arguments(name, text, opened.end())
+            if read is None:
+                continue
+            closed = end.match(text, read[1])
+            if closed is not None:
+                return [ToolCall(name, read[0])], closed.end()
+        return None
+
+    def arguments(self, name: str, text: str, at: int) -> tuple[dict[str, Any], int] | None:
+        style = self.template.arguments
+        try:
+            if style is None:
+                value, end = _JSON.raw_decode(text, re.compile(r"\s*").match(text, at).end())  # type: ignore[union-attr]
+                return (value, end) if isinstance(value, dict) else None
+            if style.python:
+                return _keywords(text, at)
+        except _UNREADABLE:
+            return None
+        return _marked(text, at, style, None if self.schemas is None else self.schemas.get(name))
+
+
+def _spaced(text: str) -> str:
+    return r"\s*".join(map(re.escape, re.split(r"\s+", text)))
+
+
+def _keywords(text: str, at: int) -> tuple[dict[str, Any], int]:
+    """Keyword arguments of Python up to the bracket that closes the call.  Raises ``ValueError`` and the like."""
+    end = _closing(text, at)
+    call = ast.parse(f"f({text[at:end]})", mode="eval").body
+    if not isinstance(call, ast.Call) or call.args or not all(k.arg for k in call.keywords):
+        raise ValueError("only keyword arguments are known by name")
+    return {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}, end
+
+
+def _closing(text: str, at: int) -> int:
+    """Where the bracket stands that closes the one in front of ``at``."""
+    depth, quote = 0, ""
+    place = at
+    while place < len(text):
+        c = text[place]
+        if quote:
+            if c == "\\":
+                place += 1
+            elif c == quote:
+                quote = ""
+        elif c in "\"'":
+            quote = c
+        elif c in "([{":
+            depth += 1
+        elif c in ")]}":
+            if depth == 0:
+                return place
+            depth -= 1
+        place += 1
+    raise ValueError("the call is not closed")
+
+
+def _marked(text: str, at: int, style: ArgumentStyle, schema: Any) -> tuple[dict[str, Any], int]:
+    """Arguments with marks around each."""
+    found: dict[str, Any] = {}
+    as_text = style.open_text is not None
+    openings = [
+        (_opening(style.open), False),
+        *([(_opening(style.open_text), True)] if style.open_text else []),
+    ]
+    while True:
+        read = None
+        for opening, plain in openings:
+            opened = opening.match(text, at)
+            if opened is not None:
+                end = text.find(style.close, opened.end())
+                read = None if end < 0 else (opened, plain, end)
+                break
+        if read is None:
+            return found, at
+        opened, plain, end = read
+        key, value = opened["key"], text[opened.end() : end]
+        if as_text:
+            found[key] = value if plain else _value(value, _TYPES - {"string"})
+        else:
+            found[key] = _value(value, _types_of(schema, key))
+        at = end + len(style.close)
+
+
+def _opening(pattern: str) -> re.Pattern[str]:
+    before, _, behind = pattern.partition("{key}")
+    return re.compile(r"\s*" + _spaced(before) + r'(?P<key>[^<>"\n]+?)' + re.escape(behind))
+
+
+def _value(text: str, types: frozenset[str]) -> Any:
+    """A value that is written without quotes where it is a text."""
+    if types == {"string"}:
+        return text
+    try:
+        value = json.loads(text)
+    except _UNREADABLE:
+        return text
+    # A text stands without quotes: those that there are belong to it.
+    return value if not isinstance(value, str) and _json_types(value) & types else text
+
+
+def _json_types(value: Any) -> frozenset[str]:
+    if value is None:
+        return frozenset({"null"})
+    if isinstance(value, bool):
+        return frozenset({"boolean"})
+    if isinstance(value, int):
+        return frozenset({"integer", "number"})
+    if isinstance(value, float):
+        return frozenset({"number", "integer"}) if value.is_integer() else frozenset({"number"})
+    if isinstance(value, str):
+        return frozenset({"string"})
+    return frozenset({"array"}) if isinstance(value, list) else frozenset({"object"})
+
+
+def _types_of(schema: Any, key: str) -> frozenset[str]:
+    """The types that an argument may have; all, where the schema of its tool does not say."""
+    found = [_types(part, schema, 0) for part in _members(schema, schema, key, 0)]
+    return frozenset.intersection(_TYPES, *found)
+
+
+def _members(part: Any, root: Any, key: str, depth: int) -> Iterator[Any]:
+    """The schemas of a member, where a schema that holds in place has them."""
+    if not isinstance(part, dict) or depth > _MAX_DEPTH:
+        return
+    properties = part.get("properties")
+    if isinstance(properties, dict) and key in properties:
+        yield properties[key]
+    elif isinstance(part.get("additionalProperties"), dict):
+        yield part["additionalProperties"]
+    for each in (*_listed(part, "allOf"), _referred(part, root)):
+        yield from _members(each, root, key, depth + 1)
+    branches = [*_listed(part, "anyOf"), *_listed(part, "oneOf")]
+    schemas = [[*_members(each, root, key, depth + 1)] for each in branches]
+    if schemas and all(schemas):
+        yield {"anyOf": [{"allOf": own} for own in schemas]}
+
+
+def _types(part: Any, root: Any, depth: int) -> frozenset[str]:
+    if not isinstance(part, dict) or depth > _MAX_DEPTH:
+        return _TYPES
+    types = _TYPES
+    if "type" in part:
+        named = part["type"] if isinstance(part["type"], list) else [part["type"]]
+        types &= {*named, *(["integer"] if "number" in named else [])}
+    if "const" in part:
+        types &= _json_types(part["const"])
+    if isinstance(part.get("enum"), list):
+        types &= frozenset().union(*map(_json_types, part["enum"]))
+    for keyword in ("anyOf", "oneOf"):
+        branches = [_types(each, root, depth + 1) for each in _listed(part, keyword)]
+        if branches:
+            types &= frozenset().union(*branches)
+    for each in (*_listed(part, "allOf"), _referred(part, root)):
+        types &= _types(each, root, depth + 1)
+    return types
+
+
+def _listed(part: dict[str, Any], keyword: str) -> list[Any]:
+    value = part.get(keyword)
+    return value if isinstance(value, list) else []
+
+
+def _referred(part: dict[str, Any], root: Any) -> Any:
+    """What a reference within the schema leads to; None where there is none."""
+    reference = part.get("$ref")
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return None
+    found = root
+    for step in reference.split("/")[1:]:
+        step = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, dict):
+            found = found.get(step)
+        elif isinstance(found, list) and step.isdigit() and int(step) < len(found):
+            found = found[int(step)]
+        else:
+            return None
+    return found

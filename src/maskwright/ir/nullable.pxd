@@ -1,0 +1,2 @@
+from maskwright.ir.grammar cimport Choice, Import, Ref, Repeated, Seq, Term
+

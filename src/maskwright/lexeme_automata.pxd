@@ -1,3 +1,0 @@
-from maskwright.grammar cimport Lexeme, Words
-
-cpdef bytes canonical_spelling(object name)

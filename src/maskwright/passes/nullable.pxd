@@ -1,2 +1,0 @@
-from maskwright.grammar cimport Choice, Import, Ref, Repeated, Seq, Term
-

@@ -1,5 +1,0 @@
-from maskwright.deadline cimport check_time
-from maskwright.grammar cimport (
-    Choice, Distinct, Grammar, Import, Indented, Keyset, Lexeme, Member, OtherMembers, Record, Ref, Repeated, Seq, Switch, Term, Words,
-)
-from maskwright.regular cimport is_nothing

@@ -1,0 +1,4 @@
+from maskwright.regular.thompson cimport Thompson
+
+cdef class _SetThompson(Thompson):
+    pass

@@ -1,0 +1,2 @@
+from maskwright.base.deadline cimport check_time
+from maskwright.regular.expressions cimport Alt, Cat, Chars, Lit, Machine
