@@ -262,6 +262,7 @@ def test_no_urls(url: str, tmp_path: Path, schema: str, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("text", "low", "high"),
     [("3", 3, 3), ("-1", 0, 0), (formatdate(time.time() + 9000, usegmt=True), 5000, 9001)],
+    ids=["seconds", "negative", "date"],
 )
 def test_retry_after(text: str, low: float, high: float) -> None:
     response = endpoints.httpx.Response(429, headers={"Retry-After": text})
