@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 TYPES = $(shell find src -name '*.pxd')
-SOURCES = $(wildcard cext/*.pyx cext/*.pxi cext/*.hpp) $(TYPES) $(TYPES:.pxd=.py) setup.py pyproject.toml
+SOURCES = $(shell find cext -name '*.pyx' -o -name '*.pxd' -o -name '*.hpp') $(TYPES) $(TYPES:.pxd=.py) setup.py pyproject.toml
 
 .PHONY: demo test test-slow test-hostile test-all test-vllm test-ray test-engines coverage fuzz sanitize build lint bench clean
 
@@ -157,5 +157,5 @@ $(VENV)/built: $(VENV)/installed $(SOURCES)
 	touch $@
 
 clean:
-	rm -rf $(VENV) build src/maskwright.egg-info cext/*.cpp
+	rm -rf $(VENV) build src/maskwright.egg-info
 	find src -name '*.so' -delete

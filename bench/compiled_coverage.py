@@ -1,7 +1,7 @@
 """Which lines of compiled code ran: of ``cext/`` and of the Python modules that are compiled, by file.
 
     make coverage                                  # runs the tests in a build that counts, then this
-    python bench/compiled_coverage.py build/coverage --missed masks.pxi
+    python bench/compiled_coverage.py build/coverage --missed masks.pyx
 
 gcov tells it for the generated C++, whose lines are marked with the lines that they were made of.  A line counts as run when any
 C++ made of it was.  Lines of which no C++ is made (declarations, comments) do not count.

@@ -1,4 +1,4 @@
-"""Mutation testing of the engine: which of many small changes in ``cext/*.pxi`` do its tests notice?
+"""Mutation testing of the engine: which of many small changes in its modules (``cext/maskwright/_engine/*.pyx``) do its tests notice?
 
     python bench/core_mutants.py --count 100          # drawn from all files
     python bench/core_mutants.py stacks parser        # from some
@@ -30,6 +30,7 @@ import mutants
 from mutants import ROOT, SURVIVED
 
 TREE = ROOT / "build" / "mutants"
+ENGINE = Path("cext") / "maskwright" / "_engine"
 TESTS = (
     "against_reference", "matcher", "tokens", "unique", "distinct_flat", "slices", "spelling", "limits", "lexing", "opening", "state_sets", "trees",
     "batch", "contains", "distinct", "generations", "eviction", "lexing_lookahead", "indentation", "mask_view", "speculation", "threads",
@@ -40,6 +41,7 @@ HEADER = """#pragma once
 static const int MUTANT = std::getenv("MASKWRIGHT_MUTANT") ? std::atoi(std::getenv("MASKWRIGHT_MUTANT")) : 0;
 static inline int mutant(int number) { return MUTANT == number; }
 """
+DECLARED = 'cdef extern from "mutant.hpp" nogil:\n    int mutant(int number)\n'
 _HEAD = re.compile(r"(?:cdef|cpdef|def) [^=]*\(.*\).*:$")
 _CONDITION = re.compile(r"(\s+(?:if|elif) )(.+)(:.*)$")
 _COMPARED = re.compile(r" (<|<=|>|>=) (?=[\w(])")
@@ -106,7 +108,7 @@ class Build:
     def __init__(self, names: list[str], count: int, seed: int) -> None:
         self.files = {
             path.stem: path.read_text(encoding="utf-8").splitlines()
-            for path in sorted((ROOT / "cext").glob("*.pxi"))
+            for path in sorted((ROOT / ENGINE).glob("*.pyx"))
             if not names or path.stem in names
         }
         every = [(name, *change) for name, lines in self.files.items() for change in changes(lines)]
@@ -120,24 +122,20 @@ class Build:
     def make(self) -> None:
         """Compile; what Cython or the C++ compiler cannot make sense of is left out."""
         shutil.rmtree(TREE, ignore_errors=True)
-        shutil.copytree(ROOT / "cext", TREE / "cext", ignore=shutil.ignore_patterns("_core.cpp"))
+        shutil.copytree(ROOT / "cext", TREE / "cext")
         shutil.copytree(ROOT / "src", TREE / "src", symlinks=False)
         shutil.copytree(ROOT / "build" / "cython", TREE / "build" / "cython")
         for name in ("setup.py", "pyproject.toml", "README.md"):
             shutil.copy2(ROOT / name, TREE / name)
         (TREE / "cext" / "mutant.hpp").write_text(HEADER, encoding="utf-8")
-        core = TREE / "cext" / "_core.pyx"
-        text = core.read_text(encoding="utf-8")
-        declared = 'cdef extern from "mutant.hpp" nogil:\n    int mutant(int number)\n\n\n'
-        first = text.index('include "')
-        core.write_text(text[:first] + declared + text[first:], encoding="utf-8")
+        (TREE / ENGINE / "mutant.pxd").write_text(DECLARED, encoding="utf-8")
         while True:
             self._write()
             command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace", "--parallel", "2"]
             done = subprocess.run(command, cwd=TREE, capture_output=True, text=True, check=False)
             if done.returncode == 0:
                 return
-            places = re.findall(r"(\w+)\.pxi:(\d+):\d+: ", done.stdout + done.stderr)
+            places = re.findall(r"(\w+)\.pyx:(\d+):\d+: ", done.stdout + done.stderr)
             wrong = {(name, int(line) - 1) for name, line in places}
             left = {n: each for n, each in self.mutants.items() if each[:2] not in wrong}
             if len(left) == len(self.mutants):
@@ -149,7 +147,9 @@ class Build:
         for number, (name, at, _, line) in self.mutants.items():
             changed[name][at] = line.replace("@", str(number))
         for name, lines in changed.items():
-            (TREE / "cext" / f"{name}.pxi").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            # In place of the first empty line, so that all others keep their numbers.
+            lines[lines.index("")] = "from maskwright._engine.mutant cimport mutant"
+            (TREE / ENGINE / f"{name}.pyx").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def run(self, number: int) -> str:
         """What becomes of a mutant; 0 is none."""
@@ -157,10 +157,8 @@ class Build:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("files", nargs="*", help="of cext/, without .pxi")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", help="modules of the engine")
     parser.add_argument("--count", type=int, default=100, help="changes drawn of all; 0 is all of them")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
@@ -177,7 +175,7 @@ def main() -> int:
         outcomes = dict(zip(build.mutants, threads.map(build.run, build.mutants), strict=True))
     for number, (name, at, what, _) in build.mutants.items():
         if outcomes[number] == SURVIVED:
-            print(f"{name}.pxi:{at + 1}: {SURVIVED}: {what}: {build.files[name][at].strip()}")
+            print(f"{name}.pyx:{at + 1}: {SURVIVED}: {what}: {build.files[name][at].strip()}")
     tried = Counter(name for name, *_ in build.mutants.values())
     survived = Counter(build.mutants[n][0] for n, outcome in outcomes.items() if outcome == SURVIVED)
     print(f"{sum(tried.values()) - sum(survived.values())} of {sum(tried.values())} killed")

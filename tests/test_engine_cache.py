@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.machinery import EXTENSION_SUFFIXES
 
 import numpy as np
 import pytest
@@ -85,6 +86,17 @@ def test_another_build_does_not_share_the_file(cache, monkeypatch, tmp_path):
     monkeypatch.setattr(engine_cache._core, "__file__", str(other))
     masks(vocabulary())
     assert len(list(cache.glob("*.bin"))) == 2
+
+
+def test_a_build_is_known_by_all_its_modules(tmp_path):
+    core = tmp_path / "_core.so"
+    core.write_bytes(b"classes")
+    (tmp_path / "_engine").mkdir()
+    digests = set()
+    for content in (b"one", b"another"):
+        (tmp_path / "_engine" / f"trie{EXTENSION_SUFFIXES[0]}").write_bytes(content)
+        digests.add(engine_cache.build_digest.__wrapped__(str(core)))
+    assert len(digests) == 2
 
 
 def test_an_empty_setting_turns_the_cache_off(monkeypatch):

@@ -102,6 +102,20 @@ ORDERS = {
         "clashes",
     ),
 }
+# The modules of the engine (cext/maskwright/_engine), lowest layer first: each knows only those before it.
+ENGINE = {
+    "support": ("containers", "sizes", "limits", "edges"),
+    "vocab": ("trie", "vocabulary", "char_index", "residuals", "slices"),
+    "lexeme": ("lexemes", "lazy_dfa", "lexeme_texts", "keyset", "lexeme_state", "shortest_match", "lexeme_sets", "lexeme_walks", "lexeme_mask"),
+    "munch": ("longest_match", "longest_match_walks", "longest_match_mask"),
+    "pda": ("program", "rules", "columns", "stacks"),
+    "json_values": ("tracked", "values", "item_groups", "tracker"),
+    "matcher": ("core", "threads", "costs", "distinct", "alive", "states", "distinct_masks", "masks", "completion", "generations", "tasks", "moves"),
+    "state_sets": ("set_states", "set_stacks", "frames", "sets"),
+    "api": ("rows", "engine", "compiled", "matcher", "content", "tracing", "state_sets_api", "batch"),
+}  # fmt: skip
+# Above 600 lines: classes whose methods belong together.
+LONG = {"cext/maskwright/_engine/engine.pyx", "cext/maskwright/_engine/matcher.pyx"}
 # Modules that import something behind them.
 EXCEPTIONS = {
     # Content has one key, whoever asks.
@@ -300,20 +314,68 @@ def test_modules_with_types_are_compiled(types: Path) -> None:
     assert loaded.endswith(tuple(machinery.EXTENSION_SUFFIXES)), f"{loaded}: run make build"
 
 
+SOURCES = sorted(path for suffix in ("pyx", "pxd") for path in (ROOT / "cext").rglob(f"*.{suffix}"))
+MODULES_OF_ENGINE = [name for names in ENGINE.values() for name in names]
+
+
 def test_the_engine_knows_no_source_language() -> None:
-    files = [*(ROOT / "cext").glob("*.pxi"), *(ROOT / "cext").glob("*.pyx")]
-    assert files
-    for path in files:
+    assert len(SOURCES) > 30
+    for path in SOURCES:
         assert "json" not in path.read_text(encoding="utf-8").lower(), path.name
+
+
+def test_the_table_of_the_engine_is_complete() -> None:
+    found = {path.stem for path in SOURCES if path.parent.name == "_engine"} - {"__init__"}
+    assert found == set(MODULES_OF_ENGINE)
+    assert len(MODULES_OF_ENGINE) == len(found)
+
+
+@pytest.mark.parametrize("name", MODULES_OF_ENGINE)
+def test_modules_of_the_engine_know_lower_ones(name: str) -> None:
+    below = set(MODULES_OF_ENGINE[: MODULES_OF_ENGINE.index(name)])
+    for path in SOURCES:
+        if path.stem == name and path.parent.name == "_engine":
+            text = path.read_text(encoding="utf-8")
+            known = set(
+                re.findall(r"^(?:from|cimport|import) maskwright\._engine\.(\w+)", text, re.MULTILINE)
+            )
+            assert known <= below, f"{path.name} knows {sorted(known - below)}"
+            assert not re.search(r"^include |^from \.|import \*", text, re.MULTILINE), (
+                f"{path.name}: names are told one by one"
+            )
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in SOURCES if path.suffix == ".pxd"], ids=lambda path: path.stem
+)
+def test_what_modules_show(path: Path) -> None:
+    # Types, constants, small bodies, and prototypes that say what becomes of errors.
+    text = path.read_text(encoding="utf-8")
+    heads = re.findall(
+        r"^cdef (?!extern|class|struct|cppclass|enum)([^=\n]*\([^)]*\)[^\n]*)$", text, re.MULTILINE
+    )
+    for head in heads:
+        inline = head.startswith("inline ")
+        assert inline == head.endswith(":"), (
+            f"{path.name}: {head}: a body is inline, and what is inline has one"
+        )
+        assert re.search(r"\) (noexcept|except) ?|^(list|tuple|object|bytes|str) ", head), (
+            f"{path.name}: {head}"
+        )
+    for body in re.findall(r"^cdef inline [^\n]*:\n((?:    [^\n]*\n?)+)", text, re.MULTILINE):
+        lines = [line for line in body.splitlines() if not line.lstrip().startswith("#")]
+        assert len(lines) <= 8 and not any(line.lstrip().startswith(("for ", "while ")) for line in lines), (
+            body
+        )
 
 
 def test_files_are_short() -> None:
     files = [
         path
         for folder in ("src", "cext", "tests", "bench")
-        for suffix in ("py", "pyi", "pyx", "pxi")
+        for suffix in ("py", "pyi", "pyx", "pxd")
         for path in (ROOT / folder).rglob(f"*.{suffix}")
     ]
     assert len(files) > 30
     long = {str(path.relative_to(ROOT)): n for path in files if (n := path.read_bytes().count(b"\n")) > 600}
-    assert not long
+    assert set(long) == LONG, long

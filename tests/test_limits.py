@@ -51,8 +51,7 @@ class TestNames:
     def test_of_errors_in_the_engine(self) -> None:
         names = [
             name
-            for pattern in ("*.pyx", "*.pxi")
-            for path in (ROOT / "cext").glob(pattern)
+            for path in (ROOT / "cext").rglob("*.pyx")
             # One with a message promises nothing about Limits.
             for name in re.findall(
                 r"raise LimitError\(\s*(\S+?),(?![^()]*message=)", path.read_text(encoding="utf-8")

@@ -258,7 +258,7 @@ class Symbols:
                 kernel[place] = here if known is None else _meet(known, here)
 
     def _line(self, column: _Parts, line: int, end: int) -> _Parts:
-        """What of a column behind a newline can stand in a line that begins in column ``line`` (cext/indent.pxi)."""
+        """What of a column behind a newline can stand in a line that begins in column ``line`` (cext/maskwright/_engine/stacks.pyx)."""
         kept: dict[_Place, Found] = {}
         complete = self._line(column, 0, end).complete if line else None
         while True:

@@ -54,7 +54,7 @@ def _code_digest() -> str:
     """Of all that reads a source, as it is run, and of the grammars that come with the package lark."""
     top = Path(__file__).parents[1]
     folders = [top]
-    for part in ("base", "compiling", "frontends", "ir", "regex", "regular"):
+    for part in ("_engine", "base", "compiling", "frontends", "ir", "regex", "regular"):
         folders += [top / part, *(path for path in (top / part).rglob("*") if path.is_dir())]
     # Importing the package would take as long as all the rest.
     found = find_spec("lark")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from functools import cache, partial
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from threading import RLock
 
@@ -66,5 +67,12 @@ def _load_or_build(vocabulary: Vocabulary) -> Engine:
 
 @cache
 def build_digest(extension: str) -> str:
-    """What tells builds apart: tables of another one must never be taken over."""
-    return hashlib.blake2b(Path(extension).read_bytes(), digest_size=8).hexdigest()
+    """What tells builds apart, by ``_core`` and the modules that it is made of: what another one wrote must never be taken over."""
+    content = hashlib.blake2b(digest_size=8)
+    modules = (Path(extension).parent / "_engine").glob("*")
+    for path in (
+        Path(extension),
+        *sorted(path for path in modules if path.name.endswith(tuple(EXTENSION_SUFFIXES))),
+    ):
+        content.update(hashlib.blake2b(path.read_bytes()).digest())
+    return content.hexdigest()

@@ -1,0 +1,355 @@
+# With a lexer: which threads can be completed, and how.
+#
+# A thread may be dead though the grammar could go on: every way to write what comes next might make the terminal
+# before it longer, or something else.  It is alive when a completion is found, best first: by the bytes read and
+# what the grammar alone says is still missing (completion.pyx).  With a safe lexer the search ends as soon as what
+# has begun can be left, mostly at once.  Answers are kept: all threads on the way to a completion are alive, and
+# where nothing is found all that were looked at are dead.
+
+from cython.operator cimport dereference
+from libc.stdint cimport int64_t, uint64_t
+from libcpp.pair cimport pair
+from libcpp.string cimport string
+from libcpp.unordered_map cimport unordered_map
+
+from maskwright._engine.containers cimport priority_queue
+from maskwright._engine.sizes cimport bits_has
+from maskwright._engine.limits cimport deadline_look
+from maskwright._engine.lexemes cimport Hypothesis, LexState
+from maskwright._engine.lexeme_texts cimport FORM_UTF8_SETTLED, LEX_DEAD
+from maskwright._engine.lexeme_state cimport lex_first, lex_next
+from maskwright._engine.shortest_match cimport UNREACHED
+from maskwright._engine.longest_match cimport Lexer, lexer_is_sure, lexer_matched, lexer_of, watch_passes
+from maskwright._engine.longest_match_walks cimport lexer_ignores
+from maskwright._engine.program cimport cost_add, Costs, Item, LOCAL_PLAIN, NO_STATE, ParserState, Program
+from maskwright._engine.stacks cimport lex_in_newline, state_deep, state_opens_line
+from maskwright._engine.values cimport UNKNOWN_TEXT
+from maskwright._engine.core cimport thread_at
+from maskwright._engine.threads cimport (
+    core_learn, lexed_step, thread_key, thread_step, threads_step_token, TOKEN_SPELLED, tokens_different,
+    tokens_spell
+)
+from maskwright._engine.costs cimport (
+    cost_lexeme, cost_node, cost_parser, cost_plain, costs_prepare, shortest_try_lexeme
+)
+from maskwright._engine.distinct cimport distinct_clean
+
+cdef struct SearchNode:
+    Thread thread
+    int32_t before         # index of the node before, or -1
+    int32_t cost           # bytes so far
+    uint8_t byte
+    int32_t token          # that was read in place of a byte, or -1
+
+
+cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
+    # Whether a look at the thread tells that it can be completed.
+    cdef Hypothesis each
+    cdef ParserState* state
+    cdef Lexer* lexer = lexer_of(core.program.lexer)
+    cdef int32_t terminal
+    cdef size_t i, j
+    if thread.lex == NULL and core.program.states[thread.parser].complete:
+        return True
+    if (not lexer.safe or state_deep(core.program, thread.parser)
+            or (thread.watch != NULL and not core.program.states[thread.parser].starts.empty())):
+        return False
+    if thread.lex != NULL and thread.lex.automaton != core.program.lexer:
+        return thread.watch == NULL
+    each.lex = thread.lex
+    each.watch = thread.watch
+    if lexer_is_sure(each):
+        return True
+    if thread.lex != NULL:
+        if thread.watch != NULL:
+            return False
+        if lex_in_newline(thread.lex) and state_opens_line(core.program, thread.parser):
+            return True
+        if not (lexer_matched(thread.lex) and lexer_ignores(thread.lex)):
+            return False
+        # Ignored text (a comment, say) that may end here, in front of something that is waited for.
+        each.watch = thread.lex
+    state = core.program.states[thread.parser]
+    for i in range(state.items.size()):
+        for j in range(core.program.locals[state.items[i].local].terminals.size()):
+            terminal = core.program.locals[state.items[i].local].terminals[j]
+            if not lexer.ignored[terminal] and watch_passes(each.watch, lexer.samples[terminal]):
+                return True
+    return False
+
+
+cdef cbool thread_stuck(Core* core, const Thread& thread) noexcept nogil:
+    # Whether a look tells that ignored text cannot be left: it takes whatever might come behind it (a comment that
+    # lasts to the end of the line, where no line ends).
+    cdef ParserState* state = core.program.states[thread.parser]
+    cdef LexState* after
+    cdef uint8_t byte
+    if thread.lex == NULL or thread.lex.automaton != core.program.lexer or not state.starts.empty() or state.complete:
+        return False
+    if not (lexer_matched(thread.lex) and lexer_ignores(thread.lex)) or not state.tokens.empty():
+        return False
+    for byte in thread.lex.automaton.class_byte:
+        after = lex_next(thread.lex, byte)
+        if after == LEX_DEAD:
+            if state.lexer != NULL and lex_next(state.lexer, byte) != LEX_DEAD:
+                return False
+        elif after != thread.lex and not (after.form == FORM_UTF8_SETTLED and after.code == thread.lex.code):
+            return False
+    return True
+
+
+cdef void search_bytes(Core* core, const Thread& thread, vector[uint8_t]& out) noexcept nogil:
+    # Bytes that a thread can read, of those that are all alike one only.
+    cdef LexState* lex = thread.lex
+    cdef const uint64_t* first
+    cdef int32_t byte
+    out.clear()
+    if lex == NULL and core.program.states[thread.parser].starts.empty():
+        lex = core.program.states[thread.parser].lexer
+        if lex == NULL:
+            return
+    if lex != NULL and lex.automaton == core.program.lexer:
+        out = lex.automaton.class_byte
+        return
+    if lex == NULL:
+        first = core.program.states[thread.parser].first
+    else:
+        first = lex_first(lex)
+    for byte in range(256):
+        if bits_has(first, <uint8_t>byte):
+            out.push_back(<uint8_t>byte)
+
+
+cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vector[uint8_t]& out) noexcept nogil:
+    # Find a completion of any of some threads: `whole`, the shortest one, which is appended to `out`; else the
+    # beginning of some that proves that there is one.
+    cdef vector[SearchNode] nodes
+    cdef unordered_map[string, int32_t] best
+    cdef priority_queue[pair[int64_t, int32_t]] queue
+    cdef vector[Thread] after
+    cdef vector[uint8_t] choices, reversed_path, token
+    cdef SearchNode node, fresh
+    cdef string key
+    cdef size_t i, j
+    cdef int32_t at, rest, known
+    cdef cbool found = False
+    costs_prepare(core)
+    for i in range(start.size()):
+        fresh.thread = start[i]
+        fresh.before = -1
+        fresh.cost = 0
+        fresh.byte = 0
+        fresh.token = -1
+        rest = cost_thread(core, start[i])
+        if rest < UNREACHED:
+            queue.push(pair[int64_t, int32_t](-<int64_t>rest, <int32_t>nodes.size()))
+            nodes.push_back(fresh)
+    while not queue.empty() and not found:
+        at = queue.top().second
+        queue.pop()
+        node = nodes[at]
+        key = thread_key(node.thread)
+        if best.count(key) and best[key] < node.cost:
+            continue
+        if whole:
+            found = node.thread.lex == NULL and core.program.states[node.thread.parser].complete
+        else:
+            known = core.alive.find(key)
+            if known == 0:
+                continue
+            found = known == 1 or thread_sure(core, node.thread)
+        if found:
+            break
+        core.index.deadline.searched += 1
+        if core.index.deadline.searched > core.max_search:
+            core.index.deadline.passed = True
+        if deadline_look(&core.index.deadline):
+            return False
+        search_bytes(core, node.thread, choices)
+        core_expand(core, nodes, at, choices, best, queue)
+    if not whole:
+        if found:
+            i = <size_t>at
+            while nodes[i].before >= 0:
+                core_learn(core, nodes[i].thread, 1)
+                i = <size_t>nodes[i].before
+            core_learn(core, nodes[i].thread, 1)
+        else:
+            for i in range(start.size()):
+                core_learn(core, start[i], 0)
+            for i in range(nodes.size()):
+                core_learn(core, nodes[i].thread, 0)
+    elif found:
+        while nodes[at].before >= 0:
+            if nodes[at].token >= 0:
+                token.clear()
+                tokens_spell(nodes[at].token, token)
+                reversed_path.insert(reversed_path.end(), token.rbegin(), token.rend())
+            else:
+                reversed_path.push_back(nodes[at].byte)
+            at = nodes[at].before
+        for j in range(reversed_path.size(), 0, -1):
+            out.push_back(reversed_path[j - 1])
+    return found
+
+
+cdef void core_expand(Core* core, vector[SearchNode]& nodes, int32_t at, const vector[uint8_t]& choices,
+                      unordered_map[string, int32_t]& best,
+                      priority_queue[pair[int64_t, int32_t]]& queue) noexcept nogil:
+    cdef vector[Thread] before, after
+    cdef vector[int32_t] tokens
+    cdef SearchNode fresh
+    cdef size_t i
+    before.push_back(nodes[at].thread)
+    fresh.before = at
+    fresh.cost = nodes[at].cost + 1
+    fresh.token = -1
+    for i in range(choices.size()):
+        fresh.byte = choices[i]
+        threads_step(core, before, choices[i], after)
+        core_enqueue(core, nodes, fresh, after, best, queue)
+    if before[0].lex == NULL:
+        tokens_different(core.program.states[before[0].parser].tokens, tokens)
+    fresh.cost = nodes[at].cost + TOKEN_SPELLED
+    for i in range(tokens.size()):
+        fresh.token = tokens[i]
+        after.clear()
+        threads_step_token(core, before, fresh.token, after)
+        core_enqueue(core, nodes, fresh, after, best, queue)
+
+
+cdef void core_enqueue(Core* core, vector[SearchNode]& nodes, SearchNode fresh, const vector[Thread]& after,
+                       unordered_map[string, int32_t]& best,
+                       priority_queue[pair[int64_t, int32_t]]& queue) noexcept nogil:
+    cdef string key
+    cdef size_t i
+    cdef int32_t rest
+    for i in range(after.size()):
+        fresh.thread = after[i]
+        key = thread_key(after[i])
+        if best.count(key) and best[key] <= fresh.cost:
+            continue
+        best[key] = fresh.cost
+        rest = cost_thread(core, after[i])
+        if rest < UNREACHED:
+            queue.push(pair[int64_t, int32_t](-(<int64_t>fresh.cost + rest), <int32_t>nodes.size()))
+            nodes.push_back(fresh)
+
+
+cdef int32_t thread_known(Core* core, const Thread& thread) noexcept nogil:
+    # Whether it can be completed, as far as that is known without a search: 1, 0, or -1.
+    cdef int32_t known
+    if thread_sure(core, thread):
+        return 1
+    known = core.alive.find(thread_key(thread))
+    if known < 0 and thread_stuck(core, thread):
+        core_learn(core, thread, 0)
+        known = 0
+    return known
+
+
+cdef cbool thread_alive(Core* core, const Thread& thread) noexcept nogil:
+    cdef vector[Thread] start
+    cdef vector[uint8_t] path
+    cdef int32_t known = thread_known(core, thread)
+    if known >= 0:
+        return known == 1
+    start.push_back(thread)
+    return core_search(core, start, False, path)
+
+
+cdef cbool threads_alive(Core* core, const vector[Thread]& threads) noexcept nogil:
+    # Whether any can be completed.
+    cdef size_t i
+    if core.program.lexer == NULL:
+        return not threads.empty()
+    for i in range(threads.size()):
+        if thread_alive(core, threads[i]):
+            return True
+    return False
+
+
+cdef void threads_keep_alive(Core* core, vector[Thread]& threads) noexcept nogil:
+    cdef size_t i, j = 0
+    for i in range(threads.size()):
+        if thread_alive(core, threads[i]):
+            threads[j] = threads[i]
+            j += 1
+    threads.resize(j)
+
+
+# --- how much is missing at least ----------------------------------------------------------------
+
+cdef int32_t cost_behind(Core* core, int32_t id) noexcept nogil:
+    # Bytes at least behind the lexeme under way, which began in parser state `id`.
+    cdef Program* program = core.program
+    cdef Costs* costs = core.costs
+    cdef ParserState* state = program.states[id]
+    cdef int32_t best = UNREACHED, cost, node
+    cdef size_t i, j
+    cdef Item item
+    known = costs.behind.find(id)
+    if known != costs.behind.end():
+        return dereference(known).second
+    if state.lexer != NULL and not lexer_of(program.lexer).ignored_ones.empty():
+        best = cost_parser(program, costs, id)
+    for i in range(state.items.size()):
+        item = state.items[i]
+        node = cost_node(program, costs, item.node)
+        if program.locals[item.local].kind != LOCAL_PLAIN:
+            best = 0
+            break
+        for j in range(program.plain_terms[program.locals[item.local].index].size()):
+            cost = cost_add(node, cost_plain(program, costs,
+                                             program.plain_terms[program.locals[item.local].index][j].target))
+            if cost < best:
+                best = cost
+    if not core.index.deadline.passed:
+        costs.behind[id] = best
+    return best
+
+
+cdef int32_t cost_embedded(Core* core, LexState* lex, int32_t parser) noexcept nogil:
+    # The same from a lexeme that no lexer reads: it is known what is behind each way to end it.
+    cdef Costs* costs = core.costs
+    cdef vector[uint8_t] path
+    cdef int64_t place[2]
+    cdef int32_t best = UNREACHED, after = NO_STATE
+    cdef int32_t known
+    place[0] = <int64_t>lex
+    place[1] = parser
+    known = costs.embedded.find(&place, sizeof(place))
+    if known < 0:
+        shortest_try_lexeme(core, costs, lex, parser, UNKNOWN_TEXT, &best, &after, path)
+        known = best
+        if not core.index.deadline.passed:
+            costs.embedded.insert(&place, sizeof(place), known)
+    return known
+
+
+cdef int32_t cost_thread(Core* core, const Thread& thread) noexcept nogil:
+    # Bytes at least to a complete text.
+    if thread.lex == NULL:
+        return cost_parser(core.program, core.costs, thread.parser)
+    if thread.lex.automaton != core.program.lexer:
+        return cost_embedded(core, thread.lex, thread.parser)
+    return cost_add(cost_lexeme(core.costs, thread.lex), cost_behind(core, thread.parser))
+
+
+cdef void threads_step(Core* core, const vector[Thread]& threads, uint8_t byte,
+                       vector[Thread]& out) noexcept nogil:
+    # All threads over one byte; no threads are left when the byte is not allowed.
+    cdef size_t i
+    cdef int32_t joined = NO_STATE
+    if core.program.lexer != NULL:
+        lexed_step(core, threads, byte, out)
+        return
+    out.clear()
+    for i in range(threads.size()):
+        joined = thread_step(core, threads[i], byte, joined, out)
+    for i in range(out.size()):
+        if out[i].text < 0:
+            distinct_clean(core, out)
+            break
+    if joined != NO_STATE:
+        out.push_back(thread_at(joined, NULL))

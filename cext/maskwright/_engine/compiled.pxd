@@ -1,0 +1,60 @@
+from libc.stdint cimport int32_t, uint8_t
+from libcpp cimport bool as cbool
+from libcpp.vector cimport vector
+
+from maskwright._engine.containers cimport Rows
+from maskwright._engine.vocabulary cimport Bits
+from maskwright._engine.program cimport Call, PlainTerm, Program, RecordDef, RepeatedDef, RuleStart
+from maskwright._engine.tracked cimport Guard
+from maskwright._engine.core cimport Core, Outcome
+from maskwright._engine.engine cimport AutomatonHandle, Engine, TokenIndex
+
+cdef class Tables:
+    cdef readonly Engine engine
+    cdef TokenIndex owner          # the collector may clear the engine first
+    cdef list handles
+    cdef readonly AutomatonHandle lexer        # or None
+    cdef readonly list imports
+    cdef readonly list names                   # of the rules
+    cdef Rows[PlainTerm] plain_terms
+    cdef Rows[Call] plain_calls
+    cdef vector[uint8_t] plain_final
+    cdef vector[int32_t] plain_guard
+    cdef vector[Guard] guards
+    cdef vector[RuleStart] rules
+    cdef vector[RepeatedDef] repeated
+    cdef vector[RecordDef] records
+    cdef vector[int32_t] indented
+    cdef int32_t start_rule
+    cdef public object reader      # of captures, or None (maskwright.compiling.captures)
+    cdef public object tokens      # which tokens stand for themselves (maskwright.ir.grammar.Tokens), by number of an automaton
+
+
+cdef class CompiledCore:
+    cdef Core* core                # the generation in which matchers begin (generations.pyx)
+    cdef readonly Engine engine
+    cdef TokenIndex owner          # the collector may clear the engine first
+    cdef list tables
+    cdef public object limits      # those that it was linked with (maskwright.limits.Limits), or None
+    cdef public object vocabulary  # or None, for whoever sends it to another process,
+    cdef public object grammar     # and a weak reference to its CompiledGrammar
+    cdef cbool renewing            # another generation is being made
+    cdef vector[Core*] left        # earlier ones in which there still is somebody
+
+    cdef Core* linked(self) except NULL
+    cdef int open(self, Core* core, const Core* before) except -1
+    cdef int freshen(self) except -1
+    cdef int renew(self) except -1
+    cdef int find_tokens(self, Program* program) except -1
+
+
+cdef class BitmaskView:
+    cdef Bits* bits
+    cdef TokenIndex owner
+    cdef Py_ssize_t shape[1]
+    cdef Py_ssize_t strides[1]
+
+cdef void explain_threads(Core* core, int32_t id, vector[int32_t]& out) noexcept nogil
+cdef void explain_items(Core* core, int32_t parser, vector[int32_t]& out) noexcept nogil
+cdef void explain_returns(Core* core, int32_t node, vector[int32_t]& out) noexcept nogil
+cdef int check_outcome(Outcome outcome, const Core* core) except -1

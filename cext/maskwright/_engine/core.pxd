@@ -1,0 +1,111 @@
+# The data of a compiled grammar on a vocabulary: threads, matcher states, masks, and how an operation ended.
+
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from libcpp cimport bool as cbool
+from libcpp.unordered_map cimport unordered_map
+from libcpp.vector cimport vector
+
+from maskwright._engine.containers cimport Blocks, Edges, KeyIds
+from maskwright._engine.vocabulary cimport Bits, Index
+from maskwright._engine.lexemes cimport LexState
+from maskwright._engine.program cimport Costs, Program
+from maskwright._engine.tracked cimport Tracker
+
+cdef enum:
+    TERMINATED = -2                # behind EOS
+
+cdef enum:
+    OUTCOME_GOOD = 0
+    OUTCOME_PARSER_STATES = 1
+    OUTCOME_LEXER_STATES = 2
+    OUTCOME_LATE = 3
+    OUTCOME_SEARCH = 4
+    OUTCOME_SET_BYTES = 5
+    OUTCOME_MEMORY = 6
+    OUTCOME_SETS_GONE = 7
+    OUTCOME_INTERRUPTED = 8
+    OUTCOME_BYTES = 9
+
+cdef struct Thread:
+    LexState* lex
+    LexState* watch        # what must not match from here on (longest_match.pyx), or NULL
+    int32_t parser
+    int32_t text           # > 0: what has been read of a key that must not come again; < 0: what has been
+                           # read of an array of different items (tracker.pyx); else 0
+
+cdef cppclass Mask:
+    Bits* bits                     # start from these, when not NULL
+    vector[int32_t] base           # then set these
+    vector[int32_t] removed        # then clear these
+    vector[int32_t] added          # then set these
+
+cdef cppclass MatcherState:
+    vector[Thread] threads
+    cbool accepting
+    cbool used                     # its mask, since the hand came by (generations.pyx)
+    Mask* mask
+    Edges[int32_t] edges           # the state behind a token, or NO_STATE
+
+cdef cppclass OpenGroup:
+    # Tokens that are allowed if any of some threads can be completed, which takes a search (masks.pyx).
+    vector[Thread] threads
+    vector[int32_t] tokens
+
+cdef cppclass Core:
+    # One compiled grammar on one vocabulary.
+    Program* program
+    Costs* costs
+    KeyIds alive                   # by thread, where it is known (alive.pyx, distinct.pyx): 1 or 0
+    KeyIds careless                # whether a string may become any, by what is behind it (distinct.pyx)
+    KeyIds powers                  # whether a number may get an exponent, by lexer state (distinct.pyx)
+    KeyIds endless                 # whether every text can be made longer without end, by code state (distinct.pyx)
+    Index* index
+    size_t words                   # of a mask row
+    vector[int32_t] eos
+    Blocks[MatcherState] states
+    int32_t start                  # the state of the empty text, and
+    int32_t opening                # the one at the very start, where tokens stand for something else; or UNKNOWN
+    int32_t begin                  # that of these in which matchers begin
+    KeyIds state_ids
+    int64_t edges                  # of tokens, from all states
+    Tracker tracker
+    vector[FrameMask*] frames      # of masks (masks.pyx)
+    KeyIds frame_ids
+    unordered_map[int32_t, int32_t] frame_states   # parser state of a frame, by its local state
+    int32_t bottom                 # stack node of frames, or UNKNOWN
+    cbool walks                    # for a mask: keys are read without telling which they are (mask_walk)
+    vector[vector[Thread]] stack   # scratch of walks, by depth
+    vector[OpenGroup] open         # of the mask under way
+    int64_t set_states             # of many texts (sets.pyx)
+    int64_t max_states             # limits of one operation
+    int64_t max_lexer_states
+    int64_t max_bytes
+    int64_t max_search
+    int64_t max_set_bytes          # of sets of texts (set_stacks.pyx)
+    double max_seconds
+    int64_t holders                # the grammar, and matchers and others that are in it (generations.pyx)
+    void* matchers                 # one of these matchers, which knows the next one; or NULL
+    void* mover                    # what takes them to another generation (tasks.pyx), or NULL: nobody went yet
+    int64_t number                 # of the generation
+    int64_t room                   # bytes that it may have before the grammar begins another one; 0: any number
+    int64_t live                   # of these, what there was at first and what moved into it
+    cbool overgrown                # it has more
+    void* handles                  # a list of the handles of its automata, which it keeps
+
+cdef struct Outcome:
+    int32_t kind
+    double given
+
+cdef cppclass FrameMask:
+    cbool whole                    # else it depends on the context: residuals are walked over the real stack
+    vector[int32_t] tokens
+    vector[uint32_t] ends          # nodes with others below
+
+
+cdef inline Thread thread_at(int32_t parser, LexState* watch) noexcept nogil:
+    cdef Thread thread
+    thread.lex = NULL
+    thread.watch = watch
+    thread.parser = parser
+    thread.text = 0
+    return thread

@@ -1,0 +1,52 @@
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libcpp cimport bool as cbool
+from libcpp.vector cimport vector
+
+from maskwright._engine.trie cimport Trie
+from maskwright._engine.vocabulary cimport Index, Opening
+from maskwright._engine.lexemes cimport Automaton, MaskTable
+
+cdef class TokenIndex:
+    cdef Trie trie
+    cdef Index* index
+    cdef vector[uint8_t] data      # token bytes, one token after another
+    cdef vector[int64_t] starts    # by id: where they begin
+    cdef Opening opening
+
+    cdef int build(self, list tokens, trie_arrays) except -1
+    cdef int build_opening(self, dict start_tokens, cbool stays) except -1
+
+
+cdef class AutomatonHandle:
+    cdef Automaton* automaton
+    cdef TokenIndex owner
+    cdef object base               # of a keyset: the handle of the automaton for other keys
+    cdef MaskTableHandle counted
+    cdef readonly tuple names      # of a lexer: its terminals
+    cdef object __weakref__
+
+
+cdef class MaskTableHandle:
+    cdef MaskTable* table
+    cdef TokenIndex owner
+    cdef object __weakref__
+
+
+cdef class Engine:
+    cdef TokenIndex owner
+    cdef readonly int vocab_size
+    cdef readonly tuple eos_ids
+    cdef object automata           # by content key, as long as a grammar uses them
+    cdef object tables             # masks of counted automata, by content without bounds
+    cdef object recent             # automata used last
+    cdef int64_t remembered        # how often one was used
+    cdef int32_t next_uid
+    cdef size_t longest            # token, in bytes
+    cdef public dict special_tokens    # ids by name
+    cdef public frozenset special_ids
+
+    cdef AutomatonHandle new_automaton(self, int32_t kind)
+    cdef int remember(self, key, handle) except -1
+    cdef AutomatonHandle fresh_automaton(self, AutomatonHandle handle)
+
+cdef int64_t handle_bytes(AutomatonHandle handle) except -1

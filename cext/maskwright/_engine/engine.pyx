@@ -1,0 +1,643 @@
+# A vocabulary's tokens, and the automata that grammars share.
+
+import os
+from weakref import WeakValueDictionary
+from collections import OrderedDict
+
+cimport cython
+from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memcpy
+from libcpp.algorithm cimport sort
+from libcpp.pair cimport pair
+from libcpp.string cimport string
+
+from maskwright.errors import LimitError, VocabularyError
+
+from maskwright._engine.containers cimport by_owner, lock_anew, seconds_now
+from maskwright._engine.limits cimport Deadline, deadline_begin, deadline_end, main_thread_is_this, reaper_finish
+from maskwright._engine.trie cimport trie_build, trie_child, TrieNode
+from maskwright._engine.vocabulary cimport CodeRange, opening_marks
+from maskwright._engine.char_index cimport index_build, index_free
+from maskwright._engine.residuals cimport residuals_free
+from maskwright._engine.lexemes cimport (
+    CodeAutomaton, CodeEdge, KIND_KEYSET, KIND_TEXT, KIND_TOKENS, KIND_WORDS, LexState, NfaEpsilon, NO_TAG
+)
+from maskwright._engine.lazy_dfa cimport codes_classify, codes_copy, codes_new
+from maskwright._engine.lexeme_texts cimport (
+    automaton_new, LEX_DEAD, lex_new_state, spelling_number, SPELLING_UTF8, text_begin, text_byte_classes
+)
+from maskwright._engine.keyset cimport key_start
+from maskwright._engine.lexeme_state cimport lex_goes_on, lex_next, WordPlace, words_state
+from maskwright._engine.lexeme_walks cimport masktable_clear
+from maskwright._engine.longest_match cimport Lexer, lexer_of, lexer_prepare
+from maskwright._engine.longest_match_walks cimport lex_free
+from maskwright._engine.core cimport Core
+from maskwright._engine.generations cimport core_bytes, core_settle, evict
+from maskwright._engine.rows cimport Segments, segments_extend, segments_open
+
+cdef enum:
+    RECENT_AUTOMATA = 2048         # kept though no grammar uses them
+    RECENT_BYTES = 1 << 26         # of their states; counted once in so many new ones
+    RECENT_LOOKED_AT = 256
+
+
+cdef class TokenIndex:
+    """The C++ side of a vocabulary; outlives everything that was computed from it."""
+
+    def __cinit__(self):
+        self.index = NULL
+
+    def __dealloc__(self):
+        if self.index != NULL:
+            forks_forget(self)
+            reaper_finish(self.index)
+            residuals_free(self.index)
+            index_free(self.index)
+
+    cdef int build(self, list tokens, trie_arrays) except -1:
+        cdef bytes data = b"".join(tokens)
+        cdef bytes nodes, ids
+        cdef int64_t at = 0
+        for token in tokens:
+            self.starts.push_back(at)
+            at += len(token)
+        self.starts.push_back(at)
+        self.data.resize(len(data))
+        memcpy(self.data.data(), <const char*>data, len(data))
+        if trie_arrays is None:
+            build_trie(&self.trie, dict(enumerate(tokens)))
+        else:
+            nodes, ids = trie_arrays
+            if len(nodes) % sizeof(TrieNode) or len(ids) % sizeof(int32_t):
+                raise ValueError("these are no arrays of a trie")
+            self.trie.nodes.resize(len(nodes) // sizeof(TrieNode))
+            memcpy(self.trie.nodes.data(), <const char*>nodes, len(nodes))
+            self.trie.tokens.resize(len(ids) // sizeof(int32_t))
+            memcpy(self.trie.tokens.data(), <const char*>ids, len(ids))
+        self.index = new Index()
+        with nogil:
+            index_build(self.index, &self.trie, (self.starts.size() + 30) // 32)
+        self.index.opening = NULL
+        self.index.token_data = self.data.data()
+        self.index.token_starts = self.starts.data()
+        forks_know(self)
+        return 0
+
+    cdef int build_opening(self, dict start_tokens, cbool stays) except -1:
+        cdef int32_t token
+        cdef bytes data
+        self.opening.stays = stays
+        self.opening.marked.resize(self.index.words, 0)
+        for token in range(<int32_t>self.starts.size() - 1):
+            self.opening.starts.push_back(<int64_t>self.opening.data.size())
+            data = start_tokens.get(token)
+            if data is None:
+                continue
+            self.opening.marked[<size_t>token >> 5] |= (<uint32_t>1) << (token & 31)
+            if not data:
+                self.opening.silent.push_back(token)
+            for byte in data:
+                self.opening.data.push_back(byte)
+        self.opening.starts.push_back(<int64_t>self.opening.data.size())
+        build_trie(&self.opening.trie, start_tokens)
+        self.index.opening = &self.opening
+        return 0
+
+
+cdef int build_trie(Trie* trie, dict tokens) except -1:
+    # The trie of bytes by id, but those of none.
+    cdef list order = [i for i, token in tokens.items() if token]
+    order.sort(key=tokens.__getitem__)
+    cdef list ordered = [tokens[i] for i in order]
+    cdef bytes data = b"".join(ordered)
+    cdef vector[int64_t] starts
+    cdef vector[int32_t] ids
+    cdef int64_t at = 0
+    for token in ordered:
+        starts.push_back(at)
+        at += len(token)
+    starts.push_back(at)
+    for i in order:
+        ids.push_back(i)
+    trie_build(trie, <const uint8_t*><const char*>data, starts.data(), ids.data(), <int64_t>ids.size())
+    return 0
+
+
+@cython.no_gc_clear
+cdef class MaskTableHandle:
+    """Masks that counted automata share."""
+
+    def __cinit__(self):
+        self.table = new MaskTable()
+
+    def __dealloc__(self):
+        if self.owner is not None:
+            with nogil:
+                self.owner.index.lock.lock()
+                masktable_clear(self.table)
+                self.owner.index.lock.unlock()
+        del self.table
+
+
+@cython.no_gc_clear
+cdef class AutomatonHandle:
+    """A lexeme's automaton; keeps the C++ object alive."""
+
+    @property
+    def clashes(self):
+        """Of a lexer: pairs of terminals of which samples in a row are read as something else (the second -1: the
+        first is not read as itself).  With none, whatever the grammar accepts can be written."""
+        return list(lexer_of(self.automaton).clashes) if self.automaton.lexer != NULL else []
+
+    def ends(self, bytes data, int64_t at, int64_t limit):
+        """Where matches that begin at ``at`` end in ``data[:limit]``, ascending, and whether one could be longer than that."""
+        cdef const uint8_t* text = <const uint8_t*><const char*>data
+        cdef vector[int64_t] found
+        cdef LexState* state = self.automaton.start
+        cdef cbool more = False
+        if not 0 <= at <= limit <= len(data):
+            raise ValueError(f"there is no text from {at} to {limit} in {len(data)} bytes")
+        with nogil:
+            self.owner.index.lock.lock()
+            while state != LEX_DEAD and at < limit:
+                state = lex_next(state, text[at])
+                at += 1
+                if state != LEX_DEAD and state.tag != NO_TAG:
+                    found.push_back(at)
+            more = state != LEX_DEAD and lex_goes_on(state)
+            self.owner.index.lock.unlock()
+        return list(found), more
+
+    def __dealloc__(self):
+        cdef Index* index
+        cdef size_t i
+        if self.automaton == NULL:
+            return
+        index = self.automaton.index
+        with nogil:
+            index.lock.lock()
+            for i in range(index.automata.size()):
+                if index.automata[i] == self.automaton:
+                    index.automata[i] = index.automata.back()
+                    index.automata.pop_back()
+                    break
+            lex_free(self.automaton)
+            index.lock.unlock()
+
+
+cdef int64_t handle_bytes(AutomatonHandle handle) except -1:
+    # About what its states take.
+    return handle.automaton.codes.held if handle.automaton.codes != NULL else 0
+
+
+cdef int read_code_points(CodeAutomaton* codes, int32_t n_states, list sets, bytes edges, list epsilons,
+                          list loops, list accepts) except -1:
+    # Fill an automaton from what ``maskwright.regular.automata.Nfa`` has; `edges`: as bytes.
+    cdef vector[vector[CodeRange]] ranges
+    cdef CodeRange span
+    cdef const int32_t* edge = <const int32_t*><const char*>edges
+    cdef vector[pair[int32_t, CodeEdge]] owned
+    cdef vector[pair[int32_t, NfaEpsilon]] steps
+    cdef NfaEpsilon epsilon
+    cdef int32_t src, low, high, target
+    cdef size_t i
+    ranges.resize(len(sets))
+    for i in range(ranges.size()):
+        for span.low, span.high in sets[i]:
+            ranges[i].push_back(span)
+    with nogil:
+        codes_classify(codes, ranges)
+    codes.accept.resize(n_states, NO_TAG)
+    for i in range(len(edges) // (3 * sizeof(int32_t))):
+        owned.push_back(pair[int32_t, CodeEdge](edge[0], CodeEdge(edge[1], edge[2])))
+        edge += 3
+    codes.edges = by_owner[CodeEdge](n_states, owned)
+    for src, epsilon.target, epsilon.op, epsilon.loop in epsilons:
+        steps.push_back(pair[int32_t, NfaEpsilon](src, epsilon))
+    codes.epsilons = by_owner[NfaEpsilon](n_states, steps)
+    for low, high in loops:
+        codes.loop_min.push_back(low)
+        codes.loop_max.push_back(high)
+    for src, target in accepts:
+        codes.accept[src] = target
+    return 0
+
+
+cdef bytes written_code_points(CodeAutomaton* codes):
+    # The edges of an automaton and where it accepts, without the bounds of its loops.
+    cdef vector[int32_t] out
+    cdef CodeEdge edge
+    cdef NfaEpsilon epsilon
+    cdef size_t state
+    for state in range(codes.edges.size()):
+        out.push_back(<int32_t>codes.edges[state].size())
+        for edge in codes.edges[state]:
+            out.push_back(edge.set)
+            out.push_back(edge.target)
+        out.push_back(<int32_t>codes.epsilons[state].size())
+        for epsilon in codes.epsilons[state]:
+            out.push_back(epsilon.target)
+            out.push_back(epsilon.op)
+            out.push_back(epsilon.loop)
+        out.push_back(codes.accept[state])
+    return (<const char*>out.data())[:out.size() * sizeof(int32_t)]
+
+
+cdef class Engine:
+    """A vocabulary's token trie, and automata by content key.
+
+    ``tokens``: bytes of each id, empty for ids that no text produces.  ``home_least``: trie nodes that a
+    slice must spare to be used; 0 uses slices wherever they are sound.  ``start_tokens`` and ``start_stays``: as those
+    of a ``Vocabulary``.
+    """
+
+    def __init__(self, list tokens, tuple eos_ids, trie_arrays=None, int32_t home_least=2048, *, start_tokens=None,
+                 cbool start_stays=False):
+        self.vocab_size = len(tokens)
+        self.longest = max(map(len, (*tokens, *(start_tokens or {}).values())), default=0)
+        self.eos_ids = eos_ids
+        self.special_tokens = {}
+        self.special_ids = frozenset()
+        self.automata = WeakValueDictionary()
+        self.tables = WeakValueDictionary()
+        self.recent = OrderedDict()
+        self.owner = TokenIndex()
+        self.owner.build(tokens, trie_arrays)
+        self.owner.index.home_least = home_least
+        self.owner.index.most_bytes = self.longest
+        self.owner.index.budget = self.owner.index.state_budget = <int64_t>1 << 62
+        if start_tokens:
+            self.owner.build_opening(dict(start_tokens), start_stays)
+
+    def dump_trie(self):
+        """The trie as two byte strings, for ``trie_arrays``."""
+        cdef Trie* trie = &self.owner.trie
+        return ((<const char*>trie.nodes.data())[:trie.nodes.size() * sizeof(TrieNode)],
+                (<const char*>trie.tokens.data())[:trie.tokens.size() * sizeof(int32_t)])
+
+    @property
+    def cached_bytes(self):
+        """Bytes of masks, token edges, slices and residual tries, of all grammars on this vocabulary."""
+        reaper_finish(self.owner.index)
+        return self.owner.index.bytes.value()
+
+    @property
+    def mask_budget(self):
+        """What ``cached_bytes`` may be between two operations (bytes); no limit at first."""
+        return self.owner.index.budget
+
+    @mask_budget.setter
+    def mask_budget(self, int64_t budget):
+        with nogil:
+            self.owner.index.lock.lock()
+            self.owner.index.budget = budget
+            if self.owner.index.bytes.value() > budget:
+                evict(self.owner.index)
+            self.owner.index.lock.unlock()
+
+    @property
+    def state_budget(self):
+        """What one grammar may keep of the states that texts reached, before it begins anew (bytes); no limit at first."""
+        return self.owner.index.state_budget
+
+    @state_budget.setter
+    def state_budget(self, int64_t budget):
+        cdef void* core
+        with nogil:
+            self.owner.index.lock.lock()
+            self.owner.index.state_budget = budget
+            for core in self.owner.index.cores:
+                core_settle(<Core*>core, core_bytes(<Core*>core))
+            self.owner.index.lock.unlock()
+
+    @property
+    def move_steps(self):
+        """How much of what a text needs is moved to another generation in one operation (steps of ``tasks.pyx``)."""
+        return self.owner.index.move_steps
+
+    @move_steps.setter
+    def move_steps(self, int64_t steps):
+        self.owner.index.move_steps = steps
+
+    cdef AutomatonHandle new_automaton(self, int32_t kind):
+        cdef AutomatonHandle handle = AutomatonHandle()
+        handle.owner = self.owner
+        handle.automaton = automaton_new(self.owner.index, kind)
+        handle.automaton.uid = self.next_uid
+        self.next_uid += 1
+        with nogil:
+            self.owner.index.lock.lock()
+            self.owner.index.automata.push_back(handle.automaton)
+            self.owner.index.lock.unlock()
+        return handle
+
+    def get_automaton(self, key):
+        """The automaton registered under ``key``, or None."""
+        handle = self.automata.get(key)
+        if handle is not None:
+            self.remember(key, handle)
+        return handle
+
+    cdef int remember(self, key, handle) except -1:
+        cdef int64_t total
+        self.recent[key] = handle
+        self.recent.move_to_end(key)
+        if len(self.recent) > RECENT_AUTOMATA:
+            self.recent.popitem(last=False)
+        # Their states come later, as texts reach them.
+        self.remembered += 1
+        if self.remembered % RECENT_LOOKED_AT == 0:
+            total = sum(handle_bytes(each) for each in self.recent.values())
+            while total > RECENT_BYTES and len(self.recent) > 1:
+                total -= handle_bytes(self.recent.popitem(last=False)[1])
+        return 0
+
+    def add_automaton(self, key, int32_t n_states, int32_t start, list sets, bytes edges, list epsilons,
+                      list loops, list accepts, str spelling):
+        """Register an NFA (see ``maskwright.regular.automata.Nfa``) under a content key; ``spelling``: of its texts (see
+        ``maskwright.ir.grammar.Spelling``)."""
+        cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
+        cdef Automaton* a = handle.automaton
+        cdef vector[uint64_t] items
+        a.codes = codes_new(&self.owner.index.deadline)
+        a.spelling = spelling_number(spelling)
+        read_code_points(a.codes, n_states, sets, edges, epsilons, loops, accepts)
+        a.kinds = max((tag for _, tag in accepts), default=0) + 1
+        text_byte_classes(a)
+        if loops:
+            content = (spelling, start, tuple(sets), written_code_points(a.codes))
+            handle.counted = self.tables.get(content)
+            if handle.counted is None:
+                handle.counted = MaskTableHandle()
+                handle.counted.owner = self.owner
+                self.tables[content] = handle.counted
+            a.counted = handle.counted.table
+        a.codes.first = start
+        with nogil:
+            self.owner.index.lock.lock()
+            text_begin(a)
+            self.owner.index.lock.unlock()
+        self.automata[key] = handle
+        self.remember(key, handle)
+        return handle
+
+    cdef AutomatonHandle fresh_automaton(self, AutomatonHandle handle):
+        # The same lexeme without the states that texts have reached.
+        cdef AutomatonHandle fresh = self.new_automaton(KIND_TEXT)
+        cdef Automaton* a = fresh.automaton
+        fresh.counted = handle.counted
+        with nogil:
+            self.owner.index.lock.lock()
+            a.spelling = handle.automaton.spelling
+            a.kinds = handle.automaton.kinds
+            a.counted = handle.automaton.counted
+            a.byte_class = handle.automaton.byte_class
+            a.class_byte = handle.automaton.class_byte
+            a.class_mass = handle.automaton.class_mass
+            a.codes = codes_copy(handle.automaton.codes)
+            text_begin(a)
+            self.owner.index.lock.unlock()
+        return fresh
+
+    def add_lexer(self, key, int32_t n_states, list starts, list sets, bytes edges, list epsilons, list loops,
+                  list accepts, list ignored, follow, avoided, names, int32_t newline, int32_t line_break,
+                  int32_t columns, list early, *, int64_t max_lexer_states, int64_t max_bytes, double max_seconds):
+        """Register the terminals of a grammar that has a lexer (see ``maskwright.ir.grammar.Lexing``).
+
+        ``starts``: by terminal, the state of the NFA where it begins; the NFA accepts with the
+        terminal as tag, or with their number what is a match of no terminal.  ``follow``: by terminal, those that may come behind it, then those at the start and those behind other lexemes; None: not known,
+        which makes some lexers clash that would not.  ``avoided``: those of its ``clashes`` that the grammar
+        can do without at any place.  ``newline``: the terminal that tells columns, or -1, ``line_break``: the one that stands for it between brackets (see
+        ``maskwright.regular.automata.build_lexer``).  ``early``: terminals of which no text begins another one; as soon as one
+        matches, it is what matches.  It is prepared within the limits, or there is a ``LimitError``; ``max_seconds``: 0 is
+        none."""
+        cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
+        cdef Automaton* a = handle.automaton
+        cdef Lexer* lexer = new Lexer()
+        cdef Deadline* deadline = &self.owner.index.deadline
+        cdef Deadline end
+        a.codes = codes_new(&self.owner.index.deadline)
+        a.spelling = SPELLING_UTF8
+        read_code_points(a.codes, n_states, sets, edges, epsilons, loops, accepts)
+        text_byte_classes(a)
+        if early:
+            a.codes.early.resize(len(starts), 0)
+            for i in early:
+                a.codes.early[<int32_t>i] = 1
+        a.lexer = lexer
+        lexer.stops = False
+        lexer.first = starts
+        lexer.newline = newline
+        lexer.line_break = line_break
+        lexer.columns = columns
+        lexer.restarts = False
+        lexer.ignored.resize(len(starts) + 1 + columns, 0)
+        lexer.ignored_ones = ignored
+        for i in ignored:
+            lexer.ignored[<int32_t>i] = 1
+        if follow is not None:
+            lexer.follow = follow
+        lexer.avoided = avoided
+        handle.names = tuple(names)
+        with nogil:
+            self.owner.index.lock.lock()
+            deadline_begin(deadline, max_seconds, max_lexer_states, max_bytes)
+            lexer_prepare(a)
+            end = deadline[0]
+            deadline_end(deadline)
+            self.owner.index.lock.unlock()
+        if end.interrupted:
+            raise KeyboardInterrupt
+        if end.crowded:
+            raise LimitError("max_lexer_states", end.crowded, max_lexer_states)
+        if end.heavy:
+            raise LimitError("max_bytes", end.heavy, max_bytes)
+        if end.passed:
+            raise LimitError("max_seconds", max_seconds + seconds_now() - end.at, max_seconds)
+        self.automata[key] = handle
+        self.remember(key, handle)
+        return handle
+
+    def add_keyset(self, list names, list tags, int32_t other_tag, AutomatonHandle base, int32_t kinds, str spelling):
+        """A set of quoted keys: canonical spellings (bytes, without quotes) and their tags.
+
+        Other keys are those of ``base``; to its ``kinds`` tags ``other_tag`` is added.  ``spelling``: of all keys,
+        "quoted" or "printed"."""
+        cdef AutomatonHandle handle = self.new_automaton(KIND_KEYSET)
+        cdef Automaton* a = handle.automaton
+        a.spelling = spelling_number(spelling)
+        cdef vector[pair[string, int32_t]] spelled
+        cdef size_t i, count = len(names)
+        spelled.resize(count)
+        for i in range(count):
+            spelled[i].first = <bytes?>names[i]
+            spelled[i].second = tags[i]
+        sort(spelled.begin(), spelled.end())
+        a.names.resize(count)
+        a.tags.resize(count)
+        for i in range(count):
+            a.names[i].swap(spelled[i].first)
+            a.tags[i] = spelled[i].second
+        a.other_tag = other_tag
+        a.kinds = kinds
+        if base is not None:
+            a.base = base.automaton
+            base.automaton.is_base = True
+            handle.base = base
+        with nogil:
+            self.owner.index.lock.lock()
+            a.start = key_start(a, 0, <int32_t>0x7FFFFFFF, a.base != NULL, NULL, 0, False)
+            self.owner.index.lock.unlock()
+        return handle
+
+    def add_words(self, key, bytes data, bytes starts, bytes tags):
+        """Register many texts as one lexeme: sorted and distinct, one after another in ``data``.
+
+        ``starts`` are int64: where each text begins, and the end.  ``tags`` are int32, one a text; none: all 0."""
+        cdef AutomatonHandle handle = self.new_automaton(KIND_WORDS)
+        cdef Automaton* a = handle.automaton
+        cdef WordPlace place
+        a.word_data.resize(len(data))
+        memcpy(a.word_data.data(), <const char*>data, len(data))
+        a.word_starts.resize(len(starts) // sizeof(int64_t))
+        memcpy(a.word_starts.data(), <const char*>starts, len(starts))
+        a.tags.resize(len(tags) // sizeof(int32_t))
+        memcpy(a.tags.data(), <const char*>tags, len(tags))
+        place.first = place.depth = 0
+        place.last = <int32_t>a.word_starts.size() - 1
+        with nogil:
+            self.owner.index.lock.lock()
+            if place.last > 0:
+                a.start = words_state(a, &place)
+            self.owner.index.lock.unlock()
+        self.automata[key] = handle
+        self.remember(key, handle)
+        return handle
+
+    def add_tokens(self, list ids):
+        """Register a set of tokens that stand for themselves: ids, sorted and at least one."""
+        cdef AutomatonHandle handle = self.new_automaton(KIND_TOKENS)
+        cdef Automaton* a = handle.automaton
+        cdef int32_t token
+        if not ids or not 0 <= ids[0] <= ids[len(ids) - 1] < self.vocab_size:
+            raise VocabularyError("a set of tokens needs some ids of the vocabulary")
+        a.kinds = 1
+        a.token_ids = ids
+        a.token_words.resize(self.owner.index.words, 0)
+        for token in a.token_ids:
+            a.token_words[<size_t>token >> 5] |= (<uint32_t>1) << (token & 31)
+        with nogil:
+            self.owner.index.lock.lock()
+            a.start = lex_new_state(a)
+            self.owner.index.lock.unlock()
+        return handle
+
+    def token_bytes(self, int64_t token, cbool opening=False):
+        """What an id adds to a text, in the middle or at its very start."""
+        cdef Opening* other = self.owner.index.opening
+        if not 0 <= token < self.vocab_size:
+            raise VocabularyError(f"token id {token} is outside the vocabulary (0 to {self.vocab_size - 1})")
+        if opening and other != NULL and opening_marks(self.owner.index, <int32_t>token):
+            return (<const char*>other.data.data())[other.starts[token]:other.starts[token + 1]]
+        return (<const char*>self.owner.data.data())[self.owner.starts[token]:self.owner.starts[token + 1]]
+
+    def spelled_alike(self, bytes data):
+        """The ids whose bytes are exactly ``data``."""
+        cdef uint32_t node = 0
+        cdef Trie* trie = &self.owner.trie
+        for byte in data:
+            node = trie_child(trie, node, byte)
+            if node == 0:
+                return []
+        return [trie.tokens[i] for i in range(trie.nodes[node].token, trie.nodes[node + 1].token)]
+
+    def segment(self, bytes data, cbool opening=False):
+        """Ids of the fewest tokens that spell ``data``, in the middle of a text or at its very start; VocabularyError
+        when none do."""
+        cdef const uint8_t* text = <const uint8_t*><const char*>data
+        cdef int64_t n = len(data), i
+        cdef Segments best
+        cdef Opening* other = self.owner.index.opening if n > 0 else NULL
+        best.count.resize(n + 1, -1)
+        best.token.resize(n + 1, -1)
+        best.next.resize(n + 1, n)
+        best.count[n] = 0
+        for i in range(n - 1, 0, -1):
+            segments_extend(&self.owner.trie, text, n, i, NULL, &best)
+        if n > 0 and not (opening and other != NULL):
+            segments_extend(&self.owner.trie, text, n, 0, NULL, &best)
+        elif n > 0:
+            segments_open(&self.owner.trie, other, text, n, &best)
+        if best.count[0] < 0:
+            raise VocabularyError(f"no sequence of tokens spells {data!r}: the vocabulary lacks a byte")
+        out = list(best.before)
+        i = 0
+        while i < n:
+            out.append(best.token[i])
+            i = best.next[i]
+        return out
+
+
+# --- Child processes that are forked.
+#
+# A child has one thread.  What others were doing when it was forked nobody ends there, so a fork waits until the operations of
+# all vocabularies are over: their tables are whole, and in the child all locks are free.  Waiting, it lets the interpreter go.
+# Matchers that another thread was using stay in use in the child: they are that thread's.
+
+cdef vector[void*] _indexes         # every TokenIndex until it is freed, the oldest first
+
+cdef list _locked = []              # while a fork is under way
+
+
+cdef void forks_know(TokenIndex owner) noexcept:
+    _indexes.push_back(<void*>owner)
+
+
+cdef void forks_forget(TokenIndex owner) noexcept:
+    cdef size_t i
+    for i in range(_indexes.size()):
+        if _indexes[i] == <void*>owner:
+            _indexes.erase(_indexes.begin() + i)
+            break
+
+
+def _before_fork():
+    global _locked
+    cdef TokenIndex owner
+    cdef list locked = []
+    cdef set known = set()
+    cdef size_t i = 0
+    # The oldest first, so that two forks do not wait for each other; while one is waited for, others come and go.
+    while i < _indexes.size():
+        owner = <TokenIndex>_indexes[i]
+        i += 1
+        if id(owner) not in known:
+            known.add(id(owner))
+            locked.append(owner)
+            with nogil:
+                owner.index.lock.lock()
+            i = 0
+    _locked = locked
+
+
+def _after_fork_in_parent():
+    global _locked
+    cdef TokenIndex owner
+    for owner in _locked:
+        owner.index.lock.unlock()
+    _locked = []
+
+
+def _after_fork_in_child():
+    global _locked
+    cdef TokenIndex owner
+    cdef size_t i
+    for i in range(_indexes.size()):
+        owner = <TokenIndex>_indexes[i]
+        lock_anew(owner.index.lock)
+    _locked = []
+    main_thread_is_this()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

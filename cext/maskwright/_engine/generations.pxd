@@ -1,0 +1,23 @@
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
+from libcpp cimport bool as cbool
+
+from maskwright._engine.vocabulary cimport Index
+from maskwright._engine.lexemes cimport Automaton
+from maskwright._engine.core cimport Core, Outcome
+
+cdef void core_enter(Core* core) noexcept nogil
+cdef Outcome core_outcome(Core* core) noexcept nogil
+cdef void core_close(Core* core) noexcept nogil
+cdef Outcome core_leave(Core* core) noexcept nogil
+cdef void evict(Index* index) noexcept nogil
+cdef int64_t core_bytes(const Core* core) noexcept nogil
+cdef cbool lexeme_is_swollen(const Automaton* automaton, int64_t most_states, int64_t most_bytes) noexcept nogil
+cdef void core_settle(Core* core, int64_t before) noexcept nogil
+cdef Core* core_new(Index* index) except NULL
+cdef Outcome core_open(Core* core, const Core* before) noexcept nogil
+cdef cbool fill_known(Core* core, int32_t id, uint32_t* row) noexcept nogil
+cdef Outcome fill_new(Core* core, int32_t id, uint32_t* row) noexcept nogil
+cdef int32_t edge_known(Core* core, int32_t state, int32_t token) noexcept nogil
+cdef Outcome edge_new(Core* core, int32_t state, int32_t token, const uint8_t* data, int64_t length,
+                      int32_t* target) noexcept nogil
+cdef int32_t edge_make(Core* core, int32_t state, int32_t token, const uint8_t* data, int64_t length) noexcept nogil

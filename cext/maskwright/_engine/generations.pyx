@@ -1,0 +1,375 @@
+# Generations: what a grammar keeps of the texts that came is bounded.
+#
+# What texts reach is interned in a core, and nothing is ever taken out of one.  When a core has more bytes than its *room*, the
+# grammar begins a new one, its next *generation*, linked from the same tables: new matchers begin there, and others move to it
+# (moves.pyx) when they are next asked for something; those that nobody asks are fetched, a few at each operation of others
+# (fetch_matchers).  Who is in a core is counted; when nobody is left in an old one, the reaper frees it in small steps.  What moved into a core is alive, so its room is at least twice that: however
+# much the texts at hand need, moving is a fixed part of the work that filled a core.
+
+from libc.string cimport memset
+
+from maskwright._engine.containers cimport seconds_now
+from maskwright._engine.sizes cimport ALLOCATION, EDGES_ENTRY, MAP_ENTRY
+from maskwright._engine.limits cimport deadline_begin, deadline_end, NO_LIMIT, reaper_finish
+from maskwright._engine.vocabulary cimport opening_marks
+from maskwright._engine.char_index cimport EVICT_ROOM, index_forget_slices
+from maskwright._engine.lexemes cimport KIND_TEXT
+from maskwright._engine.lexeme_texts cimport lex_size
+from maskwright._engine.lexeme_mask cimport evict_lexstate, masktable_evict
+from maskwright._engine.longest_match cimport lexer_of
+from maskwright._engine.longest_match_walks cimport lexer_forget_masks
+from maskwright._engine.program cimport Column, Costs, NO_STATE, Program, UNKNOWN
+from maskwright._engine.stacks cimport program_bytes, terminals_begin
+from maskwright._engine.tracked cimport Cell, Frame, TrackerState, Value
+from maskwright._engine.item_groups cimport indices_bytes
+from maskwright._engine.core cimport (
+    Mask, MatcherState, OUTCOME_BYTES, OUTCOME_GOOD, OUTCOME_INTERRUPTED, OUTCOME_LATE, OUTCOME_LEXER_STATES,
+    OUTCOME_PARSER_STATES, OUTCOME_SEARCH, TERMINATED, Thread
+)
+from maskwright._engine.threads cimport state_waits_for
+from maskwright._engine.states cimport (
+    edge_add, mask_free, mask_write, matcher_start, matcher_step_bytes, matcher_step_token
+)
+from maskwright._engine.masks cimport framemasks_forget, mask_get, opening_silent, opening_state
+
+
+cdef int64_t core_bytes(const Core* core) noexcept nogil:
+    # Of everything computed for a grammar but masks and token edges.
+    return (program_bytes(core.program) + core.tracker.held + core.tracker.store.held + indices_bytes(&core.tracker)
+            + <int64_t>(core.state_ids.bytes() + core.alive.bytes() + core.careless.bytes() + core.powers.bytes() + core.costs.embedded.bytes()
+                        + core.endless.bytes()
+                        + core.tracker.state_ids.bytes()
+                        + core.tracker.frame_ids.bytes() + core.tracker.store.ids.bytes() + core.tracker.store.cell_ids.bytes())
+            + <int64_t>(core.states.size() * (sizeof(MatcherState) + 2 * ALLOCATION + 2 * sizeof(Thread))
+                        + core.tracker.states.size() * (2 * sizeof(TrackerState) + EDGES_ENTRY)
+                        + core.tracker.store.texts.before.size() * (2 * sizeof(int32_t) + EDGES_ENTRY)
+                        + core.tracker.store.cells.size() * sizeof(Cell)
+                        + core.tracker.frames.size() * (sizeof(Frame) + 3 * ALLOCATION)
+                        + core.tracker.store.values.size() * (sizeof(Value) + 3 * ALLOCATION)
+                        + (core.costs.nodes.size() + core.costs.lexemes.size() + core.costs.behind.size()
+                           + core.costs.plain.size()) * MAP_ENTRY))
+
+
+cdef inline cbool core_overgrown(Core* core) noexcept nogil:
+    # Whether the grammar should begin another generation.
+    if not core.overgrown and core.room > 0:
+        core.overgrown = core_bytes(core) > max(core.room, 2 * (core.live + core.tracker.remade))
+    return core.overgrown
+
+
+cdef cbool lexeme_is_swollen(const Automaton* automaton, int64_t most_states, int64_t most_bytes) noexcept nogil:
+    # Whether so many states were reached that a new generation should have an automaton of its own for it.
+    return (automaton.kind == KIND_TEXT and automaton.lexer == NULL and not automaton.is_base
+            and (lex_size(automaton) > most_states // 2 or automaton.codes.held > most_bytes // 2))
+
+
+cdef void core_look_at_lexemes(Core* core) noexcept nogil:
+    cdef size_t i
+    for i in range(core.program.automata.size() if core.room > 0 else 0):
+        if lexeme_is_swollen(core.program.automata[i], core.max_lexer_states, core.max_bytes):
+            core.overgrown = True
+
+
+cdef void core_settle(Core* core, int64_t before) noexcept nogil:
+    # What was added since there were so many bytes is alive: there must be room for as much again.
+    core.live += core_bytes(core) - before
+    core.tracker.moved = <int32_t>core.tracker.store.values.size()
+    if core.room > 0:
+        core.room = max(core.index.state_budget, 2 * core.live)
+
+
+cdef Core* core_new(Index* index) except NULL:
+    # Not linked yet.  Whoever asks is in it.
+    cdef Core* core = new Core()
+    core.program = new Program()
+    core.program.column = new Column()
+    core.program.index = index
+    core.program.lexer = NULL
+    core.program.has_tokens = False
+    core.program.held = 0
+    core.program.most_bytes = NO_LIMIT
+    core.program.first_line = NO_STATE
+    core.costs = new Costs()
+    core.costs.settled = False
+    core.index = index
+    core.words = index.words
+    core.edges = 0
+    core.tracker.held = core.tracker.listed = core.tracker.remade = core.tracker.store.held = 0
+    core.tracker.moved = 0
+    core.set_states = 0
+    core.walks = False
+    core.bottom = UNKNOWN
+    core.start = core.opening = core.begin = UNKNOWN
+    core.holders = 1
+    core.matchers = core.mover = NULL
+    core.handles = NULL
+    core.room = core.live = 0
+    core.overgrown = False
+    return core
+
+
+cdef Outcome core_open(Core* core, const Core* before) noexcept nogil:
+    # The state in which texts begin; what the generation before found out about rules is kept.
+    core_enter(core)
+    core.index.cores.push_back(core)
+    if before != NULL:
+        core.costs.rules = before.costs.rules
+        core.costs.plain = before.costs.plain
+        core.costs.tagged = before.costs.tagged
+        core.costs.settled = before.costs.settled
+    if core.program.lexer != NULL:
+        terminals_begin(core.program)
+    core.begin = core.start = matcher_start(core)
+    if core.start != NO_STATE and core.index.opening != NULL:
+        core.begin = core.opening = opening_state(core)
+    core_settle(core, 0)
+    return core_leave(core)
+
+
+# --- Keeping what is cached below a number of bytes.
+#
+# Everything cached can be computed again: masks of matcher states and of lexer states, token edges, slices.  When an operation
+# leaves nearly as much as the budget, a *hand* goes on along all states from where it stopped the last time: what was used since it
+# came by is marked as unused, what was not is dropped, until there is a little room.  It looks at a bounded number of states, so
+# nobody waits long, and begins early enough for that to do.  Only where an operation leaves more than the budget does it go on until
+# there is room; if it came round twice and that was not enough, everything goes.  Whoever still refers to a bitset holds it, so
+# nothing dangles.
+
+cdef enum:
+    EVICT_LOOKS = 1024     # states that the hand looks at behind one operation
+
+
+cdef void evict_state(Core* core, MatcherState* state, cbool all_of_them) noexcept nogil:
+    if state.used and not all_of_them:
+        state.used = False
+        return
+    mask_free(core, state.mask)
+    state.mask = NULL
+    core.index.bytes.subtract(state.edges.bytes())
+    core.edges -= <int64_t>state.edges.count()
+    state.edges.clear()
+
+
+cdef void evict_tables(Automaton* automaton, cbool all_of_them) noexcept nogil:
+    # What an automaton keeps besides the masks of its states.
+    if automaton.counted != NULL:
+        masktable_evict(automaton.counted, all_of_them)
+    if automaton.lexer != NULL:
+        lexer_forget_masks(lexer_of(automaton), all_of_them)
+
+
+cdef cbool evict_states(Index* index, Automaton* automaton, int64_t goal, cbool all_of_them, int64_t* looks) noexcept nogil:
+    # Those of an automaton, from where the hand is; whether it came to the end of them.
+    cdef size_t size = automaton.states.size()
+    while index.hand_item < size and looks[0] > 0 and index.bytes.value() > goal:
+        evict_lexstate(automaton.states[index.hand_item], all_of_them)
+        index.hand_item += 1
+        looks[0] -= 1
+    return index.hand_item >= size
+
+
+cdef cbool evict_core(Index* index, Core* core, int64_t goal, cbool all_of_them, int64_t* looks) noexcept nogil:
+    # The same of a core: its states, then those of each keyset of its own.
+    cdef size_t size = core.states.size()
+    if index.hand_part == 0:
+        while index.hand_item < size and looks[0] > 0 and index.bytes.value() > goal:
+            evict_state(core, core.states[index.hand_item], all_of_them)
+            index.hand_item += 1
+            looks[0] -= 1
+        if index.hand_item < size:
+            return False
+        framemasks_forget(core)
+        index.hand_part = 1
+        index.hand_item = 0
+    while index.hand_part <= core.program.keysets.size():
+        if not evict_states(index, core.program.keysets[index.hand_part - 1], goal, all_of_them, looks):
+            return False
+        index.hand_part += 1
+        index.hand_item = 0
+    return True
+
+
+cdef void evict_along(Index* index, int64_t goal, cbool all_of_them, int64_t looks) noexcept nogil:
+    # The hand goes on until there are no more bytes than `goal`, at most twice round, and over at most so many states.
+    cdef size_t units = index.cores.size() + index.automata.size(), passed = 0
+    cdef Automaton* automaton
+    cdef cbool whole
+    while passed <= 2 * units and looks > 0 and index.bytes.value() > goal:
+        if index.hand_unit >= units:
+            index.hand_unit = index.hand_part = index.hand_item = 0
+        if index.hand_unit < index.cores.size():
+            whole = evict_core(index, <Core*>index.cores[index.hand_unit], goal, all_of_them, &looks)
+        else:
+            automaton = <Automaton*>index.automata[index.hand_unit - index.cores.size()]
+            whole = evict_states(index, automaton, goal, all_of_them, &looks)
+            if whole:
+                evict_tables(automaton, all_of_them)
+        if whole:
+            index.hand_part = index.hand_item = 0
+            index.hand_unit += 1
+            passed += 1
+            looks -= 1
+
+
+cdef inline int64_t evict_goal(const Index* index) noexcept nogil:
+    return index.budget - index.budget // EVICT_ROOM
+
+
+cdef void evict(Index* index) noexcept nogil:
+    # To be called between operations, with the lock held exclusively.
+    cdef int64_t goal = evict_goal(index)
+    evict_along(index, goal, False, EVICT_LOOKS if index.bytes.value() <= index.budget else NO_LIMIT)
+    if index.bytes.value() <= index.budget:
+        return
+    reaper_finish(index)
+    if index.bytes.value() > goal:
+        index.hand_unit = index.hand_part = index.hand_item = 0
+        evict_along(index, 0, True, NO_LIMIT)
+        index_forget_slices(index)
+
+
+# --- Masks and edges of states: those that are known, under a shared lock, and others, which take an operation.
+
+cdef cbool fill_known(Core* core, int32_t id, uint32_t* row) noexcept nogil:
+    # Write a mask that exists already, under a shared lock; False when there is none.  Of no state it is empty.
+    cdef int32_t t
+    if id < 0:
+        memset(row, 0, core.words * 4)
+        if id == TERMINATED:
+            for t in core.eos:
+                row[t >> 5] |= (<uint32_t>1) << (t & 31)
+        return True
+    if core.states[id].mask == NULL:
+        return False
+    core.states[id].used = True
+    mask_write(core, core.states[id].mask, row)
+    return True
+
+
+cdef Outcome fill_new(Core* core, int32_t id, uint32_t* row) noexcept nogil:
+    cdef Mask* mask
+    core_enter(core)
+    mask = mask_get(core, id)
+    if mask != NULL:
+        mask_write(core, mask, row)
+    return core_leave(core)
+
+
+cdef int32_t edge_known(Core* core, int32_t state, int32_t token) noexcept nogil:
+    # The state behind a token, NO_STATE where it is not allowed, UNKNOWN where that takes an operation; under a shared lock.
+    cdef int32_t target, t
+    if state < 0:
+        return NO_STATE
+    target = core.states[state].edges.find(token)
+    if target != UNKNOWN or core.index.token_starts[token + 1] > core.index.token_starts[token]:
+        return target
+    if core.program.has_tokens and state_waits_for(core, state, token):
+        return UNKNOWN
+    for t in core.eos:
+        if t == token and core.states[state].accepting:
+            return TERMINATED
+    return NO_STATE
+
+
+cdef Outcome edge_new(Core* core, int32_t state, int32_t token, const uint8_t* data, int64_t length,
+                      int32_t* target) noexcept nogil:
+    # As `edge_make`, as an operation.
+    core_enter(core)
+    target[0] = edge_make(core, state, token, data, length)
+    return core_leave(core)
+
+
+cdef int32_t edge_make(Core* core, int32_t state, int32_t token, const uint8_t* data, int64_t length) noexcept nogil:
+    # The state behind the bytes of a token (-1: behind any bytes).
+    cdef int32_t target = UNKNOWN if token < 0 else core.states[state].edges.find(token)
+    cdef cbool text = length > 0
+    if token < 0 and length == 0:
+        return state
+    if target == UNKNOWN:
+        if token >= 0 and state == core.opening and opening_marks(core.index, token):
+            data = core.index.opening.data.data() + core.index.opening.starts[token]
+            length = core.index.opening.starts[token + 1] - core.index.opening.starts[token]
+        if text and length == 0 and not state_waits_for(core, state, token):
+            target = opening_silent(core)
+        elif token >= 0 and core.program.has_tokens:
+            target = matcher_step_token(core, state, token, text, data, length)
+        else:
+            target = matcher_step_bytes(core, state, data, length)
+        if token >= 0 and not core.index.deadline.passed:
+            edge_add(core, state, token, target)
+    return target
+
+
+cdef void core_enter(Core* core) noexcept nogil:
+    # Begin an operation that may add to the tables.
+    core.index.lock.lock()
+    deadline_begin(&core.index.deadline, core.max_seconds, core.max_lexer_states, core.max_bytes)
+    core.program.most_bytes = program_bytes(core.program) + core.max_bytes
+
+
+cdef int64_t core_lexer_states(const Core* core) noexcept nogil:
+    # The states of its largest automaton.
+    cdef int64_t size = 0
+    cdef size_t i
+    if core.program.lexer != NULL:
+        size = lex_size(core.program.lexer)
+    for i in range(core.program.automata.size()):
+        if lex_size(core.program.automata[i]) > size:
+            size = lex_size(core.program.automata[i])
+    return size
+
+
+cdef Outcome core_outcome(Core* core) noexcept nogil:
+    # How it went.  Tables may overshoot their limits by one operation; what is in them is always whole.
+    cdef Outcome outcome
+    cdef int64_t size = <int64_t>core.program.states.size()
+    outcome.kind = OUTCOME_GOOD
+    outcome.given = 0
+    if <int64_t>core.states.size() > size:
+        size = <int64_t>core.states.size()
+    if core.set_states > size:
+        size = core.set_states
+    if <int64_t>core.tracker.states.size() > size:
+        size = <int64_t>core.tracker.states.size()
+    if core.index.deadline.interrupted:
+        outcome.kind = OUTCOME_INTERRUPTED
+    elif core.index.deadline.searched > core.max_search:
+        outcome.kind = OUTCOME_SEARCH
+        outcome.given = core.index.deadline.searched
+    elif core.index.deadline.crowded > 0:
+        outcome.kind = OUTCOME_LEXER_STATES
+        outcome.given = core.index.deadline.crowded
+    elif core.index.deadline.heavy > 0:
+        outcome.kind = OUTCOME_BYTES
+        outcome.given = core.index.deadline.heavy
+    elif core.index.deadline.passed:
+        outcome.kind = OUTCOME_LATE
+        outcome.given = core.max_seconds + seconds_now() - core.index.deadline.at
+    elif size > core.max_states:
+        outcome.kind = OUTCOME_PARSER_STATES
+        outcome.given = size
+        # Others need little of what one text has filled: they go on in a new generation.
+        core.overgrown = core.overgrown or core.room > 0
+    elif core.index.largest > core.max_lexer_states:
+        size = core_lexer_states(core)
+        if size > core.max_lexer_states:
+            outcome.kind = OUTCOME_LEXER_STATES
+            outcome.given = size
+    return outcome
+
+
+cdef void core_close(Core* core) noexcept nogil:
+    # End it.
+    if core.index.deadline.swollen:
+        core_look_at_lexemes(core)
+    deadline_end(&core.index.deadline)
+    core_overgrown(core)
+    if core.index.bytes.value() > core.index.budget - core.index.budget // (2 * EVICT_ROOM):
+        evict(core.index)
+    core.index.lock.unlock()
+
+
+cdef Outcome core_leave(Core* core) noexcept nogil:
+    cdef Outcome outcome = core_outcome(core)
+    core_close(core)
+    return outcome

@@ -1,0 +1,96 @@
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
+from libcpp cimport bool as cbool
+from libcpp.pair cimport pair
+from libcpp.string cimport string
+from libcpp.unordered_map cimport unordered_map
+from libcpp.vector cimport vector
+
+from maskwright._engine.containers cimport KeyIds
+from maskwright._engine.lexemes cimport Automaton, Ended, Hypothesis, LexMask, LexState, MaskTable, NO_TAG, Run, Skipped
+from maskwright._engine.lexeme_texts cimport LEX_DEAD
+from maskwright._engine.lexeme_state cimport lex_next
+
+cdef cppclass LexerPlace:
+    LexState* alone                # nothing but this state is left: then the lists are not filled; else NULL
+    vector[Hypothesis] hypotheses
+    vector[Ended] ended
+    LexState* shadow               # where the part of the piece stands that holds here, or NULL
+    size_t piece
+    cbool outer                    # the piece is that of a mask that this one is shared by
+    int32_t top                    # depth of the node at which the piece begins
+    uint32_t next                  # children that are not done: nodes [next, last), or positions
+    uint32_t last                  # in `child_nodes` where some are skipped
+    Skipped* skipped               # then
+
+cdef cppclass Lexer:
+    vector[int32_t] first          # by terminal: NFA state where it begins
+    vector[char] ignored           # by tag; the one behind the terminals stands for a match of none
+    vector[int32_t] ignored_ones
+    vector[vector[int32_t]] follow # by terminal: those that may come behind it; then those at the start, and behind others; none: not known
+    LexState* every                # before any terminal
+    vector[char] skips             # by NFA state: of an ignored terminal
+    vector[char] useful            # by NFA state: it leads to a match of some terminal
+    vector[LexState*] starts       # by set of terminals
+    KeyIds start_ids
+    vector[string] samples         # by terminal; empty: none
+    string gap                     # may come before any terminal and at the end; empty: none
+    vector[string] gaps            # all such that are known, the best one too
+    cbool safe
+    int32_t newline                # terminal that tells columns (stacks.pyx), or -1
+    int32_t line_break             # the one that stands for it between brackets, or -1
+    int32_t columns
+    vector[char] lines             # by NFA state: of the newline
+    cbool restarts                 # a newline may be followed by another one in the same match
+    vector[pair[int32_t, int32_t]] clashes     # terminals whose samples in a row are not read as what they are
+                                               # (the second NO_TAG: the first alone is not); none when safe
+    vector[pair[int32_t, int32_t]] avoided     # such that need not occur
+    unordered_map[int64_t, LexMask*] masks     # by lexer state and start (lexer_mask)
+    unordered_map[int64_t, LexMask*] parts     # by loop and trie node (lexer_part)
+    unordered_map[int64_t, LexMask*] watched   # by watch (lexer_watched)
+    unordered_map[int64_t, char] pairs         # lexer state and watch (lexer_pair_verdict)
+    MaskTable shares                           # by node and place (lexer_share)
+    unordered_map[string, Run*] runs           # by crossings (lexer_run)
+    vector[LexerPlace] path                    # scratch of walks, by depth
+    cbool stops                                # whether they stop where an ignored terminal ends
+
+cdef LexState* lexer_begin(Automaton* automaton, const vector[int32_t]& terminals) noexcept nogil
+cdef LexState* lexer_start_set(Automaton* automaton, vector[uint64_t]& bits) noexcept nogil
+cdef cbool lexer_skips(const LexState* state) noexcept nogil
+cdef LexState* watch_join(LexState* watch, LexState* ended) noexcept nogil
+cdef cbool watch_passes(LexState* watch, const string& text) noexcept nogil
+cdef void lexer_prepare(Automaton* automaton) noexcept nogil
+cdef cbool lexer_leaves(LexState* state) noexcept nogil
+cdef cbool lexer_closes(LexState* start) noexcept nogil
+cdef cbool lexer_never(LexState* lex) noexcept nogil
+cdef char lexer_pair_verdict(LexState* start, LexState* watching) noexcept nogil
+cdef cbool lexer_is_sure(const Hypothesis& each) noexcept nogil
+
+
+cdef inline Lexer* lexer_of(const Automaton* automaton) noexcept nogil:
+    return <Lexer*>automaton.lexer
+
+
+cdef inline void terminals_add(vector[uint64_t]& terminals, int32_t terminal) noexcept nogil:
+    if terminals.size() <= <size_t>(terminal >> 6):
+        terminals.resize(<size_t>(terminal >> 6) + 1, 0)
+    terminals[<size_t>(terminal >> 6)] |= (<uint64_t>1) << (terminal & 63)
+
+
+cdef inline cbool lexer_matched(const LexState* state) noexcept nogil:
+    # Whether a terminal ends here.
+    return state.tag != NO_TAG and state.tag != <int32_t>lexer_of(state.automaton).first.size()
+
+
+cdef inline cbool watch_step(LexState** watch, uint8_t byte) noexcept nogil:
+    # A watch (NULL: none) over a byte; False when there is a longer match.
+    cdef LexState* after
+    if watch[0] == NULL:
+        return True
+    after = lex_next(watch[0], byte)
+    watch[0] = <LexState*>NULL if after == LEX_DEAD else after
+    return not after.kills
+
+
+cdef inline cbool lexer_hopeless(LexState* lex, LexState* watch) noexcept nogil:
+    # Whether a lexeme under way cannot be completed in any context.
+    return lexer_never(lex) or (watch != NULL and lexer_pair_verdict(lex, watch) == 2)

@@ -1,0 +1,656 @@
+# A mask as a read-only buffer.
+
+cimport cython
+from cpython.buffer cimport (
+    PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
+)
+from libc.stdint cimport uint8_t
+from libcpp.vector cimport vector
+
+from maskwright.errors import MaskwrightError
+
+from maskwright._engine.vocabulary cimport Bits, Index
+from maskwright._engine.char_index cimport bits_add, bits_hold, bits_new
+from maskwright._engine.program cimport ACCEPT, NO_STATE, UNKNOWN
+from maskwright._engine.core cimport Mask, Outcome, TERMINATED
+from maskwright._engine.threads cimport TOKEN_MARK, TOKEN_SPELLED
+from maskwright._engine.states cimport mask_flatten, mask_size, matcher_read
+from maskwright._engine.masks cimport mask_get
+from maskwright._engine.completion cimport COMPLETION_LIMIT, forced_bytes, shortest_bytes
+from maskwright._engine.generations cimport core_enter, core_leave, edge_known, edge_new, fill_known, fill_new
+from maskwright._engine.tasks cimport core_let_go, Mover, mover_of
+from maskwright._engine.moves cimport (
+    core_fetch, FETCHED, past_begin, past_count, past_cut, past_known, past_mark, past_push, PAST_SLACK
+)
+from maskwright._engine.rows cimport (
+    bitmask_open, bitmask_row, pool_threads, Row, shown_number, token_number, tree_flags, tree_into, tree_legal,
+    tree_read, tree_run, whole_number
+)
+from maskwright._engine.compiled cimport BitmaskView, check_outcome, explain_items, explain_returns, explain_threads
+
+
+cdef Bits* bits_of_state(Core* core, int32_t id) noexcept nogil:
+    # The mask of a state as one bitset, held once more; NULL when time is up.
+    cdef Mask* mask
+    cdef Bits* bits
+    cdef int32_t t
+    if id == TERMINATED:
+        bits = bits_new(core.index)
+        for t in core.eos:
+            bits_add(bits, t)
+        return bits
+    mask = mask_get(core, id)
+    if mask == NULL:
+        return NULL
+    if mask.bits == NULL or not (mask.base.empty() and mask.removed.empty() and mask.added.empty()):
+        core.index.bytes.subtract(mask_size(mask))
+        mask_flatten(core, mask)
+        core.index.bytes.add(mask_size(mask))
+    return bits_hold(mask.bits)
+
+
+# --- The Python class of a sequence: what it has read, as matcher states (moves.pyx).
+#
+# What is known already is looked up under a shared lock, without letting go of the interpreter; what
+# has to be computed runs without it, under the exclusive lock.
+
+@cython.no_gc_clear
+cdef class Matcher:
+    """The state of one sequence over a compiled grammar.
+
+    ``max_rollback``: how many tokens can be taken back, counted from the most that were ever accepted; with it, a long text
+    takes no more memory than so many tokens do, and ``accepted_tokens`` has only those.  None: all, which are kept.
+
+    A rejected token changes nothing.  All methods answer for the tokens accepted so far.  One matcher
+    belongs to one thread at a time; matchers of one grammar may be used by many threads at once.
+    What has to be computed runs without the interpreter's lock, and raises ``LimitError`` when it
+    exceeds the ``Limits`` of the grammar; nothing changes then.  Whoever moves a matcher that another thread is just using gets
+    ``MaskwrightError``.
+    """
+
+    def __cinit__(self, CompiledCore compiled not None, max_rollback=None):
+        if compiled.core == NULL:
+            raise TypeError("a matcher needs a compiled grammar")
+        try:
+            self.window = -1 if max_rollback is None else whole_number(max_rollback, <int64_t>1 << 60)
+        except TypeError:
+            raise MaskwrightError(f"max_rollback is a number of tokens, not {max_rollback!r}") from None
+        if max_rollback is not None and self.window < 0:
+            raise MaskwrightError(f"max_rollback is a number of tokens from 0 on, not {max_rollback}")
+        self.compiled = compiled
+        self.enter(compiled.core)
+        past_begin(&self.past, self.core.begin, 0)
+        self.given = {}
+
+    def __dealloc__(self):
+        if self.core != NULL:
+            self.leave()
+
+    cdef void enter(self, Core* core) noexcept:
+        self.core = core
+        core.holders += 1
+        self.before = NULL
+        self.behind = core.matchers
+        if core.matchers != NULL:
+            (<Matcher>core.matchers).before = <void*>self
+        core.matchers = <void*>self
+
+    cdef void leave(self) noexcept:
+        if self.before != NULL:
+            (<Matcher>self.before).behind = self.behind
+        else:
+            self.core.matchers = self.behind
+        if self.behind != NULL:
+            (<Matcher>self.behind).before = self.before
+        core_let_go(self.core)
+
+    def __copy__(self):
+        return self.fork()
+
+    def __deepcopy__(self, memo):
+        return self.fork()
+
+    cdef int alone(self) except -1:
+        # To be called before the history changes.
+        if self.busy:
+            raise MaskwrightError("another thread is using this matcher: give each thread its own (fork)")
+        return 0
+
+    cdef int begin(self) except -1:
+        # To be called before anything is computed: on in the present generation of the grammar.
+        if self.busy:
+            return 0
+        if self.compiled.core.overgrown:
+            self.compiled.renew()
+        if self.core != self.compiled.core and self.busy == 0:
+            self.move()
+        if not self.compiled.left.empty():
+            fetch_matchers(self.compiled)
+        return 0
+
+    cdef int move(self) except -1:
+        # Towards the present generation, or there: what a long text needs takes some operations.
+        cdef Mover* mover = mover_of(self.core, self.compiled.core)
+        cdef Core* fresh = mover.fresh
+        cdef cbool moved
+        fresh.holders += 1
+        mover.users += 1
+        self.busy += 1
+        with nogil:
+            core_enter(fresh)
+            moved = core_fetch(mover, &self.past)
+            core_leave(fresh)
+        mover.users -= 1
+        if moved:
+            self.leave()
+            self.enter(fresh)
+        core_let_go(fresh)
+        self.busy -= 1
+        return 0
+
+    # --- masks
+
+    def fill_next_token_bitmask(self, bitmask, row=0):
+        """Write which tokens may come next into ``bitmask[row]``.
+
+        ``bitmask``: int32 [batch, ceil(V / 32)] (or one row), numpy or torch on the CPU; bit
+        ``id % 32`` of word ``id // 32``, least significant first, 1 = allowed.  An EOS token is
+        allowed exactly when the text is complete; after EOS only EOS is.
+        Raises ``BitmaskError`` when it does not have that type, shape or row.
+        """
+        cdef Py_buffer view
+        cdef Row out = bitmask_row(bitmask, row, self.core.words, &view)
+        cdef int32_t state
+        cdef Outcome outcome
+        cdef cbool done = False
+        try:
+            self.begin()
+            state = self.past.states.back()
+            if self.core.index.lock.try_lock_shared():
+                done = fill_known(self.core, state, out.data)
+                self.core.index.lock.unlock_shared()
+            if not done:
+                self.busy += 1
+                with nogil:
+                    self.core.index.lock.lock_shared()
+                    done = fill_known(self.core, state, out.data)
+                    self.core.index.lock.unlock_shared()
+                    if not done:
+                        outcome = fill_new(self.core, state, out.data)
+                        done = False
+                self.busy -= 1
+                if not done:
+                    check_outcome(outcome, self.core)
+        finally:
+            PyBuffer_Release(&view)
+
+    def next_token_bitmask(self):
+        """The mask as a read-only view (int32 [ceil(V / 32)], a buffer), without a copy.
+
+        It stays valid, and what it was, when the matcher moves on.
+        """
+        cdef BitmaskView view = BitmaskView.__new__(BitmaskView)
+        cdef Outcome outcome
+        cdef int32_t state
+        self.begin()
+        state = self.past.states.back()
+        self.busy += 1
+        with nogil:
+            core_enter(self.core)
+            view.bits = bits_of_state(self.core, state)
+            outcome = core_leave(self.core)
+        self.busy -= 1
+        view.owner = self.compiled.engine.owner
+        check_outcome(outcome, self.core)
+        view.shape[0] = <Py_ssize_t>self.core.words
+        view.strides[0] = 4
+        return memoryview(view)
+
+    # --- moving
+
+    cdef int32_t follow(self, int32_t state, int64_t token) except -4:
+        # The state behind a token, or NO_STATE.
+        cdef int32_t target = UNKNOWN
+        cdef const int64_t* starts = self.core.index.token_starts
+        cdef Outcome outcome
+        cdef cbool new = False, looked = self.core.index.lock.try_lock_shared()
+        if looked:
+            target = edge_known(self.core, state, <int32_t>token)
+            self.core.index.lock.unlock_shared()
+            if target != UNKNOWN:
+                return target
+        self.busy += 1
+        with nogil:
+            if not looked:
+                self.core.index.lock.lock_shared()
+                target = edge_known(self.core, state, <int32_t>token)
+                self.core.index.lock.unlock_shared()
+            if target == UNKNOWN:
+                new = True
+                outcome = edge_new(self.core, state, <int32_t>token, self.core.index.token_data + starts[token],
+                                   starts[token + 1] - starts[token], &target)
+        self.busy -= 1
+        if new:
+            check_outcome(outcome, self.core)
+        return target
+
+    cdef int32_t read(self, int32_t state, bytes data) except -4:
+        # The state behind some bytes, or NO_STATE.
+        cdef const uint8_t* text = <const uint8_t*><const char*>data
+        cdef int64_t length = len(data)
+        cdef int32_t target
+        cdef Outcome outcome
+        self.busy += 1
+        with nogil:
+            outcome = edge_new(self.core, state, -1, text, length, &target)
+        self.busy -= 1
+        check_outcome(outcome, self.core)
+        return target
+
+    cdef cbool accepts(self, int32_t state) noexcept:
+        cdef cbool accepting
+        self.busy += 1
+        with nogil:
+            self.core.index.lock.lock_shared()
+            accepting = self.core.states[state].accepting
+            self.core.index.lock.unlock_shared()
+        self.busy -= 1
+        return accepting
+
+    def accept_token(self, token):
+        """Advance by one token; False, and nothing changed, when it is not allowed.
+
+        Raises ``VocabularyError`` for an id outside the vocabulary, and for what is no integer.
+        """
+        cdef int64_t number = token_number(token, self.compiled.engine.vocab_size)
+        cdef int32_t target
+        self.alone()
+        self.begin()
+        target = self.follow(self.past.states.back(), number)
+        if target == NO_STATE:
+            return False
+        past_push(&self.past, target, <int32_t>number, self.window)
+        return True
+
+    def accept_tokens(self, ids):
+        """Advance by the longest allowed prefix of ``ids``; its length.  Nothing changes when it raises."""
+        cdef int64_t count = 0, window = self.window
+        # What goes wrong at last is taken back, however much it is.
+        self.window = -1
+        try:
+            for token in ids:
+                if not self.accept_token(token):
+                    break
+                count += 1
+        except BaseException:
+            self.rollback(count)
+            raise
+        finally:
+            self.window = window
+        return count
+
+    def validate_tokens(self, ids):
+        """How many of ``ids`` could be accepted one after another; nothing changes."""
+        cdef int32_t state
+        cdef int64_t count = 0
+        self.begin()
+        state = self.past.states.back()
+        self.busy += 1
+        try:
+            for token in ids:
+                state = self.follow(state, token_number(token, self.compiled.engine.vocab_size))
+                if state == NO_STATE:
+                    break
+                count += 1
+        finally:
+            self.busy -= 1
+        return count
+
+    def accept_bytes(self, bytes data):
+        """Advance by bytes, as if they were one token; False and unchanged when not allowed."""
+        cdef int32_t target, state
+        self.alone()
+        self.begin()
+        state = self.past.states.back()
+        if state == TERMINATED:
+            return False
+        target = self.read(state, data)
+        if target == NO_STATE:
+            return False
+        self.given[past_count(&self.past)] = data
+        past_push(&self.past, target, -1, self.window)
+        if self.window >= 0 and <int64_t>len(self.given) > 2 * self.window + PAST_SLACK:
+            self.given = {at: kept for at, kept in self.given.items() if at >= self.past.marks[0].position}
+        return True
+
+    def longest_prefix(self, bytes data):
+        """How many bytes of ``data`` can come next; nothing changes."""
+        cdef const uint8_t* text = <const uint8_t*><const char*>data
+        cdef int64_t length = len(data), read
+        cdef int32_t state
+        cdef Outcome outcome
+        self.begin()
+        state = self.past.states.back()
+        if state == TERMINATED:
+            return 0
+        self.busy += 1
+        with nogil:
+            core_enter(self.core)
+            read = matcher_read(self.core, state, text, length)
+            outcome = core_leave(self.core)
+        self.busy -= 1
+        check_outcome(outcome, self.core)
+        return read
+
+    def rollback(self, count):
+        """Take back the last ``count`` accepted tokens.  Raises ``MaskwrightError`` when there are fewer."""
+        cdef int64_t taken
+        try:
+            taken = whole_number(count, <int64_t>1 << 62)
+        except TypeError:
+            raise MaskwrightError(f"a number of tokens is an integer, not {count!r} ({type(count).__name__})") from None
+        if not 0 <= taken <= past_known(&self.past, self.window):
+            raise MaskwrightError(f"cannot roll back {shown_number(count)} of {past_count(&self.past)} accepted tokens"
+                                  + (f": max_rollback is {self.window}" if self.window >= 0 else ""))
+        self.alone()
+        taken = past_count(&self.past) - taken
+        if taken < self.past.first:
+            self.begin()
+            self.read_again(taken)
+        else:
+            past_cut(&self.past, taken)
+
+    cdef int read_again(self, int64_t position) except -1:
+        # Back to a position of which the state is not known.
+        cdef Past past
+        cdef size_t i = past_mark(&self.past, position)
+        cdef int64_t at = self.past.marks[i].position, base = self.past.marks[0].position
+        cdef int32_t token
+        past_begin(&past, self.past.marks[i].state, at)
+        while at < position:
+            token = self.past.tokens[<size_t>(at - base)]
+            past_push(&past, self.follow(past.states.back(), token) if token >= 0 else self.read(past.states.back(), self.given[at]),
+                      token, -1)
+            at += 1
+        self.past.states.swap(past.states)
+        self.past.first = past.first
+        self.past.marks.resize(i + 1)
+        past_cut(&self.past, position)
+        return 0
+
+    def fork(self):
+        """An independent matcher in the same state."""
+        cdef Matcher other
+        self.begin()
+        other = Matcher.__new__(Matcher, self.compiled)
+        if other.core != self.core:
+            # This one is in use elsewhere, and could not move.
+            other.leave()
+            other.enter(self.core)
+        other.past = self.past
+        other.window = self.window
+        other.given = dict(self.given)
+        return other
+
+    def reset(self):
+        """Back to the start."""
+        self.alone()
+        self.begin()
+        past_begin(&self.past, self.core.begin, 0)
+        self.given = {}
+
+    # --- drafts
+
+    def fill_tree_bitmasks(self, tokens, parents, bitmask):
+        """Write which tokens may follow each node of a draft tree into the rows of ``bitmask``; how many nodes are legal.
+
+        ``tokens[i]`` hangs below node ``parents[i]``, an earlier one, or -1 for the matcher's own state: lists or integer
+        arrays, numpy or torch.  ``bitmask``: as in ``fill_next_token_bitmask``, int32 [rows, ceil(V / 32)] with a row for
+        each node at least.  Row i is what a matcher says that accepted all tokens down to node i, all zero where it would
+        refuse one of them; further rows are left alone.  ``parents=range(-1, n - 1)``: a draft without branches.
+
+        It is one operation (``Limits.max_seconds``) without the interpreter's lock.  Raises ``VocabularyError`` for an id
+        outside the vocabulary, ``MaskwrightError`` for a parent that is no earlier node, ``BitmaskError`` for a wrong type or
+        shape or too few rows, ``LimitError`` also for over a million nodes; nothing is written then.
+        """
+        cdef Tree tree
+        cdef Py_buffer view
+        tree_read(&tree, tokens, parents, self.compiled.engine.vocab_size)
+        bitmask_open(bitmask, &view)
+        try:
+            tree_into(&tree, &view, self.core.words)
+            self.look_ahead(&tree)
+        finally:
+            PyBuffer_Release(&view)
+        return tree_legal(&tree)
+
+    def validate_tree(self, tokens, parents):
+        """Which nodes of a draft tree are legal: numpy bool [nodes].  Arguments and errors as ``fill_tree_bitmasks``."""
+        cdef Tree tree
+        tree_read(&tree, tokens, parents, self.compiled.engine.vocab_size)
+        self.look_ahead(&tree)
+        return tree_flags(&tree)
+
+    cdef int look_ahead(self, Tree* tree) except -1:
+        cdef Outcome outcome
+        cdef size_t threads = pool_threads()
+        self.begin()
+        tree.core = self.core
+        tree.root = self.past.states.back()
+        self.busy += 1
+        with nogil:
+            outcome = tree_run(tree, threads)
+        self.busy -= 1
+        check_outcome(outcome, tree.core)
+        return 0
+
+    # --- looking
+
+    @property
+    def is_accepting(self):
+        """Whether the text so far is complete (EOS is allowed)."""
+        cdef int32_t state = self.past.states.back()
+        return state == TERMINATED or bool(self.accepts(state))
+
+    @property
+    def is_terminated(self):
+        """Whether EOS has been accepted."""
+        return self.past.states.back() == TERMINATED
+
+    @property
+    def accepted_tokens(self):
+        """The ids accepted so far (-1 stands for bytes given to ``accept_bytes``); with ``max_rollback``,
+        those that can be taken back."""
+        return list(self.past.tokens)[<int64_t>self.past.tokens.size() - past_known(&self.past, self.window):]
+
+    def captures(self):
+        """What was captured so far: by name, the text that was captured last (bytes), or a list of all of them.
+
+        The text is read again, which takes time that grows with its length; masks know nothing of captures.  Which
+        reading counts is said in ``docs/grammars.md``.  Empty for grammars without captures."""
+        reader = self.compiled.reader
+        if reader is None:
+            return {}
+        if self.past.marks[0].position > 0:
+            raise MaskwrightError("captures need the whole text: max_rollback let go of its beginning")
+        pieces = []
+        opening = self.core.opening != UNKNOWN
+        for i, token in enumerate(list(self.past.tokens)):
+            text = self.given[i] if token < 0 else self.compiled.engine.token_bytes(token, opening)
+            if text or token < 0 or not self.compiled.engine.token_bytes(token):
+                pieces.append((token, text))
+            # Only what stands for nothing there leaves a text at its very start.
+            opening = opening and not text and (token < 0 or self.core.index.opening.stays)
+        if self.past.states.back() == TERMINATED:
+            pieces.pop()
+        return reader.read(pieces, any([begun for _, begun in self.threads()]))
+
+    @property
+    def state_id(self):
+        """Number of the interned state: equal numbers allow exactly the same continuations, among matchers of one grammar.
+
+        What goes on alike may have other numbers when the grammar has begun anew with its states (``Vocabulary.state_budget``)."""
+        cdef int32_t state = self.past.states.back()
+        return state if state < 0 else (self.core.number << 32) + state
+
+    def threads(self):
+        """The readings of the text so far: (parser state, whether a lexeme has begun there), in no order.
+
+        ``waits`` and ``callers`` say what these are, until the matcher is asked for something else."""
+        cdef vector[int32_t] found
+        cdef size_t i
+        cdef int32_t state = self.past.states.back()
+        if state == TERMINATED:
+            return []
+        self.busy += 1
+        with nogil:
+            explain_threads(self.core, state, found)
+        self.busy -= 1
+        return [(found[2 * i], found[2 * i + 1] != 0) for i in range(found.size() // 2)]
+
+    def waits(self, int32_t parser):
+        """What a parser state (of ``Matcher.threads``) waits for: (kind, index, stack node, whether a lexeme that is no
+        terminal of the lexer may come, terminals of the lexer that may)."""
+        cdef vector[int32_t] found
+        cdef size_t at = 0, i
+        if not 0 <= parser < <int32_t>self.core.program.states.size():
+            raise ValueError(f"there is no parser state {parser}")
+        self.busy += 1
+        with nogil:
+            explain_items(self.core, parser, found)
+        self.busy -= 1
+        items = []
+        while at < found.size():
+            terminals = [found[at + 5 + i] for i in range(<size_t>found[at + 4])]
+            items.append((found[at], found[at + 1], found[at + 2], found[at + 3] != 0, terminals))
+            at += 5 + <size_t>found[at + 4]
+        return items
+
+    def callers(self, int32_t node):
+        """Where a stack node (of ``waits``) returns to: (kind, index, stack node), or None for the end of the text."""
+        cdef vector[int32_t] found
+        cdef size_t i
+        if not 0 <= node < <int32_t>self.core.program.nodes.size():
+            raise ValueError(f"there is no stack node {node}")
+        self.busy += 1
+        with nogil:
+            explain_returns(self.core, node, found)
+        self.busy -= 1
+        return [
+            (found[3 * i], found[3 * i + 1], found[3 * i + 2]) if found[3 * i] != ACCEPT else None
+            for i in range(found.size() // 3)
+        ]
+
+    def forced_bytes(self):
+        """The bytes that every completion begins with (up to escaped spellings of equal keys)."""
+        cdef vector[uint8_t] out
+        cdef int32_t state
+        cdef Outcome outcome
+        self.begin()
+        state = self.past.states.back()
+        if state == TERMINATED:
+            return b""
+        self.busy += 1
+        with nogil:
+            core_enter(self.core)
+            forced_bytes(self.core, state, out)
+            outcome = core_leave(self.core)
+        self.busy -= 1
+        check_outcome(outcome, self.core)
+        return (<const char*>out.data())[:out.size()]
+
+    cdef bytes completion(self):
+        # The shortest completion; tokens that stand for themselves as `tokens_spell` has them.
+        cdef vector[uint8_t] out
+        cdef int32_t state
+        cdef cbool found
+        cdef Outcome outcome
+        self.begin()
+        state = self.past.states.back()
+        if state == TERMINATED:
+            return b""
+        self.busy += 1
+        with nogil:
+            core_enter(self.core)
+            found = shortest_bytes(self.core, state, out)
+            outcome = core_leave(self.core)
+        self.busy -= 1
+        check_outcome(outcome, self.core)
+        if not found:
+            # Some text can always follow.
+            raise MaskwrightError(f"the shortest completion is longer than {COMPLETION_LIMIT} bytes")
+        return (<const char*>out.data())[:out.size()]
+
+    cdef list completion_parts(self):
+        # The same: bytes, and ids of tokens that stand for themselves.
+        cdef bytes data = self.completion()
+        cdef bytes mark = bytes([TOKEN_MARK])
+        if not self.core.program.has_tokens:
+            return [data]
+        parts = []
+        before, found, rest = data.partition(mark)
+        while found:
+            parts += [before, int.from_bytes(rest[:TOKEN_SPELLED - 1], "big")]
+            before, found, rest = rest[TOKEN_SPELLED - 1:].partition(mark)
+        parts.append(before)
+        return parts
+
+    def shortest_completion_bytes(self):
+        """The fewest bytes that make the text complete; inside an array whose items must be different, some that do.
+
+        A token that stands for itself counts as five bytes, and adds its own (a special one none)."""
+        engine = self.compiled.engine
+        return b"".join([part if isinstance(part, bytes) else engine.token_bytes(part)
+                         for part in self.completion_parts()])
+
+    def shortest_completion(self):
+        """Token ids (without EOS) that spell ``shortest_completion_bytes``.
+
+        Raises ``VocabularyError`` when the vocabulary cannot spell them.
+        """
+        ids = []
+        for part in self.completion_parts():
+            opening = not ids and self.past.states.back() == self.core.opening
+            ids += self.compiled.engine.segment(part, opening) if isinstance(part, bytes) else [part]
+        return ids
+
+
+cdef void fetch_matchers(CompiledCore compiled) noexcept:
+    # Some of those that are still in the earliest generations, and that nobody is using, or a part of what one of them needs.  The
+    # interpreter is kept meanwhile, so that nobody begins to use them; so nobody is waited for, either.
+    cdef Index* index = compiled.owner.index
+    cdef Core* old
+    cdef Core* fresh
+    cdef Mover* mover
+    cdef Matcher matcher
+    cdef void* each
+    cdef cbool ready
+    cdef size_t looks = compiled.left.size()
+    cdef int32_t moved = 0
+    # Letting go of a core lets other threads in, which may do the same.
+    while moved < FETCHED and looks > 0 and not compiled.left.empty():
+        old = compiled.left.front()
+        each = old.matchers
+        while each != NULL and (<Matcher>each).busy:
+            each = (<Matcher>each).behind
+        if each == NULL:
+            # Nobody is in it any more, or only those that are at work or never move.
+            looks -= 1
+            compiled.left.erase(compiled.left.begin())
+            if old.holders == 1:
+                core_let_go(old)
+            else:
+                compiled.left.push_back(old)
+            continue
+        if not index.lock.try_lock():
+            return
+        matcher = <Matcher>each
+        mover = mover_of(old, compiled.core)
+        fresh = mover.fresh
+        ready = core_fetch(mover, &matcher.past)
+        index.lock.unlock()
+        if not ready:
+            return
+        matcher.leave()
+        matcher.enter(fresh)
+        moved += 1
