@@ -157,7 +157,9 @@ class Build:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("files", nargs="*", help="modules of the engine")
     parser.add_argument("--count", type=int, default=100, help="changes drawn of all; 0 is all of them")
     parser.add_argument("--seed", type=int, default=0)
