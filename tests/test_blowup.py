@@ -22,11 +22,24 @@ SPLIT = "[ab]*a[ab]{20}"
 FEW = mw.Limits(max_lexer_states=20_000)
 
 
-@pytest.mark.parametrize("lexer", ["contextual", "dynamic"])
-def test_a_lexer_has_no_more_states_than_its_limit(lexer: str) -> None:
+GROWING = f"start: (A _S)+\nA: /{SPLIT}/\n_S: /;/\n"
+
+
+def test_a_lexeme_has_no_more_states_than_its_limit_in_one_operation() -> None:
     limits = mw.Limits(max_lexer_states=1000)
-    text = f"start: (A _S)+\nA: /{SPLIT}/\n_S: /;/\n"
-    matcher = mw.compile_lark(text, byte_vocabulary(), lexer=lexer, limits=limits).matcher()
+    matcher = mw.compile_lark(GROWING, byte_vocabulary(), lexer="dynamic", limits=limits).matcher()
+    draw = random.Random(1)
+    with pytest.raises(mw.LimitError) as info:
+        matcher.accept_bytes(bytes(draw.choices(b"ab", k=3000)))
+    assert info.value.limit == "max_lexer_states" and 1000 < info.value.given < 1300
+    assert matcher.accepted_tokens == []
+    for _ in range(3000):
+        assert matcher.accept_bytes(draw.choice([b"a", b"b"]))
+
+
+def test_a_lexer_has_no_more_states_than_its_limit() -> None:
+    limits = mw.Limits(max_lexer_states=1000)
+    matcher = mw.compile_lark(GROWING, byte_vocabulary(), limits=limits).matcher()
     draw = random.Random(1)
     before: list[int] = []
 
