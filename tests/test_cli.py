@@ -204,6 +204,7 @@ def test_generate(schema, capsys):
     assert capsys.readouterr().out == text
 
 
+@pytest.mark.slow
 def test_generate_refusals(tmp_path, schema, capsys):
     pytest.importorskip("transformers", reason="generate runs a transformers model")
     assert main(["generate", "--schema", schema, "--prompt", "x", "--model", str(tmp_path)]) == 2

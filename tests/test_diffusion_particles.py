@@ -15,6 +15,9 @@ from maskwright.diffusion import Canvas, Gap, MaskedDiffusionModel, Schedule, in
 from maskwright.diffusion import particles as module
 from maskwright.diffusion.slots import OPEN
 
+# Many draws; tests of constraints, blocks and budgets run the same code with few.
+pytestmark = pytest.mark.slow
+
 LETTERS = [b"a", b"b", b"(", b")", b"ab", b"", b""]
 END, MASK = 5, 6
 VOCABULARY = mw.Vocabulary.from_bytes(LETTERS, eos_ids=[END])

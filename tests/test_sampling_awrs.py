@@ -14,6 +14,9 @@ from maskwright import BitmaskError, ConstraintError, MaskwrightError, ModelErro
 from maskwright.sampling import Draws, adaptive, awrs, awrs_batch, order
 from maskwright.sampling.order import Order, Table
 
+# Many draws; tests of constraints, blocks and budgets run the same code with few.
+pytestmark = pytest.mark.slow
+
 DRAWS = 10**6
 ERRORS = 4.0
 

@@ -42,6 +42,9 @@ from maskwright.sampling import population as population_module
 from maskwright.sampling import sequential as sequential_module
 from maskwright.sampling.order import Table
 
+# Many draws; tests of constraints, blocks and budgets run the same code with few.
+pytestmark = pytest.mark.slow
+
 ERRORS = 4.0
 RUNS: dict[str, Any] = {"n_particles": 4, "islands": 4000, "max_tokens": 6, "seed": 20261121}
 
