@@ -59,7 +59,7 @@ def compile(
 ) -> CompiledGrammar | CompiledTrie:
     """Compile any supported source: ``JsonSchema``, ``Regex``, ``Lark``, ``GBNF``, ``Choice``, ``StructuralTag``, a ``TokenTrie``,
     or a Python type (pydantic model, dataclass, TypedDict,
-    Literal, Enum, int, list[...]; needs pydantic; see ``frontends.python_types``).
+    Literal, Enum, int, list[...]; needs pydantic; see ``frontends.python``).
 
     Raises the errors of the ``compile_...`` function of its kind; ``GrammarError`` for a source of another kind, ``VocabularyError`` for
     a trie of another vocabulary.
@@ -184,8 +184,9 @@ def compile_json_schema(
     white space of ``json.dumps(value, indent=n)``.  formats: ``"assert"`` enforces known formats, ``"annotate"`` ignores all.
     plain_integers: whether integers have neither fraction nor exponent, as most readers want them.
     additional_properties: whether objects may have members that the schema does not mention, where it says nothing
-    about them; ``"needed"``: only if nothing satisfies the schema without them.  max_whitespace: blanks behind a line break (count).  max_number_digits: digits of a number before its
-    point, and those behind it (count).  dialect: ``"auto"`` reads ``$schema`` (2020-12 where it says nothing);
+    about them; ``"needed"``: only if nothing satisfies the schema without them.  max_whitespace: blanks behind a line
+    break (count).  max_number_digits: digits of a number before its point, and those behind it (count).
+    dialect: ``"auto"`` reads ``$schema`` (2020-12 where it says nothing);
     ``"draft3"`` to ``"draft7"``, ``"2019-09"``, ``"2020-12"``, ``"openapi-3.0"`` and ``"openapi-3.1"`` overrule it.
     registry: the schemas that references to other documents stand for, as a mapping from URIs or a function of the URI
     that returns None for what it does not have; nothing is ever fetched, and the metaschemas of json-schema.org need
@@ -221,15 +222,10 @@ def _schema_job(
         if mine[0] is not schema:
             schema, options = mine[0], replace(options, registry=mine[1])
             part = replace(part, make=json_schema_part(schema, options, limits).make)
-    otherwise = None
     if options.additional_properties == "needed":
-        options = replace(options, additional_properties=True)
-        otherwise = Job(
-            json_schema_part(schema, options, limits),
-            limits,
-            lambda error: _explained(error, schema, options, limits),
-        )
-    return Job(part, limits, lambda error: _explained(error, schema, options, limits), otherwise)
+        opened = replace(options, additional_properties=True)
+        return Job(part, limits, otherwise=_schema_job(schema, opened, limits))
+    return Job(part, limits, lambda error: _explained(error, schema, options, limits))
 
 
 def compile_regex(
