@@ -38,25 +38,28 @@ cdef int32_t node_reserve(Program* program) noexcept nogil:
     return <int32_t>program.nodes.size() - 1
 
 
+cdef void node_append(const Program* program, int32_t node, vector[Return]& returns) noexcept nogil:
+    # What a node has, behind what was there.
+    cdef size_t i
+    for i in range(program.nodes[node].returns.size()):
+        returns.push_back(program.nodes[node].returns[i])
+
+
 cdef int32_t nodes_union(Program* program, const vector[Item]& items, size_t begin, size_t end) noexcept nogil:
     # Of the nodes of some items.
     cdef vector[Return] returns
-    cdef size_t i, j
+    cdef size_t i
     for i in range(begin, end):
-        for j in range(program.nodes[items[i].node].returns.size()):
-            returns.push_back(program.nodes[items[i].node].returns[j])
+        node_append(program, items[i].node, returns)
     return node_intern(program, returns)
 
 
 cdef int32_t node_union(Program* program, int32_t a, int32_t b) noexcept nogil:
     cdef vector[Return] returns
-    cdef size_t i
     if a == b:
         return a
-    for i in range(program.nodes[a].returns.size()):
-        returns.push_back(program.nodes[a].returns[i])
-    for i in range(program.nodes[b].returns.size()):
-        returns.push_back(program.nodes[b].returns[i])
+    node_append(program, a, returns)
+    node_append(program, b, returns)
     return node_intern(program, returns)
 
 
