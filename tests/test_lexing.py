@@ -93,9 +93,8 @@ def _expression(draw: Any, rules: int, terminals: list[Term], depth: int) -> Exp
 @st.composite
 def grammars(draw: Any, pool: tuple[Term, ...] = TERMINALS) -> Grammar:
     terminals = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=4, unique=True))
-    ignored = draw(
-        st.lists(st.sampled_from([t for t in pool if t not in terminals] or [term("  ")]), max_size=1)
-    )
+    free = [t for t in pool if t not in terminals]
+    ignored = draw(st.lists(st.sampled_from(free), max_size=1)) if free else []
     rules = draw(st.integers(1, 3))
     bodies: list = []
     for _ in range(rules):
