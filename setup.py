@@ -24,6 +24,8 @@ DIRECTIVES = {
     "initializedcheck": False,
     "embedsignature": True,
     "freethreading_compatible": False,
+    # What can be pickled says so itself; the code that Cython writes for it is a tenth of all.
+    "auto_pickle": False,
 }
 
 
@@ -55,7 +57,7 @@ def extensions() -> list[Extension]:
     engines = [engine(source) for source in sorted(Path("cext").rglob("*.pyx"))]
     modules = [compiled(types) for types in sorted(Path("src").rglob("*.pxd"))]
     # What is None where a type says otherwise is an error, not a crash.
-    safely = {"nonecheck": True}
+    safely = {"nonecheck": True, "auto_pickle": False}
     return [
         *cythonize(
             engines,
@@ -70,6 +72,7 @@ def extensions() -> list[Extension]:
             include_path=["src"],
             build_dir=GENERATED,
             compiler_directives=safely,
+            nthreads=2,
             emit_linenums=bool(WATCHED),
         ),
     ]

@@ -303,6 +303,7 @@ NASTY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NASTY)
 @pytest.mark.parametrize("vocabulary", [BYTES, PIECES, MANY_PIECES], ids=["bytes", "pieces", "many"])
 def test_nasty_grammars(name: str, vocabulary: Vocabulary) -> None:

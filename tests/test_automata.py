@@ -372,6 +372,7 @@ def test_lengths_agree_with_re(tree: tuple[Regular, str], low: int, high: int | 
         assert is_empty(bounded) == (not language)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pattern", "low", "high"),
     [

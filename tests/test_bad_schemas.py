@@ -82,6 +82,7 @@ def tree(keywords: list[str], depth: int, width: int, names: Any = None) -> dict
 
 
 class TestExponential:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("keywords", "depth", "width"),
         [
@@ -222,6 +223,7 @@ class TestEnormous:
         "annotations": lambda: {"title": "x" * 5_000_000, "$comment": ["x"] * 400_000},
     }
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", SCHEMAS)
     def test_schemas(self, name: str) -> None:
         assert_bounded(json.dumps(self.SCHEMAS[name]()))

@@ -204,6 +204,7 @@ def wait_for_rows(path: Path, count: int, process: subprocess.Popen[bytes], seco
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_nothing_is_lost_or_doubled_after_a_kill(tmp_path: Path, schema: str, number: int) -> None:
     count = 150

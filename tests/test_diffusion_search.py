@@ -34,6 +34,7 @@ def free_text(rng: random.Random, depth: int) -> object:
     return {f"{rng.choice('abcd')}{i}": free_text(rng, depth - 1) for i in range(3)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.4, 0.8])
 def test_true_tokens_of_free_objects_are_accepted(share: float) -> None:
     """Long canvases of objects with undeclared keys: a first filling within few steps, hardly a true token undecided."""

@@ -75,6 +75,7 @@ def _many(rng: random.Random, count: int, good: Callable[[Any], bool]) -> list[A
     return items
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("budget", [None, 0])
 def test_many_items(seed: int, budget: int | None) -> None:

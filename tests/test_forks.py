@@ -79,6 +79,7 @@ def in_child(job: Callable[[], Any]) -> Any:
         here.close()
 
 
+@pytest.mark.slow
 def test_children_of_busy_parents() -> None:
     shared = vocabulary(size=2000)
     expected = {name: list(walk(mw.compile_json_schema(SCHEMAS[name], shared), 1)) for name in SCHEMAS}
@@ -141,6 +142,7 @@ def test_a_fork_waits_for_an_operation() -> None:
             assert in_child(job) == (length, {ord("1")})
 
 
+@pytest.mark.slow
 def test_forks_of_several_threads() -> None:
     shared = [toys.byte_vocabulary() for _ in range(3)]
 

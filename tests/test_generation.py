@@ -74,6 +74,7 @@ SHARP = {"max_new_tokens": 150, "temperature": 0.7, "top_p": 0.9, "top_k": 40, "
 PENALTY = {"max_new_tokens": 150, "repetition_penalty": 1.3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [GREEDY, DRAWN, SHARP, PENALTY])
 def test_guesses_change_nothing(options, model, tokenizer, monkeypatch):
     written = [
@@ -92,6 +93,7 @@ def test_guesses_change_nothing(options, model, tokenizer, monkeypatch):
     assert sum(guessed) < 0, "guesses save passes"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [GREEDY, DRAWN])
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 8])
 def test_rows_that_share_passes_write_what_they_write_alone(options, batch_size, model, tokenizer):
@@ -285,6 +287,7 @@ def other_models(tokenizer):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "bloom", "sliding", "hybrid", "t5", "bart"])
 def test_models_of_other_shapes(name, tokenizer, monkeypatch):
     torch.manual_seed(3)

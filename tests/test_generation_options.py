@@ -113,6 +113,7 @@ def test_beams_give_several_outputs_that_are_judged_by_the_model(generator):
         assert len(first.removed_mass.steps) == len(first.logprobs) == len(first.token_ids)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beams", [2, 5])
 def test_beams_keep_the_budget(beams, generator):
     least = len(generator.compile(PEOPLE).matcher().shortest_completion()) + 1

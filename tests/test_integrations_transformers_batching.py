@@ -100,6 +100,7 @@ def check(grammar: Any, output: list[int]) -> None:
     assert matcher.is_terminated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "generation", [{}, {"do_sample": True, "temperature": 1.3, "top_k": 5, "top_p": 0.9}]
 )

@@ -70,6 +70,7 @@ def run(program: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPILING)
 def test_compiling(name: str) -> None:
     program = """

@@ -245,6 +245,7 @@ def test_terminals_that_double(between: str) -> None:
         assert (finding.code, finding.place) == ("limit", "2:1")
 
 
+@pytest.mark.slow
 def test_terminals_that_double_and_are_small() -> None:
     assert accepts(mw.compile_lark(doubling(6), BYTES), "a" * 64)
     assert not accepts(mw.compile_lark(doubling(6), BYTES), "a" * 63)

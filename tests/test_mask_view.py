@@ -158,6 +158,7 @@ def test_after_the_end_only_eos(matcher: Matcher) -> None:
 # --- how long it lasts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [128 << 20, 0, 2000])
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_it_stays_what_it_was(name: str, budget: int) -> None:

@@ -40,6 +40,7 @@ def nested() -> GrammarConstraint:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_tokens", [2, 3, 4, 5, 6, 7])
 @pytest.mark.parametrize("options", [{}, {"power": 2.0}, {"lookahead": 1}, {"rejuvenation": 1}])
 def test_nothing_dies_and_weights_are_right(max_tokens: int, options: dict[str, Any]) -> None:

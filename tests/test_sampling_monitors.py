@@ -204,6 +204,7 @@ def _evidence() -> float:
 # --- Python
 
 
+@pytest.mark.slow
 def test_attributes_that_exist() -> None:
     pytest.importorskip("jedi", reason="the optional extra jedi is not installed")
     from maskwright.sampling import PythonAttributes

@@ -113,6 +113,7 @@ def test_the_engine_agrees_with_jsonschema(
     check(schema, instances, seed, order)
 
 
+@pytest.mark.slow
 @given(conditional_documents(), st.lists(objects, min_size=4, max_size=16), st.integers(0, 2**32), orders)
 @settings(max_examples=300)
 def test_conditions_agree_with_jsonschema(

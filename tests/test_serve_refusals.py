@@ -262,6 +262,7 @@ def test_a_client_that_goes_away_while_its_schema_is_compiled(served: Served) ->
     assert served.metric("maskwright_compiles_cancelled_total") == cancelled + 1
 
 
+@pytest.mark.slow
 def test_bad_requests_beside_good_ones(served: Served) -> None:
     def good(i: int) -> None:
         for attempt in range(20):
@@ -389,6 +390,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
     assert "max_rows" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_process_ends_on_a_signal(tmp_path: Any) -> None:
     port = free_port()
     command = [

@@ -199,6 +199,7 @@ def test_what_follows_depends_on_how_a_loop_ends() -> None:
             check_equal(source, source, seed, pieces)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pattern",
     ["ab", "^[^a]*$", "^[a-z]+1[a-z]*$", ".", "^.+$", r"^\S+ \S+$", "a.*b.*é", "^(?!ab)", "^[^\u2028]{2,5}$",

@@ -24,6 +24,7 @@ def test_schemas_differ_and_compile() -> None:
         json.loads(soak_schemas.text(mw.compile_json_schema(each, words), random.Random(number)))
 
 
+@pytest.mark.slow
 def test_rows_and_growth() -> None:
     rows = list(soak_schemas.soak(20, 4))
     assert [row["schemas"] for row in rows] == [5, 10, 15, 20] and all(row["megabytes"] > 1 for row in rows)

@@ -58,6 +58,7 @@ def walks(compiled: mw.CompiledGrammar) -> list[Callable[[], Any]]:
 # --- matchers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCHEMAS)
 @pytest.mark.parametrize("budget", [None, 0, 20_000])
 def test_walks_on_one_grammar(name: str, budget: int | None) -> None:

@@ -169,6 +169,7 @@ def test_masks_of_random_grammars(source: Grammar, seed: int) -> None:
     check_walk(source, random.Random(seed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_any_token_in_a_loop(seed: int) -> None:
     # Free text of tokens: a quote as itself ends it, one in text does not.

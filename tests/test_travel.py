@@ -164,6 +164,7 @@ def test_forged_content_is_an_error_or_a_grammar(name: str) -> None:
             FROM_BYTES(seal(compiled._LINE, "", good[:at]), SHARED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["members", "different items", "captures", "blocks", "choice", "regex"])
 def test_numbers_that_lead_out_of_arrays_are_refused(name: str) -> None:
     good = unseal(compiled._LINE, "", grammar(name).to_bytes())

@@ -118,6 +118,7 @@ def test_tekken_through_huggingface_is_the_same(tekken_fast, tekken_vocabulary):
     assert decoded == [f"a{vocabulary.tokens[i].decode('utf-8', 'replace')}a" for i in ids]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_random_tekken_sequences(data, tekken_fast, tekken_vocabulary):
