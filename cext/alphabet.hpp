@@ -24,7 +24,7 @@ public:
     Partition() = default;
 
     // sets: each in order and disjoint; the first one is the universe
-    explicit Partition(const Rows<Range> &sets) {
+    explicit Partition(const Csr<Range> &sets) {
         std::vector<std::pair<int32_t, int32_t>> toggles;  // where a set begins or ends, set
         for (size_t set = 0; set < sets.size(); ++set)
             for (Range range : sets[set]) {
@@ -86,10 +86,10 @@ public:
     }
 
     size_t size() const { return size_; }
-    Strip<const Part> parts() const { return {parts_.data(), parts_.data() + parts_.size()}; }
+    Span<const Part> parts() const { return {parts_.data(), parts_.data() + parts_.size()}; }
 
     // The symbols that make up a set that it was made of; none for other sets.
-    Strip<const int32_t> members(size_t set) const { return std::as_const(members_)[set]; }
+    Span<const int32_t> members(size_t set) const { return std::as_const(members_)[set]; }
 
     // kDead: outside the universe.
     int32_t symbol_of(int32_t code) const {
@@ -131,8 +131,8 @@ private:
 
     size_t size_ = 0;
     std::vector<Part> parts_;  // in order
-    Rows<int32_t> members_;
-    mutable Rows<int32_t> by_symbol_;  // places in `parts_`, once asked for
+    Csr<int32_t> members_;
+    mutable Csr<int32_t> by_symbol_;  // places in `parts_`, once asked for
 };
 
 }  // namespace maskwright

@@ -12,18 +12,18 @@ namespace maskwright {
 
 // A vector of plain items; two words of them lie in the object itself, more on the heap.
 template <class T>
-class Few {
+class SmallVector {
     static_assert(std::is_trivially_copyable<T>::value, "items are copied as bytes");
 
 public:
-    Few() = default;
-    Few(const Few &other) { copy(other.begin(), other.size()); }
-    Few &operator=(const Few &other) {
+    SmallVector() = default;
+    SmallVector(const SmallVector &other) { copy(other.begin(), other.size()); }
+    SmallVector &operator=(const SmallVector &other) {
         if (this != &other) copy(other.begin(), other.size());
         return *this;
     }
     void assign(const std::vector<T> &items) { copy(items.data(), items.size()); }
-    ~Few() { release(); }
+    ~SmallVector() { release(); }
 
     size_t size() const { return size_; }
     bool empty() const { return size_ == 0; }
@@ -80,7 +80,7 @@ private:
 // Objects that stay where they are, by number.  The first ones lie in small blocks: most grammars have few.  Later ones lie in larger
 // ones: when these are freed, the C library joins what was freed before, so that no request has to.
 template <class T>
-class Blocks {
+class BlockPool {
 public:
     size_t size() const { return size_; }
     T *operator[](size_t i) const {

@@ -15,7 +15,7 @@ using Step = std::pair<int32_t, int32_t>;  // from, to
 
 // By state, whether some of the `work` lead to it.
 inline std::vector<char> reached(size_t states, const std::vector<Step> &steps, std::vector<int32_t> work) {
-    const Rows<int32_t> after = by_owner(states, steps);
+    const Csr<int32_t> after = by_owner(states, steps);
     std::vector<char> out(states, 0);
     for (int32_t state : work) out[state] = 1;
     while (!work.empty()) {
@@ -108,7 +108,7 @@ public:
 
     int32_t size() const { return static_cast<int32_t>(first_.size()); }
     int32_t block(int32_t member) const { return block_[member]; }
-    Strip<const int32_t> members(int32_t block) const {
+    Span<const int32_t> members(int32_t block) const {
         return {members_.data() + first_[block], members_.data() + last_[block]};
     }
 
@@ -243,7 +243,7 @@ private:
     }
 
     Blocks states_;
-    Rows<Entry> entering_;          // by target
+    Csr<Entry> entering_;          // by target
     std::vector<int64_t> weights_;  // by block
     std::vector<char> waiting_;     // by block: whether it is among the next
     std::vector<int32_t> work_;
@@ -287,7 +287,7 @@ struct Table {
         int32_t label, target;
     };
     Partition alphabet;
-    Rows<Edge> edges;  // by source
+    Csr<Edge> edges;  // by source
     std::vector<char> accepting;
     Numbering labels;  // sets of symbols, in order
 
@@ -301,7 +301,7 @@ struct Table {
             found[state] = 0;
             queue.push_back(static_cast<int32_t>(state));
         }
-        const Rows<int32_t> before = by_owner(edges.size(), back);
+        const Csr<int32_t> before = by_owner(edges.size(), back);
         for (size_t i = 0; i < queue.size(); ++i) {
             const int32_t state = queue[i];
             for (int32_t source : before[state]) {
@@ -340,7 +340,7 @@ inline void merge_symbols(Table &table, const Partition &alphabet) {
     const int32_t labels = static_cast<int32_t>(table.labels.size());
     for (int32_t label = 0; label < labels; ++label)
         for (int32_t symbol : table.labels.key(label)) labelled.emplace_back(symbol, label);
-    const Rows<int32_t> inside = by_owner(alphabet.size(), labelled);
+    const Csr<int32_t> inside = by_owner(alphabet.size(), labelled);
     Numbering classes;
     std::vector<int32_t> merged(alphabet.size());
     for (size_t symbol = 0; symbol < merged.size(); ++symbol)
@@ -362,7 +362,7 @@ inline void merge_symbols(Table &table, const Partition &alphabet) {
 inline Table table_of(Graph &dfa, const Partition &alphabet) {
     const auto earlier = [](Move a, Move b) { return a.symbol < b.symbol; };
     for (size_t state = 0; state < dfa.rows.size(); ++state) {
-        const Strip<Move> row = dfa.rows[state];
+        const Span<Move> row = dfa.rows[state];
         if (!std::is_sorted(row.begin(), row.end(), earlier)) std::sort(row.begin(), row.end(), earlier);
     }
     trim(dfa);

@@ -8,10 +8,10 @@
 namespace maskwright {
 
 template <class T>
-class Strip {
+class Span {
 public:
-    Strip() = default;
-    Strip(T *first, T *last) : first_(first), last_(last) {}
+    Span() = default;
+    Span(T *first, T *last) : first_(first), last_(last) {}
 
     size_t size() const { return static_cast<size_t>(last_ - first_); }
     bool empty() const { return first_ == last_; }
@@ -25,24 +25,24 @@ private:
 };
 
 template <class T>
-class Rows {
+class Csr {
 public:
-    Rows() = default;
+    Csr() = default;
     // ends: by row, where it ends
-    Rows(std::vector<T> items, std::vector<size_t> ends) : items_(std::move(items)), ends_(std::move(ends)) {}
+    Csr(std::vector<T> items, std::vector<size_t> ends) : items_(std::move(items)), ends_(std::move(ends)) {}
 
     size_t size() const { return ends_.size(); }
 
     // Valid until a row is added.
-    Strip<T> operator[](size_t i) { return {items_.data() + begin(i), items_.data() + ends_[i]}; }
-    Strip<const T> operator[](size_t i) const { return {items_.data() + begin(i), items_.data() + ends_[i]}; }
+    Span<T> operator[](size_t i) { return {items_.data() + begin(i), items_.data() + ends_[i]}; }
+    Span<const T> operator[](size_t i) const { return {items_.data() + begin(i), items_.data() + ends_[i]}; }
 
     void push_back(const std::vector<T> &row) {
         items_.insert(items_.end(), row.begin(), row.end());
         ends_.push_back(items_.size());
     }
 
-    void append(const Rows &more) {
+    void append(const Csr &more) {
         const size_t before = items_.size();
         items_.insert(items_.end(), more.items_.begin(), more.items_.end());
         for (size_t end : more.ends_) ends_.push_back(before + end);
@@ -58,17 +58,17 @@ private:
 // Items by owner, one behind another; in the order in which they come.  each: calls what it is given with all owners and
 // items, the same ones each time
 template <class T, class Each>
-Rows<T> grouped(size_t owners, const Each &each) {
+Csr<T> grouped(size_t owners, const Each &each) {
     std::vector<size_t> at(owners + 1, 0);
     each([&](int32_t owner, const T &) { ++at[owner + 1]; });
     for (size_t i = 0; i < owners; ++i) at[i + 1] += at[i];
     std::vector<size_t> ends(at.begin() + 1, at.end());
     std::vector<T> sorted(at[owners]);
     each([&](int32_t owner, const T &item) { sorted[at[owner]++] = item; });
-    return Rows<T>(std::move(sorted), std::move(ends));
+    return Csr<T>(std::move(sorted), std::move(ends));
 }
 template <class T>
-Rows<T> by_owner(size_t owners, const std::vector<std::pair<int32_t, T>> &items) {
+Csr<T> by_owner(size_t owners, const std::vector<std::pair<int32_t, T>> &items) {
     return grouped<T>(owners, [&](const auto &take) {
         for (const auto &item : items) take(item.first, item.second);
     });

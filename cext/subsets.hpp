@@ -23,7 +23,7 @@ struct Move {
 
 // A deterministic automaton: by state, its moves in any order, one for a symbol at most.
 struct Graph {
-    Rows<Move> rows;
+    Csr<Move> rows;
     std::vector<char> accepting;
 };
 
@@ -33,7 +33,7 @@ public:
     size_t size() const { return ends_.size(); }
 
     // Valid until a key is added.
-    Strip<const int32_t> key(int32_t id) const {
+    Span<const int32_t> key(int32_t id) const {
         return {items_.data() + (id == 0 ? 0 : ends_[id - 1]), items_.data() + ends_[id]};
     }
 
@@ -44,7 +44,7 @@ public:
         size_t at = hash & (slots_.size() - 1);
         for (; slots_[at] >= 0; at = (at + 1) & (slots_.size() - 1)) {
             if (hashes_[slots_[at]] != hash) continue;
-            Strip<const int32_t> known = key(slots_[at]);
+            Span<const int32_t> known = key(slots_[at]);
             if (known.size() == size && std::equal(first, first + size, known.begin())) return {slots_[at], false};
         }
         slots_[at] = static_cast<int32_t>(ends_.size());
@@ -109,7 +109,7 @@ public:
         if (states_[state].first == kUnknown) follow(state);
     }
     // What follows an expanded state, in any order; valid until another one is expanded.
-    Strip<const Move> row(int32_t state) const {
+    Span<const Move> row(int32_t state) const {
         const State &at = states_[state];
         return {moves_.data() + at.first, moves_.data() + at.last};
     }
@@ -242,8 +242,8 @@ private:
     std::vector<std::vector<int32_t>> sets_;
     std::vector<std::pair<int32_t, Edge>> new_edges_;  // by source, before the start
     std::vector<std::pair<int32_t, int32_t>> new_epsilons_;
-    Rows<Edge> edges_;
-    Rows<int32_t> epsilons_;
+    Csr<Edge> edges_;
+    Csr<int32_t> epsilons_;
     Numbering ids_;  // of the states, by their members
     std::vector<State> states_;
     std::vector<Move> moves_;
@@ -272,15 +272,15 @@ public:
     int64_t exceeded() const { return automaton_->exceeded(); }
     int32_t every_text() const { return automaton_->every_text(); }
     size_t symbols() const { return coarser_.size(); }
-    Strip<const int32_t> parts(int32_t symbol) const { return finer_[symbol]; }
+    Span<const int32_t> parts(int32_t symbol) const { return finer_[symbol]; }
 
     // The state that is looked at.
     void expand(int32_t state) {
         if (state != kDead) automaton_->expand(state);
     }
     bool accepting(int32_t state) const { return state != kDead && automaton_->accepting(state); }
-    Strip<const Move> row(int32_t state) const {
-        return state == kDead ? Strip<const Move>() : automaton_->row(state);
+    Span<const Move> row(int32_t state) const {
+        return state == kDead ? Span<const Move>() : automaton_->row(state);
     }
     void stand(int32_t state) {
         if (state == standing_) return;
@@ -299,7 +299,7 @@ public:
 
 private:
     Subsets *automaton_ = nullptr;
-    Rows<int32_t> finer_;
+    Csr<int32_t> finer_;
     std::vector<int32_t> coarser_;
     std::vector<int32_t> targets_;
     std::vector<int64_t> stamps_;
@@ -309,7 +309,7 @@ private:
 
 // The states of several automata run side by side.
 struct Product {
-    Rows<Move> rows;
+    Csr<Move> rows;
     std::vector<char> accepted;  // by state: whether the automata do what is wanted of them
     std::vector<int32_t> kinds;  // by state: which of the automata accept, as an index below
     Numbering accepting;         // by kind: by automaton, 0 or 1
@@ -397,7 +397,7 @@ private:
         last_.assign(last_.size(), kDead);
         // Only symbols over which the automaton with the fewest moves lives on can lead anywhere.
         const View *lead = nullptr;
-        Strip<const Move> moves;
+        Span<const Move> moves;
         for (size_t i = 0; i < here_.size(); ++i)
             if (wanted_[i] == kAccepts && (!lead || automata_[i].row(here_[i]).size() < moves.size())) {
                 lead = &automata_[i];

@@ -10,7 +10,7 @@ namespace maskwright {
 
 // Numbers of keys, which are bytes: open addressing, linear probing; the keys lie one behind another.  A large
 // table is cut into parts, because growing moves all that a part has.
-class KeyIds {
+class Interner {
 public:
     // The number of a key, or -1.
     int32_t find(const void *key, size_t size) const {
@@ -28,7 +28,7 @@ public:
         bytes_ += into.bytes() - before;
     }
 
-    void clear() { *this = KeyIds(); }
+    void clear() { *this = Interner(); }
 
     // What it takes on the heap.
     size_t bytes() const { return bytes_; }

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "steady.hpp"
+#include "segmented.hpp"
 #include "tables.hpp"
 
 namespace maskwright {
@@ -203,13 +203,13 @@ private:
         return id;
     }
 
-    Steady<Node> nodes_;
-    Runs<int32_t> children_;
-    Runs<char> text_;  // of labels
-    KeyIds ids_;
+    SegmentedVector<Node> nodes_;
+    Arena<int32_t> children_;
+    Arena<char> text_;  // of labels
+    Interner ids_;
     std::vector<std::pair<size_t, size_t>> names_;
     std::string names_text_;
-    KeyIds name_ids_;
+    Interner name_ids_;
 };
 
 }  // namespace maskwright

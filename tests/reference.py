@@ -135,7 +135,7 @@ class Oracle:
             self.add(symbol)
 
     def expand_record(self, left: int, body: Record) -> None:
-        """One symbol for each place, number of members, and set of goals that are missing."""
+        """One symbol for each place, number of members, and set of obligations that are missing."""
         opening, colon, comma, close = map(self.expression, (body.open, body.colon, body.comma, body.close))
         names = tuple(m.name for m in body.members)
         symbols: dict = {}
@@ -147,7 +147,7 @@ class Oracle:
                 work.append(place)
             return symbols[place]
 
-        self.add(left, opening, symbol(0, 0, (1 << body.goals) - 1))
+        self.add(left, opening, symbol(0, 0, (1 << body.obligations) - 1))
         while work:
             i, count, missing = place = work.pop()
             here = symbols[place]
@@ -164,7 +164,7 @@ class Oracle:
                 for other in body.others:
                     key = self.language(other_language, other.keys, names)
                     taken += [(key, value, i) for value in other.values]
-            for key, (rule, goals), after in taken:
+            for key, (rule, obligations), after in taken:
                 if body.max is None:
                     more = min(count + 1, max(body.min, 1))
                 elif count < body.max:
@@ -172,7 +172,7 @@ class Oracle:
                 else:
                     continue
                 before = [comma] if count else []
-                self.add(here, *before, key, colon, rule, symbol(after, more, missing & ~goals))
+                self.add(here, *before, key, colon, rule, symbol(after, more, missing & ~obligations))
 
     # --- properties of symbols
 

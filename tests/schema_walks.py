@@ -49,10 +49,10 @@ USUAL = frozenset(b'ab1"\\u06{}[]:, \xc3\xa9')
 """Bytes that walks prefer, so that they leave strings and get past blanks."""
 
 
-def vocabulary(seed: int = 1, size: int = 600, home_least: int = 0) -> mw.Vocabulary:
-    """A new vocabulary whose engine uses slices wherever they are sound (``home_least``: see ``Engine``)."""
+def vocabulary(seed: int = 1, size: int = 600, self_loop_least: int = 0) -> mw.Vocabulary:
+    """A new vocabulary whose engine uses slices wherever they are sound (``self_loop_least``: see ``Engine``)."""
     made = toys.piece_vocabulary(seed, TEXTS, size)
-    engine = Engine(list(made.tokens), made.eos_ids, home_least=home_least)
+    engine = Engine(list(made.tokens), made.eos_ids, self_loop_least=self_loop_least)
     engine.mask_budget = made.mask_budget
     made._engine = engine
     return made

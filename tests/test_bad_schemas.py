@@ -32,7 +32,7 @@ WORK = {
     "max_schema_branches",
     "max_regex_states",
     "max_rules",
-    "max_object_goals",
+    "max_object_obligations",
     "max_member_ways",
 }
 """Limits of which any may be the first that a large schema reaches."""

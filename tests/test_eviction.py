@@ -121,7 +121,9 @@ def test_random_grammars(grammar: Grammar, seed: int, budget: int) -> None:
     pieces = toys.piece_vocabulary(7)
     try:
         cores = [
-            lower(prune(grammar), Engine(list(pieces.tokens), pieces.eos_ids, home_least=0), DEFAULT_LIMITS)
+            lower(
+                prune(grammar), Engine(list(pieces.tokens), pieces.eos_ids, self_loop_least=0), DEFAULT_LIMITS
+            )
             for _ in range(2)
         ]
     except UnsatisfiableError:

@@ -197,7 +197,7 @@ def test_random_grammars_of_terminals_that_do_not_touch(grammar: Grammar) -> Non
 @settings(max_examples=40, deadline=None)
 @given(grammars())
 def test_masks_survive_eviction(grammar: Grammar) -> None:
-    engine = Engine(list(VOCABULARY.tokens), VOCABULARY.eos_ids, home_least=0)
+    engine = Engine(list(VOCABULARY.tokens), VOCABULARY.eos_ids, self_loop_least=0)
     try:
         kept = Matcher(toys.compile_ir(grammar, VOCABULARY, LIMITS))
         evicted = Matcher(lower(prune(grammar), engine, LIMITS))

@@ -104,7 +104,7 @@ class TestValues:
     @pytest.mark.parametrize(
         ("name", "most"),
         [
-            ("max_object_goals", 32),
+            ("max_object_obligations", 32),
             ("max_key_sorts", 16),
             ("max_count", 2**31 - 1),
             ("max_constant_digits", 4000),
@@ -141,7 +141,7 @@ REACHED: dict[str, tuple[Any, int, int]] = {
         {"allOf": [{"type": "object", "anyOf": [{"required": [f"a{i}{j}"]} for j in range(3)]} for i in range(3)]},
         10, 27,
     ),
-    "max_object_goals": (alternatives(5), 4, 5),
+    "max_object_obligations": (alternatives(5), 4, 5),
     "max_member_ways": (
         {"allOf": [{"not": {"properties": {"a": {"multipleOf": p}, "b": {"minimum": p}}}} for p in (2, 3, 5)]}, 3, 8,
     ),

@@ -50,7 +50,7 @@ def place(matcher: Matcher) -> tuple[Any, ...]:
 
 def slow_vocabulary() -> mw.Vocabulary:
     """A new one whose masks are always found by a walk of the whole trie."""
-    return vocabulary(size=SIZE, home_least=2**30)
+    return vocabulary(size=SIZE, self_loop_least=2**30)
 
 
 def slow_operations(matcher: Matcher, more: bytes, row: np.ndarray) -> list[Any]:
@@ -251,7 +251,7 @@ def test_sizes_leave_the_matcher_where_it_was(
         lambda m: m.fill_next_token_bitmask(row),
         lambda m: mw.fill_next_token_bitmasks([m, m], np.repeat(row, 2, axis=0)),
     ):
-        engine = Engine(list(vocabulary.tokens), vocabulary.eos_ids, home_least=0)
+        engine = Engine(list(vocabulary.tokens), vocabulary.eos_ids, self_loop_least=0)
         matcher = Matcher(lower(prune(source), engine, limits))
         assert matcher.accept_bytes(good)
         before = place(matcher)

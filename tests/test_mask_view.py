@@ -112,11 +112,11 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("view_first", [True, False])
-@pytest.mark.parametrize("home_least", [0, 2**30], ids=["slices", "walks"])
-def test_masks_of_all_kinds(kind: str, view_first: bool, home_least: int) -> None:
+@pytest.mark.parametrize("self_loop_least", [0, 2**30], ids=["slices", "walks"])
+def test_masks_of_all_kinds(kind: str, view_first: bool, self_loop_least: int) -> None:
     source, text = KINDS[kind]
     vocabulary = toys.piece_vocabulary(1, size=1500)
-    engine = Engine(list(vocabulary.tokens), vocabulary.eos_ids, home_least=home_least)
+    engine = Engine(list(vocabulary.tokens), vocabulary.eos_ids, self_loop_least=self_loop_least)
     matcher = Matcher(lower(prune(source), engine, DEFAULT_LIMITS))
     assert not text or matcher.accept_bytes(text)
     expected = toys.allowed(matcher_behind(source, text, vocabulary))

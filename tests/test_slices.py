@@ -78,13 +78,13 @@ def tokens(seed: int) -> list[bytes]:
 def engines() -> tuple[Engine, Engine]:
     content = [*tokens(1), b""]
     eos = (len(content) - 1,)
-    return Engine(content, eos, home_least=0), Engine(content, eos, home_least=2**30)
+    return Engine(content, eos, self_loop_least=0), Engine(content, eos, self_loop_least=2**30)
 
 
 SLICED, WALKED = engines()
 CONTENT = [*tokens(1), b""]
 # Where homes must pay.
-PAID = Engine(CONTENT, (len(CONTENT) - 1,), home_least=100)
+PAID = Engine(CONTENT, (len(CONTENT) - 1,), self_loop_least=100)
 
 
 def check(regular: Regular, spelling: Spelling, seed: int, steps: int = 12, behind: str = "b]") -> None:
@@ -145,7 +145,9 @@ def test_long_tokens(characters: str, most: int | None) -> None:
     lexeme = Lexeme((loop, "quoted"), loop, "quoted")
     source = toys.grammar(Seq((Term(lexeme), Term(Lexeme("]", Lit("]"))))))
     at = [
-        Matcher(lower(prune(source), Engine(content, (len(content) - 1,), home_least=least), DEFAULT_LIMITS))
+        Matcher(
+            lower(prune(source), Engine(content, (len(content) - 1,), self_loop_least=least), DEFAULT_LIMITS)
+        )
         for least in (0, 2**30)
     ]
     largest = 0

@@ -36,7 +36,7 @@ IDS = [*range(N + 4)]
 
 
 def engine(vocabulary: Vocabulary) -> Engine:
-    made = Engine(list(vocabulary.tokens), vocabulary.eos_ids, home_least=0)
+    made = Engine(list(vocabulary.tokens), vocabulary.eos_ids, self_loop_least=0)
     made.special_tokens = dict(vocabulary.special_tokens)
     made.special_ids = frozenset(vocabulary.special_ids)
     return made

@@ -440,7 +440,7 @@ def test_an_iterator_that_moves_the_matcher() -> None:
 
 
 def test_a_late_tree_changes_nothing() -> None:
-    shared = schema_walks.vocabulary(size=8000, home_least=2**30)
+    shared = schema_walks.vocabulary(size=8000, self_loop_least=2**30)
     late = schema_walks.compiled("strings", shared, limits=mw.Limits(max_seconds=1e-9)).matcher()
     text = [shared.tokens.index(bytes([byte])) for byte in b'{"a":"']
     assert late.accept_tokens(text) == len(text)

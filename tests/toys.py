@@ -54,7 +54,7 @@ def compile_ir(grammar: Grammar, vocabulary: Vocabulary, limits: Limits = DEFAUL
         _engines[vocabulary.digest] = Engine(
             list(vocabulary.tokens),
             vocabulary.eos_ids,
-            home_least=0,
+            self_loop_least=0,
             start_tokens=vocabulary.start_tokens,
             start_stays=vocabulary.start_stays,
         )
@@ -95,7 +95,7 @@ def flatten(grammar: Grammar) -> Grammar:
             return node
 
         def values(ways: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-            return tuple((rule(index), goals) for index, goals in ways)
+            return tuple((rule(index), obligations) for index, obligations in ways)
 
         for index, body in enumerate(source.rules):
             if isinstance(body, Repeated):
@@ -334,19 +334,19 @@ def _spelling(draw: Any, other: Lexeme | None) -> Spelling:
 
 @st.composite
 def records(draw: Any, rules: int) -> Record:
-    """Members, others of one or two kinds, and now and then counts and goals."""
+    """Members, others of one or two kinds, and now and then counts and obligations."""
     names, other = _names_and_other(draw)
-    goals = draw(st.sampled_from((0, 0, 0, 1, 2)))
-    counted = goals or draw(st.integers(0, 3)) == 0
-    bits = st.integers(0, (1 << goals) - 1) if goals else st.just(0)
-    values = st.lists(st.tuples(st.integers(0, rules - 1), bits), max_size=2 if goals else 1).map(tuple)
+    obligations = draw(st.sampled_from((0, 0, 0, 1, 2)))
+    counted = obligations or draw(st.integers(0, 3)) == 0
+    bits = st.integers(0, (1 << obligations) - 1) if obligations else st.just(0)
+    values = st.lists(st.tuples(st.integers(0, rules - 1), bits), max_size=2 if obligations else 1).map(tuple)
     members = [Member(name, draw(values), draw(st.integers(0, 3)) == 0, draw(bits)) for name in names]
     if draw(st.integers(0, 9)) == 0:
         members = []
-    made = replace(record(members), goals=goals, spelling=_spelling(draw, other))
-    some = st.lists(st.tuples(st.integers(0, rules - 1), bits), min_size=1, max_size=2 if goals else 1).map(
-        tuple
-    )
+    made = replace(record(members), obligations=obligations, spelling=_spelling(draw, other))
+    some = st.lists(
+        st.tuples(st.integers(0, rules - 1), bits), min_size=1, max_size=2 if obligations else 1
+    ).map(tuple)
     if other is not None:
         made = replace(made, others=(OtherMembers(other, draw(some)),))
         if other in (ANY_STRING, PRINTED_STRING) and draw(st.booleans()):

@@ -17,12 +17,12 @@ from maskwright._engine.edges import Edges
 ctypedef pair[int32_t, int32_t] Step  # from, to
 
 cdef extern from "rows.hpp" namespace "maskwright" nogil:
-    cdef cppclass Strip[T]:
+    cdef cppclass Span[T]:
         size_t size()
         T& operator[](size_t)
-    cdef cppclass Rows[T]:
+    cdef cppclass Csr[T]:
         size_t size()
-        Strip[T] operator[](size_t)
+        Span[T] operator[](size_t)
         void push_back(const vector[T]&)
 
 cdef extern from "subsets.hpp" namespace "maskwright" nogil:
@@ -31,11 +31,11 @@ cdef extern from "subsets.hpp" namespace "maskwright" nogil:
     cdef struct Move:
         int32_t symbol, target
     cdef cppclass Graph:
-        Rows[Move] rows
+        Csr[Move] rows
         vector[char] accepting
     cdef cppclass Numbering:
         size_t size()
-        Strip[const int32_t] key(int32_t id)
+        Span[const int32_t] key(int32_t id)
     cdef cppclass Subsets:
         Subsets(size_t symbols, int32_t states, int32_t accept, int64_t max_states) except +
         void add_set(const vector[int32_t]& symbols) except +
@@ -44,13 +44,13 @@ cdef extern from "subsets.hpp" namespace "maskwright" nogil:
         void start(int32_t state) except +
         bint accepting(int32_t state)
         void expand(int32_t state) except +
-        Strip[const Move] row(int32_t state)
+        Span[const Move] row(int32_t state)
         int64_t exceeded()
         size_t size()
     cdef cppclass View:
         View(Subsets* automaton, vector[int32_t] coarser, size_t symbols) except +
     cdef cppclass Product:
-        Rows[Move] rows
+        Csr[Move] rows
         vector[char] accepted
         vector[int32_t] kinds
         Numbering accepting
@@ -69,11 +69,11 @@ cdef extern from "alphabet.hpp" namespace "maskwright" nogil:
         int32_t low, high, symbol
     cdef cppclass Partition:
         Partition()
-        Partition(const Rows[Range]& sets) except +
+        Partition(const Csr[Range]& sets) except +
         Partition(const vector[const Partition*]& each, vector[vector[int32_t]]& coarser) except +
         size_t size()
-        Strip[const Part] parts()
-        Strip[const int32_t] members(size_t set)
+        Span[const Part] parts()
+        Span[const int32_t] members(size_t set)
         int32_t symbol_of(int32_t code)
         vector[Range] ranges(const vector[int32_t]& symbols) except +
 
@@ -82,7 +82,7 @@ cdef extern from "minimal.hpp" namespace "maskwright" nogil:
         int32_t label, target
     cdef cppclass CTable "maskwright::Table":
         Partition alphabet
-        Rows[TableEdge] edges
+        Csr[TableEdge] edges
         vector[char] accepting
         Numbering labels
         vector[int32_t] distances() except +
@@ -103,7 +103,7 @@ cdef class Alphabet:
     cdef dict index, known
 
     def __init__(self, universe, sets):
-        cdef Rows[Range] c_sets
+        cdef Csr[Range] c_sets
         self.index = {universe: 0}
         self.known = {}
         for ranges in sets:
@@ -117,7 +117,7 @@ cdef class Alphabet:
 
     def members(self, ranges):
         """The minterms that make up one of the sets given."""
-        cdef Strip[const int32_t] symbols
+        cdef Span[const int32_t] symbols
         cdef size_t i
         found = self.known.get(ranges)
         if found is None:
@@ -228,7 +228,7 @@ cdef class SubsetAutomaton:
 
     def row(self, int32_t state):
         """Target states by symbol; not to be changed."""
-        cdef Strip[const Move] row
+        cdef Span[const Move] row
         cdef size_t i
         cdef dict made
         known = self.rows.get(state)
@@ -244,7 +244,7 @@ cdef class SubsetAutomaton:
 
     def matches(self, Alphabet alphabet, str text):
         """Whether a text is in the language; ``alphabet``: the one that the symbols are of."""
-        cdef Strip[const Move] row
+        cdef Span[const Move] row
         cdef int32_t state = 0, after, symbol
         cdef size_t i
         cdef Py_UCS4 c
@@ -294,7 +294,7 @@ cdef class Table:
 
     cdef vector[int32_t] label(self, size_t i):
         # Its symbols.
-        cdef Strip[const int32_t] key = self.table.labels.key(i)
+        cdef Span[const int32_t] key = self.table.labels.key(i)
         cdef vector[int32_t] symbols
         cdef size_t j
         for j in range(key.size()):
@@ -303,7 +303,7 @@ cdef class Table:
 
     def edges(self, list labels):
         """(source, label, target) by source; ``labels``: what stands for each of ``labels()``."""
-        cdef Strip[TableEdge] row
+        cdef Span[TableEdge] row
         cdef size_t source, i
         cdef list out = []
         for source in range(self.table.edges.size()):
@@ -316,8 +316,8 @@ cdef class Table:
 
     def rows(self):
         """By state, targets by symbol of the ``alphabet``."""
-        cdef Strip[TableEdge] row
-        cdef Strip[const int32_t] key
+        cdef Span[TableEdge] row
+        cdef Span[const int32_t] key
         cdef size_t source, i, j
         cdef list out = []
         cdef dict made
@@ -336,9 +336,9 @@ cdef class Table:
     def content(self):
         """The same for equal languages, and for no others."""
         cdef vector[int32_t] out
-        cdef Strip[const Part] parts
-        cdef Strip[TableEdge] row
-        cdef Strip[const int32_t] key
+        cdef Span[const Part] parts
+        cdef Span[TableEdge] row
+        cdef Span[const int32_t] key
         cdef size_t i, j
         if self.known_content is None:
             parts = self.alphabet.parts.parts()
@@ -372,7 +372,7 @@ cdef class Table:
         ``sets``: what stands for each of ``labels()``.  Returns the next fresh state, and pairs of states that an
         empty step must lead between.
         """
-        cdef Strip[TableEdge] row
+        cdef Span[TableEdge] row
         cdef size_t n = self.table.edges.size(), state, i
         cdef vector[char] entered
         cdef vector[int32_t] at
@@ -414,7 +414,7 @@ cdef class Table:
         accepting states are.  ``sets``: as for ``place``.
         """
         cdef vector[int32_t] needed = self.table.distances()
-        cdef Strip[TableEdge] row
+        cdef Span[TableEdge] row
         cdef size_t n = self.table.edges.size(), state, i
         cdef int32_t first = fresh, need
         cdef vector[int32_t] behind        # by number of edges needed: state + 1 of the caller's, of the current state
@@ -440,7 +440,7 @@ cdef class Table:
     def automaton(self, int64_t max_states):
         """The automaton to be read, over the ``alphabet``.  It must have a state."""
         cdef SubsetAutomaton out = SubsetAutomaton.__new__(SubsetAutomaton)
-        cdef Strip[TableEdge] row
+        cdef Span[TableEdge] row
         cdef size_t source, i, n = self.table.edges.size()
         out.make(self.alphabet, n + 1, n, max_states)
         for i in range(self.table.labels.size()):
@@ -526,7 +526,7 @@ cdef class SideBySide:
         """By tuple, which automata accept, the table of the texts that just those accept.  Raises ``LimitError``."""
         cdef Product product
         cdef Graph dfa
-        cdef Strip[const int32_t] inside
+        cdef Span[const int32_t] inside
         cdef size_t kind, i
         cdef dict out = {}
         self.explore(product)

@@ -27,7 +27,7 @@ class Engine:
         tokens: list[bytes],
         eos_ids: tuple[int, ...],
         trie_arrays: tuple[bytes, bytes] | None = None,
-        home_least: int = 2048,
+        self_loop_least: int = 2048,
         *,
         start_tokens: Mapping[int, bytes] | None = None,
         start_stays: bool = False,

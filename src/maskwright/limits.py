@@ -8,7 +8,7 @@ MAX_COUNT = 2**31 - 1
 """The engine counts in 32 bits, with a sign."""
 # The greatest value of a limit, where something else ends there.
 _CAPS = {
-    "max_object_goals": (32, "the engine keeps the goals of an object as 32 bits"),
+    "max_object_obligations": (32, "the engine keeps the obligations of an object as 32 bits"),
     "max_key_sorts": (16, "there is a table of all their sets"),
     "max_count": (MAX_COUNT, "the engine counts in 32 bits"),
     "max_constant_digits": (4_000, "Python writes no longer integers"),
@@ -31,7 +31,7 @@ class Limits:
     """JSON values in one schema, and in the documents that it refers to, each of which counts as 100 more (count)."""
     max_schema_branches: int = 5_000
     """Alternatives of one subschema once anyOf and allOf are multiplied out (count)."""
-    max_object_goals: int = 16
+    max_object_obligations: int = 16
     """Alternatives that one object must meet at once, such as those of ``not``, ``oneOf`` and ``anyOf`` over its
     members (count; 32 at most).  Work may double with each."""
     max_member_ways: int = 256

@@ -19,7 +19,7 @@ from maskwright._engine.lexemes cimport Hypothesis, LexState
 from maskwright._engine.lexeme_texts cimport FORM_UTF8_SETTLED, LEX_DEAD
 from maskwright._engine.lexeme_state cimport lex_first, lex_next
 from maskwright._engine.shortest_match cimport UNREACHED
-from maskwright._engine.longest_match cimport Lexer, lexer_is_sure, lexer_matched, lexer_of, watch_passes
+from maskwright._engine.longest_match cimport Lexer, lexer_is_sure, lexer_matched, lexer_of, lookahead_passes
 from maskwright._engine.longest_match_walks cimport lexer_ignores
 from maskwright._engine.program cimport cost_add, Costs, Item, LOCAL_PLAIN, NO_STATE, ParserState, Program
 from maskwright._engine.stacks cimport lex_in_newline, state_deep, state_opens_line
@@ -52,28 +52,28 @@ cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
     if thread.lex == NULL and core.program.states[thread.parser].complete:
         return True
     if (not lexer.safe or state_deep(core.program, thread.parser)
-            or (thread.watch != NULL and not core.program.states[thread.parser].starts.empty())):
+            or (thread.lookahead != NULL and not core.program.states[thread.parser].starts.empty())):
         return False
     if thread.lex != NULL and thread.lex.automaton != core.program.lexer:
-        return thread.watch == NULL
+        return thread.lookahead == NULL
     each.lex = thread.lex
-    each.watch = thread.watch
+    each.lookahead = thread.lookahead
     if lexer_is_sure(each):
         return True
     if thread.lex != NULL:
-        if thread.watch != NULL:
+        if thread.lookahead != NULL:
             return False
         if lex_in_newline(thread.lex) and state_opens_line(core.program, thread.parser):
             return True
         if not (lexer_matched(thread.lex) and lexer_ignores(thread.lex)):
             return False
         # Ignored text (a comment, say) that may end here, in front of something that is waited for.
-        each.watch = thread.lex
+        each.lookahead = thread.lex
     state = core.program.states[thread.parser]
     for i in range(state.items.size()):
         for j in range(core.program.locals[state.items[i].local].terminals.size()):
             terminal = core.program.locals[state.items[i].local].terminals[j]
-            if not lexer.ignored[terminal] and watch_passes(each.watch, lexer.samples[terminal]):
+            if not lexer.ignored[terminal] and lookahead_passes(each.lookahead, lexer.samples[terminal]):
                 return True
     return False
 
@@ -93,7 +93,7 @@ cdef cbool thread_stuck(Core* core, const Thread& thread) noexcept nogil:
         if after == LEX_DEAD:
             if state.lexer != NULL and lex_next(state.lexer, byte) != LEX_DEAD:
                 return False
-        elif after != thread.lex and not (after.form == FORM_UTF8_SETTLED and after.code == thread.lex.code):
+        elif after != thread.lex and not (after.form == FORM_UTF8_SETTLED and after.dfa_state == thread.lex.dfa_state):
             return False
     return True
 

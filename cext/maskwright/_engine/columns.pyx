@@ -1,4 +1,4 @@
-# Columns: the rules called at one text position, and the stack nodes that stand for them.
+# Columns: the rules called at one text position, and the GSS nodes that stand for them.
 #
 # A rule that is called where others are becomes a node together with them (an Earley column).  Where rules return to each
 # other (left recursion), their nodes do, and such a cycle is interned as a whole.
@@ -12,8 +12,8 @@ from libcpp.unordered_map cimport unordered_map
 
 from maskwright._engine.sizes cimport vector_bytes
 from maskwright._engine.limits cimport deadline_heavy, deadline_passed, deadline_worked
-from maskwright._engine.program cimport ACCEPT, Call, ColumnItem, Local, LOCAL_INDENTED, NO_STATE, StackNode
-from maskwright._engine.rules cimport local_waits, parse_expand, parse_rule_start
+from maskwright._engine.program cimport ACCEPT, Call, ColumnItem, DottedItem, LOCAL_INDENTED, NO_STATE, GssNode
+from maskwright._engine.rules cimport dotted_waits, parse_expand, parse_rule_start
 
 
 cdef void column_push(Column* column, int32_t local, int32_t node) noexcept nogil:
@@ -88,13 +88,13 @@ cdef void column_forget(Column* column) noexcept nogil:
 cdef void column_close(Program* program, Column* column) noexcept nogil:
     # A nullable rule that ends where it was called needs no return: its caller went on already.
     cdef ColumnItem item
-    cdef Local* local
+    cdef DottedItem* local
     cdef size_t i
     while not column.work.empty() and not column_late(program, column):
         item = column.work.back()
         column.work.pop_back()
         local = parse_expand(program, item.local)
-        if local_waits(local):
+        if dotted_waits(local):
             column.kept.push_back(item)
         if local.final:
             column_return(program, column, item.node)
@@ -136,7 +136,7 @@ cdef void column_intern_cycle(Program* program, Column* column, vector[size_t]& 
     cdef vector[pair[int32_t, size_t]] order
     cdef vector[vector[Return]] contents
     cdef vector[int32_t] rules
-    cdef unordered_map[int32_t, int32_t] local_index
+    cdef unordered_map[int32_t, int32_t] dotted_index
     cdef vector[Return] returns
     cdef Return back
     cdef size_t i, j
@@ -145,7 +145,7 @@ cdef void column_intern_cycle(Program* program, Column* column, vector[size_t]& 
         order.push_back(pair[int32_t, size_t](column.rules[members[i]], members[i]))
     sort(order.begin(), order.end())
     for i in range(order.size()):
-        local_index[<int32_t>order[i].second] = <int32_t>i
+        dotted_index[<int32_t>order[i].second] = <int32_t>i
     for i in range(order.size()):
         returns.clear()
         for j in range(column.returns[order[i].second].size()):
@@ -155,7 +155,7 @@ cdef void column_intern_cycle(Program* program, Column* column, vector[size_t]& 
                 if column.resolved[target] != NO_STATE:
                     back.node = column.resolved[target]
                 else:
-                    back.node = -1 - local_index[target]
+                    back.node = -1 - dotted_index[target]
             returns.push_back(back)
         contents.push_back(returns)
         rules.push_back(order[i].first)
@@ -167,7 +167,7 @@ cdef void column_intern_cycle(Program* program, Column* column, vector[size_t]& 
 cdef int32_t cycle_intern(Program* program, const vector[int32_t]& rules, vector[vector[Return]]& contents) noexcept nogil:
     # The first of the nodes, one a rule, that return to each other: -1 - the number of one of them.
     cdef string key
-    cdef StackNode* node
+    cdef GssNode* node
     cdef size_t i, j
     cdef int32_t base, count, indent
     cdef cbool changed = True
@@ -278,7 +278,7 @@ cdef void returns_normalize(vector[Return]& returns) noexcept nogil:
 
 cdef int32_t node_intern(Program* program, vector[Return]& returns) noexcept nogil:
     cdef int32_t known
-    cdef StackNode* node
+    cdef GssNode* node
     cdef Return back
     returns_normalize(returns)
     known = program.node_ids.find(returns.data(), returns.size() * sizeof(Return))
@@ -297,7 +297,7 @@ cdef int32_t node_intern(Program* program, vector[Return]& returns) noexcept nog
 cdef int32_t returns_indent(const Program* program, const vector[Return]& returns) noexcept nogil:
     # The column of the innermost open block.
     cdef int32_t indent = 0, other
-    cdef const Local* local
+    cdef const DottedItem* local
     cdef size_t i
     for i in range(returns.size()):
         if returns[i].local == ACCEPT:

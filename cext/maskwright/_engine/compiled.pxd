@@ -2,7 +2,7 @@ from libc.stdint cimport int32_t, uint8_t
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
-from maskwright._engine.containers cimport Rows
+from maskwright._engine.containers cimport Csr
 from maskwright._engine.vocabulary cimport Bits
 from maskwright._engine.program cimport Call, PlainTerm, Program, RecordDef, RepeatedDef, RuleStart
 from maskwright._engine.tracked cimport Guard
@@ -16,8 +16,8 @@ cdef class Tables:
     cdef readonly AutomatonHandle lexer        # or None
     cdef readonly list imports
     cdef readonly list names                   # of the rules
-    cdef Rows[PlainTerm] plain_terms
-    cdef Rows[Call] plain_calls
+    cdef Csr[PlainTerm] plain_terms
+    cdef Csr[Call] plain_calls
     cdef vector[uint8_t] plain_final
     cdef vector[int32_t] plain_guard
     cdef vector[Guard] guards

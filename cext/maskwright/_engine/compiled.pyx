@@ -16,7 +16,7 @@ from maskwright._engine.char_index cimport bits_release
 from maskwright._engine.lexemes cimport KIND_TOKENS
 from maskwright._engine.longest_match cimport lexer_of
 from maskwright._engine.program cimport (
-    ACCEPT, Local, LOCAL_INDENTED, LOCAL_PLAIN, LOCAL_REPEATED, NO_STATE, ParserState, RecordValue
+    ACCEPT, DottedItem, LOCAL_INDENTED, LOCAL_PLAIN, LOCAL_REPEATED, NO_STATE, ParserState, RecordValue
 )
 from maskwright._engine.tracker cimport guard_free
 from maskwright._engine.core cimport (
@@ -79,7 +79,7 @@ cdef class Tables:
             self.add_record(*record)
 
     def add_record(self, list keys, list sorts, list values, list absent, list key_bytes, list required, int32_t least,
-                   int32_t most, uint32_t goals, bint ordered, bint unique, bint bare,
+                   int32_t most, uint32_t obligations, bint ordered, bint unique, bint bare,
                    int32_t open_, int32_t close_empty, int32_t colon,
                    int32_t comma, int32_t close):
         cdef RecordDef record
@@ -92,7 +92,7 @@ cdef class Tables:
         record.count = <int32_t>len(key_bytes)
         for ways in values:
             values_of.clear()
-            for value.rule, value.goals in ways:
+            for value.rule, value.obligations in ways:
                 values_of.push_back(value)
             record.values.push_back(values_of)
         record.absent = absent
@@ -108,8 +108,8 @@ cdef class Tables:
             record.required_from[i] = total
         record.least = least
         record.most = most
-        record.goals = goals
-        record.simple = least == 0 and most < 0 and goals == 0
+        record.obligations = obligations
+        record.simple = least == 0 and most < 0 and obligations == 0
         record.ordered = ordered
         record.bare = bare
         record.unique = unique and len(values) > len(key_bytes)
@@ -490,7 +490,7 @@ cdef int check_outcome(Outcome outcome, const Core* core) except -1:
 
 # --- What a matcher waits for, in terms of the grammar: for messages, not for masks.
 #
-# A *place* is (kind, index) of a local state; `rule_places` says which rule it is in.
+# A *place* is (kind, index) of a dotted item; `rule_places` says which rule it is in.
 
 cdef void explain_threads(Core* core, int32_t id, vector[int32_t]& out) noexcept nogil:
     # By thread: parser state, whether a lexeme has begun.
@@ -503,10 +503,10 @@ cdef void explain_threads(Core* core, int32_t id, vector[int32_t]& out) noexcept
 
 
 cdef void explain_items(Core* core, int32_t parser, vector[int32_t]& out) noexcept nogil:
-    # By item: kind, index, stack node, whether it waits for a lexeme that is no terminal, how many terminals, these.
+    # By item: kind, index, GSS node, whether it waits for a lexeme that is no terminal, how many terminals, these.
     cdef Program* program = core.program
     cdef ParserState* state
-    cdef Local* local
+    cdef DottedItem* local
     cdef size_t i, j
     core.index.lock.lock_shared()
     state = program.states[parser]
@@ -523,9 +523,9 @@ cdef void explain_items(Core* core, int32_t parser, vector[int32_t]& out) noexce
 
 
 cdef void explain_returns(Core* core, int32_t node, vector[int32_t]& out) noexcept nogil:
-    # By return address: kind, index, stack node; all of them ACCEPT for the end of the text.
+    # By return address: kind, index, GSS node; all of them ACCEPT for the end of the text.
     cdef Program* program = core.program
-    cdef Local* local
+    cdef DottedItem* local
     cdef size_t i
     core.index.lock.lock_shared()
     for i in range(program.nodes[node].returns.size()):

@@ -11,7 +11,7 @@ cdef extern from *:
     int __builtin_ctzll(unsigned long long) noexcept nogil
 
 cdef extern from "tables.hpp" namespace "maskwright" nogil:
-    cdef cppclass KeyIds:
+    cdef cppclass Interner:
         int32_t find(const string&)        # -1: not there
         int32_t find(const void*, size_t)
         void insert(const string&, int32_t)
@@ -31,8 +31,8 @@ cdef extern from "tables.hpp" namespace "maskwright" nogil:
         size_t count()
         size_t bytes()
 
-cdef extern from "steady.hpp" namespace "maskwright" nogil:
-    cdef cppclass Steady[T]:
+cdef extern from "segmented.hpp" namespace "maskwright" nogil:
+    cdef cppclass SegmentedVector[T]:
         size_t size()
         bint empty()
         T& operator[](size_t)
@@ -62,21 +62,21 @@ cdef extern from "textsets.hpp" namespace "maskwright" nogil:
         size_t bytes()
 
 cdef extern from "rows.hpp" namespace "maskwright" nogil:
-    cdef cppclass Strip[T]:
+    cdef cppclass Span[T]:
         size_t size()
         bint empty()
         T* begin()
         T* end()
         T& operator[](size_t)
-    cdef cppclass Rows[T]:
+    cdef cppclass Csr[T]:
         size_t size()
-        Strip[T] operator[](size_t)          # valid until a row is added
+        Span[T] operator[](size_t)          # valid until a row is added
         void push_back(const vector[T]&)
-        void append(const Rows[T]&)
-    Rows[T] by_owner[T](size_t, const vector[pair[int32_t, T]]&)
+        void append(const Csr[T]&)
+    Csr[T] by_owner[T](size_t, const vector[pair[int32_t, T]]&)
 
 cdef extern from "blocks.hpp" namespace "maskwright" nogil:
-    cdef cppclass Few[T]:
+    cdef cppclass SmallVector[T]:
         void assign(const vector[T]&)
         size_t size()
         bint empty()
@@ -86,7 +86,7 @@ cdef extern from "blocks.hpp" namespace "maskwright" nogil:
         void push_back(T)
         vector[T] copied()
         size_t bytes()
-    cdef cppclass Blocks[T]:
+    cdef cppclass BlockPool[T]:
         size_t size()
         T* operator[](size_t)
         T* add()
@@ -105,8 +105,8 @@ cdef extern from "pool.hpp" namespace "maskwright" nogil:
     double seconds_now()
     void lock_anew(shared_mutex&)
 
-cdef extern from "reaper.hpp" namespace "maskwright" nogil:
-    cdef cppclass Tally:
+cdef extern from "deferred_free.hpp" namespace "maskwright" nogil:
+    cdef cppclass AtomicCounter:
         void set(int64_t to)
         void add(int64_t more)
         void subtract(int64_t less)

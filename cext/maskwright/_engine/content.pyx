@@ -13,7 +13,7 @@ from maskwright._engine.containers cimport StopFlag
 from maskwright._engine.limits cimport NO_LIMIT, stop_watch
 from maskwright._engine.vocabulary cimport CodeRange, LAST_CODE_POINT
 from maskwright._engine.lexemes cimport (
-    Automaton, CodeAutomaton, CodeEdge, KIND_KEYSET, KIND_TOKENS, KIND_WORDS, NfaEpsilon, NO_CLASS, NO_TAG
+    Automaton, LazyDfa, DfaEdge, KIND_KEYSET, KIND_TOKENS, KIND_WORDS, NfaEpsilon, NO_CLASS, NO_TAG
 )
 from maskwright._engine.lazy_dfa cimport set_has
 from maskwright._engine.longest_match cimport Lexer, lexer_of
@@ -129,7 +129,7 @@ cdef inline void write_text(string& out, text):
 cdef tuple SPELLINGS = ("utf8", "quoted", "printed")
 
 
-cdef list ranges_of_sets(CodeAutomaton* codes):
+cdef list ranges_of_sets(LazyDfa* dfa):
     # The sets of code points that edges are labelled with: each as ranges, ascending and not adjacent.
     cdef vector[CodeRange] spans
     cdef vector[int32_t] classes
@@ -138,22 +138,22 @@ cdef list ranges_of_sets(CodeAutomaton* codes):
     cdef size_t i, j
     while code < 128:
         span.low = code
-        while code < 128 and codes.ascii_class[code] == codes.ascii_class[span.low]:
+        while code < 128 and dfa.ascii_class[code] == dfa.ascii_class[span.low]:
             code += 1
         span.high = code - 1
         spans.push_back(span)
-        classes.push_back(codes.ascii_class[span.low])
-    for i in range(codes.range_low.size()):
-        span.low = codes.range_low[i]
-        span.high = codes.range_low[i + 1] - 1 if i + 1 < codes.range_low.size() else LAST_CODE_POINT
+        classes.push_back(dfa.ascii_class[span.low])
+    for i in range(dfa.range_low.size()):
+        span.low = dfa.range_low[i]
+        span.high = dfa.range_low[i + 1] - 1 if i + 1 < dfa.range_low.size() else LAST_CODE_POINT
         spans.push_back(span)
-        classes.push_back(codes.range_class[i])
+        classes.push_back(dfa.range_class[i])
     found = []
-    for j in range(codes.sets.size()):
+    for j in range(dfa.sets.size()):
         ranges = []
         low = high = -2
         for i in range(spans.size()):
-            if classes[i] == NO_CLASS or not set_has(codes.sets[j], classes[i]):
+            if classes[i] == NO_CLASS or not set_has(dfa.sets[j], classes[i]):
                 continue
             if spans[i].low != high + 1:
                 if high >= 0:
@@ -166,28 +166,28 @@ cdef list ranges_of_sets(CodeAutomaton* codes):
     return found
 
 
-cdef tuple code_content(CodeAutomaton* codes):
+cdef tuple dfa_content(LazyDfa* dfa):
     # An NFA as ``Engine.add_automaton`` takes it: states, sets, edges (bytes), epsilons, loops, accepts.
     cdef vector[int32_t] edges
-    cdef CodeEdge edge
+    cdef DfaEdge edge
     cdef NfaEpsilon epsilon
-    cdef int32_t state, count = <int32_t>codes.edges.size()
+    cdef int32_t state, count = <int32_t>dfa.edges.size()
     cdef size_t i
     epsilons = []
     accepts = []
     for state in range(count):
-        for i in range(codes.edges[state].size()):
-            edge = codes.edges[state][i]
+        for i in range(dfa.edges[state].size()):
+            edge = dfa.edges[state][i]
             edges.push_back(state)
             edges.push_back(edge.set)
             edges.push_back(edge.target)
-        for i in range(codes.epsilons[state].size()):
-            epsilon = codes.epsilons[state][i]
+        for i in range(dfa.epsilons[state].size()):
+            epsilon = dfa.epsilons[state][i]
             epsilons.append((state, epsilon.target, epsilon.op, epsilon.loop))
-        if codes.accept[state] != NO_TAG:
-            accepts.append((state, codes.accept[state]))
-    loops = [(codes.loop_min[i], codes.loop_max[i]) for i in range(codes.loop_min.size())]
-    return (count, ranges_of_sets(codes), (<const char*>edges.data())[:edges.size() * sizeof(int32_t)], epsilons, loops, accepts)
+        if dfa.accept[state] != NO_TAG:
+            accepts.append((state, dfa.accept[state]))
+    loops = [(dfa.loop_min[i], dfa.loop_max[i]) for i in range(dfa.loop_min.size())]
+    return (count, ranges_of_sets(dfa), (<const char*>edges.data())[:edges.size() * sizeof(int32_t)], epsilons, loops, accepts)
 
 
 def automaton_content(AutomatonHandle handle not None):
@@ -205,10 +205,10 @@ def automaton_content(AutomatonHandle handle not None):
                          (<const char*>a.tags.data())[:a.tags.size() * sizeof(int32_t)])
     if a.kind == KIND_TOKENS:
         return "tokens", (list(a.token_ids),)
-    states, sets, edges, epsilons, loops, accepts = code_content(a.codes)
+    states, sets, edges, epsilons, loops, accepts = dfa_content(a.dfa)
     if lexer == NULL:
-        return "text", (states, a.codes.first, sets, edges, epsilons, loops, accepts, SPELLINGS[a.spelling])
-    early = [i for i in range(a.codes.early.size()) if a.codes.early[i]]
+        return "text", (states, a.dfa.first, sets, edges, epsilons, loops, accepts, SPELLINGS[a.spelling])
+    early = [i for i in range(a.dfa.early.size()) if a.dfa.early[i]]
     follow = list(lexer.follow) if not lexer.follow.empty() else None
     return "lexer", (states, list(lexer.first), sets, edges, epsilons, loops, accepts, list(lexer.ignored_ones), follow,
                      tuple(lexer.avoided), handle.names, lexer.newline, lexer.line_break, lexer.columns, early)
@@ -217,11 +217,11 @@ def automaton_content(AutomatonHandle handle not None):
 cdef tuple record_content(RecordDef* record):
     cdef int32_t i
     cdef size_t j, k
-    values = [[(record.values[j][k].rule, record.values[j][k].goals) for k in range(record.values[j].size())]
+    values = [[(record.values[j][k].rule, record.values[j][k].obligations) for k in range(record.values[j].size())]
               for j in range(record.values.size())]
     required = [record.required_from[i] > record.required_from[i + 1] for i in range(record.count)]
     return (list(record.keys), list(record.sorts), values, list(record.absent), list(record.key_bytes), required, record.least,
-            record.most, record.goals, record.ordered, record.unique, record.bare, record.open, record.close_empty, record.colon,
+            record.most, record.obligations, record.ordered, record.unique, record.bare, record.open, record.close_empty, record.colon,
             record.comma, record.close)
 
 

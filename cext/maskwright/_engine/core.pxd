@@ -5,7 +5,7 @@ from libcpp cimport bool as cbool
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
-from maskwright._engine.containers cimport Blocks, Edges, KeyIds
+from maskwright._engine.containers cimport BlockPool, Edges, Interner
 from maskwright._engine.vocabulary cimport Bits, Index
 from maskwright._engine.lexemes cimport LexState
 from maskwright._engine.program cimport Costs, Program
@@ -28,7 +28,7 @@ cdef enum:
 
 cdef struct Thread:
     LexState* lex
-    LexState* watch        # what must not match from here on (longest_match.pyx), or NULL
+    LexState* lookahead        # what must not match from here on (longest_match.pyx), or NULL
     int32_t parser
     int32_t text           # > 0: what has been read of a key that must not come again; < 0: what has been
                            # read of an array of different items (tracker.pyx); else 0
@@ -55,24 +55,24 @@ cdef cppclass Core:
     # One compiled grammar on one vocabulary.
     Program* program
     Costs* costs
-    KeyIds alive                   # by thread, where it is known (alive.pyx, distinct.pyx): 1 or 0
-    KeyIds careless                # whether a string may become any, by what is behind it (distinct.pyx)
-    KeyIds powers                  # whether a number may get an exponent, by lexer state (distinct.pyx)
-    KeyIds endless                 # whether every text can be made longer without end, by code state (distinct.pyx)
+    Interner alive                   # by thread, where it is known (alive.pyx, distinct.pyx): 1 or 0
+    Interner careless                # whether a string may become any, by what is behind it (distinct.pyx)
+    Interner powers                  # whether a number may get an exponent, by lexer state (distinct.pyx)
+    Interner endless                 # whether every text can be made longer without end, by DFA state (distinct.pyx)
     Index* index
     size_t words                   # of a mask row
     vector[int32_t] eos
-    Blocks[MatcherState] states
+    BlockPool[MatcherState] states
     int32_t start                  # the state of the empty text, and
     int32_t opening                # the one at the very start, where tokens stand for something else; or UNKNOWN
     int32_t begin                  # that of these in which matchers begin
-    KeyIds state_ids
+    Interner state_ids
     int64_t edges                  # of tokens, from all states
     Tracker tracker
     vector[FrameMask*] frames      # of masks (masks.pyx)
-    KeyIds frame_ids
-    unordered_map[int32_t, int32_t] frame_states   # parser state of a frame, by its local state
-    int32_t bottom                 # stack node of frames, or UNKNOWN
+    Interner frame_ids
+    unordered_map[int32_t, int32_t] frame_states   # parser state of a frame, by its dotted item
+    int32_t bottom                 # GSS node of frames, or UNKNOWN
     cbool walks                    # for a mask: keys are read without telling which they are (mask_walk)
     vector[vector[Thread]] stack   # scratch of walks, by depth
     vector[OpenGroup] open         # of the mask under way
@@ -102,10 +102,10 @@ cdef cppclass FrameMask:
     vector[uint32_t] ends          # nodes with others below
 
 
-cdef inline Thread thread_at(int32_t parser, LexState* watch) noexcept nogil:
+cdef inline Thread thread_at(int32_t parser, LexState* lookahead) noexcept nogil:
     cdef Thread thread
     thread.lex = NULL
-    thread.watch = watch
+    thread.lookahead = lookahead
     thread.parser = parser
     thread.text = 0
     return thread

@@ -1,7 +1,7 @@
 # What the cheapest way out of each state costs.
 #
 # Costs are in bytes.  A rule's cost is that of its shortest text; costs of rules are found
-# together by relaxation, those of stack nodes on demand.
+# together by relaxation, those of GSS nodes on demand.
 
 from cython.operator cimport dereference
 from libc.stdint cimport int64_t, uint32_t, uint64_t
@@ -11,14 +11,14 @@ from libcpp.pair cimport pair
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 
-from maskwright._engine.containers cimport by_owner, priority_queue, Rows
+from maskwright._engine.containers cimport by_owner, priority_queue, Csr
 from maskwright._engine.sizes cimport bits_has
 from maskwright._engine.limits cimport deadline_look, deadline_passed
 from maskwright._engine.lexemes cimport (
-    Automaton, CodeAutomaton, CodeState, KEY_BODY, KEY_START, KIND_KEYSET, KIND_TEXT, KIND_TOKENS, KIND_WORDS,
+    Automaton, LazyDfa, DfaState, KEY_BODY, KEY_START, KIND_KEYSET, KIND_TEXT, KIND_TOKENS, KIND_WORDS,
     NO_CLASS, NO_TAG
 )
-from maskwright._engine.lazy_dfa cimport CODE_DEAD, code_next
+from maskwright._engine.lazy_dfa cimport DFA_DEAD, dfa_next
 from maskwright._engine.lexeme_texts cimport BACKSLASH, FORM_TEXT, LEX_DEAD, QUOTE
 from maskwright._engine.keyset cimport (
     key_allows, key_code_point, key_escape_fits, key_escape_rest, key_spelling, key_text
@@ -26,7 +26,7 @@ from maskwright._engine.keyset cimport (
 from maskwright._engine.lexeme_state cimport lex_first, lex_keeps_text, lex_next, words_shortest, words_tags
 from maskwright._engine.shortest_match cimport NEAR_STATES, nearest_match, UNREACHED
 from maskwright._engine.program cimport (
-    ACCEPT, ANY_KEY, Call, cost_add, INDENTED_INSIDE, Item, Local, LOCAL_INDENTED, LOCAL_PLAIN, LOCAL_RECORD,
+    ACCEPT, ANY_KEY, Call, cost_add, INDENTED_INSIDE, Item, DottedItem, LOCAL_INDENTED, LOCAL_PLAIN, LOCAL_RECORD,
     LOCAL_REPEATED, NO_KEY, NO_STATE, ParserState, PlainTerm, RECORD_AFTER, RECORD_COLON, RECORD_DONE,
     RECORD_FIRST_KEY, RECORD_OPEN, RECORD_VALUE, RecordDef, RecordRegister, RecordValue, RepeatedDef, Return,
     RuleStart
@@ -48,23 +48,23 @@ cdef struct PlainWay:
 
 cdef cbool text_plain_does(LexState* state) noexcept nogil:
     # Between two characters: whether one byte leads wherever an escape or several bytes of UTF-8 do.
-    cdef CodeAutomaton* codes = state.automaton.codes
+    cdef LazyDfa* dfa = state.automaton.dfa
     cdef vector[char] seen
     cdef unordered_map[int64_t, char] targets
-    cdef CodeState* target
+    cdef DfaState* target
     cdef int32_t byte, cls
     if state.automaton.kind != KIND_TEXT or state.form != FORM_TEXT:
         return False
-    seen.resize(codes.classes, 0)
+    seen.resize(dfa.classes, 0)
     for byte in range(0x20, 0x80):
-        cls = codes.ascii_class[byte]
+        cls = dfa.ascii_class[byte]
         if cls != NO_CLASS and byte != QUOTE and byte != BACKSLASH and not seen[cls]:
             seen[cls] = 1
-            targets[<int64_t>code_next(codes, state.code, cls)] = 1
-    for cls in range(codes.classes):
+            targets[<int64_t>dfa_next(dfa, state.dfa_state, cls)] = 1
+    for cls in range(dfa.classes):
         if not seen[cls]:
-            target = code_next(codes, state.code, cls)
-            if target != CODE_DEAD and targets.count(<int64_t>target) == 0:
+            target = dfa_next(dfa, state.dfa_state, cls)
+            if target != DFA_DEAD and targets.count(<int64_t>target) == 0:
                 return False
     return True
 
@@ -225,7 +225,7 @@ cdef int32_t cost_record_member(Program* program, Costs* costs, int32_t index, R
     return best
 
 
-cdef int32_t cost_record_local(Program* program, Costs* costs, Local* local) noexcept nogil:
+cdef int32_t cost_record_local(Program* program, Costs* costs, DottedItem* local) noexcept nogil:
     # A record from any of its phases to its end.
     cdef RecordDef* record = &program.records[local.index]
     cdef RecordRegister place = record_register(record, local.count)
@@ -343,8 +343,8 @@ cdef int32_t cost_repeated(Program* program, Costs* costs, const RepeatedDef& re
 
 
 cdef int32_t cost_local(Program* program, Costs* costs, int32_t id) noexcept nogil:
-    # Bytes from a local state to the end of its rule.
-    cdef Local* local = program.locals[id]
+    # Bytes from a dotted item to the end of its rule.
+    cdef DottedItem* local = program.locals[id]
     if local.kind == LOCAL_PLAIN:
         return cost_plain(program, costs, local.index)
     if local.kind == LOCAL_REPEATED:
@@ -394,7 +394,7 @@ cdef void costs_fill_rules(Program* program, Costs* costs) noexcept nogil:
     # Relax until nothing changes; a rule's shortest text never needs the rule itself.  A round looks only at rules that use
     # one that has changed since: in a chain of rules, few.
     cdef vector[pair[int32_t, int32_t]] uses
-    cdef Rows[int32_t] users
+    cdef Csr[int32_t] users
     cdef vector[int32_t] work, later
     cdef vector[char] waits
     cdef int32_t rule, user, cost

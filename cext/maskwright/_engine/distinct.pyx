@@ -15,11 +15,11 @@ from libc.string cimport memcpy, memset
 from libcpp.pair cimport pair
 from libcpp.string cimport string
 
-from maskwright._engine.containers cimport KeyIds, priority_queue
+from maskwright._engine.containers cimport Interner, priority_queue
 from maskwright._engine.sizes cimport bits_has, bits_set
 from maskwright._engine.limits cimport deadline_look
-from maskwright._engine.lexemes cimport Automaton, CodeAutomaton, CodeState, KIND_TEXT, LexState, NO_CLASS, NO_TAG
-from maskwright._engine.lazy_dfa cimport CODE_DEAD, code_next
+from maskwright._engine.lexemes cimport Automaton, LazyDfa, DfaState, KIND_TEXT, LexState, NO_CLASS, NO_TAG
+from maskwright._engine.lazy_dfa cimport DFA_DEAD, dfa_next
 from maskwright._engine.lexeme_texts cimport BACKSLASH, QUOTE, SPELLING_UTF8
 from maskwright._engine.lexeme_state cimport lex_first, lex_next
 from maskwright._engine.shortest_match cimport UNREACHED
@@ -228,7 +228,7 @@ cdef void distinct_bytes(Core* core, const DistinctNode& node, vector[uint8_t]& 
             tracker_ahead(&core.tracker, node.thread.text, ahead)
         bits_set(ahead, QUOTE)
     if plain and not node.begun:
-        # Few bytes: those that lead nowhere are soon seen.
+        # SmallVector bytes: those that lead nowhere are soon seen.
         memcpy(first, ahead, 32)
     elif node.thread.lex != NULL:
         distinct_first(lex_first(node.thread.lex), inside, first)
@@ -262,7 +262,7 @@ cdef void distinct_path(const vector[DistinctNode]& nodes, int32_t at, uint8_t l
         reversed_path.pop_back()
 
 
-cdef cbool distinct_add(Core* core, vector[DistinctNode]& nodes, KeyIds* seen, priority_queue[pair[int64_t, int32_t]]* queue,
+cdef cbool distinct_add(Core* core, vector[DistinctNode]& nodes, Interner* seen, priority_queue[pair[int64_t, int32_t]]* queue,
                       const Thread& thread, int32_t parent, uint8_t byte, int32_t goal) noexcept nogil:
     # Note a thread that is reached; True when it is a goal.
     cdef DistinctNode node
@@ -338,7 +338,7 @@ cdef cbool distinct_search(Core* core, const Thread* roots, size_t count, int32_
     # Whether one of some threads can reach a goal; `path`, if given, gets the bytes.  `most`, if not 0: looks at so many states,
     # and finds nothing behind them.
     cdef vector[DistinctNode] nodes
-    cdef KeyIds seen
+    cdef Interner seen
     cdef priority_queue[pair[int64_t, int32_t]] queue
     cdef vector[uint8_t] bytes
     cdef vector[Thread] out
@@ -399,7 +399,7 @@ cdef enum:
 cdef cbool powers_ahead(Core* core, LexState* lex) noexcept nogil:
     # Whether an exponent may still come in a number, as far as that is soon seen.
     cdef vector[LexState*] work
-    cdef KeyIds seen
+    cdef Interner seen
     cdef LexState* after
     cdef const uint64_t* first
     cdef size_t i = 0
@@ -461,36 +461,36 @@ cdef enum:
     ENDLESS_STATES = 32        # of a lexeme, that are looked at for this
 
 
-cdef void endless_classes(const CodeAutomaton* codes, const Automaton* automaton, vector[char]& out) noexcept nogil:
+cdef void endless_classes(const LazyDfa* dfa, const Automaton* automaton, vector[char]& out) noexcept nogil:
     # Classes with a character that can be spelled, as far as a look tells.
     cdef int32_t point
     cdef size_t i
-    out.assign(<size_t>codes.classes, 0)
+    out.assign(<size_t>dfa.classes, 0)
     for point in range(0x20, 0x7F):
-        if codes.ascii_class[point] != NO_CLASS and raw_in_text(automaton, point):
-            out[codes.ascii_class[point]] = 1
-    for i in range(codes.range_low.size()):
-        if codes.range_class[i] != NO_CLASS and 0x80 <= codes.range_low[i] < 0xD800:
-            out[codes.range_class[i]] = 1
+        if dfa.ascii_class[point] != NO_CLASS and raw_in_text(automaton, point):
+            out[dfa.ascii_class[point]] = 1
+    for i in range(dfa.range_low.size()):
+        if dfa.range_class[i] != NO_CLASS and 0x80 <= dfa.range_low[i] < 0xD800:
+            out[dfa.range_class[i]] = 1
 
 
-cdef cbool endless_states(Automaton* automaton, CodeState* start) noexcept nogil:
+cdef cbool endless_states(Automaton* automaton, DfaState* start) noexcept nogil:
     # Whether all states that are reached lead to one that leads to itself.
-    cdef CodeAutomaton* codes = automaton.codes
-    cdef CodeState* target
-    cdef vector[CodeState*] states
+    cdef LazyDfa* dfa = automaton.dfa
+    cdef DfaState* target
+    cdef vector[DfaState*] states
     cdef vector[pair[size_t, size_t]] moves
     cdef vector[char] classes, good
     cdef cbool changed = True
     cdef size_t i = 0, j
     cdef int32_t cls
-    endless_classes(codes, automaton, classes)
+    endless_classes(dfa, automaton, classes)
     states.push_back(start)
     good.push_back(0)
     while i < states.size():
-        for cls in range(codes.classes):
-            target = code_next(codes, states[i], cls)
-            if target == CODE_DEAD:
+        for cls in range(dfa.classes):
+            target = dfa_next(dfa, states[i], cls)
+            if target == DFA_DEAD:
                 continue
             j = 0
             while j < states.size() and states[j] != target:
@@ -517,14 +517,14 @@ cdef cbool endless_states(Automaton* automaton, CodeState* start) noexcept nogil
     return True
 
 
-cdef cbool code_endless(Core* core, Automaton* automaton, CodeState* code) noexcept nogil:
+cdef cbool dfa_endless(Core* core, Automaton* automaton, DfaState* dfa_state) noexcept nogil:
     # Whether whatever comes next, texts of any length may follow.
-    cdef int32_t known = core.endless.find(&code, sizeof(CodeState*))
+    cdef int32_t known = core.endless.find(&dfa_state, sizeof(DfaState*))
     if known < 0:
-        known = endless_states(automaton, code)
+        known = endless_states(automaton, dfa_state)
         if core.index.deadline.passed:
             return False
-        core.endless.insert(&code, sizeof(CodeState*), known)
+        core.endless.insert(&dfa_state, sizeof(DfaState*), known)
     return known == 1
 
 
@@ -538,4 +538,4 @@ cdef cbool distinct_endless(Core* core, const Thread& thread) noexcept nogil:
     automaton = thread.lex.automaton
     if automaton.kind != KIND_TEXT or automaton.spelling == SPELLING_UTF8:
         return False
-    return tracker_free_behind(&core.tracker, thread.text) and code_endless(core, automaton, thread.lex.code)
+    return tracker_free_behind(&core.tracker, thread.text) and dfa_endless(core, automaton, thread.lex.dfa_state)

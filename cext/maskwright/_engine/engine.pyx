@@ -20,9 +20,9 @@ from maskwright._engine.vocabulary cimport CodeRange, opening_marks
 from maskwright._engine.char_index cimport index_build, index_free
 from maskwright._engine.residuals cimport residuals_free
 from maskwright._engine.lexemes cimport (
-    CodeAutomaton, CodeEdge, KIND_KEYSET, KIND_TEXT, KIND_TOKENS, KIND_WORDS, LexState, NfaEpsilon, NO_TAG
+    LazyDfa, DfaEdge, KIND_KEYSET, KIND_TEXT, KIND_TOKENS, KIND_WORDS, LexState, NfaEpsilon, NO_TAG
 )
-from maskwright._engine.lazy_dfa cimport codes_classify, codes_copy, codes_new
+from maskwright._engine.lazy_dfa cimport dfa_classify, dfa_copy, dfa_new
 from maskwright._engine.lexeme_texts cimport (
     automaton_new, LEX_DEAD, lex_new_state, spelling_number, SPELLING_UTF8, text_begin, text_byte_classes
 )
@@ -187,16 +187,16 @@ cdef class AutomatonHandle:
 
 cdef int64_t handle_bytes(AutomatonHandle handle) except -1:
     # About what its states take.
-    return handle.automaton.codes.held if handle.automaton.codes != NULL else 0
+    return handle.automaton.dfa.held if handle.automaton.dfa != NULL else 0
 
 
-cdef int read_code_points(CodeAutomaton* codes, int32_t n_states, list sets, bytes edges, list epsilons,
+cdef int read_code_points(LazyDfa* dfa, int32_t n_states, list sets, bytes edges, list epsilons,
                           list loops, list accepts) except -1:
     # Fill an automaton from what ``maskwright.regular.automata.Nfa`` has; `edges`: as bytes.
     cdef vector[vector[CodeRange]] ranges
     cdef CodeRange span
     cdef const int32_t* edge = <const int32_t*><const char*>edges
-    cdef vector[pair[int32_t, CodeEdge]] owned
+    cdef vector[pair[int32_t, DfaEdge]] owned
     cdef vector[pair[int32_t, NfaEpsilon]] steps
     cdef NfaEpsilon epsilon
     cdef int32_t src, low, high, target
@@ -206,52 +206,52 @@ cdef int read_code_points(CodeAutomaton* codes, int32_t n_states, list sets, byt
         for span.low, span.high in sets[i]:
             ranges[i].push_back(span)
     with nogil:
-        codes_classify(codes, ranges)
-    codes.accept.resize(n_states, NO_TAG)
+        dfa_classify(dfa, ranges)
+    dfa.accept.resize(n_states, NO_TAG)
     for i in range(len(edges) // (3 * sizeof(int32_t))):
-        owned.push_back(pair[int32_t, CodeEdge](edge[0], CodeEdge(edge[1], edge[2])))
+        owned.push_back(pair[int32_t, DfaEdge](edge[0], DfaEdge(edge[1], edge[2])))
         edge += 3
-    codes.edges = by_owner[CodeEdge](n_states, owned)
+    dfa.edges = by_owner[DfaEdge](n_states, owned)
     for src, epsilon.target, epsilon.op, epsilon.loop in epsilons:
         steps.push_back(pair[int32_t, NfaEpsilon](src, epsilon))
-    codes.epsilons = by_owner[NfaEpsilon](n_states, steps)
+    dfa.epsilons = by_owner[NfaEpsilon](n_states, steps)
     for low, high in loops:
-        codes.loop_min.push_back(low)
-        codes.loop_max.push_back(high)
+        dfa.loop_min.push_back(low)
+        dfa.loop_max.push_back(high)
     for src, target in accepts:
-        codes.accept[src] = target
+        dfa.accept[src] = target
     return 0
 
 
-cdef bytes written_code_points(CodeAutomaton* codes):
+cdef bytes written_code_points(LazyDfa* dfa):
     # The edges of an automaton and where it accepts, without the bounds of its loops.
     cdef vector[int32_t] out
-    cdef CodeEdge edge
+    cdef DfaEdge edge
     cdef NfaEpsilon epsilon
     cdef size_t state
-    for state in range(codes.edges.size()):
-        out.push_back(<int32_t>codes.edges[state].size())
-        for edge in codes.edges[state]:
+    for state in range(dfa.edges.size()):
+        out.push_back(<int32_t>dfa.edges[state].size())
+        for edge in dfa.edges[state]:
             out.push_back(edge.set)
             out.push_back(edge.target)
-        out.push_back(<int32_t>codes.epsilons[state].size())
-        for epsilon in codes.epsilons[state]:
+        out.push_back(<int32_t>dfa.epsilons[state].size())
+        for epsilon in dfa.epsilons[state]:
             out.push_back(epsilon.target)
             out.push_back(epsilon.op)
             out.push_back(epsilon.loop)
-        out.push_back(codes.accept[state])
+        out.push_back(dfa.accept[state])
     return (<const char*>out.data())[:out.size() * sizeof(int32_t)]
 
 
 cdef class Engine:
     """A vocabulary's token trie, and automata by content key.
 
-    ``tokens``: bytes of each id, empty for ids that no text produces.  ``home_least``: trie nodes that a
+    ``tokens``: bytes of each id, empty for ids that no text produces.  ``self_loop_least``: trie nodes that a
     slice must spare to be used; 0 uses slices wherever they are sound.  ``start_tokens`` and ``start_stays``: as those
     of a ``Vocabulary``.
     """
 
-    def __init__(self, list tokens, tuple eos_ids, trie_arrays=None, int32_t home_least=2048, *, start_tokens=None,
+    def __init__(self, list tokens, tuple eos_ids, trie_arrays=None, int32_t self_loop_least=2048, *, start_tokens=None,
                  cbool start_stays=False):
         self.vocab_size = len(tokens)
         self.longest = max(map(len, (*tokens, *(start_tokens or {}).values())), default=0)
@@ -263,7 +263,7 @@ cdef class Engine:
         self.recent = OrderedDict()
         self.owner = TokenIndex()
         self.owner.build(tokens, trie_arrays)
-        self.owner.index.home_least = home_least
+        self.owner.index.self_loop_least = self_loop_least
         self.owner.index.most_bytes = self.longest
         self.owner.index.budget = self.owner.index.state_budget = <int64_t>1 << 62
         if start_tokens:
@@ -359,20 +359,20 @@ cdef class Engine:
         cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
         cdef Automaton* a = handle.automaton
         cdef vector[uint64_t] items
-        a.codes = codes_new(&self.owner.index.deadline)
+        a.dfa = dfa_new(&self.owner.index.deadline)
         a.spelling = spelling_number(spelling)
-        read_code_points(a.codes, n_states, sets, edges, epsilons, loops, accepts)
+        read_code_points(a.dfa, n_states, sets, edges, epsilons, loops, accepts)
         a.kinds = max((tag for _, tag in accepts), default=0) + 1
         text_byte_classes(a)
         if loops:
-            content = (spelling, start, tuple(sets), written_code_points(a.codes))
+            content = (spelling, start, tuple(sets), written_code_points(a.dfa))
             handle.counted = self.tables.get(content)
             if handle.counted is None:
                 handle.counted = MaskTableHandle()
                 handle.counted.owner = self.owner
                 self.tables[content] = handle.counted
             a.counted = handle.counted.table
-        a.codes.first = start
+        a.dfa.first = start
         with nogil:
             self.owner.index.lock.lock()
             text_begin(a)
@@ -394,7 +394,7 @@ cdef class Engine:
             a.byte_class = handle.automaton.byte_class
             a.class_byte = handle.automaton.class_byte
             a.class_mass = handle.automaton.class_mass
-            a.codes = codes_copy(handle.automaton.codes)
+            a.dfa = dfa_copy(handle.automaton.dfa)
             text_begin(a)
             self.owner.index.lock.unlock()
         return fresh
@@ -416,14 +416,14 @@ cdef class Engine:
         cdef Lexer* lexer = new Lexer()
         cdef Deadline* deadline = &self.owner.index.deadline
         cdef Deadline end
-        a.codes = codes_new(&self.owner.index.deadline)
+        a.dfa = dfa_new(&self.owner.index.deadline)
         a.spelling = SPELLING_UTF8
-        read_code_points(a.codes, n_states, sets, edges, epsilons, loops, accepts)
+        read_code_points(a.dfa, n_states, sets, edges, epsilons, loops, accepts)
         text_byte_classes(a)
         if early:
-            a.codes.early.resize(len(starts), 0)
+            a.dfa.early.resize(len(starts), 0)
             for i in early:
-                a.codes.early[<int32_t>i] = 1
+                a.dfa.early[<int32_t>i] = 1
         a.lexer = lexer
         lexer.stops = False
         lexer.first = starts

@@ -1,7 +1,7 @@
 # What tokens do inside one rule, whatever is around it.
 #
 # The state behind any token is asked for at every open slot, and the stacks are new each time.  What a token
-# does depends on the stack only where it ends the rule under way.  So it is computed once for a *frame*, a local state over a
+# does depends on the stack only where it ends the rule under way.  So it is computed once for a *frame*, a dotted item over a
 # stack that has nothing but a bottom, and kept as a `Reach`: the parts that it leads to, with stacks that end in that bottom,
 # and what is left (a residual) of those tokens that run past the end of the rule.  Over another stack these are the same parts
 # with the bottom replaced (`frame_put`), and what is left is read by the frames that the rule returns to.
@@ -38,7 +38,7 @@ cdef int32_t reach_keep(Sets* sets, Reach* reach) noexcept nogil:
 
 # --- states ---------------------------------------------------------------------------------
 
-cdef cbool local_reads(Program* program, int32_t local, const Automaton* automaton) noexcept nogil:
+cdef cbool dotted_reads(Program* program, int32_t local, const Automaton* automaton) noexcept nogil:
     cdef LexState* term
     for term in parse_expand(program, local).terms:
         if term.automaton == automaton:
@@ -56,7 +56,7 @@ cdef int32_t parser_narrow(Core* core, Sets* sets, int32_t parser, const Automat
     if found != sets.narrowed.end():
         return dereference(found).second
     for item in state.items:
-        if local_reads(core.program, item.local, automaton):
+        if dotted_reads(core.program, item.local, automaton):
             items.push_back(item)
     sets.narrowed[key] = state_intern(core.program, items, False)
     return sets.narrowed[key]

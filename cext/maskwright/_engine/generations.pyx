@@ -60,7 +60,7 @@ cdef inline cbool core_overgrown(Core* core) noexcept nogil:
 cdef cbool lexeme_is_swollen(const Automaton* automaton, int64_t most_states, int64_t most_bytes) noexcept nogil:
     # Whether so many states were reached that a new generation should have an automaton of its own for it.
     return (automaton.kind == KIND_TEXT and automaton.lexer == NULL and not automaton.is_base
-            and (lex_size(automaton) > most_states // 2 or automaton.codes.held > most_bytes // 2))
+            and (lex_size(automaton) > most_states // 2 or automaton.dfa.held > most_bytes // 2))
 
 
 cdef void core_look_at_lexemes(Core* core) noexcept nogil:

@@ -9,7 +9,7 @@ from libc.string cimport memcpy, memset
 from libcpp.algorithm cimport sort
 from libcpp.pair cimport pair
 
-from maskwright._engine.containers cimport KeyIds
+from maskwright._engine.containers cimport Interner
 from maskwright._engine.sizes cimport bits_set
 from maskwright._engine.lexeme_texts cimport QUOTE, SPELLING_QUOTED
 from maskwright._engine.keyset cimport texts_escape_alive
@@ -234,7 +234,7 @@ cdef int32_t index_new(Tracker* tracker, const vector[int32_t]& values, int32_t 
     # The index of a group, all at once; its values, the last one first.
     cdef vector[pair[string, int32_t]] notes
     cdef vector[int32_t] parts
-    cdef KeyIds known
+    cdef Interner known
     cdef string text, letter
     cdef int64_t before = indices_bytes(tracker)
     cdef int32_t slot, kind, part, set
@@ -262,7 +262,7 @@ cdef int64_t indices_bytes(const Tracker* tracker) noexcept nogil:
             + <int64_t>(tracker.groups.bytes() + tracker.entries.bytes()))
 
 
-cdef int32_t index_slot(KeyIds& known, vector[pair[string, int32_t]]& notes, const string& text) noexcept nogil:
+cdef int32_t index_slot(Interner& known, vector[pair[string, int32_t]]& notes, const string& text) noexcept nogil:
     # The place of a text among notes; a new one is of the empty group.
     cdef int32_t slot = known.find(text)
     if slot < 0:

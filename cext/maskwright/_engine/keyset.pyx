@@ -9,7 +9,7 @@ from libc.string cimport memset
 
 from maskwright._engine.sizes cimport bits_set
 from maskwright._engine.lexemes cimport KEY_BODY, KEY_CLOSED, KEY_OTHER, KEY_START, NO_TAG
-from maskwright._engine.lazy_dfa cimport code_more_texts
+from maskwright._engine.lazy_dfa cimport dfa_more_texts
 from maskwright._engine.lexeme_texts cimport (
     BACKSLASH, FORM_OUTSIDE, FORM_TEXT, hex_digit, LEX_DEAD, lex_new_state, QUOTE, short_escape, short_spells,
     SLASH, text_step, unit_spells
@@ -404,7 +404,7 @@ cdef cbool key_completable(Automaton* keys, const KeyPlace& place) noexcept nogi
         return True
     # Not in an escape: what it may become is not every character.
     whole = place.base.form == FORM_TEXT or place.base.form == FORM_OUTSIDE
-    if whole and code_more_texts(place.base.automaton.codes, place.base.code, used):
+    if whole and dfa_more_texts(place.base.automaton.dfa, place.base.dfa_state, used):
         return True
     # The answer is kept with the state.
     state = key_intern(keys, place)

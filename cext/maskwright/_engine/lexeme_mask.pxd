@@ -3,18 +3,18 @@ from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 from maskwright._engine.vocabulary cimport CodeRange, Index
-from maskwright._engine.lexemes cimport Automaton, CodeState, LexMask, LexState, MaskTable
+from maskwright._engine.lexemes cimport Automaton, DfaState, LexMask, LexState, MaskTable
 
 cdef enum:
-    HOME_STATES = 32       # at most reached over C
+    SELF_LOOP_STATES = 32       # at most reached over C
     SPREAD_STATES = 1024   # the same, where it is only looked at whether they are alive
     EXIT_COST = 8          # following an exit costs as much as walking so many nodes
     NOT_KNOWN = -2
 
-cdef cppclass Home:
+cdef cppclass SelfLoop:
     vector[uint64_t] classes           # C, as a set of classes
     int32_t room                       # characters; negative: any number
-    vector[CodeState*] states          # all that are reached over C; none: not known
+    vector[DfaState*] states          # all that are reached over C; none: not known
     cbool counting                     # then states[i] is reached over i characters
     vector[uint64_t] leaving           # classes outside C that may lead on from there
     cbool closing                      # whether a quote may close the text there
@@ -24,9 +24,9 @@ cdef cppclass Home:
 
 cdef LexMask* lexmask_get(LexState* state, Index* index) noexcept nogil
 cdef cbool raw_in_text(const Automaton* automaton, int32_t point) noexcept nogil
-cdef void home_points(Automaton* automaton, const vector[uint64_t]& classes,
+cdef void self_loop_points(Automaton* automaton, const vector[uint64_t]& classes,
                       vector[CodeRange]& points) noexcept nogil
-cdef LexState* home_enter(LexState* start, const uint8_t* text, size_t end) noexcept nogil
+cdef LexState* self_loop_enter(LexState* start, const uint8_t* text, size_t end) noexcept nogil
 cdef cbool evict_lexmask(LexMask* mask, cbool all_of_them) noexcept nogil
 cdef void evict_lexstate(LexState* state, cbool all_of_them) noexcept nogil
 cdef void masktable_evict(MaskTable* table, cbool all_of_them) noexcept nogil

@@ -16,20 +16,20 @@ from maskwright._engine.char_index cimport (
 from maskwright._engine.slices cimport (
     index_slice, slice_below, slice_exit, slice_exits, slice_left_inside, slice_limited
 )
-from maskwright._engine.lexemes cimport CodeAutomaton, KIND_TEXT, KIND_WORDS, NO_CLASS, NO_TAG
-from maskwright._engine.lazy_dfa cimport CODE_DEAD, code_next, code_sustained, codes_class, set_add, set_has
+from maskwright._engine.lexemes cimport LazyDfa, KIND_TEXT, KIND_WORDS, NO_CLASS, NO_TAG
+from maskwright._engine.lazy_dfa cimport DFA_DEAD, dfa_next, dfa_sustained, dfa_class, set_add, set_has
 from maskwright._engine.lexeme_texts cimport (
     BACKSLASH, FORM_TEXT, LEX_DEAD, QUOTE, SPELLING_UTF8, text_after, text_state
 )
 from maskwright._engine.lexeme_state cimport lex_next
 from maskwright._engine.lexeme_walks cimport (
-    home_close, key_walk, lexmask_finish, lexmask_forget_crossing, lexmask_key, lexmask_new, lexmask_release,
+    self_loop_close, key_walk, lexmask_finish, lexmask_forget_crossing, lexmask_key, lexmask_new, lexmask_release,
     lexmask_walk, words_walk
 )
 
 # --- Masks of lexer states that loop on many characters, without a walk of the whole trie.
 #
-# A state is *at home* with a set C of characters when every text over C leaves the lexeme alive (or
+# A state has a *self-loop* over a set C of characters when every text over C leaves the lexeme alive (or
 # every text of at most `room` characters, and no longer one).  Then the tokens over C are a slice,
 # and only those with a first character outside C, the *exits*, have to be followed.
 #
@@ -39,7 +39,7 @@ from maskwright._engine.lexeme_walks cimport (
 # counted, all classes of C lead through the same states up to the bound.  Where many states are reached (keys of which some
 # match a pattern), it is enough that all are alive over all classes.
 #
-# Plain text may be *open* at home: the lexeme may end anywhere in it.  Then nearly every token has a crossing at every
+# Plain text may be *open* in a self-loop: the lexeme may end anywhere in it.  Then nearly every token has a crossing at every
 # byte; these are looked for only when something can follow (lexmask_open).
 
 cdef struct ClassMass:
@@ -56,143 +56,143 @@ cdef cbool raw_in_text(const Automaton* automaton, int32_t point) noexcept nogil
     return automaton.spelling == SPELLING_UTF8 or (point >= 0x20 and point != QUOTE and point != BACKSLASH)
 
 
-cdef void home_count(Automaton* automaton, const Index* index) noexcept nogil:
+cdef void self_loop_count(Automaton* automaton, const Index* index) noexcept nogil:
     # Trie nodes by class.
-    cdef CodeAutomaton* codes = automaton.codes
+    cdef LazyDfa* dfa = automaton.dfa
     cdef int32_t point, high
     cdef size_t i
-    automaton.class_mass.resize(<size_t>codes.classes, 0)
+    automaton.class_mass.resize(<size_t>dfa.classes, 0)
     for point in range(128):
-        if codes.ascii_class[point] != NO_CLASS and raw_in_text(automaton, point):
-            automaton.class_mass[codes.ascii_class[point]] += index_count(index, point, point)
-    for i in range(codes.range_low.size()):
-        if codes.range_class[i] != NO_CLASS:
-            high = codes.range_low[i + 1] - 1 if i + 1 < codes.range_low.size() else LAST_CODE_POINT
-            automaton.class_mass[codes.range_class[i]] += index_count(index, codes.range_low[i], high)
+        if dfa.ascii_class[point] != NO_CLASS and raw_in_text(automaton, point):
+            automaton.class_mass[dfa.ascii_class[point]] += index_count(index, point, point)
+    for i in range(dfa.range_low.size()):
+        if dfa.range_class[i] != NO_CLASS:
+            high = dfa.range_low[i + 1] - 1 if i + 1 < dfa.range_low.size() else LAST_CODE_POINT
+            automaton.class_mass[dfa.range_class[i]] += index_count(index, dfa.range_low[i], high)
 
 
-cdef cbool home_accepts_alike(const Automaton* automaton, Home* home, const CodeState* target) noexcept nogil:
+cdef cbool self_loop_accepts_alike(const Automaton* automaton, SelfLoop* self_loop, const DfaState* target) noexcept nogil:
     # Whether a state behind a character accepts as the others do.
     if automaton.spelling != SPELLING_UTF8:
         return True
-    if home.tag == NOT_KNOWN:
-        home.tag = target.tag
-    return home.tag == target.tag
+    if self_loop.tag == NOT_KNOWN:
+        self_loop.tag = target.tag
+    return self_loop.tag == target.tag
 
 
-cdef cbool home_reach(Automaton* automaton, Home* home, CodeState* start) noexcept nogil:
+cdef cbool self_loop_reach(Automaton* automaton, SelfLoop* self_loop, DfaState* start) noexcept nogil:
     # Find the states reached over C; False when one dies, accepts unlike another, or there are too many.
-    cdef CodeAutomaton* codes = automaton.codes
-    cdef CodeState* target
+    cdef LazyDfa* dfa = automaton.dfa
+    cdef DfaState* target
     cdef size_t i, j
     cdef int32_t cls
     cdef cbool known
-    home.states.clear()
-    home.states.push_back(start)
-    home.tag = NOT_KNOWN
+    self_loop.states.clear()
+    self_loop.states.push_back(start)
+    self_loop.tag = NOT_KNOWN
     i = 0
-    while i < home.states.size():
-        for cls in range(codes.classes):
-            if not set_has(home.classes, cls):
+    while i < self_loop.states.size():
+        for cls in range(dfa.classes):
+            if not set_has(self_loop.classes, cls):
                 continue
-            target = code_next(codes, home.states[i], cls)
-            if target == CODE_DEAD or not home_accepts_alike(automaton, home, target):
+            target = dfa_next(dfa, self_loop.states[i], cls)
+            if target == DFA_DEAD or not self_loop_accepts_alike(automaton, self_loop, target):
                 return False
             known = False
-            for j in range(home.states.size()):
-                known = known or home.states[j] == target
+            for j in range(self_loop.states.size()):
+                known = known or self_loop.states[j] == target
             if not known:
-                if home.states.size() == HOME_STATES:
+                if self_loop.states.size() == SELF_LOOP_STATES:
                     return False
-                home.states.push_back(target)
+                self_loop.states.push_back(target)
         i += 1
     return True
 
 
-cdef void home_grow(Automaton* automaton, Home* home, CodeState* start,
+cdef void self_loop_grow(Automaton* automaton, SelfLoop* self_loop, DfaState* start,
                     vector[ClassMass]& order) noexcept nogil:
     # Texts of any length.
     cdef ClassMass each
-    cdef vector[CodeState*] before
+    cdef vector[DfaState*] before
     cdef int32_t tag = NOT_KNOWN
-    home.room = -1
+    self_loop.room = -1
     for each in order:
-        set_add(home.classes, each.cls)
-        before = home.states
-        if home_reach(automaton, home, start):
-            home.mass += each.mass
-            tag = home.tag
+        set_add(self_loop.classes, each.cls)
+        before = self_loop.states
+        if self_loop_reach(automaton, self_loop, start):
+            self_loop.mass += each.mass
+            tag = self_loop.tag
         else:
-            home.classes[<size_t>each.cls >> 6] &= ~((<uint64_t>1) << (each.cls & 63))
-            home.states.swap(before)
-    home.tag = tag
+            self_loop.classes[<size_t>each.cls >> 6] &= ~((<uint64_t>1) << (each.cls & 63))
+            self_loop.states.swap(before)
+    self_loop.tag = tag
 
 
-cdef void home_follow(Automaton* automaton, Home* home, CodeState* start, vector[ClassMass]& order,
+cdef void self_loop_follow(Automaton* automaton, SelfLoop* self_loop, DfaState* start, vector[ClassMass]& order,
                       int32_t longest) noexcept nogil:
     # Texts up to a length: all classes of C lead through the same states.
-    cdef CodeAutomaton* codes = automaton.codes
-    cdef CodeState* state = start
-    cdef CodeState* target
+    cdef LazyDfa* dfa = automaton.dfa
+    cdef DfaState* state = start
+    cdef DfaState* target
     cdef ClassMass each
     cdef size_t i
     cdef cbool agrees
-    home.counting = True
-    home.tag = NOT_KNOWN
-    while state != CODE_DEAD and <int32_t>home.states.size() <= longest:
-        if not home.states.empty() and not home_accepts_alike(automaton, home, state):
+    self_loop.counting = True
+    self_loop.tag = NOT_KNOWN
+    while state != DFA_DEAD and <int32_t>self_loop.states.size() <= longest:
+        if not self_loop.states.empty() and not self_loop_accepts_alike(automaton, self_loop, state):
             return
-        home.states.push_back(state)
-        state = code_next(codes, state, order[0].cls)
+        self_loop.states.push_back(state)
+        state = dfa_next(dfa, state, order[0].cls)
     # No token is longer than `longest`: then it is as if there were no bound.
-    home.room = -1 if state != CODE_DEAD else <int32_t>home.states.size() - 1
-    if home.room == 0:
+    self_loop.room = -1 if state != DFA_DEAD else <int32_t>self_loop.states.size() - 1
+    if self_loop.room == 0:
         return
     for each in order:
         agrees = True
-        for i in range(home.states.size()):
-            target = home.states[i + 1] if i + 1 < home.states.size() else state
-            if code_next(codes, home.states[i], each.cls) != target:
+        for i in range(self_loop.states.size()):
+            target = self_loop.states[i + 1] if i + 1 < self_loop.states.size() else state
+            if dfa_next(dfa, self_loop.states[i], each.cls) != target:
                 agrees = False
                 break
         if agrees:
-            set_add(home.classes, each.cls)
-            home.mass += each.mass
+            set_add(self_loop.classes, each.cls)
+            self_loop.mass += each.mass
 
 
-cdef void home_sustain(Automaton* automaton, Home* home, CodeState* start) noexcept nogil:
+cdef void self_loop_sustain(Automaton* automaton, SelfLoop* self_loop, DfaState* start) noexcept nogil:
     # An item that comes back to itself: what the others do cannot end the lexeme.
-    cdef CodeAutomaton* codes = automaton.codes
+    cdef LazyDfa* dfa = automaton.dfa
     cdef const vector[uint64_t]* own
     cdef int32_t cls, mass
     cdef uint64_t item
     for item in start.items:
-        own = code_sustained(codes, <int32_t>(item >> 32))
+        own = dfa_sustained(dfa, <int32_t>(item >> 32))
         mass = 0
-        for cls in range(codes.classes):
+        for cls in range(dfa.classes):
             if set_has(own[0], cls):
                 mass += automaton.class_mass[cls]
-        if mass > home.mass:
-            home.mass = mass
-            home.classes = own[0]
-    home_leave_any(automaton, home)
+        if mass > self_loop.mass:
+            self_loop.mass = mass
+            self_loop.classes = own[0]
+    self_loop_leave_any(automaton, self_loop)
 
 
-cdef cbool home_spread(Automaton* automaton, Home* home, CodeState* start, vector[ClassMass]& order,
+cdef cbool self_loop_spread(Automaton* automaton, SelfLoop* self_loop, DfaState* start, vector[ClassMass]& order,
                        const Index* index) noexcept nogil:
     # Many states: all classes, when no text of the length of a token ends the lexeme.
-    cdef CodeAutomaton* codes = automaton.codes
+    cdef LazyDfa* dfa = automaton.dfa
     cdef unordered_map[int64_t, char] known
-    cdef vector[CodeState*] states
-    cdef CodeState* target
+    cdef vector[DfaState*] states
+    cdef DfaState* target
     cdef ClassMass each
     cdef size_t i = 0, last
     cdef int32_t depth
     for each in order:
-        set_add(home.classes, each.cls)
-        home.mass += each.mass
-    home_leave_any(automaton, home)
-    if not home_pays(home, index):
+        set_add(self_loop.classes, each.cls)
+        self_loop.mass += each.mass
+    self_loop_leave_any(automaton, self_loop)
+    if not self_loop_pays(self_loop, index):
         return False
     states.push_back(start)
     known[<int64_t>start] = 1
@@ -200,8 +200,8 @@ cdef cbool home_spread(Automaton* automaton, Home* home, CodeState* start, vecto
         last = states.size()
         while i < last:
             for each in order:
-                target = code_next(codes, states[i], each.cls)
-                if target == CODE_DEAD or states.size() > SPREAD_STATES:
+                target = dfa_next(dfa, states[i], each.cls)
+                if target == DFA_DEAD or states.size() > SPREAD_STATES:
                     return False
                 if known.count(<int64_t>target) == 0:
                     known[<int64_t>target] = 1
@@ -212,125 +212,125 @@ cdef cbool home_spread(Automaton* automaton, Home* home, CodeState* start, vecto
     return True
 
 
-cdef void home_leave_any(Automaton* automaton, Home* home) noexcept nogil:
+cdef void self_loop_leave_any(Automaton* automaton, SelfLoop* self_loop) noexcept nogil:
     # Where it is not known which states are reached, all else may lead on.
     cdef int32_t cls
-    home.room = -1
-    home.closing = True
-    home.exits = 0
-    for cls in range(automaton.codes.classes):
-        if not set_has(home.classes, cls):
-            set_add(home.leaving, cls)
-            home.exits += automaton.class_mass[cls]
+    self_loop.room = -1
+    self_loop.closing = True
+    self_loop.exits = 0
+    for cls in range(automaton.dfa.classes):
+        if not set_has(self_loop.classes, cls):
+            set_add(self_loop.leaving, cls)
+            self_loop.exits += automaton.class_mass[cls]
 
 
-cdef void home_leave(Automaton* automaton, Home* home) noexcept nogil:
+cdef void self_loop_leave(Automaton* automaton, SelfLoop* self_loop) noexcept nogil:
     # What leads out of the states reached.
-    cdef CodeAutomaton* codes = automaton.codes
-    cdef CodeState* state
+    cdef LazyDfa* dfa = automaton.dfa
+    cdef DfaState* state
     cdef int32_t cls
-    home.closing = False
-    home.exits = 0
-    home.leaving.assign(home.classes.size(), 0)
-    for state in home.states:
-        home.closing = home.closing or state.tag != NO_TAG
-        for cls in range(codes.classes):
-            if not set_has(home.classes, cls) and not set_has(home.leaving, cls) \
-                    and code_next(codes, state, cls) != CODE_DEAD:
-                set_add(home.leaving, cls)
-                home.exits += automaton.class_mass[cls]
+    self_loop.closing = False
+    self_loop.exits = 0
+    self_loop.leaving.assign(self_loop.classes.size(), 0)
+    for state in self_loop.states:
+        self_loop.closing = self_loop.closing or state.tag != NO_TAG
+        for cls in range(dfa.classes):
+            if not set_has(self_loop.classes, cls) and not set_has(self_loop.leaving, cls) \
+                    and dfa_next(dfa, state, cls) != DFA_DEAD:
+                set_add(self_loop.leaving, cls)
+                self_loop.exits += automaton.class_mass[cls]
 
 
-cdef cbool home_pays(const Home* home, const Index* index) noexcept nogil:
-    if home.mass == 0:
+cdef cbool self_loop_pays(const SelfLoop* self_loop, const Index* index) noexcept nogil:
+    if self_loop.mass == 0:
         return False
-    return index.home_least == 0 or (home.mass >= index.home_least
-                                     and <int64_t>home.exits * EXIT_COST <= home.mass)
+    return index.self_loop_least == 0 or (self_loop.mass >= index.self_loop_least
+                                     and <int64_t>self_loop.exits * EXIT_COST <= self_loop.mass)
 
 
-cdef void home_forget(Home* home) noexcept nogil:
-    home.mass = 0
-    home.counting = False
-    home.states.clear()
-    home.classes.assign(home.classes.size(), 0)
-    home.leaving = home.classes
+cdef void self_loop_forget(SelfLoop* self_loop) noexcept nogil:
+    self_loop.mass = 0
+    self_loop.counting = False
+    self_loop.states.clear()
+    self_loop.classes.assign(self_loop.classes.size(), 0)
+    self_loop.leaving = self_loop.classes
 
 
-cdef cbool home_find(Automaton* automaton, const Index* index, CodeState* start, Home* home) noexcept nogil:
-    cdef CodeAutomaton* codes = automaton.codes
+cdef cbool self_loop_find(Automaton* automaton, const Index* index, DfaState* start, SelfLoop* self_loop) noexcept nogil:
+    cdef LazyDfa* dfa = automaton.dfa
     cdef vector[ClassMass] order
     cdef ClassMass each
-    cdef CodeState* state = start
+    cdef DfaState* state = start
     cdef int32_t steps = 0
-    home.classes.resize(<size_t>(codes.classes >> 6) + 1)
-    home_forget(home)
+    self_loop.classes.resize(<size_t>(dfa.classes >> 6) + 1)
+    self_loop_forget(self_loop)
     if automaton.class_mass.empty():
-        home_count(automaton, index)
+        self_loop_count(automaton, index)
     if automaton.spelling != SPELLING_UTF8:
-        home_sustain(automaton, home, start)
-        if home_pays(home, index):
+        self_loop_sustain(automaton, self_loop, start)
+        if self_loop_pays(self_loop, index):
             return True
-        home_forget(home)
-    for each.cls in range(codes.classes):
+        self_loop_forget(self_loop)
+    for each.cls in range(dfa.classes):
         each.mass = automaton.class_mass[each.cls]
         # Characters in few tokens are cheap to follow.
-        if each.mass * 8 > index.home_least and code_next(codes, start, each.cls) != CODE_DEAD:
+        if each.mass * 8 > index.self_loop_least and dfa_next(dfa, start, each.cls) != DFA_DEAD:
             order.push_back(each)
     if order.empty():
         return False
     sort(order.begin(), order.end(), &mass_before)
     # Does the heaviest class come back to a state, or does it count?
-    while state != CODE_DEAD and steps < HOME_STATES:
-        state = code_next(codes, state, order[0].cls)
-        if state != CODE_DEAD and code_next(codes, state, order[0].cls) == state:
-            home_grow(automaton, home, start, order)
+    while state != DFA_DEAD and steps < SELF_LOOP_STATES:
+        state = dfa_next(dfa, state, order[0].cls)
+        if state != DFA_DEAD and dfa_next(dfa, state, order[0].cls) == state:
+            self_loop_grow(automaton, self_loop, start, order)
             break
         steps += 1
     else:
-        home_follow(automaton, home, start, order, index.longest)
-    home_leave(automaton, home)
-    if home_pays(home, index):
+        self_loop_follow(automaton, self_loop, start, order, index.longest)
+    self_loop_leave(automaton, self_loop)
+    if self_loop_pays(self_loop, index):
         return True
     if automaton.spelling == SPELLING_UTF8:
         return False
-    home_forget(home)
-    return home_spread(automaton, home, start, order, index)
+    self_loop_forget(self_loop)
+    return self_loop_spread(automaton, self_loop, start, order, index)
 
 
 # --- the mask -------------------------------------------------------------------------------
 
-cdef void home_points(Automaton* automaton, const vector[uint64_t]& classes,
+cdef void self_loop_points(Automaton* automaton, const vector[uint64_t]& classes,
                       vector[CodeRange]& points) noexcept nogil:
     # The characters of a set of classes that stand for themselves, as ranges.
-    cdef CodeAutomaton* codes = automaton.codes
+    cdef LazyDfa* dfa = automaton.dfa
     cdef int32_t point
     cdef size_t i
     cdef CodeRange span
     for point in range(128):
-        if codes.ascii_class[point] != NO_CLASS and set_has(classes, codes.ascii_class[point]) \
+        if dfa.ascii_class[point] != NO_CLASS and set_has(classes, dfa.ascii_class[point]) \
                 and raw_in_text(automaton, point):
             if not points.empty() and points.back().high == point - 1:
                 points.back().high = point
             else:
                 span.low = span.high = point
                 points.push_back(span)
-    for i in range(codes.range_low.size()):
-        if codes.range_class[i] == NO_CLASS or not set_has(classes, codes.range_class[i]):
+    for i in range(dfa.range_low.size()):
+        if dfa.range_class[i] == NO_CLASS or not set_has(classes, dfa.range_class[i]):
             continue
-        span.low = codes.range_low[i]
-        span.high = codes.range_low[i + 1] - 1 if i + 1 < codes.range_low.size() else LAST_CODE_POINT
+        span.low = dfa.range_low[i]
+        span.high = dfa.range_low[i + 1] - 1 if i + 1 < dfa.range_low.size() else LAST_CODE_POINT
         if not points.empty() and points.back().high == span.low - 1:
             points.back().high = span.high
         else:
             points.push_back(span)
 
 
-cdef LexState* home_enter(LexState* start, const uint8_t* text, size_t end) noexcept nogil:
+cdef LexState* self_loop_enter(LexState* start, const uint8_t* text, size_t end) noexcept nogil:
     # The lexer state behind text[:end], characters of C but for the last one, which may be cut short; LEX_DEAD when they
     # are more than the lexeme takes.
     cdef Automaton* automaton = start.automaton
-    cdef CodeAutomaton* codes = automaton.codes
-    cdef CodeState* code = start.code
+    cdef LazyDfa* dfa = automaton.dfa
+    cdef DfaState* dfa_state = start.dfa_state
     cdef LexState* state
     cdef size_t at = 0, before
     cdef int32_t point
@@ -339,34 +339,34 @@ cdef LexState* home_enter(LexState* start, const uint8_t* text, size_t end) noex
         point = text_point(text, end, &at)
         if at == end:
             break
-        code = code_next(codes, code, codes_class(codes, point))
-        if code == CODE_DEAD:
+        dfa_state = dfa_next(dfa, dfa_state, dfa_class(dfa, point))
+        if dfa_state == DFA_DEAD:
             return LEX_DEAD
-    state = text_state(automaton, code, FORM_TEXT, 0, 0)
+    state = text_state(automaton, dfa_state, FORM_TEXT, 0, 0)
     while before < end and state != LEX_DEAD:
         state = lex_next(state, text[before])
         before += 1
     return state
 
 
-cdef void home_walk(LexMask* mask, LexState* state, uint32_t node, cbool below) noexcept nogil:
+cdef void self_loop_walk(LexMask* mask, LexState* state, uint32_t node, cbool below) noexcept nogil:
     # The tokens at a node (and below), where the lexeme stands in `state`.
     cdef const Trie* trie = mask.index.trie
     cdef int32_t t
     for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
         mask.inside.push_back(trie.tokens[t])
-    if below and node + 1 < trie.nodes[node].end and not home_fill_below(mask, state, node):
+    if below and node + 1 < trie.nodes[node].end and not self_loop_fill_below(mask, state, node):
         lexmask_walk(mask, state, node)
 
 
-cdef CodeState* home_after(const Home* home, int32_t count) noexcept nogil:
+cdef DfaState* self_loop_after(const SelfLoop* self_loop, int32_t count) noexcept nogil:
     # The state behind `count` characters of C; NULL when it depends on them.
-    if home.counting:
-        return home.states[count] if count < <int32_t>home.states.size() else CODE_DEAD
-    return home.states[0] if home.states.size() == 1 else NULL
+    if self_loop.counting:
+        return self_loop.states[count] if count < <int32_t>self_loop.states.size() else DFA_DEAD
+    return self_loop.states[0] if self_loop.states.size() == 1 else NULL
 
 
-cdef void home_exit(LexMask* mask, LexState* start, const uint8_t* text, uint32_t node, uint32_t top,
+cdef void self_loop_exit(LexMask* mask, LexState* start, const uint8_t* text, uint32_t node, uint32_t top,
                     cbool below) noexcept nogil:
     # The tokens at a node (and below) that are reached over C and one more character from `top`, where `start` stands.
     # `text`: the bytes from the root to the node.
@@ -374,45 +374,45 @@ cdef void home_exit(LexMask* mask, LexState* start, const uint8_t* text, uint32_
     cdef LexState* state
     if deadline_passed(&mask.index.deadline):
         return
-    state = home_enter(start, text + nodes[top].depth, <size_t>nodes[node].depth - nodes[top].depth)
+    state = self_loop_enter(start, text + nodes[top].depth, <size_t>nodes[node].depth - nodes[top].depth)
     if state != LEX_DEAD:
-        home_walk(mask, state, node, below)
+        self_loop_walk(mask, state, node, below)
 
 
-cdef void home_leave_at(LexMask* mask, LexState* start, Home* home, const Exit& exit,
+cdef void self_loop_leave_at(LexMask* mask, LexState* start, SelfLoop* self_loop, const Exit& exit,
                         int32_t point, uint32_t top) noexcept nogil:
     # A character outside C behind characters of C, from `top` on.
     cdef Automaton* automaton = start.automaton
-    cdef CodeState* code = home_after(home, exit.count)
+    cdef DfaState* dfa_state = self_loop_after(self_loop, exit.count)
     cdef LexState* state
-    if code == NULL or deadline_passed(&mask.index.deadline):
-        home_exit(mask, start, exit.text, exit.node, top, True)
-    elif code == CODE_DEAD:
+    if dfa_state == NULL or deadline_passed(&mask.index.deadline):
+        self_loop_exit(mask, start, exit.text, exit.node, top, True)
+    elif dfa_state == DFA_DEAD:
         return
     elif raw_in_text(automaton, point):
-        state = text_after(automaton, code, point)
+        state = text_after(automaton, dfa_state, point)
         if state != LEX_DEAD:
-            home_walk(mask, state, exit.node, True)
+            self_loop_walk(mask, state, exit.node, True)
     elif point == QUOTE:
-        if code.tag != NO_TAG:
-            home_close(mask, exit.node, code.tag)
+        if dfa_state.tag != NO_TAG:
+            self_loop_close(mask, exit.node, dfa_state.tag)
     else:
-        state = lex_next(text_state(automaton, code, FORM_TEXT, 0, 0), BACKSLASH)
+        state = lex_next(text_state(automaton, dfa_state, FORM_TEXT, 0, 0), BACKSLASH)
         if state != LEX_DEAD:
-            home_walk(mask, state, exit.node, True)
+            self_loop_walk(mask, state, exit.node, True)
 
 
-cdef void home_leave_over(LexMask* mask, LexState* start, Home* home, Slice* slice, int32_t point, uint32_t top) noexcept nogil:
+cdef void self_loop_leave_over(LexMask* mask, LexState* start, SelfLoop* self_loop, Slice* slice, int32_t point, uint32_t top) noexcept nogil:
     cdef const vector[Exit]* exits = slice_exits(mask.index, slice, point, top)
     cdef size_t i
     for i in range(exits.size()):
-        home_leave_at(mask, start, home, exits[0][i], point, top)
+        self_loop_leave_at(mask, start, self_loop, exits[0][i], point, top)
 
 
-cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice, uint32_t top) noexcept nogil:
+cdef void self_loop_exits(LexMask* mask, LexState* start, SelfLoop* self_loop, Slice* slice, uint32_t top) noexcept nogil:
     # What leads out of C below a trie node, at which the lexeme stands in `start`.
     cdef Index* index = mask.index
-    cdef CodeAutomaton* codes = start.automaton.codes
+    cdef LazyDfa* dfa = start.automaton.dfa
     cdef vector[CodeRange] points
     cdef CodeRange span
     cdef Exit exit
@@ -420,70 +420,70 @@ cdef void home_exits(LexMask* mask, LexState* start, Home* home, Slice* slice, u
     cdef uint32_t end = index.trie.nodes[top].end
     cdef int32_t cls, point
     cdef cbool wide = False
-    home_points(start.automaton, home.leaving, points)
+    self_loop_points(start.automaton, self_loop.leaving, points)
     for span in points:
-        # Few characters, with many nodes each; the others are many with few.
+        # SmallVector characters, with many nodes each; the others are many with few.
         for point in range(span.low, 128):
             if point <= span.high:
-                home_leave_over(mask, start, home, slice, point, top)
+                self_loop_leave_over(mask, start, self_loop, slice, point, top)
         position = index_first(index, span.low if span.low > 128 else 128)
         while position < index.chars.size() and index.chars[position].point <= span.high:
             if (top < index.chars[position].node < end
                     and slice_exit(index, slice, position, top, &exit)):
-                home_leave_at(mask, start, home, exit, index.chars[position].point, top)
+                self_loop_leave_at(mask, start, self_loop, exit, index.chars[position].point, top)
             position += 1
     if start.automaton.spelling != SPELLING_UTF8:
-        home_leave_over(mask, start, home, slice, BACKSLASH, top)
-        if home.closing:
-            home_leave_over(mask, start, home, slice, QUOTE, top)
-    for cls in codes.range_class:
-        wide = wide or (cls != NO_CLASS and (set_has(home.leaving, cls) or set_has(home.classes, cls)))
+        self_loop_leave_over(mask, start, self_loop, slice, BACKSLASH, top)
+        if self_loop.closing:
+            self_loop_leave_over(mask, start, self_loop, slice, QUOTE, top)
+    for cls in dfa.range_class:
+        wide = wide or (cls != NO_CLASS and (set_has(self_loop.leaving, cls) or set_has(self_loop.classes, cls)))
     if not wide:
         return
     for i in range(index_first_part(index, top), index_first_part(index, end - 1)):
         if slice_left_inside(index, slice, index.parts[i], top):
-            home_exit(mask, start, index_text(index, index.parts[i].node), index.parts[i].node, top, False)
+            self_loop_exit(mask, start, index_text(index, index.parts[i].node), index.parts[i].node, top, False)
 
 
-cdef cbool home_fill(LexMask* mask, LexState* start) noexcept nogil:
-    # The mask of a state between two characters that is at home somewhere; False when it is not.
-    cdef Home home
+cdef cbool self_loop_fill(LexMask* mask, LexState* start) noexcept nogil:
+    # The mask of a state between two characters that is in a self-loop somewhere; False when it is not.
+    cdef SelfLoop self_loop
     cdef Slice* slice
     cdef vector[CodeRange] points
-    if start.form != FORM_TEXT or not home_find(start.automaton, mask.index, start.code, &home):
+    if start.form != FORM_TEXT or not self_loop_find(start.automaton, mask.index, start.dfa_state, &self_loop):
         return False
-    home_points(start.automaton, home.classes, points)
+    self_loop_points(start.automaton, self_loop.classes, points)
     slice = index_slice(mask.index, points)
-    mask.bits = bits_hold(slice_limited(mask.index, slice, home.room))
-    home_exits(mask, start, &home, slice, 0)
-    if start.automaton.spelling == SPELLING_UTF8 and home.tag >= 0:
-        mask.open_tag = home.tag
+    mask.bits = bits_hold(slice_limited(mask.index, slice, self_loop.room))
+    self_loop_exits(mask, start, &self_loop, slice, 0)
+    if start.automaton.spelling == SPELLING_UTF8 and self_loop.tag >= 0:
+        mask.open_tag = self_loop.tag
         lexmask_forget_crossing(mask, mask.open_tag)
     return True
 
 
-cdef cbool home_fill_below(LexMask* mask, LexState* state, uint32_t top) noexcept nogil:
-    # The tokens below a node at which the lexeme stands in `state`, where that is at home; False when it is not.
+cdef cbool self_loop_fill_below(LexMask* mask, LexState* state, uint32_t top) noexcept nogil:
+    # The tokens below a node at which the lexeme stands in `state`, where that is in a self-loop; False when it is not.
     cdef Index* index = mask.index
-    cdef Home home
+    cdef SelfLoop self_loop
     cdef vector[CodeRange] points
     cdef Slice* slice
-    if (<int64_t>(index.trie.nodes[top].end - top) <= index.home_least or state.form != FORM_TEXT
+    if (<int64_t>(index.trie.nodes[top].end - top) <= index.self_loop_least or state.form != FORM_TEXT
             or state.automaton.spelling == SPELLING_UTF8
-            or not home_find(state.automaton, index, state.code, &home) or home.room >= 0):
+            or not self_loop_find(state.automaton, index, state.dfa_state, &self_loop) or self_loop.room >= 0):
         return False
-    home_points(state.automaton, home.classes, points)
+    self_loop_points(state.automaton, self_loop.classes, points)
     slice = index_slice(index, points)
     mask.bits = bits_owned(index, mask.bits)
     bits_unite(mask.bits, slice_below(index, slice, top))
-    home_exits(mask, state, &home, slice, top)
+    self_loop_exits(mask, state, &self_loop, slice, top)
     return True
 
 
 cdef LexMask* lexmask_make(LexState* state, Index* index) noexcept nogil:
     cdef LexMask* mask = lexmask_new(index)
     if state.automaton.kind == KIND_TEXT:
-        if not home_fill(mask, state):
+        if not self_loop_fill(mask, state):
             lexmask_walk(mask, state, 0)
     elif state.automaton.kind == KIND_WORDS:
         words_walk(mask, state)

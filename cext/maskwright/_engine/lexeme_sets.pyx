@@ -18,10 +18,10 @@ from maskwright._engine.limits cimport deadline_passed
 from maskwright._engine.trie cimport Trie, TrieNode
 from maskwright._engine.residuals cimport residual_intern
 from maskwright._engine.lexemes cimport (
-    Best, CodeAutomaton, CodeEdge, EPSILON_ENTER, EPSILON_PLAIN, KIND_TEXT, LexCrossing, NfaEpsilon, NO_LOOP,
+    Best, LazyDfa, DfaEdge, EPSILON_ENTER, EPSILON_PLAIN, KIND_TEXT, LexCrossing, NfaEpsilon, NO_LOOP,
     NO_TAG, TWO_LOOPS
 )
-from maskwright._engine.lazy_dfa cimport code_intern
+from maskwright._engine.lazy_dfa cimport dfa_intern
 from maskwright._engine.lexeme_texts cimport (
     automaton_grew, FORM_CLOSED, FORM_LOW_SETTLED, FORM_PAIR_SETTLED, FORM_UNIT_SETTLED, FORM_UTF8_SETTLED,
     LEX_DEAD, text_state
@@ -77,65 +77,65 @@ cdef void exit_add(vector[LexState*]& exits, LexState* lex) noexcept nogil:
     exits.push_back(lex)
 
 
-cdef void codes_loops(CodeAutomaton* codes) noexcept nogil:
+cdef void dfa_loops(LazyDfa* dfa) noexcept nogil:
     # Find the loop whose passes the count of an item is, for each NFA state.
     cdef vector[int32_t] work
     cdef NfaEpsilon epsilon
-    cdef CodeEdge edge
+    cdef DfaEdge edge
     cdef size_t i
     cdef int32_t state
-    if not codes.loops.empty():
+    if not dfa.loops.empty():
         return
-    codes.loops.resize(codes.edges.size(), NO_LOOP)
-    for i in range(codes.edges.size()):
-        for epsilon in codes.epsilons[i]:
+    dfa.loops.resize(dfa.edges.size(), NO_LOOP)
+    for i in range(dfa.edges.size()):
+        for epsilon in dfa.epsilons[i]:
             if epsilon.op == EPSILON_ENTER:
-                codes_put_loop(codes, epsilon.target, epsilon.loop, work)
+                dfa_put_loop(dfa, epsilon.target, epsilon.loop, work)
     while not work.empty():
         state = work.back()
         work.pop_back()
-        for edge in codes.edges[state]:
-            codes_put_loop(codes, edge.target, codes.loops[state], work)
-        for epsilon in codes.epsilons[state]:
+        for edge in dfa.edges[state]:
+            dfa_put_loop(dfa, edge.target, dfa.loops[state], work)
+        for epsilon in dfa.epsilons[state]:
             if epsilon.op == EPSILON_PLAIN:
-                codes_put_loop(codes, epsilon.target, codes.loops[state], work)
+                dfa_put_loop(dfa, epsilon.target, dfa.loops[state], work)
 
 
-cdef void codes_put_loop(CodeAutomaton* codes, int32_t state, int32_t loop, vector[int32_t]& work) noexcept nogil:
-    if codes.loops[state] == loop or codes.loops[state] == TWO_LOOPS:
+cdef void dfa_put_loop(LazyDfa* dfa, int32_t state, int32_t loop, vector[int32_t]& work) noexcept nogil:
+    if dfa.loops[state] == loop or dfa.loops[state] == TWO_LOOPS:
         return
-    codes.loops[state] = loop if codes.loops[state] == NO_LOOP else TWO_LOOPS
+    dfa.loops[state] = loop if dfa.loops[state] == NO_LOOP else TWO_LOOPS
     work.push_back(state)
 
 
-cdef cbool item_is_ordered(const CodeAutomaton* codes, int32_t loop, int32_t count) noexcept nogil:
+cdef cbool item_is_ordered(const LazyDfa* dfa, int32_t loop, int32_t count) noexcept nogil:
     # Whether items at one NFA state with this and other such counts allow one more than the other, or the count is always this.
     if loop == NO_LOOP:
         return count == 0
-    return loop >= 0 and (codes.loop_max[loop] < 0 or count >= codes.loop_min[loop])
+    return loop >= 0 and (dfa.loop_max[loop] < 0 or count >= dfa.loop_min[loop])
 
 
-cdef void item_claim(const CodeAutomaton* codes, Best* best, uint64_t item, int32_t id) noexcept nogil:
+cdef void item_claim(const LazyDfa* dfa, Best* best, uint64_t item, int32_t id) noexcept nogil:
     cdef int32_t state = <int32_t>(item >> 32), count = <int32_t><uint32_t>item
-    cdef int32_t loop = codes.loops[state], known = best.count[state]
-    if not item_is_ordered(codes, loop, count):
+    cdef int32_t loop = dfa.loops[state], known = best.count[state]
+    if not item_is_ordered(dfa, loop, count):
         found = best.others.find(item)
         if found == best.others.end() or id < dereference(found).second:
             best.others[item] = id
         return
     if known < 0:
         best.touched.push_back(state)
-    if known < 0 or (loop >= 0 and (count > known if codes.loop_max[loop] < 0 else count < known)):
+    if known < 0 or (loop >= 0 and (count > known if dfa.loop_max[loop] < 0 else count < known)):
         best.count[state] = count
         best.owner[state] = id
     elif count == known and id < best.owner[state]:
         best.owner[state] = id
 
 
-cdef cbool item_is_claimed(const CodeAutomaton* codes, Best* best, uint64_t item, int32_t id) noexcept nogil:
+cdef cbool item_is_claimed(const LazyDfa* dfa, Best* best, uint64_t item, int32_t id) noexcept nogil:
     # By the member itself.
     cdef int32_t state = <int32_t>(item >> 32), count = <int32_t><uint32_t>item
-    if not item_is_ordered(codes, codes.loops[state], count):
+    if not item_is_ordered(dfa, dfa.loops[state], count):
         return best.others[item] == id
     return best.count[state] == count and best.owner[state] == id
 
@@ -143,12 +143,12 @@ cdef cbool item_is_claimed(const CodeAutomaton* codes, Best* best, uint64_t item
 cdef void lexset_split(Automaton* automaton, vector[int32_t]& members) noexcept nogil:
     # Put a member for each item in place of members with several: there are few items, and many sets of them.  Not in the middle of a character:
     # some items may not be able to finish it.
-    cdef CodeAutomaton* codes = automaton.codes
+    cdef LazyDfa* dfa = automaton.dfa
     cdef vector[int32_t] out
     cdef vector[int32_t]* parts
     cdef LexState* lex
     cdef int32_t id, part
-    if automaton.kinds != 1 or not codes.early.empty():
+    if automaton.kinds != 1 or not dfa.early.empty():
         return
     automaton.mark += 1
     for id in members:
@@ -171,10 +171,10 @@ cdef vector[int32_t]* lexset_parts(Automaton* automaton, LexState* lex) noexcept
     if automaton.splits.size() <= <size_t>lex.id:
         automaton.splits.resize(automaton.states.size())
     if automaton.splits[lex.id].empty():
-        if lex.code.items.size() > 1 and (lex.form <= FORM_CLOSED or form_is_settled(lex.form)):
-            for i in range(lex.code.items.size()):
-                single.assign(1, lex.code.items[i])
-                part = text_state(automaton, code_intern(automaton.codes, single), lex.form, lex.left, lex.low)
+        if lex.dfa_state.items.size() > 1 and (lex.form <= FORM_CLOSED or form_is_settled(lex.form)):
+            for i in range(lex.dfa_state.items.size()):
+                single.assign(1, lex.dfa_state.items[i])
+                part = text_state(automaton, dfa_intern(automaton.dfa, single), lex.form, lex.left, lex.low)
                 parts.push_back(part.id)
         else:
             parts.push_back(lex.id)
@@ -193,16 +193,16 @@ cdef inline cbool form_is_settled(int32_t form) noexcept nogil:
 
 cdef void lexset_reduce(Automaton* automaton, vector[int32_t]& members) noexcept nogil:
     # Leave out members that accept only what others accept: counts of loops are compared.
-    cdef CodeAutomaton* codes = automaton.codes
+    cdef LazyDfa* dfa = automaton.dfa
     cdef vector[Best]* groups = &automaton.bests
     cdef vector[size_t] group
     cdef LexState* lex
     cdef size_t i, j, used = 0, count = 0
     cdef uint64_t item
     cdef int32_t id
-    if automaton.kind != KIND_TEXT or codes.loop_min.empty():
+    if automaton.kind != KIND_TEXT or dfa.loop_min.empty():
         return
-    codes_loops(codes)
+    dfa_loops(dfa)
     lexset_split(automaton, members)
     if members.size() < 2:
         return
@@ -214,17 +214,17 @@ cdef void lexset_reduce(Automaton* automaton, vector[int32_t]& members) noexcept
             j += 1
         if j == used:
             used += 1
-            best_begin(groups[0], j, codes.edges.size())
+            best_begin(groups[0], j, dfa.edges.size())
             groups[0][j].form = lex.form
             groups[0][j].left = lex.left
             groups[0][j].low = lex.low
         group.push_back(j)
-        for item in lex.code.items:
-            item_claim(codes, &groups[0][j], item, id)
+        for item in lex.dfa_state.items:
+            item_claim(dfa, &groups[0][j], item, id)
     for i in range(members.size()):
         id = members[i]
-        for item in automaton.states[id].code.items:
-            if item_is_claimed(codes, &groups[0][group[i]], item, id):
+        for item in automaton.states[id].dfa_state.items:
+            if item_is_claimed(dfa, &groups[0][group[i]], item, id):
                 members[count] = id
                 count += 1
                 break

@@ -1,6 +1,6 @@
 # Lexer states: where a lexeme stands after some bytes.
 #
-# Two kinds share one state type.  Of a text automaton, a state is a code state and the progress of
+# Two kinds share one state type.  Of a text automaton, a state is a DFA state and the progress of
 # a character's spelling (lazy_dfa.pyx, lexeme_texts.pyx).  Of a keyset, it is a position among sorted
 # names, the progress of an escape, and the state of the automaton for any other key (keyset.pyx).
 # Every state reached is alive.
@@ -54,8 +54,8 @@ cdef cbool lex_goes_on(LexState* state) noexcept nogil:
     cdef const uint64_t* first
     cdef uint64_t item
     if state.automaton.lexer != NULL:
-        for item in state.code.items:
-            if not state.automaton.codes.edges[<int32_t>(item >> 32)].empty():
+        for item in state.dfa_state.items:
+            if not state.automaton.dfa.edges[<int32_t>(item >> 32)].empty():
                 return True
         return False
     if state.automaton.kind == KIND_TEXT:

@@ -2,7 +2,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libcpp cimport bool as cbool
 
 from maskwright._engine.vocabulary cimport Index, LAST_CODE_POINT
-from maskwright._engine.lexemes cimport Automaton, CodeState, LexState
+from maskwright._engine.lexemes cimport Automaton, DfaState, LexState
 
 cdef enum:
     SPELLING_UTF8 = 0
@@ -37,10 +37,10 @@ cdef int32_t hex_digit(uint8_t byte) noexcept nogil
 cdef int32_t short_escape(uint8_t byte) noexcept nogil
 cdef cbool short_spells(int32_t spelling, int32_t point) noexcept nogil
 cdef cbool unit_spells(int32_t spelling, int32_t point) noexcept nogil
-cdef LexState* text_state(Automaton* automaton, CodeState* code, int32_t form, int32_t left,
+cdef LexState* text_state(Automaton* automaton, DfaState* dfa_state, int32_t form, int32_t left,
                           int32_t low) noexcept nogil
 cdef void text_begin(Automaton* automaton) noexcept nogil
-cdef LexState* text_after(Automaton* automaton, CodeState* code, int32_t point) noexcept nogil
+cdef LexState* text_after(Automaton* automaton, DfaState* dfa_state, int32_t point) noexcept nogil
 cdef void text_byte_classes(Automaton* automaton) noexcept nogil
 
 

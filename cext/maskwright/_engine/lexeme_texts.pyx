@@ -7,10 +7,10 @@ from libcpp.vector cimport vector
 
 from maskwright._engine.limits cimport Deadline
 from maskwright._engine.lexemes cimport (
-    CodeAutomaton, KEYSET_STATE, NO_CLASS, NO_TAG, SPAN_DEAD, SPAN_MIXED, SPAN_UNIFORM
+    LazyDfa, KEYSET_STATE, NO_CLASS, NO_TAG, SPAN_DEAD, SPAN_MIXED, SPAN_UNIFORM
 )
 from maskwright._engine.lazy_dfa cimport (
-    CODE_DEAD, code_goes_on, code_intern, code_next, code_span, codes_class, codes_grew
+    DFA_DEAD, dfa_goes_on, dfa_intern, dfa_next, dfa_span, dfa_class, dfa_grew
 )
 
 
@@ -18,8 +18,8 @@ from maskwright._engine.lazy_dfa cimport (
 #
 # Three spellings: UTF-8 (RFC 3629), and two of a string between quotes (RFC 8259, section 7).  "Quoted" is UTF-8 or
 # any backslash escape; "printed" has the escapes that printers write: the short ones but `\/`, and `\uXXXX` for
-# what is above ASCII and for a few characters of ASCII (unit_spells).  A lexer state is a code state and how much of the next
-# character has been read.  As soon as what has been read leads to one code state whatever
+# what is above ASCII and for a few characters of ASCII (unit_spells).  A lexer state is a DFA state and how much of the next
+# character has been read.  As soon as what has been read leads to one DFA state whatever
 # follows, the character is *settled*: only its length is still tracked.  That keeps the states
 # few, and makes equal what behaves alike.
 
@@ -70,133 +70,133 @@ cdef cbool unit_spells(int32_t spelling, int32_t point) noexcept nogil:
     return point == 38 or point == 60 or point == 62
 
 
-cdef int32_t unit_span(Automaton* automaton, CodeState* code, int32_t first, int32_t last,
-                       CodeState** target) noexcept nogil:
-    # code_span of those code points first..last for which `\uXXXX` is written; mixed when it is not for some.
+cdef int32_t unit_span(Automaton* automaton, DfaState* dfa_state, int32_t first, int32_t last,
+                       DfaState** target) noexcept nogil:
+    # dfa_span of those code points first..last for which `\uXXXX` is written; mixed when it is not for some.
     cdef int32_t point
     cdef cbool every = True, some = False
     if automaton.spelling == SPELLING_QUOTED or first >= 0x80:
-        return code_span(automaton.codes, code, first, last, target)
+        return dfa_span(automaton.dfa, dfa_state, first, last, target)
     for point in range(first, 0x80 if last >= 0x80 else last + 1):
         if not unit_spells(automaton.spelling, point):
             every = False
         elif not some:
-            some = code_next(automaton.codes, code, automaton.codes.ascii_class[point]) != CODE_DEAD
+            some = dfa_next(automaton.dfa, dfa_state, automaton.dfa.ascii_class[point]) != DFA_DEAD
         if some and not every:
             return SPAN_MIXED
     if every:
-        return code_span(automaton.codes, code, first, last, target)
-    if last >= 0x80 and code_span(automaton.codes, code, 0x80, last, target) != SPAN_DEAD:
+        return dfa_span(automaton.dfa, dfa_state, first, last, target)
+    if last >= 0x80 and dfa_span(automaton.dfa, dfa_state, 0x80, last, target) != SPAN_DEAD:
         return SPAN_MIXED
     return SPAN_DEAD
 
 
-cdef cbool text_units(Automaton* automaton, CodeState* code) noexcept nogil:
+cdef cbool text_units(Automaton* automaton, DfaState* dfa_state) noexcept nogil:
     # Whether some `\uXXXX` leads on, where some escape does.
-    cdef CodeState* target
+    cdef DfaState* target
     return (automaton.spelling == SPELLING_QUOTED
-            or unit_span(automaton, code, 0, LAST_CODE_POINT, &target) != SPAN_DEAD)
+            or unit_span(automaton, dfa_state, 0, LAST_CODE_POINT, &target) != SPAN_DEAD)
 
 
-cdef cbool text_escapes(Automaton* automaton, CodeState* code) noexcept nogil:
+cdef cbool text_escapes(Automaton* automaton, DfaState* dfa_state) noexcept nogil:
     # Whether some escape leads on.
     cdef int32_t byte, point
     if automaton.spelling == SPELLING_QUOTED:
-        return code_goes_on(automaton.codes, code)
+        return dfa_goes_on(automaton.dfa, dfa_state)
     for byte in range(QUOTE, 117):
         point = short_escape(<uint8_t>byte)
         if (point >= 0 and short_spells(automaton.spelling, point)
-                and code_next(automaton.codes, code, automaton.codes.ascii_class[point]) != CODE_DEAD):
+                and dfa_next(automaton.dfa, dfa_state, automaton.dfa.ascii_class[point]) != DFA_DEAD):
             return True
-    return text_units(automaton, code)
+    return text_units(automaton, dfa_state)
 
 
-cdef LexState* text_state(Automaton* automaton, CodeState* code, int32_t form, int32_t left,
+cdef LexState* text_state(Automaton* automaton, DfaState* dfa_state, int32_t form, int32_t left,
                           int32_t low) noexcept nogil:
     cdef int64_t key
     cdef LexState* state
-    if code == CODE_DEAD:
+    if dfa_state == DFA_DEAD:
         return LEX_DEAD
     if form == FORM_TEXT:
-        if code.text != NULL:
-            return code.text
+        if dfa_state.text != NULL:
+            return dfa_state.text
     else:
-        key = (((<int64_t>code.id * 16 + form) * 8 + left) << 21) | low
+        key = (((<int64_t>dfa_state.id * 16 + form) * 8 + left) << 21) | low
         found = automaton.partial.find(key)
         if found != automaton.partial.end():
             return dereference(found).second
     state = lex_new_state(automaton)
-    state.code = code
+    state.dfa_state = dfa_state
     state.form = form
     state.left = left
     state.low = low
     state.next.resize(automaton.class_byte.size(), NULL)
-    codes_grew(automaton.codes, sizeof(LexState) + automaton.class_byte.size() * sizeof(void*))
+    dfa_grew(automaton.dfa, sizeof(LexState) + automaton.class_byte.size() * sizeof(void*))
     if form == FORM_TEXT:
-        code.text = state
+        dfa_state.text = state
     else:
         automaton.partial[key] = state
     if form == FORM_CLOSED or (form == FORM_TEXT and automaton.spelling == SPELLING_UTF8):
-        state.tag = code.tag
-    state.kills = code.tag != NO_TAG and form in (FORM_TEXT, FORM_UTF8_SETTLED)
+        state.tag = dfa_state.tag
+    state.kills = dfa_state.tag != NO_TAG and form in (FORM_TEXT, FORM_UTF8_SETTLED)
     return state
 
 
 cdef void text_begin(Automaton* automaton) noexcept nogil:
     # Its first state.
-    cdef CodeAutomaton* codes = automaton.codes
+    cdef LazyDfa* dfa = automaton.dfa
     cdef vector[uint64_t] items
-    items.push_back((<uint64_t>codes.first) << 32)
-    codes.start = code_intern(codes, items)
-    automaton.start = text_state(automaton, codes.start, FORM_TEXT if automaton.spelling == SPELLING_UTF8 else FORM_OUTSIDE, 0, 0)
+    items.push_back((<uint64_t>dfa.first) << 32)
+    dfa.start = dfa_intern(dfa, items)
+    automaton.start = text_state(automaton, dfa.start, FORM_TEXT if automaton.spelling == SPELLING_UTF8 else FORM_OUTSIDE, 0, 0)
 
 
-cdef LexState* text_settle(Automaton* automaton, CodeState* code, int32_t form, int32_t left,
+cdef LexState* text_settle(Automaton* automaton, DfaState* dfa_state, int32_t form, int32_t left,
                            int32_t low, int32_t first, int32_t last) noexcept nogil:
     # Part of a character has been read; code points first..last are still possible.
-    cdef CodeState* target
+    cdef DfaState* target
     cdef int32_t span
     if form == FORM_UNIT:
-        span = unit_span(automaton, code, first, last, &target)
+        span = unit_span(automaton, dfa_state, first, last, &target)
     else:
-        span = code_span(automaton.codes, code, first, last, &target)
+        span = dfa_span(automaton.dfa, dfa_state, first, last, &target)
     if span == SPAN_DEAD:
         return LEX_DEAD
     if span == SPAN_UNIFORM:
         return text_state(automaton, target, form + 1, left, 0)
-    return text_state(automaton, code, form, left, low)
+    return text_state(automaton, dfa_state, form, left, low)
 
 
-cdef LexState* text_after(Automaton* automaton, CodeState* code, int32_t point) noexcept nogil:
+cdef LexState* text_after(Automaton* automaton, DfaState* dfa_state, int32_t point) noexcept nogil:
     # Behind a whole character.
-    return text_state(automaton, code_next(automaton.codes, code, codes_class(automaton.codes, point)),
+    return text_state(automaton, dfa_next(automaton.dfa, dfa_state, dfa_class(automaton.dfa, point)),
                       FORM_TEXT, 0, 0)
 
 
-cdef LexState* text_utf8(Automaton* automaton, CodeState* code, int32_t left, int32_t low) noexcept nogil:
+cdef LexState* text_utf8(Automaton* automaton, DfaState* dfa_state, int32_t left, int32_t low) noexcept nogil:
     # `left` continuation bytes are missing.  What is no text (overlong, above U+10FFFF) makes a span
     # exact; surrogates are in no class.
     cdef int32_t first = utf8_first(low, left), last = utf8_last(low, left)
-    cdef CodeState* target
+    cdef DfaState* target
     cdef LexState* state
     cdef int32_t span
     if first != low or last == LAST_CODE_POINT:
-        span = code_span(automaton.codes, code, first, last, &target)
+        span = dfa_span(automaton.dfa, dfa_state, first, last, &target)
         if span == SPAN_DEAD:
             return LEX_DEAD
-        state = text_state(automaton, code, FORM_UTF8, left, low)
+        state = text_state(automaton, dfa_state, FORM_UTF8, left, low)
         state.kills = span == SPAN_UNIFORM and target.tag != NO_TAG
         return state
-    return text_settle(automaton, code, FORM_UTF8, left, low, first, last)
+    return text_settle(automaton, dfa_state, FORM_UTF8, left, low, first, last)
 
 
-cdef LexState* text_lead(Automaton* automaton, CodeState* code, uint8_t byte) noexcept nogil:
+cdef LexState* text_lead(Automaton* automaton, DfaState* dfa_state, uint8_t byte) noexcept nogil:
     if 0xC2 <= byte <= 0xDF:
-        return text_utf8(automaton, code, 1, (byte & 31) << 6)
+        return text_utf8(automaton, dfa_state, 1, (byte & 31) << 6)
     if 0xE0 <= byte <= 0xEF:
-        return text_utf8(automaton, code, 2, (byte & 15) << 12)
+        return text_utf8(automaton, dfa_state, 2, (byte & 15) << 12)
     if 0xF0 <= byte <= 0xF4:
-        return text_utf8(automaton, code, 3, (byte & 7) << 18)
+        return text_utf8(automaton, dfa_state, 3, (byte & 7) << 18)
     return LEX_DEAD
 
 
@@ -207,46 +207,46 @@ cdef LexState* text_continue(LexState* state, uint8_t byte) noexcept nogil:
     if byte & 0xC0 != 0x80:
         return LEX_DEAD
     if state.form == FORM_UTF8_SETTLED:
-        return text_state(state.automaton, state.code, FORM_UTF8_SETTLED if left else FORM_TEXT, left, 0)
+        return text_state(state.automaton, state.dfa_state, FORM_UTF8_SETTLED if left else FORM_TEXT, left, 0)
     if state.low == 0 and low < (0x800 if left == 1 else 0x10000):
         return LEX_DEAD
     if low > LAST_CODE_POINT:
         return LEX_DEAD
     if left == 0:
-        return text_after(state.automaton, state.code, low)
-    return text_utf8(state.automaton, state.code, left, low)
+        return text_after(state.automaton, state.dfa_state, low)
+    return text_utf8(state.automaton, state.dfa_state, left, low)
 
 
 cdef LexState* text_unit(LexState* state, int32_t digit) noexcept nogil:
     # A digit of the first (or only) `\uXXXX`.
     cdef Automaton* automaton = state.automaton
-    cdef CodeAutomaton* codes = automaton.codes
-    cdef CodeState* target
+    cdef LazyDfa* dfa = automaton.dfa
+    cdef DfaState* target
     cdef int32_t left = state.left - 1, low, last, astral
     if state.form == FORM_UNIT_SETTLED:
-        return text_state(automaton, state.code, FORM_UNIT_SETTLED if left else FORM_TEXT, left, 0)
+        return text_state(automaton, state.dfa_state, FORM_UNIT_SETTLED if left else FORM_TEXT, left, 0)
     low = state.low | (digit << (4 * left))
     last = low + (1 << (4 * left)) - 1
     if last < 0xD800 or low > 0xDFFF:
         if left == 0:
-            return text_after(automaton, state.code, low) if unit_spells(automaton.spelling, low) else LEX_DEAD
-        return text_settle(automaton, state.code, FORM_UNIT, left, low, low, last)
+            return text_after(automaton, state.dfa_state, low) if unit_spells(automaton.spelling, low) else LEX_DEAD
+        return text_settle(automaton, state.dfa_state, FORM_UNIT, left, low, low, last)
     # Surrogates: the code points above U+FFFF that the high ones lead to.
     if low >= 0xDC00:
         return LEX_DEAD
     if left == 0:
         astral = 0x10000 + ((low - 0xD800) << 10)
-        return text_settle(automaton, state.code, FORM_PAIR, 2, astral, astral, astral + 1023)
+        return text_settle(automaton, state.dfa_state, FORM_PAIR, 2, astral, astral, astral + 1023)
     low = low if low > 0xD800 else 0xD800
     last = last if last < 0xDBFF else 0xDBFF
     astral = 0x10000 + ((low - 0xD800) << 10)
-    if code_span(codes, state.code, astral, 0x10000 + ((last - 0xD800) << 10) + 1023, &target) == SPAN_DEAD:
+    if dfa_span(dfa, state.dfa_state, astral, 0x10000 + ((last - 0xD800) << 10) + 1023, &target) == SPAN_DEAD:
         if (state.low | (digit << (4 * left))) >= 0xD800:
             return LEX_DEAD
         # The digit D leaves U+D000 to U+D7FF.
-        if code_span(codes, state.code, 0xD000, 0xD7FF, &target) == SPAN_DEAD:
+        if dfa_span(dfa, state.dfa_state, 0xD000, 0xD7FF, &target) == SPAN_DEAD:
             return LEX_DEAD
-    return text_state(automaton, state.code, FORM_UNIT, left, state.low | (digit << (4 * left)))
+    return text_state(automaton, state.dfa_state, FORM_UNIT, left, state.low | (digit << (4 * left)))
 
 
 cdef LexState* text_low(LexState* state, int32_t digit) noexcept nogil:
@@ -256,13 +256,13 @@ cdef LexState* text_low(LexState* state, int32_t digit) noexcept nogil:
     if (left == 3 and digit != 13) or (left == 2 and digit < 12):
         return LEX_DEAD
     if state.form == FORM_LOW_SETTLED:
-        return text_state(automaton, state.code, FORM_LOW_SETTLED if left else FORM_TEXT, left, 0)
+        return text_state(automaton, state.dfa_state, FORM_LOW_SETTLED if left else FORM_TEXT, left, 0)
     if left == 3:
-        return text_state(automaton, state.code, FORM_LOW, 3, low)
+        return text_state(automaton, state.dfa_state, FORM_LOW, 3, low)
     low |= ((digit - 12) if left == 2 else digit) << (4 * left)
     if left == 0:
-        return text_after(automaton, state.code, low)
-    return text_settle(automaton, state.code, FORM_LOW, left, low, low, low + (1 << (4 * left)) - 1)
+        return text_after(automaton, state.dfa_state, low)
+    return text_settle(automaton, state.dfa_state, FORM_LOW, left, low, low, low + (1 << (4 * left)) - 1)
 
 
 cdef LexState* text_pair(LexState* state, uint8_t byte) noexcept nogil:
@@ -271,19 +271,19 @@ cdef LexState* text_pair(LexState* state, uint8_t byte) noexcept nogil:
     if byte != (BACKSLASH if state.left == 2 else 117):
         return LEX_DEAD
     if state.left == 2:
-        return text_state(state.automaton, state.code, state.form, 1, state.low)
-    return text_state(state.automaton, state.code, FORM_LOW_SETTLED if settled else FORM_LOW, 4, state.low)
+        return text_state(state.automaton, state.dfa_state, state.form, 1, state.low)
+    return text_state(state.automaton, state.dfa_state, FORM_LOW_SETTLED if settled else FORM_LOW, 4, state.low)
 
 
 cdef LexState* text_escape(LexState* state, uint8_t byte) noexcept nogil:
     cdef Automaton* automaton = state.automaton
     cdef int32_t point
     if byte == 117:
-        return text_state(automaton, state.code, FORM_UNIT, 4, 0) if text_units(automaton, state.code) else LEX_DEAD
+        return text_state(automaton, state.dfa_state, FORM_UNIT, 4, 0) if text_units(automaton, state.dfa_state) else LEX_DEAD
     point = short_escape(byte)
     if point < 0 or not short_spells(automaton.spelling, point):
         return LEX_DEAD
-    return text_after(automaton, state.code, point)
+    return text_after(automaton, state.dfa_state, point)
 
 
 cdef LexState* text_byte(LexState* state, uint8_t byte) noexcept nogil:
@@ -291,18 +291,18 @@ cdef LexState* text_byte(LexState* state, uint8_t byte) noexcept nogil:
     cdef Automaton* automaton = state.automaton
     if automaton.spelling != SPELLING_UTF8:
         if byte == QUOTE:
-            if state.code.tag == NO_TAG:
+            if state.dfa_state.tag == NO_TAG:
                 return LEX_DEAD
-            return text_state(automaton, state.code, FORM_CLOSED, 0, 0)
+            return text_state(automaton, state.dfa_state, FORM_CLOSED, 0, 0)
         if byte == BACKSLASH:
-            if not text_escapes(automaton, state.code):
+            if not text_escapes(automaton, state.dfa_state):
                 return LEX_DEAD
-            return text_state(automaton, state.code, FORM_ESCAPE, 0, 0)
+            return text_state(automaton, state.dfa_state, FORM_ESCAPE, 0, 0)
         if byte < 0x20:
             return LEX_DEAD
     if byte < 0x80:
-        return text_after(automaton, state.code, byte)
-    return text_lead(automaton, state.code, byte)
+        return text_after(automaton, state.dfa_state, byte)
+    return text_lead(automaton, state.dfa_state, byte)
 
 
 cdef LexState* text_next(LexState* state, uint8_t byte) noexcept nogil:
@@ -313,7 +313,7 @@ cdef LexState* text_next(LexState* state, uint8_t byte) noexcept nogil:
         target = text_byte(state, byte)
     elif state.form == FORM_OUTSIDE:
         if byte == QUOTE:
-            target = text_state(state.automaton, state.code, FORM_TEXT, 0, 0)
+            target = text_state(state.automaton, state.dfa_state, FORM_TEXT, 0, 0)
     elif state.form == FORM_ESCAPE:
         target = text_escape(state, byte)
     elif state.form == FORM_UTF8 or state.form == FORM_UTF8_SETTLED:
@@ -360,25 +360,25 @@ cdef int32_t byte_role(uint8_t byte, int32_t spelling, cbool coarse) noexcept no
 
 
 cdef void text_byte_classes(Automaton* automaton) noexcept nogil:
-    cdef CodeAutomaton* codes = automaton.codes
+    cdef LazyDfa* dfa = automaton.dfa
     cdef unordered_map[int64_t, int32_t] known
     cdef cbool coarse = True
     cdef int32_t byte, cls = NO_CLASS
     cdef int64_t name
     cdef size_t i
-    for i in range(codes.range_low.size()):
+    for i in range(dfa.range_low.size()):
         # Surrogates are in no class whatever the sets are.
-        if (codes.range_low[i] == 0xD800 and i + 1 < codes.range_low.size()
-                and codes.range_low[i + 1] == 0xE000):
+        if (dfa.range_low[i] == 0xD800 and i + 1 < dfa.range_low.size()
+                and dfa.range_low[i + 1] == 0xE000):
             continue
-        if i > 0 and codes.range_class[i] != cls:
+        if i > 0 and dfa.range_class[i] != cls:
             coarse = False
-        cls = codes.range_class[i]
+        cls = dfa.range_class[i]
     automaton.byte_class.resize(256)
     for byte in range(256):
         name = <int64_t>byte_role(<uint8_t>byte, automaton.spelling, coarse) << 32
         if byte < 128:
-            name |= <uint32_t>codes.ascii_class[byte]
+            name |= <uint32_t>dfa.ascii_class[byte]
         found = known.find(name)
         if found == known.end():
             known[name] = <int32_t>automaton.class_byte.size()
@@ -404,7 +404,7 @@ cdef Automaton* automaton_new(Index* index, int32_t kind) noexcept nogil:
     automaton.unique = False
     automaton.used = NULL
     automaton.held = NULL
-    automaton.codes = NULL
+    automaton.dfa = NULL
     automaton.counted = NULL
     automaton.lexer = NULL
     automaton.start = LEX_DEAD
@@ -416,7 +416,7 @@ cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
     state.automaton = automaton
     state.id = <int32_t>automaton.states.size()
     state.tag = NO_TAG
-    state.code = NULL
+    state.dfa_state = NULL
     state.base = NULL
     state.skipped = NULL
     state.has_first = False
@@ -450,8 +450,8 @@ cdef void automaton_grew(Automaton* automaton) noexcept nogil:
 cdef int64_t lex_size(const Automaton* automaton) noexcept nogil:
     # What `max_lexer_states` bounds.
     cdef size_t states = automaton.states.size()
-    if automaton.codes != NULL and automaton.codes.states.size() > states:
-        states = automaton.codes.states.size()
+    if automaton.dfa != NULL and automaton.dfa.states.size() > states:
+        states = automaton.dfa.states.size()
     if automaton.sets.size() > states:
         states = automaton.sets.size()
     return <int64_t>states

@@ -20,5 +20,5 @@ cdef cbool lexmask_open(LexMask* mask, LexState* state) noexcept nogil
 cdef ResidualView lexmask_residual(LexMask* mask, size_t number) noexcept nogil
 cdef ResidualView lexmask_view(const LexMask* mask, size_t number, unordered_map[int64_t, Trie*]& known, int64_t key,
                                int64_t* bytes) noexcept nogil
-cdef void home_close(LexMask* mask, uint32_t node, int32_t tag) noexcept nogil
+cdef void self_loop_close(LexMask* mask, uint32_t node, int32_t tag) noexcept nogil
 cdef void key_walk(LexMask* mask, LexState* start) noexcept nogil

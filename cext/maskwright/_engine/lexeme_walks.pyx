@@ -23,7 +23,7 @@ from maskwright._engine.trie cimport trie_merge, trie_size, TrieNode
 from maskwright._engine.vocabulary cimport Bits
 from maskwright._engine.char_index cimport bits_add, bits_owned, bits_release, index_child_from
 from maskwright._engine.lexemes cimport (
-    Automaton, CodeAutomaton, Crossing, CrossingGroup, KEY_BODY, KEY_CLOSED, KEY_START, KeyPlace, KeyPosition,
+    Automaton, LazyDfa, Crossing, CrossingGroup, KEY_BODY, KEY_CLOSED, KEY_START, KeyPlace, KeyPosition,
     NO_TAG, Override, Piece, TokenGroup
 )
 from maskwright._engine.lexeme_texts cimport BACKSLASH, LEX_DEAD, QUOTE
@@ -102,13 +102,13 @@ cdef cbool lexmask_crossing_before(const Crossing& a, const Crossing& b) noexcep
         return a.tag < b.tag
     if a.byte != b.byte:
         return a.byte < b.byte
-    if a.watch != b.watch:
-        return <uint64_t>a.watch < <uint64_t>b.watch
+    if a.lookahead != b.lookahead:
+        return <uint64_t>a.lookahead < <uint64_t>b.lookahead
     return a.node < b.node
 
 
 cdef inline cbool lexmask_same_group(const Crossing& a, const Crossing& b) noexcept nogil:
-    return a.tag == b.tag and a.byte == b.byte and a.watch == b.watch
+    return a.tag == b.tag and a.byte == b.byte and a.lookahead == b.lookahead
 
 
 cdef void lexmask_group(LexMask* mask) noexcept nogil:
@@ -122,7 +122,7 @@ cdef void lexmask_group(LexMask* mask) noexcept nogil:
         if i == 0 or not lexmask_same_group(mask.crossing[i], mask.crossing[i - 1]):
             group.tag = mask.crossing[i].tag
             group.byte = mask.crossing[i].byte
-            group.watch = mask.crossing[i].watch
+            group.lookahead = mask.crossing[i].lookahead
             group.first = <uint32_t>i
             mask.crossings.push_back(group)
         mask.crossings.back().last = <uint32_t>i + 1
@@ -185,7 +185,7 @@ cdef void lexmask_walk(LexMask* mask, LexState* start, uint32_t top) noexcept no
             crossing.tag = parent.tag
             crossing.byte = nodes[node].byte
             crossing.node = node
-            crossing.watch = NULL
+            crossing.lookahead = NULL
             mask.crossing.push_back(crossing)
         if state == LEX_DEAD:
             node = nodes[node].end
@@ -199,7 +199,7 @@ cdef void lexmask_walk(LexMask* mask, LexState* start, uint32_t top) noexcept no
 cdef string lexmask_key(LexState* state, int32_t longest) noexcept nogil:
     # Names what a token of at most `longest` characters can tell of a state: its items, their counts
     # as distances to the bounds, which are all alike beyond the length of a token.
-    cdef CodeAutomaton* codes = state.automaton.codes
+    cdef LazyDfa* dfa = state.automaton.dfa
     cdef vector[int32_t] out
     cdef string key
     cdef uint64_t item
@@ -208,16 +208,16 @@ cdef string lexmask_key(LexState* state, int32_t longest) noexcept nogil:
     out.push_back(state.form)
     out.push_back(state.left)
     out.push_back(state.low)
-    for item in state.code.items:
+    for item in state.dfa_state.items:
         count = <int32_t><uint32_t>item
         out.push_back(<int32_t>(item >> 32))
-        for i in range(codes.loop_min.size()):
+        for i in range(dfa.loop_min.size()):
             room = -1
-            if codes.loop_max[i] >= 0:
-                room = codes.loop_max[i] - count
+            if dfa.loop_max[i] >= 0:
+                room = dfa.loop_max[i] - count
                 if room > longest + 1:
                     room = longest + 1
-            missing = codes.loop_min[i] - count
+            missing = dfa.loop_min[i] - count
             if missing < 0:
                 missing = 0
             if missing > longest + 1:
@@ -247,7 +247,7 @@ cdef void lexmask_ungroup(LexMask* mask) noexcept nogil:
     for group in mask.crossings:
         crossing.tag = group.tag
         crossing.byte = group.byte
-        crossing.watch = group.watch
+        crossing.lookahead = group.lookahead
         for i in range(group.first, group.last):
             crossing.node = mask.nodes[i]
             mask.crossing.push_back(crossing)
@@ -358,7 +358,7 @@ cdef void key_walk_closed(LexMask* mask, uint32_t node, int32_t tag) noexcept no
     # A name ends at `node`.
     cdef Override override
     if mask.base == NULL:
-        home_close(mask, node, tag)
+        self_loop_close(mask, node, tag)
     else:
         override.node = node
         override.tag = tag
@@ -431,7 +431,7 @@ cdef void words_walk(LexMask* mask, LexState* start) noexcept nogil:
     cdef uint32_t child
     cdef int32_t i, t
     cdef uint8_t byte
-    crossing.watch = NULL
+    crossing.lookahead = NULL
     work.push_back(words_place(start))
     while not work.empty():
         if deadline_passed(&mask.index.deadline):
@@ -468,7 +468,7 @@ cdef void words_walk(LexMask* mask, LexState* start) noexcept nogil:
                 child = trie.nodes[child].end
 
 
-cdef void home_close(LexMask* mask, uint32_t node, int32_t tag) noexcept nogil:
+cdef void self_loop_close(LexMask* mask, uint32_t node, int32_t tag) noexcept nogil:
     # A closing quote at `node`: nothing of the lexeme comes behind it.
     cdef const TrieNode* nodes = mask.index.trie.nodes.data()
     cdef Crossing crossing
@@ -477,7 +477,7 @@ cdef void home_close(LexMask* mask, uint32_t node, int32_t tag) noexcept nogil:
     for t in range(nodes[node].token, nodes[child].token):
         mask.inside.push_back(mask.index.trie.tokens[t])
     crossing.tag = tag
-    crossing.watch = NULL
+    crossing.lookahead = NULL
     while child < nodes[node].end:
         crossing.byte = nodes[child].byte
         crossing.node = child

@@ -6,7 +6,7 @@ from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
-from maskwright._engine.containers cimport KeyIds, Rows, ScratchIds, Tally, TextSets
+from maskwright._engine.containers cimport Interner, Csr, ScratchIds, AtomicCounter, TextSets
 from maskwright._engine.limits cimport Deadline
 from maskwright._engine.trie cimport Trie
 from maskwright._engine.vocabulary cimport Bits, Index, Residual
@@ -39,7 +39,7 @@ cdef enum:
     NO_LOOP = -1
     TWO_LOOPS = -2
 
-cdef struct CodeEdge:
+cdef struct DfaEdge:
     int32_t set
     int32_t target
 
@@ -48,33 +48,33 @@ cdef struct NfaEpsilon:
     int32_t op
     int32_t loop
 
-cdef cppclass CodeState:
+cdef cppclass DfaState:
     int32_t id
     int32_t tag                    # what is accepted here, or NO_TAG
     vector[uint64_t] items         # NFA state << 32 | count
-    vector[CodeState*] next        # by class; NULL = not computed
+    vector[DfaState*] next        # by class; NULL = not computed
     LexState* text                 # the lexer state between two characters, or NULL
 
-cdef cppclass CodeAutomaton:
+cdef cppclass LazyDfa:
     int32_t ascii_class[128]
     vector[int32_t] range_low      # above ASCII: first code point of each range, and its class
     vector[int32_t] range_class
     int32_t classes
     vector[vector[uint64_t]] sets  # of classes, as bits
-    Rows[CodeEdge] edges           # by NFA state
-    Rows[NfaEpsilon] epsilons
+    Csr[DfaEdge] edges           # by NFA state
+    Csr[NfaEpsilon] epsilons
     vector[int32_t] loop_min
     vector[int32_t] loop_max
     vector[int32_t] accept
     int32_t first                  # the NFA state where it begins; of a lexer, its terminals have their own
     vector[char] early             # by tag: once it is accepted, nothing else matters; empty: none
-    vector[vector[uint64_t]] sustained     # by NFA state: see code_sustained; empty: not computed
-    vector[int32_t] loops          # by NFA state: the loop that it is in (codes_loops); empty: not computed
-    vector[CodeState*] states
-    KeyIds interned
+    vector[vector[uint64_t]] sustained     # by NFA state: see dfa_sustained; empty: not computed
+    vector[int32_t] loops          # by NFA state: the loop that it is in (dfa_loops); empty: not computed
+    vector[DfaState*] states
+    Interner interned
     int64_t held                   # bytes of the states, and of lexer states made of them
     Deadline* deadline             # of the operation that makes them
-    CodeState* start
+    DfaState* start
     vector[int64_t] class_points   # code points by class; empty: not counted
     vector[int64_t] marks          # scratch of closures, by NFA state
     int64_t mark
@@ -119,7 +119,7 @@ cdef cppclass LexState:
     int32_t id
     int32_t tag                    # what is accepted here, or NO_TAG
     # text
-    CodeState* code                # before the character under way, or behind it once it is settled
+    DfaState* dfa_state                # before the character under way, or behind it once it is settled
     int32_t form                   # FORM_*
     int32_t left
     int32_t low
@@ -131,7 +131,7 @@ cdef cppclass LexState:
     char alive                     # with other keys that are used: 0 not known, 1 it can be completed, 2 not
     char leaves                    # of a lexer (lexer_leaves): 0 not known, 1 yes, 2 no
     char closes                    # the same (lexer_closes)
-    char harmless                  # the same (watch_is_harmless)
+    char harmless                  # the same (lookahead_is_harmless)
     char hopeless                  # the same (lexer_hopeless)
     cbool kills                    # the same: a longer match ends here, or will, whichever character this becomes
     Skipped* skipped               # the same, or NULL
@@ -159,7 +159,7 @@ cdef cppclass Automaton:
     LexState* start
     int32_t spelling               # SPELLING_*; of a keyset, that of its names and of `base`
     # text
-    CodeAutomaton* codes
+    LazyDfa* dfa
     vector[uint8_t] byte_class
     vector[uint8_t] class_byte     # one byte of each class
     unordered_map[int64_t, LexState*] partial
@@ -169,21 +169,21 @@ cdef cppclass Automaton:
     # sets of states (lexeme_sets.pyx)
     vector[LexSet*] sets
     int64_t set_bytes              # of these, and of what finds them
-    KeyIds set_ids
-    KeyIds set_unions              # by the numbers of several sets
+    Interner set_ids
+    Interner set_unions              # by the numbers of several sets
     vector[LexSet*] singles        # by lexer state; NULL: not made yet
     vector[vector[int32_t]] splits # by lexer state: members that stand for it (lexset_split); empty: not made yet
     vector[Best] bests             # scratch of lexset_reduce
     vector[int64_t] marks          # scratch of unions, by state
     int64_t mark
     # keyset
-    KeyIds interned
+    Interner interned
     vector[string] names           # canonical spelling inside the quotes, sorted
     vector[int32_t] tags           # tag of each sorted name; NO_TAG: may not occur
     int32_t other_tag              # plus the tag of `base`: those of other keys
     int32_t kinds                  # how many tags `base` has; of a text automaton, its own
     vector[vector[char]] filters   # by tag; the first one is not used
-    KeyIds filter_ids
+    Interner filter_ids
     Automaton* base
     cbool is_base                  # of another one
     cbool unique                   # other keys must not repeat; then programs have copies (keyset_of), in which
@@ -217,13 +217,13 @@ cdef cppclass LexSet:
 
 cdef struct Crossing:
     int32_t tag        # what the lexeme accepted
-    LexState* watch    # of a lexer: what the residual must not match (longest_match.pyx), or NULL
+    LexState* lookahead    # of a lexer: what the residual must not match (longest_match.pyx), or NULL
     uint8_t byte       # first byte of the residual
     uint32_t node      # trie node reached by that byte
 
 cdef struct CrossingGroup:
     # Crossings that differ in their nodes only: nodes[first:last] of the mask.
-    LexState* watch
+    LexState* lookahead
     int32_t tag
     uint8_t byte
     uint32_t first
@@ -241,11 +241,11 @@ cdef struct ResidualView:
 
 cdef struct Hypothesis:
     LexState* lex
-    LexState* watch
+    LexState* lookahead
 
 cdef struct Ended:
     int32_t tag            # terminal that ends here; it is not ignored
-    LexState* watch        # behind it
+    LexState* lookahead        # behind it
 
 cdef cppclass TokenGroup:
     # Tokens that lead to the same hypotheses, none of which can be completed in every context.
@@ -266,7 +266,7 @@ cdef struct TagRun:
 
 cdef cppclass LexMask:
     int64_t serial                        # no other one of the index ever has it
-    Tally holders                         # those of a grammar's keysets are released without the lock (core_free)
+    AtomicCounter holders                         # those of a grammar's keysets are released without the lock (core_free)
     cbool used                            # since the hand came by (generations.pyx)
     Index* index
     const Trie* trie                      # of the crossing points: the vocabulary's, or a residual trie
@@ -281,8 +281,8 @@ cdef cppclass LexMask:
     vector[TokenGroup] groups             # tokens that stay inside if the context allows it (longest_match.pyx)
     vector[Piece] pieces                  # of a lexer; what they allow in any context is in `bits`
     vector[LexMask*] shares               # what it shares with others, as far as it depends on the context; else in `bits`
-    vector[int32_t] holes                 # of such: tokens of the other's piece about which it speaks; of a watch, see
-                                          # lexer_watched
+    vector[int32_t] holes                 # of such: tokens of the other's piece about which it speaks; of a lookahead, see
+                                          # lexer_lookahead_mask
     Bits* depending                       # of a part: tokens of crossings and groups, else NULL
     unordered_map[int64_t, Trie*] merged  # by crossing group: residual trie
     vector[TagRun] runs                   # of a lexer: the crossings by tag

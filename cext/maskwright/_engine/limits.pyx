@@ -17,14 +17,14 @@ cdef extern from "pool.hpp" namespace "maskwright" nogil:
         @staticmethod
         Pool& instance()
 
-cdef extern from "reaper.hpp" namespace "maskwright" nogil:
-    cdef cppclass Reaper:
+cdef extern from "deferred_free.hpp" namespace "maskwright" nogil:
+    cdef cppclass DeferredFree:
         void take(const void* owner, void* thing, FreeTask free)
         void finish(const void* owner)
         @staticmethod
         void breathe()
         @staticmethod
-        Reaper& instance()
+        DeferredFree& instance()
 
 cdef extern from "stop.hpp" namespace "maskwright" nogil:
     const StopFlag* watch_flag(const StopFlag*)
@@ -99,7 +99,7 @@ cdef void deadline_heavy(Deadline* deadline, int64_t bytes) noexcept nogil:
 # come while another thread makes them.
 Pool.instance()
 
-Reaper.instance()
+DeferredFree.instance()
 
 
 cdef void pool_run(PoolTask task, void* context, size_t items, size_t threads) noexcept nogil:
@@ -111,15 +111,15 @@ cdef void pool_run_or_alone(PoolTask task, void* context, size_t items, size_t t
 
 
 cdef void reaper_take(const void* owner, void* thing, FreeTask free) noexcept nogil:
-    Reaper.instance().take(owner, thing, free)
+    DeferredFree.instance().take(owner, thing, free)
 
 
 cdef void reaper_finish(const void* owner) noexcept nogil:
-    Reaper.instance().finish(owner)
+    DeferredFree.instance().finish(owner)
 
 
 cdef void reaper_breathe() noexcept nogil:
-    Reaper.breathe()
+    DeferredFree.breathe()
 
 
 cdef const StopFlag* stop_watch(const StopFlag* flag) noexcept nogil:

@@ -5,7 +5,7 @@ from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
-from maskwright._engine.containers cimport KeyIds
+from maskwright._engine.containers cimport Interner
 from maskwright._engine.lexemes cimport Automaton, Ended, Hypothesis, LexMask, LexState, MaskTable, NO_TAG, Run, Skipped
 from maskwright._engine.lexeme_texts cimport LEX_DEAD
 from maskwright._engine.lexeme_state cimport lex_next
@@ -31,7 +31,7 @@ cdef cppclass Lexer:
     vector[char] skips             # by NFA state: of an ignored terminal
     vector[char] useful            # by NFA state: it leads to a match of some terminal
     vector[LexState*] starts       # by set of terminals
-    KeyIds start_ids
+    Interner start_ids
     vector[string] samples         # by terminal; empty: none
     string gap                     # may come before any terminal and at the end; empty: none
     vector[string] gaps            # all such that are known, the best one too
@@ -46,8 +46,8 @@ cdef cppclass Lexer:
     vector[pair[int32_t, int32_t]] avoided     # such that need not occur
     unordered_map[int64_t, LexMask*] masks     # by lexer state and start (lexer_mask)
     unordered_map[int64_t, LexMask*] parts     # by loop and trie node (lexer_part)
-    unordered_map[int64_t, LexMask*] watched   # by watch (lexer_watched)
-    unordered_map[int64_t, char] pairs         # lexer state and watch (lexer_pair_verdict)
+    unordered_map[int64_t, LexMask*] looked_ahead   # by lookahead (lexer_lookahead_mask)
+    unordered_map[int64_t, char] pairs         # lexer state and lookahead (lexer_pair_verdict)
     MaskTable shares                           # by node and place (lexer_share)
     unordered_map[string, Run*] runs           # by crossings (lexer_run)
     vector[LexerPlace] path                    # scratch of walks, by depth
@@ -56,13 +56,13 @@ cdef cppclass Lexer:
 cdef LexState* lexer_begin(Automaton* automaton, const vector[int32_t]& terminals) noexcept nogil
 cdef LexState* lexer_start_set(Automaton* automaton, vector[uint64_t]& bits) noexcept nogil
 cdef cbool lexer_skips(const LexState* state) noexcept nogil
-cdef LexState* watch_join(LexState* watch, LexState* ended) noexcept nogil
-cdef cbool watch_passes(LexState* watch, const string& text) noexcept nogil
+cdef LexState* lookahead_join(LexState* lookahead, LexState* ended) noexcept nogil
+cdef cbool lookahead_passes(LexState* lookahead, const string& text) noexcept nogil
 cdef void lexer_prepare(Automaton* automaton) noexcept nogil
 cdef cbool lexer_leaves(LexState* state) noexcept nogil
 cdef cbool lexer_closes(LexState* start) noexcept nogil
 cdef cbool lexer_never(LexState* lex) noexcept nogil
-cdef char lexer_pair_verdict(LexState* start, LexState* watching) noexcept nogil
+cdef char lexer_pair_verdict(LexState* start, LexState* ahead) noexcept nogil
 cdef cbool lexer_is_sure(const Hypothesis& each) noexcept nogil
 
 
@@ -81,16 +81,16 @@ cdef inline cbool lexer_matched(const LexState* state) noexcept nogil:
     return state.tag != NO_TAG and state.tag != <int32_t>lexer_of(state.automaton).first.size()
 
 
-cdef inline cbool watch_step(LexState** watch, uint8_t byte) noexcept nogil:
-    # A watch (NULL: none) over a byte; False when there is a longer match.
+cdef inline cbool lookahead_step(LexState** lookahead, uint8_t byte) noexcept nogil:
+    # A lookahead (NULL: none) over a byte; False when there is a longer match.
     cdef LexState* after
-    if watch[0] == NULL:
+    if lookahead[0] == NULL:
         return True
-    after = lex_next(watch[0], byte)
-    watch[0] = <LexState*>NULL if after == LEX_DEAD else after
+    after = lex_next(lookahead[0], byte)
+    lookahead[0] = <LexState*>NULL if after == LEX_DEAD else after
     return not after.kills
 
 
-cdef inline cbool lexer_hopeless(LexState* lex, LexState* watch) noexcept nogil:
+cdef inline cbool lexer_hopeless(LexState* lex, LexState* lookahead) noexcept nogil:
     # Whether a lexeme under way cannot be completed in any context.
-    return lexer_never(lex) or (watch != NULL and lexer_pair_verdict(lex, watch) == 2)
+    return lexer_never(lex) or (lookahead != NULL and lexer_pair_verdict(lex, lookahead) == 2)

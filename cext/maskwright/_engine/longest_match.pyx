@@ -4,9 +4,9 @@
 # the lexer starts in the set of their first states, so that a lexer state tells what these terminals
 # alone do, and its tag is the best of those that match.  Which keyword beats which identifier is static.
 #
-# A match must be the longest one.  When a terminal ends, its lexer state lives on as a *watch*: it reads
+# A match must be the longest one.  When a terminal ends, its lexer state lives on as a *lookahead*: it reads
 # what follows as well, and as soon as it accepts, there is a longer match and the thread dies.
-# A watch that is dead watches nothing and is dropped, mostly at the next byte.  Several watches are
+# A lookahead that is dead lookaheads nothing and is dropped, mostly at the next byte.  Several lookaheads are
 # joined: a state of this automaton is a set.
 #
 # Which threads can be completed is a question of the context.  Each terminal has a *sample*, a text of
@@ -18,8 +18,8 @@
 from cython.operator cimport dereference
 
 from maskwright._engine.limits cimport deadline_look, deadline_passed
-from maskwright._engine.lexemes cimport CodeAutomaton, CodeState
-from maskwright._engine.lazy_dfa cimport CODE_DEAD, code_intern, code_next, codes_range_of
+from maskwright._engine.lexemes cimport LazyDfa, DfaState
+from maskwright._engine.lazy_dfa cimport DFA_DEAD, dfa_intern, dfa_next, dfa_range_of
 from maskwright._engine.lexeme_texts cimport FORM_TEXT, FORM_UTF8, FORM_UTF8_SETTLED, text_state, utf8_first, utf8_last
 from maskwright._engine.lexeme_state cimport lex_goes_on
 from maskwright._engine.shortest_match cimport NEAR_STATES, nearest_match
@@ -35,7 +35,7 @@ cdef LexState* lexer_begin(Automaton* automaton, const vector[int32_t]& terminal
     cdef size_t i
     for i in range(terminals.size()):
         items.push_back((<uint64_t>lexer_of(automaton).first[terminals[i]]) << 32)
-    return text_state(automaton, code_intern(automaton.codes, items), FORM_TEXT, 0, 0)
+    return text_state(automaton, dfa_intern(automaton.dfa, items), FORM_TEXT, 0, 0)
 
 
 cdef LexState* lexer_start(Automaton* automaton, vector[int32_t]& terminals) noexcept nogil:
@@ -72,48 +72,48 @@ cdef LexState* lexer_start_set(Automaton* automaton, vector[uint64_t]& bits) noe
 cdef cbool lexer_skips(const LexState* state) noexcept nogil:
     # Whether this may become an ignored terminal.
     cdef size_t i
-    for i in range(state.code.items.size()):
-        if lexer_of(state.automaton).skips[<size_t>(state.code.items[i] >> 32)]:
+    for i in range(state.dfa_state.items.size()):
+        if lexer_of(state.automaton).skips[<size_t>(state.dfa_state.items[i] >> 32)]:
             return True
     return False
 
 
-# --- watches --------------------------------------------------------------------------------
+# --- lookaheads --------------------------------------------------------------------------------
 
-cdef LexState* watch_join(LexState* watch, LexState* ended) noexcept nogil:
-    # The watch behind a terminal that ended in `ended`.  Both are between two characters.
+cdef LexState* lookahead_join(LexState* lookahead, LexState* ended) noexcept nogil:
+    # The lookahead behind a terminal that ended in `ended`.  Both are between two characters.
     cdef vector[uint64_t] items
     if not lex_goes_on(ended):
-        return watch
-    if watch == NULL or watch == ended:
+        return lookahead
+    if lookahead == NULL or lookahead == ended:
         return ended
-    items = watch.code.items
-    items.insert(items.end(), ended.code.items.begin(), ended.code.items.end())
-    return text_state(ended.automaton, code_intern(ended.automaton.codes, items), FORM_TEXT, 0, 0)
+    items = lookahead.dfa_state.items
+    items.insert(items.end(), ended.dfa_state.items.begin(), ended.dfa_state.items.end())
+    return text_state(ended.automaton, dfa_intern(ended.automaton.dfa, items), FORM_TEXT, 0, 0)
 
 
-cdef cbool watch_read(LexState** watch, const string& text) noexcept nogil:
+cdef cbool lookahead_read(LexState** lookahead, const string& text) noexcept nogil:
     cdef size_t i
     for i in range(text.size()):
-        if not watch_step(watch, <uint8_t>text[i]):
+        if not lookahead_step(lookahead, <uint8_t>text[i]):
             return False
     return True
 
 
-cdef cbool watch_passes(LexState* watch, const string& text) noexcept nogil:
-    # Whether a watch lets a text pass, and samples behind it.  Dead: what comes before is not read at all, as
+cdef cbool lookahead_passes(LexState* lookahead, const string& text) noexcept nogil:
+    # Whether a lookahead lets a text pass, and samples behind it.  Dead: what comes before is not read at all, as
     # another terminal ends it (Lexing.early).
-    if watch == LEX_DEAD:
+    if lookahead == LEX_DEAD:
         return False
-    return watch_read(&watch, text) and (watch == NULL or watch_is_harmless(watch))
+    return lookahead_read(&lookahead, text) and (lookahead == NULL or lookahead_is_harmless(lookahead))
 
 
-cdef cbool watch_is_harmless(LexState* start) noexcept nogil:
+cdef cbool lookahead_is_harmless(LexState* start) noexcept nogil:
     # Whether no row of samples, with gaps or without, is matched from here.
     cdef Lexer* lexer = lexer_of(start.automaton)
     cdef vector[LexState*] work
     cdef unordered_map[int64_t, char] seen
-    cdef LexState* watch
+    cdef LexState* lookahead
     cdef size_t head = 0, i
     if start.harmless != 0:
         return start.harmless == 1
@@ -127,14 +127,14 @@ cdef cbool watch_is_harmless(LexState* start) noexcept nogil:
             if deadline_passed(&start.automaton.index.deadline):
                 start.harmless = 0
                 return False
-            watch = work[head]
-            if not watch_read(&watch, lexer.samples[i] if i < lexer.samples.size() else lexer.gap):
+            lookahead = work[head]
+            if not lookahead_read(&lookahead, lexer.samples[i] if i < lexer.samples.size() else lexer.gap):
                 return False
-            if watch != NULL and seen.count(<int64_t>watch) == 0:
+            if lookahead != NULL and seen.count(<int64_t>lookahead) == 0:
                 if work.size() == CLOSE_STATES:
                     return False
-                seen[<int64_t>watch] = 1
-                work.push_back(watch)
+                seen[<int64_t>lookahead] = 1
+                work.push_back(lookahead)
         head += 1
     for i in range(work.size()):
         work[i].harmless = 1
@@ -200,7 +200,7 @@ cdef cbool lexer_find(LexState* start, int32_t tag, size_t most, string* out) no
 
 cdef inline cbool lexer_pair(const Lexer* lexer, const string& before, const string& behind) noexcept nogil:
     # Whether two texts in a row are read as what they are.
-    return watch_passes(lexer_read(lexer.every, before), behind)
+    return lookahead_passes(lexer_read(lexer.every, before), behind)
 
 
 cdef int32_t lexer_gap_serves(const Lexer* lexer, const string& gap) noexcept nogil:
@@ -305,7 +305,7 @@ cdef void lexer_check(Automaton* automaton) noexcept nogil:
         ended = lexer_ended(automaton, i)
         if not lexer_reads_sample(automaton, i):
             lexer_clash(lexer, i, NO_TAG)
-        elif lexer.gap.empty() or not watch_passes(ended, lexer.gap):
+        elif lexer.gap.empty() or not lookahead_passes(ended, lexer.gap):
             if lexer.follow.empty():
                 lexer_clash(lexer, i, i)
                 continue
@@ -313,44 +313,44 @@ cdef void lexer_check(Automaton* automaton) noexcept nogil:
                 if deadline_passed(&automaton.index.deadline):
                     break
                 if not (lexer.ignored[behind] or behind == lexer.line_break
-                        or watch_passes(ended, lexer.samples[behind])):
+                        or lookahead_passes(ended, lexer.samples[behind])):
                     lexer_clash(lexer, i, behind)
     lexer.safe = lexer.clashes.empty()
 
 
-cdef void lexer_reach(CodeAutomaton* codes, vector[int32_t]& work, vector[char]& reached) noexcept nogil:
+cdef void lexer_reach(LazyDfa* dfa, vector[int32_t]& work, vector[char]& reached) noexcept nogil:
     # The NFA states behind those in `work`.
     cdef int32_t state
     cdef size_t j
-    reached.resize(codes.edges.size(), 0)
+    reached.resize(dfa.edges.size(), 0)
     while not work.empty():
         state = work.back()
         work.pop_back()
         if reached[state]:
             continue
         reached[state] = 1
-        for j in range(codes.edges[state].size()):
-            work.push_back(codes.edges[state][j].target)
-        for j in range(codes.epsilons[state].size()):
-            work.push_back(codes.epsilons[state][j].target)
+        for j in range(dfa.edges[state].size()):
+            work.push_back(dfa.edges[state][j].target)
+        for j in range(dfa.epsilons[state].size()):
+            work.push_back(dfa.epsilons[state][j].target)
 
 
 cdef void lexer_find_useful(Automaton* automaton) noexcept nogil:
-    cdef CodeAutomaton* codes = automaton.codes
+    cdef LazyDfa* dfa = automaton.dfa
     cdef Lexer* lexer = lexer_of(automaton)
     cdef vector[vector[int32_t]] before
     cdef vector[int32_t] work
     cdef int32_t i, state
     cdef size_t j
-    before.resize(codes.edges.size())
-    for i in range(<int32_t>codes.edges.size()):
-        for j in range(codes.edges[i].size()):
-            before[codes.edges[i][j].target].push_back(i)
-        for j in range(codes.epsilons[i].size()):
-            before[codes.epsilons[i][j].target].push_back(i)
-        if codes.accept[i] not in (NO_TAG, <int32_t>lexer.first.size()):
+    before.resize(dfa.edges.size())
+    for i in range(<int32_t>dfa.edges.size()):
+        for j in range(dfa.edges[i].size()):
+            before[dfa.edges[i][j].target].push_back(i)
+        for j in range(dfa.epsilons[i].size()):
+            before[dfa.epsilons[i][j].target].push_back(i)
+        if dfa.accept[i] not in (NO_TAG, <int32_t>lexer.first.size()):
             work.push_back(i)
-    lexer.useful.assign(codes.edges.size(), 0)
+    lexer.useful.assign(dfa.edges.size(), 0)
     while not work.empty():
         state = work.back()
         work.pop_back()
@@ -366,11 +366,11 @@ cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
     cdef int32_t i
     for i in lexer.ignored_ones:
         work.push_back(lexer.first[i])
-    lexer_reach(automaton.codes, work, lexer.skips)
+    lexer_reach(automaton.dfa, work, lexer.skips)
     lexer_find_useful(automaton)
     if lexer.newline >= 0:
         work.assign(1, lexer.first[lexer.newline])
-        lexer_reach(automaton.codes, work, lexer.lines)
+        lexer_reach(automaton.dfa, work, lexer.lines)
         terminals.assign(1, lexer.newline)
         start = lexer_read(lexer_begin(automaton, terminals), string(<const char*>b"\n\n"))
         lexer.restarts = start != LEX_DEAD and start.tag == lexer.newline
@@ -396,28 +396,28 @@ cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
 
 # --- Where a lexeme of a grammar that has a lexer can be left: whether a thread can be completed, whatever the context.
 #
-# Of a safe lexer (longest_match.pyx) this is a flag of the lexer state, found once: some sample or gap may stand behind it, and no watch
+# Of a safe lexer (longest_match.pyx) this is a flag of the lexer state, found once: some sample or gap may stand behind it, and no lookahead
 # that lives on refuses that.
 
-cdef cbool lexer_gap_passes(LexState* watch) noexcept nogil:
-    # Whether a watch lets some gap pass.
-    cdef Lexer* lexer = lexer_of(watch.automaton)
+cdef cbool lexer_gap_passes(LexState* lookahead) noexcept nogil:
+    # Whether a lookahead lets some gap pass.
+    cdef Lexer* lexer = lexer_of(lookahead.automaton)
     cdef size_t i
     for i in range(lexer.gaps.size()):
-        if watch_passes(watch, lexer.gaps[i]):
+        if lookahead_passes(lookahead, lexer.gaps[i]):
             return True
     return False
 
 
 cdef cbool lexer_leaves(LexState* state) noexcept nogil:
-    # Of a safe lexer: whether the watch that begins here lets something pass in any context.
+    # Of a safe lexer: whether the lookahead that begins here lets something pass in any context.
     cdef Lexer* lexer = lexer_of(state.automaton)
     cdef size_t i
     if state.leaves == 0:
         state.leaves = 1
         if lex_goes_on(state) and not lexer_gap_passes(state):
             for i in range(lexer.samples.size()):
-                if not lexer.ignored[i] and not watch_passes(state, lexer.samples[i]):
+                if not lexer.ignored[i] and not lookahead_passes(state, lexer.samples[i]):
                     state.leaves = 2
                     break
     return state.leaves == 1
@@ -436,7 +436,7 @@ cdef cbool lexer_closes(LexState* start) noexcept nogil:
         return start.closes == 1
     if start.form == FORM_UTF8_SETTLED:
         # Whichever character this becomes, what comes behind it is the same.
-        target = text_state(start.automaton, start.code, FORM_TEXT, 0, 0)
+        target = text_state(start.automaton, start.dfa_state, FORM_TEXT, 0, 0)
         start.closes = 1 if lexer_closes(target) or (lexer_matched(target) and lexer_leaves(target)) else 2
         return start.closes == 1
     if lexer_matched(start) and lexer_leaves(start):
@@ -464,47 +464,47 @@ cdef cbool lexer_closes(LexState* start) noexcept nogil:
     return False
 
 
-cdef char lexer_pair_verdict(LexState* start, LexState* watching) noexcept nogil:
-    # Of a lexeme under way in `start` and a watch: 1 when it can be completed in any context, 2 when in none, because
-    # the watch would always end first or with it.  0: it depends on the context, or is not found among CLOSE_STATES.
+cdef char lexer_pair_verdict(LexState* start, LexState* ahead) noexcept nogil:
+    # Of a lexeme under way in `start` and a lookahead: 1 when it can be completed in any context, 2 when in none, because
+    # the lookahead would always end first or with it.  0: it depends on the context, or is not found among CLOSE_STATES.
     cdef Lexer* lexer = lexer_of(start.automaton)
     cdef vector[pair[int32_t, int32_t]] queue
     cdef unordered_map[int64_t, char] seen
     cdef LexState* lex
-    cdef LexState* watch
+    cdef LexState* lookahead
     cdef size_t head = 0
     cdef uint8_t byte
     cdef char verdict = 2
-    cdef int64_t key = (<int64_t>start.id << 32) | watching.id
+    cdef int64_t key = (<int64_t>start.id << 32) | ahead.id
     found = lexer.pairs.find(key)
     if found != lexer.pairs.end():
         return dereference(found).second
-    queue.push_back(pair[int32_t, int32_t](start.id, watching.id))
+    queue.push_back(pair[int32_t, int32_t](start.id, ahead.id))
     seen[key] = 1
     while head < queue.size() and verdict != 1:
         for byte in start.automaton.class_byte:
-            watch = start.automaton.states[queue[head].second]
+            lookahead = start.automaton.states[queue[head].second]
             lex = lex_next(start.automaton.states[queue[head].first], byte)
-            if lex == LEX_DEAD or not watch_step(&watch, byte):
+            if lex == LEX_DEAD or not lookahead_step(&lookahead, byte):
                 continue
-            if watch == NULL or lexer_matched(lex) or queue.size() == CLOSE_STATES:
+            if lookahead == NULL or lexer_matched(lex) or queue.size() == CLOSE_STATES:
                 verdict = 0
-                if watch == NULL and lexer.safe and (lexer_closes(lex) or (lexer_matched(lex) and lexer_leaves(lex))):
+                if lookahead == NULL and lexer.safe and (lexer_closes(lex) or (lexer_matched(lex) and lexer_leaves(lex))):
                     verdict = 1
                     break
                 continue
-            if seen.count((<int64_t>lex.id << 32) | watch.id) == 0:
-                seen[(<int64_t>lex.id << 32) | watch.id] = 1
-                queue.push_back(pair[int32_t, int32_t](lex.id, watch.id))
+            if seen.count((<int64_t>lex.id << 32) | lookahead.id) == 0:
+                seen[(<int64_t>lex.id << 32) | lookahead.id] = 1
+                queue.push_back(pair[int32_t, int32_t](lex.id, lookahead.id))
         head += 1
     lexer.pairs[key] = verdict
     return verdict
 
 
-cdef cbool lexer_useful(const Lexer* lexer, const CodeState* code) noexcept nogil:
+cdef cbool lexer_useful(const Lexer* lexer, const DfaState* dfa_state) noexcept nogil:
     cdef size_t i
-    for i in range(code.items.size()):
-        if lexer.useful[<size_t>(code.items[i] >> 32)]:
+    for i in range(dfa_state.items.size()):
+        if lexer.useful[<size_t>(dfa_state.items[i] >> 32)]:
             return True
     return False
 
@@ -512,22 +512,22 @@ cdef cbool lexer_useful(const Lexer* lexer, const CodeState* code) noexcept nogi
 cdef cbool lexer_never(LexState* lex) noexcept nogil:
     # Whether only a match of no terminal is possible any more.
     cdef Lexer* lexer = lexer_of(lex.automaton)
-    cdef CodeAutomaton* codes = lex.automaton.codes
-    cdef CodeState* target
+    cdef LazyDfa* dfa = lex.automaton.dfa
+    cdef DfaState* target
     cdef int32_t first, last
     cdef size_t i
     if lex.hopeless != 0:
         return lex.hopeless == 1
-    lex.hopeless = 2 if lexer_useful(lexer, lex.code) else 1
+    lex.hopeless = 2 if lexer_useful(lexer, lex.dfa_state) else 1
     if lex.hopeless == 2 and lex.form == FORM_UTF8:
         # Of those that the character may become.
         first = utf8_first(lex.low, lex.left)
         last = utf8_last(lex.low, lex.left)
         lex.hopeless = 1
-        i = codes_range_of(codes, first)
-        while i < codes.range_low.size() and codes.range_low[i] <= last:
-            target = code_next(codes, lex.code, codes.range_class[i])
-            if target != CODE_DEAD and lexer_useful(lexer, target):
+        i = dfa_range_of(dfa, first)
+        while i < dfa.range_low.size() and dfa.range_low[i] <= last:
+            target = dfa_next(dfa, lex.dfa_state, dfa.range_class[i])
+            if target != DFA_DEAD and lexer_useful(lexer, target):
                 lex.hopeless = 2
                 break
             i += 1
@@ -535,8 +535,8 @@ cdef cbool lexer_never(LexState* lex) noexcept nogil:
 
 
 cdef cbool lexer_is_sure(const Hypothesis& each) noexcept nogil:
-    # Whether a thread (one that stands in `lex`, with `watch`) can be completed in any context.  Before a
+    # Whether a thread (one that stands in `lex`, with `lookahead`) can be completed in any context.  Before a
     # lexeme, `lex` is NULL.
     if each.lex == NULL:
-        return each.watch == NULL or (each.watch.form == FORM_TEXT and lexer_leaves(each.watch))
-    return lexer_closes(each.lex) if each.watch == NULL else lexer_pair_verdict(each.lex, each.watch) == 1
+        return each.lookahead == NULL or (each.lookahead.form == FORM_TEXT and lexer_leaves(each.lookahead))
+    return lexer_closes(each.lex) if each.lookahead == NULL else lexer_pair_verdict(each.lex, each.lookahead) == 1

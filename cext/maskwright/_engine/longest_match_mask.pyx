@@ -14,13 +14,13 @@ from maskwright._engine.trie cimport Trie, TrieNode
 from maskwright._engine.vocabulary cimport CodeRange, Exit, LAST_CODE_POINT, Slice
 from maskwright._engine.char_index cimport bits_add, bits_new, bits_unite, index_count, index_text
 from maskwright._engine.slices cimport index_slice, points_hold, slice_exits, slice_left_inside
-from maskwright._engine.lexemes cimport CodeAutomaton, Crossing, CrossingGroup, Piece, ResidualView, Run, Skipped
-from maskwright._engine.lazy_dfa cimport code_next, set_add
+from maskwright._engine.lexemes cimport LazyDfa, Crossing, CrossingGroup, Piece, ResidualView, Run, Skipped
+from maskwright._engine.lazy_dfa cimport dfa_next, set_add
 from maskwright._engine.lexeme_texts cimport FORM_TEXT, LEX_DEAD
 from maskwright._engine.lexeme_state cimport lex_next
 from maskwright._engine.lexeme_walks cimport lexmask_finish, lexmask_new, lexmask_release, lexmask_view
-from maskwright._engine.lexeme_mask cimport EXIT_COST, Home, home_enter, home_points
-from maskwright._engine.longest_match cimport Lexer, lexer_never, lexer_of, lexer_skips, LexerPlace, watch_step
+from maskwright._engine.lexeme_mask cimport EXIT_COST, SelfLoop, self_loop_enter, self_loop_points
+from maskwright._engine.longest_match cimport Lexer, lexer_never, lexer_of, lexer_skips, LexerPlace, lookahead_step
 from maskwright._engine.longest_match_walks cimport (
     lexer_alone_is_sure, lexer_any_sure, lexer_begins, lexer_comes_back, lexer_crosses, lexer_cut,
     lexer_descend, lexer_fill, lexer_group, lexer_ignores, lexer_name, lexer_piece_pays, lexer_run,
@@ -31,7 +31,7 @@ from maskwright._engine.longest_match_walks cimport (
 # --- What a lexer in a loop says about the tokens below a node of the trie (longest_match_walks.pyx).
 #
 # A loop is a state that the commonest byte leads back to: inside a name that no keyword can become, a string, a comment.  A
-# part belongs to a loop and a node, whatever start the lexer goes back to.  Strings and comments are at home in nearly
+# part belongs to a loop and a node, whatever start the lexer goes back to.  Strings and comments are in a self-loop in nearly
 # all characters (lexeme_mask.pyx): then the part is a slice of the vocabulary, and only what leaves it is walked.
 
 cdef LexState* lexer_loop(LexState* start, LexerPlace& place, const Index* index) noexcept nogil:
@@ -75,7 +75,7 @@ cdef void lexer_walk_loop(LexMask* part, LexState* before, uint32_t node, uint32
         state = lex_next(parent, nodes[node].byte)
         if nodes[node].depth - 1 > floor and lexer_crosses(parent, state):
             crossing.tag = parent.tag
-            crossing.watch = parent if state != LEX_DEAD else NULL
+            crossing.lookahead = parent if state != LEX_DEAD else NULL
             crossing.byte = nodes[node].byte
             crossing.node = node
             part.crossing.push_back(crossing)
@@ -115,29 +115,29 @@ cdef void lexer_tell_group(LexMask* part, LexState* state, uint32_t node, unorde
         part.groups[group].tokens.push_back(trie.tokens[t])
 
 
-cdef cbool lexer_fill_home(LexMask* part, LexState* loop) noexcept nogil:
-    # The part of all tokens, from a slice; False when the loop is not at home in all characters but some of ASCII.
+cdef cbool lexer_fill_self_loop(LexMask* part, LexState* loop) noexcept nogil:
+    # The part of all tokens, from a slice; False when the loop is not in a self-loop in all characters but some of ASCII.
     cdef Index* index = part.index
     cdef const TrieNode* nodes = index.trie.nodes.data()
-    cdef Home home
+    cdef SelfLoop self_loop
     cdef Slice* slice
     cdef vector[CodeRange] points
     cdef unordered_map[string, size_t] groups
     cdef const vector[Exit]* exits
     cdef size_t i
-    cdef CodeAutomaton* codes = loop.automaton.codes
+    cdef LazyDfa* dfa = loop.automaton.dfa
     cdef int32_t point, next = 128, exit = 0
     if loop.form != FORM_TEXT or not lexer_alone_is_sure(loop):
         return False
-    home.classes.assign(<size_t>(codes.classes >> 6) + 1, 0)
-    for point in range(codes.classes):
-        if code_next(codes, loop.code, point) == loop.code:
-            set_add(home.classes, point)
-    home_points(loop.automaton, home.classes, points)
+    self_loop.classes.assign(<size_t>(dfa.classes >> 6) + 1, 0)
+    for point in range(dfa.classes):
+        if dfa_next(dfa, loop.dfa_state, point) == loop.dfa_state:
+            set_add(self_loop.classes, point)
+    self_loop_points(loop.automaton, self_loop.classes, points)
     for point in range(128):
         if not points_hold(points, point, point):
             exit += index_count(index, point, point)
-    if index.home_least > 0 and <int64_t>exit * EXIT_COST > <int64_t>index.trie.nodes[0].end - exit:
+    if index.self_loop_least > 0 and <int64_t>exit * EXIT_COST > <int64_t>index.trie.nodes[0].end - exit:
         return False
     for i in range(points.size()):
         if points[i].high >= next:
@@ -162,7 +162,7 @@ cdef cbool lexer_fill_home(LexMask* part, LexState* loop) noexcept nogil:
 
 cdef void lexer_end_inside(LexMask* part, LexState* loop, uint32_t node,
                            unordered_map[string, size_t]& groups) noexcept nogil:
-    cdef LexState* state = home_enter(loop, index_text(part.index, node), part.index.trie.nodes[node].depth)
+    cdef LexState* state = self_loop_enter(loop, index_text(part.index, node), part.index.trie.nodes[node].depth)
     if state != LEX_DEAD:
         lexer_tell(part, state, node, groups)
 
@@ -181,7 +181,7 @@ cdef LexMask* lexer_part(LexState* loop, uint32_t node, Index* index) noexcept n
         return dereference(found).second
     part = lexmask_new(index)
     part.bits = bits_new(index)
-    if node > 0 or not lexer_fill_home(part, loop):
+    if node > 0 or not lexer_fill_self_loop(part, loop):
         lexer_walk_loop(part, loop, node + 1, index.trie.nodes[node].end, index.trie.nodes[node].depth, groups)
     part.depending = bits_new(index)
     for i in range(part.crossing.size()):
@@ -223,7 +223,7 @@ cdef LexMask* lexer_behind(LexMask* mask, size_t number, LexState* start) noexce
         node = mask.nodes[mask.crossings[i].first]
         if (mask.trie == mask.index.trie and mask.crossings[i].last - mask.crossings[i].first == 1
                 and mask.trie.nodes[node].end - node <= SHARE_LEAST):
-            lexer_behind_node(whole, node, mask.crossings[i].watch, start, groups)
+            lexer_behind_node(whole, node, mask.crossings[i].lookahead, start, groups)
             continue
         below = lexer_behind_group(mask, run, i, i - mask.runs[number].first, start)
         if below == NULL:
@@ -242,14 +242,14 @@ cdef LexMask* lexer_behind(LexMask* mask, size_t number, LexState* start) noexce
     return whole
 
 
-cdef void lexer_behind_node(LexMask* out, uint32_t node, LexState* watch, LexState* start,
+cdef void lexer_behind_node(LexMask* out, uint32_t node, LexState* lookahead, LexState* start,
                             unordered_map[string, size_t]& groups) noexcept nogil:
     # Add what is said of a node of the mask's trie and of those below, where the lexer is at `start` above it.  The end of an
     # ignored terminal is a crossing here.
     cdef Lexer* lexer = lexer_of(start.automaton)
     cdef LexerPlace place
     cdef int32_t depth = out.trie.nodes[node].depth - 1
-    lexer_stand(lexer, out.index, <size_t>depth, NULL, watch)
+    lexer_stand(lexer, out.index, <size_t>depth, NULL, lookahead)
     lexer.stops = True
     lexer_step(start, lexer.path[depth], out.trie.nodes[node].byte, place)
     if place.alone != NULL:
@@ -274,7 +274,7 @@ cdef LexMask* lexer_behind_group(LexMask* mask, Run* run, uint32_t group, uint32
         return dereference(found).second
     view = lexmask_view(mask, group, run.merged, position, &run.bytes)
     if lexer.safe and view.trie == mask.index.trie and lexer_piece_pays(mask.index, view.first):
-        lexer_stand(lexer, mask.index, <size_t>view.depth, NULL, crossing.watch)
+        lexer_stand(lexer, mask.index, <size_t>view.depth, NULL, crossing.lookahead)
         lexer_step(start, lexer.path[view.depth], crossing.byte, place)
         if not lexer_comes_back(place):
             below = lexer_share(mask, start, view.first, place)
@@ -284,7 +284,7 @@ cdef LexMask* lexer_behind_group(LexMask* mask, Run* run, uint32_t group, uint32
             return below
     below = lexmask_new(mask.index)
     below.trie = view.trie
-    lexer_behind_node(below, view.first, crossing.watch, start, groups)
+    lexer_behind_node(below, view.first, crossing.lookahead, start, groups)
     lexer_finish(below, lexer)
     if mask.index.deadline.passed:
         lexmask_release(below)
@@ -401,16 +401,16 @@ cdef cbool lexer_visit(LexMask* mask, LexState* start, uint32_t node, unordered_
         place.alone = lex_next(state, byte)
         if lexer_crosses(state, place.alone):
             crossing.tag = state.tag
-            crossing.watch = state if place.alone != LEX_DEAD else NULL
+            crossing.lookahead = state if place.alone != LEX_DEAD else NULL
             mask.crossing.push_back(crossing)
         empty = place.alone == LEX_DEAD or lexer_never(place.alone)
     else:
         lexer_fill(before[0])
         for i in range(before.ended.size()):
-            state = before.ended[i].watch
-            if watch_step(&state, byte):
+            state = before.ended[i].lookahead
+            if lookahead_step(&state, byte):
                 crossing.tag = before.ended[i].tag
-                crossing.watch = before.ended[i].watch if state != NULL else NULL
+                crossing.lookahead = before.ended[i].lookahead if state != NULL else NULL
                 mask.crossing.push_back(crossing)
         lexer_step(start, before[0], byte, place[0])
         empty = place.hypotheses.empty() and place.ended.empty()

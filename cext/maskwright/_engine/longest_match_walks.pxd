@@ -20,12 +20,12 @@ cdef void lexer_name(const LexerPlace& place, string& key) noexcept nogil
 cdef size_t lexer_group(LexMask* mask, unordered_map[string, size_t]& known, const LexerPlace& place) noexcept nogil
 cdef void lexer_cut(LexMask* mask, const LexerPlace* place, uint32_t node, uint32_t last) noexcept nogil
 cdef void lexer_descend(LexMask* mask, LexerPlace* place, uint32_t node) noexcept nogil
-cdef void lexer_stand(Lexer* lexer, const Index* index, size_t depth, LexState* lex, LexState* watch) noexcept nogil
+cdef void lexer_stand(Lexer* lexer, const Index* index, size_t depth, LexState* lex, LexState* lookahead) noexcept nogil
 cdef cbool lexer_begins(const LexerPlace& place) noexcept nogil
 cdef cbool lexer_comes_back(const LexerPlace& place) noexcept nogil
 cdef void lexer_take(LexMask* mask, const LexerPlace* place, LexMask* share) noexcept nogil
 cdef void lexer_share_depending(LexMask* mask, LexMask* share) noexcept nogil
-cdef LexMask* lexer_watched(LexState* watch, Index* index) noexcept nogil
+cdef LexMask* lexer_lookahead_mask(LexState* lookahead, Index* index) noexcept nogil
 cdef void lexer_run(LexMask* mask, Lexer* lexer) noexcept nogil
 cdef void lex_free(Automaton* automaton) noexcept nogil
 
@@ -39,7 +39,7 @@ cdef inline cbool lexer_alone_is_sure(LexState* state) noexcept nogil:
 
 
 cdef inline cbool lexer_piece_pays(const Index* index, uint32_t node) noexcept nogil:
-    return 4 * (<int64_t>index.trie.nodes[node].end - node) >= index.home_least
+    return 4 * (<int64_t>index.trie.nodes[node].end - node) >= index.self_loop_least
 
 
 cdef inline cbool lexer_crosses(const LexState* state, const LexState* after) noexcept nogil:

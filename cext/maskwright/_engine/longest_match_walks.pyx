@@ -12,13 +12,13 @@ from maskwright._engine.char_index cimport bits_add, bits_hold_token, bits_new, 
 from maskwright._engine.lexemes cimport (
     CrossingGroup, Ended, Hypothesis, NO_TAG, Piece, Run, Skipped, TagRun, TokenGroup
 )
-from maskwright._engine.lazy_dfa cimport codes_free
+from maskwright._engine.lazy_dfa cimport dfa_free
 from maskwright._engine.lexeme_state cimport lex_goes_on, lex_next
 from maskwright._engine.lexeme_sets cimport lexsets_free
 from maskwright._engine.lexeme_walks cimport lexmask_finish, lexmask_new, lexmask_release, run_release
 from maskwright._engine.lexeme_mask cimport evict_lexmask, masktable_evict
 from maskwright._engine.longest_match cimport (
-    lexer_hopeless, lexer_is_sure, lexer_never, lexer_skips, watch_join, watch_step
+    lexer_hopeless, lexer_is_sure, lexer_never, lexer_skips, lookahead_join, lookahead_step
 )
 
 
@@ -50,17 +50,17 @@ cdef void lexer_fill(LexerPlace& place) noexcept nogil:
     place.hypotheses.clear()
     place.ended.clear()
     each.lex = place.alone
-    each.watch = NULL
+    each.lookahead = NULL
     if (place.alone.tag == NO_TAG or lex_goes_on(place.alone)) and not lexer_never(place.alone):
         place.hypotheses.push_back(each)
     if lexer_matched(place.alone):
-        each.watch = watch_join(NULL, place.alone)
+        each.lookahead = lookahead_join(NULL, place.alone)
         if lexer_ignores(place.alone) and not lexer_of(place.alone.automaton).stops:
             each.lex = NULL
             place.hypotheses.push_back(each)
         else:
             ended.tag = place.alone.tag
-            ended.watch = each.watch
+            ended.lookahead = each.lookahead
             place.ended.push_back(ended)
 
 
@@ -69,7 +69,7 @@ cdef void lexer_find_alone(LexerPlace& place) noexcept nogil:
     cdef LexState* lex
     cdef LexState* behind = NULL
     place.alone = NULL
-    if place.hypotheses.empty() or place.hypotheses[0].lex == NULL or place.hypotheses[0].watch != NULL:
+    if place.hypotheses.empty() or place.hypotheses[0].lex == NULL or place.hypotheses[0].lookahead != NULL:
         return
     lex = place.hypotheses[0].lex
     if not lexer_matched(lex):
@@ -78,10 +78,10 @@ cdef void lexer_find_alone(LexerPlace& place) noexcept nogil:
         return
     if lexer_ignores(lex) and not lexer_of(lex.automaton).stops:
         if (place.hypotheses.size() == 2 and place.ended.empty() and place.hypotheses[1].lex == NULL
-                and place.hypotheses[1].watch == lex):
+                and place.hypotheses[1].lookahead == lex):
             place.alone = lex
     elif (place.hypotheses.size() == 1 and place.ended.size() == 1 and place.ended[0].tag == lex.tag
-            and place.ended[0].watch == lex):
+            and place.ended[0].lookahead == lex):
         place.alone = lex
 
 
@@ -95,22 +95,22 @@ cdef void lexer_step(LexState* start, const LexerPlace& before, uint8_t byte, Le
     out.ended.clear()
     for i in range(before.hypotheses.size()):
         each = before.hypotheses[i]
-        if not watch_step(&each.watch, byte):
+        if not lookahead_step(&each.lookahead, byte):
             continue
         each.lex = lex_next(start if each.lex == NULL else each.lex, byte)
         if each.lex == LEX_DEAD:
             continue
-        if (each.lex.tag == NO_TAG or lex_goes_on(each.lex)) and not lexer_hopeless(each.lex, each.watch):
+        if (each.lex.tag == NO_TAG or lex_goes_on(each.lex)) and not lexer_hopeless(each.lex, each.lookahead):
             out.hypotheses.push_back(each)
         if not lexer_matched(each.lex):
             continue
-        each.watch = watch_join(each.watch, each.lex)
+        each.lookahead = lookahead_join(each.lookahead, each.lex)
         if lexer_ignores(each.lex) and not lexer.stops:
             each.lex = NULL
             out.hypotheses.push_back(each)
         else:
             ended.tag = each.lex.tag
-            ended.watch = each.watch
+            ended.lookahead = each.lookahead
             out.ended.push_back(ended)
     lexer_find_alone(out)
 
@@ -123,7 +123,7 @@ cdef cbool lexer_any_sure(const LexerPlace& place) noexcept nogil:
         if lexer_is_sure(place.hypotheses[i]):
             return True
     for i in range(place.ended.size()):
-        if place.ended[i].watch == NULL or lexer_leaves(place.ended[i].watch):
+        if place.ended[i].lookahead == NULL or lexer_leaves(place.ended[i].lookahead):
             return True
     return False
 
@@ -133,7 +133,7 @@ cdef void lexer_name(const LexerPlace& place, string& key) noexcept nogil:
     cdef size_t i
     key.append(<const char*>place.hypotheses.data(), place.hypotheses.size() * sizeof(Hypothesis))
     for i in range(place.ended.size()):
-        key.append(<const char*>&place.ended[i].watch, sizeof(LexState*))
+        key.append(<const char*>&place.ended[i].lookahead, sizeof(LexState*))
         key.append(<const char*>&place.ended[i].tag, sizeof(int32_t))
 
 
@@ -196,13 +196,13 @@ cdef void lexer_descend(LexMask* mask, LexerPlace* place, uint32_t node) noexcep
     place.last = mask.index.child_first[node + 1]
 
 
-cdef void lexer_stand(Lexer* lexer, const Index* index, size_t depth, LexState* lex, LexState* watch) noexcept nogil:
+cdef void lexer_stand(Lexer* lexer, const Index* index, size_t depth, LexState* lex, LexState* lookahead) noexcept nogil:
     # Where a walk begins.
     cdef Hypothesis first
     if lexer.path.size() <= index.most_bytes:
         lexer.path.resize(index.most_bytes + 1)
     first.lex = lex
-    first.watch = watch
+    first.lookahead = lookahead
     lexer.path[depth].alone = NULL
     lexer.path[depth].shadow = NULL
     lexer.path[depth].outer = False
@@ -258,12 +258,12 @@ cdef void lexer_share_depending(LexMask* mask, LexMask* share) noexcept nogil:
         mask.shares.push_back(share)
 
 
-# --- watches --------------------------------------------------------------------------------
+# --- lookaheads --------------------------------------------------------------------------------
 
-cdef LexMask* lexer_watched(LexState* watch, Index* index) noexcept nogil:
-    # In `bits`, the tokens that a watch does not let pass; in `holes`, those at whose end it still watches.  NULL when time
+cdef LexMask* lexer_lookahead_mask(LexState* lookahead, Index* index) noexcept nogil:
+    # In `bits`, the tokens that a lookahead does not let pass; in `holes`, those at whose end it still lookaheads.  NULL when time
     # is up.
-    cdef Lexer* lexer = lexer_of(watch.automaton)
+    cdef Lexer* lexer = lexer_of(lookahead.automaton)
     cdef const Trie* trie = index.trie
     cdef const TrieNode* nodes = trie.nodes.data()
     cdef vector[LexState*] path
@@ -271,17 +271,17 @@ cdef LexMask* lexer_watched(LexState* watch, Index* index) noexcept nogil:
     cdef LexState* state
     cdef uint32_t node = 1
     cdef int32_t t
-    found = lexer.watched.find(watch.id)
-    if found != lexer.watched.end():
+    found = lexer.looked_ahead.find(lookahead.id)
+    if found != lexer.looked_ahead.end():
         dereference(found).second.used = True
         return dereference(found).second
     mask = lexmask_new(index)
     mask.bits = bits_new(index)
-    path.push_back(watch)
+    path.push_back(lookahead)
     while node < nodes[0].end and not deadline_passed(&index.deadline):
         path.resize(<size_t>nodes[node].depth)
         state = path.back()
-        if not watch_step(&state, nodes[node].byte):
+        if not lookahead_step(&state, nodes[node].byte):
             for t in range(nodes[node].token, nodes[nodes[node].end].token):
                 bits_add(mask.bits, trie.tokens[t])
         elif state != NULL:
@@ -295,14 +295,14 @@ cdef LexMask* lexer_watched(LexState* watch, Index* index) noexcept nogil:
     if index.deadline.passed:
         lexmask_release(mask)
         return NULL
-    lexer.watched[watch.id] = mask
+    lexer.looked_ahead[lookahead.id] = mask
     return mask
 
 
 cdef void lexer_forget_masks(Lexer* lexer, cbool all_of_them) noexcept nogil:
     lexer_forget(lexer.masks, all_of_them)
     lexer_forget(lexer.parts, all_of_them)
-    lexer_forget(lexer.watched, all_of_them)
+    lexer_forget(lexer.looked_ahead, all_of_them)
     masktable_evict(&lexer.shares, all_of_them)
     lexer_forget_runs(lexer)
 
@@ -332,7 +332,7 @@ cdef void lexer_run(LexMask* mask, Lexer* lexer) noexcept nogil:
         while at < count and mask.crossings[at].tag == made.tag:
             group = &mask.crossings[at]
             i = group.last - group.first
-            key.append(<const char*>&group.watch, sizeof(LexState*))
+            key.append(<const char*>&group.lookahead, sizeof(LexState*))
             key.append(<const char*>&i, sizeof(i))
             key.append(<const char*>&mask.nodes[group.first], i * sizeof(uint32_t))
             at += 1
@@ -393,8 +393,8 @@ cdef void lex_free(Automaton* automaton) noexcept nogil:
         if automaton.states[i].skipped != NULL:
             del automaton.states[i].skipped
         del automaton.states[i]
-    if automaton.codes != NULL:
-        codes_free(automaton.codes)
+    if automaton.dfa != NULL:
+        dfa_free(automaton.dfa)
     if lexer != NULL:
         del lexer
     del automaton

@@ -15,10 +15,10 @@ from maskwright._engine.lexeme_state cimport lex_keeps_text
 from maskwright._engine.lexeme_walks cimport lexmask_residual
 from maskwright._engine.lexeme_mask cimport lexmask_get
 from maskwright._engine.longest_match cimport lexer_of
-from maskwright._engine.longest_match_walks cimport lexer_watched
+from maskwright._engine.longest_match_walks cimport lexer_lookahead_mask
 from maskwright._engine.longest_match_mask cimport lexer_behind, lexer_mask
 from maskwright._engine.program cimport (
-    ANY_KEY, Local, LOCAL_PLAIN, LOCAL_RECORD, LOCAL_REPEATED, NO_KEY, NO_STATE, ParserState, Program,
+    ANY_KEY, DottedItem, LOCAL_PLAIN, LOCAL_RECORD, LOCAL_REPEATED, NO_KEY, NO_STATE, ParserState, Program,
     RECORD_OPEN
 )
 from maskwright._engine.stacks cimport state_behind, state_deep, state_goto
@@ -33,7 +33,7 @@ from maskwright._engine.distinct_masks cimport distinct_mask
 # --- What residuals do inside one rule, for masks.
 #
 # Behind a lexeme, most residuals stay inside the value, item or rule that begins there, and what they do depends on the stack
-# only where that ends.  So each group of residuals is walked once for a *frame*, a local state over a stack that has nothing but
+# only where that ends.  So each group of residuals is walked once for a *frame*, a dotted item over a stack that has nothing but
 # a bottom (frames.pyx): the tokens that may come, and the trie nodes at which the bottom is reached before a token's end.
 # Over a real stack, the tokens are the same, and only what is below those nodes is walked, from where the rule returns to.
 # Members of one type in all objects of a grammar, and items at all indices, share frames.
@@ -59,7 +59,7 @@ cdef void framemasks_forget(Core* core) noexcept nogil:
     core.frame_ids.clear()
 
 
-cdef cbool frame_begins(const Local* local) noexcept nogil:
+cdef cbool frame_begins(const DottedItem* local) noexcept nogil:
     # Whether a place is one that many stacks have: it does not say what came before in the rule.
     if local.kind == LOCAL_RECORD:
         return local.phase == RECORD_OPEN
@@ -211,13 +211,13 @@ cdef void mask_opening(Core* core, Mask* mask) noexcept nogil:
 
 # --- Matcher states and masks of a grammar that has a lexer (longest_match.pyx).
 #
-# Threads carry their watch.  What terminals lead to is not joined, because how the text goes on is split depends
+# Threads carry their lookahead.  What terminals lead to is not joined, because how the text goes on is split depends
 # on what the parser state waits for.
 
 # --- masks ----------------------------------------------------------------------------------
 
 cdef void lexed_add(Core* core, const vector[Thread]& threads, Mask* mask, const Thread& thread) noexcept nogil:
-    # What the lexer allows in a thread without a watch.
+    # What the lexer allows in a thread without a lookahead.
     cdef LexMask* own = lexer_mask(thread.lex, core.program.states[thread.parser].lexer, core.index)
     if own != NULL:
         lexed_apply(core, threads, mask, own, thread.parser, NULL)
@@ -343,7 +343,7 @@ cdef void lexed_crossings(Core* core, const vector[Thread]& threads, Mask* mask,
             continue
         for j in range(own.runs[i].first, own.runs[i].last):
             if bits_has(state.first, own.crossings[j].byte):
-                behind.assign(1, thread_at(after, own.crossings[j].watch))
+                behind.assign(1, thread_at(after, own.crossings[j].lookahead))
                 found.clear()
                 mask_walk(core, threads, lexmask_residual(own, j), behind, found)
                 lexed_add_tokens(mask, found, holes)
@@ -370,9 +370,9 @@ cdef void lexed_add_all(Core* core, const vector[Thread]& threads, Mask* mask) n
         node += 1
 
 
-cdef void lexed_unwatched(Core* core, const vector[Thread]& threads, Mask* mask, const Thread& thread,
+cdef void lexed_without_lookahead(Core* core, const vector[Thread]& threads, Mask* mask, const Thread& thread,
                           cbool alone) noexcept nogil:
-    # What a thread without a watch allows.
+    # What a thread without a lookahead allows.
     cdef ParserState* state = core.program.states[thread.parser]
     cdef Program* program = core.program
     cdef vector[Thread] own
@@ -408,15 +408,15 @@ cdef cbool token_allowed(Core* core, const Thread& thread, int32_t token) noexce
 
 
 cdef void lexed_filter(Core* core, Bits* bits, const Thread& thread) noexcept nogil:
-    # Of the tokens in `bits`, which the thread would allow without its watch, remove those that it does not.
-    cdef LexMask* watched = lexer_watched(thread.watch, core.index)
+    # Of the tokens in `bits`, which the thread would allow without its lookahead, remove those that it does not.
+    cdef LexMask* looked_ahead = lexer_lookahead_mask(thread.lookahead, core.index)
     cdef int32_t token
     cdef size_t i
-    if watched == NULL:
+    if looked_ahead == NULL:
         return
     for i in range(bits.words.size()):
-        bits.words[i] &= ~watched.bits.words[i]
-    for token in watched.holes:
+        bits.words[i] &= ~looked_ahead.bits.words[i]
+    for token in looked_ahead.holes:
         if bits_hold_token(bits, token) and not token_allowed(core, thread, token):
             bits_remove(bits, token)
 
@@ -432,21 +432,21 @@ cdef cbool bits_within(const Bits* some, const Bits* others) noexcept nogil:
 cdef void mask_lexed(Core* core, const vector[Thread]& threads, Mask* mask) noexcept nogil:
     cdef Thread thread
     cdef Mask part
-    cdef size_t i, watched = 0
+    cdef size_t i, looked_ahead = 0
     core.open.clear()
     for i in range(threads.size()):
-        if threads[i].watch == NULL:
-            lexed_unwatched(core, threads, mask, threads[i], threads.size() == 1)
+        if threads[i].lookahead == NULL:
+            lexed_without_lookahead(core, threads, mask, threads[i], threads.size() == 1)
         else:
-            watched += 1
-    for i in range(threads.size() if watched > 0 else 0):
-        if threads[i].watch == NULL or core.index.deadline.passed:
+            looked_ahead += 1
+    for i in range(threads.size() if looked_ahead > 0 else 0):
+        if threads[i].lookahead == NULL or core.index.deadline.passed:
             continue
         # Mostly others allow all that this one does.
         thread = threads[i]
-        thread.watch = NULL
+        thread.lookahead = NULL
         part.bits = NULL
-        lexed_unwatched(core, threads, &part, thread, False)
+        lexed_without_lookahead(core, threads, &part, thread, False)
         mask_flatten(core, &part)
         mask_flatten(core, mask)
         if not bits_within(part.bits, mask.bits):

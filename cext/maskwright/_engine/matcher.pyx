@@ -509,7 +509,7 @@ cdef class Matcher:
         return [(found[2 * i], found[2 * i + 1] != 0) for i in range(found.size() // 2)]
 
     def waits(self, int32_t parser):
-        """What a parser state (of ``Matcher.threads``) waits for: (kind, index, stack node, whether a lexeme that is no
+        """What a parser state (of ``Matcher.threads``) waits for: (kind, index, GSS node, whether a lexeme that is no
         terminal of the lexer may come, terminals of the lexer that may)."""
         cdef vector[int32_t] found
         cdef size_t at = 0, i
@@ -527,11 +527,11 @@ cdef class Matcher:
         return items
 
     def callers(self, int32_t node):
-        """Where a stack node (of ``waits``) returns to: (kind, index, stack node), or None for the end of the text."""
+        """Where a GSS node (of ``waits``) returns to: (kind, index, GSS node), or None for the end of the text."""
         cdef vector[int32_t] found
         cdef size_t i
         if not 0 <= node < <int32_t>self.core.program.nodes.size():
-            raise ValueError(f"there is no stack node {node}")
+            raise ValueError(f"there is no GSS node {node}")
         self.busy += 1
         with nogil:
             explain_returns(self.core, node, found)

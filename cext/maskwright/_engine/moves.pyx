@@ -15,12 +15,12 @@ from libcpp.string cimport string
 
 from maskwright._engine.limits cimport NO_LIMIT
 from maskwright._engine.lexemes cimport Automaton, KeyPlace, KIND_TEXT, LexState
-from maskwright._engine.lazy_dfa cimport code_intern
+from maskwright._engine.lazy_dfa cimport dfa_intern
 from maskwright._engine.lexeme_texts cimport text_state
 from maskwright._engine.keyset cimport key_filter_intern, key_intern, key_place
 from maskwright._engine.program cimport (
-    ACCEPT, Item, Local, LOCAL_RECORD, NO_STATE, ParserState, Program, RecordDef, RecordRegister, Return,
-    StackNode, UNKNOWN
+    ACCEPT, Item, DottedItem, LOCAL_RECORD, NO_STATE, ParserState, Program, RecordDef, RecordRegister, Return,
+    GssNode, UNKNOWN
 )
 from maskwright._engine.rules cimport keyset_of, parse_local, record_register, record_register_id, record_taken_intern
 from maskwright._engine.columns cimport cycle_intern, node_intern
@@ -43,7 +43,7 @@ cdef int32_t move_keys(Mover* mover, int32_t used) noexcept nogil:
 
 
 cdef int32_t move_local(Mover* mover, int32_t id) noexcept nogil:
-    cdef const Local* local = mover.old.program.locals[id]
+    cdef const DottedItem* local = mover.old.program.locals[id]
     cdef const RecordDef* record
     cdef RecordDef* target
     cdef RecordRegister place
@@ -69,7 +69,7 @@ cdef Return move_return(Mover* mover, Return back, int32_t first, int32_t last) 
 
 cdef cbool move_wait(Mover* mover, int32_t at, int32_t first, int32_t last, vector[int32_t]& work) noexcept nogil:
     # Whether nodes below one have to be moved before it; they are added to the work.
-    cdef const StackNode* node = mover.old.program.nodes[at]
+    cdef const GssNode* node = mover.old.program.nodes[at]
     cdef size_t i, before = work.size()
     cdef Return back
     for i in range(node.returns.size()):
@@ -164,8 +164,8 @@ cdef LexState* move_lex(Mover* mover, LexState* state) noexcept nogil:
         anew = mover.lexemes.find(state.automaton)
         if anew == mover.lexemes.end():
             return state
-        items = state.code.items
-        return text_state(dereference(anew).second, code_intern(dereference(anew).second.codes, items), state.form, state.left, state.low)
+        items = state.dfa_state.items
+        return text_state(dereference(anew).second, dfa_intern(dereference(anew).second.dfa, items), state.form, state.left, state.low)
     if state.automaton.used == NULL:
         return state
     keys = keyset_of(mover.fresh.program, state.automaton.place)

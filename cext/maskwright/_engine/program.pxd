@@ -5,7 +5,7 @@ from libcpp cimport bool as cbool
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
-from maskwright._engine.containers cimport Blocks, Edges, Few, KeyIds, Rows, ScratchIds, Steady, TextSets
+from maskwright._engine.containers cimport BlockPool, Edges, SmallVector, Interner, Csr, ScratchIds, SegmentedVector, TextSets
 from maskwright._engine.vocabulary cimport Index
 from maskwright._engine.lexemes cimport Automaton, LexState
 from maskwright._engine.shortest_match cimport UNREACHED
@@ -33,11 +33,11 @@ cdef enum:
     UNKNOWN = -3           # not computed yet
     NO_KEY = -1            # the lexeme is no other key, or keys may repeat
     ANY_KEY = -2           # it is, but not known
-    KEY_ENTRY = 64         # bytes of an entry of KeyIds, its key apart
+    KEY_ENTRY = 64         # bytes of an entry of Interner, its key apart
 
 cdef struct Call:
     int32_t rule
-    int32_t back           # local state to return to
+    int32_t back           # dotted item to return to
 
 cdef struct PlainTerm:
     int32_t automaton      # negative: -1 - terminal of the lexer
@@ -65,12 +65,12 @@ cdef struct RepeatedDef:
 
 cdef struct RecordValue:
     int32_t rule
-    uint32_t goals         # that such a value reaches
+    uint32_t obligations         # that such a value reaches
 
 cdef struct RecordRegister:
     int32_t position       # the next member; between a key and its value, that member
     int32_t members        # so far, as far as it matters
-    uint32_t missing       # goals
+    uint32_t missing       # obligations
     int32_t used           # other keys that came before: a set of the program's `key_sets`
     int32_t pending        # 1: and one that is not known
     int32_t taken          # in any order: set of members that came before
@@ -78,25 +78,25 @@ cdef struct RecordRegister:
 cdef cppclass RecordDef:
     # Members are numbered in their order; other members follow, a number for each kind.
     vector[int32_t] keys           # automaton, by set of sorts of other members that are allowed
-    vector[int32_t] sorts          # by other kind: those that may reach the same goals are of one sort
+    vector[int32_t] sorts          # by other kind: those that may reach the same obligations are of one sort
     int32_t count                  # members that may occur
-    Rows[RecordValue] values       # by member
-    vector[uint32_t] absent        # by member: goals that are reached without it
+    Csr[RecordValue] values       # by member
+    vector[uint32_t] absent        # by member: obligations that are reached without it
     vector[int32_t] next_required  # first required member at or after i (count: none)
     vector[int32_t] required_from  # how many are required from i on
     vector[int32_t] key_bytes      # by member: its quoted key
     vector[int32_t] other_key_bytes    # shortest key of each other kind; empty: not known yet
     int32_t least                  # members
     int32_t most                   # -1: any number
-    uint32_t goals
+    uint32_t obligations
     cbool simple                   # nothing is counted: a register is a position as long as no key is used
     cbool ordered                  # members come in their order; others behind them
     cbool bare                     # keys only: a list of different strings
     cbool unique                   # other keys must not repeat
     vector[vector[char]] taken     # sets of members, by number; the first one is empty
-    KeyIds taken_ids
-    Steady[RecordRegister] registers
-    KeyIds register_ids
+    Interner taken_ids
+    SegmentedVector[RecordRegister] registers
+    Interner register_ids
     unordered_map[int32_t, char] alive     # by register
     int64_t* held                  # where the bytes of registers and sets of members are counted
     int32_t open
@@ -105,7 +105,7 @@ cdef cppclass RecordDef:
     int32_t comma
     int32_t close
 
-cdef cppclass Local:
+cdef cppclass DottedItem:
     int32_t kind
     int32_t index
     int32_t phase
@@ -113,22 +113,22 @@ cdef cppclass Local:
     cbool expanded
     cbool final
     cbool pure_final       # final, and nothing else
-    Few[LexState*] terms          # start states of the lexemes waited for
+    SmallVector[LexState*] terms          # start states of the lexemes waited for
     vector[LexState*] tokens        # the same of tokens that stand for themselves
     vector[int32_t] terminals       # of the lexer
     vector[uint64_t] terminal_set   # these as bits
     cbool waits_for_line            # what comes next depends on the column of the next line (stacks.pyx)
-    Few[Call] calls
+    SmallVector[Call] calls
 
-cdef cppclass StackNode:
-    Few[Return] returns
+cdef cppclass GssNode:
+    SmallVector[Return] returns
     int32_t indent         # column of the innermost open block
     cbool cyclic           # a cycle (left recursion) can be reached
 
 cdef cppclass ParserState:
-    Few[Item] items
+    SmallVector[Item] items
     cbool complete         # the start rule may end here
-    Few[LexState*] starts
+    SmallVector[LexState*] starts
     vector[LexState*] tokens    # of those waited for that stand for themselves
     LexState* lexer        # start of the lexer for the terminals waited for, or NULL
     int32_t indent         # column of the innermost open block
@@ -136,7 +136,7 @@ cdef cppclass ParserState:
     uint64_t first[4]
     vector[int32_t] guards  # of the arrays of different items that may begin here, each once
     Edges[int64_t] moves   # (automaton uid << 32 | tag) -> parser state or NO_STATE
-    KeyIds keyed_moves     # the same for keys that must not come again, with the key
+    Interner keyed_moves     # the same for keys that must not come again, with the key
 
 cdef cppclass Program:
     # the grammar, as given
@@ -145,8 +145,8 @@ cdef cppclass Program:
     vector[LexState*] terminal_starts        # by terminal of the lexer
     cbool has_tokens                         # that stand for themselves
     Index* index
-    Rows[PlainTerm] plain_terms
-    Rows[Call] plain_calls         # Call.back is a plain state here
+    Csr[PlainTerm] plain_terms
+    Csr[Call] plain_calls         # Call.back is a plain state here
     vector[uint8_t] plain_final
     vector[int32_t] plain_guard              # of a rule's first state: that of its array (see Frame), or 0
     vector[RuleStart] rules
@@ -157,25 +157,25 @@ cdef cppclass Program:
     # everything reached so far
     int64_t held                             # bytes of what nodes and parser states refer to
     int64_t most_bytes                       # of all that is reached, at the end of this operation (program_bytes)
-    Blocks[Local] locals
-    KeyIds local_ids
-    Blocks[StackNode] nodes
-    KeyIds node_ids
-    KeyIds cycle_ids       # of nodes that refer to each other: the first one
-    Blocks[ParserState] states
-    KeyIds state_ids
-    KeyIds kernel_ids      # by items before the closure: the parser state, one higher
+    BlockPool[DottedItem] locals
+    Interner dotted_ids
+    BlockPool[GssNode] nodes
+    Interner node_ids
+    Interner cycle_ids       # of nodes that refer to each other: the first one
+    BlockPool[ParserState] states
+    Interner state_ids
+    Interner kernel_ids      # by items before the closure: the parser state, one higher
     unordered_map[int64_t, int32_t] unions
     TextSets key_sets                        # of keys that must not come again, in canonical spelling
     vector[Automaton*] keysets               # copies, for keys that must not come again (keyset_of)
-    Edges[int32_t] cycle_first               # by stack node that is part of a cycle: the first one of it,
+    Edges[int32_t] cycle_first               # by GSS node that is part of a cycle: the first one of it,
     Edges[int32_t] cycle_rule                # and the rule that was called
     int32_t first_line                       # the parser state that state_first_line made, or NO_STATE
     Column* column                           # scratch (stacks.pyx)
 
 cdef struct ColumnItem:
     int32_t local
-    int32_t node           # >= 0: stack node; < 0: -1 - index of a rule called in this column
+    int32_t node           # >= 0: GSS node; < 0: -1 - index of a rule called in this column
 
 cdef cppclass Column:
     # Scratch of a program: its memory is used again for the next column.
@@ -183,7 +183,7 @@ cdef cppclass Column:
     ScratchIds index                       # rule -> position in `rules`
     vector[vector[Return]] returns         # by position; Return.node as in ColumnItem; may be longer than `rules`
     size_t called                          # return addresses in all of them
-    vector[int32_t] resolved               # stack node, or NO_STATE
+    vector[int32_t] resolved               # GSS node, or NO_STATE
     vector[ColumnItem] kept
     vector[ColumnItem] work
     ScratchIds seen
@@ -200,10 +200,10 @@ cdef cppclass Column:
 
 cdef cppclass Costs:
     vector[int32_t] rules
-    unordered_map[int32_t, int32_t] nodes      # stack node -> bytes after its rule ends
+    unordered_map[int32_t, int32_t] nodes      # GSS node -> bytes after its rule ends
     unordered_map[int64_t, int32_t] lexemes    # LexState* -> bytes of the shortest match from it
     unordered_map[int32_t, int32_t] behind     # parser state -> bytes behind the lexeme that begins there, at least
-    KeyIds embedded                            # LexState* and parser state -> bytes of both, where no lexer reads the lexeme
+    Interner embedded                            # LexState* and parser state -> bytes of both, where no lexer reads the lexeme
     unordered_map[int32_t, int32_t] plain      # plain state -> bytes to the end of its rule, once rules are known
     cbool settled                              # rules are known
     unordered_map[int64_t, int32_t] tagged     # automaton uid << 32 | tag -> the same with that tag, from its start

@@ -3,7 +3,7 @@ from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 from maskwright._engine.lexemes cimport Automaton, LexState
-from maskwright._engine.program cimport Costs, Local, LOCAL_PLAIN, Program, RecordDef, RecordRegister, RecordValue
+from maskwright._engine.program cimport Costs, DottedItem, LOCAL_PLAIN, Program, RecordDef, RecordRegister, RecordValue
 
 cdef struct RecordWeights:
     int32_t comma
@@ -14,7 +14,7 @@ cdef int32_t parse_local(Program* program, int32_t kind, int32_t index, int32_t 
                          int32_t count) noexcept nogil
 cdef int32_t parse_rule_start(Program* program, int32_t rule) noexcept nogil
 cdef Automaton* keyset_of(Program* program, int32_t place) noexcept nogil
-cdef Local* parse_expand(Program* program, int32_t id) noexcept nogil
+cdef DottedItem* parse_expand(Program* program, int32_t id) noexcept nogil
 cdef void parse_advance(Program* program, int32_t id, const Automaton* automaton, int32_t tag, int32_t key,
                         vector[int32_t]& out) noexcept nogil
 cdef RecordRegister record_register(const RecordDef* record, int32_t id) noexcept nogil
@@ -29,12 +29,12 @@ cdef int32_t record_search(RecordDef* record, RecordRegister place, const Costs*
 
 
 cdef inline int32_t parse_guard(const Program* program, int32_t id) noexcept nogil:
-    # Of a local state before an array of different items; else 0.
-    cdef const Local* local = program.locals[id]
+    # Of a dotted item before an array of different items; else 0.
+    cdef const DottedItem* local = program.locals[id]
     return program.plain_guard[local.index] if local.kind == LOCAL_PLAIN else 0
 
 
-cdef inline cbool local_waits(const Local* local) noexcept nogil:
+cdef inline cbool dotted_waits(const DottedItem* local) noexcept nogil:
     return local.waits_for_line or not (local.terms.empty() and local.terminals.empty() and local.tokens.empty())
 
 

@@ -35,21 +35,21 @@ cdef void parse_free(Program* program) noexcept nogil:
     del program
 
 
-# --- local states ---------------------------------------------------------------------------
+# --- dotted items ---------------------------------------------------------------------------
 
 cdef int32_t parse_local(Program* program, int32_t kind, int32_t index, int32_t phase,
                          int32_t count) noexcept nogil:
     cdef int32_t fields[4]
     cdef int32_t known
-    cdef Local* local
+    cdef DottedItem* local
     fields[0] = kind
     fields[1] = index
     fields[2] = phase
     fields[3] = count
-    known = program.local_ids.find(fields, sizeof(fields))
+    known = program.dotted_ids.find(fields, sizeof(fields))
     if known >= 0:
         return known
-    program.local_ids.insert(fields, sizeof(fields), <int32_t>program.locals.size())
+    program.dotted_ids.insert(fields, sizeof(fields), <int32_t>program.locals.size())
     local = program.locals.add()
     local.kind = kind
     local.index = index
@@ -90,14 +90,14 @@ cdef Automaton* keyset_of(Program* program, int32_t place) noexcept nogil:
     return own
 
 
-cdef void parse_add_term(Program* program, Local* local, int32_t automaton) noexcept nogil:
+cdef void parse_add_term(Program* program, DottedItem* local, int32_t automaton) noexcept nogil:
     if program.automata[automaton].kind == KIND_TOKENS:
         local.tokens.push_back(program.automata[automaton].start)
     elif program.automata[automaton].start != LEX_DEAD:
         local.terms.push_back(program.automata[automaton].start)
 
 
-cdef void parse_expand_repeated(Program* program, Local* local) noexcept nogil:
+cdef void parse_expand_repeated(Program* program, DottedItem* local) noexcept nogil:
     cdef RepeatedDef repeated = program.repeated[local.index]
     cdef Call call
     cdef int32_t saturation
@@ -112,7 +112,7 @@ cdef void parse_expand_repeated(Program* program, Local* local) noexcept nogil:
         local.calls.push_back(call)
 
 
-cdef void parse_expand_plain(Program* program, Local* local) noexcept nogil:
+cdef void parse_expand_plain(Program* program, DottedItem* local) noexcept nogil:
     cdef size_t i
     cdef Call call
     for i in range(program.plain_terms[local.index].size()):
@@ -128,8 +128,8 @@ cdef void parse_expand_plain(Program* program, Local* local) noexcept nogil:
     local.final = program.plain_final[local.index] != 0
 
 
-cdef Local* parse_expand(Program* program, int32_t id) noexcept nogil:
-    cdef Local* local = program.locals[id]
+cdef DottedItem* parse_expand(Program* program, int32_t id) noexcept nogil:
+    cdef DottedItem* local = program.locals[id]
     if not local.expanded:
         local.expanded = True
         local.final = False
@@ -141,7 +141,7 @@ cdef Local* parse_expand(Program* program, int32_t id) noexcept nogil:
             parse_expand_indented(program, local)
         else:
             record_expand(program, local)
-        local.pure_final = local.final and not local_waits(local) and local.calls.empty()
+        local.pure_final = local.final and not dotted_waits(local) and local.calls.empty()
     return local
 
 
@@ -154,8 +154,8 @@ cdef inline cbool parse_is_term(const Program* program, int32_t term, const Auto
 
 cdef void parse_advance(Program* program, int32_t id, const Automaton* automaton, int32_t tag, int32_t key,
                         vector[int32_t]& out) noexcept nogil:
-    # The local states behind a lexeme.
-    cdef Local* local = program.locals[id]
+    # The dotted items behind a lexeme.
+    cdef DottedItem* local = program.locals[id]
     cdef size_t i
     cdef int32_t phase, count
     if local.kind == LOCAL_PLAIN:
@@ -171,10 +171,10 @@ cdef void parse_advance(Program* program, int32_t id, const Automaton* automaton
             out.push_back(parse_local(program, LOCAL_RECORD, local.index, phase, count))
 
 
-# --- Records: members by key, in their order or in any, counted, and with goals to reach.
+# --- Records: members by key, in their order or in any, counted, and with obligations to reach.
 #
 # The register of a record says how far it is: the next member, or the set of those that came; the
-# number of members; the goals still missing; the other keys that came.  Only keys and values are
+# number of members; the obligations still missing; the other keys that came.  Only keys and values are
 # offered from which the record can be completed.
 
 cdef RecordRegister record_register(const RecordDef* record, int32_t id) noexcept nogil:
@@ -204,7 +204,7 @@ cdef int32_t record_register_id(RecordDef* record, RecordRegister place) noexcep
 cdef int32_t record_start(RecordDef* record) noexcept nogil:
     cdef RecordRegister place
     memset(&place, 0, sizeof(place))
-    place.missing = record.goals
+    place.missing = record.obligations
     return record_register_id(record, place)
 
 
@@ -241,8 +241,8 @@ cdef int32_t record_taken_intern(RecordDef* record, const vector[char]& members)
 
 
 cdef cbool record_count(const RecordDef* record, RecordRegister* place, const RecordValue& value) noexcept nogil:
-    # Note one more member and the goals that its value reaches; False when there are too many.
-    place.missing &= ~value.goals
+    # Note one more member and the obligations that its value reaches; False when there are too many.
+    place.missing &= ~value.obligations
     if record.most >= 0:
         place.members += 1
         return place.members <= record.most
@@ -366,7 +366,7 @@ cdef LexState* record_key_start(Program* program, RecordDef* record, RecordRegis
                      place.used, place.pending)
 
 
-cdef void record_expand(Program* program, Local* local) noexcept nogil:
+cdef void record_expand(Program* program, DottedItem* local) noexcept nogil:
     cdef RecordDef* record = &program.records[local.index]
     cdef RecordRegister place = record_register(record, local.count)
     cdef RecordRegister after
@@ -412,7 +412,7 @@ cdef cbool record_owns_keys(const Program* program, const RecordDef* record, con
     return False
 
 
-cdef int32_t record_phase_after(Program* program, const Local* local, const Automaton* automaton,
+cdef int32_t record_phase_after(Program* program, const DottedItem* local, const Automaton* automaton,
                                 int32_t tag, int32_t key, int32_t* count) noexcept nogil:
     # The phase behind a lexeme, or NO_STATE when the record does not wait for it.
     cdef RecordDef* record = &program.records[local.index]
@@ -498,7 +498,7 @@ cdef int32_t record_search(RecordDef* record, RecordRegister place, const Costs*
                     if cost < UNREACHED:
                         record_search_add(&after, next, False, cost)
         states.swap(after)
-    # Others: at most as many as there are goals; then, for members that are missing, the cheapest again and again.
+    # Others: at most as many as there are obligations; then, for members that are missing, the cheapest again and again.
     cheapest = record_cheapest_other(record, costs, weights)
     rounds = 0
     while True:
@@ -567,7 +567,7 @@ cdef void record_search_read(uint64_t key, int32_t position, RecordRegister* pla
     first[0] = (key & 1) != 0
 
 
-cdef void parse_expand_indented(Program* program, Local* local) noexcept nogil:
+cdef void parse_expand_indented(Program* program, DottedItem* local) noexcept nogil:
     cdef Call call
     if local.phase == INDENTED_INSIDE:
         call.rule = program.indented[local.index]

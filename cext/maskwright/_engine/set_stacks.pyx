@@ -4,7 +4,7 @@ from cython.operator cimport dereference
 from libcpp.algorithm cimport sort
 from libcpp.string cimport string
 
-from maskwright._engine.containers cimport Few
+from maskwright._engine.containers cimport SmallVector
 from maskwright._engine.sizes cimport ALLOCATION, MAP_ENTRY, pair_key, vector_bytes
 from maskwright._engine.vocabulary cimport Index
 from maskwright._engine.residuals cimport residuals_free
@@ -64,8 +64,8 @@ cdef int32_t stack_plain(Core* core, Sets* sets, int32_t node, int32_t depth) no
 cdef int32_t stack_union(Core* core, Sets* sets, int32_t a, int32_t b, int32_t depth) noexcept nogil:
     # The union of two such stacks as one such.  They are interned from the bottom, so equal unions are one node.
     cdef Program* program = core.program
-    cdef const Few[Return]* left
-    cdef const Few[Return]* right
+    cdef const SmallVector[Return]* left
+    cdef const SmallVector[Return]* right
     cdef vector[Return] merged
     cdef Return back
     cdef size_t i = 0, j = 0
@@ -118,7 +118,7 @@ cdef int32_t stack_merge(Core* core, Sets* sets, vector[int32_t]& nodes, int32_t
 
 
 cdef int32_t stack_merge_cyclic(Core* core, Sets* sets, vector[int32_t]& nodes, int32_t depth) noexcept nogil:
-    # The same where stacks have cycles: a subset construction, with stack nodes as states.
+    # The same where stacks have cycles: a subset construction, with GSS nodes as states.
     cdef Program* program = core.program
     cdef vector[Return] returns, merged
     cdef vector[int32_t] below

@@ -316,7 +316,7 @@ cdef vector[Thread]* lexed_after(Core* core, Sets* sets, const Thread& thread) n
     cdef string key
     cdef int32_t known
     key.append(<const char*>&thread.lex, sizeof(LexState*))
-    key.append(<const char*>&thread.watch, sizeof(LexState*))
+    key.append(<const char*>&thread.lookahead, sizeof(LexState*))
     key.append(<const char*>&thread.parser, sizeof(int32_t))
     key.append(<const char*>&thread.text, sizeof(int32_t))
     known = sets.after.find(key)
@@ -378,7 +378,7 @@ cdef cbool lexed_covers(const Core* core, int32_t a, int32_t b) noexcept nogil:
     cdef size_t i, j
     for i in range(under.size()):
         for j in range(over.size()):
-            if (over[0][j].lex == under[0][i].lex and over[0][j].watch == under[0][i].watch
+            if (over[0][j].lex == under[0][i].lex and over[0][j].lookahead == under[0][i].lookahead
                     and over[0][j].parser == under[0][i].parser
                     and (over[0][j].text == under[0][i].text or over[0][j].text == UNKNOWN_TEXT)):
                 break

@@ -1,6 +1,6 @@
 # The nearest match: shortest texts of automata that have too many states to be looked through.
 #
-# Where what was read may be counted from many places (`[ab]*a[ab]{20}`), code states are exponentially many.  How far an
+# Where what was read may be counted from many places (`[ab]*a[ab]{20}`), DFA states are exponentially many.  How far an
 # item of one is from a match, the NFA tells without any of them: with the passes that its count still demands.  This
 # estimate is exact but for respelled characters and lengths of automata, and never too large, so a search that goes
 # where it is least (A*: Hart, Nilsson, Raphael 1968) makes the states along one shortest text, and few others.
@@ -14,7 +14,7 @@ from maskwright._engine.containers cimport priority_queue
 from maskwright._engine.sizes cimport bits_has
 from maskwright._engine.limits cimport deadline_look
 from maskwright._engine.lexemes cimport (
-    Automaton, CodeAutomaton, CodeEdge, EPSILON_ENTER, EPSILON_PLAIN, KEY_CLOSED, KIND_KEYSET, KIND_TEXT,
+    Automaton, LazyDfa, DfaEdge, EPSILON_ENTER, EPSILON_PLAIN, KEY_CLOSED, KIND_KEYSET, KIND_TEXT,
     NfaEpsilon, NO_LOOP, NO_TAG, TWO_LOOPS
 )
 from maskwright._engine.lazy_dfa cimport set_has
@@ -43,16 +43,16 @@ cdef struct NearNode:
     int32_t next           # bytes below it have been tried
 
 
-cdef int32_t nearest_of_class(const CodeAutomaton* codes, int32_t cls) noexcept nogil:
+cdef int32_t nearest_of_class(const LazyDfa* dfa, int32_t cls) noexcept nogil:
     # Bytes of its shortest character.
-    cdef int32_t code
+    cdef int32_t dfa_state
     cdef size_t i
-    for code in range(128):
-        if codes.ascii_class[code] == cls:
+    for dfa_state in range(128):
+        if dfa.ascii_class[dfa_state] == cls:
             return 1
-    for i in range(codes.range_low.size()):
-        if codes.range_class[i] == cls:
-            return 2 if codes.range_low[i] < 0x800 else 3 if codes.range_low[i] < 0x10000 else 4
+    for i in range(dfa.range_low.size()):
+        if dfa.range_class[i] == cls:
+            return 2 if dfa.range_low[i] < 0x800 else 3 if dfa.range_low[i] < 0x10000 else 4
     return 1
 
 
@@ -63,7 +63,7 @@ cdef void nearest_pull(vector[int32_t]& known, int32_t state, int32_t bytes,
         queue.push(pair[int64_t, int32_t](-<int64_t>bytes, state))
 
 
-cdef void nearest_relax(CodeAutomaton* codes, Rests* rests, vector[int32_t]& known, const vector[int32_t]& goals, int32_t head,
+cdef void nearest_relax(LazyDfa* dfa, Rests* rests, vector[int32_t]& known, const vector[int32_t]& goals, int32_t head,
                         const vector[vector[pair[int32_t, int32_t]]]& before) noexcept nogil:
     # Dijkstra's algorithm, backwards from `goals`; inside the loop of a head, or with NO_LOOP everywhere.
     cdef priority_queue[pair[int64_t, int32_t]] queue
@@ -86,15 +86,15 @@ cdef void nearest_relax(CodeAutomaton* codes, Rests* rests, vector[int32_t]& kno
                     nearest_pull(known, step.first, bytes + step.second, queue)
             elif entered >= 0 and not rests.several[entered] and rests.heads[step.first] not in (entered, TWO_LOOPS):
                 # All passes are still to be made.
-                nearest_pull(known, step.first, cost_passes(codes, rests, entered, 0, bytes + step.second), queue)
+                nearest_pull(known, step.first, cost_passes(dfa, rests, entered, 0, bytes + step.second), queue)
             else:
                 nearest_pull(known, step.first, bytes + step.second, queue)
 
 
-cdef int32_t cost_passes(const CodeAutomaton* codes, const Rests* rests, int32_t head, int32_t count,
+cdef int32_t cost_passes(const LazyDfa* dfa, const Rests* rests, int32_t head, int32_t count,
                          int64_t bytes) noexcept nogil:
     # The passes that a count still demands (by TWO_LOOPS, too), and `bytes`.
-    cdef int64_t missing = (rests.demanded if head == TWO_LOOPS else codes.loop_min[rests.loops[head]]) - count
+    cdef int64_t missing = (rests.demanded if head == TWO_LOOPS else dfa.loop_min[rests.loops[head]]) - count
     if missing <= 0:
         pass
     elif head == TWO_LOOPS or rests.several[head]:
@@ -106,20 +106,20 @@ cdef int32_t cost_passes(const CodeAutomaton* codes, const Rests* rests, int32_t
     return <int32_t>bytes if bytes < UNREACHED else UNREACHED
 
 
-cdef void nearest_find_heads(CodeAutomaton* codes, Rests* rests) noexcept nogil:
+cdef void nearest_find_heads(LazyDfa* dfa, Rests* rests) noexcept nogil:
     # Whose passes the count of an item is: those that begin at one place follow each other (of an automaton whose
     # length is counted, they begin at several).
     cdef vector[int32_t] work
     cdef NfaEpsilon epsilon
-    cdef CodeEdge edge
+    cdef DfaEdge edge
     cdef int32_t state
-    rests.heads.assign(codes.edges.size(), NO_LOOP)
-    rests.loops.assign(codes.edges.size(), 0)
-    rests.passes.assign(codes.edges.size(), 0)
-    rests.several.assign(codes.edges.size(), False)
-    rests.begins.assign(codes.edges.size(), False)
-    for state in range(<int32_t>codes.edges.size()):
-        for epsilon in codes.epsilons[state]:
+    rests.heads.assign(dfa.edges.size(), NO_LOOP)
+    rests.loops.assign(dfa.edges.size(), 0)
+    rests.passes.assign(dfa.edges.size(), 0)
+    rests.several.assign(dfa.edges.size(), False)
+    rests.begins.assign(dfa.edges.size(), False)
+    for state in range(<int32_t>dfa.edges.size()):
+        for epsilon in dfa.epsilons[state]:
             if epsilon.op == EPSILON_ENTER:
                 rests.loops[state] = epsilon.loop
                 rests.begins[state] = True
@@ -127,9 +127,9 @@ cdef void nearest_find_heads(CodeAutomaton* codes, Rests* rests) noexcept nogil:
     while not work.empty():
         state = work.back()
         work.pop_back()
-        for edge in codes.edges[state]:
+        for edge in dfa.edges[state]:
             nearest_put_head(rests, edge.target, rests.heads[state], work)
-        for epsilon in codes.epsilons[state]:
+        for epsilon in dfa.epsilons[state]:
             if epsilon.op == EPSILON_PLAIN:
                 nearest_put_head(rests, epsilon.target, rests.heads[state], work)
 
@@ -146,52 +146,52 @@ cdef void nearest_put_head(Rests* rests, int32_t state, int32_t head, vector[int
     work.push_back(state)
 
 
-cdef void nearest_prepare(CodeAutomaton* codes, int32_t tag, Rests* rests) noexcept nogil:
+cdef void nearest_prepare(LazyDfa* dfa, int32_t tag, Rests* rests) noexcept nogil:
     # To a match with `tag` (NO_TAG: any).
     cdef vector[vector[pair[int32_t, int32_t]]] before
     cdef vector[int32_t] of_set, of_class, entries, goals, known, own
     cdef NfaEpsilon epsilon
-    cdef CodeEdge edge
-    cdef int32_t state, cls, least, states = <int32_t>codes.edges.size()
+    cdef DfaEdge edge
+    cdef int32_t state, cls, least, states = <int32_t>dfa.edges.size()
     cdef size_t i
-    nearest_find_heads(codes, rests)
+    nearest_find_heads(dfa, rests)
     rests.character = 4
-    for cls in range(codes.classes):
-        of_class.push_back(nearest_of_class(codes, cls))
+    for cls in range(dfa.classes):
+        of_class.push_back(nearest_of_class(dfa, cls))
         rests.character = min(rests.character, of_class.back())
     rests.demanded = UNREACHED
-    for least in codes.loop_min:
+    for least in dfa.loop_min:
         rests.demanded = min(rests.demanded, least)
-    of_set.resize(codes.sets.size(), 4)
-    for i in range(codes.sets.size()):
-        for cls in range(codes.classes):
-            if set_has(codes.sets[i], cls) and of_class[cls] < of_set[i]:
+    of_set.resize(dfa.sets.size(), 4)
+    for i in range(dfa.sets.size()):
+        for cls in range(dfa.classes):
+            if set_has(dfa.sets[i], cls) and of_class[cls] < of_set[i]:
                 of_set[i] = of_class[cls]
     before.resize(states)
     entries.resize(states, -1)
     for state in range(states):
-        for edge in codes.edges[state]:
+        for edge in dfa.edges[state]:
             before[edge.target].push_back(pair[int32_t, int32_t](state, of_set[edge.set]))
-        for epsilon in codes.epsilons[state]:
+        for epsilon in dfa.epsilons[state]:
             before[epsilon.target].push_back(pair[int32_t, int32_t](state, 0))
             if epsilon.op == EPSILON_ENTER:
                 entries[state] = epsilon.target
-        if codes.accept[state] == tag if tag != NO_TAG else codes.accept[state] != NO_TAG:
+        if dfa.accept[state] == tag if tag != NO_TAG else dfa.accept[state] != NO_TAG:
             goals.push_back(state)
     known.assign(states, UNREACHED)
     for state in range(states):
         if entries[state] >= 0 and rests.heads[state] == state:
             own.assign(1, state)
-            nearest_relax(codes, rests, known, own, state, before)
+            nearest_relax(dfa, rests, known, own, state, before)
             if known[entries[state]] < UNREACHED:
                 rests.passes[state] = known[entries[state]]
     rests.behind.assign(states, UNREACHED)
-    nearest_relax(codes, rests, rests.behind, goals, NO_LOOP, before)
+    nearest_relax(dfa, rests, rests.behind, goals, NO_LOOP, before)
 
 
 cdef int32_t nearest_estimate(const Rests* rests, const LexState* state) noexcept nogil:
     # Bytes to a match, at least.
-    cdef const CodeAutomaton* codes
+    cdef const LazyDfa* dfa
     cdef int32_t nfa, head, least = UNREACHED, bytes, close, length
     cdef size_t i
     if state.automaton.kind == KIND_KEYSET:
@@ -202,13 +202,13 @@ cdef int32_t nearest_estimate(const Rests* rests, const LexState* state) noexcep
         return nearest_estimate(rests, state.base)
     if state.form == FORM_CLOSED:
         return 0
-    codes = state.automaton.codes
-    for i in range(state.code.items.size()):
-        nfa = <int32_t>(state.code.items[i] >> 32)
+    dfa = state.automaton.dfa
+    for i in range(state.dfa_state.items.size()):
+        nfa = <int32_t>(state.dfa_state.items[i] >> 32)
         head = rests.heads[nfa]
         bytes = rests.behind[nfa]
         if head != NO_LOOP:
-            bytes = cost_passes(codes, rests, head, <int32_t><uint32_t>state.code.items[i], bytes)
+            bytes = cost_passes(dfa, rests, head, <int32_t><uint32_t>state.dfa_state.items[i], bytes)
         if bytes < least:
             least = bytes
     close = 0 if state.automaton.spelling == SPELLING_UTF8 else 1
@@ -248,7 +248,7 @@ cdef void nearest_match(LexState* start, int32_t tag, int64_t most, vector[uint8
     cdef int32_t at, byte
     found[0] = False
     if text != NULL:
-        nearest_prepare(text.codes, tag if text == start.automaton else NO_TAG, &rests)
+        nearest_prepare(text.dfa, tag if text == start.automaton else NO_TAG, &rests)
     node.state = start
     node.before = -1
     node.bytes = 0

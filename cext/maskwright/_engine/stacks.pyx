@@ -1,6 +1,6 @@
 # Stacks and parser states: the closure over calls and returns at one text position.
 #
-# A *stack node* is a set of return addresses (local state, node below), interned by content, so
+# A *GSS node* is a set of return addresses (dotted item, node below), interned by content, so
 # equal stacks are one number however they came about.  A *parser state* is the set of (local
 # state, node) pairs that wait for a lexeme.  Rules called at the same position become nodes
 # together (an Earley column); a left-recursive rule's node refers to itself, and such a cycle is
@@ -21,8 +21,8 @@ from maskwright._engine.lexeme_texts cimport LEX_DEAD
 from maskwright._engine.lexeme_state cimport lex_first
 from maskwright._engine.longest_match cimport lexer_begin, lexer_of, lexer_start_set
 from maskwright._engine.program cimport (
-    ACCEPT, Column, INDENTED_BEFORE, INDENTED_DONE, INDENTED_INSIDE, Local, LOCAL_INDENTED, NO_KEY, NO_STATE,
-    ParserState, Return, StackNode, UNKNOWN
+    ACCEPT, Column, INDENTED_BEFORE, INDENTED_DONE, INDENTED_INSIDE, DottedItem, LOCAL_INDENTED, NO_KEY, NO_STATE,
+    ParserState, Return, GssNode, UNKNOWN
 )
 from maskwright._engine.rules cimport parse_advance, parse_expand, parse_guard, parse_local, parse_rule_start
 from maskwright._engine.columns cimport column_close, column_forget, column_push, column_resolve, node_intern
@@ -68,7 +68,7 @@ cdef int32_t node_union(Program* program, int32_t a, int32_t b) noexcept nogil:
 cdef void state_finish(ParserState* state, Program* program) noexcept nogil:
     # The lexemes waited for, each once, and the bytes that they can begin with.
     cdef size_t i, j, k
-    cdef Local* local
+    cdef DottedItem* local
     cdef cbool known
     cdef const uint64_t* first
     cdef vector[uint64_t] terminals
@@ -118,7 +118,7 @@ cdef void state_finish(ParserState* state, Program* program) noexcept nogil:
 
 
 cdef int32_t state_intern(Program* program, vector[Item]& items, cbool complete) noexcept nogil:
-    # Items of the same local state are merged: their stacks become one set.
+    # Items of the same dotted item are merged: their stacks become one set.
     cdef vector[Item] merged
     cdef Item last
     cdef size_t i, behind
@@ -201,7 +201,7 @@ cdef int32_t state_close(Program* program, const vector[Item]& kernel) noexcept 
 
 
 cdef int32_t state_behind(Program* program, int32_t node) noexcept nogil:
-    # Where a rule has returned to a stack node, or NO_STATE.
+    # Where a rule has returned to a GSS node, or NO_STATE.
     cdef vector[Item] kernel, items
     cdef Item item
     cdef Return back
@@ -367,7 +367,7 @@ cdef int32_t state_line(Program* program, int32_t id, int32_t column) noexcept n
     # Of the state behind a newline: what can stand in this column, or NO_STATE.
     cdef vector[Item] kept, kernel
     cdef ParserState* state
-    cdef Local* local
+    cdef DottedItem* local
     cdef Item item
     cdef size_t i
     cdef cbool complete = False
@@ -459,8 +459,8 @@ cdef cbool lex_in_newline(const LexState* state) noexcept nogil:
     cdef size_t i
     if lexer == NULL or not lexer.restarts:
         return False
-    for i in range(state.code.items.size()):
-        if lexer.lines[<size_t>(state.code.items[i] >> 32)]:
+    for i in range(state.dfa_state.items.size()):
+        if lexer.lines[<size_t>(state.dfa_state.items[i] >> 32)]:
             return True
     return False
 
@@ -469,9 +469,9 @@ cdef int64_t program_bytes(const Program* program) noexcept nogil:
     # Of everything reached so far.
     return (program.held
             + <int64_t>(program.node_ids.bytes() + program.cycle_ids.bytes() + program.state_ids.bytes()
-                        + program.kernel_ids.bytes() + program.local_ids.bytes() + program.key_sets.bytes())
-            + <int64_t>(program.nodes.size() * sizeof(StackNode) + program.states.size() * sizeof(ParserState)
-                        + program.locals.size() * (sizeof(Local) + ALLOCATION)
+                        + program.kernel_ids.bytes() + program.dotted_ids.bytes() + program.key_sets.bytes())
+            + <int64_t>(program.nodes.size() * sizeof(GssNode) + program.states.size() * sizeof(ParserState)
+                        + program.locals.size() * (sizeof(DottedItem) + ALLOCATION)
                         + program.unions.size() * MAP_ENTRY))
 
 

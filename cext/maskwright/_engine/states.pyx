@@ -293,7 +293,7 @@ cdef int32_t lexed_group_known(Core* core, const TokenGroup* group, int32_t pars
     cdef int32_t known
     cdef size_t i
     for i in range(group.hypotheses.size()):
-        each = thread_at(parser, group.hypotheses[i].watch)
+        each = thread_at(parser, group.hypotheses[i].lookahead)
         each.lex = group.hypotheses[i].lex
         known = thread_known(core, each)
         if known == 1:
@@ -302,7 +302,7 @@ cdef int32_t lexed_group_known(Core* core, const TokenGroup* group, int32_t pars
             possible.push_back(each)
     for i in range(group.ended.size()):
         each = thread_at(state_goto(core.program, parser, core.program.lexer, group.ended[i].tag, NO_KEY),
-                         group.ended[i].watch)
+                         group.ended[i].lookahead)
         if each.parser == NO_STATE:
             continue
         known = thread_known(core, each)

@@ -3,7 +3,7 @@ from libcpp cimport bool as cbool
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
-from maskwright._engine.containers cimport KeyIds, Renumbered
+from maskwright._engine.containers cimport Interner, Renumbered
 from maskwright._engine.lexemes cimport Automaton
 from maskwright._engine.core cimport Core
 
@@ -39,7 +39,7 @@ cdef cppclass Mover:
     Renumbered texts               # of the tracker
     Renumbered frames
     unordered_map[AutomatonPointer, AutomatonPointer] lexemes   # those of the old core that the new one has anew
-    KeyIds places                  # of which an index was found, by group from which on they are looked for
+    Interner places                  # of which an index was found, by group from which on they are looked for
     size_t entries                 # indices of the old core that were there the last time
     int64_t bytes                  # of the old core, then; -1: it did nothing yet
     cbool begun                    # and some of what a matcher needs is still to be moved

@@ -2,7 +2,7 @@
 #
 # A task is to move one thing: a node of a set, a value, a group.  It waits for those that the thing is made of, which lie above it in
 # the work; so whatever is as deep as a text is followed without recursion, and the work can be left at any time and gone on with.
-# Tasks for frames and stack nodes only find what they are made of.
+# Tasks for frames and GSS nodes only find what they are made of.
 #
 # Texts of arrays and objects are digests of their contents (values.pyx), the same in all cores: so sets move node by node.
 # Of the indices of groups, those go along that the next value at a place would begin with.
@@ -15,7 +15,7 @@ from maskwright._engine.limits cimport NO_LIMIT, reaper_breathe, reaper_take
 from maskwright._engine.vocabulary cimport Index
 from maskwright._engine.lexemes cimport KIND_TEXT
 from maskwright._engine.lexeme_sets cimport lexsets_free
-from maskwright._engine.program cimport ACCEPT, Local, LOCAL_RECORD, ParserState, StackNode, UNKNOWN
+from maskwright._engine.program cimport ACCEPT, DottedItem, LOCAL_RECORD, ParserState, GssNode, UNKNOWN
 from maskwright._engine.rules cimport parse_free, record_register
 from maskwright._engine.tracked cimport (
     Cell, Frame, Group, IndexEntry, Tracker, Value, VALUE_ARRAY, VALUE_OBJECT, Values
@@ -294,18 +294,18 @@ cdef void step_frame(Mover* mover, int32_t id) noexcept nogil:
         mover_needs(mover, MOVE_GROUP, frame.groups[i])
 
 
-cdef void local_needs(Mover* mover, int32_t id) noexcept nogil:
-    cdef const Local* local = mover.old.program.locals[id]
+cdef void dotted_needs(Mover* mover, int32_t id) noexcept nogil:
+    cdef const DottedItem* local = mover.old.program.locals[id]
     if local.kind == LOCAL_RECORD:
         mover_needs(mover, MOVE_KEYS, record_register(&mover.old.program.records[local.index], local.count).used)
 
 
 cdef void step_node(Mover* mover, int32_t id) noexcept nogil:
-    cdef const StackNode* node = mover.old.program.nodes[id]
+    cdef const GssNode* node = mover.old.program.nodes[id]
     cdef size_t i
     for i in range(node.returns.size()):
         if node.returns[i].local != ACCEPT:
-            local_needs(mover, node.returns[i].local)
+            dotted_needs(mover, node.returns[i].local)
             mover_needs(mover, MOVE_NODE, node.returns[i].node)
 
 
@@ -324,7 +324,7 @@ cdef void state_needs(Mover* mover, int32_t id) noexcept nogil:
             mover_needs(mover, MOVE_FRAME, mover.old.tracker.states[-1 - thread.text].frame)
         parser = mover.old.program.states[thread.parser]
         for j in range(parser.items.size()):
-            local_needs(mover, parser.items[j].local)
+            dotted_needs(mover, parser.items[j].local)
             mover_needs(mover, MOVE_NODE, parser.items[j].node)
 
 

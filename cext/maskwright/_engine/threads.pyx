@@ -9,7 +9,7 @@ from maskwright._engine.lexemes cimport Automaton, NO_TAG
 from maskwright._engine.lexeme_texts cimport LEX_DEAD
 from maskwright._engine.keyset cimport key_text
 from maskwright._engine.lexeme_state cimport lex_goes_on, lex_keeps_text, lex_next
-from maskwright._engine.longest_match cimport lexer_hopeless, watch_join, watch_step
+from maskwright._engine.longest_match cimport lexer_hopeless, lookahead_join, lookahead_step
 from maskwright._engine.program cimport ANY_KEY, NO_KEY, NO_STATE, ParserState, Program
 from maskwright._engine.stacks cimport state_goto, state_goto_guarded, state_union
 from maskwright._engine.tracked cimport TEXT_WRONG
@@ -75,7 +75,7 @@ cdef inline int32_t thread_follow(Core* core, LexState* lex, int32_t parser, int
     elif lex_keeps_text(lex):
         thread.text = UNKNOWN_TEXT if core.walks else text_append(&core.tracker.store.texts, text, byte)
     thread.lex = lex
-    thread.watch = NULL
+    thread.lookahead = NULL
     thread.parser = parser
     if lex.tag == NO_TAG or lex_goes_on(lex):
         out.push_back(thread)
@@ -193,11 +193,11 @@ cdef cbool thread_before(const Thread& a, const Thread& b) noexcept nogil:
         return a.parser < b.parser
     if a.text != b.text:
         return a.text < b.text
-    return <uint64_t>a.watch < <uint64_t>b.watch
+    return <uint64_t>a.lookahead < <uint64_t>b.lookahead
 
 
 cdef inline cbool thread_same(const Thread& a, const Thread& b) noexcept nogil:
-    return a.lex == b.lex and a.parser == b.parser and a.text == b.text and a.watch == b.watch
+    return a.lex == b.lex and a.parser == b.parser and a.text == b.text and a.lookahead == b.lookahead
 
 
 cdef void threads_normalize(vector[Thread]& threads) noexcept nogil:
@@ -231,13 +231,13 @@ cdef void lexed_follow(Core* core, LexState* lex, const Thread& before, uint8_t 
     thread.lex = lex
     thread.text = text_append(&core.tracker.store.texts, before.text, byte) if lex_keeps_text(lex) else 0
     if (lex.tag == NO_TAG or lex_goes_on(lex)) and (
-            lex.automaton != core.program.lexer or not lexer_hopeless(lex, thread.watch)):
+            lex.automaton != core.program.lexer or not lexer_hopeless(lex, thread.lookahead)):
         out.push_back(thread)
     if lex.tag != NO_TAG:
         thread.parser = thread_goto(core, lex, thread.parser, before.text, thread.text)
         if thread.parser != NO_STATE:
             if lex.automaton == core.program.lexer:
-                thread.watch = watch_join(thread.watch, lex)
+                thread.lookahead = lookahead_join(thread.lookahead, lex)
             thread.lex = NULL
             thread.text = 0
             out.push_back(thread)
@@ -252,7 +252,7 @@ cdef void lexed_step(Core* core, const vector[Thread]& threads, uint8_t byte, ve
     out.clear()
     for i in range(threads.size()):
         thread = threads[i]
-        if not watch_step(&thread.watch, byte):
+        if not lookahead_step(&thread.lookahead, byte):
             continue
         if thread.lex != NULL:
             lexed_follow(core, lex_next(thread.lex, byte), thread, byte, out)
@@ -270,7 +270,7 @@ cdef void lexed_step(Core* core, const vector[Thread]& threads, uint8_t byte, ve
 cdef string thread_key(const Thread& thread) noexcept nogil:
     cdef string key
     key.assign(<const char*>&thread.lex, sizeof(LexState*))
-    key.append(<const char*>&thread.watch, sizeof(LexState*))
+    key.append(<const char*>&thread.lookahead, sizeof(LexState*))
     key.append(<const char*>&thread.parser, sizeof(int32_t))
     key.append(<const char*>&thread.text, sizeof(int32_t))
     return key

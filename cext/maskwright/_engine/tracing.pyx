@@ -10,17 +10,17 @@ from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from maskwright._engine.containers cimport KeyIds
+from maskwright._engine.containers cimport Interner
 from maskwright._engine.sizes cimport bits_has
 from maskwright._engine.lexemes cimport Automaton, LexState, NO_TAG
 from maskwright._engine.lexeme_texts cimport LEX_DEAD
 from maskwright._engine.lexeme_state cimport lex_goes_on, lex_keeps_text, lex_next
-from maskwright._engine.longest_match cimport lexer_of, lexer_skips, watch_join, watch_step
+from maskwright._engine.longest_match cimport lexer_of, lexer_skips, lookahead_join, lookahead_step
 from maskwright._engine.program cimport (
-    INDENTED_BEFORE, INDENTED_DONE, INDENTED_INSIDE, Local, LOCAL_INDENTED, NO_STATE, ParserState
+    INDENTED_BEFORE, INDENTED_DONE, INDENTED_INSIDE, DottedItem, LOCAL_INDENTED, NO_STATE, ParserState
 )
 from maskwright._engine.rules cimport (
-    local_waits, parse_advance, parse_expand, parse_guard, parse_local, parse_rule_start
+    dotted_waits, parse_advance, parse_expand, parse_guard, parse_local, parse_rule_start
 )
 from maskwright._engine.stacks cimport newline_column, state_goto, state_goto_guarded
 from maskwright._engine.tracked cimport TEXT_WRONG
@@ -83,10 +83,10 @@ cdef void trace_follow(Core* core, LexState* lex, const Thread& before, uint8_t 
         event.column = newline_column(lexer_of(lex.automaton), lex.tag)
         if event.column >= 0:
             event.tag = lexer_of(lex.automaton).newline
-    behind = thread_at(state_goto(core.program, thread.parser, lex.automaton, lex.tag, event.key), thread.watch)
+    behind = thread_at(state_goto(core.program, thread.parser, lex.automaton, lex.tag, event.key), thread.lookahead)
     if behind.parser != NO_STATE:
         if lex.automaton == core.program.lexer:
-            behind.watch = watch_join(thread.watch, lex)
+            behind.lookahead = lookahead_join(thread.lookahead, lex)
         behind.text = thread.text if thread.text < 0 else 0
         trace_add(behind, event, out)
     for guard in core.program.states[thread.parser].guards:
@@ -103,7 +103,7 @@ cdef void trace_step(Core* core, const Thread& before, uint8_t byte, vector[Trac
     cdef Thread thread = before
     cdef ParserState* state
     cdef size_t i
-    if not watch_step(&thread.watch, byte):
+    if not lookahead_step(&thread.lookahead, byte):
         return
     if thread.lex != NULL:
         trace_follow(core, lex_next(thread.lex, byte), thread, byte, out)
@@ -122,11 +122,11 @@ cdef cbool trace_alive(Core* core, const Thread& thread) noexcept nogil:
     return thread.text >= 0 or distinct_alive(core, thread)
 
 
-cdef cbool trace_waits(const Core* core, const Local* local, const Thread& thread) noexcept nogil:
-    # Whether the lexeme under way may be one that the local state waits for.
+cdef cbool trace_waits(const Core* core, const DottedItem* local, const Thread& thread) noexcept nogil:
+    # Whether the lexeme under way may be one that the dotted item waits for.
     cdef size_t i
     if thread.lex == NULL:
-        return local_waits(local)
+        return dotted_waits(local)
     if thread.lex.automaton == core.program.lexer:
         return not local.terminals.empty() or lexer_skips(thread.lex)
     for i in range(local.terms.size()):
@@ -147,9 +147,9 @@ cdef class Tracer:
     cdef CompiledCore compiled
     cdef Core* core
     cdef vector[Thread] threads
-    cdef KeyIds thread_ids
+    cdef Interner thread_ids
     cdef vector[Event] events
-    cdef KeyIds event_ids
+    cdef Interner event_ids
 
     def __init__(self, CompiledCore compiled not None):
         # The start of a text is one thread.
@@ -230,11 +230,11 @@ cdef class Tracer:
         return found.tag if found.automaton == self.core.program.lexer else -1, found.column, found.ignored != 0
 
     def waits(self, int32_t local, int32_t thread):
-        """Whether the local state waits for the lexeme that the thread is in, or may be in next."""
+        """Whether the dotted item waits for the lexeme that the thread is in, or may be in next."""
         cdef cbool found
         cdef Thread at
         self.check(thread, self.threads.size(), "thread")
-        self.check(local, self.core.program.locals.size(), "local state")
+        self.check(local, self.core.program.locals.size(), "dotted item")
         at = self.threads[thread]
         with nogil:
             self.core.index.lock.lock()
@@ -245,22 +245,22 @@ cdef class Tracer:
     def place(self, int32_t local):
         """(whether its rule may end, whether it waits for a lexeme, calls as (rule, local behind), column of its block
         or -1)."""
-        cdef Local* found
+        cdef DottedItem* found
         cdef size_t i
-        self.check(local, self.core.program.locals.size(), "local state")
+        self.check(local, self.core.program.locals.size(), "dotted item")
         with nogil:
             self.core.index.lock.lock()
             found = parse_expand(self.core.program, local)
             self.core.index.lock.unlock()
         return (
             bool(found.final),
-            bool(local_waits(found)),
+            bool(dotted_waits(found)),
             [(found.calls[i].rule, found.calls[i].back) for i in range(found.calls.size())],
             found.count if found.kind == LOCAL_INDENTED else -1,
         )
 
     def rule(self, int32_t rule):
-        """(its first local state, whether it matches the empty text)."""
+        """(its first dotted item, whether it matches the empty text)."""
         cdef int32_t first
         self.check(rule, self.core.program.rules.size(), "rule")
         with nogil:
@@ -270,10 +270,10 @@ cdef class Tracer:
         return first, self.core.program.rules[rule].nullable != 0
 
     def advance(self, int32_t local, int32_t event):
-        """The local states behind an event."""
+        """The dotted items behind an event."""
         cdef vector[int32_t] found
         cdef Event read
-        self.check(local, self.core.program.locals.size(), "local state")
+        self.check(local, self.core.program.locals.size(), "dotted item")
         self.check(event, self.events.size(), "event")
         read = self.events[event]
         with nogil:
@@ -284,12 +284,12 @@ cdef class Tracer:
         return found
 
     def line(self, int32_t local, int32_t column, int32_t indent):
-        """A local state that waits behind a newline, its block being in column ``indent``: (where it is in a line in
+        """A dotted item that waits behind a newline, its block being in column ``indent``: (where it is in a line in
         ``column``, or -1; whether it waits there)."""
-        cdef Local* found
+        cdef DottedItem* found
         cdef int32_t target = -1
         cdef cbool kept = False
-        self.check(local, self.core.program.locals.size(), "local state")
+        self.check(local, self.core.program.locals.size(), "dotted item")
         with nogil:
             self.core.index.lock.lock()
             found = self.core.program.locals[local]

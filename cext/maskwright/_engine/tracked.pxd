@@ -5,7 +5,7 @@ from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from maskwright._engine.containers cimport Blocks, Edges, KeyIds, Steady, TextSets
+from maskwright._engine.containers cimport BlockPool, Edges, Interner, SegmentedVector, TextSets
 
 cdef enum:
     VALUE_NULL = 0
@@ -33,9 +33,9 @@ cdef enum:
 
 cdef cppclass Texts:
     # Texts by number, each the one before it and a byte; the empty text is 0.
-    Steady[int32_t] before
-    Steady[uint8_t] byte
-    Blocks[Edges[int32_t]] after   # by text, over bytes
+    SegmentedVector[int32_t] before
+    SegmentedVector[uint8_t] byte
+    BlockPool[Edges[int32_t]] after   # by text, over bytes
 
 cdef cppclass Value:
     int32_t kind
@@ -53,10 +53,10 @@ cdef struct Cell:
 
 cdef cppclass Values:
     Texts texts
-    Blocks[Value] values
-    KeyIds ids
-    Steady[Cell] cells
-    KeyIds cell_ids
+    BlockPool[Value] values
+    Interner ids
+    SegmentedVector[Cell] cells
+    Interner cell_ids
     int64_t held                   # bytes of what values refer to
 
 cdef cppclass Frame:
@@ -119,16 +119,16 @@ cdef struct IndexEntry:
 cdef cppclass Tracker:
     vector[Guard] guards
     Values store
-    Blocks[Frame] frames
-    KeyIds frame_ids
-    Steady[TrackerState] states
-    KeyIds state_ids
-    Blocks[Edges[int32_t]] moves               # by state, over bytes: -1 - text
+    BlockPool[Frame] frames
+    Interner frame_ids
+    SegmentedVector[TrackerState] states
+    Interner state_ids
+    BlockPool[Edges[int32_t]] moves               # by state, over bytes: -1 - text
     TextSets items                             # and indices of groups
-    Steady[Group] groups
-    KeyIds group_ids
-    KeyIds index_ids
-    Steady[IndexEntry] entries                 # indices that were made; the first one is none
+    SegmentedVector[Group] groups
+    Interner group_ids
+    Interner index_ids
+    SegmentedVector[IndexEntry] entries                 # indices that were made; the first one is none
     int64_t listed                             # candidates that were looked at one by one
     int64_t held                               # bytes of what frames refer to
     int32_t moved                              # the values that came from another core are before this one

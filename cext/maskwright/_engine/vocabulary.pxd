@@ -6,7 +6,7 @@ from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
-from maskwright._engine.containers cimport KeyIds, shared_mutex, Tally
+from maskwright._engine.containers cimport Interner, shared_mutex, AtomicCounter
 from maskwright._engine.limits cimport Deadline
 from maskwright._engine.trie cimport Trie
 
@@ -29,7 +29,7 @@ cdef struct Exit:
 
 cdef cppclass Bits:
     # A set of tokens as a bitset, with the number of those that hold it.
-    Tally holders
+    AtomicCounter holders
     vector[uint32_t] words
 
 cdef struct CodeRange:
@@ -63,7 +63,7 @@ cdef cppclass Index:
     Bits* beyond_ascii                 # those with a byte above 0x7F
     Bits* containing[128]              # by ASCII character
     unordered_map[string, Slice*] slices
-    Tally bytes                        # of everything that can be evicted (generations.pyx)
+    AtomicCounter bytes                        # of everything that can be evicted (generations.pyx)
     int64_t budget                     # for these
     int64_t state_budget               # bytes of what one grammar keeps of texts (generations.pyx)
     size_t hand_unit                   # where eviction goes on (generations.pyx): a core or an automaton,
@@ -76,7 +76,7 @@ cdef cppclass Index:
     shared_mutex lock                  # limits.pyx
     Deadline deadline                  # of the operation that holds the lock
     int64_t move_steps                 # of a mover, in one operation (moves.pyx)
-    int32_t home_least                 # trie nodes that a home must spare (lexeme_mask.pyx)
+    int32_t self_loop_least                 # trie nodes that a self-loop must spare (lexeme_mask.pyx)
     vector[void*] path                 # scratch of walks (lexeme_walks.pyx): LexState*
     size_t most_bytes                  # of a token
     const uint8_t* token_data          # bytes of all tokens, by id, and where each one starts
@@ -85,7 +85,7 @@ cdef cppclass Index:
     vector[void*] set_holders          # of all grammars (Sets*)
     int64_t set_bytes                  # of sets of lexer states and residuals (set_stacks.pyx)
     vector[Residual*] residuals        # what is left of tokens (lexeme_sets.pyx)
-    KeyIds residual_ids
+    Interner residual_ids
     vector[uint32_t] quotes            # trie nodes of quotes (distinct.pyx)
 
 cdef struct ResidualNode:

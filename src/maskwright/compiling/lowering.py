@@ -333,7 +333,7 @@ class _Lowering:
 
     @cython.cfunc
     def record(self, body: Record) -> tuple[object, ...]:
-        goals = (1 << body.goals) - 1
+        obligations = (1 << body.obligations) - 1
         names: list[bytes] = []
         tags: list[int] = []
         ways: list[Values] = []
@@ -346,7 +346,7 @@ class _Lowering:
             names.append(name)
             if not member.values:
                 tags.append(NO_TAG)
-                goals &= ~member.absent
+                obligations &= ~member.absent
                 continue
             tags.append(len(ways))
             ways.append(member.values)
@@ -356,12 +356,12 @@ class _Lowering:
         allowed = len(ways)
         for o in body.others:
             ways.append(o.values)
-        # Whether a kind of other members may come depends on the goals that it may reach, and on nothing else.
+        # Whether a kind of other members may come depends on the obligations that it may reach, and on nothing else.
         by_goals: dict[frozenset[int], int] = {}
         sorts: list[int] = []
         for o in body.others:
             other: OtherMembers = o
-            reached = frozenset([way[1] & goals for way in other.values])
+            reached = frozenset([way[1] & obligations for way in other.values])
             sorts.append(by_goals.setdefault(reached, len(by_goals)))
         # By set of sorts; the empty set needs none of its own, and not all can occur.
         together = [1] if len(by_goals) == 1 else _allowed_together(list(by_goals), self.limits)
@@ -384,7 +384,7 @@ class _Lowering:
             required,
             body.min,
             _most(body.max),
-            goals,
+            obligations,
             body.ordered,
             body.unique,
             body.bare,
@@ -528,7 +528,7 @@ def _clash_message(lexer: AutomatonHandle) -> str:
 def _allowed_together(sorts: list[frozenset[int]], limits: Limits) -> list[int]:
     """The sets of sorts of other members, as bits, that may be allowed at one place.
 
-    A sort is the sets of goals that a member of it may reach.  Where it is allowed, so is every sort
+    A sort is the sets of obligations that a member of it may reach.  Where it is allowed, so is every sort
     that may reach all of that and more.
     """
     if len(sorts) > limits.max_key_sorts:
@@ -546,9 +546,9 @@ def _allowed_together(sorts: list[frozenset[int]], limits: Limits) -> list[int]:
 
 
 def _reaches_more(other: frozenset[int], sort: frozenset[int]) -> bool:
-    """Whether ``other`` reaches at least the goals of ``sort``, in each of its ways, and the two differ."""
-    return all(any(goals | more == more for more in other) for goals in sort) and not all(
-        any(goals | more == more for more in sort) for goals in other
+    """Whether ``other`` reaches at least the obligations of ``sort``, in each of its ways, and the two differ."""
+    return all(any(obligations | more == more for more in other) for obligations in sort) and not all(
+        any(obligations | more == more for more in sort) for obligations in other
     )
 
 

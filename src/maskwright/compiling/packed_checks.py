@@ -181,7 +181,7 @@ def check_tables(plain: Sequence[Any], kinds: Sequence[str], known: int, termina
 
 
 def _check_record(record: Sequence[Any], kinds: Sequence[str], rules: int) -> None:
-    keys, sorts, values, absent, lengths, required, least, most, goals, *rest = record
+    keys, sorts, values, absent, lengths, required, least, most, obligations, *rest = record
     count = len(lengths)
     need(len(values) == count + len(sorts) and len(absent) == len(required) == count, "members")
     _within(sorts, 0, len(sorts), "kinds of members")
@@ -190,8 +190,8 @@ def _check_record(record: Sequence[Any], kinds: Sequence[str], rules: int) -> No
     need(all(kinds[at] == "keyset" for at in keys if at >= 0), "keys")
     ways = list(chain.from_iterable(values))
     _within([rule for rule, _ in ways], 0, rules, "rules")
-    _within([reached for _, reached in ways], 0, 1 << 32, "goals")
-    _within([*absent, goals], 0, 1 << 32, "goals")
+    _within([reached for _, reached in ways], 0, 1 << 32, "obligations")
+    _within([*absent, obligations], 0, 1 << 32, "obligations")
     _within([*lengths, least], 0, MAX_COUNT + 1, "members")
     _within([most], -1, MAX_COUNT + 1, "members")
     _within(rest[3:], 0, len(kinds), "marks")

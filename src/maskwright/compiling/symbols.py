@@ -62,7 +62,7 @@ class _Call:
 
 
 _Place = tuple[int, _Call, int]
-"""A local state, the call it belongs to, and where that begins in the text (-1: nothing was read yet)."""
+"""A dotted item, the call it belongs to, and where that begins in the text (-1: nothing was read yet)."""
 
 
 class _Parts(NamedTuple):

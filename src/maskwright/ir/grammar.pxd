@@ -52,7 +52,7 @@ cdef class OtherMembers:
 cdef class Record:
     cdef readonly tuple members, others
     cdef readonly Term open, close_empty, colon, comma, close
-    cdef readonly object min, max, goals
+    cdef readonly object min, max, obligations
     cdef readonly bint ordered, unique, bare
     cdef readonly object spelling
 

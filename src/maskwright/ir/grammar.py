@@ -217,7 +217,7 @@ class Repeated:
 
 
 Values: TypeAlias = tuple[tuple[int, int], ...]
-"""Ways to write a value: the rule, and the goals of its record that it reaches (a bit set)."""
+"""Ways to write a value: the rule, and the obligations of its record that it reaches (a bit set)."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class Member:
     values: Values
     required: bool = False
     absent: int = 0
-    """The goals that are reached when it is left out (a bit set)."""
+    """The obligations that are reached when it is left out (a bit set)."""
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,7 @@ class Record:
     ones (keys that are not the name of any declared member).  Not ``ordered``, all may come in any
     order.  With ``unique``, no other key comes twice, however it is spelled.  A ``bare`` record has keys only,
     without colons and values: with ``unique``, a list of different strings.  In all, there are ``min`` to ``max``
-    members, and each of the ``goals`` (bits, from the lowest) is reached by a member's value or by
+    members, and each of the ``obligations`` (bits, from the lowest) is reached by a member's value or by
     leaving one out.  ``close_empty`` closes a record with no members.
 
     The languages of ``others`` are disjoint; for their keys see ``Keyset.other``.  ``spelling`` is that of all keys.
@@ -262,7 +262,7 @@ class Record:
     close: Term
     min: int = 0
     max: int | None = None
-    goals: int = 0
+    obligations: int = 0
     ordered: bool = True
     unique: bool = False
     bare: bool = False

@@ -151,7 +151,7 @@ def _body_is_productive(body: Body | None, good: list[bool]) -> bool:
         return good[repeated.first] and (repeated.min == 1 or good[repeated.rest])
     if isinstance(body, Record):
         record: Record = body
-        if record.goals == 0 and record.min == 0 and record.max is None:
+        if record.obligations == 0 and record.min == 0 and record.max is None:
             # The usual case: nothing is counted.
             for m in record.members:
                 member: Member = m
@@ -303,30 +303,30 @@ def _good_values(values: Values, good: list[bool]) -> Values:
 
 
 def is_completable(record: Record) -> bool:
-    """Whether the counts, goals and required members of a record can be met at once."""
+    """Whether the counts, obligations and required members of a record can be met at once."""
     members = record.members
     for m in members:
         if m.required and not m.values:
             return False
-    # Each goal set, with the numbers of members by which it is reached, as bits.
-    everything = (1 << record.goals) - 1
+    # Each obligation set, with the numbers of members by which it is reached, as bits.
+    everything = (1 << record.obligations) - 1
     reached: dict[int, int] = {0: 1}
     for member in members:
         check_time()
         after: dict[int, int] = {}
-        for goals, counts in reached.items():
+        for obligations, counts in reached.items():
             if not member.required:
-                left_out = goals | member.absent
+                left_out = obligations | member.absent
                 after[left_out] = after.get(left_out, 0) | counts
             for bits in {bits for _, bits in member.values}:
-                after[goals | bits] = after.get(goals | bits, 0) | counts << 1
+                after[obligations | bits] = after.get(obligations | bits, 0) | counts << 1
         reached = after
-    for _ in range(record.goals + 1 if record.others else 0):
-        for goals, counts in list(reached.items()):
+    for _ in range(record.obligations + 1 if record.others else 0):
+        for obligations, counts in list(reached.items()):
             check_time()
             for other in record.others:
                 for bits in {bits for _, bits in other.values}:
-                    reached[goals | bits] = reached.get(goals | bits, 0) | counts << 1
+                    reached[obligations | bits] = reached.get(obligations | bits, 0) | counts << 1
     counts = reached.get(everything, 0)
     if not counts:
         return False

@@ -190,7 +190,7 @@ class _Look:
     def is_empty(self, conjunction: Conjunction) -> bool:
         """Whether a conjunction is seen to be empty."""
         try:
-            return self.normalizer.hollow.conjunction(conjunction)
+            return self.normalizer.trivially_empty.conjunction(conjunction)
         except UnsupportedSchemaError:
             return False
 

@@ -121,11 +121,11 @@ def _ends_at_end(pattern: str) -> bool:
 
 def _one_of(document: Document, node: Node, options: SchemaOptions, limits: Limits) -> Iterator[Finding]:
     branches = held(node, "oneOf")
-    hollow = Normalizer(document, options, limits).hollow
+    trivially_empty = Normalizer(document, options, limits).trivially_empty
     for i, first in enumerate(branches):
         for second in branches[:i]:
             try:
-                disjoint = hollow.conjunction((second, first))
+                disjoint = trivially_empty.conjunction((second, first))
             except UnsupportedSchemaError:
                 return
             if not disjoint:

@@ -20,7 +20,7 @@ from typing import Any
 from maskwright.errors import GrammarError, Refusal, UnsupportedSchemaError
 from maskwright.frontends.free_text import Scanner
 from maskwright.frontends.json_schema import emitted
-from maskwright.frontends.json_schema.algebra.clauses import settle
+from maskwright.frontends.json_schema.algebra.clauses import propagate_units
 from maskwright.frontends.json_schema.algebra.groups import (
     ArrayGroup,
     BooleanGroup,
@@ -310,7 +310,7 @@ class _Arguments:
     def object(self, group: ObjectGroup) -> Expr:
         group = closed(group)
         if group.clauses:
-            group = settle(group, self.normalizer)
+            group = propagate_units(group, self.normalizer)
         keys = KeyMap(group, self.normalizer)
         other = self.others(keys)
         self.check(group, keys, other is not None)

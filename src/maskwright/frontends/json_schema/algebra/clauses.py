@@ -27,27 +27,27 @@ from maskwright.frontends.json_schema.algebra.typed import negation
 from maskwright.frontends.json_schema.read.nodes import Node
 
 if TYPE_CHECKING:
-    from maskwright.frontends.json_schema.algebra.hollow import Hollow
     from maskwright.frontends.json_schema.algebra.normalize import Normalizer
+    from maskwright.frontends.json_schema.algebra.trivially_empty import TriviallyEmpty
 
 
-def settle(group: ObjectGroup, normalizer: Normalizer) -> ObjectGroup:
+def propagate_units(group: ObjectGroup, normalizer: Normalizer) -> ObjectGroup:
     """The same group with fewer clauses.
 
     Those that always hold are left out; those about one member say what its value must satisfy and
     whether it is required; atoms that cannot hold are left out of the others.
     """
-    hollow: Hollow = normalizer.hollow
+    trivially_empty: TriviallyEmpty = normalizer.trivially_empty
     while True:
-        keys = hollow.keys(group)
+        keys = trivially_empty.keys(group)
         rules: list[Rule] = []
         required: dict[str, None] = dict.fromkeys(group.required)
         kept: list[Clause] = []
         for clause in group.clauses:
             if _holds_always(keys, clause, required):
                 continue
-            # Without any open atom the clause stays, as a goal that nothing reaches.
-            atoms = hollow.open_atoms(keys, clause) or clause
+            # Without any open atom the clause stays, as a obligation that nothing reaches.
+            atoms = trivially_empty.open_atoms(keys, clause) or clause
             about = _about_one_member(keys, atoms)
             if about is None:
                 kept.append(atoms)
@@ -60,7 +60,7 @@ def settle(group: ObjectGroup, normalizer: Normalizer) -> ObjectGroup:
         settled = (len(required) == len(group.required) and not rules) or not kept
         every = group.rules + tuple(dict.fromkeys(rules))
         group = ObjectGroup(
-            _telling(every, hollow) if settled else every,
+            _telling(every, trivially_empty) if settled else every,
             tuple(required),
             group.min_members,
             group.max_members,
@@ -76,8 +76,8 @@ def told_apart(group: ObjectGroup, normalizer: Normalizer) -> ObjectGroup:
     Without one, the group itself.  Objects that lack the member are told from those of other branches by all else that
     these say, which may double the work with each branch.
     """
-    hollow: Hollow = normalizer.hollow
-    keys = hollow.keys(group)
+    trivially_empty: TriviallyEmpty = normalizer.trivially_empty
+    keys = trivially_empty.keys(group)
     if group.max_members is not None and len(group.required) >= group.max_members:
         return group
     for name in keys.declared:
@@ -86,12 +86,12 @@ def told_apart(group: ObjectGroup, normalizer: Normalizer) -> ObjectGroup:
             if not _holds_always(keys, clause, required):
                 break
         else:
-            if not hollow.conjunction(keys.value(name)):
+            if not trivially_empty.conjunction(keys.value(name)):
                 return replace(group, required=tuple(required), clauses=())
     return group
 
 
-def _telling(rules: tuple[Rule, ...], hollow: Hollow) -> tuple[Rule, ...]:
+def _telling(rules: tuple[Rule, ...], trivially_empty: TriviallyEmpty) -> tuple[Rule, ...]:
     """The rules of a group, without those that say nothing new: opposites of what a value cannot be anyway."""
     wanted: dict[str, list[Literal]] = {}
     for keys, value in rules:
@@ -105,17 +105,17 @@ def _telling(rules: tuple[Rule, ...], hollow: Hollow) -> tuple[Rule, ...]:
             continue
         if not new and len(value) == 1 and _is_one(keys) and _is_opposite(value[0]):
             shut_out = value[0].negation()
-            if _excluded(hollow, wanted[keys.names[0]], shut_out):
+            if _excluded(trivially_empty, wanted[keys.names[0]], shut_out):
                 continue
         declared.update(keys.names)
         found[keys, value] = None
     return tuple(found)
 
 
-def _excluded(hollow: Hollow, wanted: list[Literal], value: Literal) -> bool:
+def _excluded(trivially_empty: TriviallyEmpty, wanted: list[Literal], value: Literal) -> bool:
     """Whether what is wanted of a member is seen to exclude a value."""
     for literal in wanted:  # noqa: SIM110
-        if hollow.conjunction((literal, value)):
+        if trivially_empty.conjunction((literal, value)):
             return True
     return False
 
@@ -171,5 +171,5 @@ def _implied(keys: KeyMap, name: str, value: Conjunction) -> bool:
     """Whether a member of this name is seen to satisfy more than ``value`` anyway."""
     if not value:
         return True
-    hollow: Hollow = keys.normalizer.hollow
-    return hollow.conjunction(conjoin(keys.value(name), negation(value, "")))
+    trivially_empty: TriviallyEmpty = keys.normalizer.trivially_empty
+    return trivially_empty.conjunction(conjoin(keys.value(name), negation(value, "")))

@@ -2,7 +2,7 @@ from maskwright.base.deadline cimport check_time
 from maskwright.frontends.json_schema.read.dialects cimport Dialect
 from maskwright.frontends.json_schema.read.document cimport Document
 from maskwright.frontends.json_schema.algebra.groups cimport Either, Keys, Neither, ObjectGroup, meet
-from maskwright.frontends.json_schema.algebra.hollow cimport Hollow
+from maskwright.frontends.json_schema.algebra.trivially_empty cimport TriviallyEmpty
 from maskwright.frontends.json_schema.read.keywords cimport is_hidden
 from maskwright.frontends.json_schema.read.nodes cimport Node, says_any
 from maskwright.frontends.json_schema.algebra.typed cimport TypedKeywords
@@ -12,7 +12,7 @@ cdef class Normalizer:
     cdef readonly object options, limits
     cdef readonly list clashes
     cdef readonly TypedKeywords typed
-    cdef readonly Hollow hollow
+    cdef readonly TriviallyEmpty trivially_empty
     cdef object _unevaluated
     cdef dict _known, _conjunctions
     cdef list _open

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from maskwright.base.deadline import check_time, in_time, let_go
 from maskwright.errors import GrammarError, LimitError
-from maskwright.frontends.json_schema.algebra.clauses import settle
+from maskwright.frontends.json_schema.algebra.clauses import propagate_units
 from maskwright.frontends.json_schema.algebra.groups import (
     ANYTHING,
     Clash,
@@ -34,7 +34,7 @@ from maskwright.frontends.json_schema.algebra.groups import (
     nothing,
     value_group,
 )
-from maskwright.frontends.json_schema.algebra.hollow import Hollow
+from maskwright.frontends.json_schema.algebra.trivially_empty import TriviallyEmpty
 from maskwright.frontends.json_schema.algebra.typed import TypedKeywords, complement, value_groups
 from maskwright.frontends.json_schema.algebra.unevaluated import SELF_REFERENCE, Unevaluated
 from maskwright.frontends.json_schema.read.document import Document
@@ -76,7 +76,7 @@ class Normalizer:
     clashes: list[tuple[str, str]]
     """(pointer, message) of every contradiction met."""
     typed: TypedKeywords
-    hollow: Hollow
+    trivially_empty: TriviallyEmpty
     _unevaluated: Unevaluated
     _known: dict[Literal, tuple[Group, ...]]
     _conjunctions: dict[Conjunction, tuple[Group, ...]]
@@ -96,7 +96,7 @@ class Normalizer:
         self.limits = limits
         self.clashes = []
         self.typed = TypedKeywords(options, limits)
-        self.hollow = Hollow(self, limits)
+        self.trivially_empty = TriviallyEmpty(self, limits)
         self._unevaluated = Unevaluated(self)
         self._known = {}
         self._conjunctions = {}
@@ -151,7 +151,9 @@ class Normalizer:
                     met.append(both)
             self.check_branches(len(met), pointer)
         if len(met) > _MANY:
-            met = [self._settled(group) for group in met if not self.hollow.group(group)]
+            met = [
+                self._with_units_propagated(group) for group in met if not self.trivially_empty.group(group)
+            ]
         if not met and a and b:
             kinds = [" or ".join(sorted({type(g).__name__[:-5].lower() for g in side})) for side in (a, b)]
             reasons.append(f"{kinds[0]} here, {kinds[1]} there")
@@ -161,11 +163,11 @@ class Normalizer:
             tuple(met) if len(met) < 2 or len(a) == 1 or len(b) == 1 else tuple(dict.fromkeys(in_time(met)))
         )
 
-    def _settled(self, group: Group) -> Group:
+    def _with_units_propagated(self, group: Group) -> Group:
         if not isinstance(group, ObjectGroup) or not group.clauses:
             return group
         try:
-            return settle(group, self)
+            return propagate_units(group, self)
         except (LimitError, GrammarError):
             # Whoever needs what is below will meet the error again.
             return group
@@ -186,7 +188,7 @@ class Normalizer:
 
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
-        self.hollow.release()
+        self.trivially_empty.release()
         self._unevaluated.release()
         let_go(self._known, self._conjunctions)
 
@@ -358,7 +360,7 @@ class Normalizer:
         beside = _Beside(expanded)
         try:
             for i, own in enumerate(expanded):
-                kept = [group for group in own if not self.hollow.group(group)]
+                kept = [group for group in own if not self.trivially_empty.group(group)]
                 for j in beside.branches(i):
                     check_time()
                     if not kept:
@@ -371,7 +373,7 @@ class Normalizer:
                         side.append(group)
                     if shared:
                         cut = self.meet_all(tuple(shared), self.expand(branch.negation()), branch.pointer)
-                        kept = alone + [group for group in cut if not self.hollow.group(group)]
+                        kept = alone + [group for group in cut if not self.trivially_empty.group(group)]
                         # As long as they are here, ids tell them apart.
                         made.extend(kept)
                 found.update(dict.fromkeys(kept))
@@ -400,12 +402,12 @@ class Normalizer:
             left: ObjectGroup = a
             right: ObjectGroup = b
             if left.max_members is None and right.max_members is None:
-                return not self.hollow.apart(left, right)
+                return not self.trivially_empty.apart(left, right)
         try:
             both = meet(a, b)
         except Clash:
             return False
-        return both is not None and not self.hollow.group(both)
+        return both is not None and not self.trivially_empty.group(both)
 
     # --- complements
 

@@ -1,7 +1,7 @@
 from maskwright.base.deadline cimport check_time
 from maskwright.frontends.json_schema.emit.emitter cimport Emitter
 from maskwright.frontends.json_schema.algebra.groups cimport ArrayGroup, Contained, StringGroup, conjoin
-from maskwright.frontends.json_schema.algebra.hollow cimport Hollow
+from maskwright.frontends.json_schema.algebra.trivially_empty cimport TriviallyEmpty
 from maskwright.ir.grammar cimport Choice, Distinct, Grammar, OtherMembers, Record, Ref, Repeated, Seq, Term
 
 cdef class ArrayRules:
@@ -14,7 +14,7 @@ cdef class ArrayRules:
 cdef class CountedItems:
     cdef readonly ArrayRules rules
     cdef readonly ArrayGroup group
-    cdef readonly Hollow hollow
+    cdef readonly TriviallyEmpty trivially_empty
     cdef readonly object limits
     cdef readonly tuple contained
     cdef readonly Py_ssize_t alike

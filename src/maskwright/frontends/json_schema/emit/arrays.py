@@ -36,7 +36,7 @@ from maskwright.regular.dfa import count_texts
 from maskwright.regular.expressions import alt
 
 if TYPE_CHECKING:
-    from maskwright.frontends.json_schema.algebra.hollow import Hollow
+    from maskwright.frontends.json_schema.algebra.trivially_empty import TriviallyEmpty
     from maskwright.frontends.json_schema.emit.emitter import Emitter
 
 _COUNTED_STRINGS = 1000
@@ -148,10 +148,10 @@ class ArrayRules:
 
     def _few_items(self, group: ArrayGroup) -> int | None:
         """A bound on the number of items, if it is so low that any two places can be told apart."""
-        hollow = self.emitter.normalizer.hollow
+        trivially_empty = self.emitter.normalizer.trivially_empty
         most = len(group.prefix) + 1 if group.max_items is None else group.max_items
         for index in range(min(most, len(group.prefix) + 1)):
-            if hollow.conjunction(group.item(index)):
+            if trivially_empty.conjunction(group.item(index)):
                 return index if index <= _TIED_ITEMS else None
         return most if group.max_items is not None and most <= _TIED_ITEMS else None
 
@@ -243,7 +243,7 @@ class CountedItems:
 
     rules: ArrayRules
     group: ArrayGroup
-    hollow: Hollow
+    trivially_empty: TriviallyEmpty
     limits: Limits
     contained: tuple[Contained, ...]
     alike: int
@@ -254,7 +254,7 @@ class CountedItems:
     def __init__(self, rules: ArrayRules, group: ArrayGroup, unique: bool) -> None:
         self.rules = rules
         self.group = group
-        self.hollow = rules.emitter.normalizer.hollow
+        self.trivially_empty = rules.emitter.normalizer.trivially_empty
         self.limits = rules.emitter.limits
         demanded = tuple(c for c in group.contained if c.demands)
         self.contained = (*demanded, *self._left_over(demanded)) if unique else demanded
@@ -426,10 +426,10 @@ class CountedItems:
         ways = self._ways.get((item, counting))
         if ways is None:
             ways = [(item, ())]
-            ways = [way for way in ways if not self.hollow.conjunction(way[0])]
+            ways = [way for way in ways if not self.trivially_empty.conjunction(way[0])]
             for contained, counts in zip(self.contained, counting, strict=True):
                 split = self._split(ways, contained, counts)
-                ways = [way for way in split if not self.hollow.conjunction(way[0])]
+                ways = [way for way in split if not self.trivially_empty.conjunction(way[0])]
                 if len(ways) > self.limits.max_member_ways:
                     raise LimitError("max_member_ways", len(ways), self.limits.max_member_ways)
             self._ways[item, counting] = ways

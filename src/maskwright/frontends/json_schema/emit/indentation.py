@@ -159,7 +159,7 @@ class _Copies:
         return Choice(tuple(ways))
 
     def values(self, values: Values, depth: int) -> Values:
-        return tuple((self.rule(rule, depth), goals) for rule, goals in values)
+        return tuple((self.rule(rule, depth), obligations) for rule, obligations in values)
 
 
 def _may_be_empty(record: Record) -> bool:
@@ -168,7 +168,7 @@ def _may_be_empty(record: Record) -> bool:
         if member.required:
             return False
         reached |= member.absent
-    return record.min == 0 and reached == (1 << record.goals) - 1
+    return record.min == 0 and reached == (1 << record.obligations) - 1
 
 
 def _without_marks(grammar: Grammar, marks: Punctuation) -> frozenset[int]:

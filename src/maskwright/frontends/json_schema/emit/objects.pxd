@@ -1,7 +1,7 @@
 from maskwright.base.deadline cimport check_time
 from maskwright.frontends.json_schema.emit.emitter cimport Emitter
 from maskwright.frontends.json_schema.algebra.groups cimport Absent, Keys, ObjectGroup, Some, StringGroup, conjoin
-from maskwright.frontends.json_schema.algebra.hollow cimport Hollow
+from maskwright.frontends.json_schema.algebra.trivially_empty cimport TriviallyEmpty
 from maskwright.frontends.json_schema.algebra.keys cimport KeyMap, is_false
 from maskwright.frontends.json_schema.algebra.strings cimport is_text
 from maskwright.ir.grammar cimport Member, OtherMembers, Record, Ref
@@ -22,7 +22,7 @@ cdef class Within:
 cdef class ObjectRules:
     cdef Emitter emitter
     cdef object options, limits, normalizer
-    cdef Hollow hollow
+    cdef TriviallyEmpty trivially_empty
     cdef dict _within
     cdef _absent(self, KeyMap keys, str name)
     cdef list _wanted_of(self, KeyMap keys, str name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from maskwright.base.deadline import check_time, in_time
 from maskwright.errors import LimitError
-from maskwright.frontends.json_schema.algebra.clauses import settle, told_apart
+from maskwright.frontends.json_schema.algebra.clauses import propagate_units, told_apart
 from maskwright.frontends.json_schema.algebra.groups import (
     Absent,
     Clause,
@@ -31,8 +31,8 @@ from maskwright.regular.dfa import count_texts, difference, finite_texts, is_emp
 from maskwright.regular.expressions import EVERY_TEXT, Lit, Regular, alt
 
 if TYPE_CHECKING:
-    from maskwright.frontends.json_schema.algebra.hollow import Hollow
     from maskwright.frontends.json_schema.algebra.normalize import Normalizer
+    from maskwright.frontends.json_schema.algebra.trivially_empty import TriviallyEmpty
     from maskwright.frontends.json_schema.emit.emitter import Emitter
     from maskwright.frontends.json_schema.read.options import SchemaOptions
 
@@ -51,7 +51,7 @@ class ObjectRules:
     options: SchemaOptions
     limits: Limits
     normalizer: Normalizer
-    hollow: Hollow
+    trivially_empty: TriviallyEmpty
     _within: dict[Regular, Within]
 
     def __init__(self, emitter: Emitter) -> None:
@@ -59,7 +59,7 @@ class ObjectRules:
         self.options = emitter.options
         self.limits = emitter.limits
         self.normalizer = emitter.normalizer
-        self.hollow = emitter.normalizer.hollow
+        self.trivially_empty = emitter.normalizer.trivially_empty
         self._within = {}
 
     def release(self) -> None:
@@ -71,13 +71,13 @@ class ObjectRules:
         if self.options.additional_properties is not True:
             group = closed(group)
         if group.clauses:
-            group = settle(group, self.normalizer)
+            group = propagate_units(group, self.normalizer)
         if len(group.clauses) > _FEW_GOALS:
             group = told_apart(group, self.normalizer)
         keys = KeyMap(group, self.normalizer)
-        most = self.limits.max_object_goals
+        most = self.limits.max_object_obligations
         if len(group.clauses) > most:
-            raise LimitError("max_object_goals", len(group.clauses), most)
+            raise LimitError("max_object_obligations", len(group.clauses), most)
         required = frozenset(group.required)
         members: list[Member] = []
         for name in keys.declared:
@@ -107,7 +107,7 @@ class ObjectRules:
                 members += [Member(name, ways) for name in names if is_text(name)]
                 continue
             others.append(OtherMembers(string_lexeme(language, spelling), ways))
-            if any(goals for _, goals in ways):
+            if any(obligations for _, obligations in ways):
                 most_members = lesser(most_members, self._without_running_out(kind, language, group))
         marks = self.emitter.marks
         record = Record(
@@ -130,7 +130,7 @@ class ObjectRules:
     # --- members
 
     def _absent(self, keys: KeyMap, name: str) -> int:
-        """The goals that are reached when a member is left out."""
+        """The obligations that are reached when a member is left out."""
         absent = 0
         for bit, clause in enumerate(keys.group.clauses):
             for atom in clause:
@@ -141,7 +141,7 @@ class ObjectRules:
         return absent
 
     def _wanted_of(self, keys: KeyMap, name: str) -> list[list[Conjunction]]:
-        """What the value of a member must satisfy, in one of these ways, to reach each clause's goal."""
+        """What the value of a member must satisfy, in one of these ways, to reach each clause's obligation."""
         wanted: list[list[Conjunction]] = []
         for clause in keys.group.clauses:
             ways: list[Conjunction] = []
@@ -162,18 +162,18 @@ class ObjectRules:
                 by_condition[condition] = by_condition.get(condition, 0) | 1 << bit
         for condition, bits in by_condition.items():
             if not condition:
-                ways = [(way, goals | bits) for way, goals in ways]
+                ways = [(way, obligations | bits) for way, obligations in ways]
                 continue
             opposite = negation(condition, condition[0].pointer)
             split = [
-                (conjoin(way, more), goals | extra)
-                for way, goals in ways
+                (conjoin(way, more), obligations | extra)
+                for way, obligations in ways
                 for more, extra in ((condition, bits), (opposite, 0))
             ]
-            ways = [way for way in split if not self.hollow.conjunction(way[0])]
+            ways = [way for way in split if not self.trivially_empty.conjunction(way[0])]
             if len(ways) > self.limits.max_member_ways:
                 raise LimitError("max_member_ways", len(ways), self.limits.max_member_ways)
-        return tuple((self.emitter.rule(way), goals) for way, goals in ways)
+        return tuple((self.emitter.rule(way), obligations) for way, obligations in ways)
 
     # --- members that are not declared
 
@@ -204,7 +204,7 @@ class ObjectRules:
         return True
 
     def _without_running_out(self, kind: Kind, language: Regular, group: ObjectGroup) -> int | None:
-        """With no more members than this, the keys of a kind suffice for whatever goals its values have to reach."""
+        """With no more members than this, the keys of a kind suffice for whatever obligations its values have to reach."""
         if not kind.signs or language == EVERY_TEXT:
             return None
         count = count_texts(language, self.limits.max_count, self.limits)
@@ -283,7 +283,7 @@ class Kind:
         return value
 
     def wanted(self, clauses: tuple[Clause, ...]) -> list[list[Conjunction]]:
-        """What the value of such a member must satisfy, in one of these ways, to reach each clause's goal."""
+        """What the value of such a member must satisfy, in one of these ways, to reach each clause's obligation."""
         wanted: list[list[Conjunction]] = []
         for clause in clauses:
             ways: list[Conjunction] = []

@@ -1,7 +1,7 @@
 from maskwright.frontends.json_schema.algebra.groups cimport Absent, ArrayGroup, ObjectGroup, Some, StringGroup, conjoin
 from maskwright.frontends.json_schema.algebra.keys cimport KeyMap
 
-cdef class Hollow:
+cdef class TriviallyEmpty:
     cdef readonly object normalizer, limits
     cdef dict _known, _groups, _maps
     cdef KeyMap _last

@@ -14,13 +14,13 @@ namespace maskwright {
 
 // A vector of plain items.  Its first part grows as a vector does, others are added.
 template <class T>
-class Steady {
+class SegmentedVector {
     static_assert(std::is_trivially_copyable<T>::value, "items are copied as bytes");
 
 public:
-    Steady() = default;
-    Steady(const Steady &other) { append(other); }
-    Steady &operator=(const Steady &other) {
+    SegmentedVector() = default;
+    SegmentedVector(const SegmentedVector &other) { append(other); }
+    SegmentedVector &operator=(const SegmentedVector &other) {
         if (this != &other) {
             parts_.clear();
             size_ = room_ = 0;
@@ -46,7 +46,7 @@ public:
 private:
     static constexpr size_t kFirst = 8, kPart = 2048;
 
-    void append(const Steady &other) {
+    void append(const SegmentedVector &other) {
         for (size_t i = 0; i < other.size_; ++i) push_back(other[i]);
     }
 
@@ -65,9 +65,9 @@ private:
     size_t size_ = 0, room_ = 0;
 };
 
-// Runs of plain items that stay where they are.
+// Spans of plain items that stay where they are.
 template <class T>
-class Runs {
+class Arena {
 public:
     const T *add(const T *items, size_t count) {
         if (count == 0) return nullptr;

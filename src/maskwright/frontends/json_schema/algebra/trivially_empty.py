@@ -1,6 +1,6 @@
 """Groups that are empty, as far as a look at their required parts tells.
 
-What is called hollow is empty.  The converse does not hold (emptiness of recursive schemas is
+What is called trivially_empty is empty.  The converse does not hold (emptiness of recursive schemas is
 decided on the grammar, by ``ir.prune``); the more is seen here, the fewer branches there are.
 """
 
@@ -33,7 +33,7 @@ _EMPTY = -1
 _FEW_CLAUSES = 16
 
 
-class Hollow:
+class TriviallyEmpty:
     """Looks for emptiness down to a few levels of members and items."""
 
     normalizer: Normalizer

@@ -15,7 +15,7 @@
 namespace maskwright {
 
 // A number that requests and the reaper count up and down at once.
-class Tally {
+class AtomicCounter {
 public:
     void set(int64_t to) { number_.store(to, std::memory_order_relaxed); }
     void add(int64_t more) { number_.fetch_add(more, std::memory_order_relaxed); }
@@ -28,7 +28,7 @@ private:
     std::atomic<int64_t> number_{0};
 };
 
-class Reaper {
+class DeferredFree {
 public:
     using Free = void (*)(void *thing);
 
@@ -66,9 +66,9 @@ public:
     }
 
     // The one of this process, never destroyed: its thread may outlive everything else.
-    static Reaper &instance() {
-        static Reaper *reaper = [] {
-            auto *made = new Reaper;
+    static DeferredFree &instance() {
+        static DeferredFree *reaper = [] {
+            auto *made = new DeferredFree;
             pthread_atfork([] { instance().before_fork(); }, [] { instance().after_fork(false); },
                            [] { instance().after_fork(true); });
             return made;
@@ -106,7 +106,7 @@ private:
     bool start() {
         if (running_) return true;
         try {
-            std::thread thread(&Reaper::work, this);
+            std::thread thread(&DeferredFree::work, this);
             thread_ = thread.native_handle();
             thread.detach();
         } catch (const std::system_error &) {
@@ -178,8 +178,8 @@ private:
     std::mutex mutex_;  // of what follows
     std::condition_variable *wake_ = new std::condition_variable;
     std::deque<Dead> dead_;
-    Tally waiting_;  // of these
-    Tally awaited_;  // those who wait for `work_`
+    AtomicCounter waiting_;  // of these
+    AtomicCounter awaited_;  // those who wait for `work_`
     bool running_ = false;
     std::thread::native_handle_type thread_{};
     int core_ = -1;  // where it runs
