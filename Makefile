@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TYPES = $(shell find src -name '*.pxd')
 SOURCES = $(shell find cext -name '*.pyx' -o -name '*.pxd' -o -name '*.hpp') $(TYPES) $(TYPES:.pxd=.py) setup.py pyproject.toml
 
-.PHONY: demo test test-slow test-hostile test-all test-vllm test-ray test-engines coverage fuzz sanitize build lint bench clean
+.PHONY: demo test test-slow test-hostile test-all test-vllm test-ray test-engines coverage fuzz sanitize build lint profile bench clean
 
 demo: build
 	$(BIN)/python -m maskwright.demo
@@ -88,10 +88,18 @@ build: $(VENV)/built
 lint: build
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	PATH=$(BIN):$$PATH $(BIN)/cython-lint cext
 	$(BIN)/mypy
 
 bench: build
 	$(BIN)/python bench/walks.py --schemas 100
+
+# Where time goes, C and C++ included: a flame graph of any script.
+PROFILED ?= bench/walks.py --schemas 50
+
+profile: build
+	$(BIN)/python -m pip install --quiet py-spy
+	$(BIN)/py-spy record --native --rate 50 --output build/profile.svg -- $(BIN)/python $(PROFILED)
 
 # Builds that watch themselves, with all of Python in a directory of their own, where the tests find it first.
 WATCHED = $(BIN)/python setup.py --quiet build --parallel 2

@@ -3,14 +3,14 @@
 What Python sees of it.  The modules are in ``_engine``, in layers (ARCHITECTURE.md).
 """
 
-from maskwright._engine.rows import checked_tree, set_threads
-from maskwright._engine.engine import AutomatonHandle, Engine
-from maskwright._engine.compiled import CompiledCore, Tables
-from maskwright._engine.matcher import Matcher
+from maskwright._engine.rows import checked_tree, set_threads  # no-cython-lint
+from maskwright._engine.engine import AutomatonHandle, Engine  # no-cython-lint
+from maskwright._engine.compiled import CompiledCore, Tables  # no-cython-lint
+from maskwright._engine.matcher import Matcher  # no-cython-lint
 from maskwright._engine.content import (
-    automata_bytes, automaton_content, content_key, content_keys, history_of, replay_history, Stop,
-    tables_bytes, tables_content
+    automata_bytes, automaton_content, content_key, content_keys,  # no-cython-lint
+    history_of, replay_history, Stop, tables_bytes, tables_content,  # no-cython-lint
 )
-from maskwright._engine.tracing import Tracer
-from maskwright._engine.state_sets_api import StateSets
-from maskwright._engine.batch import cut_rows, fill_rows
+from maskwright._engine.tracing import Tracer  # no-cython-lint
+from maskwright._engine.state_sets_api import StateSets  # no-cython-lint
+from maskwright._engine.batch import cut_rows, fill_rows  # no-cython-lint

@@ -12,7 +12,7 @@ from maskwright.base.deadline import check_time, ends_at
 from maskwright.errors import LimitError
 
 from maskwright._engine.edges cimport Edge, Edges as EdgeList
-from maskwright._engine.edges import Edges
+from maskwright._engine.edges import Edges  # no-cython-lint
 
 ctypedef pair[int32_t, int32_t] Step  # from, to
 
@@ -180,8 +180,8 @@ def useful_states(int32_t n_states, EdgeList edges, list epsilons, list starts, 
 cdef class SubsetAutomaton:
     """The deterministic automaton of an NFA, by lazy subset construction; state 0 is the start.
 
-    ``sets``: symbols of the ``alphabet`` that edges are labelled with; ``epsilons``: (source, target).  Raises ``LimitError`` above ``max_states`` states, or when the sets that stand for
-    them become too large.
+    ``sets``: symbols of the ``alphabet`` that edges are labelled with; ``epsilons``: (source, target).  Raises ``LimitError`` above
+    ``max_states`` states, or when the sets that stand for them become too large.
     """
 
     cdef Subsets* subsets

@@ -126,7 +126,6 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
     cdef vector[SearchNode] nodes
     cdef unordered_map[string, int32_t] best
     cdef priority_queue[pair[int64_t, int32_t]] queue
-    cdef vector[Thread] after
     cdef vector[uint8_t] choices, reversed_path, token
     cdef SearchNode node, fresh
     cdef string key

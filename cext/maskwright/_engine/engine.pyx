@@ -5,7 +5,7 @@ from weakref import WeakValueDictionary
 from collections import OrderedDict
 
 cimport cython
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
 from libcpp.algorithm cimport sort
 from libcpp.pair cimport pair
@@ -200,7 +200,7 @@ cdef int read_code_points(LazyDfa* dfa, int32_t n_states, list sets, bytes edges
     cdef vector[pair[int32_t, NfaEpsilon]] steps
     cdef NfaEpsilon epsilon
     cdef int32_t src, low, high, target
-    cdef size_t i
+    cdef size_t i, _i
     ranges.resize(len(sets))
     for i in range(ranges.size()):
         for span.low, span.high in sets[i]:
@@ -208,7 +208,7 @@ cdef int read_code_points(LazyDfa* dfa, int32_t n_states, list sets, bytes edges
     with nogil:
         dfa_classify(dfa, ranges)
     dfa.accept.resize(n_states, NO_TAG)
-    for i in range(len(edges) // (3 * sizeof(int32_t))):
+    for _i in range(len(edges) // (3 * sizeof(int32_t))):
         owned.push_back(pair[int32_t, DfaEdge](edge[0], DfaEdge(edge[1], edge[2])))
         edge += 3
     dfa.edges = by_owner[DfaEdge](n_states, owned)
@@ -358,7 +358,6 @@ cdef class Engine:
         ``maskwright.ir.grammar.Spelling``)."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
         cdef Automaton* a = handle.automaton
-        cdef vector[uint64_t] items
         a.dfa = dfa_new(&self.owner.index.deadline)
         a.spelling = spelling_number(spelling)
         read_code_points(a.dfa, n_states, sets, edges, epsilons, loops, accepts)
@@ -405,9 +404,10 @@ cdef class Engine:
         """Register the terminals of a grammar that has a lexer (see ``maskwright.ir.grammar.Lexing``).
 
         ``starts``: by terminal, the state of the NFA where it begins; the NFA accepts with the
-        terminal as tag, or with their number what is a match of no terminal.  ``follow``: by terminal, those that may come behind it, then those at the start and those behind other lexemes; None: not known,
-        which makes some lexers clash that would not.  ``avoided``: those of its ``clashes`` that the grammar
-        can do without at any place.  ``newline``: the terminal that tells columns, or -1, ``line_break``: the one that stands for it between brackets (see
+        terminal as tag, or with their number what is a match of no terminal.  ``follow``: by terminal, those that may come behind it, then
+        those at the start and those behind other lexemes; None: not known, which makes some lexers clash that would not.  ``avoided``:
+        those of its ``clashes`` that the grammar can do without at any place.  ``newline``: the terminal that tells columns, or -1,
+        ``line_break``: the one that stands for it between brackets (see
         ``maskwright.regular.automata.build_lexer``).  ``early``: terminals of which no text begins another one; as soon as one
         matches, it is what matches.  It is prepared within the limits, or there is a ``LimitError``; ``max_seconds``: 0 is
         none."""

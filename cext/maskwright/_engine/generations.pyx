@@ -3,8 +3,9 @@
 # What texts reach is interned in a core, and nothing is ever taken out of one.  When a core has more bytes than its *room*, the
 # grammar begins a new one, its next *generation*, linked from the same tables: new matchers begin there, and others move to it
 # (moves.pyx) when they are next asked for something; those that nobody asks are fetched, a few at each operation of others
-# (fetch_matchers).  Who is in a core is counted; when nobody is left in an old one, the reaper frees it in small steps.  What moved into a core is alive, so its room is at least twice that: however
-# much the texts at hand need, moving is a fixed part of the work that filled a core.
+# (fetch_matchers).  Who is in a core is counted; when nobody is left in an old one, the thread of deferred frees takes it in small steps.  What moved into a
+# core is alive, so its room is at least twice that: however much the texts at hand need, moving is a fixed part of the work that filled a
+# core.
 
 from libc.string cimport memset
 

@@ -483,10 +483,10 @@ cdef cbool frame_fewer(Tracker* tracker, Frame* frame, size_t count) noexcept no
 cdef int32_t frame_twin(const Tracker* tracker, const Frame* frame) noexcept nogil:
     # In such an array, the value that the next item must be; -1: it may be any.
     cdef int32_t cell = frame.cells
-    cdef int32_t i
+    cdef int32_t _i
     if frame.count != tracker.guards[frame.guard - 1].second:
         return -1
     # The outermost array keeps no other.
-    for i in range(frame.count - 1 - tracker.guards[frame.guard - 1].first if frame.parent >= 0 else 0):
+    for _i in range(frame.count - 1 - tracker.guards[frame.guard - 1].first if frame.parent >= 0 else 0):
         cell = tracker.store.cells[cell].before
     return tracker.store.cells[cell].value

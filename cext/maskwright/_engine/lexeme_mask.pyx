@@ -187,7 +187,7 @@ cdef cbool self_loop_spread(Automaton* automaton, SelfLoop* self_loop, DfaState*
     cdef DfaState* target
     cdef ClassMass each
     cdef size_t i = 0, last
-    cdef int32_t depth
+    cdef int32_t _depth
     for each in order:
         set_add(self_loop.classes, each.cls)
         self_loop.mass += each.mass
@@ -196,7 +196,7 @@ cdef cbool self_loop_spread(Automaton* automaton, SelfLoop* self_loop, DfaState*
         return False
     states.push_back(start)
     known[<int64_t>start] = 1
-    for depth in range(index.longest):
+    for _depth in range(index.longest):
         last = states.size()
         while i < last:
             for each in order:

@@ -146,7 +146,6 @@ cdef void lexset_split(Automaton* automaton, vector[int32_t]& members) noexcept 
     cdef LazyDfa* dfa = automaton.dfa
     cdef vector[int32_t] out
     cdef vector[int32_t]* parts
-    cdef LexState* lex
     cdef int32_t id, part
     if automaton.kinds != 1 or not dfa.early.empty():
         return

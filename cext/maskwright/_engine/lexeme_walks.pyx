@@ -20,7 +20,6 @@ from maskwright._engine.containers cimport __builtin_ctzll
 from maskwright._engine.sizes cimport bits_set
 from maskwright._engine.limits cimport deadline_passed
 from maskwright._engine.trie cimport trie_merge, trie_size, TrieNode
-from maskwright._engine.vocabulary cimport Bits
 from maskwright._engine.char_index cimport bits_add, bits_owned, bits_release, index_child_from
 from maskwright._engine.lexemes cimport (
     Automaton, LazyDfa, Crossing, CrossingGroup, KEY_BODY, KEY_CLOSED, KEY_START, KeyPlace, KeyPosition,
@@ -139,7 +138,6 @@ cdef void lexmask_finish(LexMask* mask) noexcept nogil:
 
 cdef void lexmask_measure(LexMask* mask) noexcept nogil:
     # Turn a long list into a bitset, and count bytes.
-    cdef Bits* own
     cdef int32_t t
     cdef Index* index = mask.index
     cdef size_t i, grouped = 0

@@ -39,11 +39,11 @@ cdef LexState* lexer_loop(LexState* start, LexerPlace& place, const Index* index
     cdef LexerPlace behind
     cdef LexState* state
     cdef LexState* after
-    cdef int32_t steps
+    cdef int32_t _steps
     lexer_fill(place)
     lexer_step(start, place, index.commonest, behind)
     state = behind.alone
-    for steps in range(LOOP_STEPS if state != NULL else 0):
+    for _steps in range(LOOP_STEPS if state != NULL else 0):
         after = lex_next(state, index.commonest)
         if after == LEX_DEAD:
             return NULL

@@ -67,7 +67,6 @@ cdef void lexer_fill(LexerPlace& place) noexcept nogil:
 cdef void lexer_find_alone(LexerPlace& place) noexcept nogil:
     # Whether the lists are those of one state.
     cdef LexState* lex
-    cdef LexState* behind = NULL
     place.alone = NULL
     if place.hypotheses.empty() or place.hypotheses[0].lex == NULL or place.hypotheses[0].lookahead != NULL:
         return

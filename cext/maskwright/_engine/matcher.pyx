@@ -1,9 +1,7 @@
 # A mask as a read-only buffer.
 
 cimport cython
-from cpython.buffer cimport (
-    PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
-)
+from cpython.buffer cimport PyBuffer_Release
 from libc.stdint cimport uint8_t
 from libcpp.vector cimport vector
 

@@ -30,7 +30,7 @@ cdef Residual* residual_intern(Index* index, vector[string]& texts) noexcept nog
     cdef Residual* made
     cdef ResidualNode node
     cdef uint32_t length
-    cdef size_t i, j, common, size = 0
+    cdef size_t i, j, common
     cdef int32_t id
     sort(texts.begin(), texts.end())
     for i in range(texts.size()):

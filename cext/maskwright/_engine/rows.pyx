@@ -122,7 +122,8 @@ cdef size_t pool_threads() except? 0:
 
 def set_threads(count=None):
     """How many threads fill bitmasks of a batch and cut its logits (default: the CPUs that this process
-    may use, see ``maskwright.base.cpus``); fewer where the process cannot have so many.  Raises ``MaskwrightError`` for what is no integer from 1 on."""
+    may use, see ``maskwright.base.cpus``); fewer where the process cannot have so many.  Raises ``MaskwrightError`` for what is no integer
+    from 1 on."""
     global _threads
     cdef int64_t number
     if count is None:

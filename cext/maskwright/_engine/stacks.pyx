@@ -12,7 +12,6 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy
 from libcpp.algorithm cimport sort
 from libcpp.string cimport string
-from libcpp.utility cimport move
 
 from maskwright._engine.sizes cimport ALLOCATION, MAP_ENTRY, vector_bytes
 from maskwright._engine.limits cimport deadline_heavy

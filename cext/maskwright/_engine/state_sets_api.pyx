@@ -74,8 +74,8 @@ cdef class StateSets:
 
     A state stands for what may follow; numbers are those of this object only.  -1 is
     the state that nothing may follow.  States of many texts are exact, except that they forget which key is under way in objects
-    whose undeclared keys must differ, and the items of arrays whose items must differ: there they allow too much.  All methods raise ``LimitError`` when an
-    operation exceeds the ``Limits`` of the grammar, and ``ValueError`` for a number that is no state.
+    whose undeclared keys must differ, and the items of arrays whose items must differ: there they allow too much.  All methods raise
+    ``LimitError`` when an operation exceeds the ``Limits`` of the grammar, and ``ValueError`` for a number that is no state.
 
     Everything is kept in a core of its own, linked from the grammar's tables, so that dropping the object frees it.  When it is
     full (``is_full``), what it knows can still be asked for as a rule; for anything else, take a new object.

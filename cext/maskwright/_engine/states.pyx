@@ -225,7 +225,6 @@ cdef void mask_flatten(Core* core, Mask* mask) noexcept nogil:
 
 
 cdef void mask_join_bits(Core* core, Mask* mask, Bits* bits) noexcept nogil:
-    cdef size_t i
     if bits == NULL or bits == mask.bits:
         return
     if mask.bits == NULL:

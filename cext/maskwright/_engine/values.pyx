@@ -145,7 +145,7 @@ cdef int32_t value_list(Values* store, cbool is_object, int32_t cells) noexcept 
     cdef string name
     cdef Value* value
     cdef int32_t id, cell
-    cdef size_t i, at
+    cdef size_t at
     name.push_back(<char>(VALUE_OBJECT if is_object else VALUE_ARRAY))
     name.append(<const char*>&cells, sizeof(int32_t))
     id = store.ids.find(name)
