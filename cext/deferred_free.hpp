@@ -14,7 +14,7 @@
 
 namespace maskwright {
 
-// A number that requests and the reaper count up and down at once.
+// A number that requests and the thread that frees count up and down at once.
 class AtomicCounter {
 public:
     void set(int64_t to) { number_.store(to, std::memory_order_relaxed); }
@@ -67,13 +67,13 @@ public:
 
     // The one of this process, never destroyed: its thread may outlive everything else.
     static DeferredFree &instance() {
-        static DeferredFree *reaper = [] {
+        static DeferredFree *only = [] {
             auto *made = new DeferredFree;
             pthread_atfork([] { instance().before_fork(); }, [] { instance().after_fork(false); },
                            [] { instance().after_fork(true); });
             return made;
         }();
-        return *reaper;
+        return *only;
     }
 
 private:

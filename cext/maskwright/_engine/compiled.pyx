@@ -8,7 +8,7 @@ from libcpp.utility cimport move
 
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 
-from maskwright._engine.limits cimport reaper_finish
+from maskwright._engine.limits cimport deferred_free_finish
 from maskwright._engine.char_index cimport bits_release
 from maskwright._engine.lexemes cimport KIND_TOKENS
 from maskwright._engine.longest_match cimport lexer_of
@@ -446,7 +446,7 @@ cdef class CompiledCore:
     @property
     def statistics(self):
         """Counts and bytes of what is interned in this generation, and bytes cached by all grammars on this vocabulary."""
-        reaper_finish(self.core.index)
+        deferred_free_finish(self.core.index)
         return {
             "matcher_states": self.core.states.size(),
             "parser_states": self.core.program.states.size(),

@@ -1,5 +1,5 @@
 # The containers of the headers, and what else they have that every module may use.  What a header keeps for a whole process (the
-# pool of threads, the reaper) is not here: it belongs to one module (limits).
+# pool of threads, deferred frees) is not here: it belongs to one module (limits).
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libcpp cimport bool as cbool

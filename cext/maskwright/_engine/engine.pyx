@@ -14,7 +14,7 @@ from libcpp.string cimport string
 from maskwright.errors import LimitError, VocabularyError
 
 from maskwright._engine.containers cimport by_owner, lock_anew, seconds_now
-from maskwright._engine.limits cimport Deadline, deadline_begin, deadline_end, main_thread_is_this, reaper_finish
+from maskwright._engine.limits cimport Deadline, deadline_begin, deadline_end, main_thread_is_this, deferred_free_finish
 from maskwright._engine.trie cimport trie_build, trie_child, TrieNode
 from maskwright._engine.vocabulary cimport CodeRange, opening_marks
 from maskwright._engine.char_index cimport index_build, index_free
@@ -50,7 +50,7 @@ cdef class TokenIndex:
     def __dealloc__(self):
         if self.index != NULL:
             forks_forget(self)
-            reaper_finish(self.index)
+            deferred_free_finish(self.index)
             residuals_free(self.index)
             index_free(self.index)
 
@@ -278,7 +278,7 @@ cdef class Engine:
     @property
     def cached_bytes(self):
         """Bytes of masks, token edges, slices and residual tries, of all grammars on this vocabulary."""
-        reaper_finish(self.owner.index)
+        deferred_free_finish(self.owner.index)
         return self.owner.index.bytes.value()
 
     @property

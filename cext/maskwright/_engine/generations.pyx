@@ -3,15 +3,15 @@
 # What texts reach is interned in a core, and nothing is ever taken out of one.  When a core has more bytes than its *room*, the
 # grammar begins a new one, its next *generation*, linked from the same tables: new matchers begin there, and others move to it
 # (moves.pyx) when they are next asked for something; those that nobody asks are fetched, a few at each operation of others
-# (fetch_matchers).  Who is in a core is counted; when nobody is left in an old one, the thread of deferred frees takes it in small steps.  What moved into a
-# core is alive, so its room is at least twice that: however much the texts at hand need, moving is a fixed part of the work that filled a
-# core.
+# (fetch_matchers).  Who is in a core is counted; when nobody is left in an old one, the thread of deferred frees takes it in small steps.
+# What moved into a core is alive, so its room is at least twice that: however much the texts at hand need, moving is a fixed part of the work
+# that filled a core.
 
 from libc.string cimport memset
 
 from maskwright._engine.containers cimport seconds_now
 from maskwright._engine.sizes cimport ALLOCATION, EDGES_ENTRY, MAP_ENTRY
-from maskwright._engine.limits cimport deadline_begin, deadline_end, NO_LIMIT, reaper_finish
+from maskwright._engine.limits cimport deadline_begin, deadline_end, NO_LIMIT, deferred_free_finish
 from maskwright._engine.vocabulary cimport opening_marks
 from maskwright._engine.char_index cimport EVICT_ROOM, index_forget_slices
 from maskwright._engine.lexemes cimport KIND_TEXT
@@ -222,7 +222,7 @@ cdef void evict(Index* index) noexcept nogil:
     evict_along(index, goal, False, EVICT_LOOKS if index.bytes.value() <= index.budget else NO_LIMIT)
     if index.bytes.value() <= index.budget:
         return
-    reaper_finish(index)
+    deferred_free_finish(index)
     if index.bytes.value() > goal:
         index.hand_unit = index.hand_part = index.hand_item = 0
         evict_along(index, 0, True, NO_LIMIT)

@@ -31,9 +31,9 @@ cdef cbool deadline_look(Deadline* deadline) noexcept nogil
 cdef void deadline_heavy(Deadline* deadline, int64_t bytes) noexcept nogil
 cdef void pool_run(PoolTask task, void* context, size_t items, size_t threads) noexcept nogil
 cdef void pool_run_or_alone(PoolTask task, void* context, size_t items, size_t threads) noexcept nogil
-cdef void reaper_take(const void* owner, void* thing, FreeTask free) noexcept nogil
-cdef void reaper_finish(const void* owner) noexcept nogil
-cdef void reaper_breathe() noexcept nogil
+cdef void deferred_free_take(const void* owner, void* thing, FreeTask free) noexcept nogil
+cdef void deferred_free_finish(const void* owner) noexcept nogil
+cdef void deferred_free_breathe() noexcept nogil
 cdef const StopFlag* stop_watch(const StopFlag* flag) noexcept nogil
 
 

@@ -110,15 +110,15 @@ cdef void pool_run_or_alone(PoolTask task, void* context, size_t items, size_t t
     Pool.instance().run_or_alone(task, context, items, threads)
 
 
-cdef void reaper_take(const void* owner, void* thing, FreeTask free) noexcept nogil:
+cdef void deferred_free_take(const void* owner, void* thing, FreeTask free) noexcept nogil:
     DeferredFree.instance().take(owner, thing, free)
 
 
-cdef void reaper_finish(const void* owner) noexcept nogil:
+cdef void deferred_free_finish(const void* owner) noexcept nogil:
     DeferredFree.instance().finish(owner)
 
 
-cdef void reaper_breathe() noexcept nogil:
+cdef void deferred_free_breathe() noexcept nogil:
     DeferredFree.breathe()
 
 

@@ -11,7 +11,7 @@ from libcpp.pair cimport pair
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 
-from maskwright._engine.limits cimport reaper_breathe
+from maskwright._engine.limits cimport deferred_free_breathe
 from maskwright._engine.lexemes cimport KIND_KEYSET, KIND_TOKENS, NO_TAG
 from maskwright._engine.lexeme_texts cimport automaton_new, LEX_DEAD
 from maskwright._engine.keyset cimport key_start
@@ -28,7 +28,7 @@ from maskwright._engine.program cimport (
 cdef void parse_free(Program* program) noexcept nogil:
     cdef size_t i
     while program.locals.drop() or program.nodes.drop() or program.states.drop():
-        reaper_breathe()
+        deferred_free_breathe()
     for i in range(program.keysets.size()):
         lex_free(program.keysets[i])
     del program.column

@@ -11,7 +11,7 @@ from cpython.ref cimport Py_DECREF
 from libcpp.algorithm cimport sort
 
 from maskwright._engine.containers cimport TextSets
-from maskwright._engine.limits cimport NO_LIMIT, reaper_breathe, reaper_take
+from maskwright._engine.limits cimport NO_LIMIT, deferred_free_breathe, deferred_free_take
 from maskwright._engine.vocabulary cimport Index
 from maskwright._engine.lexemes cimport KIND_TEXT
 from maskwright._engine.lexeme_sets cimport lexsets_free
@@ -35,7 +35,7 @@ cdef Mover* mover_of(Core* old, Core* fresh) except NULL:
     if mover != NULL and mover.users == 0 and not mover.begun and mover.fresh != fresh:
         # It is not the last holder: the grammar lets go of a generation only when nobody else is in it.
         mover.fresh.holders -= 1
-        reaper_take(old.index, mover, mover_free)
+        deferred_free_take(old.index, mover, mover_free)
         mover = NULL
     if mover == NULL:
         mover = new Mover()
@@ -336,9 +336,9 @@ cdef void core_free(void* freed) noexcept nogil:
     for i in range(core.states.size()):
         core.index.bytes.subtract(core.states[i].edges.bytes())
         mask_free(core, core.states[i].mask)
-        reaper_breathe()
+        deferred_free_breathe()
     while core.states.drop():
-        reaper_breathe()
+        deferred_free_breathe()
     parse_free(core.program)
     tracker_free(&core.tracker)
     mover_free(core.mover)
@@ -370,6 +370,6 @@ cdef void core_let_go(Core* core) noexcept:
         for i in range(core.program.keysets.size()):
             lexsets_free(core.program.keysets[i])
         index.lock.unlock()
-        reaper_take(index, core, core_free)
+        deferred_free_take(index, core, core_free)
     if target != NULL:
         core_let_go(target)

@@ -13,7 +13,7 @@ from libc.string cimport memset
 from libcpp.vector cimport vector
 
 from maskwright._engine.sizes cimport bits_set
-from maskwright._engine.limits cimport reaper_breathe
+from maskwright._engine.limits cimport deferred_free_breathe
 from maskwright._engine.lexeme_texts cimport BACKSLASH, QUOTE
 from maskwright._engine.keyset cimport ESCAPE_BAD, ESCAPE_OPEN, escape_read, key_spelling
 from maskwright._engine.program cimport UNKNOWN
@@ -34,7 +34,7 @@ from maskwright._engine.item_groups cimport (
 cdef void tracker_free(Tracker* tracker) noexcept nogil:
     values_free(&tracker.store)
     while tracker.frames.drop() or tracker.moves.drop():
-        reaper_breathe()
+        deferred_free_breathe()
 
 
 # --- frames ---------------------------------------------------------------------------------

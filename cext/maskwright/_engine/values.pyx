@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 from libcpp.algorithm cimport sort
 from libcpp.vector cimport vector
 
-from maskwright._engine.limits cimport reaper_breathe
+from maskwright._engine.limits cimport deferred_free_breathe
 from maskwright._engine.lexeme_texts cimport SPELLING_QUOTED
 from maskwright._engine.keyset cimport key_code_point, key_escape_fits
 from maskwright._engine.program cimport UNKNOWN
@@ -23,7 +23,7 @@ cdef extern from "digest.hpp" namespace "maskwright" nogil:
 
 cdef void values_free(Values* store) noexcept nogil:
     while store.values.drop() or store.texts.after.drop():
-        reaper_breathe()
+        deferred_free_breathe()
 
 
 cdef int32_t text_append(Texts* texts, int32_t text, uint8_t byte) noexcept nogil:
