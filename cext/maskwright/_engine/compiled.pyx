@@ -1,6 +1,7 @@
 # The Python classes of a grammar: its tables, and what they are linked into, which owns all that is computed for it.
 
 cimport cython
+from cpython.buffer cimport PyBUF_WRITABLE
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint32_t
 from libcpp.unordered_map cimport unordered_map
