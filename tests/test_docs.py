@@ -57,3 +57,8 @@ def test_the_page_on_tools() -> None:
     assert names["output"].calls[0].arguments == {"city": "Rome"} and "weather" in names["output"].thinking
     page = (DOCS / "tools.md").read_text("utf-8")
     assert all(f"`{name}`" in page for name in ToolTemplate.names())
+
+
+def test_the_page_on_conformance() -> None:
+    names = run("conformance.md")
+    assert names["outcome"] == "pass" and "too loose" in names["others"]

@@ -74,6 +74,7 @@ ORDERS = {
         "offline",
         "serve",
         "integrations",
+        "conformance",
         "cli",
         "__main__",
     ),
@@ -133,6 +134,7 @@ ONLY = {
     "diffusion": ("errors", "limits", "base", "_core", "vocabulary", "compiling", "sampling"),
     # And the public names, of maskwright itself.
     "integrations": ("generation",),
+    "conformance": ("errors",),
 }
 
 
