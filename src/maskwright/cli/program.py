@@ -19,7 +19,8 @@ from maskwright.cli.conformance import DESCRIPTION as CONFORMANCE
 from maskwright.cli.conformance import EXAMPLES as CONFORMANCE_EXAMPLES
 from maskwright.cli.conformance import add_conformance_arguments, conformance
 from maskwright.cli.explain import add_explain_arguments, add_mask_arguments, explain, mask
-from maskwright.cli.generate import add_generate_arguments, generate, load_generator
+from maskwright.cli.generate import add_generate_arguments, generate
+from maskwright.cli.generation import load_generator
 from maskwright.cli.infill import add_infill_arguments
 from maskwright.cli.serve import add_serve_arguments, serve
 from maskwright.cli.sources import (
