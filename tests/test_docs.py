@@ -72,4 +72,7 @@ def test_the_page_on_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     names = run("pages.md")
     assert 0.5 < names["worst"].removed <= 1
     assert names["worst"].text != names["worst"].wanted[0].text
+    assert (
+        names["found"]["cursor"]["forced"] == "!" and "unfinished" in names["found"]["instance"][0]["message"]
+    )
     assert "What the mask did" in (tmp_path / "page.html").read_text("utf-8")

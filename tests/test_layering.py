@@ -76,6 +76,7 @@ ORDERS = {
         "integrations",
         "conformance",
         "pages",
+        "playground",
         "cli",
         "__main__",
     ),

@@ -8,10 +8,8 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from maskwright.check.grammars import compile_for_bytes
-from maskwright.check.texts import Expectation, Explainer
+from maskwright.check.texts import Expectation, Explainer, allowed_tokens
 from maskwright.cli.generation import add_generation_options, generation_options, load_generator
 from maskwright.cli.sources import (
     UsageError,
@@ -22,8 +20,7 @@ from maskwright.cli.sources import (
     write_output,
 )
 from maskwright.cli.vocabulary import add_tokenizer_option, vocabulary_of
-from maskwright.compiling.compiler import CompiledGrammar, compile_grammar
-from maskwright.masks.bitmask import allocate_token_bitmask
+from maskwright.compiling.compiler import compile_grammar
 from maskwright.sources import JsonSchema
 
 
@@ -210,16 +207,6 @@ class _Place:
         if fits == len(data):
             return Verdict(text, True, text, "")
         return Verdict(text, False, data[:fits].decode("utf-8", "replace"), str(self.expected(data[:fits])))
-
-
-def allowed_tokens(compiled: CompiledGrammar, matcher: Any) -> list[bytes]:
-    """The tokens with a text that may come next, by id."""
-    vocabulary = compiled.vocabulary
-    row = allocate_token_bitmask(1, vocabulary.vocab_size)
-    matcher.fill_next_token_bitmask(row)
-    ids = np.flatnonzero(np.unpackbits(row[0].view(np.uint8), bitorder="little")[: vocabulary.vocab_size])
-    start = vocabulary.at_start(matcher.accepted_tokens)
-    return [token for i in ids if (token := vocabulary.decode([i], start=start))]
 
 
 def _bytes(text: str) -> bytes:

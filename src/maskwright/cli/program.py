@@ -1,5 +1,5 @@
 """The command line: ``maskwright check``, ``generate``, ``batch``, ``infill``, ``mask``, ``explain``, ``bench``,
-``conformance``, ``serve``, ``completion``.
+``playground``, ``conformance``, ``serve``, ``completion``.
 
 Exit codes: 0 good, 1 findings, 2 usage (bad arguments, unreadable files).  ``-`` is standard input.
 """
@@ -22,6 +22,7 @@ from maskwright.cli.explain import add_explain_arguments, add_mask_arguments, ex
 from maskwright.cli.generate import add_generate_arguments, generate
 from maskwright.cli.generation import load_generator
 from maskwright.cli.infill import add_infill_arguments
+from maskwright.cli.playground import add_playground_arguments, playground
 from maskwright.cli.serve import add_serve_arguments, serve
 from maskwright.cli.sources import (
     UsageError,
@@ -124,6 +125,10 @@ def _parser() -> argparse.ArgumentParser:
     measured = commands.add_parser("bench", help="what a schema or grammar costs on this machine")
     add_bench_arguments(measured)
     measured.set_defaults(run=bench)
+
+    tried = commands.add_parser("playground", help="a local page to try schemas and grammars on")
+    add_playground_arguments(tried)
+    tried.set_defaults(run=playground)
 
     tested = commands.add_parser(
         "conformance",
