@@ -58,6 +58,7 @@ ORDERS = {
         "regular",
         "regex",
         "ir",
+        "algebra",
         "frontends",
         "sources",
         "_core",
