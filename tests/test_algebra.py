@@ -16,6 +16,7 @@ import maskwright as mw
 import maskwright.algebra.product as lexed
 from maskwright.algebra.automaton import States
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
+from maskwright.generation.outputs import Output
 
 VOCABULARY = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b""], eos_ids=[256])
 SEVERAL = mw.Vocabulary.from_bytes(
@@ -115,6 +116,52 @@ def both(a: object, pattern: str, alphabet: str | tuple[str, ...], most: int) ->
     ]
 
 
+OPEN_OBJECT = mw.JsonSchema(
+    {"type": "object", "properties": {"b": {"type": "string"}}, "maxProperties": 2}, whitespace="compact"
+)
+ANYTHING = mw.JsonSchema(True, whitespace="compact")
+DIFFERENT_ITEMS = mw.JsonSchema(
+    {"type": "array", "items": {"type": ["string", "integer"]}, "uniqueItems": True}, whitespace="compact"
+)
+DIFFERENT_STRINGS = mw.JsonSchema(
+    {"type": "array", "items": {"type": "string"}, "uniqueItems": True}, whitespace="compact"
+)
+TWO_MATCH = mw.JsonSchema(
+    {"type": "array", "contains": {"const": "ab"}, "minItems": 2, "maxItems": 3}, whitespace="compact"
+)
+MEMBERS = (
+    '{"b":"ab"',
+    '{"ab":"b"',
+    '{"b":1',
+    ',"ab":1',
+    ',"b":"b"',
+    ',"c":"ba"',
+    ',"c":[1,{"ab":2}]',
+    "}",
+    "{",
+)
+ITEMS = ("[", "]", ",", '"ab"', '"bab"', '"b"', "12", "121")
+
+
+def phrases(a: object, alphabet: str | tuple[str, ...], most: int, *texts: str) -> list[Case]:
+    """A with all texts; and without the first."""
+    return [
+        Case(
+            a & mw.Contains(list(texts)),
+            lambda t: has(a, t) and all(each in t for each in texts),
+            alphabet,
+            most,
+        ),
+        Case(a - mw.Contains(texts[:1]), lambda t: has(a, t) and texts[0] not in t, alphabet, most),
+        Case(
+            a & mw.Contains(texts[1:]) - mw.Contains(texts[:1]),
+            lambda t: has(a, t) and texts[0] not in t and all(each in t for each in texts[1:]),
+            alphabet,
+            most,
+        ),
+    ]
+
+
 JSON_PARTS = ("{", "}", "[", "]", ":", ",", '"a"', '"b"', "1", "11")
 CASES = {
     "nested": both(NESTED, ".{0,4}|.{7}", "()x", 7),
@@ -162,6 +209,11 @@ CASES = {
         Case(PALINDROME & mw.Contains(["aba", "bb"]), lambda t: has(PALINDROME, t) and "aba" in t and "bb" in t, "ab", 10),
         Case(~mw.Contains(["ab"]) & mw.Regex("[ab]*"), lambda t: matches("[ab]*")(t) and "ab" not in t, "abc", 5),
     ],
+    "undeclared members": phrases(OPEN_OBJECT, MEMBERS, 4, "ab", "ba")[:1] + phrases(ANYTHING, MEMBERS, 4, "ab", "b")[:1],
+    "different items": phrases(DIFFERENT_ITEMS, ITEMS, 6, "ab", "2") + phrases(DIFFERENT_STRINGS, ITEMS, 6, "ab", "bab")[:1],
+    "counted items": phrases(TWO_MATCH, ITEMS, 6, "bab", "ab")[:1],
+    "members": phrases(OBJECT, JSON_PARTS, 6, "11", "b") + phrases(ANY_ORDER, ('{"a":1', '{"b":1', ',"a":1', ',"b":1', "}"), 4, "b", "a"),
+    "phrases of terminals": phrases(WORDS, "if<= ", 6, "fi", "<=") + phrases(KEYWORD, "if ", 7, "ff", "i f") + phrases(COMMENTS, "a#;\n", 7, "#a", ";a"),
     "in a string": [
         Case(
             mw.JsonString(mw.GBNF('root ::= "\\"" root "\\n" | "a"')),
@@ -395,3 +447,12 @@ def test_the_validator_reports_what_an_expression_cannot_do() -> None:
     report = mw.check_grammar(CONTEXT_FREE & mw.Regex("y"))
     assert not report.ok
     assert "no text is in" in report.findings[0].message
+
+
+def test_values_of_expressions() -> None:
+    assert Output(mw.Type(Person) & mw.Contains(["storm"])).value('{"name": "a storm", "age": 3}') == Person(
+        name="a storm", age=3
+    )
+    assert Output(mw.JsonSchema({"type": "integer"}) - mw.Regex("1")).value("12") == 12
+    assert Output(mw.Regex("none") | Person).value("none") == "none"
+    assert Output(mw.Contains(["a"])).value("abc") == "abc"

@@ -8,12 +8,15 @@ from maskwright._subsets import Alphabet, reduce
 from maskwright.algebra.written import text_of, word_text
 from maskwright.base.deadline import check_time
 from maskwright.errors import LimitError
-from maskwright.ir.grammar import Keyset, Lexeme, Words
+from maskwright.ir.grammar import Keyset, Lexeme, Lexing, Words
 from maskwright.limits import Limits
 from maskwright.regular.determinize import Dfa, alphabet_of, leaf_sets, minimal_dfa, subset_automaton
+from maskwright.regular.dfa import least_length
 from maskwright.regular.expressions import (
     ANY_CHAR,
     Regular,
+    cat,
+    chars,
     complement_ranges,
     intersect_ranges,
     normalize_ranges,
@@ -31,26 +34,52 @@ class _Read(NamedTuple):
     """Whether the automaton goes on with all that the lexeme says."""
 
 
-class States:
+class Moves:
+    """What a product asks of an automaton: its states, from 0 on, and how lexemes lead from one to another."""
+
+    count: int
+    accepting: frozenset[int]
+    settled: frozenset[int]
+    """States that are never left."""
+
+    def exits(self, lexeme: Lexeme | Keyset, state: int) -> list[int]:
+        """The states that some text of a lexeme leads to."""
+        raise NotImplementedError
+
+    def between(self, lexeme: Lexeme | Keyset, state: int, target: int) -> Lexeme | Keyset:
+        """The texts of a lexeme that lead from one state to another; the lexeme itself where all do."""
+        raise NotImplementedError
+
+    def words(self, words: Words, state: int) -> dict[int, Words]:
+        """By state that they lead to, some of many words; their tags are kept."""
+        raise NotImplementedError
+
+
+class States(Moves):
     """The minimal automaton of a language; state 0 is the start, and every state leads to an accepting one.
 
-    ``complete``: with one more state, where it is needed, for the texts that begin no text of the language.  No state: the
-    language is empty.
+    With a ``lexing`` there is one more state, where it is needed, for the texts that begin no text of the language; and behind a
+    terminal, states are one that differ only in characters with which the terminal would be longer: by the longest match,
+    none of these comes.  No state: the language is empty.
     """
 
-    def __init__(self, language: Regular, limits: Limits, complete: bool = False) -> None:
+    def __init__(self, language: Regular, limits: Limits, lexing: Lexing | None = None) -> None:
         self.limits = limits
+        self.longest: set[object] = set()
+        if lexing is not None:
+            early = {lexing.terminals[position].key for position in lexing.early}
+            self.longest = {terminal.key for terminal in lexing.terminals} - early
         dfa = minimal_dfa(language, limits)
         self.count = len(dfa)
         self.accepting = frozenset(dfa.accepts())
         self.leaving = [[(label.ranges, target) for label, target in edges] for edges in dfa.leaving()]
-        if complete and self.count:
+        if lexing is not None and self.count:
             self._complete()
         self.labels = list(dict.fromkeys(label for edges in self.leaving for label, _ in edges))
         self.settled = frozenset(
             state for state, edges in enumerate(self.leaving) if edges == [(ANY_CHAR.ranges, state)]
         )
-        """The states that are never left: from one on every text is accepted, and from the one more none."""
+        # From one on every text is accepted, and from the one more none.
         self._read: dict[tuple[object, int], _Read] = {}
         self._between: dict[tuple[object, int, int], Lexeme | Keyset] = {}
         self._words: dict[tuple[object, int], dict[int, Words]] = {}
@@ -74,11 +103,9 @@ class States:
     # --- lexemes of characters
 
     def exits(self, lexeme: Lexeme | Keyset, state: int) -> list[int]:
-        """The states that some text of a lexeme leads to."""
         return list(self._reading(lexeme, state).ends)
 
     def between(self, lexeme: Lexeme | Keyset, state: int, target: int) -> Lexeme | Keyset:
-        """The texts of a lexeme that lead from one state to another; the lexeme itself where all do."""
         key = (lexeme if isinstance(lexeme, Keyset) else lexeme.key, state, target)
         found = self._between.get(key)
         if found is None:
@@ -95,8 +122,38 @@ class States:
         key = (lexeme if isinstance(lexeme, Keyset) else lexeme.key, state)
         found = self._read.get(key)
         if found is None:
-            found = self._read[key] = self._side_by_side(text_of(lexeme), state)
+            found = self._side_by_side(text_of(lexeme), state)
+            if not isinstance(lexeme, Keyset) and lexeme.key in self.longest:
+                found = self._merged(found, lexeme.regular)
+            self._read[key] = found
         return found
+
+    def _merged(self, read: _Read, language: Regular) -> _Read:
+        """With fewer states behind a terminal."""
+        ends: dict[int, list[bool]] = {}
+        for end, places in read.ends.items():
+            texts = Dfa(reduce(read.alphabet, read.rows, places)).to_regular()
+            target = next(
+                (other for other in range(end) if self._stands_for(other, end, texts, language)), end
+            )
+            known = ends.get(target, places)
+            ends[target] = [a or b for a, b in zip(known, places, strict=True)]
+        return read._replace(ends=ends)
+
+    def _stands_for(self, other: int, end: int, texts: Regular, language: Regular) -> bool:
+        """Whether another state tells the same behind texts of a terminal as the one that they lead to."""
+        if (other in self.accepting) != (end in self.accepting) or end in self.settled:
+            return False
+        telling = [
+            both
+            for a, to in self.leaving[end]
+            for b, target in self.leaving[other]
+            if to != target and (both := intersect_ranges(a, b))
+        ]
+        if not telling:
+            return True
+        longer = cat(texts, chars(*[r for ranges in telling for r in ranges]))
+        return least_length([longer], [language], self.limits) is None
 
     def _side_by_side(self, language: Regular, start: int) -> _Read:
         alphabet = alphabet_of([*leaf_sets(language), *self.labels])
@@ -135,7 +192,6 @@ class States:
     # --- words
 
     def words(self, words: Words, state: int) -> dict[int, Words]:
-        """By state that they lead to, some of many words; their tags are kept."""
         found = self._words.get((words.key, state))
         if found is None:
             texts: dict[int, dict[bytes, int]] = {}

@@ -11,7 +11,10 @@ whatever comes, the rules are those of the grammar, with its records, imports an
 
 from __future__ import annotations
 
-from maskwright.algebra.automaton import States
+from collections.abc import Sequence
+
+from maskwright.algebra.automaton import Moves, States
+from maskwright.algebra.found import Found, FoundStates, Phrases, leaves_of
 from maskwright.algebra.inexact import Inexact
 from maskwright.algebra.lexers import NO_TEXT, Variants, explicit
 from maskwright.algebra.rules import Rules, moved
@@ -33,6 +36,7 @@ from maskwright.ir.grammar import (
     Tokens,
     Words,
 )
+from maskwright.ir.prune import is_satisfiable
 from maskwright.limits import Limits
 from maskwright.regular.expressions import Regular
 
@@ -42,19 +46,42 @@ def product(grammar: Grammar, language: Regular, limits: Limits) -> Grammar | No
 
     Raises ``Inexact``, ``UnsatisfiableError`` for a grammar without a text, ``LimitError`` above ``limits.max_pairs``.
     """
+    _check_captures(grammar)
     lexing = grammar.lexing
-    states = States(language, limits, complete=lexing is not None)
+    states = States(language, limits, lexing)
     if not states.count:
         return None
-    if grammar.captures and (grammar.blank is not None or (lexing is not None and lexing.ignored)):
-        raise Inexact("it captures parts of texts with ignored text between them")
     if lexing is None:
         return _Product(Rules(grammar, limits), states).grammar()
     return _LexedProduct(Rules(explicit(grammar), limits), states, lexing).grammar()
 
 
+def with_phrases(
+    grammar: Grammar, required: Sequence[str], forbidden: Sequence[str], limits: Limits
+) -> Grammar | None:
+    """The texts of a grammar that contain all of some phrases and none of others; None: there is none.
+
+    Raises ``Shared`` where a phrase may lie in two lexemes, and the errors of ``product``.
+    """
+    _check_captures(grammar)
+    lexing = grammar.lexing
+    rules = Rules(explicit(grammar), limits)
+    phrases = Phrases([*required, *forbidden], limits)
+    phrases.check_apart(leaves_of(rules), lexing)
+    if lexing is not None:
+        return _LexedProduct(rules, FoundStates(phrases, len(required)), lexing).grammar()
+    made = Found(rules, phrases, len(required)).grammar()
+    return made if is_satisfiable(made) else None
+
+
+def _check_captures(grammar: Grammar) -> None:
+    ignored = grammar.lexing is not None and grammar.lexing.ignored
+    if grammar.captures and (grammar.blank is not None or ignored):
+        raise Inexact("it captures parts of texts with ignored text between them")
+
+
 class _Product:
-    def __init__(self, rules: Rules, states: States) -> None:
+    def __init__(self, rules: Rules, states: Moves) -> None:
         self.rules = rules
         self.states = states
         self.limits = rules.limits
@@ -68,6 +95,7 @@ class _Product:
         self.kept: dict[int, int] = {}
         self.tails: dict[tuple[int, int, int], int] = {}
         self.rests: dict[int, Seq] = {}
+        self.alike: dict[Seq, Seq] = {}
         self.to_make: list[tuple[int, Expr, int, int]] = []
         """Rules, and what is to be in them: the texts of an expression that lead from one state to another."""
         self.reached: dict[tuple[int, int], list[int]] = {}
@@ -306,7 +334,9 @@ class _Product:
         """A sequence without its first item: one object, however often it is asked for."""
         found = self.rests.get(id(sequence))
         if found is None:
-            found = self.rests[id(sequence)] = Seq(sequence.items[1:])
+            rest = Seq(sequence.items[1:])
+            # Sequences that end alike have one end.
+            found = self.rests[id(sequence)] = self.alike.setdefault(rest, rest)
         return found
 
     def tail(self, sequence: Seq, state: int, end: int) -> Ref:
@@ -315,7 +345,6 @@ class _Product:
         if key not in self.tails:
             self.tails[key] = index = self.out.reserve("rest of a sequence")
             self.check(len(self.out.rules))
-            self.out.helpers.add(index)
             self.to_make.append((index, sequence, state, end))
         return Ref(self.tails[key])
 
@@ -327,7 +356,7 @@ class _LexedProduct(_Product):
     The engine, which looks for a completion of every thread where terminals clash, finds that there is none.
     """
 
-    def __init__(self, rules: Rules, states: States, lexing: Lexing) -> None:
+    def __init__(self, rules: Rules, states: Moves, lexing: Lexing) -> None:
         super().__init__(rules, states)
         self.variants = Variants(lexing)
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from maskwright.algebra import joins
+from maskwright.algebra.found import Shared
 from maskwright.algebra.inexact import Inexact
-from maskwright.algebra.product import product
+from maskwright.algebra.product import product, with_phrases
 from maskwright.algebra.regular import checked_phrases, containing, regular_language
 from maskwright.algebra.strings import in_string
 from maskwright.algebra.written import quoted
@@ -70,6 +71,14 @@ def described(source: Any) -> str:
     """A source in a few words, for messages."""
     text = repr(source)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 5]} ...)"
+
+
+def _phrases(operand: Operand) -> tuple[str, ...] | None:
+    """The phrases that a text must contain in any order; None: something else is asked of it."""
+    source = operand.source
+    if isinstance(source, Contains) and (not source.ordered or len(source.texts) == 1):
+        return tuple(dict.fromkeys(source.texts))
+    return None
 
 
 class Expressions:
@@ -231,6 +240,10 @@ class Expressions:
                     ) from None
                 base = other
         rest = [operand for operand in inside if operand is not base]
+        if base is not None:
+            made = self.with_phrases(base, rest, outside)
+            if made is not None:
+                return made
         language = self.restriction(source, rest, outside)
         if base is None:
             grammar = Grammar()
@@ -239,6 +252,27 @@ class Expressions:
         made = product(base.part.make(), language, self.limits)
         if made is None:
             raise self.empty(base, [*rest, *outside], outside)
+        return made
+
+    def with_phrases(self, base: Operand, inside: list[Operand], outside: list[Operand]) -> Grammar | None:
+        """The grammar of one operand where the others ask for phrases only; None: that is not so, or a phrase may lie in two
+        lexemes."""
+        required, forbidden = (
+            [_phrases(operand) for operand in inside],
+            [_phrases(operand) for operand in outside],
+        )
+        if None in required or None in forbidden or any(each and len(each) > 1 for each in forbidden):
+            return None
+        wanted = dict.fromkeys([text for texts in required for text in texts or ()])
+        unwanted = dict.fromkeys([text for texts in forbidden for text in texts or ()])
+        if len(wanted) > self.limits.max_phrases:
+            return None
+        try:
+            made = with_phrases(base.part.make(), tuple(wanted), tuple(unwanted), self.limits)
+        except Shared:
+            return None
+        if made is None:
+            raise self.empty(base, [*inside, *outside], outside)
         return made
 
     def restriction(self, source: Source, inside: list[Operand], outside: list[Operand]) -> Regular:
