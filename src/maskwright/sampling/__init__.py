@@ -2,6 +2,7 @@
 
     awrs(logprobs, accept)       one token under a black-box constraint, properly weighted
     smc(model, constraint, ...)  whole texts: p(y)^power · 1[constraint] · reward(y), and the evidence
+    phrase_smc(model, constraint, texts, ...)  the same for texts that must contain phrases, looking ahead to them
     locally_constrained, rejection_sampling, sample_verify, Asap: what to compare with, on the same models
 
 Models are ``CallableModel`` (any function) and ``HuggingFaceModel``; constraints ``GrammarConstraint``,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from maskwright.sampling.monitors.attributes import PythonAttributes as PythonAttributes
     from maskwright.sampling.monitors.monitor import Monitor as Monitor
     from maskwright.sampling.monitors.sql import SqlNames as SqlNames
+    from maskwright.sampling.phrases import phrase_smc as phrase_smc
     from maskwright.sampling.posterior import Posterior as Posterior
     from maskwright.sampling.posterior import pooled as pooled
     from maskwright.sampling.predicate import Predicate as Predicate
@@ -56,6 +58,7 @@ _HOMES = {
     "monitors.attributes": ["PythonAttributes"],
     "monitors.monitor": ["Monitor"],
     "monitors.sql": ["SqlNames"],
+    "phrases": ["phrase_smc"],
     "posterior": ["Posterior", "pooled"],
     "predicate": ["Predicate"],
     "recorder": ["WeightRecorder"],
