@@ -41,6 +41,10 @@ from maskwright.limits import Limits
 from maskwright.regular.expressions import Regular
 
 
+_FEW = 8
+"""States behind a lexeme up to which one automaton reads for all of them: for more, there would be too many sets of states."""
+
+
 def product(grammar: Grammar, language: Regular, limits: Limits) -> Grammar | None:
     """The texts of a grammar that are in a regular language; None: there is none.
 
@@ -321,7 +325,7 @@ class _Product:
             words = self.states.words(item.lexeme, state)
             tags = {word: number for number, each in enumerate(between) for word, _ in words[each].items()}
             return Switch(Words.tagged(tags), cases)
-        if isinstance(item, Term) and isinstance(item.lexeme, (Lexeme, Keyset)):
+        if isinstance(item, Term) and isinstance(item.lexeme, (Lexeme, Keyset)) and len(between) <= _FEW:
             lexemes = [self.states.between(item.lexeme, state, each) for each in between]
             return Switch(_of_one_spelling(lexemes), cases)
         return Choice(

@@ -18,7 +18,7 @@ from maskwright.algebra.regular import checked_phrases, containing, regular_lang
 from maskwright.algebra.strings import in_string
 from maskwright.algebra.written import quoted
 from maskwright.base.arguments import whole
-from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
+from maskwright.errors import GrammarError, LimitError, UnsatisfiableError, no_recursion
 from maskwright.frontends.lexical import regular_expr
 from maskwright.frontends.regex import flag_letters
 from maskwright.ir.grammar import Grammar, Import, Spelling
@@ -90,7 +90,8 @@ class Expressions:
 
     def part(self, source: Source) -> Import:
         """The part of an expression: nothing but its operands' keys is looked at before it is made."""
-        return self.operand(source).part
+        with no_recursion():
+            return self.operand(source).part
 
     def operand(self, source: Any) -> Operand:
         """Raises ``GrammarError`` for what is no source, or has operands that are none."""
@@ -132,7 +133,8 @@ class Expressions:
         """A source with a regular language, which is one lexeme."""
 
         def make() -> Grammar:
-            read = language()
+            with no_recursion():
+                read = language()
             if is_empty(read):
                 raise UnsatisfiableError(f"no text is in {described(source)}")
             grammar = Grammar()
@@ -151,7 +153,8 @@ class Expressions:
     def exact(self, source: Source, make: Callable[[], _T]) -> _T:
         """What is made, or the error that says why it cannot be."""
         try:
-            return make()
+            with no_recursion():
+                return make()
         except Inexact as error:
             raise GrammarError(f"{described(source)}: {error}{_OFFER}") from None
 
