@@ -116,7 +116,7 @@ def sentences(args: argparse.Namespace) -> dict[str, Any]:
     gen = mw.Generator.from_pretrained()
     vocabulary = gen.vocabulary
     rows: dict[str, list[dict[str, Any]]] = {}
-    for request, phrases in TASKS:
+    for request, phrases in TASKS[: args.tasks]:
         prompt = gen.tokenizer.apply_chat_template(
             [{"role": "user", "content": request}], add_generation_prompt=True, tokenize=False
         )
@@ -242,14 +242,15 @@ def main() -> None:
     )
     parser.add_argument("--parts", nargs="+", default=["sentences", "canvases"])
     parser.add_argument("--particles", type=int, default=16)
+    parser.add_argument("--tasks", type=int, default=len(TASKS))
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--tokens", type=int, default=40)
     parser.add_argument("--examples", type=int, default=60)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     result = {name: {"sentences": sentences, "canvases": canvases}[name](args) for name in args.parts}
+    print(json.dumps({name: part["means"] for name, part in result.items()}, indent=1))
     result["arguments"] = {name: value for name, value in vars(args).items() if name != "out"}
-    print(json.dumps({name: part.get("means") for name, part in result.items()}, indent=1))
     if args.out is not None:
         args.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 

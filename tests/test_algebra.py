@@ -167,7 +167,7 @@ CASES = {
     "nested": both(NESTED, ".{0,4}|.{7}", "()x", 7),
     "nested with a word": both(NESTED, r".*x\)\(.*", "()x", 7),
     "left and right": both(PALINDROME, "(a|bb)*", "ab", 8),
-    "records": both(OBJECT, r".*1\].*|\{\}|.*1.*:.*", JSON_PARTS, 6),
+    "records": both(OBJECT, r".*1\].*|\{\}|.*1.*:.*", JSON_PARTS, 5),
     "records in any order": both(ANY_ORDER, '.*b.*a.*|.*"a":1}', ('{"a":1', '{"b":1', ',"a":1', ',"b":1', "}", "1"), 4),
     "keyword": both(KEYWORD, "(..)*", "if ", 6),
     "keyword counted": both(KEYWORD, "[^i]*i[^i]*i?", "if ", 6),
@@ -210,9 +210,9 @@ CASES = {
         Case(~mw.Contains(["ab"]) & mw.Regex("[ab]*"), lambda t: matches("[ab]*")(t) and "ab" not in t, "abc", 5),
     ],
     "undeclared members": phrases(OPEN_OBJECT, MEMBERS, 4, "ab", "ba")[:1] + phrases(ANYTHING, MEMBERS, 4, "ab", "b")[:1],
-    "different items": phrases(DIFFERENT_ITEMS, ITEMS, 6, "ab", "2") + phrases(DIFFERENT_STRINGS, ITEMS, 6, "ab", "bab")[:1],
-    "counted items": phrases(TWO_MATCH, ITEMS, 6, "bab", "ab")[:1],
-    "members": phrases(OBJECT, JSON_PARTS, 6, "11", "b") + phrases(ANY_ORDER, ('{"a":1', '{"b":1', ',"a":1', ',"b":1', "}"), 4, "b", "a"),
+    "different items": phrases(DIFFERENT_ITEMS, ITEMS, 5, "ab", "2") + phrases(DIFFERENT_STRINGS, ITEMS, 5, "ab", "bab")[:1],
+    "counted items": phrases(TWO_MATCH, ITEMS, 5, "bab", "ab")[:1],
+    "members": phrases(OBJECT, JSON_PARTS, 5, "11", "b") + phrases(ANY_ORDER, ('{"a":1', '{"b":1', ',"a":1', ',"b":1', "}"), 4, "b", "a"),
     "phrases of terminals": phrases(WORDS, "if<= ", 6, "fi", "<=") + phrases(KEYWORD, "if ", 7, "ff", "i f") + phrases(COMMENTS, "a#;\n", 7, "#a", ";a"),
     "in a string": [
         Case(
@@ -243,7 +243,10 @@ def test_every_text_is_accepted_exactly_if_the_set_operation_has_it(name: str) -
         assert found == wanted, (case.source, sorted(found ^ wanted)[:5])
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name == "different items" else name for name in CASES],
+)
 def test_masks_lead_to_texts_of_the_language_and_to_nothing_else(name: str) -> None:
     rng = random.Random(name)
     for case in CASES[name]:
@@ -253,7 +256,7 @@ def test_masks_lead_to_texts_of_the_language_and_to_nothing_else(name: str) -> N
             continue
         texts = [
             "".join(parts)
-            for n in range(min(case.most, 5) + 1)
+            for n in range(min(case.most, 4) + 1)
             for parts in itertools.product(case.alphabet, repeat=n)
         ]
         wanted = [text.encode() for text in texts if case.oracle(text)]
@@ -456,3 +459,32 @@ def test_values_of_expressions() -> None:
     assert Output(mw.JsonSchema({"type": "integer"}) - mw.Regex("1")).value("12") == 12
     assert Output(mw.Regex("none") | Person).value("none") == "none"
     assert Output(mw.Contains(["a"])).value("abc") == "abc"
+
+
+def test_expressions_that_are_nested_too_deeply() -> None:
+    source: mw.Regex = mw.Regex("a")
+    for _ in range(5000):
+        source = ~source
+    with pytest.raises(GrammarError, match="nested too deeply"):
+        mw.compile(source, VOCABULARY)
+
+
+def test_structural_tags_and_captures() -> None:
+    part = {"type": "tag", "begin": "<f>", "content": {"type": "regex", "pattern": "[a-z]*"}, "end": "</f>"}
+    tag = mw.StructuralTag(
+        {"type": "structural_tag", "format": {"type": "triggered_tags", "triggers": ["<f"], "tags": [part]}}
+    )
+    compiled = mw.compile(tag & mw.Contains(["storm"]), VOCABULARY)
+    assert accepts(compiled, "x<f>storm</f>")
+    assert not accepts(compiled, "x<f>calm</f>")
+    matcher = mw.compile(
+        mw.Lark('start: a "!"\na[capture="q"]: /[a-z]+/') & mw.Contains(["ab"]), VOCABULARY
+    ).matcher()
+    assert matcher.accept_bytes(b"xab!")
+    assert matcher.captures() == {"q": b"xab"}
+
+
+def test_a_schema_in_a_lark_grammar() -> None:
+    text = 'start: "x" j\nj: %json {"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": false}\n%ignore " "'
+    compiled = mw.compile(mw.Lark(text) & mw.Regex(".*12.*"), VOCABULARY)
+    assert [accepts(compiled, t) for t in ('x {"a":12}', 'x{"a":1}', 'x {"a": 312}')] == [True, False, True]

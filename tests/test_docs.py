@@ -144,3 +144,14 @@ def test_the_table_of_keywords_is_what_the_compiler_says() -> None:
     import keyword_table
 
     assert keyword_table.PAGE.read_text("utf-8") == keyword_table.page()
+
+
+def test_the_page_on_combining() -> None:
+    names = run("combining.md")
+    assert names["written"] and names["matcher"].is_accepting
+    assert not names["about"].matcher().accept_bytes(b'{"title": "A storm"}')
+    assert names["either"].matcher().accept_bytes(b"none")
+    assert names["safe"].matcher().accept_bytes(b"SELECT name FROM users")
+    assert not names["safe"].matcher().accept_bytes(b"SELECT password")
+    assert names["call"].matcher().accept_bytes(rb'{"sql": "SELECT a\nFROM b"}')
+    assert names["lines"].matcher().accept_bytes(b"yes\nno\n")

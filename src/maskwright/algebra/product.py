@@ -40,7 +40,6 @@ from maskwright.ir.prune import is_satisfiable
 from maskwright.limits import Limits
 from maskwright.regular.expressions import Regular
 
-
 _FEW = 8
 """States behind a lexeme up to which one automaton reads for all of them: for more, there would be too many sets of states."""
 
