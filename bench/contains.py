@@ -3,7 +3,7 @@
     python bench/contains.py --out bench/results/DATE-contains.json
 
 Parts (``--parts``): ``sentences``: the default model writes a sentence with some phrases, by greedy masking, by sampling under masks, by
-``smc`` and by ``phrase_smc``; fluency is the logarithm of the text's probability under the model, its end included.  ``canvases``: the
+``smc`` and by ``phrase_smc``; fluency is the logarithm of the text's probability under the model (temperature 1), its end included.  ``canvases``: the
 demo diffusion model fills held-out requests, a word of whose answer is demanded: slot by slot, in few steps, and from the
 phrase outwards; fluency is the pseudo-log-likelihood of a token, each slot masked by itself.
 """
@@ -89,7 +89,15 @@ def particles(
     if name == "smc":
         return smc(model, constraint, args.particles, max_tokens=args.tokens, seed=seed)
     return phrase_smc(
-        model, constraint, phrases, vocabulary, args.particles, max_tokens=args.tokens, seed=seed
+        model,
+        constraint,
+        phrases,
+        vocabulary,
+        args.particles,
+        boost=args.boost,
+        pull=args.pull,
+        max_tokens=args.tokens,
+        seed=seed,
     )
 
 
@@ -121,7 +129,9 @@ def sentences(args: argparse.Namespace) -> dict[str, Any]:
             [{"role": "user", "content": request}], add_generation_prompt=True, tokenize=False
         )
         ids = gen.tokenizer(prompt, add_special_tokens=False)["input_ids"]
-        model = HuggingFaceModel(gen.model, gen.tokenizer, ids, eos_ids=vocabulary.eos_ids)
+        model = HuggingFaceModel(
+            gen.model, gen.tokenizer, ids, eos_ids=vocabulary.eos_ids, temperature=args.temperature
+        )
         grammar = mw.compile(SENTENCE & mw.Contains(phrases), vocabulary)
         started = time.perf_counter()
         found = greedy(model, grammar, args.tokens)
@@ -243,6 +253,11 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", default=["sentences", "canvases"])
     parser.add_argument("--particles", type=int, default=16)
     parser.add_argument("--tasks", type=int, default=len(TASKS))
+    parser.add_argument(
+        "--temperature", type=float, default=0.4, help="of the model that particles sample from"
+    )
+    parser.add_argument("--boost", type=float, default=6.0)
+    parser.add_argument("--pull", type=float, default=10.0)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--tokens", type=int, default=40)
     parser.add_argument("--examples", type=int, default=60)

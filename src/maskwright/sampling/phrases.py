@@ -37,8 +37,8 @@ def phrase_smc(
     vocabulary: Vocabulary,
     n_particles: int = 16,
     *,
-    boost: float = 3.0,
-    pull: float = 4.0,
+    boost: float = 6.0,
+    pull: float = 10.0,
     **options: Any,
 ) -> Posterior:
     """``smc`` for a constraint under which texts contain phrases (``mw.Contains``, alone or in an expression).
