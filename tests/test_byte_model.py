@@ -127,6 +127,9 @@ def test_pruning_tells_what_it_lost() -> None:
             low, high = model.bounds(prefix)
             assert low <= np.log(masses()[prefix]) + 1e-12 and np.log(masses()[prefix]) <= high + 1e-12
             lost += low < high - 1e-6
+            # No byte becomes impossible.
+            possible = next_bytes(texts(), prefix, masses()) > 0
+            assert ((model.next_byte_logprobs(prefix) > -np.inf) == possible).all()
         found = np.exp(pruned.next_byte_logprobs(prefix))
         assert abs(found.sum() - 1) < 1e-9
     assert lost > 5

@@ -89,7 +89,8 @@ class ByteModel(LanguageModel):
 
     Exact by default: every token sequence counts.  Their number can grow exponentially with the length of the bytes, and
     beyond ``max_sequences`` (None: 65 536, or as many as take 512 MiB) that is a ``LimitError``.  With ``prune`` above 0,
-    sequences with less than that share of a prefix's mass are dropped, and all but the ``max_sequences`` largest; ``bounds`` says what was lost.
+    sequences with less than that share of a prefix's mass are dropped, and all but the ``max_sequences`` largest; ``bounds`` says what was
+    lost.  The likeliest one of those that end with the prefix stays in any case, so that no byte becomes impossible.
 
     ``rows`` counts the token sequences evaluated, ``calls`` the calls of the model.  Raises ``VocabularyError`` when the vocabulary
     does not fit the model or has no bytes, ``MaskwrightError`` for bad options; ``ModelError`` for an impossible prompt.
@@ -224,8 +225,9 @@ class ByteModel(LanguageModel):
         order = np.argsort(-masses, kind="stable")
         enough = masses[order] >= log_sum_exp(masses) + np.log(self.prune)
         count = max(1, min(int(enough.sum()), self.max_sequences))
-        kept = np.sort(order[:count])
-        return [sequences[i] for i in kept], float(log_sum_exp(masses[order[count:]]))
+        ending = next((n for n, i in enumerate(order) if sequences[i].token != STAY), count)
+        places = [*range(count), *([ending] if ending >= count and ending < len(order) else [])]
+        return [sequences[order[n]] for n in places], float(log_sum_exp(np.delete(masses[order], places)))
 
     def _evaluate(self, sequences: list[_Sequence]) -> None:
         """Ask the model about new sequences, in one call for all that come from one of its states."""
