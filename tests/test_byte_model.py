@@ -17,6 +17,7 @@ from maskwright import LimitError, MaskwrightError, ModelError, VocabularyError
 from maskwright.generation.default_model import _packaged_weights
 from maskwright.sampling import ByteModel, CallableModel, GrammarConstraint, LanguageModel, smc
 from maskwright.sampling.models import STAY
+from maskwright.search import Session, best_first
 
 PREFIXES = [b"", b"a", b"b", b"ab", b"aba", b"abab", b"baba", b"abaab", b"\xff", b"ab\xffa"]
 
@@ -187,6 +188,22 @@ def test_bytes_under_a_grammar_have_the_right_distribution() -> None:
     assert max(deviations(post, wrong)) > 4
 
 
+def test_searches_take_bytes() -> None:
+    model = bytes_of()
+    grammar = mw.compile_regex("(ab|a)*b?a?", model.vocabulary)
+    good = {
+        text: p
+        for text, p in texts().items()
+        if grammar.matcher().validate_tokens([*text, 256]) == len(text) + 1
+    }
+    found = best_first(model, GrammarConstraint(grammar), n=5, max_tokens=27)
+    assert found.proved
+    assert [bytes(each.ids) for each in found.found] == sorted(good, key=lambda text: -good[text])[:5]
+    session = Session(model, grammar, greedy=True)
+    session.forward()
+    assert session.log_probability == pytest.approx(np.log(texts()[session.text.encode()]))
+
+
 def test_bad_input() -> None:
     model, vocabulary = small.model(), small.vocabulary()
     with pytest.raises(VocabularyError, match="ids"):
@@ -216,6 +233,8 @@ def test_bad_input() -> None:
         bytes_of().next_byte_logprobs("ab")  # type: ignore[arg-type]
     with pytest.raises(VocabularyError, match="0 to 255"):
         bytes_of().state([[256]])
+    with pytest.raises(MaskwrightError, match="equally long"):
+        bytes_of().state([b"a", b"ab"])
 
 
 def test_caches_of_transformers() -> None:

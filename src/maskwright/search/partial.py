@@ -181,18 +181,8 @@ class PartialPrograms:
 
 def calibrated(critical_costs: Sequence[float], error_rate: float, confidence: float) -> Calibration:
     """The calibration of examples with these critical costs; see ``PartialPrograms.calibrate``."""
-    for name, value in (("error_rate", error_rate), ("confidence", confidence)):
-        if not 0 < real(value, name, high=1.0) < 1:
-            raise MaskwrightError(f"{name} lies between 0 and 1, not at {value}")
     costs = sorted(real(each, "critical_costs") for each in critical_costs)
-    allowed = most_misses(len(costs), error_rate, confidence)
-    if allowed < 0:
-        enough = examples_needed(error_rate, confidence)
-        message = (
-            f"{len(costs)} examples are too few for an error rate of {error_rate:g} with a confidence of {confidence:g}: "
-            f"{enough} are enough"
-        )
-        raise LimitError("examples", enough, len(costs), message=message)
+    allowed = check_examples(len(costs), error_rate, confidence)
     threshold = costs[allowed]
     if threshold == 0:
         count = sum(each == 0 for each in costs)
@@ -201,6 +191,19 @@ def calibrated(critical_costs: Sequence[float], error_rate: float, confidence: f
             f"program a text of the grammar?"
         )
     return Calibration(threshold, error_rate, confidence, len(costs), sum(each < threshold for each in costs))
+
+
+def check_examples(count: int, error_rate: float, confidence: float) -> int:
+    """The most misses that so many examples allow; ``LimitError`` when they are too few."""
+    for name, value in (("error_rate", error_rate), ("confidence", confidence)):
+        if not 0 < real(value, name, high=1.0) < 1:
+            raise MaskwrightError(f"{name} lies between 0 and 1, not at {value}")
+    allowed = most_misses(count, error_rate, confidence)
+    if allowed < 0:
+        enough = examples_needed(error_rate, confidence)
+        message = f"{count} examples are too few for an error rate of {error_rate:g} with a confidence of {confidence:g}: {enough} are enough"
+        raise LimitError("examples", enough, count, message=message)
+    return allowed
 
 
 def most_misses(count: int, error_rate: float, confidence: float) -> int:
