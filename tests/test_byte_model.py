@@ -180,7 +180,7 @@ def test_bytes_under_a_grammar_have_the_right_distribution() -> None:
         for text, p in texts().items()
         if len(text) < budget and constraint.complete(list(text))
     }
-    post = smc(model, constraint, 4000, islands=10, max_tokens=budget, seed=3)
+    post = smc(model, constraint, 1500, islands=10, max_tokens=budget, seed=3)
     evidence, cells = deviations(post, target)
     assert evidence < 4 and cells < 4
     spelled_once = {tuple(text): p for text, p in canonical().items()}

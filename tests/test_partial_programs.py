@@ -225,7 +225,7 @@ def test_bad_input() -> None:
     example = written(EXAMPLE)
     with pytest.raises(LimitError, match="29 are enough") as caught:
         programs().calibrate([(example, EXAMPLE)] * 28)
-    assert caught.value.given == 29 and caught.value.allowed == 28
+    assert caught.value.given == 28 and caught.value.allowed == 29
     with pytest.raises(LimitError, match="too few"):
         programs().calibrate([])
     with pytest.raises(UnsatisfiableError, match="3 of 30"):

@@ -280,14 +280,14 @@ class _Sequence:
         node = self.trie.child(self.node, byte)
         if node is None:
             return []
-        scores = self.node.cut(self.scores, node) + self.log_weight
-        inside = _Sequence(self.source, self.row, self.log_weight, self.trie, node)
-        inside.scores, inside.log_mass = scores - self.log_weight, float(log_sum_exp(scores[node.exact :]))
-        ended = zip(
-            self.trie.ids[node.first : node.last].tolist(), scores[: node.exact].tolist(), strict=False
-        )
+        scores = self.node.cut(self.scores, node)
+        inside = _Sequence(self.source, self.row, self.log_weight, self.trie, node, scores=scores)
+        inside.log_mass = self.log_weight + float(log_sum_exp(scores[node.exact :]))
+        tokens = self.trie.ids[node.first : node.first + node.exact].tolist()
+        weights = (self.log_weight + scores[: node.exact]).tolist()
         longer = [
-            _Sequence(self.source, self.row, p, trie, trie.root, token, log_mass=p) for token, p in ended
+            _Sequence(self.source, self.row, weight, trie, trie.root, token, log_mass=weight)
+            for token, weight in zip(tokens, weights, strict=True)
         ]
         return [each for each in (inside, *longer) if each.log_mass > MINUS_INFINITY]
 

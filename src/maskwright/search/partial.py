@@ -202,7 +202,7 @@ def check_examples(count: int, error_rate: float, confidence: float) -> int:
     if allowed < 0:
         enough = examples_needed(error_rate, confidence)
         message = f"{count} examples are too few for an error rate of {error_rate:g} with a confidence of {confidence:g}: {enough} are enough"
-        raise LimitError("examples", enough, count, message=message)
+        raise LimitError("examples", count, enough, message=message)
     return allowed
 
 
