@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from functools import cache
 from typing import Any
 
@@ -146,11 +147,26 @@ def bytes_of_all_rows() -> int:
 
 
 def test_a_limit_of_sequences_is_an_error_that_changes_nothing() -> None:
-    model = bytes_of(max_sequences=3)
+    model = bytes_of(max_sequences=3, prune=0)
     with pytest.raises(LimitError, match="token sequences spell this prefix") as caught:
         model.next_byte_logprobs(b"abababa")
     assert caught.value.limit == "max_sequences" and caught.value.allowed == 3
     assert agrees(model.next_byte_logprobs(b"a"), texts(), b"a", masses())
+
+
+def test_exactness_is_given_up_with_a_warning() -> None:
+    model = bytes_of(max_sequences=8)
+    assert agrees(model.next_byte_logprobs(b"aba"), texts(), b"aba", masses())
+    with pytest.warns(UserWarning, match="prune=0.001, which ends this warning"):
+        model.next_byte_logprobs(b"abaab")
+    low, high = model.bounds(b"abaab")
+    assert low < np.log(masses()[b"abaab"]) <= high
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.next_byte_logprobs(b"ababab")
+        assert agrees(model.next_byte_logprobs(b"aba"), texts(), b"aba", masses())
+        bytes_of(max_sequences=8, prune=1e-3).next_byte_logprobs(b"ababab")
+        bytes_of().next_byte_logprobs(b"ababab")
 
 
 def test_marks_at_the_start_of_a_text() -> None:

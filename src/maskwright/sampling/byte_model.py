@@ -19,6 +19,7 @@ where no token goes on.
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -36,9 +37,11 @@ from maskwright.vocabulary.vocabulary import Vocabulary
 
 END_OF_BYTES = 256
 """The id that ends a text of bytes; the others are the bytes themselves."""
-_MOST_SEQUENCES = 1 << 16
-_SCORES_KEPT = 1 << 26
-"""Numbers that the sequences behind one prefix may keep (512 MiB), where ``max_sequences`` is not given."""
+_FEWEST, _MOST = 64, 1 << 16
+_SCORES_KEPT = 1 << 22
+"""Numbers that the sequences behind one prefix keep (32 MiB) where ``max_sequences`` is not given, within these bounds."""
+_SHARE = 1e-3
+"""The least share of a prefix's mass that is kept where exactness was given up and ``prune`` is not given."""
 _PREFIXES_KEPT = 16
 
 
@@ -96,10 +99,12 @@ class ByteModel(LanguageModel):
     ``prompt``: bytes that every text goes on from; all probabilities are conditional on them (*token healing*: the end
     of a prompt may lie within a token).  ``start``: the bytes begin a text (``Vocabulary.start_tokens``); else they come in the middle of one.
 
-    Exact by default: every token sequence counts.  Their number can grow exponentially with the length of the bytes, and
-    beyond ``max_sequences`` (None: 65 536, or as many as take 512 MiB) that is a ``LimitError``.  With ``prune`` above 0,
-    sequences with less than that share of a prefix's mass are dropped, and all but the ``max_sequences`` largest; ``bounds`` says what was
-    lost.  The likeliest one of those that end with the prefix stays in any case, so that no byte becomes impossible.
+    Exact where it can be: every token sequence counts, as long as at most ``max_sequences`` spell a prefix (None: 65 536 for small
+    vocabularies, 64 for large ones).  Their number can double with every byte.  Beyond that, with ``prune``
+    0 it is a ``LimitError``, and by default a warning, and as with 0.001 from there on.
+
+    With ``prune`` above 0, sequences with less than that share of a prefix's mass are dropped, and all but the ``max_sequences`` largest; ``bounds``
+    says what was lost.  The likeliest one of those that end with the prefix stays in any case, so that no byte becomes impossible.
 
     ``rows`` counts the token sequences evaluated, ``calls`` the calls of the model.  Raises ``VocabularyError`` when the vocabulary
     does not fit the model or has no bytes, ``MaskwrightError`` for bad options; ``ModelError`` for an impossible prompt.
@@ -112,7 +117,7 @@ class ByteModel(LanguageModel):
         *,
         prompt: bytes = b"",
         start: bool = True,
-        prune: float = 0.0,
+        prune: float | None = None,
         max_sequences: int | None = None,
     ) -> None:
         check_type(model, LanguageModel, "model", MaskwrightError)
@@ -121,9 +126,10 @@ class ByteModel(LanguageModel):
         _check_fit(model, vocabulary)
         self.model = model
         self.prompt = exact_bytes(bytes(prompt))
-        self.prune = real(prune, "prune", high=1.0)
+        self.prune = None if prune is None else real(prune, "prune", high=1.0)
+        self._warned = False
         if max_sequences is None:
-            self.max_sequences = max(1, min(_MOST_SEQUENCES, _SCORES_KEPT // model.vocab_size))
+            self.max_sequences = max(_FEWEST, min(_MOST, _SCORES_KEPT // model.vocab_size))
         else:
             self.max_sequences = whole(max_sequences, "max_sequences", low=1)
         self.vocab_size = END_OF_BYTES + 1
@@ -214,25 +220,40 @@ class ByteModel(LanguageModel):
         for row, byte in zip(rows, bytes_read, strict=True):
             sequences = [new for each in row.sequences for new in each.read(byte, self._trie)]
             lost = row.log_lost
-            if (self.prune and sequences) or len(sequences) > self.max_sequences:
-                sequences, dropped = self._pruned(sequences)
+            share = self._share(len(sequences), row)
+            if share and sequences:
+                sequences, dropped = self._pruned(sequences, share)
                 lost = float(np.logaddexp(lost, dropped))
             found.append(_Behind(sequences, lost))
             fresh += [each for each in sequences if each.token != STAY]
         self._evaluate(fresh)
         return found
 
-    def _pruned(self, sequences: list[_Sequence]) -> tuple[list[_Sequence], float]:
-        """The sequences to keep, and the log-mass of the others."""
-        if not self.prune:
-            message = (
-                f"max_sequences: {len(sequences)} token sequences spell this prefix, and {self.max_sequences} may be kept; "
-                f"raise it, or give up exactness with prune=0.001 (ByteModel.bounds says what that loses)"
+    def _share(self, count: int, before: _Behind) -> float:
+        """The least share of the mass that sequences must have, when so many spell a prefix."""
+        if self.prune:
+            return self.prune
+        if count <= self.max_sequences:
+            return 0.0 if before.log_lost == MINUS_INFINITY else _SHARE
+        message = (
+            f"max_sequences: {count} token sequences spell this prefix, and {self.max_sequences} may be kept"
+        )
+        if self.prune == 0:
+            message += f"; raise it, or give up exactness with prune={_SHARE} (ByteModel.bounds says what that loses)"
+            raise LimitError("max_sequences", count, self.max_sequences, message=message)
+        if not self._warned:
+            self._warned = True
+            message += (
+                f"; from here on as with prune={_SHARE}, which ends this warning; prune=0 makes it an error"
             )
-            raise LimitError("max_sequences", len(sequences), self.max_sequences, message=message)
+            warnings.warn(message, stacklevel=2)
+        return _SHARE
+
+    def _pruned(self, sequences: list[_Sequence], share: float) -> tuple[list[_Sequence], float]:
+        """The sequences to keep, and the log-mass of the others."""
         masses = np.array([each.log_mass for each in sequences])
         order = np.argsort(-masses, kind="stable")
-        enough = masses[order] >= log_sum_exp(masses) + np.log(self.prune)
+        enough = masses[order] >= log_sum_exp(masses) + np.log(share)
         count = max(1, min(int(enough.sum()), self.max_sequences))
         ending = next((n for n, i in enumerate(order) if sequences[i].token != STAY), count)
         places = [*range(count), *([ending] if ending >= count and ending < len(order) else [])]
