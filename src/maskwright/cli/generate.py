@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from maskwright.cli.explain import add_source_argument
 from maskwright.cli.generation import add_generation_options, generation_options
 from maskwright.cli.partial import add_hole_options, generate_with_holes, messages
-from maskwright.cli.sources import UsageError, read_source
-from maskwright.errors import MaskwrightError
+from maskwright.cli.sources import read_source
 
 if TYPE_CHECKING:
     from maskwright.generation.generator import Generator
