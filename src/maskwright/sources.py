@@ -1,12 +1,14 @@
-"""What ``maskwright.compile`` takes: a text or an object, together with the language that it is written in."""
+"""What ``maskwright.compile`` takes: a text or an object, together with the language that it is written in; and
+expressions over such sources (``A | B``, ``A + B``, ``A & R``, ``A - R``, ``~R``, ``A * n``)."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from maskwright.errors import GrammarError
 from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.frontends.lark import Indentation, LexerKind
 from maskwright.frontends.regex import Flavour
@@ -17,15 +19,76 @@ if TYPE_CHECKING:
     from maskwright.vocabulary.vocabulary import Vocabulary
 
 
+class Source:
+    """What sources have in common: the operators of sets of texts.
+
+    A Python type beside a source counts as ``Type`` of it.  Nothing is read before the expression is compiled.
+    ``|``: the texts of either.  ``+``: a text of the first and then one of the second.  ``&``: the texts of both.  ``-``:
+    those of the first that are none of the second.  ``~``: all others.  ``* n`` and ``* (low, high)``: so many texts in a
+    row; high None is without an end.
+    """
+
+    def __or__(self, other: Any) -> Source:
+        return Union((*_items(Union, self), *_items(Union, other)))
+
+    def __ror__(self, other: Any) -> Source:
+        return Union((*_items(Union, other), *_items(Union, self)))
+
+    def __add__(self, other: Any) -> Source:
+        return Sequence((*_items(Sequence, self), *_items(Sequence, other)))
+
+    def __radd__(self, other: Any) -> Source:
+        return Sequence((*_items(Sequence, other), *_items(Sequence, self)))
+
+    def __and__(self, other: Any) -> Source:
+        return Intersection((*_items(Intersection, self), *_items(Intersection, other)))
+
+    def __rand__(self, other: Any) -> Source:
+        return Intersection((*_items(Intersection, other), *_items(Intersection, self)))
+
+    def __sub__(self, other: Any) -> Source:
+        return Intersection((*_items(Intersection, self), Not(other)))
+
+    def __rsub__(self, other: Any) -> Source:
+        return Intersection((*_items(Intersection, other), Not(self)))
+
+    def __invert__(self) -> Source:
+        return Not(self)
+
+    def __mul__(self, times: int | tuple[int, int | None]) -> Source:
+        low, high = times if isinstance(times, tuple) and len(times) == 2 else (times, times)
+        return Repetition(self, low, high)
+
+    __rmul__ = __mul__
+
+
+def as_source(value: Any) -> Source:
+    """A source as it is, and a Python type as a ``Type``.  Raises ``GrammarError`` for plain data."""
+    if isinstance(value, Source):
+        return value
+    if isinstance(value, (str, bytes, dict, bool, int, float, tuple)) or value is NotImplemented:
+        raise GrammarError(
+            f"a {type(value).__name__} does not say what language it is written in: wrap it, a text in Choice([...]), a "
+            "schema in JsonSchema(...)"
+        )
+    return Type(value)
+
+
+def _items(kind: type[Union] | type[Sequence] | type[Intersection], value: Any) -> tuple[Source, ...]:
+    """The operands of a chain of one operator, or a source alone."""
+    source = as_source(value)
+    return source.items if isinstance(source, kind) else (source,)
+
+
 @dataclass(frozen=True)
-class JsonSchema(SchemaOptions):
+class JsonSchema(SchemaOptions, Source):
     """A JSON Schema: a dict, a bool, or JSON text; with the options of ``compile_json_schema``."""
 
     schema: dict[str, Any] | bool | str = field(kw_only=False)
 
 
 @dataclass(frozen=True)
-class Regex:
+class Regex(Source):
     """A regular expression that the whole output matches; options as in ``compile_regex``."""
 
     pattern: str
@@ -34,7 +97,7 @@ class Regex:
 
 
 @dataclass(frozen=True)
-class Lark:
+class Lark(Source):
     """A grammar in Lark's language; options as in ``compile_lark``."""
 
     text: str
@@ -45,14 +108,14 @@ class Lark:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Source):
     """One of some texts (str, or bytes), or one of some sequences of token ids; up to millions."""
 
     options: Any
 
 
 @dataclass(frozen=True)
-class StructuralTag:
+class StructuralTag(Source):
     """Free text with tagged parts, as XGrammar and vLLM write it: a dict, or JSON text."""
 
     tag: dict[str, Any] | str
@@ -111,8 +174,83 @@ def response_format(value: dict[str, Any]) -> JsonSchema | StructuralTag:
 
 
 @dataclass(frozen=True)
-class GBNF:
+class GBNF(Source):
     """A grammar in GBNF (llama.cpp) or the EBNF of XGrammar; options as in ``compile_gbnf``."""
 
     text: str
     root: str = "root"
+
+
+@dataclass(frozen=True)
+class Type(Source):
+    """A Python type as a source: what ``maskwright.compile`` takes as it is, for those whose own ``|`` is in the way."""
+
+    of: Any
+
+
+@dataclass(frozen=True)
+class JsonString(Source):
+    """A JSON string that holds a text of ``content``, with its quotes: a query in a field of a document, say.
+
+    escapes: as in ``JsonSchema``.
+    """
+
+    content: Any
+    escapes: Literal["printed", "any"] = "printed"
+
+
+@dataclass(frozen=True)
+class Contains(Source):
+    """Every text that contains all of ``texts`` (not empty); ``ordered``: in this order, each behind the end of the one before.
+
+    Not ``ordered``, they may overlap, and there are at most ``Limits.max_phrases``.
+    """
+
+    texts: Any
+    ordered: bool = False
+
+
+@dataclass(frozen=True)
+class Not(Source):
+    """Every text that is none of ``item``, which must be regular: ``~item``."""
+
+    item: Any
+
+
+@dataclass(frozen=True)
+class Union(Source):
+    """``A | B``: the texts of any of ``items``."""
+
+    items: tuple[Source, ...]
+
+
+@dataclass(frozen=True)
+class Sequence(Source):
+    """``A + B``: a text of each of ``items``, one behind the other."""
+
+    items: tuple[Source, ...]
+
+
+@dataclass(frozen=True)
+class Repetition(Source):
+    """``A * n``: ``low`` to ``high`` texts of ``item`` in a row (None: without an end)."""
+
+    item: Any
+    low: int
+    high: int | None
+
+
+@dataclass(frozen=True)
+class Intersection(Source):
+    """``A & B``: the texts of all of ``items``, all of which but one are regular."""
+
+    items: tuple[Source, ...]
+
+
+EXPRESSIONS = (Type, JsonString, Contains, Not, Union, Sequence, Repetition, Intersection)
+"""The sources that are made of others."""
+
+
+def Optional(item: Any) -> Source:
+    """The texts of a source, and the empty one."""
+    return Repetition(as_source(item), 0, 1)

@@ -29,7 +29,7 @@ from maskwright.check.json_schema.report import check_json_schema
 from maskwright.check.lark import check_lark
 from maskwright.check.outline import BLANKS_MESSAGE, finding_of, located, repeats_blanks
 from maskwright.check.report import Finding, Report
-from maskwright.compiling.compiler import CompiledGrammar, compile_grammar
+from maskwright.compiling.compiler import CompiledGrammar, compile_grammar, job_of
 from maskwright.errors import (
     GrammarError,
     MaskwrightError,
@@ -49,7 +49,7 @@ from maskwright.frontends.regex import flag_letters
 from maskwright.ir.grammar import Grammar, Tokens
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex
-from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
+from maskwright.sources import EXPRESSIONS, GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
 from maskwright.vocabulary.vocabulary import Vocabulary
 
 _MOST_TOKENS = 1 << 21
@@ -57,8 +57,8 @@ _MOST_TOKENS = 1 << 21
 
 
 def check_grammar(source: Any, *, limits: Limits = DEFAULT_LIMITS) -> Report:
-    """Every problem of a source (``Lark``, ``GBNF``, ``Regex``, ``Choice``, ``StructuralTag``, ``JsonSchema``), with
-    its place: ``line:column``, or a JSON pointer.  No vocabulary is needed.
+    """Every problem of a source (``Lark``, ``GBNF``, ``Regex``, ``Choice``, ``StructuralTag``, ``JsonSchema``, or an expression
+    over such, of which it is said whether it compiles), with its place: ``line:column``, or a JSON pointer.  No vocabulary is needed.
 
     Errors: what does not compile (syntax, undefined names, no text at all, limits).  Warnings: what was hardly meant:
     unreachable rules, unused terminals, rules that derive nothing, rules that derive themselves, terminals that others
@@ -71,7 +71,7 @@ def check_grammar(source: Any, *, limits: Limits = DEFAULT_LIMITS) -> Report:
         return check_json_schema(source.schema, options, limits)
     if isinstance(source, Choice):
         source = _listed(source)
-    elif not isinstance(source, (Lark, GBNF, Regex, StructuralTag)):
+    elif not isinstance(source, (Lark, GBNF, Regex, StructuralTag, *EXPRESSIONS)):
         raise _no_grammar(source)
     report = Report()
     with rare_collection(), deadline(limits.max_seconds):
@@ -142,7 +142,7 @@ def _checked(source: Any, limits: Limits) -> tuple[Report, Callable[[], Grammar]
 
 def _no_grammar(source: Any) -> GrammarError:
     return GrammarError(
-        f"a {type(source).__name__} is no grammar: use Lark, GBNF, Regex, Choice, StructuralTag or JsonSchema"
+        f"a {type(source).__name__} is no grammar: use Lark, GBNF, Regex, Choice, StructuralTag, JsonSchema, or an expression over such"
     )
 
 
@@ -198,6 +198,8 @@ def to_grammar(source: Any, limits: Limits = DEFAULT_LIMITS) -> Grammar:
         return choice_part(source.options, limits).make()
     if isinstance(source, StructuralTag):
         return structural_tag.to_grammar(source.tag, limits)
+    if isinstance(source, EXPRESSIONS):
+        return job_of(source, limits).part.make()
     if isinstance(source, JsonSchema):
         schema_options = SchemaOptions(**{f.name: getattr(source, f.name) for f in fields(SchemaOptions)})
         return json_schema_part(source.schema, schema_options, limits).make()

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from maskwright._core import Matcher
 from maskwright.base.collection import rare_collection
@@ -186,6 +189,16 @@ class Explainer:
         if self.is_schema:
             return name if name.startswith(("/", "#")) else None
         return owner_of(name).partition(" (")[0]
+
+
+def allowed_tokens(compiled: CompiledGrammar, matcher: Any) -> list[bytes]:
+    """The tokens with a text that may come next, by id."""
+    vocabulary = compiled.vocabulary
+    row = allocate_token_bitmask(1, vocabulary.vocab_size)
+    matcher.fill_next_token_bitmask(row)
+    ids = np.flatnonzero(np.unpackbits(row[0].view(np.uint8), bitorder="little")[: vocabulary.vocab_size])
+    start = vocabulary.at_start(matcher.accepted_tokens)
+    return [token for i in ids if (token := vocabulary.decode([i], start=start))]
 
 
 def _characters(compiled: CompiledGrammar, at: Matcher) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from maskwright.cli.explain import add_source_argument
-from maskwright.cli.generate import add_generation_options, generation_options, load_generator
+from maskwright.cli.generation import add_generation_options, generation_options, load_generator
 from maskwright.cli.sources import UsageError, read_source, schema_options, source_of
 from maskwright.errors import MaskwrightError
 

@@ -1,4 +1,4 @@
-"""``maskwright mask`` and ``maskwright explain``: what may come next after a text, and why."""
+"""``maskwright mask`` and ``maskwright explain``: what may come next after a text, and why; what a mask did to a generation, as a page."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from maskwright.check.grammars import compile_for_bytes
-from maskwright.check.texts import Expectation, Explainer
+from maskwright.check.texts import Expectation, Explainer, allowed_tokens
+from maskwright.cli.generation import add_generation_options, generation_options, load_generator
 from maskwright.cli.sources import (
     UsageError,
     add_language_options,
     add_schema_options,
     read_source,
     source_of,
+    write_output,
 )
 from maskwright.cli.vocabulary import add_tokenizer_option, vocabulary_of
-from maskwright.compiling.compiler import CompiledGrammar, compile_grammar
-from maskwright.masks.bitmask import allocate_token_bitmask
+from maskwright.compiling.compiler import compile_grammar
 from maskwright.sources import JsonSchema
 
 
@@ -59,6 +58,18 @@ def add_explain_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="tokens to list (default 20)")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     add_tokenizer_option(parser, "whose tokens to list (default: single bytes)")
+    page = parser.add_argument_group(
+        "a page about a generation",
+        "A model writes an output, and each of its tokens is shown with what was allowed, what the model wanted, and what the mask removed.",
+    )
+    page.add_argument(
+        "--html", metavar="OUT", help="write the page there; - is standard output; needs --prompt"
+    )
+    page.add_argument("--prompt", metavar="TEXT", help="what the user asks; - is standard input")
+    page.add_argument(
+        "--model", metavar="NAME", help="name or path of transformers; default: SmolLM2-135M-Instruct"
+    )
+    add_generation_options(page)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +107,10 @@ def mask(args: argparse.Namespace) -> int:
 
 def explain(args: argparse.Namespace) -> int:
     """Print what may come next and which rules wait for it; 1 when the prefix is none."""
+    if (args.html is None) != (args.prompt is None):
+        raise UsageError("a page about a generation needs both --html and --prompt")
+    if args.html is not None:
+        return _page(args)
     vocabulary = vocabulary_of(args.tokenizer)
     place = _Place(args, read_source(args.prefix_file) if args.prefix_file else args.prefix)
     if not place.reached:
@@ -146,6 +161,19 @@ def explain(args: argparse.Namespace) -> int:
     return 0
 
 
+def _page(args: argparse.Namespace) -> int:
+    """Let a model write, and write the page about it."""
+    from maskwright.pages.explain import explain
+
+    if args.prefix or args.prefix_file or args.token or args.tokenizer:
+        raise UsageError("--prefix, --prefix-file, --token and --tokenizer do not go with --html")
+    source = source_of(args.schema, read_source(args.schema), args)
+    prompt = read_source("-") if args.prompt == "-" else args.prompt
+    trace = load_generator(args.model).trace(prompt, source, **generation_options(args))
+    write_output(args.html, explain(trace))
+    return 0
+
+
 class _Place:
     """A place of a text, in the language of the command line's source."""
 
@@ -179,16 +207,6 @@ class _Place:
         if fits == len(data):
             return Verdict(text, True, text, "")
         return Verdict(text, False, data[:fits].decode("utf-8", "replace"), str(self.expected(data[:fits])))
-
-
-def allowed_tokens(compiled: CompiledGrammar, matcher: Any) -> list[bytes]:
-    """The tokens with a text that may come next, by id."""
-    vocabulary = compiled.vocabulary
-    row = allocate_token_bitmask(1, vocabulary.vocab_size)
-    matcher.fill_next_token_bitmask(row)
-    ids = np.flatnonzero(np.unpackbits(row[0].view(np.uint8), bitorder="little")[: vocabulary.vocab_size])
-    start = vocabulary.at_start(matcher.accepted_tokens)
-    return [token for i in ids if (token := vocabulary.decode([i], start=start))]
 
 
 def _bytes(text: str) -> bytes:

@@ -7,8 +7,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from maskwright.cli.explain import add_source_argument
-from maskwright.cli.sources import UsageError, read_source
-from maskwright.errors import MaskwrightError
+from maskwright.cli.generation import add_generation_options, generation_options
+from maskwright.cli.partial import add_hole_options, generate_with_holes, messages
+from maskwright.cli.sources import read_source
 
 if TYPE_CHECKING:
     from maskwright.generation.generator import Generator
@@ -24,6 +25,7 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
         "--model", metavar="NAME", help="name or path of transformers; default: SmolLM2-135M-Instruct"
     )
     add_generation_options(parser)
+    add_hole_options(parser)
     parser.add_argument("--n", type=int, default=1, metavar="N", help="outputs, one a line")
     parser.add_argument("--stream", action="store_true", help="print the text as it is written")
     parser.add_argument(
@@ -31,59 +33,13 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_generation_options(parser: argparse.ArgumentParser) -> None:
-    """How an output is written: the fields of ``GenerationOptions``."""
-    parser.add_argument(
-        "--schema-in-prompt", action="store_true", help="show the schema or grammar to the model"
-    )
-    parser.add_argument("--max-tokens", type=int, default=512, metavar="N", help="EOS included (default 512)")
-    parser.add_argument("--temperature", type=float, metavar="T", help="default: the likeliest token")
-    parser.add_argument("--top-p", type=float, metavar="P")
-    parser.add_argument("--top-k", type=int, metavar="K")
-    parser.add_argument("--min-p", type=float, metavar="P")
-    parser.add_argument("--repetition-penalty", type=float, metavar="R")
-    parser.add_argument("--stop", action="append", metavar="TEXT", help="end there; may come several times")
-    parser.add_argument(
-        "--particles", type=int, metavar="N", help="write so many candidates, and return the likeliest text"
-    )
-    parser.add_argument("--num-beams", type=int, default=1, metavar="N", help="search with so many beams")
-    parser.add_argument("--seed", type=int, metavar="N")
-
-
-def generation_options(args: argparse.Namespace) -> dict[str, Any]:
-    """What ``add_generation_options`` read, for a ``Generator``."""
-    names = (
-        "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "stop", "particles", "num_beams", "seed",
-        "schema_in_prompt",
-    )  # fmt: skip
-    return {"max_new_tokens": args.max_tokens, **{name: getattr(args, name) for name in names}}
-
-
-def load_generator(name: str | None) -> Generator:
-    """The generator of a model.  Raises ``UsageError`` when it cannot be loaded."""
-    try:
-        from transformers.utils import logging
-
-        from maskwright.generation.generator import Generator
-
-        if not sys.stderr.isatty():
-            logging.disable_progress_bar()
-        return Generator.from_pretrained(name)
-    except ImportError as error:
-        raise UsageError(f'{error}; models need: pip install "maskwright[hf]"') from None
-    except MaskwrightError:
-        raise
-    except (OSError, ValueError) as error:
-        raise UsageError(f"the model {name!r} cannot be loaded: {error}") from None
-
-
 def generate(args: argparse.Namespace, source: Any, generator: Generator) -> int:
     """Print the outputs; 0."""
     text = read_source("-") if args.prompt == "-" else args.prompt
-    prompt: Any = text
-    if args.system is not None:
-        prompt = [{"role": "system", "content": args.system}, {"role": "user", "content": text}]
+    prompt = messages(args, text)
     options = {**generation_options(args), "n": args.n}
+    if args.holes is not None:
+        return generate_with_holes(args, source, generator, prompt, options)
     if args.stream:
         shown = 0
         for step in generator.steps(prompt, source, **options):

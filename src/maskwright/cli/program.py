@@ -1,5 +1,5 @@
-"""The command line: ``maskwright check``, ``generate``, ``batch``, ``infill``, ``mask``, ``explain``, ``bench``, ``serve``,
-``completion``.
+"""The command line: ``maskwright check``, ``generate``, ``batch``, ``infill``, ``mask``, ``explain``, ``bench``,
+``playground``, ``conformance``, ``serve``, ``completion``.
 
 Exit codes: 0 good, 1 findings, 2 usage (bad arguments, unreadable files).  ``-`` is standard input.
 """
@@ -15,9 +15,14 @@ from maskwright.check.report import Finding, Report
 from maskwright.cli.batch import BATCH_DESCRIPTION, BATCH_EXAMPLES, add_batch_arguments, batch
 from maskwright.cli.bench import add_bench_arguments, bench
 from maskwright.cli.completion import SHELLS, script
+from maskwright.cli.conformance import DESCRIPTION as CONFORMANCE
+from maskwright.cli.conformance import EXAMPLES as CONFORMANCE_EXAMPLES
+from maskwright.cli.conformance import add_conformance_arguments, conformance
 from maskwright.cli.explain import add_explain_arguments, add_mask_arguments, explain, mask
-from maskwright.cli.generate import add_generate_arguments, generate, load_generator
+from maskwright.cli.generate import add_generate_arguments, generate
+from maskwright.cli.generation import load_generator
 from maskwright.cli.infill import add_infill_arguments
+from maskwright.cli.playground import add_playground_arguments, playground
 from maskwright.cli.serve import add_serve_arguments, serve
 from maskwright.cli.sources import (
     UsageError,
@@ -120,6 +125,20 @@ def _parser() -> argparse.ArgumentParser:
     measured = commands.add_parser("bench", help="what a schema or grammar costs on this machine")
     add_bench_arguments(measured)
     measured.set_defaults(run=bench)
+
+    tried = commands.add_parser("playground", help="a local page to try schemas and grammars on")
+    add_playground_arguments(tried)
+    tried.set_defaults(run=playground)
+
+    tested = commands.add_parser(
+        "conformance",
+        help="recorded cases with any engine: too loose, too strict, refused, crash",
+        description=CONFORMANCE,
+        epilog=CONFORMANCE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_conformance_arguments(tested)
+    tested.set_defaults(run=conformance)
 
     served = commands.add_parser(
         "serve", help="serve a model as OpenAI's API, with every output constrained as asked"

@@ -33,6 +33,18 @@ def read_source(path: str) -> str:
         raise UsageError(f"{path}: not UTF-8 text (byte {error.start})") from None
 
 
+def write_output(path: str, text: str) -> None:
+    """Write a file, or standard output.  Raises ``UsageError`` when it cannot be written."""
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+
+
 def language_of(path: str, args: argparse.Namespace) -> str:
     """What ``--language`` says, or the ending of the name; a JSON Schema where neither does."""
     chosen: str = args.language or _SUFFIXES.get(os.path.splitext(path)[1].lower(), "json-schema")

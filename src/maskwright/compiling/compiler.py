@@ -17,6 +17,7 @@ from maskwright.base.deadline import deadline, let_go
 from maskwright.compiling import table_cache
 from maskwright.compiling.compiled import CompiledGrammar as CompiledGrammar
 from maskwright.compiling.compiled import keep_grammar
+from maskwright.compiling.expressions import Expressions
 from maskwright.compiling.lowering import capture_reader, link, lower_to_tables
 from maskwright.compiling.packed_tables import unpack
 from maskwright.compiling.shared_cache import SharedCache, fetch, store
@@ -33,7 +34,7 @@ from maskwright.ir.grammar import FAIL, Grammar, Import
 from maskwright.ir.prune import prune
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.masks.trie import CompiledTrie, TokenTrie
-from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
+from maskwright.sources import EXPRESSIONS, GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag, Type
 from maskwright.vocabulary.engine_cache import engine_for
 from maskwright.vocabulary.vocabulary import Vocabulary
 
@@ -58,7 +59,7 @@ def compile(
     source: Any, vocabulary: Vocabulary, *, limits: Limits = DEFAULT_LIMITS
 ) -> CompiledGrammar | CompiledTrie:
     """Compile any supported source: ``JsonSchema``, ``Regex``, ``Lark``, ``GBNF``, ``Choice``, ``StructuralTag``, a ``TokenTrie``,
-    or a Python type (pydantic model, dataclass, TypedDict,
+    an expression over such (``A | B``, ``A & R``, ``Contains``, ...; see docs/combining.md), or a Python type (pydantic model, dataclass, TypedDict,
     Literal, Enum, int, list[...]; needs pydantic; see ``frontends.python``).
 
     Raises the errors of the ``compile_...`` function of its kind; ``GrammarError`` for a source of another kind, ``VocabularyError`` for
@@ -90,6 +91,10 @@ def job_of(source: Any, limits: Limits, own: Callable[[_T], _T] = lambda content
     ``own`` makes a copy of what the caller may change before it is read.  Raises ``GrammarError`` for what is no source.
     """
     check_limits(limits)
+    if isinstance(source, EXPRESSIONS):
+        if isinstance(source, Type):
+            return job_of(source.of, limits, own)
+        return Job(Expressions(lambda each: _operand_part(each, limits, own), limits).part(source), limits)
     if isinstance(source, JsonSchema):
         options = SchemaOptions(
             **{option.name: getattr(source, option.name) for option in fields(SchemaOptions)}
@@ -114,6 +119,23 @@ def job_of(source: Any, limits: Limits, own: Callable[[_T], _T] = lambda content
             "wrap it, for example in JsonSchema(...)"
         )
     return _schema_job(python_type_to_schema(source), PYTHON_OPTIONS, limits, own)
+
+
+def _operand_part(source: Any, limits: Limits, own: Callable[[Any], Any]) -> Import:
+    """The part of an operand, with what is compiled in its place where it has no text."""
+    job = job_of(source, limits, own)
+    otherwise = job.otherwise
+    if otherwise is None:
+        return job.part
+    part, instead = job.part, otherwise.part
+
+    def make() -> Grammar:
+        try:
+            return prune(part.make())
+        except UnsatisfiableError:
+            return instead.make()
+
+    return Import(("with a text", part.key, instead.key), make, keep=part.keep and instead.keep)
 
 
 def compile_job(job: Job, vocabulary: Vocabulary, shared: SharedCache | None = None) -> CompiledGrammar:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from maskwright.base.arguments import generator
 from maskwright.compiling.compiler import CompiledGrammar
+from maskwright.diffusion.anchors import checked_anchors, middles, place_anchors
 from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
 from maskwright.diffusion.criteria import CRITERIA, LooseCanvas
 from maskwright.diffusion.model import MaskedDiffusionModel, checked_logits, checked_model
@@ -71,13 +72,16 @@ def infill(
     criterion: str = "exact",
     search_budget: float = SEARCH_BUDGET,
     seed: int | None = None,
+    anchors: Sequence[str] = (),
     on_step: Callable[[Step], None] | None = None,
 ) -> list[int]:
     """Fill a canvas; its token ids, one a slot, end tokens included.
 
     ``canvas``: token ids, ``model.mask_id`` or None for an open slot, ``str`` or ``bytes`` for fixed text, ``Gap(min, max)``
     for a variable number of tokens (slots of it that stay empty are left out of the result).
-    ``on_step`` sees every ``Step``.  ``search_budget``: steps of search that one proposal may take; whatever it is, the
+    ``anchors``: phrases that are put down first, after one model call, where the model likes them best; with
+    ``Schedule(score="middle")`` the rest follows from coarse to fine (POINTER).  A grammar that demands them (``mw.Contains``) does so
+    without anchors too.  ``on_step`` sees every ``Step``.  ``search_budget``: steps of search that one proposal may take; whatever it is, the
     result is in the language.  ``criterion`` "exact" gives that; the others are baselines (``criteria``).
 
     Raises, before the first model call: ``UnsatisfiableError`` when nothing of the language fits, ``CanvasError`` for
@@ -92,6 +96,7 @@ def infill(
         criterion=criterion,
         search_budget=search_budget,
         seed=seed,
+        anchors=anchors,
     ):
         tokens = step.tokens
         if on_step is not None and step.number:
@@ -108,6 +113,7 @@ def infill_steps(
     criterion: str = "exact",
     search_budget: float = SEARCH_BUDGET,
     seed: int | None = None,
+    anchors: Sequence[str] = (),
 ) -> Iterator[Step]:
     """The same step by step; step 0 comes before the first model call."""
     if criterion not in CRITERIA:
@@ -122,8 +128,11 @@ def infill_steps(
         filled = LooseCanvas(grammar, _slots(model, grammar, canvas), model.eos_ids, criterion)
     impossible = impossible_ids(model, grammar.vocabulary)
     run = _Run(model, filled, schedule, rng, filled.open, impossible)
+    phrases = checked_anchors(anchors)
+    if phrases and (model.kind == "uniform" or not isinstance(filled, Canvas)):
+        raise CanvasError("anchors need a model with a mask, and the exact criterion")
     first = Step(0, filled.tokens, [], constraint_seconds=time.perf_counter() - started)
-    return _steps(run, first)
+    return _steps(run, first, phrases)
 
 
 def open_canvas(
@@ -157,20 +166,40 @@ def impossible_ids(model: MaskedDiffusionModel, vocabulary: Vocabulary) -> npt.N
     return impossible
 
 
-def _steps(run: _Run, first: Step) -> Iterator[Step]:
+def _steps(run: _Run, first: Step, anchors: list[str]) -> Iterator[Step]:
     yield first
     if not run.generated:
         return
-    yield from _uniform(run) if run.model.kind == "uniform" else _absorbing(run)
+    if anchors:
+        yield _anchored(run, anchors)
+    yield from _uniform(run) if run.model.kind == "uniform" else _absorbing(run, int(bool(anchors)))
+
+
+def _anchored(run: _Run, anchors: list[str]) -> Step:
+    """The first model call where phrases come first."""
+    canvas, model = run.canvas, run.model
+    assert isinstance(canvas, Canvas)
+    logits, rows, seconds = canvas_logits(model, canvas)
+    started = time.perf_counter()
+    has_encode = type(model).encode is not MaskedDiffusionModel.encode
+    segment = canvas.grammar._core.engine.segment
+
+    def spell(text: str) -> list[int]:
+        return list(model.encode(text)) if has_encode else segment(text.encode(), False)
+
+    opened = {i: rows[i] for i in canvas.open}
+    log_probs = np.log(np.maximum(probabilities(logits).astype(np.float64), 1e-300))
+    taken = place_anchors(canvas, anchors, spell, log_probs, opened)
+    return Step(1, canvas.tokens, taken, len(taken), 0, seconds, time.perf_counter() - started)
 
 
 # --- models with a mask
 
 
-def _absorbing(run: _Run) -> Iterator[Step]:
+def _absorbing(run: _Run, number: int) -> Iterator[Step]:
+    """The steps behind so many."""
     schedule = run.schedule
     blocks, steps = schedule.blocks(len(run.canvas), run.generated)
-    number = 0
     for block in blocks:
         here = [i for i in run.canvas.open if i in block]
         counts = transfer_counts(len(here), steps)
@@ -199,10 +228,14 @@ def _one_step(run: _Run, number: int, here: list[int], count: int) -> Step:
     uniform = run.rng.random(logits.shape)[[rows[i] for i in opened]] if temperature > 0 else None
     chosen = sample(view, temperature, uniform)
     probs = probabilities(view)
-    order = scores(probs, chosen, schedule.score, run.rng)
     row_of = {position: k for k, position in enumerate(opened)}
-    ranked = sorted(here, key=lambda i: -order[row_of[i]])
-    if schedule.threshold is not None:
+    if schedule.score == "middle":
+        ranked = middles(here)
+        count = len(ranked)
+    else:
+        order = scores(probs, chosen, schedule.score, run.rng)
+        ranked = sorted(here, key=lambda i: -order[row_of[i]])
+    if schedule.threshold is not None and schedule.score != "middle":
         sure = sum(probs[row_of[i], chosen[row_of[i]]] >= schedule.threshold for i in here)
         count = max(1, int(sure))
     started = time.perf_counter()

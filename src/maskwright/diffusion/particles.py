@@ -76,6 +76,8 @@ def infill_smc(
     schedule, rng = checked_schedule(schedule), generator(seed, CanvasError)
     if model.kind != "absorbing" or schedule.remask:
         raise CanvasError("weights need a model of kind absorbing, and a schedule without remask")
+    if schedule.score == "middle":
+        raise CanvasError('score="middle" is a schedule of infill: particles need another score')
     if schedule.temperature == 0:
         raise CanvasError("particles are drawn: the temperature of their schedule is above 0")
     check_particles(n_particles, ess_threshold, resampling)

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from maskwright.base.arguments import check_type, real, whole
 from maskwright.errors import CanvasError
 
-Score = Literal["confidence", "entropy", "margin", "random", "left_to_right"]
-SCORES = ("confidence", "entropy", "margin", "random", "left_to_right")
+Score = Literal["confidence", "entropy", "margin", "random", "left_to_right", "middle"]
+SCORES = ("confidence", "entropy", "margin", "random", "left_to_right", "middle")
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Schedule:
     """How open slots are filled.
 
     ``steps``: model calls, evenly over the open slots (None: one slot a call); ``block``: slots filled before
-    later ones (None: all at once); ``score``: the order of slots; ``threshold``: a step also takes every slot
+    later ones (None: all at once); ``score``: the order of slots, or ``"middle"``: each step fills the middle of every run of open slots, so n of them take
+    about log2 n steps, whatever ``steps`` says (``infill`` only); ``threshold``: a step also takes every slot
     whose token has at least this probability; ``temperature``: of the model's distribution at a slot, 0 is
     greedy (None: 0 for ``infill``, and 1 for ``infill_smc``, whose particles are drawn);
     ``remask``: slots of lowest probability opened again after each step but the last ones; ``edit_threshold``: the

@@ -36,6 +36,7 @@ from maskwright.generation.prompts import Prompt, Prompter, is_messages
 from maskwright.generation.results import Generation, Step
 from maskwright.generation.row import Row, Stop, too_short
 from maskwright.generation.stops import check_stops
+from maskwright.generation.trace import Trace, trace
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.masks.forced import ForcedText
 from maskwright.vocabulary.vocabulary import Vocabulary
@@ -239,6 +240,23 @@ class Generator:
             for task in left:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
+
+    def trace(self, prompt: Prompt, output_type: Any, **options: Any) -> Trace:
+        """One output, and at each of its tokens what the model wanted and what the mask left of that.
+
+        It costs one forward pass over prompt and output more than the output itself.  ``maskwright.pages.explain`` makes a page of it.
+        ``options``: see ``generate``; ``n`` is 1.  Raises ``MaskwrightError`` for encoder-decoder models.
+        """
+        asked = _options(options)
+        if asked.n != 1:
+            raise MaskwrightError("a trace is of one output: leave out n")
+        (job,) = self._jobs([prompt], [output_type], asked)
+        (generation,) = self.generate([prompt], [output_type], **options)
+        shown = (
+            prompt if isinstance(prompt, str) else "\n".join(f"{m['role']}: {m['content']}" for m in prompt)
+        )
+        with self._lock:
+            return trace(self.model, job.prompt, job.grammar, job.output.source, shown, generation)
 
     def compile(self, output_type: Any) -> CompiledGrammar:
         """The compiled grammar of an output type; equal ones are compiled once."""

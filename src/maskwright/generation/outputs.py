@@ -9,9 +9,21 @@ from typing import Any
 from maskwright.errors import MaskwrightError
 from maskwright.frontends.python.types import PYTHON_OPTIONS, is_schema, parse_output, python_type_to_schema
 from maskwright.generation.partial import NOTHING, partial_value
-from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
+from maskwright.sources import (
+    EXPRESSIONS,
+    GBNF,
+    Choice,
+    Contains,
+    Intersection,
+    JsonSchema,
+    Lark,
+    Not,
+    Regex,
+    StructuralTag,
+    Type,
+)
 
-_TEXT_SOURCES = (Regex, Choice, Lark, GBNF, StructuralTag)
+_TEXT_SOURCES = (Regex, Choice, Lark, GBNF, StructuralTag, *EXPRESSIONS)
 
 _DATA_OPTIONS = {**asdict(PYTHON_OPTIONS), "max_number_digits": 20}
 """For somebody who wants the data: as for Python types, and 20 digits hold 64 bits; a model that goes on writing zeros has to stop."""
@@ -24,8 +36,9 @@ class Output:
     """
 
     def __init__(self, output_type: Any) -> None:
-        self.type = output_type.schema if isinstance(output_type, JsonSchema) else output_type
-        self.is_json = not isinstance(output_type, _TEXT_SOURCES)
+        typed = _typed_part(output_type)
+        self.type = typed.schema if isinstance(typed, JsonSchema) else typed
+        self.is_json = not isinstance(typed, _TEXT_SOURCES)
         if isinstance(output_type, (JsonSchema, *_TEXT_SOURCES)):
             self.source: Any = output_type
         elif is_schema(output_type):
@@ -64,3 +77,15 @@ class Output:
         if self.is_json:
             return partial_value(text)
         return text or NOTHING
+
+
+def _typed_part(source: Any) -> Any:
+    """The type or schema whose values the texts of an expression have: ``A``, or an intersection of it with a ``Regex``,
+    ``Contains`` or complements; else the source itself, whose values are texts."""
+    if isinstance(source, Type):
+        return source.of
+    if isinstance(source, Intersection):
+        rest = [item for item in source.items if not isinstance(item, (Regex, Contains, Not))]
+        if len(rest) == 1 and isinstance(rest[0], (JsonSchema, Type)):
+            return _typed_part(rest[0])
+    return source

@@ -3,6 +3,7 @@
     Session(model, grammar)      forward(symbol, n), backward(symbol, n), view(symbol), as in IterGen
     best_first(model, ...)       the likeliest texts, or the best of p(y) · reward(y)
     mcts(model, ..., reward)     texts of high reward, where only complete ones can be judged
+    PartialPrograms(grammar)     what was written with holes where it may be wrong, and a guarantee for the rest
     Symbols(grammar, names)      where rules and terminals occur in a text that is still being written
 
 Models and constraints are those of ``maskwright.sampling``.  A search maximises or repairs: what it finds is not
@@ -12,7 +13,20 @@ distributed like the model's texts; for that there is ``smc``.
 from maskwright.compiling.symbols import Symbols
 from maskwright.search.best_first import best_first
 from maskwright.search.monte_carlo import mcts
+from maskwright.search.partial import Calibration, PartialProgram, PartialPrograms, Scored, scored
 from maskwright.search.result import Found, SearchResult
 from maskwright.search.session import Session
 
-__all__ = ["Found", "SearchResult", "Session", "Symbols", "best_first", "mcts"]
+__all__ = [
+    "Calibration",
+    "Found",
+    "PartialProgram",
+    "PartialPrograms",
+    "Scored",
+    "SearchResult",
+    "Session",
+    "Symbols",
+    "best_first",
+    "mcts",
+    "scored",
+]

@@ -1,0 +1,275 @@
+"""Texts that must contain phrases: fluency, success and rounds, against plain masking.
+
+    python bench/contains.py --out bench/results/DATE-contains.json
+
+Parts (``--parts``): ``sentences``: the default model writes a sentence with some phrases, by greedy masking, by sampling under masks, by
+``smc`` and by ``phrase_smc``; fluency is the logarithm of the text's probability under the model (temperature 1), its end included.  ``canvases``: the
+demo diffusion model fills held-out requests, a word of whose answer is demanded: slot by slot, in few steps, and from the
+phrase outwards; fluency is the pseudo-log-likelihood of a token, each slot masked by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import maskwright as mw
+from maskwright.demo import demo_diffusion_path
+from maskwright.diffusion import Schedule, infill_steps
+from maskwright.sampling import (
+    GrammarConstraint,
+    HuggingFaceModel,
+    Posterior,
+    locally_constrained,
+    phrase_smc,
+    smc,
+)
+
+TASKS = [
+    ("Write one sentence about a night at sea.", ["storm", "harbour"]),
+    ("Write one sentence about a day at school.", ["teacher", "window"]),
+    ("Write one sentence about food.", ["bread", "knife"]),
+    ("Write one sentence about a journey.", ["train", "mountain"]),
+    ("Write one sentence about a garden.", ["roses", "rain"]),
+    ("Write one sentence about music.", ["violin", "crowd"]),
+]
+SENTENCE = mw.Regex(r"[A-Z][A-Za-z ,']*\.")
+
+
+def log_probability(model: HuggingFaceModel, ids: list[int]) -> float:
+    """Of a text and its end, in nats."""
+    prompt = model.prompt_ids
+    with torch.no_grad():
+        logits = model.model(torch.tensor([[*prompt, *ids]])).logits[0, len(prompt) - 1 :]
+    rows = torch.log_softmax(logits.double(), dim=-1)
+    found = sum(float(rows[at, token]) for at, token in enumerate(ids))
+    return found + float(torch.logsumexp(rows[len(ids), list(model.eos_ids)], dim=0))
+
+
+def greedy(model: HuggingFaceModel, grammar: mw.CompiledGrammar, max_tokens: int) -> list[int]:
+    """The likeliest token that the mask allows, and that leaves room for an end."""
+    constraint = GrammarConstraint(grammar)
+    constraint.bind(model.vocab_size, model.eos_ids)
+    state, ids = model.state([[]]), []
+    matcher = grammar.matcher()
+    while True:
+        mask = mw.allocate_token_bitmask(1, model.vocab_size)
+        matcher.fill_next_token_bitmask(mask)
+        bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[: model.vocab_size].astype(bool)
+        row = np.where(bits, state.logprobs[0], -np.inf)
+        for token in np.argsort(-row).tolist():
+            if token in model.eos_ids:
+                return ids
+            fork = matcher.fork()
+            fork.accept_token(token)
+            if len(ids) + 2 + len(fork.shortest_completion()) <= max_tokens:
+                break
+        matcher.accept_token(token)
+        ids.append(token)
+        state = state.extend(np.array([0]), np.array([token]))
+
+
+def particles(
+    name: str, model: HuggingFaceModel, vocabulary: mw.Vocabulary, phrases: list[str], args: Any, seed: int
+) -> Posterior:
+    """One run of a method with particles."""
+    constraint = GrammarConstraint(mw.compile(SENTENCE & mw.Contains(phrases), vocabulary))
+    if name == "sampling under masks":
+        return locally_constrained(model, constraint, args.particles, args.tokens, seed)
+    if name == "smc":
+        return smc(model, constraint, args.particles, max_tokens=args.tokens, seed=seed)
+    return phrase_smc(
+        model,
+        constraint,
+        phrases,
+        vocabulary,
+        args.particles,
+        boost=args.boost,
+        pull=args.pull,
+        max_tokens=args.tokens,
+        seed=seed,
+    )
+
+
+def measured(
+    model: HuggingFaceModel, texts: list[tuple[str, list[int], float]], phrases: list[str]
+) -> dict[str, Any]:
+    """Of texts (with ids, and weights that sum to one, or none)."""
+    good = [(log_probability(model, ids), weight, text) for text, ids, weight in texts]
+    if not good:
+        return {"success": 0.0}
+    last = [max(text.index(phrase) + len(phrase) for phrase in phrases) / len(text) for _, _, text in good]
+    best = max(good)
+    return {
+        "success": sum(weight for _, weight, text in good if all(phrase in text for phrase in phrases)),
+        "mean_log_probability": sum(score * weight for score, weight, _ in good),
+        "best_log_probability": best[0],
+        "last_phrase_ends_at": sum(at * weight for at, (_, weight, _) in zip(last, good, strict=True)),
+        "best": best[2],
+    }
+
+
+def sentences(args: argparse.Namespace) -> dict[str, Any]:
+    """Mean over tasks (and seeds, where there is chance)."""
+    gen = mw.Generator.from_pretrained()
+    vocabulary = gen.vocabulary
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for request, phrases in TASKS[: args.tasks]:
+        prompt = gen.tokenizer.apply_chat_template(
+            [{"role": "user", "content": request}], add_generation_prompt=True, tokenize=False
+        )
+        ids = gen.tokenizer(prompt, add_special_tokens=False)["input_ids"]
+        model = HuggingFaceModel(
+            gen.model, gen.tokenizer, ids, eos_ids=vocabulary.eos_ids, temperature=args.temperature
+        )
+        grammar = mw.compile(SENTENCE & mw.Contains(phrases), vocabulary)
+        started = time.perf_counter()
+        found = greedy(model, grammar, args.tokens)
+        seconds = time.perf_counter() - started
+        row = measured(model, [(vocabulary.decode(found).decode(), found, 1.0)], phrases)
+        rows.setdefault("greedy masking", []).append({**row, "seconds": seconds})
+        for seed in range(args.seeds):
+            for name in ("sampling under masks", "smc", "phrase_smc"):
+                started = time.perf_counter()
+                post = particles(name, model, vocabulary, phrases, args, seed)
+                seconds = time.perf_counter() - started
+                # Under masks alone every text counts the same.
+                weights = post.is_complete * 1.0 if name == "sampling under masks" else post.weights
+                total = max(float(weights.sum()), 1e-300)
+                texts = [
+                    (vocabulary.decode(ids).decode(), ids, float(weight) / total)
+                    for ids, weight in zip(post.sequences, weights, strict=True)
+                    if weight > 0
+                ]
+                row = measured(model, texts, phrases)
+                rows.setdefault(name, []).append(
+                    {**row, "seconds": seconds, "log_evidence": post.log_evidence}
+                )
+        print(request, json.dumps({name: each[-1].get("best") for name, each in rows.items()}), flush=True)
+    return {"runs": rows, "means": {name: means(each) for name, each in rows.items()}}
+
+
+def means(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """By name, the mean of the rows that have it."""
+    names = dict.fromkeys(name for row in rows for name in row if name != "best")
+    return {name: float(np.mean([row[name] for row in rows if name in row])) for name in names}
+
+
+def canvases(args: argparse.Namespace) -> dict[str, Any]:
+    """Mean over held-out requests."""
+    from demo_data import draw
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    from maskwright.diffusion.adapters import HuggingFaceDiffusionModel
+
+    torch.set_num_threads(1)
+    path = demo_diffusion_path()
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    module = AutoModelForMaskedLM.from_pretrained(path).eval()
+    rng = random.Random("held-out 0")
+    rows: dict[str, list[dict[str, float]]] = {}
+    for _ in range(args.examples):
+        example = draw(rng, frozenset())
+        words = re.findall(
+            r"[a-z]{4,}", json.dumps([v for v in example.value.values() if isinstance(v, str)])
+        )
+        slots = 8 * (len(tokenizer(example.answer(), add_special_tokens=False)["input_ids"]) // 8 + 1)
+        if not words or slots > 80:
+            continue
+        model = HuggingFaceDiffusionModel(module, tokenizer, prompt=tokenizer(example.prompt)["input_ids"])
+        vocabulary = mw.Vocabulary.from_huggingface(
+            tokenizer, vocab_size=module.config.vocab_size, eos_ids=model.eos_ids
+        )
+        word = words[0]
+        try:
+            grammar = mw.compile(mw.JsonSchema(example.schema) & mw.Contains([word]), vocabulary)
+        except mw.UnsatisfiableError:
+            # The word stands in a field that has a form, such as an address, or is one of a list without it.
+            continue
+        few = math.ceil(math.log2(slots + 1)) + 1
+        ways: dict[str, tuple[Schedule, list[str]]] = {
+            "slot by slot": (Schedule(steps=slots), []),
+            "as few steps": (Schedule(steps=few), []),
+            "phrase first, coarse to fine": (Schedule(score="middle"), [word]),
+            "phrase first, then by confidence": (Schedule(steps=few - 1), [word]),
+        }
+        for name, (schedule, anchors) in ways.items():
+            calls = 0
+            started = time.perf_counter()
+            try:
+                for step in infill_steps(
+                    model, grammar, [None] * slots, schedule=schedule, anchors=anchors, seed=0
+                ):
+                    calls += step.number > 0
+            except mw.UnsatisfiableError:
+                rows.setdefault(name, []).append({"success": 0.0})
+                continue
+            seconds = time.perf_counter() - started
+            ids = [token for token in step.tokens if token >= 0]
+            end = next((i for i, token in enumerate(ids) if token in model.eos_ids), len(ids))
+            text = vocabulary.decode(ids[:end]).decode()
+            matcher = grammar.matcher()
+            good = matcher.accept_tokens(ids[:end]) == end and matcher.is_accepting and word in text
+            value = json.loads(text)
+            rows.setdefault(name, []).append(
+                {
+                    "success": float(good),
+                    "rounds": calls,
+                    "pseudo_log_likelihood_a_token": pseudo_log_likelihood(model, ids, end),
+                    "fields_right": np.mean([value.get(k) == v for k, v in example.value.items()]),
+                    "seconds": seconds,
+                }
+            )
+    return {
+        "requests": len(rows["slot by slot"]),
+        "means": {name: means(each) for name, each in rows.items()},
+    }
+
+
+def pseudo_log_likelihood(model: Any, ids: list[int], end: int) -> float:
+    """The mean over tokens of the text: its log-probability where only its slot is masked."""
+    total = 0.0
+    for at in range(end):
+        canvas = [*ids[:at], model.mask_id, *ids[at + 1 :]]
+        row = np.asarray(model.logits(canvas), dtype=np.float64)[at]
+        total += row[ids[at]] - np.logaddexp.reduce(row)
+    return total / max(1, end)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--parts", nargs="+", default=["sentences", "canvases"])
+    parser.add_argument("--particles", type=int, default=16)
+    parser.add_argument("--tasks", type=int, default=len(TASKS))
+    parser.add_argument(
+        "--temperature", type=float, default=0.4, help="of the model that particles sample from"
+    )
+    parser.add_argument("--boost", type=float, default=6.0)
+    parser.add_argument("--pull", type=float, default=10.0)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--tokens", type=int, default=40)
+    parser.add_argument("--examples", type=int, default=60)
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    result = {name: {"sentences": sentences, "canvases": canvases}[name](args) for name in args.parts}
+    print(json.dumps({name: part["means"] for name, part in result.items()}, indent=1))
+    result["arguments"] = {name: value for name, value in vars(args).items() if name != "out"}
+    if args.out is not None:
+        args.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent))
+    main()

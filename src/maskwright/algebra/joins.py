@@ -1,0 +1,61 @@
+"""Unions, sequences and repetitions of grammars.
+
+Grammars without a lexer are parts of the result, as imports: their tables are made once for all who use them.  A grammar with
+a lexer is the result itself, to which the others are added: an engine has one lexer.  Its ignored text is made explicit
+(``lexers``), since it belongs to its own texts only.
+"""
+
+from __future__ import annotations
+
+from maskwright.algebra.inexact import Inexact
+from maskwright.algebra.lexers import closes, explicit
+from maskwright.ir.grammar import EMPTY, Choice, Expr, Grammar, Import, Ref, Repeated, Seq
+
+
+def union(parts: list[Import]) -> Grammar:
+    """The texts of any of some grammars.  Raises ``Inexact`` for two with a lexer."""
+    out, items = _together(parts)
+    out.start = out.add("either", Choice(tuple(items)))
+    return out
+
+
+def sequence(parts: list[Import]) -> Grammar:
+    """A text of each of some grammars, one behind the other.  Raises ``Inexact`` where a longest match would look into the next."""
+    out, items = _together(parts, in_a_row=True)
+    out.start = out.add("sequence", Seq(tuple(items)))
+    return out
+
+
+def repetition(part: Import, low: int, high: int | None) -> Grammar:
+    """So many texts of a grammar in a row.  Raises ``Inexact`` for one with a lexer, but for one text at most."""
+    if high == 0:
+        out = Grammar()
+        out.start = out.add("nothing", EMPTY)
+        return out
+    often = high is None or high > 1
+    out, items = _together([part, part] if often else [part], in_a_row=often)
+    once = items[0].rule if isinstance(items[0], Ref) else out.add("item", items[0])
+    out.start = out.add("repeated", Repeated(once, once, low, high))
+    return out
+
+
+def _together(parts: list[Import], in_a_row: bool = False) -> tuple[Grammar, list[Expr]]:
+    """A grammar that has the rules of some, and what each of them is there."""
+    out = Grammar()
+    items: list[Expr] = []
+    for number, part in enumerate(parts):
+        grammar = part.make()
+        if grammar.lexing is None:
+            items.append(part)
+            continue
+        if out.lexing is not None:
+            raise Inexact(
+                "both have a lexer, and terminals of one must not compete with those of the other: use lexer='dynamic'"
+            )
+        if in_a_row and number < len(parts) - 1 and not closes(grammar):
+            raise Inexact(
+                "its longest match would read on in what comes behind it: use lexer='dynamic', or put it last"
+            )
+        out = explicit(grammar)
+        items.append(Ref(out.start))
+    return out, items

@@ -1,0 +1,59 @@
+"""Options of commands in which a model writes, and the model that they load."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from maskwright.cli.sources import UsageError
+from maskwright.errors import MaskwrightError
+
+if TYPE_CHECKING:
+    from maskwright.generation.generator import Generator
+
+
+def add_generation_options(parser: argparse._ActionsContainer) -> None:
+    """How an output is written: the fields of ``GenerationOptions``."""
+    parser.add_argument(
+        "--schema-in-prompt", action="store_true", help="show the schema or grammar to the model"
+    )
+    parser.add_argument("--max-tokens", type=int, default=512, metavar="N", help="EOS included (default 512)")
+    parser.add_argument("--temperature", type=float, metavar="T", help="default: the likeliest token")
+    parser.add_argument("--top-p", type=float, metavar="P")
+    parser.add_argument("--top-k", type=int, metavar="K")
+    parser.add_argument("--min-p", type=float, metavar="P")
+    parser.add_argument("--repetition-penalty", type=float, metavar="R")
+    parser.add_argument("--stop", action="append", metavar="TEXT", help="end there; may come several times")
+    parser.add_argument(
+        "--particles", type=int, metavar="N", help="write so many candidates, and return the likeliest text"
+    )
+    parser.add_argument("--num-beams", type=int, default=1, metavar="N", help="search with so many beams")
+    parser.add_argument("--seed", type=int, metavar="N")
+
+
+def generation_options(args: argparse.Namespace) -> dict[str, Any]:
+    """What ``add_generation_options`` read, for a ``Generator``."""
+    names = (
+        "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "stop", "particles", "num_beams", "seed",
+        "schema_in_prompt",
+    )  # fmt: skip
+    return {"max_new_tokens": args.max_tokens, **{name: getattr(args, name) for name in names}}
+
+
+def load_generator(name: str | None) -> Generator:
+    """The generator of a model.  Raises ``UsageError`` when it cannot be loaded."""
+    try:
+        from transformers.utils import logging
+
+        from maskwright.generation.generator import Generator
+
+        if not sys.stderr.isatty():
+            logging.disable_progress_bar()
+        return Generator.from_pretrained(name)
+    except ImportError as error:
+        raise UsageError(f'{error}; models need: pip install "maskwright[hf]"') from None
+    except MaskwrightError:
+        raise
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the model {name!r} cannot be loaded: {error}") from None

@@ -1,0 +1,123 @@
+"""``maskwright generate --holes``: what a model wrote, with holes where it may be wrong."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from maskwright.cli.sources import UsageError, read_source
+
+if TYPE_CHECKING:
+    from maskwright.generation.generator import Generator
+    from maskwright.generation.results import Generation
+    from maskwright.search.partial import PartialPrograms
+
+_BATCH = 8
+"""Examples that are written at a time."""
+
+
+def add_hole_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("holes where the model may be wrong (see docs/partial-programs.md)")
+    group.add_argument(
+        "--holes",
+        metavar="NATS|FILE",
+        help="keep what costs less than so many nats; or choose that by a file of examples, "
+        'one a line: {"prompt": ..., "text": the right output}',
+    )
+    group.add_argument(
+        "--error-rate",
+        type=float,
+        default=0.1,
+        metavar="P",
+        help="of outputs whose holes miss the right one (default 0.1)",
+    )
+    group.add_argument(
+        "--confidence",
+        type=float,
+        default=0.95,
+        metavar="P",
+        help="in that, over draws of the examples (default 0.95)",
+    )
+    group.add_argument(
+        "--hole", action="append", metavar="SYMBOL", help="a symbol that may be left open; default: all rules"
+    )
+
+
+def messages(args: argparse.Namespace, text: str) -> Any:
+    """A prompt with the system message, if there is one."""
+    if args.system is None:
+        return text
+    return [{"role": "system", "content": args.system}, {"role": "user", "content": text}]
+
+
+def generate_with_holes(
+    args: argparse.Namespace, source: Any, generator: Generator, prompt: Any, options: dict[str, Any]
+) -> int:
+    """Print the outputs; 0."""
+    from maskwright.search.partial import PartialPrograms, scored
+
+    if args.stream:
+        raise UsageError("--holes needs whole outputs: leave out --stream")
+    grammar = generator.compile(source)
+    programs = PartialPrograms(grammar, args.hole)
+    threshold = _number(args.holes)
+    if threshold is None:
+        threshold = _calibrated(args, source, generator, programs, {**options, "n": 1})
+    for result in generator.generate([prompt], source, logprobs=True, **options):
+        print(programs.at(scored(grammar, result.token_ids, result.logprobs or []), threshold))
+    return 0
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _calibrated(
+    args: argparse.Namespace,
+    source: Any,
+    generator: Generator,
+    programs: PartialPrograms,
+    options: dict[str, Any],
+) -> float:
+    from maskwright.search.partial import check_examples, scored
+
+    examples = list(_examples(args.holes))
+    # Before the model is asked.
+    check_examples(len(examples), args.error_rate, args.confidence)
+    results: list[Generation] = []
+    for at in range(0, len(examples), _BATCH):
+        prompts = [messages(args, prompt) for prompt, _ in examples[at : at + _BATCH]]
+        results += generator.generate(prompts, source, logprobs=True, **options)
+    found = programs.calibrate(
+        [
+            (scored(programs.grammar, result.token_ids, result.logprobs or []), right)
+            for result, (_, right) in zip(results, examples, strict=True)
+        ],
+        error_rate=args.error_rate,
+        confidence=args.confidence,
+    )
+    print(
+        f"maskwright: --holes {found.threshold!r}: {found.misses} of {found.examples} examples are missed; with confidence "
+        f"{found.confidence:g} at most {100 * found.error_rate:g} % of outputs are",
+        file=sys.stderr,
+    )
+    return found.threshold
+
+
+def _examples(path: str) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(read_source(path).splitlines(), 1):
+        if line.strip():
+            try:
+                row = json.loads(line)
+                prompt, text = row["prompt"], row["text"]
+            except (ValueError, KeyError, TypeError):
+                prompt = text = None
+            if not isinstance(prompt, str) or not isinstance(text, str):
+                raise UsageError(f'{path}:{number}: expected {{"prompt": "...", "text": "..."}}')
+            yield prompt, text

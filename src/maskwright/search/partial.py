@@ -1,0 +1,317 @@
+"""Partial programs with a guarantee: what a model wrote, with holes where it may be wrong.
+
+    select name from ‹table› where ‹condition›
+
+A partial program stands for all texts of the grammar that fill each hole with its symbol.  Khakhar, Mell and Bastani (PAC Prediction Sets for
+Large Language Models of Code, ICML 2023, arXiv 2302.08703) choose the holes such that the right program is missed with a probability of at most
+``error_rate``, and that with a given ``confidence`` over the draws of the examples that it was calibrated with.
+
+Each text has a *family*: of all ways to cut parts that symbols derive out of it, those that keep most for what is kept to cost, in nats by the
+model.  It goes from the whole text to one hole.  A threshold picks the member that keeps most among those that cost less.  An example has a
+*critical cost*: the least that a member costs which misses the right program.  Where the threshold is not above it, the right program is
+in the set.  So of n critical costs, the one with rank k + 1 will do, when k is the most misses for which a binomial tail is small enough:
+
+    sum over i ≤ k of  C(n, i) · error_rate^i · (1 - error_rate)^(n - i)  ≤  1 - confidence
+
+(tolerance limits, Wilks 1941).  This holds for every model, grammar and way to assign costs; only the examples must be drawn like the later ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from maskwright.base.arguments import check_type, real
+from maskwright.compiling.compiler import CompiledGrammar
+from maskwright.compiling.symbols import Occurrence, Symbols
+from maskwright.errors import LimitError, MaskwrightError, UnsatisfiableError
+
+WHOLE = "text"
+"""The name of the hole that is all of a text."""
+_LEAST = 1e-9
+"""What a byte costs at least (nats)."""
+
+
+class Scored(NamedTuple):
+    """What a model wrote: its bytes, and what each costs (nats, not negative)."""
+
+    text: bytes
+    costs: tuple[float, ...]
+
+
+def scored(grammar: CompiledGrammar, token_ids: Sequence[int], logprobs: Sequence[float]) -> Scored:
+    """A text of tokens with their log-probabilities, as ``Generator.generate(..., logprobs=True)`` has them.
+
+    What a token costs is spread over its bytes.  Raises ``MaskwrightError`` unless there is one log-probability, at most 0, for each token.
+    """
+    if len(logprobs) < len(token_ids):
+        raise MaskwrightError(f"{len(token_ids)} tokens need as many log-probabilities, not {len(logprobs)}")
+    vocabulary = grammar.vocabulary
+    text, costs = b"", []
+    for count, (token, logprob) in enumerate(zip(token_ids, logprobs, strict=False)):
+        data = vocabulary.decode([token], start=vocabulary.at_start(token_ids[:count]))
+        # Rounding may leave a logarithm just above zero.
+        cost = max(0.0, real(-logprob, "logprobs: costs", low=-1e-3))
+        text += data
+        costs += [cost / len(data)] * len(data)
+    return Scored(text, tuple(costs))
+
+
+class Hole(NamedTuple):
+    """A part of a text that is left open: any text that ``symbol`` derives."""
+
+    symbol: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class PartialProgram:
+    """``text`` with ``holes``, by their starts.  ``cost``: of what is kept, in nats."""
+
+    text: bytes
+    holes: tuple[Hole, ...]
+    cost: float
+
+    @property
+    def kept(self) -> float:
+        """The share of the bytes that is kept, 0 to 1."""
+        return 1 - sum(hole.end - hole.start for hole in self.holes) / max(1, len(self.text))
+
+    def __str__(self) -> str:
+        shown, at = [], 0
+        for hole in self.holes:
+            shown += [self.text[at : hole.start].decode("utf-8", "replace"), f"‹{hole.symbol}›"]
+            at = hole.end
+        return "".join(shown) + self.text[at:].decode("utf-8", "replace")
+
+
+class Calibration(NamedTuple):
+    """A threshold for ``PartialPrograms.at``, in nats, and what it promises.
+
+    With ``confidence``, the right program of a new example is missed with a probability of at most ``error_rate``.  ``misses`` of the
+    ``examples`` were.
+    """
+
+    threshold: float
+    error_rate: float
+    confidence: float
+    examples: int
+    misses: int
+
+
+class PartialPrograms:
+    """The partial programs of texts of a grammar, with holes of some of its ``symbols`` (None: its rules, or values of a schema;
+    see ``Symbols``).
+
+    Of symbols that derive the same part of a text, the hole has the one that comes first, in ``symbols`` or in the grammar.  Raises ``GrammarError`` for symbols that the grammar does not have.
+    """
+
+    def __init__(self, grammar: CompiledGrammar, symbols: Sequence[str] | None = None) -> None:
+        self.grammar = grammar
+        check_type(grammar, CompiledGrammar, "grammar", MaskwrightError)
+        rules = [name for name in grammar._core.rule_names if name and not name.startswith("__")]
+        self._symbols = Symbols(grammar, rules if symbols is None else symbols)
+
+    def family(self, written: Scored) -> list[PartialProgram]:
+        """From the whole text to one hole; each keeps the most, one byte less for each hole, of what costs no more.
+
+        Raises ``MaskwrightError`` for a text that is none of the grammar, or costs that do not fit it.
+        """
+        # Kept text is never free, so that a single hole costs least.
+        text, costs = bytes(written.text), [max(_LEAST, real(each, "costs")) for each in written.costs]
+        if len(costs) != len(text) or math.inf in costs:
+            raise MaskwrightError(f"{len(text)} bytes need as many finite costs, not {len(costs)}")
+        found = self._occurrences(text)
+        if found is None:
+            raise MaskwrightError(f"{text[:60]!r} is no text of the grammar")
+        frontier = _Tree(found, len(text), self._symbols.names).frontier(costs)
+        return [PartialProgram(text, way.holes(), way.cost) for way in reversed(frontier)]
+
+    def at(self, written: Scored, threshold: float) -> PartialProgram:
+        """The member of the family that keeps the most and costs less than ``threshold`` (infinity: all of the text)."""
+        threshold = real(threshold, "threshold")
+        for member in self.family(written):
+            if member.cost < threshold:
+                return member
+        raise UnsatisfiableError("a threshold of 0 leaves no partial program, not even one hole")
+
+    def contains(self, partial: PartialProgram, right: bytes | str) -> bool:
+        """Whether ``right`` is one of the texts: of the grammar, with an occurrence of each hole's symbol in its place, and
+        byte by byte the same elsewhere."""
+        text = right.encode() if isinstance(right, str) else bytes(right)
+        found = self._occurrences(text)
+        return found is not None and _is_filling(partial, text, found)
+
+    def critical_cost(self, written: Scored, right: bytes | str) -> float:
+        """The least that a partial program costs which misses ``right``; infinity when none does, 0 when all do."""
+        text = right.encode() if isinstance(right, str) else bytes(right)
+        found = self._occurrences(text)
+        if found is None:
+            return 0.0
+        missed = [each.cost for each in self.family(written) if not _is_filling(each, text, found)]
+        return min(missed, default=math.inf)
+
+    def calibrate(
+        self,
+        examples: Iterable[tuple[Scored, bytes | str]],
+        *,
+        error_rate: float = 0.1,
+        confidence: float = 0.95,
+    ) -> Calibration:
+        """The largest threshold whose guarantee the examples (what was written, the right program) support.
+
+        Raises ``LimitError`` for too few examples, which says how many are enough; ``UnsatisfiableError`` when too many right programs are no
+        texts of the grammar; ``MaskwrightError`` for an error rate or a confidence that is not between 0 and 1.
+        """
+        return calibrated(
+            [self.critical_cost(written, right) for written, right in examples], error_rate, confidence
+        )
+
+    def _occurrences(self, text: bytes) -> list[Occurrence] | None:
+        try:
+            return self._symbols.start.read(text).occurrences_at_end()
+        except LimitError:
+            raise
+        except MaskwrightError:
+            return None
+
+
+def calibrated(critical_costs: Sequence[float], error_rate: float, confidence: float) -> Calibration:
+    """The calibration of examples with these critical costs; see ``PartialPrograms.calibrate``."""
+    costs = sorted(real(each, "critical_costs") for each in critical_costs)
+    allowed = check_examples(len(costs), error_rate, confidence)
+    threshold = costs[allowed]
+    if threshold == 0:
+        count = sum(each == 0 for each in costs)
+        raise UnsatisfiableError(
+            f"no partial program has the right one in {count} of {len(costs)} examples, and {allowed} may be missed: is the right "
+            f"program a text of the grammar?"
+        )
+    return Calibration(threshold, error_rate, confidence, len(costs), sum(each < threshold for each in costs))
+
+
+def check_examples(count: int, error_rate: float, confidence: float) -> int:
+    """The most misses that so many examples allow; ``LimitError`` when they are too few."""
+    for name, value in (("error_rate", error_rate), ("confidence", confidence)):
+        if not 0 < real(value, name, high=1.0) < 1:
+            raise MaskwrightError(f"{name} lies between 0 and 1, not at {value}")
+    allowed = most_misses(count, error_rate, confidence)
+    if allowed < 0:
+        enough = examples_needed(error_rate, confidence)
+        message = f"{count} examples are too few for an error rate of {error_rate:g} with a confidence of {confidence:g}: {enough} are enough"
+        raise LimitError("examples", count, enough, message=message)
+    return allowed
+
+
+def most_misses(count: int, error_rate: float, confidence: float) -> int:
+    """The most misses among ``count`` examples for which P(at most so many | probability ``error_rate`` each) ≤ 1 - ``confidence``;
+    -1: none."""
+    total = 0.0
+    for misses in range(count + 1):
+        total += math.exp(
+            math.lgamma(count + 1)
+            - math.lgamma(misses + 1)
+            - math.lgamma(count - misses + 1)
+            + misses * math.log(error_rate)
+            + (count - misses) * math.log1p(-error_rate)
+        )
+        if total > 1 - confidence:
+            return misses - 1
+    return count
+
+
+def examples_needed(error_rate: float, confidence: float) -> int:
+    """The least number of examples that can support a guarantee: all of them must then be met."""
+    count = math.ceil(math.log(1 - confidence) / math.log1p(-error_rate))
+    return count if most_misses(count, error_rate, confidence) >= 0 else count + 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What is kept of a part, one byte less for each hole, and what that costs; ``parts`` are ways or one hole."""
+
+    kept: int
+    cost: float
+    parts: tuple[_Way, ...] = ()
+    hole: Hole | None = None
+
+    def holes(self) -> tuple[Hole, ...]:
+        found = []
+        work = [self]
+        while work:
+            way = work.pop()
+            if way.hole is not None:
+                found.append(way.hole)
+            work += way.parts
+        return tuple(sorted(found, key=lambda hole: hole.start))
+
+
+class _Tree:
+    """Occurrences that lie within each other: of those that overlap, the first one; of those of one part, the one named first."""
+
+    def __init__(self, occurrences: Sequence[Occurrence], length: int, names: Sequence[str]) -> None:
+        spans: dict[tuple[int, int], str] = {}
+        for symbol, start, end in sorted(occurrences, key=lambda each: names.index(each.symbol)):
+            spans.setdefault((start, end), symbol)
+        self.holes = [Hole(WHOLE, 0, length)]
+        self.children: list[list[int]] = [[]]
+        around = [0]
+        for (start, end), symbol in sorted(spans.items(), key=lambda each: (each[0][0], -each[0][1])):
+            while self.holes[around[-1]].end <= start and len(around) > 1:
+                around.pop()
+            if end > self.holes[around[-1]].end:
+                continue
+            if (start, end) == (0, length):
+                self.holes[0] = Hole(symbol, 0, length)
+                continue
+            self.children[around[-1]].append(len(self.holes))
+            around.append(len(self.holes))
+            self.holes.append(Hole(symbol, start, end))
+            self.children.append([])
+
+    def frontier(self, costs: Sequence[float]) -> list[_Way]:
+        """The best ways for the whole text, by what they keep."""
+        found: list[list[_Way]] = [[] for _ in self.holes]
+        # Children have higher numbers.
+        for number in range(len(self.holes) - 1, -1, -1):
+            hole = self.holes[number]
+            inner = [self.holes[child] for child in self.children[number]]
+            own = set(range(hole.start, hole.end)).difference(
+                *(range(each.start, each.end) for each in inner)
+            )
+            ways = [_Way(len(own), math.fsum(costs[at] for at in own))]
+            for child in self.children[number]:
+                ways = _best(
+                    _Way(a.kept + b.kept, a.cost + b.cost, (a, b)) for a in ways for b in found[child]
+                )
+                found[child] = []
+            found[number] = _best([*ways, _Way(-1, 0.0, hole=hole)])
+        return found[0]
+
+
+def _best(ways: Iterable[_Way]) -> list[_Way]:
+    """Those of which no other one keeps as much and costs no more, by what they keep."""
+    found: list[_Way] = []
+    for way in sorted(ways, key=lambda each: (-each.kept, each.cost)):
+        if not found or way.cost < found[-1].cost:
+            found.append(way)
+    return found[::-1]
+
+
+def _is_filling(partial: PartialProgram, text: bytes, occurrences: Iterable[Occurrence]) -> bool:
+    ends: dict[tuple[str, int], list[int]] = {}
+    for symbol, start, end in occurrences:
+        ends.setdefault((symbol, start), []).append(end)
+    if [(hole.start, hole.end) for hole in partial.holes] == [(0, len(partial.text))]:
+        return True
+    places, at = {0}, 0
+    for hole in partial.holes:
+        fixed = partial.text[at : hole.start]
+        begun = {place + len(fixed) for place in places if text.startswith(fixed, place)}
+        places = {end for place in begun for end in ends.get((hole.symbol, place), ())}
+        at = hole.end
+    rest = partial.text[at:]
+    return any(text[place:] == rest for place in places)

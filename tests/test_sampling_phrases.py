@@ -1,0 +1,83 @@
+"""Phrases by sequential Monte Carlo: the same target as without looking ahead, on a model whose texts can be listed."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from sampling_models import EOS, bigram, bigram_model
+
+import maskwright as mw
+from maskwright.errors import MaskwrightError, VocabularyError
+from maskwright.sampling import GrammarConstraint, Posterior, phrase_smc
+from maskwright.sampling.phrases import _Guided
+
+VOCABULARY = mw.Vocabulary.from_bytes([b"a", b"b", b"ab", b" ba", b""], eos_ids=[EOS])
+PHRASES = ["ab", "ba"]
+BUDGET = 5
+
+
+def target() -> dict[tuple[int, ...], float]:
+    """p of every text with both phrases, its end included."""
+    found = {}
+    for n in range(BUDGET):
+        for ids in itertools.product(range(4), repeat=n):
+            text = b"".join(VOCABULARY.tokens[i] for i in ids).decode()
+            if all(phrase in text for phrase in PHRASES):
+                steps = [bigram(ids[:at])[token] for at, token in enumerate([*ids, EOS])]
+                found[ids] = float(np.prod(steps))
+    return found
+
+
+def run(seed: int, **options: Any) -> Posterior:
+    constraint = GrammarConstraint(mw.compile(mw.Contains(PHRASES), VOCABULARY))
+    return phrase_smc(
+        bigram_model(), constraint, PHRASES, VOCABULARY, 8, max_tokens=BUDGET, seed=seed, **options
+    )
+
+
+def errors(runs: int = 300, **options: Any) -> tuple[float, float]:
+    """By how many standard errors the evidence, and the mass of texts that begin with ``ab``, are wrong."""
+    exact = target()
+    wanted = (sum(exact.values()), sum(p for ids, p in exact.items() if ids[0] == 2))
+    found = np.zeros((runs, 2))
+    for seed in range(runs):
+        result = run(seed, **options)
+        weights = np.exp(result.log_weights)
+        begins = [bool(ids) and ids[0] == 2 for ids in result.sequences]
+        found[seed] = weights.mean(), (weights * begins).mean()
+    distance = np.abs(found.mean(axis=0) - wanted) / (found.std(axis=0) / runs**0.5)
+    return float(distance[0]), float(distance[1])
+
+
+@pytest.mark.parametrize("options", [{}, {"boost": 0.0, "pull": 0.0}, {"boost": 1.5, "pull": 3.0}])
+def test_the_target_is_the_model_restricted_to_the_constraint(options: dict[str, Any]) -> None:
+    assert max(errors(**options)) < 4
+
+
+def test_proposals_that_do_not_divide_out_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Guided, "reward", lambda self, ids: 1.0)
+    assert max(errors(100)) > 6
+
+
+def test_log_probabilities_are_the_models() -> None:
+    result = run(3)
+    for ids, logprobs, done in zip(result.sequences, result.logprobs, result.is_complete, strict=True):
+        steps = [np.log(bigram(ids[:at])[token]) for at, token in enumerate([*ids, EOS] if done else ids)]
+        np.testing.assert_allclose(logprobs, steps, atol=1e-9)
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(MaskwrightError, match="list of phrases"):
+        phrase_smc(
+            bigram_model(), GrammarConstraint(mw.compile(mw.Contains(["a"]), VOCABULARY)), "ab", VOCABULARY
+        )
+    with pytest.raises(MaskwrightError, match="twist is not available"):
+        run(0, twist=lambda ids: 1.0)
+    with pytest.raises(MaskwrightError, match="boost"):
+        run(0, boost=float("nan"))
+    other = mw.Vocabulary.from_bytes([b"a", b""], eos_ids=[1])
+    with pytest.raises(VocabularyError, match="5 ids"):
+        phrase_smc(bigram_model(), GrammarConstraint(mw.compile(mw.Contains(["a"]), other)), ["a"], other)

@@ -1,0 +1,48 @@
+"""What an installed wheel must do, without pytest and without the source tree: the README's promises in small.
+
+python tests/wheel.py
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import metadata
+from pathlib import Path
+
+
+def main() -> int:
+    import maskwright as mw
+    from maskwright.cli import main as command
+
+    here = Path(mw.__file__).resolve()
+    assert here.is_relative_to(Path(sys.prefix).resolve()), f"the source tree is on the path: {here}"
+    assert mw.__version__ == metadata.version("maskwright")
+    for name in mw.__all__:
+        if name not in ("Generator", "MaskTable"):  # these need torch
+            assert getattr(mw, name) is not None
+    vocabulary = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=256)
+    schema = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0}},
+        "required": ["name", "age"],
+    }
+    matcher = mw.compile_json_schema(schema, vocabulary).matcher()
+    assert matcher.accept_tokens(list(b'{"name": "Ada", "age": ')) and not matcher.fork().accept_token(
+        ord('"')
+    )
+    bitmask = mw.allocate_token_bitmask(1, 257)
+    matcher.fill_next_token_bitmask(bitmask)
+    end = matcher.shortest_completion()
+    assert matcher.accept_tokens(end) == len(end) and matcher.is_accepting
+    assert json.loads(vocabulary.decode(matcher.accepted_tokens)) == {"name": "Ada", "age": 0}
+    assert mw.compile_regex(r"\d{3}", vocabulary).matcher().accept_bytes(b"123")
+    assert mw.compile_gbnf('root ::= "a"+', vocabulary).matcher().accept_bytes(b"aa")
+    assert "json" in mw.shipped_grammars() and mw.StructuralTag.templates()
+    assert command(["conformance", "--engine", "maskwright"]) == 0
+    print(f"maskwright {mw.__version__} from {here.parent}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
