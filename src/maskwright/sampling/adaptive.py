@@ -24,11 +24,10 @@ telescope.  More probes reduce the variance and cost one evaluation each.  ``max
 at the past only, they keep the weight unbiased.  No mass is ever computed as 1 minus another, so nothing
 cancels when the good tokens have probabilities of 1e-300.
 
-**Probing where it matters** (``method="auto"``).  When most of what is left is known to be good, the last draw
-hardly matters, but costs an evaluation.  So it is made with probability r = min(1, 2 p(U) / (p(G) + p(U))) only, and
-1{last draw was good} is replaced by 1 - B (1 - 1{last draw was good}) / r, with B telling whether it was made: the
-same expectation.  For r < 1 the weight is p(G) + p(U), or half of it when the draw was made and bad.  A token of
-probability 0.95 costs 1.1 evaluations on average instead of 2.
+**Which estimator** (``method="auto"``).  The recursive one believes the last draw alone: where many tokens share a small good mass, its relative
+variance is 1 / Z.  The default is a third one (``inverse``), which goes on to the second good token and uses all draws before it, and stops
+early where that hardly matters.  A token of probability 0.95 costs 1.2 evaluations on average.  ``probes``, ``max_rejects`` and
+``min_remaining`` are options of the recursive estimator, and choose it.
 
 **The geometric variant** simulates a run *with* replacement from the draws without replacement: rejected
 tokens would have come again a geometric number of times.  Z is estimated from the numbers of accepts and
@@ -46,6 +45,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.errors import BitmaskError, ConstraintError, MaskwrightError, ModelError
+from maskwright.sampling.inverse import inverse_draws
 from maskwright.sampling.logspace import (
     MINUS_INFINITY,
     Booleans,
@@ -101,10 +101,10 @@ def awrs(
     a token.  ``allowed``: tokens that can be good at all, as booleans [V] or as a bitmask (int32 [words]);
     the others are pruned at no cost and without variance.  ``rng``: a generator or a seed.
 
-    ``method``: ``"recursive"``, ``"geometric"``, or ``"auto"``, the recursive one without probes that hardly
-    matter.  ``probes``: draws behind the accepted one, at most (not geometric).  ``max_accepts``: accepts of the simulated run (geometric), at least 2.  ``max_rejects``:
-    at least 2 (geometric) or 1; ``min_remaining``: the share of the mass left below which a draw is the last
-    one (recursive).  These limits keep the weight unbiased but make the weight 0 possible while good tokens
+    ``method``: ``"recursive"``, ``"geometric"``, or ``"auto"``: inverse sampling, or the recursive one where ``probes``, ``max_rejects`` or
+    ``min_remaining`` is given.  ``probes``: draws behind the accepted one, at most (not geometric).  ``max_accepts``: accepts of the simulated run
+    (geometric), at least 2.  ``max_rejects``: at least 2 (geometric) or 1; ``min_remaining``: the share of the mass left below which a draw is
+    the last one (recursive).  These limits keep the weight unbiased but make the weight 0 possible while good tokens
     exist.
 
     When nothing was accepted, the token is a rejected one and the log-weight minus infinity; a token that
@@ -182,7 +182,9 @@ def awrs_table(
     limit = max_rejects if max_rejects is not None else np.inf
     if method == "geometric":
         return _geometric(table, rows, accept, rng, max_accepts, limit)
-    return _recursive(table, rows, accept, rng, probes, limit, min_remaining, method == "auto")
+    if method == "auto" and probes == 1 and max_rejects is None and not min_remaining:
+        return Draws(*inverse_draws(table, rows, accept, rng))
+    return _recursive(table, rows, accept, rng, probes, limit, min_remaining)
 
 
 def _recursive(
@@ -193,12 +195,11 @@ def _recursive(
     probes: int,
     max_rejects: float,
     min_remaining: float,
-    thrifty: bool,
 ) -> Draws:
     count = len(rows)
     order = Order(table, rows, rng)
     log_good = np.full(count, MINUS_INFINITY)  # mass of the tokens that count as good
-    rest_is_good, found, halved = (np.zeros(count, dtype=bool) for _ in range(3))
+    rest_is_good, found = (np.zeros(count, dtype=bool) for _ in range(2))
     rejects, probed, calls = (np.zeros(count, dtype=np.int64) for _ in range(3))
     tokens = np.full(count, -1)
     least = log(min_remaining) + table.log_mass[rows] if min_remaining else None
@@ -207,24 +208,12 @@ def _recursive(
         last = np.where(found[at], probed[at] == probes - 1, rejects[at] >= max_rejects - 1)
         if least is not None:
             last |= ~found[at] & (order.log_rest(at) < least[at])
-        rare = np.zeros(len(at), dtype=bool)
-        if thrifty and (found[at] & last).any():
-            rate = _probe_rates(log_good[at], order.log_rest(at))
-            rare = found[at] & last & (rate < 1)
-            skipped = rare & (rng.random(len(at)) >= rate)
-            rest_is_good[at[skipped]] = True
-            at, last, rare = at[~skipped], last[~skipped], rare[~skipped]
-            if not len(at):
-                break
         drawn = order.draw(at)
         verdicts = accept(at, drawn)
         calls[at] += 1
-        halved[at] = rare & ~verdicts
-        # A draw that halves the weight counts like a good one before.
-        good = verdicts | halved[at]
-        mass = np.where(good, table.logs[rows[at], drawn], MINUS_INFINITY)
+        mass = np.where(verdicts, table.logs[rows[at], drawn], MINUS_INFINITY)
         log_good[at] = np.logaddexp(log_good[at], mass)
-        rest_is_good[at] = good & last
+        rest_is_good[at] = verdicts & last
         probed[at] += found[at]
         rejects[at] += ~found[at] & ~verdicts
         first = ~found[at] & (verdicts | (tokens[at] < 0))
@@ -233,14 +222,7 @@ def _recursive(
         at = at[~last & (order.left[at] > 0)]
     at = np.flatnonzero(rest_is_good)
     log_good[at] = np.logaddexp(log_good[at], order.log_rest(at))
-    return Draws(tokens, log_good - np.log(2) * halved, calls)
-
-
-def _probe_rates(known: Floats, rest: Floats) -> Floats:
-    """Twice the share of the unseen tokens in what is left; at least 1 means that the draw is made."""
-    total = np.logaddexp(known, rest)
-    rates: Floats = np.exp(np.log(2) + rest - np.where(np.isfinite(total), total, 0.0))
-    return rates
+    return Draws(tokens, log_good, calls)
 
 
 def _geometric(
