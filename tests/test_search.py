@@ -298,6 +298,38 @@ def test_repairing_names(grammar: mw.CompiledGrammar) -> None:
     assert backs > 5 and longest > 2
 
 
+def test_sessions_end_in_time_with_a_complete_text(grammar: mw.CompiledGrammar) -> None:
+    """Also where a name is never right: going back has a limit."""
+    for max_tokens, seed in itertools.product((4, 5, 7, 12), range(10)):
+        session = Session(model(), grammar, max_tokens=max_tokens, seed=seed)
+        while not session.finished:
+            session.forward("NAME")
+        assert GrammarConstraint(grammar).complete(session.ids) and len(session._scores) <= max_tokens
+        assert session.forward("NAME") == ""
+    session = Session(model(), grammar, max_tokens=12, max_retries=5, seed=1)
+    text = ""
+    with pytest.raises(mw.LimitError, match="max_retries") as caught:
+        while not session.finished:
+            session.forward("NAME")
+            text = session.text
+            session.backward("NAME")
+    assert caught.value.limit == "max_retries" and session.retries == 5 and session.text == text
+    shortest = len(grammar.matcher().shortest_completion()) + 1
+    with pytest.raises(mw.LimitError, match=f"takes {shortest} tokens"):
+        Session(model(), grammar, max_tokens=shortest - 1)
+    Session(model(), grammar, max_tokens=shortest).forward()
+
+
+def test_an_occurrence_that_is_not_there(grammar: mw.CompiledGrammar) -> None:
+    session = Session(model(), grammar, seed=1)
+    with pytest.raises(mw.MaskwrightError, match=r"view\('NAME'\)\[-1\]: 0 occurrences"):
+        session.view("NAME")[-1]
+    session.forward("NAME")
+    assert session.view("NAME")[-1] == session.view("NAME")[0] and session.view("NAME")[:1] == session.view(
+        "NAME"
+    )
+
+
 def test_bad_input_of_sessions(grammar: mw.CompiledGrammar) -> None:
     with pytest.raises(mw.GrammarError, match="no symbol 'nosuch'"):
         Session(model(), grammar, symbols=["nosuch"])
@@ -338,7 +370,15 @@ def test_hugging_face_models_go_back_right() -> None:
     session.forward("token", 3)
     session.backward(names[0])
     assert session.view(names[0]) == []
+    read: list[int] = []
+    handle = backend.model.register_forward_pre_hook(
+        lambda module, args, given: read.append(given["input_ids"].shape[1]), with_kwargs=True
+    )
+    before = len(session.ids)
     session.forward("token", 1)
+    handle.remove()
+    # The last token of what was kept, and the new one.
+    assert before > 1 and read == [1, 1]
     state = backend.state([session.ids])
     assert session._state is not None
     assert np.allclose(session._state.logprobs, state.logprobs, atol=1e-4)

@@ -119,6 +119,17 @@ class HuggingFaceModel(LanguageModel):
         ids = torch.tensor([list(prefix) for prefix in prefixes])
         return self._forward(ids, cache, None, np.full(len(prefixes), len(self.prompt_ids)))
 
+    def rewound(self, state: ModelState, prefixes: Sequence[Sequence[int]]) -> ModelState:
+        """The same from the cache of ``state``: the last token of each prefix is all that is read."""
+        if not len(prefixes) or not len(prefixes[0]) or not isinstance(state, _State) or not state.plain:
+            return self.state(prefixes)
+        cache = _gathered(state.cache, np.arange(len(prefixes)), len(state.lengths))
+        kept = len(self.prompt_ids) + len(prefixes[0]) - 1
+        for layer in cache.layers:
+            layer.keys, layer.values = layer.keys[..., :kept, :], layer.values[..., :kept, :]
+        last = torch.tensor([[prefix[-1]] for prefix in prefixes])
+        return self._forward(last, cache, None, np.full(len(prefixes), kept))
+
     @property
     def prompt_cache(self) -> Any:
         """The ``DynamicCache`` behind the prompt, with one row; the prompt is read if it was not yet.  Do not write to it."""
@@ -163,6 +174,13 @@ class _State(ModelState):
         self.attention = attention
         self.lengths = lengths
         self.logprobs = logprobs
+
+    @property
+    def plain(self) -> bool:
+        """Whether the cache has a column for each token that was read, in every row."""
+        from transformers.cache_utils import DynamicLayer
+
+        return self.attention is None and all(type(layer) is DynamicLayer for layer in self.cache.layers)
 
     def select(self, rows: Integers) -> _State:
         cache = _gathered(self.cache, rows, len(self.lengths))

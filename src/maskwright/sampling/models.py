@@ -41,6 +41,13 @@ class LanguageModel(ABC):
     def state(self, prefixes: Sequence[Sequence[int]]) -> ModelState:
         """The state behind prefixes of equal length (``[[]]``: the start)."""
 
+    def rewound(self, state: ModelState, prefixes: Sequence[Sequence[int]]) -> ModelState:
+        """``self.state(prefixes)``, where row i of ``state`` has read a text that begins with ``prefixes[i]``.
+
+        A model that kept what it computed for that text need not read the prefix again.
+        """
+        return self.state(prefixes)
+
 
 class CallableModel(LanguageModel):
     """Any function of prefixes: ``function(prefixes: list[list[int]]) -> logprobs [B, V]``.
