@@ -43,8 +43,8 @@ TROUBLES = ("random", "end", "spaces", "flat", "peaked", "nan", "hash")
 SCHEDULES = [
     Schedule(steps=1),
     Schedule(steps=4),
-    Schedule(steps=8, block=8),
-    Schedule(steps=8, block=16, temperature=1.0),
+    Schedule(steps=64, block=8),
+    Schedule(steps=32, block=16, temperature=1.0),
     Schedule(steps=6, score="random", temperature=0.5),
     Schedule(steps=12, score="entropy"),
     Schedule(steps=12, score="margin", remask=1),

@@ -60,7 +60,9 @@ def infill(args: argparse.Namespace, source: JsonSchema) -> int:
         model, compiled, canvas, schedule=schedule, criterion=args.criterion, seed=args.seed
     ):
         view.show(step)
-        calls, seconds, tokens = step.number, seconds + step.constraint_seconds, step.tokens
+        if step.number:
+            calls += step.calls
+        seconds, tokens = seconds + step.constraint_seconds, step.tokens
     view.close()
     ids = [token for token in tokens if token >= 0 and token not in model.eos_ids]
     matcher = compiled.matcher()

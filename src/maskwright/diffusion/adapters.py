@@ -65,15 +65,20 @@ class HuggingFaceDiffusionModel(MaskedDiffusionModel):
         self._call = call or (_call_dream if model_type in _SHIFTED else _call_plain)
 
     def logits(self, canvas: list[int]) -> Any:
+        return self.logits_of([canvas])[0]
+
+    def logits_of(self, canvases: list[list[int]]) -> Any:
         import torch
 
+        if len({len(canvas) for canvas in canvases}) > 1:
+            return super().logits_of(canvases)
         device = getattr(self.model, "device", "cpu")
         with torch.inference_mode():
-            ids = torch.tensor([self.prompt + canvas], device=device)
-            logits = self._call(self.model, ids)[0]
+            ids = torch.tensor([self.prompt + canvas for canvas in canvases], device=device)
+            logits = self._call(self.model, ids)
             if self.shift:
-                logits = torch.cat([logits[:1], logits[:-1]])
-            return logits[len(self.prompt) :].float().cpu().numpy()
+                logits = torch.cat([logits[:, :1], logits[:, :-1]], dim=1)
+            return logits[:, len(self.prompt) :].float().cpu().numpy()
 
     def encode(self, text: str) -> list[int]:
         if self.tokenizer is None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,13 @@ from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.diffusion.anchors import checked_anchors, middles, place_anchors
 from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
 from maskwright.diffusion.criteria import CRITERIA, LooseCanvas
-from maskwright.diffusion.model import MaskedDiffusionModel, checked_logits, checked_model
+from maskwright.diffusion.model import MaskedDiffusionModel, checked_logits, checked_logits_of, checked_model
 from maskwright.diffusion.schedule import (
     Schedule,
     checked_schedule,
     probabilities,
     sample,
     scores,
-    transfer_counts,
 )
 from maskwright.diffusion.sets import check_grammar
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots, read_canvas
@@ -38,7 +38,7 @@ UNIFORM_STEPS = 8
 
 @dataclass
 class Step:
-    """One model call and what became of it."""
+    """One step and what became of it."""
 
     number: int
     tokens: list[int]
@@ -47,6 +47,8 @@ class Step:
     """The slots filled in this step."""
     proposed: int = 0
     refused: int = 0
+    calls: int = 1
+    """Of the model; 0 where an earlier call was asked ahead."""
     model_seconds: float = 0.0
     constraint_seconds: float = 0.0
 
@@ -61,6 +63,27 @@ class _Run:
     impossible: npt.NDArray[np.bool_]
     probability: dict[int, float] = field(default_factory=dict)
     """Of what was put down, by slot."""
+    blocks: list[tuple[range, list[int]]] = field(default_factory=list)
+    """Blocks that are not full, and what the steps there fill; of the first one, the steps to come."""
+
+    def turn(self) -> tuple[list[int], int] | None:
+        """The open slots of the block at hand, and how many of them to fill; None: all are full."""
+        while self.blocks:
+            block, counts = self.blocks[0]
+            here = [i for i in self.canvas.open if i in block]
+            if here:
+                # What was opened again comes on top, so the last step fills all.
+                return here, max(1, *counts[:1], len(here) - sum(counts[1:]))
+            del self.blocks[0]
+        return None
+
+    def fork(self) -> _Run:
+        """A run that goes its own way from here, with the same random numbers."""
+        assert isinstance(self.canvas, Canvas)
+        rng, blocks = copy.deepcopy(self.rng), [(block, list(counts)) for block, counts in self.blocks]
+        return replace(
+            self, canvas=self.canvas.fork(), rng=rng, probability=dict(self.probability), blocks=blocks
+        )
 
 
 def infill(
@@ -131,6 +154,7 @@ def infill_steps(
     phrases = checked_anchors(anchors)
     if phrases and (model.kind == "uniform" or not isinstance(filled, Canvas)):
         raise CanvasError("anchors need a model with a mask, and the exact criterion")
+    _check_schedule(run, phrases)
     first = Step(0, filled.tokens, [], constraint_seconds=time.perf_counter() - started)
     return _steps(run, first, phrases)
 
@@ -166,12 +190,32 @@ def impossible_ids(model: MaskedDiffusionModel, vocabulary: Vocabulary) -> npt.N
     return impossible
 
 
+def _check_schedule(run: _Run, anchors: list[str]) -> None:
+    """Say what of the schedule means nothing here, and share the steps; phrases take the first one."""
+    schedule = run.schedule
+    if run.model.kind == "uniform":
+        given = {"block": schedule.block, "threshold": schedule.threshold, "remask": schedule.remask or None}
+        given["ahead"] = schedule.ahead if schedule.ahead > 1 else None
+        for name, value in given.items():
+            if value is not None:
+                raise CanvasError(f"{name}: a model of kind uniform predicts all slots anew in every step")
+    elif run.generated:
+        if anchors and schedule.steps is not None:
+            if schedule.steps == 1:
+                raise CanvasError("steps=1: anchors take a step of their own; at least steps=2 would do")
+            run.schedule = replace(schedule, steps=schedule.steps - 1)
+        run.blocks = run.schedule.blocks(len(run.canvas), run.generated)
+    if schedule.ahead > 1 and not isinstance(run.canvas, Canvas):
+        raise CanvasError("ahead: only with the criterion exact")
+
+
 def _steps(run: _Run, first: Step, anchors: list[str]) -> Iterator[Step]:
     yield first
     if not run.generated:
         return
     if anchors:
         yield _anchored(run, anchors)
+        run.blocks = run.schedule.blocks(len(run.canvas), run.canvas.open)
     yield from _uniform(run) if run.model.kind == "uniform" else _absorbing(run, int(bool(anchors)))
 
 
@@ -190,7 +234,7 @@ def _anchored(run: _Run, anchors: list[str]) -> Step:
     opened = {i: rows[i] for i in canvas.open}
     log_probs = np.log(np.maximum(probabilities(logits).astype(np.float64), 1e-300))
     taken = place_anchors(canvas, anchors, spell, log_probs, opened)
-    return Step(1, canvas.tokens, taken, len(taken), 0, seconds, time.perf_counter() - started)
+    return Step(1, canvas.tokens, taken, len(taken), 0, 1, seconds, time.perf_counter() - started)
 
 
 # --- models with a mask
@@ -198,28 +242,81 @@ def _anchored(run: _Run, anchors: list[str]) -> Step:
 
 def _absorbing(run: _Run, number: int) -> Iterator[Step]:
     """The steps behind so many."""
-    schedule = run.schedule
-    blocks, steps = schedule.blocks(len(run.canvas), run.generated)
-    for block in blocks:
-        here = [i for i in run.canvas.open if i in block]
-        counts = transfer_counts(len(here), steps)
-        done = 0
-        while here:
-            number += 1
-            count = max(1, counts[done]) if done < len(counts) else len(here)
-            step = _one_step(run, number, here, count)
-            done += 1
-            if schedule.remask and done < len(counts) - schedule.remask:
-                _remask(run, block)
-                step.tokens = run.canvas.tokens
-            yield step
-            here = [i for i in run.canvas.open if i in block]
+    ahead = _LookAhead(run)
+    while run.turn() is not None:
+        number += 1
+        started = time.perf_counter()
+        logits, rows, calls, seconds = ahead.logits()
+        step = _run_step(run, logits, rows)
+        step.number, step.calls, step.model_seconds = number, calls, seconds
+        step.constraint_seconds = time.perf_counter() - started - seconds
+        yield step
 
 
-def _one_step(run: _Run, number: int, here: list[int], count: int) -> Step:
-    """A model call, and ``count`` of the slots ``here`` filled."""
+class _LookAhead:
+    """Logits of a run's canvas, from a call that was made for an earlier one where that saw it coming.
+
+    Lossless self-speculation (Gao et al. 2025, arXiv 2510.04147; S2D2, arXiv 2603.25702, verifies blocks in order): with the last logits in place of those to come,
+    and the random numbers that will come, the loop is run ahead on a fork; the model is asked about the canvas at hand and
+    those ``schedule.ahead - 1`` in one call.  The loop itself then goes as it always goes, and looks up what was guessed right.
+    """
+
+    def __init__(self, run: _Run) -> None:
+        self._run = run
+        self._known: dict[tuple[int, ...], npt.NDArray[np.float32]] = {}
+        self._last: dict[int, npt.NDArray[np.float32]] = {}
+        """The latest row of each slot."""
+
+    def logits(self) -> tuple[npt.NDArray[np.float32], dict[int, int], int, float]:
+        """Logits [shown slots, V], the row of each slot, calls made, and the seconds they took."""
+        run = self._run
+        ids, rows = _shown(run.model, run.canvas)
+        calls, seconds = 0, 0.0
+        if tuple(ids) not in self._known:
+            canvases = [ids, *self._guesses()]
+            started = time.perf_counter()
+            found = checked_logits_of(run.model, canvases, run.canvas.vocabulary.vocab_size)
+            calls, seconds = 1, time.perf_counter() - started
+            self._known = {tuple(canvas): logits for canvas, logits in zip(canvases, found, strict=True)}
+        logits = self._known[tuple(ids)]
+        self._last = {slot: logits[row] for slot, row in rows.items()}
+        # The step writes into what it gets.
+        return logits.copy(), rows, calls, seconds
+
+    def _guesses(self) -> list[list[int]]:
+        guesses: list[list[int]] = []
+        if not self._last or self._run.schedule.ahead == 1:
+            return guesses
+        fork = self._run.fork()
+        while len(guesses) < self._run.schedule.ahead - 1:
+            rows = _shown(fork.model, fork.canvas)[1]
+            if fork.turn() is None or not rows.keys() <= self._last.keys():
+                break
+            _run_step(fork, np.stack([self._last[slot] for slot in rows]), rows)
+            if fork.turn() is not None:
+                guesses.append(_shown(fork.model, fork.canvas)[0])
+        return guesses
+
+
+def _run_step(run: _Run, logits: npt.NDArray[np.float32], rows: dict[int, int]) -> Step:
+    """What follows from logits: slots of the block at hand are filled.  ``logits`` [shown slots, V] is overwritten."""
+    turn = run.turn()
+    assert turn is not None
+    here, count = turn
+    block, counts = run.blocks[0]
+    step = _one_step(run, logits, rows, here, count)
+    if run.schedule.remask and len(counts) - 1 > run.schedule.remask:
+        _remask(run, block)
+        step.tokens = run.canvas.tokens
+    del counts[:1]
+    return step
+
+
+def _one_step(
+    run: _Run, logits: npt.NDArray[np.float32], rows: dict[int, int], here: list[int], count: int
+) -> Step:
+    """``count`` of the slots ``here`` filled."""
     canvas, schedule = run.canvas, run.schedule
-    logits, rows, seconds = canvas_logits(run.model, canvas)
     opened = canvas.open
     view = logits[[rows[i] for i in opened]]
     view[:, run.impossible] = -np.inf
@@ -237,8 +334,7 @@ def _one_step(run: _Run, number: int, here: list[int], count: int) -> Step:
         ranked = sorted(here, key=lambda i: -order[row_of[i]])
     if schedule.threshold is not None and schedule.score != "middle":
         sure = sum(probs[row_of[i], chosen[row_of[i]]] >= schedule.threshold for i in here)
-        count = max(1, int(sure))
-    started = time.perf_counter()
+        count = max(count, int(sure))
     guess = canvas.tokens
     for position, k in row_of.items():
         guess[position] = chosen[k]
@@ -256,22 +352,26 @@ def _one_step(run: _Run, number: int, here: list[int], count: int) -> Step:
         if i in row_of and canvas.tokens[i] >= 0:
             run.probability[i] = float(probs[row_of[i], canvas.tokens[i]])
     refused = canvas.refused + canvas.undecided - before
-    elapsed = time.perf_counter() - started
-    return Step(number, canvas.tokens, taken, len(proposals), refused, seconds, elapsed)
+    return Step(0, canvas.tokens, taken, len(proposals), refused)
 
 
 def canvas_logits(
     model: MaskedDiffusionModel, canvas: Canvas | LooseCanvas
 ) -> tuple[npt.NDArray[np.float32], dict[int, int], float]:
     """Logits, the row of each slot, and the seconds it took."""
+    ids, rows = _shown(model, canvas)
+    started = time.perf_counter()
+    logits = checked_logits(model, ids, canvas.vocabulary.vocab_size)
+    return logits, rows, time.perf_counter() - started
+
+
+def _shown(model: MaskedDiffusionModel, canvas: Canvas | LooseCanvas) -> tuple[list[int], dict[int, int]]:
+    """The ids that the model sees, and the place of each slot among them."""
     tokens = canvas.tokens
     shown = [i for i, token in enumerate(tokens) if token != EMPTY]
     mask = model.mask_id
     ids = [mask if tokens[i] == OPEN and mask is not None else tokens[i] for i in shown]
-    started = time.perf_counter()
-    logits = checked_logits(model, ids, canvas.vocabulary.vocab_size)
-    seconds = time.perf_counter() - started
-    return logits, {i: row for row, i in enumerate(shown)}, seconds
+    return ids, {i: row for row, i in enumerate(shown)}
 
 
 def as_proposal(model: MaskedDiffusionModel, canvas: Canvas | LooseCanvas, position: int, token: int) -> int:
@@ -345,7 +445,14 @@ def _uniform(run: _Run) -> Iterator[Step]:
         fill_from(canvas, logits, rows, run.generated, run.impossible)
         shown = canvas.tokens
         yield Step(
-            number, shown, list(run.generated), len(run.generated), 0, seconds, time.perf_counter() - started
+            number,
+            shown,
+            list(run.generated),
+            len(run.generated),
+            0,
+            1,
+            seconds,
+            time.perf_counter() - started,
         )
 
 

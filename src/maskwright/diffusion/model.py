@@ -33,6 +33,10 @@ class MaskedDiffusionModel:
         """Logits of every slot, position-aligned: float32 [len(canvas), V], numpy or a CPU tensor."""
         raise NotImplementedError
 
+    def logits_of(self, canvases: list[list[int]]) -> Sequence[Any]:
+        """Logits of several canvases, each as ``logits`` gives them, in one call where a model can do that; by default in turn."""
+        return [self.logits(canvas) for canvas in canvases]
+
     def encode(self, text: str) -> list[int]:
         """Token ids of text that is fixed in a canvas.  By default unknown: the fewest tokens are taken."""
         raise NotImplementedError
@@ -43,7 +47,20 @@ def checked_logits(model: MaskedDiffusionModel, canvas: list[int], vocab_size: i
 
     Raises ``CanvasError`` when they have another shape or are no numbers.
     """
-    given = model.logits(list(canvas))
+    return _checked(model.logits(list(canvas)), canvas, vocab_size)
+
+
+def checked_logits_of(
+    model: MaskedDiffusionModel, canvases: list[list[int]], vocab_size: int
+) -> list[Logits]:
+    """The same of several canvases in one call."""
+    found = list(model.logits_of([list(canvas) for canvas in canvases]))
+    if len(found) != len(canvases):
+        raise CanvasError(f"logits_of: expected logits of {len(canvases)} canvases, got {len(found)}")
+    return [_checked(given, canvas, vocab_size) for given, canvas in zip(found, canvases, strict=True)]
+
+
+def _checked(given: Any, canvas: list[int], vocab_size: int) -> Logits:
     try:
         logits = np.asarray(given, dtype=np.float32)
     except (TypeError, ValueError) as error:

@@ -25,7 +25,7 @@ from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
 from maskwright.diffusion.decode import as_proposal, canvas_logits, impossible_ids, open_canvas
 from maskwright.diffusion.model import MaskedDiffusionModel
-from maskwright.diffusion.schedule import Schedule, checked_schedule, probabilities, scores, transfer_counts
+from maskwright.diffusion.schedule import Schedule, checked_schedule, probabilities, scores
 from maskwright.diffusion.sets import check_grammar
 from maskwright.diffusion.slots import EMPTY, OPEN
 from maskwright.errors import CanvasError
@@ -78,6 +78,8 @@ def infill_smc(
         raise CanvasError("weights need a model of kind absorbing, and a schedule without remask")
     if schedule.score == "middle":
         raise CanvasError('score="middle" is a schedule of infill: particles need another score')
+    if schedule.ahead > 1:
+        raise CanvasError("ahead: particles share calls already where their canvases are equal")
     if schedule.temperature == 0:
         raise CanvasError("particles are drawn: the temperature of their schedule is above 0")
     check_particles(n_particles, ess_threshold, resampling)
@@ -113,9 +115,7 @@ class _Run:
 
     def fill(self, generated: list[int], ess_threshold: float, scheme: str) -> None:
         """Blocks of slots from left to right, each in steps."""
-        blocks, steps = self.schedule.blocks(len(self.canvases[0]), generated)
-        for block in blocks:
-            counts = transfer_counts(sum(i in block for i in generated), steps)
+        for block, counts in self.schedule.blocks(len(self.canvases[0]), generated):
             done = 0
             while self._step(block, counts[done] if done < len(counts) else None):
                 done += 1
@@ -143,7 +143,7 @@ class _Run:
         probs = probabilities(view)
         chosen = [int(token) for token in view.argmax(axis=-1)]
         if self.schedule.threshold is not None:
-            count = max(1, int((probs.max(axis=-1) >= self.schedule.threshold).sum()))
+            count = max(count or 0, int((probs.max(axis=-1) >= self.schedule.threshold).sum()))
         log_probs = log(probs.astype(np.float64))
         log_probs -= np.logaddexp.reduce(log_probs, axis=-1, keepdims=True)
         # What was tried in the first slot, by position, holds for all of them.

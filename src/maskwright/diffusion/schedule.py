@@ -24,13 +24,15 @@ SCORES = ("confidence", "entropy", "margin", "random", "left_to_right", "middle"
 class Schedule:
     """How open slots are filled.
 
-    ``steps``: model calls, evenly over the open slots (None: one slot a call); ``block``: slots filled before
-    later ones (None: all at once); ``score``: the order of slots, or ``"middle"``: each step fills the middle of every run of open slots, so n of them take
-    about log2 n steps, whatever ``steps`` says (``infill`` only); ``threshold``: a step also takes every slot
-    whose token has at least this probability; ``temperature``: of the model's distribution at a slot, 0 is
+    ``steps``: the most steps, which share the open slots evenly (None: one slot a step); ``block``: slots filled before
+    later ones (None: all at once; each block takes a step at least); ``score``: the order of slots, or ``"middle"``: each step fills the middle of
+    every run of open slots, so n of them take about log2 n steps, whatever ``steps`` says (``infill`` only); ``threshold``: a step also
+    takes every slot whose token has at least this probability; ``temperature``: of the model's distribution at a slot, 0 is
     greedy (None: 0 for ``infill``, and 1 for ``infill_smc``, whose particles are drawn);
     ``remask``: slots of lowest probability opened again after each step but the last ones; ``edit_threshold``: the
-    probability from which an editing model replaces a token.
+    probability from which an editing model replaces a token.  ``ahead``: canvases that one model call is asked about: the one at
+    hand, and those that come next if the model sticks to what it said (lossless).  A step is a model call, or
+    less with ``ahead``.
     """
 
     steps: int | None = None
@@ -40,6 +42,7 @@ class Schedule:
     temperature: float | None = None
     remask: int = 0
     edit_threshold: float = 0.9
+    ahead: int = 1
 
     def __post_init__(self) -> None:
         if self.score not in SCORES:
@@ -48,15 +51,41 @@ class Schedule:
             if getattr(self, name) is not None:
                 whole(getattr(self, name), name, CanvasError, 1)
         whole(self.remask, "remask", CanvasError, 0)
+        whole(self.ahead, "ahead", CanvasError, 1)
         for name in ("threshold", "temperature", "edit_threshold"):
             if name == "edit_threshold" or getattr(self, name) is not None:
                 real(getattr(self, name), name, CanvasError)
 
-    def blocks(self, slots: int, generated: Sequence[int]) -> tuple[list[range], int]:
-        """The blocks of a canvas that have generated slots, from left to right, and the steps for each of them."""
+    def blocks(self, slots: int, generated: Sequence[int]) -> list[tuple[range, list[int]]]:
+        """The blocks of a canvas that have generated slots, from left to right, and how many slots each step fills there.
+
+        Raises ``CanvasError`` when there are more blocks than steps.
+        """
         size = self.block or slots
-        found = [range(i * size, (i + 1) * size) for i in sorted({slot // size for slot in generated})]
-        return found, max(1, (self.steps or len(generated)) // max(1, len(found)))
+        numbers = sorted({slot // size for slot in generated})
+        sizes = [sum(slot // size == number for slot in generated) for number in numbers]
+        if self.steps is not None and len(numbers) > self.steps:
+            raise CanvasError(
+                f"steps={self.steps}: there are {len(numbers)} blocks of {size} slots to fill one after another, and each takes a "
+                f"step; at least steps={len(numbers)} or block={-(-slots // self.steps)} would do"
+            )
+        steps = sizes if self.steps is None else shared_steps(sizes, self.steps)
+        return [
+            (range(number * size, (number + 1) * size), transfer_counts(count, some))
+            for number, count, some in zip(numbers, sizes, steps, strict=True)
+        ]
+
+
+def shared_steps(sizes: list[int], steps: int) -> list[int]:
+    """Steps for blocks of such numbers of slots: one for each, the others in proportion to what is left of it."""
+    left = sum(sizes) - len(sizes)
+    more, seen = min(steps - len(sizes), left), 0
+    found = []
+    for size in sizes:
+        extra = (more * (seen + size - 1) // left - more * seen // left) if left else 0
+        found.append(1 + extra)
+        seen += size - 1
+    return found
 
 
 def checked_schedule(schedule: Schedule | None) -> Schedule:
