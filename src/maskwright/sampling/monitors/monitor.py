@@ -6,7 +6,7 @@ remembers how much of a name has been written.  Here the analysis is one functio
 
 The language of a monitor: at every place of the text where ``options`` gives names, the longest run of word
 characters that follows is one of them (at the end of an unfinished text: begins one of them).  What begins with a
-digit is no name, and may follow where there need not be one.
+digit is no name, and may follow where there need not be one.  Blanks may stand before the name where ``between`` has them.
 
 While a name is being written the mask is computed from the names and is strict about the bytes of the name.  What
 a token does behind the name, and tokens that reach a trigger themselves, need the analysis of a text that
@@ -60,8 +60,8 @@ class Monitor(Constraint):
     """Restrict names to what ``options(text)`` finds.
 
     ``options(text: str)`` is called at the start and behind every byte in ``triggers``; it returns the names that
-    may come next (with ``""`` among them when there need not be one), or None where anything goes.  It must be a
-    function of the text; results are remembered.  ``word``: bytes that names consist of.  ``ignore_case``: compare
+    may come next (with ``""`` among them when there need not be one), or None where anything goes.  No name at all refuses the
+    text.  It must be a function of the text; results are remembered.  ``word``: bytes that names consist of.  ``ignore_case``: compare
     ASCII letters without case.  Texts end on a whole name.  ``analyses`` counts calls of ``options``.
     """
 
@@ -73,6 +73,8 @@ class Monitor(Constraint):
         triggers: bytes,
         word: bytes = WORD,
         ignore_case: bool = False,
+        between: bytes = b"",
+        released: bytes = b"",
     ) -> None:
         self.vocabulary = vocabulary
         self.analyses = 0
@@ -80,6 +82,8 @@ class Monitor(Constraint):
         self._triggers = frozenset(triggers)
         self._word = frozenset(word)
         self._ignore_case = ignore_case
+        self._between = frozenset(between)
+        self._released = frozenset(released)
         self._tokens = [_folded(token, ignore_case) for token in vocabulary.tokens]
         # Tokens by the word characters at their start, to find those that agree with a name.
         heads: dict[bytes, list[int]] = {}
@@ -90,6 +94,10 @@ class Monitor(Constraint):
         self._whole = {head: self._inside(ids) for head, ids in heads.items()}
         self._numbers = np.array(
             [i for i, token in enumerate(self._tokens) if token[:1].isdigit()], dtype=np.int64
+        )
+        apart = self._between | self._released
+        self._apart = np.array(
+            [i for i, token in enumerate(self._tokens) if token and token[0] in apart], dtype=np.int64
         )
         self._known: OrderedDict[bytes, Names | None] = OrderedDict()
         self._masks: OrderedDict[tuple[bytes, Names], Bitmask] = OrderedDict()
@@ -123,7 +131,7 @@ class Monitor(Constraint):
     def check(self, states: Sequence[MonitorState], tokens: Sequence[int]) -> Booleans:
         return np.array(
             [
-                self._may_end(state) if token == END else self._allows_token(state, int(token))
+                self.may_end(state) if token == END else self._allows_token(state, int(token))
                 for state, token in zip(states, tokens, strict=True)
             ],
             dtype=bool,
@@ -139,8 +147,8 @@ class Monitor(Constraint):
             return True  # no text; whatever forbids such ids, it is not this constraint
         return self._read_token(state, token) is not None
 
-    @staticmethod
-    def _may_end(state: MonitorState) -> bool:
+    def may_end(self, state: MonitorState) -> bool:
+        """Whether the text may end here."""
         return state.names is None or state.written in state.names.all
 
     def _read_token(self, state: MonitorState, token: int) -> MonitorState | None:
@@ -161,12 +169,16 @@ class Monitor(Constraint):
                         return None
                     state = state._replace(written=written)
                     continue
-                if state.written not in names.all:
+                if not state.written and byte in self._between:
+                    continue
+                if state.written not in names.all and (state.written or byte not in self._released):
                     return None
                 state = state._replace(names=None)
             if byte in self._triggers:
                 state = self._consult(state.text + data[start : position + 1])
                 start = position + 1
+                if state.names is not None and not state.names.all:
+                    return None
         return state._replace(text=state.text + data[start:])
 
     def _consult(self, text: bytes) -> MonitorState:
@@ -202,7 +214,9 @@ class Monitor(Constraint):
                             allowed[ids] = True
             if not state.written and b"" in state.names.all:
                 allowed[self._numbers] = True
-            if self._may_end(state):
+            if not state.written:
+                allowed[self._apart] = True
+            if state.written in state.names.all:
                 allowed[list(self.vocabulary.eos_ids)] = True
             self._masks[key] = np.packbits(allowed, bitorder="little").view(np.int32)
             if len(self._masks) > _REMEMBERED:

@@ -1,112 +1,124 @@
-"""Names in SQL that a SQLite database has: tables, columns, functions, and aliases once they are declared."""
+"""SQL that a SQLite database takes: tables where they must be, names that it resolves, and its own word on what is complete."""
 
 from __future__ import annotations
 
-import re
 import sqlite3
+from collections import OrderedDict
 from collections.abc import Iterable
-from contextlib import closing
 from pathlib import Path
 
 from maskwright.errors import ConstraintError
-from maskwright.sampling.monitors.monitor import Monitor
+from maskwright.sampling.monitors.monitor import Monitor, MonitorState
+from maskwright.sampling.monitors.sql_text import Reading, common_names, read, table_position, top_query
 from maskwright.vocabulary.vocabulary import Vocabulary
 
-KEYWORDS = frozenset(
-    {
-        "all", "and", "as", "asc", "between", "by", "case", "cast", "collate", "count", "avg", "sum",
-        "min", "max", "total", "abs", "round", "length", "lower", "upper", "substr", "coalesce", "ifnull",
-        "nullif", "cross", "current_date", "current_time", "current_timestamp", "desc", "distinct",
-        "else", "end", "escape", "except", "exists", "from", "full", "glob", "group", "having", "in",
-        "inner", "intersect", "is", "isnull", "join", "left", "like", "limit", "natural", "not",
-        "notnull", "null", "offset", "on", "or", "order", "outer", "right", "select", "set", "then",
-        "true", "false", "union", "using", "values", "when", "where", "with", "insert", "into", "update",
-        "delete", "default", "integer", "text", "real", "blob", "numeric",
-    }
-)  # fmt: skip
-"""Words that are no names: keywords of queries and SQLite's most used functions."""
-
-_LEXEME = re.compile(
-    r"(?P<string>'(?:[^']|'')*'?)|(?P<quoted>\"(?:[^\"]|\"\")*\"?|`[^`]*`?|\[[^\]]*\]?)|(?P<comment>--[^\n]*\n?|/\*.*?(?:\*/|$))"
-    r"|(?P<number>\d[\w.]*)|(?P<word>[A-Za-z_]\w*)|(?P<space>\s+)|(?P<mark>.)",
-    re.DOTALL,
+_WORD = bytes(i for i in range(256) if chr(i).isalnum() and i < 128) + b"_$" + bytes(range(128, 256))
+_TRIGGERS = bytes(set(range(256)) - set(_WORD))
+_STATEMENTS = frozenset({"select", "values", "with", "insert", "replace", "update", "delete"})
+_ANSWERS = 4096
+_FINAL = (
+    "no such column",
+    "no such table",
+    "no such function",
+    "ambiguous column name",
+    "wrong number of arguments",
 )
-_TABLE_POSITIONS = frozenset({"from", "join", "into", "update"})
-_TRIGGERS = bytes(
-    byte for byte in range(256) if not (chr(byte).isalnum() and byte < 128) and byte != ord("_")
-)
+"""Errors that nothing behind a complete FROM clause can mend."""
+_SYSTEM = ("sqlite_master", "sqlite_schema", "sqlite_temp_master", "sqlite_temp_schema", "main", "temp")
 
 
 class SqlNames(Monitor):
-    """SQL whose unquoted names are tables and columns of a SQLite database.
+    """Queries and changes (INSERT, UPDATE, DELETE) that a SQLite database prepares.
 
-    ``database``: a path or an open connection; it is read once, here.  Behind FROM, JOIN, INTO and UPDATE a table
-    must follow (or a parenthesis), behind ``table.`` or ``alias.`` one of its columns, elsewhere a keyword, a
-    column, a table, or an alias that was declared with AS further left.  Behind AS any word may follow.  Quoted
-    names, strings, numbers and comments are not looked into.  Case does not matter.
+    ``database``: a path or an open connection, to which it keeps a connection.  Nothing is executed; a schema that changes
+    later is not followed.  SQLite itself decides on complete texts.  What is under way is refused only where no continuation
+    can be right: a word behind FROM, JOIN, INTO or UPDATE that no table, view or common table expression has; and, once a query's FROM
+    clause is complete, names before it and behind it that SQLite does not resolve.  In SQL, names come before what declares them, so
+    before FROM anything may stand.  Case does not matter, quoted names and subqueries are read as SQLite reads them.
 
     The monitor knows names, no syntax: combine it with a grammar, ``GrammarConstraint(cg) * SqlNames(...)``.
     Raises ``ConstraintError`` when the database has no tables or cannot be read.
     """
 
     def __init__(self, vocabulary: Vocabulary, database: str | Path | sqlite3.Connection) -> None:
-        self.tables = _read_tables(database)
-        self._columns = frozenset(name for names in self.tables.values() for name in names)
-        super().__init__(vocabulary, self.names, triggers=_TRIGGERS, ignore_case=True)
+        self._connection = _connected(database)
+        self.tables = _read_tables(self._connection)
+        self._sources = _sources(self._connection, self.tables)
+        self._answers: OrderedDict[str, str | None] = OrderedDict()
+        self._readings: OrderedDict[str, Reading] = OrderedDict()
+        super().__init__(vocabulary, self.names, triggers=_TRIGGERS, word=_WORD, ignore_case=True)
 
     def names(self, text: str) -> Iterable[str] | None:
-        """The names that may follow ``text`` (which does not end inside a word), lower case."""
-        lexemes = [
-            (str(match.lastgroup), match.group().lower())
-            for match in _LEXEME.finditer(text)
-            if match.lastgroup not in ("space", "comment")
-        ]
-        if _is_inside(text):
+        """The words that may follow ``text`` (which does not end inside a word), lower case; none: nothing may."""
+        reading = read(text)
+        if not self._resolves(text, reading):
+            return []
+        if reading.is_open or not table_position(reading.lexemes):
             return None
-        before = lexemes[-1] if lexemes else ("", "")
-        if before == ("mark", "."):
-            owner = lexemes[-2][1] if len(lexemes) > 1 and lexemes[-2][0] == "word" else ""
-            table = self._aliases(lexemes).get(owner, owner)
-            return [*self.tables[table], ""] if table in self.tables else None
-        if before == ("word", "as"):
+        common, declared_later = common_names(reading.lexemes)
+        if declared_later:
             return None
-        if before[0] == "word" and before[1] in _TABLE_POSITIONS:
-            return [*self.tables, ""]
-        aliases = self._aliases(lexemes)
-        return [*KEYWORDS, *self._columns, *self.tables, *aliases, ""]
+        more = ["or"] if reading.lexemes[-1].text == "update" else []
+        return [*self._sources, *common, *more, ""]
 
-    def _aliases(self, lexemes: list[tuple[str, str]]) -> dict[str, str]:
-        found = {}
-        for first, middle, last in zip(lexemes, lexemes[1:], lexemes[2:], strict=False):
-            if middle == ("word", "as") and last[0] == "word":
-                found[last[1]] = first[1]
-        return found
+    def may_end(self, state: MonitorState) -> bool:
+        """Whether SQLite prepares the text."""
+        return super().may_end(state) and self.prepares(state.text.decode("utf-8", "replace"))
+
+    def prepares(self, text: str) -> bool:
+        """Whether SQLite prepares a whole text as one query or change."""
+        lexemes = read(text).lexemes
+        return bool(lexemes) and lexemes[0].text in _STATEMENTS and self._error(text) is None
+
+    def _resolves(self, text: str, reading: Reading) -> bool:
+        query = top_query(text, reading.lexemes)
+        if query is None:
+            return True
+        error = self._error(query.head)
+        if error is not None:
+            return not error.startswith(_FINAL)
+        for operand in query.operands:
+            error = self._error(f"{query.head} where {operand}")
+            if error is not None and error.startswith("no such column"):
+                return False
+        return True
+
+    def _error(self, text: str) -> str | None:
+        """What SQLite says of a statement; None: it is prepared."""
+        if text not in self._answers:
+            self._answers[text] = _prepare(self._connection, text)
+            if len(self._answers) > _ANSWERS:
+                self._answers.popitem(last=False)
+        return self._answers[text]
 
 
-def _is_inside(text: str) -> bool:
-    """Whether the text ends inside a string, a quoted name, a number or a comment."""
-    lexemes = list(_LEXEME.finditer(text))
-    if not lexemes:
-        return False
-    kind, lexeme = lexemes[-1].lastgroup, lexemes[-1].group()
-    if kind in ("string", "quoted"):
-        closing = {"[": "]"}.get(lexeme[0], lexeme[0])
-        # A doubled quote is one character of the string.
-        return len(lexeme) < 2 or lexeme[-1] != closing or lexeme[1:].count(closing) % 2 == 0
-    if kind == "comment":
-        return not lexeme.endswith("\n" if lexeme.startswith("--") else "*/")
-    return kind == "number"
-
-
-def _read_tables(database: str | Path | sqlite3.Connection) -> dict[str, tuple[str, ...]]:
+def _prepare(connection: sqlite3.Connection, text: str) -> str | None:
     try:
-        if isinstance(database, sqlite3.Connection):
-            tables = _list_tables(database)
-        else:
-            with closing(
-                sqlite3.connect(f"{Path(database).absolute().as_uri()}?mode=ro", uri=True)
-            ) as connection:
-                tables = _list_tables(connection)
+        connection.execute(f"EXPLAIN {text}").close()
+    except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
+        # Parameters are bound behind preparing, and none were given.
+        message = str(error)
+        return None if "bind" in message else message
+    return None
+
+
+def _connected(database: str | Path | sqlite3.Connection) -> sqlite3.Connection:
+    if isinstance(database, sqlite3.Connection):
+        return database
+    try:
+        return sqlite3.connect(
+            f"{Path(database).absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False
+        )
+    except sqlite3.Error as error:
+        raise ConstraintError(f"the database cannot be read: {error}") from None
+
+
+def _read_tables(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
+    tables = {}
+    try:
+        for name in _column(connection, "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"):
+            columns = connection.execute("SELECT name FROM pragma_table_info(?)", (name,))
+            tables[name.lower()] = tuple(column.lower() for (column,) in columns.fetchall())
     except sqlite3.Error as error:
         raise ConstraintError(f"the database cannot be read: {error}") from None
     if not tables:
@@ -114,10 +126,16 @@ def _read_tables(database: str | Path | sqlite3.Connection) -> dict[str, tuple[s
     return tables
 
 
-def _list_tables(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
-    tables = {}
-    listed = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
-    for (name,) in listed.fetchall():
-        columns = connection.execute("SELECT name FROM pragma_table_info(?)", (name,))
-        tables[name.lower()] = tuple(column.lower() for (column,) in columns.fetchall())
-    return tables
+def _sources(connection: sqlite3.Connection, tables: Iterable[str]) -> frozenset[str]:
+    """All words that may stand for a table, or begin its name: of all schemas, of functions that make tables, of schemas."""
+    found = {*tables, *_SYSTEM}
+    for schema in _column(connection, "SELECT name FROM pragma_database_list"):
+        quoted = schema.replace('"', '""')
+        found |= {schema, *_column(connection, f'SELECT name FROM "{quoted}".sqlite_master')}
+    found |= set(_column(connection, "SELECT name FROM pragma_module_list"))
+    found |= {f"pragma_{name}" for name in _column(connection, "SELECT name FROM pragma_pragma_list")}
+    return frozenset(name.lower() for name in found)
+
+
+def _column(connection: sqlite3.Connection, query: str) -> list[str]:
+    return [str(row[0]) for row in connection.execute(query).fetchall()]
