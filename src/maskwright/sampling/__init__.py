@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from maskwright.sampling.models import LanguageModel as LanguageModel
     from maskwright.sampling.models import ModelState as ModelState
     from maskwright.sampling.monitors.attributes import PythonAttributes as PythonAttributes
+    from maskwright.sampling.monitors.language_server import LanguageServerNames as LanguageServerNames
     from maskwright.sampling.monitors.monitor import Monitor as Monitor
     from maskwright.sampling.monitors.sql import SqlNames as SqlNames
     from maskwright.sampling.phrases import phrase_smc as phrase_smc
@@ -64,6 +65,7 @@ _HOMES = {
     "huggingface": ["HuggingFaceModel"],
     "models": ["CallableModel", "LanguageModel", "ModelState"],
     "monitors.attributes": ["PythonAttributes"],
+    "monitors.language_server": ["LanguageServerNames"],
     "monitors.monitor": ["Monitor"],
     "monitors.sql": ["SqlNames"],
     "phrases": ["phrase_smc"],

@@ -22,11 +22,11 @@ class PythonAttributes(Monitor):
     def __init__(self, vocabulary: Vocabulary, context: str = "", *, private: bool = True) -> None:
         try:
             import jedi
-            import parso
+            from parso.grammar import load_grammar
         except ImportError:
             raise MaskwrightError('PythonAttributes needs jedi: pip install "maskwright[jedi]"') from None
         self._jedi: Any = jedi
-        self._grammar: Any = parso.load_grammar()
+        self._grammar: Any = load_grammar()
         self._context = context
         self._private = private
         super().__init__(vocabulary, self.names, triggers=b".", between=b" \t\f\r\n\\", released=b"#")
