@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from maskwright import Metrics
+
 Record = dict[str, Any]
 RESAMPLES = 10_000
 MEASURES = ("valid", "fields", "whole")
@@ -52,19 +54,29 @@ def mean(values: Iterable[float | None]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def figures(records: Sequence[Record], finished_by_all: set[str]) -> dict[str, float | None]:
+def figures(records: Sequence[Record], finished_by_all: set[str]) -> dict[str, Any]:
     """The figures of one engine.  Shares are of all tasks; what an answer took, of those that were not refused.
 
     ``cost_per_success``: tokens of all candidates on executed tasks, for each right result.  ``tokens_all_finish``: mean tokens
-    on the tasks that every engine finished.
+    on the tasks that every engine finished.  ``rates``: ``maskwright.Metrics`` of the answers, as ``Generator`` and servers report them.
     """
     taken = [each for each in records if each["refused"] is None]
-    executed = [each for each in records if each["executes"] is not None]
-    successes = sum(each["whole"] for each in executed)
+    metrics = Metrics()
+    for each in records:
+        metrics.add(
+            valid=bool(each["valid"]),
+            executes=each["executes"],
+            exactness=each["fields"],
+            success=None if each["executes"] is None else bool(each["whole"]),
+            tokens=each["paid_tokens"],
+            seconds=each["seconds"] if each["refused"] is None else None,
+        )
+    rates = metrics.rates()
     return {
         **{measure: mean(each[measure] for each in records) for measure in MEASURES},
-        "executes": mean(each["executes"] for each in executed),
-        "cost_per_success": sum(each["paid_tokens"] for each in executed) / successes if successes else None,
+        "executes": rates.executable_calls,
+        "cost_per_success": rates.cost_per_success,
+        "rates": rates.asdict(),
         "removed": mean(each["removed"] for each in taken),
         "tokens": mean(each["tokens"] for each in taken),
         "tokens_all_finish": mean(each["tokens"] for each in records if each["task"] in finished_by_all),

@@ -53,6 +53,7 @@ def test_the_page_on_generation() -> None:
     assert sorted(names["finished"]) == [0, 1] and isinstance(names["finished"][0][0].value, names["Person"])
     assert names["result"].usage.model_calls < len(names["result"].token_ids)
     assert 0 < names["result"].removed_mass.total < 1
+    assert names["rates"].schema_validity == names["rates"].executable_calls == 1.0
 
 
 def test_the_page_on_tools() -> None:

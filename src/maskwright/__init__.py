@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from maskwright.frontends.json_schema.read.options import SchemaOptions as SchemaOptions
     from maskwright.frontends.tools.templates import ToolTemplate as ToolTemplate
     from maskwright.generation.generator import Generator as Generator
+    from maskwright.generation.metrics import Metrics as Metrics
     from maskwright.limits import Limits as Limits
     from maskwright.masks.bitmask import allocate_token_bitmask as allocate_token_bitmask
     from maskwright.masks.bitmask import apply_token_bitmask_inplace as apply_token_bitmask_inplace
@@ -105,6 +106,7 @@ _HOMES = {
     "check.json_schema.report": ["check_json_schema"],
     "frontends.tools.templates": ["ToolTemplate"],
     "generation.generator": ["Generator"],
+    "generation.metrics": ["Metrics"],
     "limits": ["Limits"],
     "masks.mask_table": ["MaskTable"],
     "check.report": ["Finding", "Report"],

@@ -14,7 +14,7 @@
 ``logits_processor``  for transformers' own ``generate`` (``maskwright.hf``)
 ``custom``     the loop as a decoding method of transformers' ``generate``
 ``stops``      whether stop texts make sense for an output
-``results``    what comes out; ``trace``, what the model wanted at each of its tokens
+``results``    what comes out; ``trace``, what the model wanted at each of its tokens; ``metrics``, rates of what became of outputs
 
 ``maskwright`` and ``maskwright.hf`` export what is public.  Needs torch and transformers.
 """

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from maskwright.compiling.pool import Compiler
+from maskwright.generation.metrics import Metrics as Rates
 from maskwright.generation.row import Row
 
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
@@ -54,6 +55,8 @@ class Metrics:
         self.running = Gauge("maskwright_rows_running", "Outputs that are being written", registry=own)
         self.waiting = Gauge("maskwright_rows_waiting", "Outputs that wait for a place", registry=own)
         self.registry.register(_Compiles(compiler))
+        self._rates = Rates()
+        self.registry.register(_Rates(self._rates))
 
     def request(self, endpoint: str, outcome: str, seconds: float) -> None:
         """A request has ended.  ``outcome``: ok, refused, overloaded, disconnected, timeout or failed."""
@@ -65,7 +68,13 @@ class Metrics:
         self._first.observe(seconds)
 
     def output(self, row: Row, constrained: bool) -> None:
-        """An output has ended."""
+        """An output has ended, or was given up."""
+        if constrained:
+            self._rates.add(
+                valid=row.done and not row.cancelled and row.error is None,
+                tokens=len(row.ids),
+                seconds=row.usage.seconds if row.done else None,
+            )
         self._prompt.inc(row.usage.prompt_tokens)
         self._generated.inc(len(row.ids))
         self._forced.inc(row.usage.forced_tokens)
@@ -76,6 +85,27 @@ class Metrics:
     def text(self) -> bytes:
         """All of it, in Prometheus' text format."""
         return generate_latest(self.registry)
+
+
+class _Rates:
+    """``Metrics.rates`` of outputs with a constraint.  A server sees no calls run, and knows no right answers."""
+
+    def __init__(self, rates: Rates) -> None:
+        self._rates = rates
+
+    def collect(self) -> Iterator[Any]:
+        found = self._rates.rates()
+        for name, help_text, value in (
+            (
+                "schema_validity",
+                "Share of outputs with a constraint that were written to their end",
+                found.schema_validity,
+            ),
+            ("latency_p50_seconds", "Median time of an output with a constraint", found.latency_p50),
+            ("latency_p95_seconds", "95th percentile of that time", found.latency_p95),
+        ):
+            if value is not None:
+                yield GaugeMetricFamily(f"maskwright_{name}", help_text, value=value)
 
 
 class _Compiles:
