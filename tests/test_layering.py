@@ -25,7 +25,7 @@ MODULES = {
 }
 EXTENSIONS = ("maskwright._core", "maskwright._subsets")
 HEAVY = {
-    "fastapi", "httpx2", "jedi", "jsonschema", "lark", "llama_cpp", "matplotlib", "mistral_common", "mlx", "prometheus_client", "pydantic",
+    "fastapi", "httpx2", "jedi", "jsonschema", "lark", "llama_cpp", "matplotlib", "mistral_common", "mlx", "optuna", "prometheus_client", "pydantic",
     "pydantic_core", "ray", "safetensors", "sentencepiece", "sglang", "starlette", "tiktoken", "tokenizers", "torch", "tqdm", "transformers", "triton",
     "uvicorn", "vllm",
 }  # fmt: skip
@@ -43,6 +43,7 @@ EDGES = (
     "maskwright.serve",
     "maskwright.sampling.huggingface",
     "maskwright.sampling.recorder",
+    "maskwright.search.tuning",
     "maskwright.frontends.python.schemas",
     *(f"maskwright.frontends.lark.{name}" for name in ("loading", "expansion", "templates", "groups")),
 )

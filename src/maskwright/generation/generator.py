@@ -18,7 +18,7 @@ from typing import Any
 from maskwright.base.arguments import whole
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.compiling.compiler import compile as compile_source
-from maskwright.errors import LimitError, MaskwrightError, VocabularyError
+from maskwright.errors import LimitError, MaskwrightError, OutputError, VocabularyError
 from maskwright.generation.background import Background
 from maskwright.generation.batch import Batch
 from maskwright.generation.beams import beam_search
@@ -140,6 +140,40 @@ class Generator:
             pass
         outputs = [job.output for job in jobs for _ in range(asked.n)]
         return [_result(row, output, asked) for row, output in zip(rows, outputs, strict=True)]
+
+    def search(
+        self,
+        prompt: Prompt,
+        output_type: Any,
+        strategy: Any,
+        reward: Callable[[Any], float],
+        *,
+        budget: int = 1000,
+        seed: int | None = None,
+        schema_in_prompt: bool = False,
+    ) -> Any:
+        """The value of highest ``reward(value)`` (0 to 1) that a ``maskwright.search.Strategy`` finds within ``budget`` model calls.
+
+        ``Strategy.load(file)`` has one that was tuned.  A value that the type refuses is worth 0.  None when no text was complete in time.
+        """
+        asked = _options({"max_new_tokens": strategy.max_tokens, "schema_in_prompt": schema_in_prompt})
+        (job,) = self._jobs([prompt], [output_type], asked)
+        strategy = replace(strategy, max_tokens=job.room)
+
+        def value(ids: list[int]) -> Any:
+            return job.output.value(self.vocabulary.decode(ids).decode("utf-8", "replace"))
+
+        def judged(ids: list[int]) -> float:
+            try:
+                found = value(ids)
+            except OutputError:
+                return 0.0
+            return reward(found)
+
+        best = strategy.write(
+            self.model, self.tokenizer, job.prompt, job.grammar, judged, budget=budget, seed=seed
+        )
+        return None if best.ids is None else value(best.ids)
 
     def as_completed(
         self, requests: Iterable[tuple[Prompt, Any, Mapping[str, Any]]]

@@ -1,0 +1,316 @@
+"""How to look for a good text, as data: a method, its parameters, and the constraints that it uses; and running one within a budget.
+
+Decoding as a tree search whose parts are chosen (TreeCoder, Princis et al. 2025, arXiv 2511.22277): a strategy is a file, so what was tuned
+on tasks with executable answers (``tune``) is used elsewhere as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from maskwright.base.arguments import generator, real, whole
+from maskwright.compiling.compiler import CompiledGrammar
+from maskwright.errors import MaskwrightError
+from maskwright.sampling.constraints import END, Constraint, Everything, GrammarConstraint, Product
+from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers
+from maskwright.sampling.models import LanguageModel, ModelState
+from maskwright.sampling.sequential import smc
+from maskwright.search.best_first import best_first
+from maskwright.search.monte_carlo import mcts
+from maskwright.search.result import allowed_scores, check_problem, number
+
+METHODS = ("greedy", "sample", "beam", "best_first", "mcts", "smc")
+Reward = Callable[[list[int]], float]
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """``method`` and what it needs; ``constraints``: the names of those that are used, of all that a caller has.
+
+    ``greedy``: the likeliest token each time.  ``sample``: texts one after another, the best of all.  ``beam``: ``width`` prefixes.
+    ``best_first``: the ``width`` likeliest texts.  ``mcts``: as ``mcts``, with ``exploration``.  ``smc``: runs of ``width`` particles, weighted by
+    p^``power`` and the reward.  ``temperature`` is that of ``sample``.  ``max_tokens`` counts EOS.
+
+    Raises ``MaskwrightError`` for a value that means nothing.
+    """
+
+    method: str = "greedy"
+    width: int = 8
+    temperature: float = 1.0
+    exploration: float = 1.25
+    power: float = 1.0
+    max_tokens: int = 256
+    constraints: tuple[str, ...] = ("grammar",)
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise MaskwrightError(f"method: expected one of {', '.join(METHODS)}, got {self.method!r}")
+        for name in ("width", "max_tokens"):
+            whole(getattr(self, name), name, low=1)
+        for name in ("temperature", "exploration", "power"):
+            value = real(getattr(self, name), name)
+            if value == float("inf") or (value == 0 and name != "exploration"):
+                raise MaskwrightError(f"{name} is positive and finite, not {value}")
+        if isinstance(self.constraints, str) or not all(isinstance(name, str) for name in self.constraints):
+            raise MaskwrightError(f"constraints: expected names, got {self.constraints!r}")
+        object.__setattr__(self, "constraints", tuple(self.constraints))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Strategy:
+        """From a file, TOML or JSON by its suffix.  Raises ``MaskwrightError`` for what is no strategy."""
+        path = Path(path)
+        try:
+            text = path.read_text("utf-8")
+            data = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        except (OSError, ValueError) as error:
+            raise MaskwrightError(f"{path}: {error}") from None
+        known = {field.name for field in fields(cls)}
+        if not isinstance(data, dict) or not data.keys() <= known:
+            raise MaskwrightError(f"{path}: expected an object with members among {', '.join(sorted(known))}")
+        return cls(**data)
+
+    def save(self, path: str | Path) -> None:
+        """To a file, TOML or JSON by its suffix."""
+        data = {**asdict(self), "constraints": list(self.constraints)}
+        # What is written here in JSON means the same in TOML.
+        lines = [f"{name} = {json.dumps(value)}\n" for name, value in data.items()]
+        text = "".join(lines) if Path(path).suffix == ".toml" else json.dumps(data, indent=2) + "\n"
+        Path(path).write_text(text, "utf-8")
+
+    def write(
+        self,
+        model: Any,
+        tokenizer: Any,
+        prompt: Sequence[int],
+        grammar: CompiledGrammar,
+        reward: Reward,
+        *,
+        budget: int,
+        seed: int | np.random.Generator | None = None,
+    ) -> Best:
+        """The best text of a grammar behind a prompt of a Hugging Face model; this is what ``Generator.search`` calls."""
+        from maskwright.sampling.huggingface import HuggingFaceModel
+
+        source = HuggingFaceModel(model, tokenizer, prompt, eos_ids=grammar.vocabulary.eos_ids)
+        return search(source, self, {"grammar": GrammarConstraint(grammar)}, reward, budget=budget, seed=seed)
+
+
+@dataclass(frozen=True)
+class Best:
+    """``ids``: the text of highest reward, EOS excluded; None when no text was complete within the budget.
+
+    ``reward``: its reward, 0 without a text.  ``calls``: prefixes that the model was asked about.  ``rewards``: of all complete texts
+    that were seen, each judged once.
+    """
+
+    ids: list[int] | None
+    reward: float
+    calls: int
+    rewards: dict[tuple[int, ...], float]
+
+
+class _SpentError(Exception):
+    """The budget is spent; what was found until then counts."""
+
+
+def search(
+    model: LanguageModel,
+    strategy: Strategy,
+    constraints: Mapping[str, Constraint],
+    reward: Reward,
+    *,
+    budget: int,
+    seed: int | np.random.Generator | None = None,
+) -> Best:
+    """The text of highest ``reward(ids)`` (0 to 1) that a strategy finds within ``budget`` calls of the model, one a prefix.
+
+    Methods that can go on do so until the budget is spent, or until a text has reward 1.  Equal seeds give equal results.  Raises
+    ``MaskwrightError`` for names of constraints that are not there, ``ConstraintError`` for other rewards, and what the methods raise.
+    """
+    missing = set(strategy.constraints) - constraints.keys()
+    if missing:
+        raise MaskwrightError(
+            f"constraints: the strategy names {', '.join(sorted(missing))}; there are {', '.join(sorted(constraints))}"
+        )
+    chosen = [constraints[name] for name in strategy.constraints]
+    constraint = chosen[0] if len(chosen) == 1 else Product(chosen) if chosen else Everything()
+    check_problem(model, constraint, budget=(budget, 1))
+    metered = _Metered(model, budget)
+    judged = _Judged(reward)
+    rng = generator(seed)
+    with contextlib.suppress(_SpentError):
+        _METHODS[strategy.method](metered, constraint, strategy, judged, rng)
+    rewards = judged.rewards
+    best = max(rewards, key=lambda ids: rewards[ids], default=None)
+    return Best(
+        None if best is None else list(best),
+        rewards[best] if best is not None else 0.0,
+        metered.calls,
+        rewards,
+    )
+
+
+class _Judged:
+    """A reward that is asked once for each text, and stops the search at 1."""
+
+    def __init__(self, reward: Reward) -> None:
+        self._reward = reward
+        self.rewards: dict[tuple[int, ...], float] = {}
+
+    def __call__(self, ids: list[int]) -> float:
+        key = tuple(ids)
+        if key not in self.rewards:
+            self.rewards[key] = number(self._reward(list(ids)), f"reward({ids})", 0.0, 1.0)
+            if self.rewards[key] == 1.0:
+                raise _SpentError
+        return self.rewards[key]
+
+
+class _Metered(LanguageModel):
+    """A model that is asked about so many prefixes, and no more."""
+
+    def __init__(self, model: LanguageModel, budget: int) -> None:
+        self._model = model
+        self._budget = budget
+        self.calls = 0
+        self.vocab_size, self.eos_ids, self.room = model.vocab_size, model.eos_ids, model.room
+
+    def pay(self, prefixes: int) -> None:
+        if self.calls + prefixes > self._budget:
+            raise _SpentError
+        self.calls += prefixes
+
+    def state(self, prefixes: Sequence[Sequence[int]]) -> ModelState:
+        self.pay(len(prefixes))
+        return _MeteredState(self, self._model.state(prefixes))
+
+
+class _MeteredState(ModelState):
+    def __init__(self, owner: _Metered, state: ModelState) -> None:
+        self._owner = owner
+        self._state = state
+        self.logprobs = state.logprobs
+
+    def extend(self, parents: Integers, tokens: Integers) -> ModelState:
+        self._owner.pay(int((tokens >= 0).sum()))
+        return _MeteredState(self._owner, self._state.extend(parents, tokens))
+
+
+def _rows(
+    model: LanguageModel, constraint: Constraint, states: list[Any], state: ModelState, last: bool
+) -> Floats:
+    """log p of allowed tokens behind each state, those that need ``check`` asked; nothing but EOS where ``last``."""
+    scores = allowed_scores(model, constraint, states, state.logprobs)
+    end = model.eos_ids[0]
+    if last:
+        kept = scores[:, end].copy()
+        scores[:] = MINUS_INFINITY
+        scores[:, end] = kept
+    if not constraint.exact:
+        for row, each in enumerate(states):
+            tokens = np.flatnonzero(scores[row] > MINUS_INFINITY)
+            asked = [END if token == end else token for token in tokens.tolist()]
+            scores[row, tokens[~constraint.check([each] * len(tokens), asked)]] = MINUS_INFINITY
+    return scores
+
+
+def _beam(
+    model: LanguageModel, constraint: Constraint, strategy: Strategy, judged: _Judged, width: int
+) -> None:
+    beams: list[tuple[float, list[int], Any]] = [(0.0, [], constraint.start())]
+    state = model.state([[]])
+    for length in range(strategy.max_tokens):
+        scores = _rows(
+            model, constraint, [each for *_, each in beams], state, length + 1 >= strategy.max_tokens
+        )
+        totals = np.array([log_p for log_p, *_ in beams])[:, None] + scores
+        order = np.argsort(-totals, axis=None, kind="stable")[:width]
+        order = order[totals.ravel()[order] > MINUS_INFINITY]
+        rows, tokens = np.divmod(order, scores.shape[1])
+        going = []
+        for row, token in zip(rows.tolist(), tokens.tolist(), strict=True):
+            _, ids, each = beams[row]
+            if token == model.eos_ids[0]:
+                judged(ids)
+            else:
+                going.append(
+                    (row, token, (float(totals[row, token]), [*ids, token], constraint.advance(each, token)))
+                )
+        if not going:
+            return
+        state = state.extend(np.array([row for row, *_ in going]), np.array([token for _, token, _ in going]))
+        beams = [each for *_, each in going]
+
+
+def _sample(
+    model: LanguageModel,
+    constraint: Constraint,
+    strategy: Strategy,
+    judged: _Judged,
+    rng: np.random.Generator,
+) -> None:
+    start = model.state([[]])
+    while True:
+        state, matched, ids = start, constraint.start(), list[int]()
+        while True:
+            [scores] = _rows(model, constraint, [matched], state, len(ids) + 1 >= strategy.max_tokens)
+            if scores.max() == MINUS_INFINITY:
+                break
+            noise = np.log(rng.standard_exponential(len(scores)))
+            token = int((scores / strategy.temperature - noise).argmax())
+            if token == model.eos_ids[0]:
+                judged(ids)
+                break
+            ids.append(token)
+            matched = constraint.advance(matched, token)
+            state = state.extend(np.zeros(1, dtype=np.int64), np.array([token]))
+        if not ids:
+            # An empty text costs nothing, and would be drawn for ever.
+            assert isinstance(model, _Metered)
+            model.pay(1)
+
+
+def _greedy(model: Any, constraint: Any, strategy: Strategy, judged: _Judged, rng: Any) -> None:
+    _beam(model, constraint, strategy, judged, 1)
+
+
+def _beams(model: Any, constraint: Any, strategy: Strategy, judged: _Judged, rng: Any) -> None:
+    _beam(model, constraint, strategy, judged, strategy.width)
+
+
+def _best_first(model: Any, constraint: Any, strategy: Strategy, judged: _Judged, rng: Any) -> None:
+    found = best_first(
+        model, constraint, n=strategy.width, max_tokens=strategy.max_tokens, max_nodes=10**9, batch=1
+    )
+    for each in found.found:
+        judged(each.ids)
+
+
+def _mcts(model: Any, constraint: Any, strategy: Strategy, judged: _Judged, rng: Any) -> None:
+    options: dict[str, Any] = {"exploration": strategy.exploration, "max_tokens": strategy.max_tokens}
+    mcts(model, constraint, judged, simulations=10**9, seed=rng, **options)
+
+
+def _smc(model: Any, constraint: Any, strategy: Strategy, judged: _Judged, rng: Any) -> None:
+    while True:
+        model.pay(0)
+        options: dict[str, Any] = {"power": strategy.power, "max_tokens": strategy.max_tokens}
+        smc(model, constraint, strategy.width, reward=judged, seed=rng, **options)
+
+
+_METHODS: dict[str, Callable[..., None]] = {
+    "greedy": _greedy,
+    "sample": _sample,
+    "beam": _beams,
+    "best_first": _best_first,
+    "mcts": _mcts,
+    "smc": _smc,
+}

@@ -1,0 +1,117 @@
+"""A strategy tuned on tasks: its method, parameters and constraints, within a budget of model calls (optuna's tree of Parzen estimators).
+
+TreeCoder (Princis et al. 2025, arXiv 2511.22277) optimises decoding strategies and constraints as parts of a tree search; here the parts
+are those of ``Strategy``, and the file that comes out is used as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from maskwright.base.arguments import whole
+from maskwright.errors import LimitError, MaskwrightError
+from maskwright.sampling.constraints import Constraint
+from maskwright.sampling.models import LanguageModel
+from maskwright.search.strategy import METHODS, Reward, Strategy, search
+
+
+@dataclass(frozen=True)
+class Task:
+    """A prompt's model, the constraints that there are, and the reward of complete texts (0 to 1), such as the tests that they pass."""
+
+    model: LanguageModel
+    constraints: Mapping[str, Constraint]
+    reward: Reward
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A strategy that was tried: its mean reward over the tasks, and the model calls that it took."""
+
+    strategy: Strategy
+    reward: float
+    calls: int
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """``strategy``: the trial of highest mean reward, of equal ones the one of fewest calls; ``trials``: in their order."""
+
+    strategy: Strategy
+    trials: list[Trial]
+
+
+def tune(
+    tasks: Sequence[Task],
+    *,
+    budget: int,
+    calls: int,
+    methods: Sequence[str] = METHODS,
+    required: Sequence[str] = ("grammar",),
+    max_tokens: int = 256,
+    seed: int = 0,
+) -> Tuned:
+    """Try strategies on ``tasks``, each with at most ``calls`` model calls a task, as long as ``budget`` calls last for a whole trial.
+
+    ``methods``: those to choose from; the first trial of each comes before any other, with the defaults.  ``required``: constraints that are always used;
+    the others of the tasks are used or not, as it pays.  Equal seeds give equal results.  Raises ``LimitError`` when the budget does not
+    last for one trial, ``MaskwrightError`` for bad options and without optuna (``pip install "maskwright[tune]"``).
+    """
+    try:
+        import optuna
+    except ImportError:
+        raise MaskwrightError('tuning needs optuna: pip install "maskwright[tune]"') from None
+    whole(calls, "calls", low=1)
+    whole(budget, "budget", low=1)
+    if not tasks or not methods:
+        raise MaskwrightError("tune needs at least one task and one method")
+    if budget < len(tasks) * calls:
+        message = (
+            f"budget: {budget} calls do not last for one trial of {len(tasks)} tasks with {calls} calls each"
+        )
+        raise LimitError("budget", len(tasks) * calls, budget, message=message)
+    shared = set.intersection(*(set(task.constraints) for task in tasks))
+    optional = sorted(shared - set(required))
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
+    for method in methods:
+        study.enqueue_trial({"method": method})
+    trials: list[Trial] = []
+    left = budget
+    while left >= len(tasks) * calls:
+        asked = study.ask()
+        strategy = _suggested(asked, methods, required, optional, max_tokens)
+        found = [
+            search(task.model, strategy, task.constraints, task.reward, budget=calls, seed=seed + i)
+            for i, task in enumerate(tasks)
+        ]
+        trial = Trial(
+            strategy, float(np.mean([each.reward for each in found])), sum(each.calls for each in found)
+        )
+        trials.append(trial)
+        study.tell(asked, trial.reward)
+        # A trial that costs nothing ends as well.
+        left -= max(trial.calls, len(tasks))
+    best = max(trials, key=lambda trial: (trial.reward, -trial.calls))
+    return Tuned(best.strategy, trials)
+
+
+def _suggested(
+    asked: Any, methods: Sequence[str], required: Sequence[str], optional: Sequence[str], max_tokens: int
+) -> Strategy:
+    method = asked.suggest_categorical("method", list(methods))
+    given: dict[str, Any] = {}
+    if method in ("beam", "best_first", "smc"):
+        given["width"] = asked.suggest_int("width", 2, 32, log=True)
+    if method == "sample":
+        given["temperature"] = asked.suggest_float("temperature", 0.3, 2.0)
+    if method == "mcts":
+        given["exploration"] = asked.suggest_float("exploration", 0.1, 4.0, log=True)
+    if method == "smc":
+        given["power"] = asked.suggest_float("power", 0.25, 4.0, log=True)
+    used = [name for name in optional if asked.suggest_categorical(f"uses {name}", [True, False])]
+    return Strategy(method=method, max_tokens=max_tokens, constraints=(*required, *used), **given)

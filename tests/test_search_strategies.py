@@ -1,0 +1,170 @@
+"""Strategies within a budget, their files, and tuning, on a model whose texts can be listed."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_search import GRAMMAR, VOCABULARY, model, ranked
+
+import maskwright as mw
+from maskwright.sampling import GrammarConstraint, Predicate
+from maskwright.search import Strategy, Task, search, tune
+from maskwright.search.strategy import METHODS
+
+GOAL = [3, 0, 5, 1, 1, 4, 4]  # (a+(bb))
+
+
+@pytest.fixture(scope="module")
+def constraints() -> dict[str, Any]:
+    return {
+        "grammar": GrammarConstraint(mw.compile_lark(GRAMMAR, VOCABULARY)),
+        "no a": Predicate(lambda ids: 0 not in ids),
+    }
+
+
+def near(ids: list[int]) -> float:
+    """How much of the goal a text has."""
+    return len(
+        list(itertools.takewhile(lambda pair: pair[0] == pair[1], zip(ids, GOAL, strict=False)))
+    ) / len(GOAL)
+
+
+def only(goal: tuple[int, ...]) -> Any:
+    return lambda ids: float(tuple(ids) == goal)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_budgets_hold_and_rewards_are_asked_once(method: str, constraints: dict[str, Any]) -> None:
+    for budget in (1, 7, 40, 200):
+        asked: list[tuple[int, ...]] = []
+
+        def reward(ids: list[int], asked: list[tuple[int, ...]] = asked) -> float:
+            asked.append(tuple(ids))
+            return near(ids)
+
+        counted = model()
+        strategy = Strategy(method, width=4, max_tokens=9)
+        best = search(counted, strategy, constraints, reward, budget=budget, seed=1)
+        assert counted.rows == best.calls <= budget
+        assert len(asked) == len(set(asked)) == len(best.rewards)
+        assert best.reward == max(best.rewards.values(), default=0.0)
+        assert all(constraints["grammar"].complete(list(ids)) and len(ids) < 9 for ids in asked)
+        again = search(model(), strategy, constraints, near, budget=budget, seed=1)
+        assert again == best
+
+
+def test_what_each_method_finds_first(constraints: dict[str, Any]) -> None:
+    """Best first finds the likeliest texts, in order; greedy is a beam of one; a beam of thousands is exhaustive."""
+    listed = ranked(constraints["grammar"], 6)
+    best = search(model(), Strategy("best_first", width=5, max_tokens=6), constraints, near, budget=5000)
+    assert list(best.rewards) == [ids for ids, _ in listed[:5]]
+    wide = search(model(), Strategy("beam", width=5000, max_tokens=6), constraints, near, budget=10**6)
+    assert set(wide.rewards) == {ids for ids, _ in listed}
+    greedy = search(model(), Strategy("greedy", max_tokens=6), constraints, near, budget=100)
+    assert (
+        greedy.rewards
+        == search(model(), Strategy("beam", width=1, max_tokens=6), constraints, near, budget=100).rewards
+    )
+    full = search(model(), Strategy("mcts", max_tokens=6), constraints, only(()), budget=10**6, seed=0)
+    assert set(full.rewards) == {ids for ids, _ in listed}
+
+
+def test_a_reward_of_one_ends_the_search(constraints: dict[str, Any]) -> None:
+    goal = ranked(constraints["grammar"], 6)[0][0]
+    for method in ("sample", "mcts", "smc"):
+        best = search(model(), Strategy(method, max_tokens=6), constraints, only(goal), budget=10_000, seed=0)
+        assert best.ids == list(goal) and best.reward == 1.0 and best.calls < 3000
+
+
+def test_constraints_are_chosen_by_name(constraints: dict[str, Any]) -> None:
+    strategy = Strategy("sample", max_tokens=6, constraints=("grammar", "no a"))
+    best = search(model(), strategy, constraints, near, budget=500, seed=2)
+    assert best.rewards and not any(0 in ids for ids in best.rewards)
+    free = search(
+        model(), Strategy("sample", max_tokens=6, constraints=()), constraints, near, budget=500, seed=2
+    )
+    assert any(not constraints["grammar"].complete(list(ids)) for ids in free.rewards)
+    with pytest.raises(mw.MaskwrightError, match="names tests; there are grammar, no a"):
+        search(model(), Strategy(constraints=("tests",)), constraints, near, budget=5)
+
+
+@pytest.mark.parametrize("suffix", [".toml", ".json"])
+def test_files(suffix: str, tmp_path: Path) -> None:
+    strategy = Strategy("smc", width=3, power=0.1 + 0.2, constraints=("grammar", 'a "name"'))
+    path = tmp_path / f"strategy{suffix}"
+    strategy.save(path)
+    assert Strategy.load(path) == strategy
+    for text in ("method = 1 2", "[1]", '{"metho": "smc"}', "metho = 1"):
+        path.write_text(text, "utf-8")
+        with pytest.raises(mw.MaskwrightError, match="strategy"):
+            Strategy.load(path)
+    with pytest.raises(mw.MaskwrightError, match="nosuch"):
+        Strategy.load(tmp_path / "nosuch.toml")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"method": "best"},
+        {"width": 0},
+        {"temperature": 0.0},
+        {"power": float("nan")},
+        {"max_tokens": 1.5},
+        {"constraints": "grammar"},
+    ],
+)
+def test_bad_strategies(wrong: dict[str, Any]) -> None:
+    with pytest.raises(mw.MaskwrightError, match=next(iter(wrong))):
+        Strategy(**wrong)
+
+
+def test_tuning_finds_what_the_tasks_need(constraints: dict[str, Any]) -> None:
+    """An unlikely goal with a reward on the way to it needs a tree, and is spoiled by a wrong constraint."""
+    pytest.importorskip("optuna", reason="the optional extra tune is not installed")
+    tasks = [Task(model(), constraints, near) for _ in range(2)]
+    tuned = tune(tasks, budget=6_000, calls=400, max_tokens=9, seed=0)
+    assert sum(trial.calls for trial in tuned.trials) <= 6_000 and len(tuned.trials) >= 7
+    assert {trial.strategy.method for trial in tuned.trials[:6]} == set(METHODS)
+    best = max(trial.reward for trial in tuned.trials)
+    assert "no a" not in tuned.strategy.constraints
+    greedy = next(trial for trial in tuned.trials if trial.strategy.method == "greedy")
+    assert best >= 4 / 7 > greedy.reward
+    assert (
+        tuned.trials
+        == tune(
+            [Task(model(), constraints, near) for _ in range(2)],
+            budget=6_000,
+            calls=400,
+            max_tokens=9,
+            seed=0,
+        ).trials
+    )
+    with pytest.raises(mw.LimitError, match="do not last for one trial"):
+        tune(tasks, budget=799, calls=400)
+    with pytest.raises(mw.MaskwrightError, match="at least one task"):
+        tune([], budget=799, calls=400)
+
+
+def test_generators_take_a_strategy() -> None:
+    """A value of the type, or None where the budget does not last for one."""
+    pytest.importorskip("torch", reason="the generator runs a model")
+    from tiny_model import TINY
+
+    gen = mw.Generator.from_pretrained(TINY)
+    schema = {
+        "type": "object",
+        "properties": {"n": {"type": "integer", "minimum": 0, "maximum": 9}},
+        "required": ["n"],
+        "additionalProperties": False,
+    }
+    best = gen.search(
+        "Seven.", schema, Strategy("mcts", max_tokens=20), lambda value: value["n"] / 10, budget=300, seed=0
+    )
+    assert set(best) == {"n"} and best["n"] >= 7
+    assert (
+        gen.search("Seven.", schema, Strategy("sample", max_tokens=20), lambda value: 0.0, budget=2, seed=0)
+        is None
+    )
