@@ -14,6 +14,7 @@ import random
 from typing import Any
 
 import numpy as np
+import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import maskwright as mw
@@ -22,18 +23,18 @@ from maskwright.sampling import GrammarConstraint, HuggingFaceModel
 from maskwright.search import Strategy, search
 
 SUM = r"""
-    start: term (SIGN term)+
+    start: term (SIGN term)~1..2
     term: NUMBER ("*" NUMBER)?
     SIGN: "+" | "-"
     NUMBER: /[1-9][0-9]?/
 """
 STRATEGIES = {
-    "greedy": Strategy("greedy", max_tokens=24),
-    "beam": Strategy("beam", width=8, max_tokens=24),
-    "best first": Strategy("best_first", width=1000, max_tokens=24),
-    "best of n": Strategy("sample", max_tokens=24),
-    "particles": Strategy("smc", width=8, max_tokens=24),
-    "tree": Strategy("mcts", max_tokens=24),
+    "greedy": Strategy("greedy", max_tokens=12),
+    "beam": Strategy("beam", width=8, max_tokens=12),
+    "best first": Strategy("best_first", width=1000, max_tokens=12),
+    "best of n": Strategy("sample", max_tokens=12),
+    "particles": Strategy("smc", width=8, max_tokens=12),
+    "tree": Strategy("mcts", max_tokens=12),
 }
 ADJECTIVES = [
     "red",
@@ -85,7 +86,7 @@ def sums(model: Any, tokenizer: Any, rng: random.Random, count: int) -> list[tup
     """(model, constraint, reward) of tasks to write a sum of a value."""
     found = []
     for _ in range(count):
-        goal = rng.randint(20, 400)
+        goal = rng.randint(20, 150)
         source = HuggingFaceModel(
             model, tokenizer, f"12*3+7 = 43\n9*9-20+5 = 66\nWrite {goal} as a sum: {goal} = "
         )
@@ -123,6 +124,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=8)
     parser.add_argument("--budget", type=int, default=150)
     args = parser.parse_args()
+    torch.set_num_threads(1)
     name = default_model()
     model = AutoModelForCausalLM.from_pretrained(name).eval()
     tokenizer = AutoTokenizer.from_pretrained(name)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,14 @@ def test_the_page_on_generation() -> None:
     assert names["result"].usage.model_calls < len(names["result"].token_ids)
     assert 0 < names["result"].removed_mass.total < 1
     assert names["rates"].schema_validity == names["rates"].executable_calls == 1.0
+
+
+def test_the_page_on_strategies() -> None:
+    pytest.importorskip("optuna", reason="the optional extra tune is not installed")
+    with contextlib.chdir(tempfile.mkdtemp()):
+        names = run("strategies.md")
+        assert names["strategy"] == names["tuned"].strategy
+    assert names["best"].calls <= 500 and 0 < names["best"].reward <= 1
 
 
 def test_the_page_on_tools() -> None:
