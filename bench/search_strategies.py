@@ -30,10 +30,10 @@ SUM = r"""
 """
 STRATEGIES = {
     "greedy": Strategy("greedy", max_tokens=12),
-    "beam": Strategy("beam", width=8, max_tokens=12),
+    "beam": Strategy("beam", width=4, max_tokens=12),
     "best first": Strategy("best_first", width=1000, max_tokens=12),
     "best of n": Strategy("sample", max_tokens=12),
-    "particles": Strategy("smc", width=8, max_tokens=12),
+    "particles": Strategy("smc", width=4, max_tokens=12),
     "tree": Strategy("mcts", max_tokens=12),
 }
 ADJECTIVES = [
@@ -123,6 +123,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", type=int, default=8)
     parser.add_argument("--budget", type=int, default=150)
+    parser.add_argument("--methods", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
     args = parser.parse_args()
     torch.set_num_threads(1)
     name = default_model()
@@ -130,9 +131,11 @@ def main() -> None:
     tokenizer = AutoTokenizer.from_pretrained(name)
     for kind, make in (("sums", sums), ("items", items)):
         tasks = make(model, tokenizer, random.Random(0), args.tasks)
-        for method, strategy in STRATEGIES.items():
+        for method in args.methods:
             found = [
-                search(source, strategy, {"grammar": constraint}, reward, budget=args.budget, seed=i)
+                search(
+                    source, STRATEGIES[method], {"grammar": constraint}, reward, budget=args.budget, seed=i
+                )
                 for i, (source, constraint, reward) in enumerate(tasks)
             ]
             print(

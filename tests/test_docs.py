@@ -58,6 +58,16 @@ def test_the_page_on_generation() -> None:
     assert names["rates"].schema_validity == names["rates"].executable_calls == 1.0
 
 
+def test_snippets_of_the_page_on_sampling() -> None:
+    """Those that need no model."""
+    page = (DOCS / "sampling.md").read_text("utf-8")
+    snippets = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    alone = [text for text in snippets if "hf_model" not in text]
+    assert len(alone) >= 2
+    for text in alone:
+        exec(text, {"__name__": "docs"})
+
+
 def test_the_page_on_strategies() -> None:
     pytest.importorskip("optuna", reason="the optional extra tune is not installed")
     with contextlib.chdir(tempfile.mkdtemp()):
