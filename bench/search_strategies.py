@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import maskwright as mw
 from maskwright.generation.default_model import default_model
-from maskwright.sampling import GrammarConstraint, HuggingFaceModel
+from maskwright.sampling import GrammarConstraint, HuggingFaceModel, TrieConstraint
 from maskwright.search import Strategy, search
 
 SUM = r"""
@@ -113,7 +113,7 @@ def items(model: Any, tokenizer: Any, rng: random.Random, count: int) -> list[tu
         second = {word: rng.random() for word in NOUNS}
         ratings = {name: 0.7 * first[name.split()[0]] + 0.25 * second[name.split()[1]] for name in names}
         best = max(ratings.values())
-        constraint = GrammarConstraint(mw.compile(trie, source.vocabulary))
+        constraint = TrieConstraint(trie)
         values = {tuple(ids): ratings[name] / best for ids, name in zip(sequences, names, strict=True)}
         found.append((source, constraint, lambda ids, values=values: values[tuple(ids)]))
     return found
@@ -123,14 +123,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", type=int, default=8)
     parser.add_argument("--budget", type=int, default=150)
+    parser.add_argument("--kinds", nargs="+", choices=("sums", "items"), default=["sums", "items"])
     parser.add_argument("--methods", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
     args = parser.parse_args()
     torch.set_num_threads(1)
     name = default_model()
     model = AutoModelForCausalLM.from_pretrained(name).eval()
     tokenizer = AutoTokenizer.from_pretrained(name)
-    for kind, make in (("sums", sums), ("items", items)):
-        tasks = make(model, tokenizer, random.Random(0), args.tasks)
+    for kind in args.kinds:
+        tasks = {"sums": sums, "items": items}[kind](model, tokenizer, random.Random(0), args.tasks)
         for method in args.methods:
             found = [
                 search(

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from maskwright.sampling.recorder import WeightRecorder as WeightRecorder
     from maskwright.sampling.resampling import resample as resample
     from maskwright.sampling.sequential import smc as smc
+    from maskwright.sampling.tries import TrieConstraint as TrieConstraint
 
 _HOMES = {
     "anchoring": ["anchored"],
@@ -74,6 +75,7 @@ _HOMES = {
     "recorder": ["WeightRecorder"],
     "resampling": ["resample"],
     "sequential": ["smc"],
+    "tries": ["TrieConstraint"],
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
