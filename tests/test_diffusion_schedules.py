@@ -206,3 +206,17 @@ def test_believing_the_guess_is_caught(words: CompiledGrammar, monkeypatch: pyte
     assert [
         infill(Chain(2.0), words, [None] * 9, schedule=schedule, seed=seed) for seed in range(8)
     ] != expected
+
+
+class Spelling(Chain):
+    def encode(self, text: str) -> list[int]:
+        return [b"abc".index(byte) for byte in text.strip().encode()]
+
+
+def test_phrases_take_a_step_of_the_bound(words: CompiledGrammar) -> None:
+    with pytest.raises(CanvasError, match="anchors take a step of their own"):
+        infill(Spelling(0.5), words, [None] * 9, schedule=Schedule(1), anchors=["bb"])
+    for steps, ahead in itertools.product((2, 4), (1, 3)):
+        model = Spelling(0.5)
+        found = infill(model, words, [None] * 9, schedule=Schedule(steps, ahead=ahead), anchors=["bb"])
+        assert model.calls <= steps and b"bb" in LETTERS.decode(found)
