@@ -6,7 +6,7 @@ the phrases found so far matters between two lexemes, in whatever order they cam
     (A, M): the texts of rule A that contain all phrases of M          (A, {}) = A, as it is
     A: B C      (A, M): (B, N) (C, M - N)  for all N in M
 
-Records stay records: each phrase is one more goal, reached by a member whose value (or name) contains it.  So objects keep their
+Records stay records: each phrase is one more obligation, reached by a member whose value (or name) contains it.  So objects keep their
 undeclared members, and arrays their different items.  In the name of an undeclared member a phrase counts where its characters
 are written as they are.
 """
