@@ -19,7 +19,6 @@ import hashlib
 from array import array
 from bisect import bisect
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Literal, TypeAlias
@@ -390,7 +389,7 @@ class Grammar:
         seen: set[int] = set()
         rules: list[Body | None] = []
         for body in self.rules:
-            rules.append(copy(body) if id(body) in seen else body)
+            rules.append(replace(body) if body is not None and id(body) in seen else body)
             seen.add(id(body))
         return replace(self, rules=rules)
 
