@@ -421,7 +421,8 @@ def test_many_rejects() -> None:
 
     draw = awrs(np.log(np.full(300, 1 / 300)), accept, 1)
     assert draw.token == 299 and draw.calls == calls > 24
-    assert draw.log_weight in (pytest.approx(math.log(1 / 300)),) or draw.log_weight > math.log(1 / 300)
+    # Below p(x) where the end came early, but never below a fifth of it (inverse.py).
+    assert math.log(1 / 300 / 5) < draw.log_weight <= 0
 
 
 def test_seeds_repeat() -> None:
