@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 from maskwright._subsets import Alphabet, reduce
@@ -34,7 +35,7 @@ class _Read(NamedTuple):
     """Whether the automaton goes on with all that the lexeme says."""
 
 
-class Moves:
+class Moves(ABC):
     """What a product asks of an automaton: its states, from 0 on, and how lexemes lead from one to another."""
 
     count: int
@@ -42,17 +43,17 @@ class Moves:
     settled: frozenset[int]
     """States that are never left."""
 
+    @abstractmethod
     def exits(self, lexeme: Lexeme | Keyset, state: int) -> list[int]:
         """The states that some text of a lexeme leads to."""
-        raise NotImplementedError
 
+    @abstractmethod
     def between(self, lexeme: Lexeme | Keyset, state: int, target: int) -> Lexeme | Keyset:
         """The texts of a lexeme that lead from one state to another; the lexeme itself where all do."""
-        raise NotImplementedError
 
+    @abstractmethod
     def words(self, words: Words, state: int) -> dict[int, Words]:
         """By state that they lead to, some of many words; their tags are kept."""
-        raise NotImplementedError
 
 
 class States(Moves):

@@ -21,7 +21,7 @@ from maskwright.errors import LimitError, caret_snippet
 from maskwright.frontends.lark.reader import owner_of
 from maskwright.ir.grammar import Grammar
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.masks.bitmask import allocate_token_bitmask
+from maskwright.masks import bitmask
 from maskwright.regular.dfa import beginnings, matcher
 from maskwright.regular.expressions import Lit
 
@@ -194,15 +194,15 @@ class Explainer:
 def allowed_tokens(compiled: CompiledGrammar, matcher: Any) -> list[bytes]:
     """The tokens with a text that may come next, by id."""
     vocabulary = compiled.vocabulary
-    row = allocate_token_bitmask(1, vocabulary.vocab_size)
+    row = bitmask.allocate_token_bitmask(1, vocabulary.vocab_size)
     matcher.fill_next_token_bitmask(row)
-    ids = np.flatnonzero(np.unpackbits(row[0].view(np.uint8), bitorder="little")[: vocabulary.vocab_size])
+    ids = np.flatnonzero(bitmask.allowed_tokens(row[0], vocabulary.vocab_size))
     start = vocabulary.at_start(matcher.accepted_tokens)
     return [token for i in ids if (token := vocabulary.decode([i], start=start))]
 
 
 def _characters(compiled: CompiledGrammar, at: Matcher) -> str:
-    mask = allocate_token_bitmask(1, compiled.vocabulary.vocab_size)
+    mask = bitmask.allocate_token_bitmask(1, compiled.vocabulary.vocab_size)
     at.fill_next_token_bitmask(mask)
     allowed = [i for i in range(256) if mask[0, i >> 5] >> (i & 31) & 1]
     parts: list[str] = []

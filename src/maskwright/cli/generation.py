@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from maskwright.cli.sources import UsageError
@@ -43,7 +45,7 @@ def generation_options(args: argparse.Namespace) -> dict[str, Any]:
 
 def load_generator(name: str | None) -> Generator:
     """The generator of a model.  Raises ``UsageError`` when it cannot be loaded."""
-    try:
+    with loading(name):
         from transformers.utils import logging
 
         from maskwright.generation.generator import Generator
@@ -51,6 +53,13 @@ def load_generator(name: str | None) -> Generator:
         if not sys.stderr.isatty():
             logging.disable_progress_bar()
         return Generator.from_pretrained(name)
+
+
+@contextmanager
+def loading(name: str | None) -> Iterator[None]:
+    """What goes wrong while a model is loaded is a ``UsageError``."""
+    try:
+        yield
     except ImportError as error:
         raise UsageError(f'{error}; models need: pip install "maskwright[hf]"') from None
     except MaskwrightError:

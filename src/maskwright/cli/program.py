@@ -20,7 +20,7 @@ from maskwright.cli.conformance import EXAMPLES as CONFORMANCE_EXAMPLES
 from maskwright.cli.conformance import add_conformance_arguments, conformance
 from maskwright.cli.explain import add_explain_arguments, add_mask_arguments, explain, mask
 from maskwright.cli.generate import add_generate_arguments, generate
-from maskwright.cli.generation import load_generator
+from maskwright.cli.generation import load_generator, loading
 from maskwright.cli.infill import add_infill_arguments
 from maskwright.cli.playground import add_playground_arguments, playground
 from maskwright.cli.serve import add_serve_arguments, serve
@@ -197,14 +197,8 @@ def run_infill(args: argparse.Namespace) -> int:
     from maskwright.cli.infill import infill
 
     source = json_schema_of(read_source(args.schema), args)
-    try:
+    with loading(args.model):
         return infill(args, source)
-    except ImportError as error:
-        raise UsageError(f'{error}; models need: pip install "maskwright[hf]"') from None
-    except MaskwrightError:
-        raise
-    except (OSError, ValueError) as error:
-        raise UsageError(f"the model {args.model!r} cannot be loaded: {error}") from None
 
 
 # --- completion -----------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.errors import MaskwrightError, ModelError
 from maskwright.generation.partial import open_parts
 from maskwright.generation.results import Generation
+from maskwright.masks.bitmask import allowed_tokens
 from maskwright.masks.forced import is_allowed, mask_words
 from maskwright.sources import JsonSchema
 
@@ -146,8 +147,7 @@ def _place(
     before = torch.softmax(logits.double(), dim=-1)
     if not bool(before.isfinite().all()):
         raise ModelError("the model's scores are no finite numbers")
-    bits = torch.from_numpy(words.view("uint8").copy())
-    allowed = ((bits[:, None] >> torch.arange(8)) & 1).flatten()[: len(before)].bool()
+    allowed = torch.from_numpy(allowed_tokens(words.view("int32"), len(before)))
     left = float(before[allowed].sum())
     after = torch.where(allowed, before / left if left else 0.0, 0.0)
     written = list(vocabulary.eos_ids) if token is None else [token]
@@ -179,6 +179,6 @@ def _entropy(chances: Any) -> float:
 def _shown(vocabulary: Any, token: int) -> str:
     if token in vocabulary.eos_ids:
         return _END
-    names = {i: name for name, i in vocabulary.special_tokens.items()}
     text: str = vocabulary.tokens[token].decode("utf-8", "backslashreplace")
-    return text or names.get(token, f"token {token}")
+    names = (name for name, i in vocabulary.special_tokens.items() if i == token)
+    return text or next(names, f"token {token}")

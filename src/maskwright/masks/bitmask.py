@@ -29,6 +29,12 @@ def allocate_token_bitmask(batch: int, vocab_size: int) -> npt.NDArray[np.int32]
     return np.full((batch, (vocab_size + 31) // 32), -1, dtype=np.int32)
 
 
+def allowed_tokens(bitmask: npt.NDArray[np.int32], vocab_size: int) -> npt.NDArray[np.bool_]:
+    """A bitmask int32 [..., ceil(V / 32)] as booleans [..., V]."""
+    octets = np.ascontiguousarray(bitmask).view(np.uint8)
+    return np.unpackbits(octets, axis=-1, count=vocab_size, bitorder="little").view(np.bool_)
+
+
 def fill_next_token_bitmasks(matchers: Sequence[Matcher], bitmask: Any) -> None:
     """Write the mask of ``matchers[i]`` into row i of ``bitmask`` (numpy or torch on the CPU).
 

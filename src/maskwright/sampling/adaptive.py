@@ -45,6 +45,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.errors import BitmaskError, ConstraintError, MaskwrightError, ModelError
+from maskwright.masks import bitmask
 from maskwright.sampling.inverse import inverse_draws
 from maskwright.sampling.logspace import (
     MINUS_INFINITY,
@@ -313,8 +314,7 @@ def allowed_tokens(allowed: Any, size: int) -> Booleans:
     if array.dtype == bool and array.shape == (size,):
         return array
     if array.dtype == np.int32 and array.shape == ((size + 31) // 32,):
-        bits = np.unpackbits(np.ascontiguousarray(array).view(np.uint8), bitorder="little")
-        return bits[:size].astype(bool)
+        return bitmask.allowed_tokens(array, size)
     raise BitmaskError(
         f"allowed must be bool [{size}] or int32 [{(size + 31) // 32}], not {array.dtype} {list(array.shape)}"
     )

@@ -12,9 +12,10 @@ import numpy as np
 
 from maskwright.base.arguments import check_type, real
 from maskwright.errors import ConstraintError, MaskwrightError, VocabularyError
+from maskwright.masks.bitmask import allowed_tokens
 from maskwright.sampling.byte_model import END_OF_BYTES, PrefixStates, columns
 from maskwright.sampling.constraints import Constraint
-from maskwright.sampling.logspace import MINUS_INFINITY, Booleans, Floats, Integers, log_sum_exp
+from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, log_sum_exp
 from maskwright.sampling.models import STAY, LanguageModel, ModelState
 
 
@@ -210,7 +211,7 @@ class _MaskedState(ModelState):
         logprobs = np.array(state.logprobs, dtype=np.float64)
         masks = owner.constraint.masks(places)
         if masks is not None:
-            logprobs[~allowed(masks, owner.vocab_size)] = MINUS_INFINITY
+            logprobs[~allowed_tokens(masks, owner.vocab_size)] = MINUS_INFINITY
         self.logprobs = normalized_rows(logprobs)
 
     def extend(self, parents: Integers, tokens: Integers) -> ModelState:
@@ -220,9 +221,3 @@ class _MaskedState(ModelState):
             for parent, token in zip(parents.tolist(), tokens.tolist(), strict=True)
         ]
         return _MaskedState(self.owner, self.state.extend(parents, tokens), places)
-
-
-def allowed(masks: Any, vocab_size: int) -> Booleans:
-    """Bitmasks as booleans, [rows, V]."""
-    bits = np.unpackbits(masks.view(np.uint8), axis=1, count=vocab_size, bitorder="little")
-    return bits.view(bool)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from maskwright.masks.bitmask import allowed_tokens
 from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, log_sum_exp
 from maskwright.sampling.models import STAY, LanguageModel, ModelState
@@ -179,8 +180,7 @@ def score(
     masks = constraint.masks(rows.states)
     tempered = logprobs * powers[:, None] if (powers != 1.0).any() else logprobs
     if masks is not None:
-        bits = np.unpackbits(masks.view(np.uint8), axis=1, count=logprobs.shape[1], bitorder="little")
-        tempered = np.where(bits.view(bool), tempered, MINUS_INFINITY)
+        tempered = np.where(allowed_tokens(masks, logprobs.shape[1]), tempered, MINUS_INFINITY)
     tight = _tight(rows, constraint, room)
     if tight:
         tempered = tempered.copy()
