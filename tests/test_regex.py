@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import unicodedata
 import warnings
 
 import pytest
@@ -14,7 +15,7 @@ from nfa_simulation import nfa_matches
 from maskwright.errors import GrammarError, LimitError
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import Dialect, parse_regex, search_language
-from maskwright.regex.unicode_sets import _case_classes
+from maskwright.regex.unicode_sets import _all_categories, _case_classes
 from maskwright.regular.automata import build_nfa
 from maskwright.regular.dfa import is_empty, matcher, matches
 from maskwright.regular.expressions import ANY_CHAR, NOTHING, chars, repeat
@@ -213,6 +214,17 @@ def test_python_shorthands_and_case_variants_agree_with_re() -> None:
         for other in {c.lower(), c.upper()}:
             if len(other) == 1 and other != c and re.fullmatch(re.escape(c), other, re.IGNORECASE):
                 assert ord(other) in classes[code], hex(code)
+
+
+def test_categories_are_those_of_unicodedata() -> None:
+    categories = {
+        code: name
+        for name, ranges in _all_categories().items()
+        for low, high in ranges
+        for code in range(low, high + 1)
+    }
+    assert len(categories) == 0x110000
+    assert all(unicodedata.category(chr(code)) == name for code, name in categories.items())
 
 
 @pytest.mark.parametrize(

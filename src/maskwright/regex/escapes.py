@@ -62,7 +62,7 @@ class EscapeReader:
     def shorthand(self, letter: str) -> Ranges:
         """The set of \\d, \\s or \\w."""
         if letter == "s" and self.python_spaces:
-            return unicode_sets.python_space()
+            return unicode_sets.PYTHON_SPACE
         ascii_only = "a" in self.flags
         if letter == "d":
             plain = ascii_only or not self.python
@@ -70,7 +70,7 @@ class EscapeReader:
         if letter == "s":
             if not self.python:
                 return unicode_sets.ECMA_SPACE
-            return unicode_sets.ASCII_SPACE if ascii_only else unicode_sets.python_space()
+            return unicode_sets.ASCII_SPACE if ascii_only else unicode_sets.PYTHON_SPACE
         if self.python and not ascii_only:
             return unicode_sets.python_word()
         if not self.python and "i" in self.flags:

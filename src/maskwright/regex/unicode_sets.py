@@ -1,6 +1,6 @@
 """Sets of code points that patterns name: properties, shorthand classes, case variants.
 
-Everything comes from the ``unicodedata`` of the running Python and is computed at first use.
+Properties come from the ``unicodedata`` of the running Python and are computed at first use.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from itertools import groupby
 
@@ -24,6 +23,8 @@ ECMA_SPACE: Ranges = (
     (0x09, 0x0D), (0x20, 0x20), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029),
     (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF),
 )  # fmt: skip
+# ``str.isspace``, which `\s` of ``re`` follows: Unicode's white space and four separators of ASCII.
+PYTHON_SPACE = normalize_ranges((*ECMA_SPACE[:-1], (0x1C, 0x1F), (0x85, 0x85)))
 ECMA_LINE_TERMINATOR: Ranges = ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029))
 LINE_FEED: Ranges = ((0x0A, 0x0A),)
 EVERY_CODE_POINT: Ranges = ((0, MAX_CODE_POINT),)
@@ -86,20 +87,24 @@ def _category(short: str) -> Ranges:
     return normalize_ranges([r for name, rs in two_letter.items() if name[0] == short for r in rs])
 
 
+# Planes and parts of planes that no version of Unicode has used: asking for each of their characters would take four times as long as
+# asking for the others.
+_UNIFORM = (
+    ("Cn", 0x40000, 0xDFFFF), ("Cn", 0xE1000, 0xEFFFF), ("Co", 0xF0000, 0xFFFFD), ("Cn", 0xFFFFE, 0xFFFFF), ("Co", 0x100000, 0x10FFFD),
+    ("Cn", 0x10FFFE, 0x10FFFF),
+)  # fmt: skip
+
+
 @cache
 def _all_categories() -> dict[str, Ranges]:
-    runs: dict[str, list[tuple[int, int]]] = {}
-    for name, low, high in _runs(unicodedata.category):
-        runs.setdefault(str(name), []).append((low, high))
-    return {name: tuple(ranges) for name, ranges in runs.items()}
-
-
-def _runs(of: Callable[[str], object]) -> Iterable[tuple[object, int, int]]:
-    at = 0
-    for value, group in groupby(map(of, map(chr, range(MAX_CODE_POINT + 1)))):
-        length = sum(1 for _ in group)
-        yield value, at, at + length - 1
-        at += length
+    runs: dict[str, list[tuple[int, int]]] = {name: [] for name, _, _ in _UNIFORM}
+    for first, end in ((0, 0x40000), (0xE0000, 0xE1000)):
+        for name, group in groupby(map(unicodedata.category, map(chr, range(first, end)))):
+            low, first = first, first + sum(1 for _ in group)
+            runs.setdefault(name, []).append((low, first - 1))
+    for name, low, high in _UNIFORM:
+        runs[name].append((low, high))
+    return {name: normalize_ranges(ranges) for name, ranges in runs.items()}
 
 
 @cache
@@ -110,11 +115,6 @@ def python_digit() -> Ranges:
 @cache
 def python_word() -> Ranges:
     return _matched(r"\w+")
-
-
-@cache
-def python_space() -> Ranges:
-    return _matched(r"\s+")
 
 
 def _matched(pattern: str) -> Ranges:
