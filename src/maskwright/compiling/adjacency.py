@@ -6,8 +6,10 @@ which is a question for the grammar, and so is whether it can always go on witho
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+
+from maskwright.base.deadline import check_time
 
 _MANY_ITEMS = 16
 
@@ -83,22 +85,22 @@ class Adjacency:
     def _exits(self, classes: list[int], bad: list[set[int]]) -> list[list[int]]:
         """By place and class that came last before it: what may come last in its rule, without clashing rows."""
         places = self.places
-        all_classes = range(len(bad))
-        exits = [[1 << c if final else 0 for c in all_classes] for final in places.final]
-        changed = True
-        while changed:
+        exits = [[1 << c if final else 0 for c in range(len(bad))] for final in places.final]
+
+        def look(place: int) -> bool:
             changed = False
-            for place in range(len(places.final) - 1, -1, -1):
-                for last in all_classes:
-                    found = exits[place][last]
-                    for terminal, behind in places.terms[place]:
-                        if terminal not in bad[last]:
-                            found |= exits[behind][classes[terminal] if terminal >= 0 else -1]
-                    for rule, behind in places.calls[place]:
-                        for between in _members(exits[places.starts[rule]][last]):
-                            found |= exits[behind][between]
-                    changed = changed or found != exits[place][last]
-                    exits[place][last] = found
+            for last, found in enumerate(exits[place]):
+                for terminal, behind in places.terms[place]:
+                    if terminal not in bad[last]:
+                        found |= exits[behind][classes[terminal] if terminal >= 0 else -1]
+                for rule, behind in places.calls[place]:
+                    for between in _members(exits[places.starts[rule]][last]):
+                        found |= exits[behind][between]
+                changed = changed or found != exits[place][last]
+                exits[place][last] = found
+            return changed
+
+        self._until_nothing_changes(look)
         return exits
 
     def _before(self, classes: list[int], others: int, nothing: int | None = None) -> list[int]:
@@ -108,34 +110,50 @@ class Adjacency:
         lasts, empty = [0] * len(places.final), list(places.final)
         before = [0] * len(places.final)
         before[places.starts[self.start_rule]] = 1 << (others if nothing is None else nothing)
-        changed = True
-        while changed:
-            changed = False
-            for place in range(len(places.final) - 1, -1, -1):
-                found, ends = lasts[place], empty[place]
-                for terminal, behind in places.terms[place]:
-                    found |= lasts[behind] | (_bit(classes, terminal, others) if empty[behind] else 0)
-                for rule, behind in places.calls[place]:
-                    start = places.starts[rule]
-                    found |= lasts[behind] | (lasts[start] if empty[behind] else 0)
-                    ends = ends or (empty[start] and empty[behind])
-                changed = changed or found != lasts[place] or ends != empty[place]
-                lasts[place], empty[place] = found, ends
-        changed = True
-        while changed:
-            changed = False
-            for place, here in enumerate(before):
-                moves = [
-                    (behind, _bit(classes, terminal, others)) for terminal, behind in places.terms[place]
-                ]
-                for rule, behind in places.calls[place]:
-                    start = places.starts[rule]
-                    moves += [(start, here), (behind, lasts[start] | (here if empty[start] else 0))]
-                for behind, added in moves if here else ():
-                    if added & ~before[behind]:
-                        before[behind] |= added
-                        changed = True
+
+        def look(place: int) -> bool:
+            found, ends = lasts[place], empty[place]
+            for terminal, behind in places.terms[place]:
+                found |= lasts[behind] | (_bit(classes, terminal, others) if empty[behind] else 0)
+            for rule, behind in places.calls[place]:
+                start = places.starts[rule]
+                found |= lasts[behind] | (lasts[start] if empty[behind] else 0)
+                ends = ends or (empty[start] and empty[behind])
+            changed = found != lasts[place] or ends != empty[place]
+            lasts[place], empty[place] = found, ends
+            return changed
+
+        self._until_nothing_changes(look)
+        work = dict.fromkeys([places.starts[self.start_rule]])
+        while work:
+            place, _ = work.popitem()
+            here = before[place]
+            moves = [(behind, _bit(classes, terminal, others)) for terminal, behind in places.terms[place]]
+            for rule, behind in places.calls[place]:
+                start = places.starts[rule]
+                moves += [(start, here), (behind, lasts[start] | (here if empty[start] else 0))]
+            for behind, added in moves:
+                if added & ~before[behind]:
+                    before[behind] |= added
+                    work[behind] = None
         return before
+
+    def _until_nothing_changes(self, look: Callable[[int], bool]) -> None:
+        """Look at each place, which says whether what is known of it has changed, and again when it has of one behind it."""
+        places = self.places
+        users: list[list[int]] = [[] for _ in places.final]
+        for place, terms in enumerate(places.terms):
+            for _, behind in terms:
+                users[behind].append(place)
+            for rule, behind in places.calls[place]:
+                users[behind].append(place)
+                users[places.starts[rule]].append(place)
+        work = dict.fromkeys(range(len(places.final)))
+        while work:
+            check_time()
+            place, _ = work.popitem()
+            if look(place):
+                work.update(dict.fromkeys(users[place]))
 
 
 def _bit(classes: list[int], terminal: int, others: int) -> int:
