@@ -376,6 +376,18 @@ def test_what_modules_show(path: Path) -> None:
         )
 
 
+def test_the_files_that_the_pages_of_the_house_name_are_there() -> None:
+    there = {path.name for folder in ("src", "cext", "tests", "bench") for path in (ROOT / folder).rglob("*")}
+    pages = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs" / "internals").glob("*.md")]
+    named = [
+        (page.name, name)
+        for page in pages
+        for name in re.findall(r"\b[\w/]+\.(?:py|pyx|pxd|hpp)\b", page.read_text("utf-8"))
+    ]
+    assert len(named) > 100
+    assert not [each for each in named if each[1].split("/")[-1] not in there and "NAME" not in each[1]]
+
+
 def test_files_are_short() -> None:
     files = [
         path
