@@ -304,7 +304,7 @@ def test_bad_requests_beside_good_ones(served: Served) -> None:
 
 def test_requests_and_masks_that_take_too_long() -> None:
     form: Any = {"response_format": {"type": "regex", "pattern": "[ab]{400,}"}}
-    with serving(request_seconds=0.4) as served:
+    with serving(request_seconds=0.1) as served:
         with pytest.raises(openai.InternalServerError) as late:
             served.chat(extra_body=form, max_tokens=500)
         assert late.value.status_code == 504 and late.value.code == "timeout"
