@@ -101,7 +101,9 @@ def test_the_document_of_the_playground(is_document, capsys, monkeypatch) -> Non
 def test_documents_of_commands_with_a_model(asked, file, tmp_path) -> None:
     pytest.importorskip("transformers", reason="models run in transformers")
     schema = file("person.json", PERSON)
-    found = asked("generate", "--schema", schema, "--prompt", "36", "--max-tokens", "40", "--n", "2")
+    found = asked(
+        "generate", "--schema", schema, "--prompt", "36", "--max-tokens", "40", "--n", "2", "--num-beams", "2"
+    )
     assert len(found["outputs"]) == 2 and "age" in json.loads(found["outputs"][0]["text"])
     holes = asked("generate", "--schema", schema, "--prompt", "36", "--max-tokens", "40", "--holes", "0.5")
     assert holes["threshold"] == 0.5 and holes["outputs"][0]["written"]

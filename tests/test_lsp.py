@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 import threading
 import time
@@ -176,6 +177,18 @@ def test_options_are_those_of_check() -> None:
         assert severities == {types.DiagnosticSeverity.Warning, types.DiagnosticSeverity.Hint}
 
     run(script, "--profile", "openai-strict", "--start", "other", "--verbose")
+
+
+def test_bad_options_are_told_at_the_start(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lsp", "--max-whitespace", "-1"]) == 2
+    assert "max_whitespace" in capsys.readouterr().err
+
+
+def test_an_editor_that_dies() -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "maskwright", "lsp"], input=b"", capture_output=True, timeout=60
+    )
+    assert (run.returncode, run.stdout) == (0, b"")
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

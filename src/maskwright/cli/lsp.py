@@ -6,7 +6,7 @@ import argparse
 
 from maskwright.cli.check import add_profile_option
 from maskwright.cli.command import GOOD, Command
-from maskwright.cli.sources import UsageError, add_grammar_options, add_schema_options
+from maskwright.cli.sources import UsageError, add_grammar_options, add_schema_options, schema_options
 
 
 def add_lsp_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +32,7 @@ def lsp(args: argparse.Namespace) -> int:
         raise UsageError(
             f'{error}; the language server needs: pip install "maskwright[lsp-server]"'
         ) from None
+    schema_options(args)  # Bad ones are told now, not with every file.
     make_server(args).start_io()
     return GOOD
 
