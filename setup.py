@@ -1,13 +1,23 @@
 """The extension modules; everything else is in pyproject.toml."""
 
 import os
+import shutil
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_ext import build_ext
 
-# Compiled Python mostly calls the interpreter: straight, and without the lines of C for tracebacks, which nobody reads.
-SLIM = ["-g0", "-fno-plt", "-DCYTHON_CLINE_IN_TRACEBACK=0"]
+# By language.  Compiled Python mostly calls the interpreter: straight.  No file has the folder in it in which it was made.
+UNIX = ["-g0", "-fno-plt", "-pthread", f"-ffile-prefix-map={os.getcwd()}=."]
+FLAGS = {
+    "unix": {"c": ["-O2", *UNIX], "c++": ["-O3", "-std=c++20", *UNIX]},
+    "msvc": {"c": ["/O2"], "c++": ["/O2", "/std:c++20", "/Zc:__cplusplus", "/EHsc", "/utf-8"]},
+}
+SBOM = "maskwright.cdx.json"
+# Without the lines of C for tracebacks, which nobody reads.
+MACROS = [("CYTHON_CLINE_IN_TRACEBACK", "0")]
 
 # A build that watches itself (coverage, sanitizers): these flags come last, for compiling and for linking.  What the compiler says
 # is then about lines of cext/ and of Python, and everything lies in a directory of its own (see the Makefile).
@@ -37,8 +47,7 @@ def engine(source: Path) -> Extension:
         name,
         [str(source)],
         language="c++",
-        extra_compile_args=["-O3", "-std=c++17", "-pthread", *SLIM, *WATCHED],
-        extra_link_args=["-pthread", *WATCHED],
+        define_macros=MACROS,
         include_dirs=[str(top)],
         depends=[str(header) for header in sorted(top.glob("*.hpp"))],
     )
@@ -48,9 +57,7 @@ def compiled(types: Path) -> Extension:
     """A Python module, compiled with the types in the .pxd file beside it."""
     source = types.with_suffix(".py")
     name = ".".join(source.with_suffix("").parts[1:])
-    return Extension(
-        name, [str(source)], extra_compile_args=["-O2", *SLIM, *WATCHED], extra_link_args=WATCHED
-    )
+    return Extension(name, [str(source)], define_macros=MACROS)
 
 
 def extensions() -> list[Extension]:
@@ -78,5 +85,29 @@ def extensions() -> list[Extension]:
     ]
 
 
+class Build(build_ext):
+    """The compiler is known when building begins."""
+
+    def build_extension(self, ext: Extension) -> None:
+        kind = "msvc" if self.compiler.compiler_type == "msvc" else "unix"
+        ext.extra_compile_args = [*FLAGS[kind][ext.language or "c"], *WATCHED]
+        ext.extra_link_args = [*(["-pthread"] if kind == "unix" else []), *WATCHED]
+        super().build_extension(ext)
+
+
+class Wheel(bdist_wheel):
+    """What the wheel is made of goes with it (PEP 770), where `make sbom` has written it."""
+
+    def egg2dist(self, egginfo_path: str, distinfo_path: str) -> None:
+        super().egg2dist(egginfo_path, distinfo_path)
+        if Path(SBOM).exists():
+            folder = Path(distinfo_path) / "sboms"
+            folder.mkdir()
+            shutil.copy(SBOM, folder)
+
+
 # The Makefile installs first and compiles in place afterwards, where it can tell what has changed.
-setup(ext_modules=[] if os.environ.get("MASKWRIGHT_COMPILE") == "later" else extensions())
+setup(
+    ext_modules=[] if os.environ.get("MASKWRIGHT_COMPILE") == "later" else extensions(),
+    cmdclass={"build_ext": Build, "bdist_wheel": Wheel},
+)

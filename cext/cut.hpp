@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compiler.hpp"
+
 namespace maskwright {
 
 // A table of numbers: rows of `width` numbers, distances in numbers of `T`.
 template <class T>
-inline __attribute__((always_inline)) void cut_row(T *numbers, ptrdiff_t step, size_t width, const uint32_t *mask, size_t words, T lowest) {
+MASKWRIGHT_INLINE void cut_row(T *numbers, ptrdiff_t step, size_t width, const uint32_t *mask, size_t words, T lowest) {
     size_t covered = words * 32 < width ? words * 32 : width;
     for (size_t word = 0; word * 32 < covered; ++word) {
         uint32_t allowed = mask[word];
@@ -28,13 +30,6 @@ inline __attribute__((always_inline)) void cut_row(T *numbers, ptrdiff_t step, s
     }
     for (size_t i = covered; i < width; ++i) numbers[static_cast<ptrdiff_t>(i) * step] = lowest;
 }
-
-// Where the compiler can choose at load time, also for vectors that not every machine has.
-#if defined(__linux__) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define MASKWRIGHT_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define MASKWRIGHT_CLONES
-#endif
 
 // `bytes` is the size of a number, `lowest` the bits of minus infinity.
 MASKWRIGHT_CLONES static void cut_row_of(void *numbers, int bytes, ptrdiff_t step, size_t width, const uint32_t *mask,

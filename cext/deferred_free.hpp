@@ -7,10 +7,13 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
-#include <pthread.h>
-#include <sched.h>
 #include <system_error>
 #include <thread>
+
+#ifndef _WIN32
+#include <pthread.h>
+#include <sched.h>
+#endif
 
 namespace maskwright {
 
@@ -53,7 +56,7 @@ public:
     // it lets others go on every now and then: they must not wait for all of it.  Unless somebody does, or much is left.
     static void breathe() {
         if (!turn_.limited || ++turn_.parts % kParts || instance().hurried() || Clock::now() < turn_.end) return;
-        sched_yield();
+        std::this_thread::yield();
         turn_.end = Clock::now() + kTurn;
     }
 
@@ -69,8 +72,10 @@ public:
     static DeferredFree &instance() {
         static DeferredFree *only = [] {
             auto *made = new DeferredFree;
+#ifndef _WIN32
             pthread_atfork([] { instance().before_fork(); }, [] { instance().after_fork(false); },
                            [] { instance().after_fork(true); });
+#endif
             return made;
         }();
         return *only;

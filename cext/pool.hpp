@@ -9,8 +9,11 @@
 #include <shared_mutex>
 #include <system_error>
 #include <thread>
-#include <unistd.h>
 #include <vector>
+
+#ifndef _WIN32
+#include <unistd.h>
+#endif
 
 namespace maskwright {
 
@@ -48,14 +51,16 @@ public:
         }
     }
 
-    // The pool of this process: threads do not survive a fork.
+    // The pool of this process: threads do not survive a fork, which Windows does not have.
     static Pool &instance() {
         static std::atomic<Pool *> pool{new Pool};
+#ifndef _WIN32
         static std::atomic<pid_t> owner{getpid()};
         if (owner.load() != getpid()) {
             pool.store(new Pool);
             owner.store(getpid());
         }
+#endif
         return *pool.load();
     }
 

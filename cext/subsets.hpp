@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -322,9 +323,9 @@ enum Wanted : char { kRefuses = 0, kAccepts = 1, kEither = 2 };
 class Explorer {
 public:
     // States are left out behind which there is nothing that is wanted, as far as one automaton tells.
-    // until: on the clock `now`
-    Explorer(std::vector<View> &automata, const std::vector<char> &wanted, int64_t max_states, double until)
-        : automata_(automata), wanted_(wanted), max_states_(max_states), until_(until), here_(automata.size(), 0),
+    // seconds: that it may take; 0: no limit
+    Explorer(std::vector<View> &automata, const std::vector<char> &wanted, int64_t max_states, double seconds)
+        : automata_(automata), wanted_(wanted), max_states_(max_states), until_(seconds > 0 ? now() + seconds : std::numeric_limits<double>::infinity()), here_(automata.size(), 0),
           inside_(here_), target_(here_), last_(automata.size(), kDead) {
         ids_.number(here_);
     }
@@ -362,7 +363,7 @@ public:
     bool late() const { return late_; }
 
 private:
-    // Seconds, as Python's `time.monotonic` has them.
+    // Seconds.  Python's clock may be another one, which stands still while a machine sleeps.
     static double now() {
         return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
     }

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "compiler.hpp"
+
 namespace maskwright {
 
 // Numbers of keys, which are bytes: open addressing, linear probing; the keys lie one behind another.  A large
@@ -108,8 +110,7 @@ private:
 
     static uint64_t mix(uint64_t value) {
         // Both halves of a product depend on all bits.
-        const auto product = static_cast<unsigned __int128>(value) * 0xD6E8FEB86659FD93u;
-        return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+        return folded_product(value, 0xD6E8FEB86659FD93u);
     }
 
     // The low bits choose the slot inside a part.

@@ -19,7 +19,6 @@ import pytest
 
 transformers = pytest.importorskip("transformers", reason="the generator runs transformers models")
 pytest.importorskip("torch", reason="the generator runs transformers models")
-pytest.importorskip("tqdm", reason="a batch has a progress bar")
 from batch_files import (  # noqa: E402
     COLOUR,
     PERSON,

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 pytest.importorskip("httpx2", reason="servers are asked through httpx2")
-pytest.importorskip("tqdm", reason="a batch has a progress bar")
 from batch_files import PERSON, check_filled, openai_rows, plain_rows, read_rows, write_rows
 from openai_server import Server
 

@@ -94,10 +94,10 @@ def test_machine_readable_formats_carry_the_whole_report(tmp_path, capsys):
     assert run("--format", "github").count("\n") == 1
     lines = run("--format", "github", "--verbose").splitlines()
     assert [line.partition("::/")[0].partition("::#")[0] for line in lines] == [
-        f"::warning file={path},title=unsatisfiable",
-        f"::notice file={path},title=missing-type",
-        f"::notice file={path},title=keywords",
-        f"::notice file={path},title=keywords",
+        f"::warning file={path},line=1,col=17,title=unsatisfiable",
+        f"::notice file={path},line=1,col=1,title=missing-type",
+        f"::notice file={path},line=1,col=1,title=keywords",
+        f"::notice file={path},line=1,col=17,title=keywords",
     ]
 
 
@@ -157,7 +157,9 @@ def test_sarif_format(tmp_path, capsys):
 def test_github_format(tmp_path, capsys):
     path = write(tmp_path, "s.json", '{"type": "strnig"}')
     assert main(["check", path, "--format", "github"]) == 1
-    assert capsys.readouterr().out.startswith(f"::error file={path},title=malformed::/type: type must be")
+    assert capsys.readouterr().out.startswith(
+        f"::error file={path},line=1,col=2,title=malformed::/type: type must be"
+    )
 
 
 def test_options_reach_the_compiler(tmp_path, schema):

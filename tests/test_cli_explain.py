@@ -13,7 +13,7 @@ from byte_walks import BYTES
 import maskwright as mw
 from maskwright.cli import main
 from maskwright.cli.completion import SHELLS
-from maskwright.cli.program import _parser
+from maskwright.cli.program import make_parser
 from maskwright.cli.sources import json_schema_of
 from maskwright.compiling.symbols import Symbols
 
@@ -168,7 +168,7 @@ FLAGS = [
     ],
 )
 def test_schema_options_of_every_command(command):
-    source = json_schema_of(SCHEMA, _parser().parse_args([*command, *FLAGS]))
+    source = json_schema_of(SCHEMA, make_parser().parse_args([*command, *FLAGS]))
     assert (source.property_order, source.whitespace, source.formats) == ("any", 2, "annotate")
     assert not source.additional_properties
 

@@ -10,8 +10,8 @@ from threading import Event, Thread
 import pytest
 
 import maskwright as mw
-from maskwright.base.deadline import check_time, deadline, in_time, let_go
-from maskwright.errors import line_column, line_columns
+from maskwright.base.deadline import check_time, deadline, in_time, let_go, out_of_time
+from maskwright.errors import LimitError, line_column, line_columns
 from maskwright.ir.grammar import Words
 
 
@@ -67,3 +67,10 @@ def test_many_texts_are_sorted() -> None:
     texts = [*alike, *(rng.randbytes(rng.randint(1, 3)) for _ in range(30_000))]
     words = Words(texts)
     assert [text for text, _ in words.items()] == sorted(set(texts))
+
+
+def test_another_clock_says_that_the_time_is_over() -> None:
+    """Python's clock stands still while a machine sleeps, or ticks in longer steps: that of C++ may know it first."""
+    with deadline(60), pytest.raises(LimitError, match="max_seconds is 60") as caught:
+        out_of_time()
+    assert caught.value.limit == "max_seconds"

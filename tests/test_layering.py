@@ -25,8 +25,8 @@ MODULES = {
 }
 EXTENSIONS = ("maskwright._core", "maskwright._subsets")
 HEAVY = {
-    "fastapi", "httpx2", "jedi", "jsonschema", "lark", "llama_cpp", "matplotlib", "mistral_common", "mlx", "optuna", "prometheus_client", "pydantic",
-    "pydantic_core", "ray", "safetensors", "sentencepiece", "sglang", "starlette", "tiktoken", "tokenizers", "torch", "tqdm", "transformers", "triton",
+    "fastapi", "httpx2", "jedi", "jsonschema", "lark", "llama_cpp", "lsprotocol", "matplotlib", "mistral_common", "mlx", "optuna", "prometheus_client", "pydantic",
+    "pydantic_core", "pygls", "ray", "safetensors", "sentencepiece", "sglang", "starlette", "tiktoken", "tokenizers", "torch", "tqdm", "transformers", "triton",
     "uvicorn", "vllm",
 }  # fmt: skip
 EDGES = (

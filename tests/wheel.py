@@ -18,6 +18,7 @@ def main() -> int:
     here = Path(mw.__file__).resolve()
     assert here.is_relative_to(Path(sys.prefix).resolve()), f"the source tree is on the path: {here}"
     assert mw.__version__ == metadata.version("maskwright")
+    check_sbom(mw.__version__)
     for name in mw.__all__:
         if name not in ("Generator", "MaskTable"):  # these need torch
             assert getattr(mw, name) is not None
@@ -42,6 +43,23 @@ def main() -> int:
     assert command(["conformance", "--engine", "maskwright"]) == 0
     print(f"maskwright {mw.__version__} from {here.parent}")
     return 0
+
+
+def check_sbom(version: str) -> None:
+    """PEP 770: the bill of materials names this package and what it stands on."""
+    (path,) = [
+        each
+        for each in metadata.files("maskwright") or ()
+        if each.match("*.dist-info/sboms/maskwright.cdx.json")
+    ]
+    bill = json.loads(path.read_text("utf-8"))
+    root = bill["metadata"]["component"]
+    assert (bill["bomFormat"], root["name"], root["version"]) == ("CycloneDX", "maskwright", version)
+    names = {each["name"] for each in bill["components"]}
+    required = {
+        each.partition(">")[0] for each in metadata.requires("maskwright") or () if "extra ==" not in each
+    }
+    assert required and required <= names
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from libcpp.pair cimport pair
 from libcpp.utility cimport move as c_move
 from libcpp.vector cimport vector
 
-from maskwright.base.deadline import check_time, ends_at
+from maskwright.base.deadline import check_time, out_of_time, seconds_left
 from maskwright.errors import LimitError
 
 from maskwright._engine.edges cimport Edge, Edges as EdgeList
@@ -56,7 +56,7 @@ cdef extern from "subsets.hpp" namespace "maskwright" nogil:
         Numbering accepting
         int64_t exceeded
     cdef cppclass Explorer:
-        Explorer(vector[View]& automata, const vector[char]& wanted, int64_t max_states, double until) except +
+        Explorer(vector[View]& automata, const vector[char]& wanted, int64_t max_states, double seconds) except +
         void all(Product& out) except +
         int64_t shortest() except +
         int64_t exceeded()
@@ -497,13 +497,13 @@ cdef class SideBySide:
 
     cdef int check(self, int64_t exceeded, bint late) except -1:
         if late:
-            check_time()
+            out_of_time()
         if exceeded:
             raise LimitError("max_regex_states", exceeded, self.max_states)
         return 0
 
     cdef int explore(self, Product& product) except -1:
-        cdef Explorer* explorer = new Explorer(self.views, self.wanted, self.max_states, ends_at())
+        cdef Explorer* explorer = new Explorer(self.views, self.wanted, self.max_states, seconds_left())
         cdef bint late
         try:
             with nogil:
@@ -547,7 +547,7 @@ cdef class SideBySide:
         """
         cdef int64_t length, exceeded
         cdef bint late
-        cdef Explorer* explorer = new Explorer(self.views, self.wanted, self.max_states, ends_at())
+        cdef Explorer* explorer = new Explorer(self.views, self.wanted, self.max_states, seconds_left())
         try:
             with nogil:
                 length = explorer.shortest()

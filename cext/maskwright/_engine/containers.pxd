@@ -7,9 +7,6 @@ from libcpp.pair cimport pair
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-cdef extern from *:
-    int __builtin_ctzll(unsigned long long) noexcept nogil
-
 cdef extern from "tables.hpp" namespace "maskwright" nogil:
     cdef cppclass Interner:
         int32_t find(const string&)        # -1: not there

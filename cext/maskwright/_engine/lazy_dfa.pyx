@@ -9,11 +9,11 @@ from cython.operator cimport dereference
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
 from libcpp.algorithm cimport sort
+from libcpp.bit cimport countr_zero
 from libcpp.pair cimport pair
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 
-from maskwright._engine.containers cimport __builtin_ctzll
 from maskwright._engine.limits cimport deadline_worked
 from maskwright._engine.vocabulary cimport LAST_CODE_POINT
 from maskwright._engine.lexemes cimport (
@@ -101,7 +101,7 @@ cdef void dfa_classify(LazyDfa* dfa, vector[vector[CodeRange]]& sets) noexcept n
                     left = active[j]
                     while left:
                         cls = dfa.classes
-                        own = &dfa.sets[64 * j + <size_t>__builtin_ctzll(left)]
+                        own = &dfa.sets[64 * j + <size_t>countr_zero(left)]
                         own.resize(<size_t>(cls >> 6) + 1, 0)
                         set_add(own[0], cls)
                         left &= left - 1

@@ -13,10 +13,10 @@ from cython.operator cimport dereference
 from libc.stdint cimport uint64_t, uint8_t
 from libc.string cimport memset
 from libcpp.algorithm cimport sort
+from libcpp.bit cimport countr_zero
 from libcpp.pair cimport pair
 from libcpp.vector cimport vector
 
-from maskwright._engine.containers cimport __builtin_ctzll
 from maskwright._engine.sizes cimport bits_set
 from maskwright._engine.limits cimport deadline_passed
 from maskwright._engine.trie cimport trie_merge, trie_size, TrieNode
@@ -412,7 +412,7 @@ cdef void key_walk(LexMask* mask, LexState* start) noexcept nogil:
         for word in range(4):
             bits = ahead[word]
             while bits:
-                byte = <uint8_t>(64 * word + __builtin_ctzll(bits))
+                byte = <uint8_t>(64 * word + countr_zero(bits))
                 bits &= bits - 1
                 i = index_child_from(index, i, last, byte)
                 if i < last and index.child_bytes[i] == byte:

@@ -10,33 +10,27 @@ from contextlib import ExitStack
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
+from maskwright.cli.command import Command, add_format_option, is_json, print_document
 from maskwright.cli.explain import add_source_argument
 from maskwright.cli.generation import add_generation_options, generation_options, load_generator
+from maskwright.cli.progress import progress
 from maskwright.cli.sources import UsageError, read_source, schema_options, source_of
 from maskwright.errors import MaskwrightError
 
 if TYPE_CHECKING:
     from maskwright.offline.run import BadRow, Fill, Summary
 
-BATCH_DESCRIPTION = """\
+_DESCRIPTION = """\
 Fill schemas for a file of prompts.  Rows are JSON, one a line, in OpenAI's batch format or plain:
   {"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": {"messages": [...], ...}}
-  {"id": "a", "prompt": "Ada Lovelace is 36.", "schema": {...}}"""
-BATCH_EXAMPLES = """\
-examples:
-  maskwright batch in.jsonl out.jsonl --schema person.json
-  maskwright batch in.jsonl out.jsonl --schema person.json --errors bad.jsonl     (again: goes on where it was killed)
-  maskwright batch in.jsonl out.jsonl --schema person.json --endpoint http://a:8000 --endpoint http://b:8000
-  maskwright batch in.jsonl out.jsonl --schema person.json --ray auto --model NAME
+  {"id": "a", "prompt": "Ada Lovelace is 36.", "schema": {...}}
 
-Rows come out as they are finished; --sort puts them into the order of the input at the end.
-Exit codes: 0 all rows are filled, 1 some were left out, 2 usage, 130 interrupted."""
-
+Rows come out as they are finished; --sort puts them into the order of the input at the end.  The same command again goes on where it
+was killed."""
 _SHOWN = 20
 """Bad rows that are told on standard error (count)."""
-_INTERRUPTED = 130
 _OF_ENDPOINTS = ("concurrency", "retries", "timeout")
 _OF_RAY = ("actors", "cpus_per_actor", "gpus_per_actor", "rows_per_task")
 _NOT_FOR_ENDPOINTS = (
@@ -71,6 +65,7 @@ def add_batch_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-line-bytes", type=_positive, default=16 * 2**20, metavar="N", help="of a row (default 16 MiB)"
     )
+    add_format_option(parser)
     servers = parser.add_argument_group("in front of OpenAI-compatible servers")
     servers.add_argument(
         "--endpoint",
@@ -138,9 +133,7 @@ def batch(args: argparse.Namespace) -> int:
             if args.sort:
                 journal.sort()
         except KeyboardInterrupt:
-            shown.close()
-            print("maskwright: interrupted; the same command goes on from here", file=sys.stderr)
-            return _INTERRUPTED
+            raise KeyboardInterrupt("the same command goes on from here") from None
         except OSError as error:
             raise UsageError(f"{error.filename or args.output}: {error.strerror or error}") from None
         finally:
@@ -151,6 +144,9 @@ def batch(args: argparse.Namespace) -> int:
         f"maskwright: {summary.before + summary.filled} of {summary.total} rows filled{before}{left}",
         file=sys.stderr,
     )
+    if is_json(args):
+        counts = {"total": summary.total, "before": summary.before, "filled": summary.filled}
+        print_document(args, {"output": args.output, **counts, "left_out": summary.bad})
     return 1 if summary.bad else 0
 
 
@@ -256,18 +252,17 @@ class _Shown:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._bar: Any = None
+        self._bars = ExitStack()
+        self._bar = self._bars.enter_context(progress("checking rows"))
         self._reported = 0
 
     def bar(self, summary: Summary) -> Any:
         """A bar of all rows that can be filled, of which some are."""
-        try:
-            from tqdm import tqdm
-        except ImportError as error:
-            raise UsageError(f'{error}; a batch needs: pip install "maskwright[batch]"') from None
+        self._bars.close()
         total = summary.total - summary.bad
-        # None: not where standard error is no terminal.  Bars have no colours, so that NO_COLOR asks for nothing.
-        self._bar = tqdm(total=total, initial=summary.before, unit=" rows", disable=None, file=sys.stderr)
+        self._bar = self._bars.enter_context(
+            progress("filling", total, "rows", done=summary.before, leave=True)
+        )
         return self._bar
 
     def report(self, bad: BadRow) -> None:
@@ -276,17 +271,10 @@ class _Shown:
             self._say(f"maskwright: {bad.shown(self._path)}")
 
     def _say(self, text: str) -> None:
-        stream: TextIO = sys.stderr
-        text = text.encode("utf-8", "backslashreplace").decode()
-        if self._bar is None:
-            print(text, file=stream)
-        else:
-            self._bar.write(text, file=stream)
+        self._bar.write(text.encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
 
     def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
+        self._bars.close()
         if self._reported > _SHOWN:
             self._say(
                 f"maskwright: ... and {self._reported - _SHOWN} more rows that were left out: --errors FILE has all"
@@ -320,3 +308,18 @@ def _share(text: str) -> float:
     if not 0 <= number < float("inf"):
         raise argparse.ArgumentTypeError("must not be negative")
     return number
+
+
+COMMAND = Command(
+    "batch",
+    "fill schemas for a file of prompts; can be killed and run again",
+    add_batch_arguments,
+    batch,
+    (
+        "maskwright batch in.jsonl out.jsonl --schema person.json",
+        "maskwright batch in.jsonl out.jsonl --schema person.json --errors bad.jsonl",
+        "maskwright batch in.jsonl out.jsonl --schema person.json --endpoint http://a:8000 --endpoint http://b:8000",
+        "maskwright batch in.jsonl out.jsonl --schema person.json --ray auto --model NAME",
+    ),
+    _DESCRIPTION,
+)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,7 +18,9 @@ import numpy as np
 
 from maskwright.check.grammars import compile_for_bytes
 from maskwright.check.sentences import sentences
+from maskwright.cli.command import Command, add_format_option, print_document
 from maskwright.cli.explain import add_source_argument
+from maskwright.cli.progress import progress
 from maskwright.cli.sources import UsageError, count, read_source, source_of
 from maskwright.cli.vocabulary import add_tokenizer_option, vocabulary_of
 from maskwright.compiling.compiler import CompiledGrammar, compile_grammar, compile_regex
@@ -49,7 +50,7 @@ def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
         "--repeat", type=count, default=5, metavar="N", help="repetitions of everything (default 5)"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the sentences")
-    parser.add_argument("--format", choices=("text", "json"), default="text")
+    add_format_option(parser)
     add_tokenizer_option(parser, "whose tokens to read (default: demo)", "demo")
 
 
@@ -64,9 +65,26 @@ def bench(args: argparse.Namespace) -> int:
     texts = [_accepted(over_bytes, path, text) for path, text in instances]
     if not texts:
         texts = [text.encode() for text in sentences(over_bytes, args.sentences, seed=args.seed)]
-    figures = measure(source, grammar, vocabulary, texts, args.repeat)
-    print(json.dumps(figures, indent=2) if args.format == "json" else _text(figures))
+    with progress("measuring", 2 * args.repeat + 1, "rounds") as bar:
+        figures = measure(source, grammar, vocabulary, texts, args.repeat, bar.update)
+    if args.format == "json":
+        print_document(args, figures)
+    else:
+        print(_text(figures))
     return 0
+
+
+COMMAND = Command(
+    "bench",
+    "what a schema or grammar costs on this machine",
+    add_bench_arguments,
+    bench,
+    (
+        "maskwright bench --schema person.json",
+        "maskwright bench --grammar grammar.lark --instance program.txt --tokenizer default --json",
+    ),
+    "What a schema or grammar costs on this machine: compiling, the first mask, and masks and tokens along texts of the language.",
+)
 
 
 def _accepted(compiled: CompiledGrammar, path: str, text: str) -> bytes:
@@ -79,9 +97,14 @@ def _accepted(compiled: CompiledGrammar, path: str, text: str) -> bytes:
 
 
 def measure(
-    source: Any, grammar: Grammar, vocabulary: Vocabulary, texts: Sequence[bytes], repeat: int
+    source: Any,
+    grammar: Grammar,
+    vocabulary: Vocabulary,
+    texts: Sequence[bytes],
+    repeat: int,
+    over: Callable[[], object] = lambda: None,
 ) -> dict[str, Any]:
-    """The figures, in milliseconds (``..._ms``) and microseconds (all others)."""
+    """The figures, in milliseconds (``..._ms``) and microseconds (all others); ``over`` is called behind each round."""
     fresh = [copy.copy(vocabulary) for _ in range(repeat)]
     compile_seconds, first_seconds = [], []
     row = allocate_token_bitmask(1, vocabulary.vocab_size)
@@ -93,9 +116,13 @@ def measure(
         begun = time.perf_counter()
         compiled.matcher().fill_next_token_bitmask(row)
         first_seconds.append(time.perf_counter() - begun)
+        over()
     compiled = compile_grammar(grammar, fresh[-1])
     rows = [engine_for(compiled.vocabulary).segment(text, True) for text in texts]
-    passes = [_follow(compiled, rows, row) for _ in range(repeat + 1)]
+    passes = []
+    for _ in range(repeat + 1):
+        passes.append(_follow(compiled, rows, row))
+        over()
     steady = np.min(np.array(passes[1:]), axis=0) if rows else np.zeros((0, 2))
     return {
         "vocabulary": vocabulary.vocab_size,

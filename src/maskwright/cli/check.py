@@ -1,13 +1,12 @@
-"""What ``maskwright check`` finds, and how it is printed."""
+"""``maskwright check``: what it finds, and how that is printed."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,11 +14,29 @@ from maskwright import __version__
 from maskwright.check.grammars import check_grammar, compile_for_bytes
 from maskwright.check.json_schema.report import check_json_schema
 from maskwright.check.report import Finding, KeywordUse, Report
+from maskwright.check.sentences import sentences
 from maskwright.check.texts import Explainer
-from maskwright.cli.sources import schema_options, source_of
-from maskwright.errors import GrammarError, caret_snippet
+from maskwright.cli.command import (
+    FINDINGS,
+    GOOD,
+    Command,
+    add_format_option,
+    has_colours,
+    print_document,
+)
+from maskwright.cli.progress import progress
+from maskwright.cli.sources import (
+    UsageError,
+    add_language_options,
+    add_schema_options,
+    count,
+    read_source,
+    schema_options,
+    source_of,
+)
+from maskwright.errors import GrammarError, caret_snippet, line_column
 from maskwright.frontends.json_schema import SchemaOptions
-from maskwright.frontends.json_text import read_json
+from maskwright.frontends.json_text import Places, read_json
 from maskwright.sources import JsonSchema
 
 _BOLD, _RED, _BLUE, _RESET = "\033[1m", "\033[31m", "\033[34m", "\033[0m"
@@ -27,6 +44,79 @@ _BOLD, _RED, _BLUE, _RESET = "\033[1m", "\033[31m", "\033[34m", "\033[0m"
 Located = tuple[str, Finding]
 Reports = Sequence[tuple[str, Report]]
 Samples = Sequence[tuple[str, str]]
+
+_PROFILES = ("openai-strict",)
+
+
+def add_check_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", nargs="+", metavar="FILE", help="JSON Schemas, grammars, regular expressions")
+    parser.add_argument(
+        "--instance", action="extend", nargs="+", default=[], metavar="FILE", help="texts to check against it"
+    )
+    parser.add_argument(
+        "--sample", type=count, default=0, metavar="N", help="also print N random sentences, as JSON strings"
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="of the sentences")
+    add_format_option(parser, "sarif", "github", names=("--output-format", "--format"))
+    add_profile_option(parser)
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="also list hints, and for each subschema which keywords are enforced, annotations, or refused "
+        "(JSON output always has both)",
+    )
+    add_language_options(parser)
+    add_schema_options(parser)
+
+
+def add_profile_option(parser: argparse.ArgumentParser) -> None:
+    """``--profile``, of schemas."""
+    parser.add_argument(
+        "--profile", choices=_PROFILES, help="also report what that service's documented subset does not have"
+    )
+
+
+def check(args: argparse.Namespace) -> int:
+    """Print all findings; 1 when one of them is an error."""
+    if [*args.file, *args.instance].count("-") > 1:
+        raise UsageError("standard input ('-') can be read only once")
+    if args.sample and args.format not in ("text", "json"):
+        raise UsageError("--sample needs --format text or json")
+    texts = {path: read_source(path) for path in (*args.instance, *args.file)}
+    findings: list[Located] = []
+    reports: list[tuple[str, Report]] = []
+    samples: list[tuple[str, str]] = []
+    with progress("checking", len(args.file), "files") as bar:
+        for path in args.file:
+            report, explainer = check_file(
+                path, texts[path], args, compiled=bool(args.instance or args.sample)
+            )
+            reports.append((path, report))
+            findings.extend((path, finding) for finding in report.findings)
+            if explainer is not None:
+                for instance in args.instance:
+                    findings.extend((instance, finding) for finding in explainer.check(texts[instance]))
+                drawn = sentences(explainer.compiled, args.sample, seed=args.seed)
+                samples.extend((path, text) for text in drawn)
+            bar.update()
+    _show(findings, reports, samples, _Positions(texts), args)
+    return FINDINGS if any(finding.severity == "error" for _, finding in findings) else GOOD
+
+
+COMMAND = Command(
+    "check",
+    "report every problem of schemas and grammars, or of texts against them",
+    add_check_arguments,
+    check,
+    (
+        "maskwright check schema.json --verbose",
+        "maskwright check grammar.lark --instance program.txt",
+        "maskwright check grammar.gbnf --sample 5 --seed 1",
+        "maskwright check schema.json --profile openai-strict --json",
+        "maskwright check *.schema.json --format sarif > report.sarif",
+    ),
+    "Report every problem of JSON Schemas, grammars and regular expressions; where texts leave them; random sentences.",
+)
 
 
 def check_schema(text: str, options: SchemaOptions, profile: str | None) -> Report:
@@ -54,18 +144,46 @@ def check_file(
 # --- output ---------------------------------------------------------------------------------
 
 
-def render(findings: Sequence[Located], reports: Reports, samples: Samples, args: argparse.Namespace) -> str:
-    """The findings, what the reports say besides, and random sentences, in the format that the arguments ask for.
+class _Positions:
+    """Lines and columns of findings, from 1; columns are code points."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+        self._places: dict[str, Places] = {}
+
+    def of(self, path: str, place: str) -> tuple[int, int]:
+        """Of a place, which is ``line:column`` or a JSON pointer: that of the nearest place around it which the text has."""
+        if not place.partition(":")[0].isdecimal():
+            text = self._texts[path]
+            if path not in self._places:
+                self._places[path] = Places(text)
+            place = line_column(text, self._places[path].span(place)[0])
+        line, _, column = place.partition(":")
+        return int(line), int(column)
+
+
+def _show(
+    findings: Sequence[Located],
+    reports: Reports,
+    samples: Samples,
+    positions: _Positions,
+    args: argparse.Namespace,
+) -> None:
+    """Print the findings, what the reports say besides, and random sentences, in the format that the arguments ask for.
 
     Hints and the list of keywords are shown when the output is verbose, and always in JSON.
     """
-    if args.output_format == "json":
-        return _json(findings, reports, samples)
-    if args.output_format == "text":
-        sentences = [json.dumps(text, ensure_ascii=False) + "\n" for _, text in samples]
-        return _text(findings, reports, args.verbose) + "".join(sentences)
-    formats = {"sarif": _sarif, "github": _github}
-    return formats[args.output_format](findings, reports, args.verbose)
+    if args.format == "json":
+        print_document(args, _document(findings, reports, samples, positions))
+        return
+    if args.format == "text":
+        drawn = [json.dumps(text, ensure_ascii=False) + "\n" for _, text in samples]
+        shown = _text(findings, reports, args.verbose) + "".join(drawn)
+    else:
+        formats = {"sarif": _sarif, "github": _github}
+        shown = formats[args.format](findings, reports, positions, args.verbose)
+    # Names in a schema may have lone surrogates, which no output can.
+    print(shown.encode("utf-8", "backslashreplace").decode(), end="")
 
 
 def _hints(reports: Reports) -> list[Located]:
@@ -73,7 +191,7 @@ def _hints(reports: Reports) -> list[Located]:
 
 
 def _text(findings: Sequence[Located], reports: Reports, verbose: bool) -> str:
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    colour = has_colours(sys.stdout)
     lines = [_line(path, finding, finding.severity, colour) for path, finding in findings]
     if verbose:
         lines += [_line(path, hint, "hint", colour) for path, hint in _hints(reports)]
@@ -128,33 +246,30 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def _json(findings: Sequence[Located], reports: Reports, samples: Samples) -> str:
+def _document(
+    findings: Sequence[Located], reports: Reports, samples: Samples, positions: _Positions
+) -> dict[str, Any]:
     data: dict[str, Any] = {
-        "version": 1,
-        "findings": [_as_dict(path, finding) for path, finding in findings],
-        "hints": [_as_dict(path, hint) for path, hint in _hints(reports)],
+        "findings": [_as_dict(path, finding, positions) for path, finding in findings],
+        "hints": [_as_dict(path, hint, positions) for path, hint in _hints(reports)],
         "keywords": [{"file": path, **asdict(use)} for path, report in reports for use in report.keywords],
     }
     if samples:
         data["samples"] = [{"file": path, "text": text} for path, text in samples]
-    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    return data
 
 
-def _as_dict(path: str, finding: Finding) -> dict[str, Any]:
-    shown: dict[str, Any] = {"file": path, **asdict(finding)}
+def _as_dict(path: str, finding: Finding, positions: _Positions) -> dict[str, Any]:
+    line, column = positions.of(path, finding.place)
+    shown: dict[str, Any] = {"file": path, "line": line, "column": column, **asdict(finding)}
     shown["constraints"] = [constraint._asdict() for constraint in finding.constraints]
     return shown
 
 
-def _position(place: str) -> tuple[int, int] | None:
-    line, _, column = place.partition(":")
-    return (int(line), int(column)) if line.isdecimal() and column.isdecimal() else None
-
-
-def _sarif(findings: Sequence[Located], reports: Reports, verbose: bool) -> str:
+def _sarif(findings: Sequence[Located], reports: Reports, positions: _Positions, verbose: bool) -> str:
     # SARIF 2.1.0, sections 3.14 (run), 3.27 (result) and 3.8 (property bags).
     shown = [*findings, *(_hints(reports) if verbose else ())]
-    results = [_result(path, finding) for path, finding in shown]
+    results = [_result(path, finding, positions.of(path, finding.place)) for path, finding in shown]
     rules = [{"id": code} for code in sorted({finding.code for _, finding in shown})]
     run: dict[str, Any] = {
         "tool": {"driver": {"name": "maskwright", "version": __version__, "rules": rules}},
@@ -172,13 +287,13 @@ def _sarif(findings: Sequence[Located], reports: Reports, verbose: bool) -> str:
     return json.dumps(log, indent=2, ensure_ascii=False) + "\n"
 
 
-def _result(path: str, finding: Finding) -> dict[str, Any]:
-    physical: dict[str, Any] = {"artifactLocation": {"uri": path if path != "-" else "stdin"}}
+def _result(path: str, finding: Finding, position: tuple[int, int]) -> dict[str, Any]:
+    physical: dict[str, Any] = {
+        "artifactLocation": {"uri": path if path != "-" else "stdin"},
+        "region": {"startLine": position[0], "startColumn": position[1]},
+    }
     location: dict[str, Any] = {"physicalLocation": physical}
-    position = _position(finding.place)
-    if position is not None:
-        physical["region"] = {"startLine": position[0], "startColumn": position[1]}
-    else:
+    if finding.place.startswith(("/", "#")):
         location["logicalLocations"] = [{"fullyQualifiedName": finding.place}]
     result: dict[str, Any] = {
         "ruleId": finding.code,
@@ -199,23 +314,24 @@ def _result(path: str, finding: Finding) -> dict[str, Any]:
     return result
 
 
-def _github(findings: Sequence[Located], reports: Reports, verbose: bool) -> str:
+def _github(findings: Sequence[Located], reports: Reports, positions: _Positions, verbose: bool) -> str:
     lines = [
-        _command(path, finding.severity, finding.code, finding.place, finding.message)
+        _workflow_command(path, finding.severity, finding.code, finding.place, finding.message, positions)
         for path, finding in (*findings, *(_hints(reports) if verbose else ()))
     ]
     for path, report in reports if verbose else ():
         for line in _keywords(path, report).splitlines():
             place, _, uses = line.removeprefix(f"{path}:").partition(": ")
-            lines.append(_command(path, "note", "keywords", place, uses))
+            lines.append(_workflow_command(path, "note", "keywords", place, uses, positions))
     return "".join(lines)
 
 
-def _command(path: str, severity: str, title: str, place: str, message: str) -> str:
+def _workflow_command(
+    path: str, severity: str, title: str, place: str, message: str, positions: _Positions
+) -> str:
     # Workflow commands: percent, carriage return and newline are escaped.
     level = "notice" if severity == "note" else severity
-    position = _position(place)
-    where = f",line={position[0]},col={position[1]}" if position is not None else ""
-    shown = message if position is not None else f"{place}: {message}"
+    line, column = positions.of(path, place)
+    shown = f"{place}: {message}" if place.startswith(("/", "#")) else message
     shown = shown.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    return f"::{level} file={path}{where},title={title}::{shown}\n"
+    return f"::{level} file={path},line={line},col={column},title={title}::{shown}\n"

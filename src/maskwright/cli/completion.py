@@ -7,7 +7,10 @@ arguments are completed as file names.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from maskwright.cli.command import GOOD, Command
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -162,3 +165,26 @@ def _fish(program: str, commands: list[_Command]) -> str:
             )
             lines.append(f"complete -c {program} {seen} {names}{value} -d '{option.help}'")
     return "\n".join(lines) + "\n"
+
+
+def completion(make_parser: Callable[[], argparse.ArgumentParser]) -> Command:
+    """The command, of the program that ``make_parser`` makes the parser of."""
+
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("shell", choices=SHELLS)
+
+    def run(args: argparse.Namespace) -> int:
+        print(script(make_parser(), args.shell), end="")
+        return GOOD
+
+    return Command(
+        "completion",
+        "print a script that completes commands and options",
+        add_arguments,
+        run,
+        (
+            'eval "$(maskwright completion bash)"',
+            "maskwright completion zsh > ~/.zfunc/_maskwright",
+            "maskwright completion fish > ~/.config/fish/completions/maskwright.fish",
+        ),
+    )

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from maskwright.cli.command import Command, add_format_option, print_document
+from maskwright.cli.progress import progress
 from maskwright.cli.sources import UsageError
 from maskwright.conformance import ENGINES, OUTCOMES, Case, ConformanceError, Result, load_cases, run
 from maskwright.conformance.runner import MEMORY, SECONDS
 
-DESCRIPTION = """\
+_DESCRIPTION = """\
 Recorded cases (every JSON Schema keyword, unicode, numbers, white space, end tokens, padding ids, rollback, deep nesting) with any engine.
 Right and wrong come from the specifications.  Each engine runs in a process of its own: a crash or a hang there is an outcome.
 docs/conformance.md says what an engine looks like to the kit.  Exit code 1 when a case fails."""
-EXAMPLES = """\
-examples:
-  maskwright conformance --engine maskwright
-  maskwright conformance --engine llguidance --engine xgrammar --engine outlines-core
-  maskwright conformance --engine my_engine:Engine --group unicode --verbose"""
 
 
 def add_conformance_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,10 +52,7 @@ def add_conformance_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"of an engine's process (default {MEMORY >> 20})",
     )
     parser.add_argument("--verbose", action="store_true", help="also list every case that fails, and why")
-    parser.add_argument("--format", choices=("text", "json"), default="text")
-    parser.add_argument(
-        "--json", action="store_const", const="json", dest="format", help="short for --format json"
-    )
+    add_format_option(parser)
 
 
 def _positive(text: str) -> float:
@@ -77,14 +69,17 @@ def conformance(args: argparse.Namespace) -> int:
     for engine in dict.fromkeys(args.engine):
         try:
             results = run(engine, cases, seconds=args.time_limit, memory=int(args.memory_limit * 2**20))
-            found[engine] = _watched(engine, results, len(cases))
+            found[engine] = []
+            with progress(engine, len(cases), "cases") as bar:
+                for result in results:
+                    found[engine].append(result)
+                    bar.update()
         except ConformanceError as error:
             raise UsageError(str(error)) from None
-    print(
-        json.dumps(_json(found), indent=2, ensure_ascii=False)
-        if args.format == "json"
-        else _text(found, args.verbose)
-    )
+    if args.format == "json":
+        print_document(args, _document(found))
+    else:
+        print(_text(found, args.verbose))
     return int(any(result.outcome != "pass" for results in found.values() for result in results))
 
 
@@ -100,18 +95,18 @@ def _chosen(args: argparse.Namespace) -> list[Case]:
     return [case for case in cases if not args.group or case.group in args.group]
 
 
-def _watched(engine: str, results: Any, total: int) -> list[Result]:
-    """All results; a terminal sees how far they are."""
-    found: list[Result] = []
-    shown = sys.stderr.isatty()
-    for result in results:
-        found.append(result)
-        if shown:
-            print(f"\r{engine}: {len(found)} of {total}\x1b[K", end="", file=sys.stderr, flush=True)
-    if shown:
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-    return found
-
+COMMAND = Command(
+    "conformance",
+    "recorded cases with any engine: too loose, too strict, refused, crash",
+    add_conformance_arguments,
+    conformance,
+    (
+        "maskwright conformance --engine maskwright",
+        "maskwright conformance --engine llguidance --engine xgrammar --engine outlines-core",
+        "maskwright conformance --engine my_engine:Engine --group unicode --verbose",
+    ),
+    _DESCRIPTION,
+)
 
 # --- output ---------------------------------------------------------------------------------
 
@@ -128,9 +123,8 @@ def _by_group(results: Sequence[Result]) -> dict[str, list[Result]]:
     return groups
 
 
-def _json(found: dict[str, list[Result]]) -> dict[str, Any]:
+def _document(found: dict[str, list[Result]]) -> dict[str, Any]:
     return {
-        "version": 1,
         "engines": {
             engine: {
                 "total": _counts(results),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from dataclasses import dataclass
 from typing import Any
 
 from maskwright.check.grammars import compile_for_bytes
 from maskwright.check.texts import Expectation, Explainer, allowed_tokens
-from maskwright.cli.generation import add_generation_options, generation_options, load_generator
+from maskwright.cli.command import Command, add_format_option, print_document
+from maskwright.cli.generation import add_generation_options, generation_options, load_generator, writing
+from maskwright.cli.progress import progress
 from maskwright.cli.sources import (
     UsageError,
     add_language_options,
@@ -21,6 +21,7 @@ from maskwright.cli.sources import (
 )
 from maskwright.cli.vocabulary import add_tokenizer_option, vocabulary_of
 from maskwright.compiling.compiler import compile_grammar
+from maskwright.errors import GrammarError
 from maskwright.sources import JsonSchema
 
 
@@ -41,6 +42,7 @@ def add_mask_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_argument(parser)
     parser.add_argument("--prefix", default="", metavar="TEXT", help="the output so far")
     parser.add_argument("--limit", type=int, default=50, metavar="N", help="bytes to list (default 50)")
+    add_format_option(parser)
 
 
 def add_explain_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +58,7 @@ def add_explain_arguments(parser: argparse.ArgumentParser) -> None:
         help="say whether this may come next, and if not, how far it fits and what was expected there",
     )
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="tokens to list (default 20)")
-    parser.add_argument("--format", choices=("text", "json"), default="text")
+    add_format_option(parser)
     add_tokenizer_option(parser, "whose tokens to list (default: single bytes)")
     page = parser.add_argument_group(
         "a page about a generation",
@@ -88,15 +90,22 @@ class Verdict:
 def mask(args: argparse.Namespace) -> int:
     """Print what may come next, in bytes; 1 when the prefix is none."""
     place = _Place(args, args.prefix)
-    if not place.reached:
-        return place.refused()
     matcher = place.matcher
+    allowed = allowed_tokens(place.compiled, matcher)
+    if args.format == "json":
+        content = {
+            **_of_matcher(matcher),
+            "expected": str(place.expected()),
+            "allowed": len(allowed),
+            "bytes": [token[0] for token in allowed[: max(args.limit, 0)]],
+        }
+        print_document(args, content)
+        return 0
     print(f"complete: {'yes' if matcher.is_accepting else 'no'}")
     print(f"forced: {matcher.forced_bytes().decode('utf-8', 'replace')!r}")
     print(f"shortest completion: {matcher.shortest_completion_bytes().decode('utf-8', 'replace')!r}")
     if not place.explainer.is_schema:
         print(place.expected())
-    allowed = allowed_tokens(place.compiled, matcher)
     print(f"allowed bytes: {len(allowed)}")
     _list([repr(token) for token in allowed], max(args.limit, 0))
     return 0
@@ -113,8 +122,6 @@ def explain(args: argparse.Namespace) -> int:
         return _page(args)
     vocabulary = vocabulary_of(args.tokenizer)
     place = _Place(args, read_source(args.prefix_file) if args.prefix_file else args.prefix)
-    if not place.reached:
-        return place.refused()
     compiled = place.compiled
     matcher = place.matcher
     if vocabulary is not None:
@@ -126,11 +133,8 @@ def explain(args: argparse.Namespace) -> int:
     expected = place.expected()
     verdicts = [place.verdict(text) for text in args.token]
     if args.format == "json":
-        data: dict[str, Any] = {
-            "version": 1,
-            "complete": matcher.is_accepting,
-            "forced": _shown(matcher.forced_bytes()),
-            "shortest_completion": _shown(matcher.shortest_completion_bytes()),
+        content = {
+            **_of_matcher(matcher),
             "expected": [{"terminals": names, "rules": rules} for names, rules in expected.groups],
             "characters": expected.characters,
             "allowed": len(tokens),
@@ -141,7 +145,7 @@ def explain(args: argparse.Namespace) -> int:
                 for v in verdicts
             ],
         }
-        print(json.dumps(data, indent=2, ensure_ascii=False))
+        print_document(args, content)
         return 0
     print(f"complete: {'yes, the text may end here' if matcher.is_accepting else 'no'}")
     forced = _shown(matcher.forced_bytes())
@@ -167,34 +171,34 @@ def _page(args: argparse.Namespace) -> int:
 
     if args.prefix or args.prefix_file or args.token or args.tokenizer:
         raise UsageError("--prefix, --prefix-file, --token and --tokenizer do not go with --html")
+    if args.format == "json":
+        raise UsageError("--html writes a page: leave out --json")
     source = source_of(args.schema, read_source(args.schema), args)
     prompt = read_source("-") if args.prompt == "-" else args.prompt
-    trace = load_generator(args.model).trace(prompt, source, **generation_options(args))
+    generator = load_generator(args.model)
+    with writing(generator):
+        trace = generator.trace(prompt, source, **generation_options(args))
     write_output(args.html, explain(trace))
     return 0
 
 
 class _Place:
-    """A place of a text, in the language of the command line's source."""
+    """A place of a text, in the language of the command line's source.  Raises ``GrammarError`` where no text begins like this."""
 
     def __init__(self, args: argparse.Namespace, prefix: str) -> None:
         source = source_of(args.schema, read_source(args.schema), args)
-        grammar, self.compiled = compile_for_bytes(source)
+        with progress("compiling"):
+            grammar, self.compiled = compile_for_bytes(source)
         self.explainer = Explainer(grammar, self.compiled, is_schema=isinstance(source, JsonSchema))
         self.prefix = _bytes(prefix)
         self.matcher = self.compiled.matcher()
         self.read = self.matcher.longest_prefix(self.prefix)
-        self.reached = self.read == len(self.prefix)
         self.matcher.accept_bytes(self.prefix[: self.read])
-
-    def refused(self) -> int:
-        before = self.prefix[: self.read].decode("utf-8", "replace")
-        print(
-            f"maskwright: the output cannot begin like this; it can as far as {before!r}, where "
-            f"{self.expected()}",
-            file=sys.stderr,
-        )
-        return 1
+        if self.read < len(self.prefix):
+            before = self.prefix[: self.read].decode("utf-8", "replace")
+            raise GrammarError(
+                f"the output cannot begin like this; it can as far as {before!r}, where {self.expected()}"
+            )
 
     def expected(self, behind: bytes = b"") -> Expectation:
         return self.explainer.expected(self.prefix[: self.read] + behind)
@@ -207,6 +211,14 @@ class _Place:
         if fits == len(data):
             return Verdict(text, True, text, "")
         return Verdict(text, False, data[:fits].decode("utf-8", "replace"), str(self.expected(data[:fits])))
+
+
+def _of_matcher(matcher: Any) -> dict[str, Any]:
+    return {
+        "complete": matcher.is_accepting,
+        "forced": _shown(matcher.forced_bytes()),
+        "shortest_completion": _shown(matcher.shortest_completion_bytes()),
+    }
 
 
 def _bytes(text: str) -> bytes:
@@ -226,3 +238,27 @@ def _list(shown: list[str], most: int) -> None:
         print(f"  {each}")
     if len(shown) > most:
         print(f"  ... and {len(shown) - most} more")
+
+
+MASK = Command(
+    "mask",
+    "what may come next after a text, and what is forced",
+    add_mask_arguments,
+    mask,
+    (
+        """maskwright mask --schema person.json --prefix '{"name'""",
+        "maskwright mask --grammar grammar.lark --prefix 'let ' --json",
+    ),
+    "What may come next after a text, byte by byte; what is forced, and the shortest text that ends it.",
+)
+EXPLAIN = Command(
+    "explain",
+    "which tokens may come next after a text, what waits for them, and why others may not",
+    add_explain_arguments,
+    explain,
+    (
+        "maskwright explain --grammar grammar.lark --prefix 'let ' --token 4",
+        "maskwright explain --schema person.json --tokenizer default --json",
+        "maskwright explain --schema person.json --prompt 'Ada Lovelace, 36, as JSON' --html page.html",
+    ),
+)

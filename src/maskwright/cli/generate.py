@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from maskwright.cli.command import Command, add_format_option, is_json, print_document
 from maskwright.cli.explain import add_source_argument
-from maskwright.cli.generation import add_generation_options, generation_options
-from maskwright.cli.partial import add_hole_options, generate_with_holes, messages
-from maskwright.cli.sources import read_source
+from maskwright.cli.generation import add_generation_options, generation_options, load_generator, writing
+from maskwright.cli.partial import add_hole_options, messages, with_holes
+from maskwright.cli.sources import UsageError, read_source, source_of
 
 if TYPE_CHECKING:
-    from maskwright.generation.generator import Generator
+    from maskwright.generation.results import Generation
 
 
 def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,15 +34,26 @@ def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stats", action="store_true", help="say on standard error what it took, and what masks removed"
     )
+    add_format_option(parser)
 
 
-def generate(args: argparse.Namespace, source: Any, generator: Generator) -> int:
+def generate(args: argparse.Namespace) -> int:
     """Print the outputs; 0."""
+    if args.stream and (args.holes is not None or is_json(args)):
+        raise UsageError("--holes and --json need whole outputs: leave out --stream")
+    source = source_of(args.schema, read_source(args.schema), args)
+    generator = load_generator(args.model)
     text = read_source("-") if args.prompt == "-" else args.prompt
     prompt = messages(args, text)
     options = {**generation_options(args), "n": args.n}
     if args.holes is not None:
-        return generate_with_holes(args, source, generator, prompt, options)
+        with writing(generator):
+            threshold, partial = with_holes(args, source, generator, prompt, options)
+        if is_json(args):
+            print_document(args, {"outputs": partial, "threshold": threshold})
+        else:
+            print("\n".join(each["text"] for each in partial))
+        return 0
     if args.stream:
         shown = 0
         for step in generator.steps(prompt, source, **options):
@@ -47,7 +61,26 @@ def generate(args: argparse.Namespace, source: Any, generator: Generator) -> int
             shown = len(step.text)
         print()
         return 0
-    for result in generator.generate([prompt], source, **options):
+    with writing(generator):
+        results = generator.generate([prompt], source, **options)
+    if is_json(args):
+        print_document(args, {"outputs": [_as_dict(result) for result in results]})
+    else:
+        _print(args, results)
+    return 0
+
+
+def _as_dict(result: Generation) -> dict[str, Any]:
+    return {
+        "text": result.text,
+        "finish_reason": result.finish_reason,
+        "usage": asdict(result.usage),
+        "removed_mass": result.removed_mass.total,
+    }
+
+
+def _print(args: argparse.Namespace, results: Sequence[Generation]) -> None:
+    for result in results:
         print(result.text)
         if result.finish_reason == "budget":
             print(
@@ -61,4 +94,17 @@ def generate(args: argparse.Namespace, source: Any, generator: Generator) -> int
                 f"removed {100 * result.removed_mass.total:.1f} % of what the model would have written",
                 file=sys.stderr,
             )
-    return 0
+
+
+COMMAND = Command(
+    "generate",
+    "let a model write what a schema or grammar allows",
+    add_generate_arguments,
+    generate,
+    (
+        "maskwright generate --schema person.json --prompt 'Ada Lovelace, 36, as JSON'",
+        "maskwright generate --schema person.json --prompt 'Three people' --n 3 --temperature 0.8 --seed 1 --json",
+        "maskwright generate --grammar query.lark --prompt - --model NAME --stream < question.txt",
+        "maskwright generate --grammar query.lark --prompt '...' --holes examples.jsonl",
+    ),
+)

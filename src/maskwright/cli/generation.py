@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from maskwright.cli.progress import progress
 from maskwright.cli.sources import UsageError
 from maskwright.errors import MaskwrightError
 
@@ -45,7 +46,7 @@ def generation_options(args: argparse.Namespace) -> dict[str, Any]:
 
 def load_generator(name: str | None) -> Generator:
     """The generator of a model.  Raises ``UsageError`` when it cannot be loaded."""
-    with loading(name):
+    with loading(name), progress("loading the model"):
         from transformers.utils import logging
 
         from maskwright.generation.generator import Generator
@@ -53,6 +54,17 @@ def load_generator(name: str | None) -> Generator:
         if not sys.stderr.isatty():
             logging.disable_progress_bar()
         return Generator.from_pretrained(name)
+
+
+@contextmanager
+def writing(generator: Generator) -> Iterator[None]:
+    """While a model writes, a terminal sees how many forward passes it took."""
+    with progress("writing", unit="forward passes") as bar:
+        hook = generator.model.register_forward_hook(lambda *_: bar.update())
+        try:
+            yield
+        finally:
+            hook.remove()
 
 
 @contextmanager

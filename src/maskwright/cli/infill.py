@@ -6,6 +6,11 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
+from maskwright.cli.command import Command, add_format_option, is_json, print_document
+from maskwright.cli.generation import loading
+from maskwright.cli.progress import progress
+from maskwright.cli.sources import add_schema_options, json_schema_of, read_source
+
 if TYPE_CHECKING:
     from maskwright.diffusion import Step
     from maskwright.diffusion.adapters import HuggingFaceDiffusionModel
@@ -41,16 +46,20 @@ def add_infill_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--live", choices=("auto", "always", "never"), default="auto", help="show the canvas in every step"
     )
+    add_format_option(parser)
+    add_schema_options(parser)
 
 
-def infill(args: argparse.Namespace, source: JsonSchema) -> int:
+def infill(args: argparse.Namespace) -> int:
     """Fill, and print the text; 1 when a baseline's text is not in the language."""
     from maskwright.compiling.compiler import compile as compile_source
     from maskwright.diffusion import Schedule, infill_steps
 
+    source = json_schema_of(read_source(args.schema), args)
     # Bad options and schemas are reported before a model is loaded.
     schedule = Schedule(steps=args.steps, block=args.block, temperature=args.temperature)
-    model, vocabulary = _load(args, source)
+    with loading(args.model), progress("loading the model"):
+        model, vocabulary = _load(args, source)
     compiled = compile_source(source, vocabulary)
     canvas: list[Any] = [None] * max(args.slots, 0)
     canvas = [*([args.prefix] if args.prefix else []), *canvas, *([args.suffix] if args.suffix else [])]
@@ -67,7 +76,12 @@ def infill(args: argparse.Namespace, source: JsonSchema) -> int:
     ids = [token for token in tokens if token >= 0 and token not in model.eos_ids]
     matcher = compiled.matcher()
     valid = matcher.accept_tokens(ids) == len(ids) and matcher.is_accepting
-    print(vocabulary.decode(ids).decode("utf-8", "replace"))
+    text = vocabulary.decode(ids).decode("utf-8", "replace")
+    if is_json(args):
+        content = {"text": text, "valid": valid, "model_calls": calls, "constraint_seconds": seconds}
+        print_document(args, content)
+        return 0 if valid else 1
+    print(text)
     print(f"maskwright: {calls} model calls, {1e3 * seconds:.1f} ms in the constraint", file=sys.stderr)
     if not valid:
         print("maskwright: the text does not follow the schema", file=sys.stderr)
@@ -144,3 +158,15 @@ class _View:
             if token == -1:
                 parts.append(_OPEN_SLOT)
         return "".join(parts).replace("\n", "⏎").replace("\t", " ").replace("\r", "")
+
+
+COMMAND = Command(
+    "infill",
+    "let a masked-diffusion model fill a canvas, before your eyes",
+    add_infill_arguments,
+    infill,
+    (
+        "maskwright infill --schema person.json --prompt 'Ada Lovelace, 36'",
+        "maskwright infill --schema person.json --prompt 'Ada Lovelace, 36' --slots 48 --steps 12 --json",
+    ),
+)

@@ -53,22 +53,24 @@ def messages(args: argparse.Namespace, text: str) -> Any:
     return [{"role": "system", "content": args.system}, {"role": "user", "content": text}]
 
 
-def generate_with_holes(
+def with_holes(
     args: argparse.Namespace, source: Any, generator: Generator, prompt: Any, options: dict[str, Any]
-) -> int:
-    """Print the outputs; 0."""
+) -> tuple[float, list[dict[str, Any]]]:
+    """The threshold, in nats, and the outputs: ``text``, and what was ``written`` before there were holes in it."""
     from maskwright.search.partial import PartialPrograms, scored
 
-    if args.stream:
-        raise UsageError("--holes needs whole outputs: leave out --stream")
     grammar = generator.compile(source)
     programs = PartialPrograms(grammar, args.hole)
     threshold = _number(args.holes)
     if threshold is None:
         threshold = _calibrated(args, source, generator, programs, {**options, "n": 1})
-    for result in generator.generate([prompt], source, logprobs=True, **options):
-        print(programs.at(scored(grammar, result.token_ids, result.logprobs or []), threshold))
-    return 0
+    results = generator.generate([prompt], source, logprobs=True, **options)
+    partial = [
+        programs.at(scored(grammar, each.token_ids, each.logprobs or []), threshold) for each in results
+    ]
+    return threshold, [
+        {"text": str(shown), "written": each.text} for shown, each in zip(partial, results, strict=True)
+    ]
 
 
 def _number(text: str) -> float | None:

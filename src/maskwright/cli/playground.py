@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from maskwright.cli.command import Command, add_format_option, is_json, print_document
 from maskwright.cli.generation import load_generator
 from maskwright.cli.sources import UsageError
 from maskwright.cli.vocabulary import add_tokenizer_option, vocabulary_of
@@ -22,6 +23,7 @@ def add_playground_arguments(parser: argparse.ArgumentParser) -> None:
         parser, "whose tokens to list at the cursor (default: those of --model, else single bytes)"
     )
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
+    add_format_option(parser)
 
 
 def playground(args: argparse.Namespace) -> int:
@@ -36,7 +38,10 @@ def playground(args: argparse.Namespace) -> int:
     except (OSError, OverflowError) as error:
         raise UsageError(f"port {args.port}: {getattr(error, 'strerror', None) or error}") from None
     with server:
-        print(f"maskwright: {server.address} (ends with Ctrl-C)", flush=True)
+        if is_json(args):
+            print_document(args, {"address": server.address})
+        else:
+            print(f"maskwright: {server.address} (ends with Ctrl-C)", flush=True)
         if args.open:
             import webbrowser
 
@@ -46,3 +51,12 @@ def playground(args: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             print()
     return 0
+
+
+COMMAND = Command(
+    "playground",
+    "a local page to try schemas and grammars on",
+    add_playground_arguments,
+    playground,
+    ("maskwright playground --open", "maskwright playground --model --port 0"),
+)

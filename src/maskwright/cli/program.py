@@ -1,212 +1,107 @@
-"""The command line: ``maskwright check``, ``generate``, ``batch``, ``infill``, ``mask``, ``explain``, ``bench``,
-``playground``, ``conformance``, ``serve``, ``completion``.
-
-Exit codes: 0 good, 1 findings, 2 usage (bad arguments, unreadable files).  ``-`` is standard input.
-"""
+"""The command line: the table of commands, and what becomes of their errors."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from collections.abc import Sequence
 
 from maskwright import __version__
-from maskwright.check.report import Finding, Report
-from maskwright.cli.batch import BATCH_DESCRIPTION, BATCH_EXAMPLES, add_batch_arguments, batch
-from maskwright.cli.bench import add_bench_arguments, bench
-from maskwright.cli.completion import SHELLS, script
-from maskwright.cli.conformance import DESCRIPTION as CONFORMANCE
-from maskwright.cli.conformance import EXAMPLES as CONFORMANCE_EXAMPLES
-from maskwright.cli.conformance import add_conformance_arguments, conformance
-from maskwright.cli.explain import add_explain_arguments, add_mask_arguments, explain, mask
-from maskwright.cli.generate import add_generate_arguments, generate
-from maskwright.cli.generation import load_generator, loading
-from maskwright.cli.infill import add_infill_arguments
-from maskwright.cli.playground import add_playground_arguments, playground
-from maskwright.cli.serve import add_serve_arguments, serve
-from maskwright.cli.sources import (
-    UsageError,
-    add_language_options,
-    add_schema_options,
-    count,
-    json_schema_of,
-    read_source,
-    source_of,
+from maskwright.cli import (
+    batch,
+    bench,
+    check,
+    completion,
+    conformance,
+    explain,
+    generate,
+    infill,
+    lsp,
+    manual,
+    playground,
+    serve,
 )
+from maskwright.cli.command import (
+    DEFECT,
+    EXIT_CODES,
+    FINDINGS,
+    GOOD,
+    INTERRUPTED,
+    USAGE,
+    is_json,
+    print_document,
+)
+from maskwright.cli.sources import UsageError
 from maskwright.errors import MaskwrightError
 
-GOOD, FINDINGS, USAGE = 0, 1, 2
-PROFILES = ("openai-strict",)
+_DESCRIPTION = """\
+Structured output that always validates: JSON Schemas, grammars and regular expressions as exact masks for language models.
+- is standard input wherever a file or a text is asked for."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code."""
-    parser = _parser()
-    args = parser.parse_args(arguments)
+    """Run one command; returns one of ``EXIT_CODES``.  Raises ``SystemExit`` (2) for arguments that are none, as argparse does."""
+    args = make_parser().parse_args(arguments)
     try:
         code: int = args.run(args)
         return code
-    except UsageError as error:
-        print(f"maskwright: {error}", file=sys.stderr)
-        return USAGE
-    except MaskwrightError as error:
-        print(f"maskwright: {error}", file=sys.stderr)
-        return FINDINGS
     except BrokenPipeError:
+        # Whoever reads has enough.
         sys.stderr.close()
         return GOOD
+    except UsageError as error:
+        return _failed(args, USAGE, "UsageError", str(error))
+    except MaskwrightError as error:
+        return _failed(args, FINDINGS, type(error).__name__, str(error), getattr(error, "place", None))
+    except KeyboardInterrupt as error:
+        return _failed(
+            args, INTERRUPTED, "KeyboardInterrupt", "; ".join(["interrupted", *map(str, error.args)])
+        )
+    except Exception as error:
+        traceback.print_exc()
+        return _failed(args, DEFECT, type(error).__name__, f"this is a defect of maskwright: {error}")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _failed(args: argparse.Namespace, code: int, kind: str, message: str, place: str | None = None) -> int:
+    print(f"maskwright: {message}", file=sys.stderr)
+    if is_json(args):
+        print_document(args, {"error": {"kind": kind, "message": message, "place": place, "exit_code": code}})
+    return code
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of the program, with all commands."""
     parser = argparse.ArgumentParser(
-        prog="maskwright", description="Structured output that always validates."
+        prog="maskwright",
+        description=_DESCRIPTION,
+        epilog="\n".join(
+            ["exit codes:", *(f"  {code:3}  {meaning}" for code, meaning in EXIT_CODES.items())]
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"maskwright {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    check = commands.add_parser(
-        "check", help="report every problem of schemas and grammars, or of texts against them"
-    )
-    check.add_argument("file", nargs="+", metavar="FILE", help="JSON Schemas, grammars, regular expressions")
-    check.add_argument(
-        "--instance", action="extend", nargs="+", default=[], metavar="FILE", help="texts to check against it"
-    )
-    check.add_argument(
-        "--sample", type=count, default=0, metavar="N", help="also print N random sentences, as JSON strings"
-    )
-    check.add_argument("--seed", type=int, metavar="N", help="of the sentences")
-    check.add_argument(
-        "--output-format", "--format", choices=("text", "json", "sarif", "github"), default="text"
-    )
-    check.add_argument(
-        "--profile", choices=PROFILES, help="also report what that service's documented subset does not have"
-    )
-    check.add_argument(
-        "--verbose",
-        action="store_true",
-        help="also list hints, and for each subschema which keywords are enforced, annotations, or refused "
-        "(JSON output always has both)",
-    )
-    add_language_options(check)
-    add_schema_options(check)
-    check.set_defaults(run=run_check)
-
-    written = commands.add_parser("generate", help="let a model write what a schema or grammar allows")
-    add_generate_arguments(written)
-    written.set_defaults(run=run_generate)
-
-    many = commands.add_parser(
-        "batch",
-        help="fill schemas for a file of prompts; can be killed and run again",
-        description=BATCH_DESCRIPTION,
-        epilog=BATCH_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_batch_arguments(many)
-    many.set_defaults(run=batch)
-
-    infill = commands.add_parser(
-        "infill", help="let a masked-diffusion model fill a canvas, before your eyes"
-    )
-    add_infill_arguments(infill)
-    add_schema_options(infill)
-    infill.set_defaults(run=run_infill)
-
-    allowed = commands.add_parser("mask", help="what may come next after a text, and what is forced")
-    add_mask_arguments(allowed)
-    allowed.set_defaults(run=mask)
-
-    explained = commands.add_parser(
-        "explain", help="which tokens may come next after a text, what waits for them, and why others may not"
-    )
-    add_explain_arguments(explained)
-    explained.set_defaults(run=explain)
-
-    measured = commands.add_parser("bench", help="what a schema or grammar costs on this machine")
-    add_bench_arguments(measured)
-    measured.set_defaults(run=bench)
-
-    tried = commands.add_parser("playground", help="a local page to try schemas and grammars on")
-    add_playground_arguments(tried)
-    tried.set_defaults(run=playground)
-
-    tested = commands.add_parser(
-        "conformance",
-        help="recorded cases with any engine: too loose, too strict, refused, crash",
-        description=CONFORMANCE,
-        epilog=CONFORMANCE_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_conformance_arguments(tested)
-    tested.set_defaults(run=conformance)
-
-    served = commands.add_parser(
-        "serve", help="serve a model as OpenAI's API, with every output constrained as asked"
-    )
-    add_serve_arguments(served)
-    served.set_defaults(run=serve)
-
-    completion = commands.add_parser("completion", help="print a script that completes commands and options")
-    completion.add_argument("shell", choices=SHELLS)
-    completion.set_defaults(run=run_completion)
+    for command in COMMANDS:
+        command.add_to(commands)
     return parser
 
 
-# --- check ----------------------------------------------------------------------------------
-
-
-def run_check(args: argparse.Namespace) -> int:
-    from maskwright.check.sentences import sentences
-    from maskwright.cli.check import check_file, render
-
-    if [*args.file, *args.instance].count("-") > 1:
-        raise UsageError("standard input ('-') can be read only once")
-    if args.sample and args.output_format not in ("text", "json"):
-        raise UsageError("--sample needs --format text or json")
-    instances = [(path, read_source(path)) for path in args.instance]
-    findings: list[tuple[str, Finding]] = []
-    reports: list[tuple[str, Report]] = []
-    samples: list[tuple[str, str]] = []
-    for path in args.file:
-        report, explainer = check_file(path, read_source(path), args, compiled=bool(instances or args.sample))
-        reports.append((path, report))
-        findings.extend((path, finding) for finding in report.findings)
-        if explainer is not None:
-            for instance, data in instances:
-                findings.extend((instance, finding) for finding in explainer.check(data))
-            drawn = sentences(explainer.compiled, args.sample, seed=args.seed)
-            samples.extend((path, text) for text in drawn)
-    # Names in a schema may have lone surrogates, which no output can.
-    shown = render(findings, reports, samples, args)
-    print(shown.encode("utf-8", "backslashreplace").decode(), end="")
-    return FINDINGS if any(finding.severity == "error" for _, finding in findings) else GOOD
-
-
-# --- generate -------------------------------------------------------------------------------
-
-
-def run_generate(args: argparse.Namespace) -> int:
-    source = source_of(args.schema, read_source(args.schema), args)
-    return generate(args, source, load_generator(args.model))
-
-
-# --- infill ---------------------------------------------------------------------------------
-
-
-def run_infill(args: argparse.Namespace) -> int:
-    from maskwright.cli.infill import infill
-
-    source = json_schema_of(read_source(args.schema), args)
-    with loading(args.model):
-        return infill(args, source)
-
-
-# --- completion -----------------------------------------------------------------------------
-
-
-def run_completion(args: argparse.Namespace) -> int:
-    print(script(_parser(), args.shell), end="")
-    return GOOD
+COMMANDS = (
+    check.COMMAND,
+    generate.COMMAND,
+    batch.COMMAND,
+    infill.COMMAND,
+    explain.MASK,
+    explain.EXPLAIN,
+    bench.COMMAND,
+    playground.COMMAND,
+    conformance.COMMAND,
+    serve.COMMAND,
+    lsp.COMMAND,
+    completion.completion(make_parser),
+    manual.manual(make_parser),
+)
 
 
 if __name__ == "__main__":

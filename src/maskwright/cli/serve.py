@@ -6,6 +6,8 @@ import argparse
 from dataclasses import fields
 from typing import Any
 
+from maskwright.cli.command import Command
+from maskwright.cli.progress import progress
 from maskwright.cli.sources import UsageError
 from maskwright.errors import MaskwrightError
 from maskwright.serve.settings import Settings
@@ -63,9 +65,10 @@ def serve(args: argparse.Namespace) -> int:
     if args.dtype is not None:
         options["dtype"] = args.dtype
     try:
-        generator = Generator.from_pretrained(args.model, **options)
-        if args.device is not None:
-            generator.model.to(args.device)
+        with progress("loading the model"):
+            generator = Generator.from_pretrained(args.model, **options)
+            if args.device is not None:
+                generator.model.to(args.device)
     except MaskwrightError:
         raise
     except (OSError, ValueError, RuntimeError) as error:
@@ -76,3 +79,12 @@ def serve(args: argparse.Namespace) -> int:
     )
     server.run()
     return 0
+
+
+COMMAND = Command(
+    "serve",
+    "serve a model as OpenAI's API, with every output constrained as asked",
+    add_serve_arguments,
+    serve,
+    ("maskwright serve --port 8000", "maskwright serve --model NAME --device cuda --dtype bfloat16"),
+)

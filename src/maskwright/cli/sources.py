@@ -47,10 +47,15 @@ def write_output(path: str, text: str) -> None:
 
 def language_of(path: str, args: argparse.Namespace) -> str:
     """What ``--language`` says, or the ending of the name; a JSON Schema where neither does."""
-    chosen: str = args.language or _SUFFIXES.get(os.path.splitext(path)[1].lower(), "json-schema")
+    chosen: str = args.language or language_named(path) or "json-schema"
     if chosen not in LANGUAGES:
         raise UsageError(f"{path}: grammars of {chosen} are not supported: use {', '.join(LANGUAGES)}")
     return chosen
+
+
+def language_named(path: str) -> str | None:
+    """What the ending of a name says; None: nothing.  It may be none of ``LANGUAGES``."""
+    return _SUFFIXES.get(os.path.splitext(path)[1].lower())
 
 
 def source_of(path: str, text: str, args: argparse.Namespace) -> Any:
@@ -88,16 +93,21 @@ def schema_options(args: argparse.Namespace) -> SchemaOptions:
 
 def add_language_options(parser: argparse.ArgumentParser) -> None:
     """``--language`` and what the languages other than JSON Schema take."""
-    group = parser.add_argument_group("options of grammars (see docs/grammars.md)")
-    group.add_argument(
+    add_grammar_options(parser).add_argument(
         "--language",
         choices=LANGUAGES,
         help="default: by the name of the file (.lark, .gbnf, .ebnf, .regex), else json-schema",
     )
+
+
+def add_grammar_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """What the languages other than JSON Schema take."""
+    group = parser.add_argument_group("options of grammars (see docs/grammars.md)")
     group.add_argument("--start", metavar="RULE", help="where texts begin (default: Lark start, GBNF root)")
     group.add_argument(
         "--flavour", choices=("python", "ecma"), default="python", help="of a regular expression"
     )
+    return group
 
 
 def add_schema_options(parser: argparse.ArgumentParser) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 from maskwright.errors import GrammarError, line_column
 
+_TOKENS = re.compile(r'"(?:\\.|[^"\\])*"?|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
+"""Of JSON text, also of one that is malformed."""
 _MARKS = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\],:]', re.DOTALL)
 
 
@@ -73,3 +75,77 @@ def _repeated(text: str | bytes) -> GrammarError:
             names.add(name)
         before = mark[0]
     raise AssertionError("some member comes twice")
+
+
+class Places:
+    """Where in JSON text its values are, by JSON pointers (RFC 6901; "#" is the whole).  Of malformed text, what can be made out of it."""
+
+    def __init__(self, text: str) -> None:
+        self._whole: _Place = ((0, 0), {})
+        around: list[_Around] = []
+        for token in _TOKENS.finditer(text):
+            mark = token[0]
+            inner = around[-1] if around else None
+            if mark in "}]":
+                if around:
+                    around.pop()
+            elif mark == ",":
+                if inner is not None:
+                    inner.next()
+            elif mark == ":":
+                continue
+            elif inner is not None and inner.wants_name:
+                inner.enter(_name(mark), token.span())
+            else:
+                if inner is None:
+                    place = self._whole = (token.span(), {})
+                else:
+                    place = inner.value(token.span())
+                if mark in "{[":
+                    around.append(_Around(place[1], is_object=mark == "{"))
+
+    def span(self, pointer: str) -> tuple[int, int]:
+        """Of a member its name, of anything else the first token; of what is not there, the nearest place around it.
+
+        Indices of code points, the end excluded.
+        """
+        found = self._whole
+        for part in pointer.split("/")[1:]:
+            inner = found[1].get(part.replace("~1", "/").replace("~0", "~"))
+            if inner is None:
+                break
+            found = inner
+        return found[0]
+
+
+_Place = tuple[tuple[int, int], "dict[str, _Place]"]
+"""A span, and what is inside of the value."""
+
+
+class _Around:
+    """An object or array that is being read, and the place in it."""
+
+    def __init__(self, inside: dict[str, _Place], *, is_object: bool) -> None:
+        self._inside, self._index, self._is_object = inside, 0, is_object
+        self._member: _Place | None = None
+        self.wants_name = is_object
+
+    def enter(self, name: str, span: tuple[int, int]) -> None:
+        self.wants_name = False
+        self._member = self._inside.setdefault(name, (span, {}))
+
+    def value(self, span: tuple[int, int]) -> _Place:
+        if self._member is not None:
+            return self._member
+        return self._inside.setdefault(str(self._index), (span, {}))
+
+    def next(self) -> None:
+        self.wants_name, self._member = self._is_object, None
+        self._index += 1
+
+
+def _name(mark: str) -> str:
+    try:
+        return str(json.loads(mark))
+    except ValueError:
+        return mark
