@@ -23,6 +23,7 @@ cdef class AutomatonHandle:
     cdef object base               # of a keyset: the handle of the automaton for other keys
     cdef MaskTableHandle counted
     cdef readonly tuple names      # of a lexer: its terminals
+    cdef int64_t used              # when it was last: a count of uses
     cdef object __weakref__
 
 
@@ -36,9 +37,9 @@ cdef class Engine:
     cdef TokenIndex owner
     cdef readonly int vocab_size
     cdef readonly tuple eos_ids
-    cdef object automata           # by content key, as long as a grammar uses them
+    cdef dict recent               # automata used last, by content key
+    cdef object automata           # others, as long as a grammar uses them
     cdef object tables             # masks of counted automata, by content without bounds
-    cdef object recent             # automata used last
     cdef int64_t remembered        # how often one was used
     cdef int32_t next_uid
     cdef size_t longest            # token, in bytes
@@ -46,7 +47,8 @@ cdef class Engine:
     cdef public frozenset special_ids
 
     cdef AutomatonHandle new_automaton(self, int32_t kind)
-    cdef int remember(self, key, handle) except -1
+    cdef int remember(self, key, AutomatonHandle handle) except -1
+    cdef int64_t forget_oldest(self) except -1
     cdef AutomatonHandle fresh_automaton(self, AutomatonHandle handle)
 
 cdef int64_t handle_bytes(AutomatonHandle handle) except -1

@@ -2,12 +2,11 @@
 
 import os
 from weakref import WeakValueDictionary
-from collections import OrderedDict
 
 cimport cython
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
-from libcpp.algorithm cimport sort
+from libcpp.algorithm cimport nth_element, sort
 from libcpp.pair cimport pair
 from libcpp.string cimport string
 
@@ -37,8 +36,9 @@ from maskwright._engine.rows cimport Segments, segments_extend, segments_open
 
 cdef enum:
     RECENT_AUTOMATA = 2048         # kept though no grammar uses them
-    RECENT_BYTES = 1 << 26         # of their states; counted once in so many new ones
-    RECENT_LOOKED_AT = 256
+    RECENT_DROPPED = 64            # of these at once, those that were used longest ago
+    RECENT_BYTES = 1 << 26         # of their states; counted once in so many uses
+    RECENT_LOOKED_AT = 1024
 
 
 cdef class TokenIndex:
@@ -170,17 +170,14 @@ cdef class AutomatonHandle:
 
     def __dealloc__(self):
         cdef Index* index
-        cdef size_t i
         if self.automaton == NULL:
             return
         index = self.automaton.index
         with nogil:
             index.lock.lock()
-            for i in range(index.automata.size()):
-                if index.automata[i] == self.automaton:
-                    index.automata[i] = index.automata.back()
-                    index.automata.pop_back()
-                    break
+            index.automata[self.automaton.slot] = index.automata.back()
+            (<Automaton*>index.automata.back()).slot = self.automaton.slot
+            index.automata.pop_back()
             lex_free(self.automaton)
             index.lock.unlock()
 
@@ -260,7 +257,7 @@ cdef class Engine:
         self.special_ids = frozenset()
         self.automata = WeakValueDictionary()
         self.tables = WeakValueDictionary()
-        self.recent = OrderedDict()
+        self.recent = {}
         self.owner = TokenIndex()
         self.owner.build(tokens, trie_arrays)
         self.owner.index.self_loop_least = self_loop_least
@@ -327,30 +324,56 @@ cdef class Engine:
         self.next_uid += 1
         with nogil:
             self.owner.index.lock.lock()
+            handle.automaton.slot = self.owner.index.automata.size()
             self.owner.index.automata.push_back(handle.automaton)
             self.owner.index.lock.unlock()
         return handle
 
     def get_automaton(self, key):
         """The automaton registered under ``key``, or None."""
-        handle = self.automata.get(key)
+        cdef AutomatonHandle handle = self.recent.get(key)
+        if handle is None:
+            handle = self.automata.pop(key, None)
         if handle is not None:
             self.remember(key, handle)
         return handle
 
-    cdef int remember(self, key, handle) except -1:
-        cdef int64_t total
-        self.recent[key] = handle
-        self.recent.move_to_end(key)
-        if len(self.recent) > RECENT_AUTOMATA:
-            self.recent.popitem(last=False)
-        # Their states come later, as texts reach them.
+    cdef int remember(self, key, AutomatonHandle handle) except -1:
+        cdef int64_t total = 0
+        cdef AutomatonHandle each
         self.remembered += 1
+        handle.used = self.remembered
+        self.recent[key] = handle
+        if len(self.recent) > RECENT_AUTOMATA:
+            self.forget_oldest()
+        # Their states come later, as texts reach them.
         if self.remembered % RECENT_LOOKED_AT == 0:
-            total = sum(handle_bytes(each) for each in self.recent.values())
+            for each in self.recent.values():
+                total += handle_bytes(each)
             while total > RECENT_BYTES and len(self.recent) > 1:
-                total -= handle_bytes(self.recent.popitem(last=False)[1])
+                total -= self.forget_oldest()
         return 0
+
+    cdef int64_t forget_oldest(self) except -1:
+        # Keep no longer those of which the use is longest ago, unless a grammar does; the bytes of their states.
+        cdef int64_t total = 0, last
+        cdef size_t dropped = min(<size_t>RECENT_DROPPED, len(self.recent) - 1)
+        cdef vector[int64_t] uses
+        cdef AutomatonHandle each
+        cdef list oldest = []
+        for each in self.recent.values():
+            uses.push_back(each.used)
+        nth_element(uses.begin(), uses.begin() + (dropped - 1), uses.end())
+        last = uses[dropped - 1]
+        for key, each in self.recent.items():
+            if each.used <= last:
+                oldest.append((key, each))
+        for key, each in oldest:
+            total += handle_bytes(each)
+            self.automata[key] = each
+            del self.recent[key]
+        # They are freed behind this: then others may have a turn.
+        return total
 
     def add_automaton(self, key, int32_t n_states, int32_t start, list sets, bytes edges, list epsilons,
                       list loops, list accepts, str spelling):
@@ -376,7 +399,6 @@ cdef class Engine:
             self.owner.index.lock.lock()
             text_begin(a)
             self.owner.index.lock.unlock()
-        self.automata[key] = handle
         self.remember(key, handle)
         return handle
 
@@ -454,7 +476,6 @@ cdef class Engine:
             raise LimitError("max_bytes", end.heavy, max_bytes)
         if end.passed:
             raise LimitError("max_seconds", max_seconds + seconds_now() - end.at, max_seconds)
-        self.automata[key] = handle
         self.remember(key, handle)
         return handle
 
@@ -510,7 +531,6 @@ cdef class Engine:
             if place.last > 0:
                 a.start = words_state(a, &place)
             self.owner.index.lock.unlock()
-        self.automata[key] = handle
         self.remember(key, handle)
         return handle
 

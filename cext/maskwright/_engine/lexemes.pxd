@@ -154,6 +154,7 @@ cdef cppclass Best:
 cdef cppclass Automaton:
     int32_t kind
     int32_t uid                    # distinct within an engine
+    size_t slot                    # in `Index.automata`
     Index* index
     vector[LexState*] states
     LexState* start

@@ -39,8 +39,9 @@ from maskwright.vocabulary.engine_cache import engine_for
 from maskwright.vocabulary.vocabulary import Vocabulary
 
 _TABLES_BYTES = 64 << 20
-"""What the states of their automata may take, of the tables that a vocabulary keeps; looked at once in so many new ones."""
-_SHED_EVERY = 64
+"""What the states of their automata may take, of the tables that a vocabulary keeps."""
+_LOOKED_AT = 4
+"""So many of them, for each new one: all are looked at now and then."""
 
 _T = TypeVar("_T")
 
@@ -398,8 +399,9 @@ def _tables(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
     if tables is None:
         tables = _made(part, vocabulary, limits)
         if part.keep:
-            vocabulary._tables.put(part.key, tables, len(tables.names))
-            vocabulary._tables.shed(automata_bytes, _TABLES_BYTES, _SHED_EVERY)
+            kept = vocabulary._tables
+            kept.put(part.key, tables, len(tables.names))
+            kept.shed(automata_bytes, _TABLES_BYTES, len(kept) // _LOOKED_AT + 1)
     return tables
 
 

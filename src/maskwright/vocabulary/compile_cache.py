@@ -58,8 +58,9 @@ class CompileCache:
         once in so many calls.  What is left, if it was looked at; the last one is kept whatever its size."""
         with _lock:
             calls = self._calls[size] = self._calls.get(size, 0) + 1
-            if calls % every:
+            if calls < every:
                 return None
+            self._calls[size] = 0
             kept = [(key, held) for key, (held, _) in self._kept.items()]
         # Asking may take long, so nobody else waits for it.
         sizes = [size(held) for _, held in kept]
