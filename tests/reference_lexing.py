@@ -23,6 +23,7 @@ class LexingOracle:
         assert grammar.lexing is not None
         self.terminals = grammar.lexing.terminals
         self.ignored = set(grammar.lexing.ignored)
+        self.placed = grammar.lexing.placed
         self.early = set(grammar.lexing.early)
         self.ranks = {lexeme.key: rank for rank, lexeme in enumerate(self.terminals)}
         self.languages = [lexeme_language(lexeme) for lexeme in self.terminals]
@@ -126,7 +127,7 @@ class LexingOracle:
         at, found = 0, []
         while at < len(text):
             accepted = self.accepted(path)
-            allowed = accepted | self.ignored
+            allowed = accepted if self.placed else accepted | self.ignored
             count = len(self.terminals)
             allowed |= {count + i for i, owner in enumerate(self.owners) if owner in allowed}
             ends = {t: end for t, end in self.longest(text, at).items() if t in allowed}

@@ -113,7 +113,7 @@ ENGINE = {
     "support": ("containers", "sizes", "limits", "edges"),
     "vocab": ("trie", "vocabulary", "char_index", "residuals", "slices"),
     "lexeme": ("lexemes", "lazy_dfa", "lexeme_texts", "keyset", "lexeme_state", "shortest_match", "lexeme_sets", "lexeme_walks", "lexeme_mask"),
-    "munch": ("longest_match", "longest_match_walks", "longest_match_mask"),
+    "munch": ("longest_match", "longest_match_samples", "longest_match_walks", "longest_match_mask"),
     "pda": ("program", "rules", "columns", "stacks"),
     "json_values": ("tracked", "values", "item_groups", "tracker"),
     "matcher": ("core", "threads", "costs", "distinct", "alive", "states", "distinct_masks", "masks", "completion", "generations", "tasks", "moves"),

@@ -66,6 +66,7 @@ def lexed(
     ignored: list[Term] = (),
     refused: tuple[tuple[int, Regular], ...] = (),
     early: tuple[int, ...] = (),
+    placed: bool = False,
 ) -> Grammar:  # type: ignore[assignment]
     ranked = [t.lexeme for t in [*terminals, *ignored]]
     assert all(isinstance(lexeme, Lexeme) for lexeme in ranked)
@@ -74,27 +75,35 @@ def lexed(
         bodies,
         [f"rule {i}" for i in range(len(bodies))],
         0,
-        Lexing(tuple(ranked), positions, refused, early=early),
+        Lexing(tuple(ranked), positions, refused, early=early, placed=placed),
     )
 
 
-def _expression(draw: Any, rules: int, terminals: list[Term], depth: int) -> Expr:
+def _expression(
+    draw: Any, rules: int, terminals: list[Term], depth: int, placed: tuple[Term, ...] = ()
+) -> Expr:
     kind = draw(st.integers(0, 9))
     if depth == 0 or kind < 4:
         if draw(st.integers(0, 2)) == 0:
             return Ref(draw(st.integers(0, rules - 1)))
-        return draw(st.sampled_from(terminals))
-    items = tuple(_expression(draw, rules, terminals, depth - 1) for _ in range(draw(st.integers(2, 3))))
+        terminal = draw(st.sampled_from(terminals))
+        marks = draw(st.lists(st.sampled_from(placed), unique=True)) if placed else []
+        return Choice((terminal, Seq((Choice(tuple(marks)), terminal)))) if marks else terminal
+    items = tuple(
+        _expression(draw, rules, terminals, depth - 1, placed) for _ in range(draw(st.integers(2, 3)))
+    )
     if kind == 4:
         return Choice((*items, EMPTY))
     return Seq(items) if kind < 8 else Choice(items)
 
 
 @st.composite
-def grammars(draw: Any, pool: tuple[Term, ...] = TERMINALS) -> Grammar:
+def grammars(draw: Any, pool: tuple[Term, ...] = TERMINALS, placed: bool = False) -> Grammar:
+    """With ``placed``, ignored terminals come where a rule says so."""
     terminals = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=4, unique=True))
     free = [t for t in pool if t not in terminals]
-    ignored = draw(st.lists(st.sampled_from(free), max_size=1)) if free else []
+    most = 2 if placed else 1
+    ignored = draw(st.lists(st.sampled_from(free), max_size=most, unique=True)) if free else []
     rules = draw(st.integers(1, 3))
     bodies: list = []
     for _ in range(rules):
@@ -105,7 +114,7 @@ def grammars(draw: Any, pool: tuple[Term, ...] = TERMINALS) -> Grammar:
                 Repeated(draw(st.integers(0, rules - 1)), draw(st.integers(0, rules - 1)), low, high)
             )
         else:
-            bodies.append(_expression(draw, rules, terminals, 2))
+            bodies.append(_expression(draw, rules, terminals, 2, tuple(ignored) if placed else ()))
     refused = []
     if draw(st.integers(0, 4)) == 0:
         at = draw(st.integers(0, len(terminals) - 1))
@@ -114,7 +123,7 @@ def grammars(draw: Any, pool: tuple[Term, ...] = TERMINALS) -> Grammar:
     early = [
         i for i, t in enumerate(terminals) if t.lexeme.key in PREFIX_FREE and draw(st.integers(0, 4)) == 0
     ]
-    return lexed(bodies, terminals, ignored, tuple(refused), tuple(early))
+    return lexed(bodies, terminals, ignored, tuple(refused), tuple(early), placed)
 
 
 def check(grammar: Grammar, depth: int = 3) -> None:
@@ -181,6 +190,16 @@ def check_state(
 @settings(max_examples=150, deadline=None)
 @given(grammars())
 def test_random_grammars(grammar: Grammar) -> None:
+    try:
+        check(grammar)
+    except LimitError as error:
+        assert error.limit == "max_search"
+        assume(False)
+
+
+@settings(max_examples=150, deadline=None)
+@given(grammars(placed=True))
+def test_random_grammars_that_say_where_text_is_ignored(grammar: Grammar) -> None:
     try:
         check(grammar)
     except LimitError as error:

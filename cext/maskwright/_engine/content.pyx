@@ -211,7 +211,8 @@ def automaton_content(AutomatonHandle handle not None):
     early = [i for i in range(a.dfa.early.size()) if a.dfa.early[i]]
     follow = list(lexer.follow) if not lexer.follow.empty() else None
     return "lexer", (states, list(lexer.first), sets, edges, epsilons, loops, accepts, list(lexer.ignored_ones), follow,
-                     tuple(lexer.avoided), handle.names, lexer.newline, lexer.line_break, lexer.columns, early)
+                     tuple(lexer.avoided), handle.names, lexer.newline, lexer.line_break, lexer.columns, early,
+                     lexer.placed, list(lexer.after) if lexer.placed else [], list(lexer.beside))
 
 
 cdef tuple record_content(RecordDef* record):

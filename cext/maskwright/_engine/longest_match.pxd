@@ -26,7 +26,8 @@ cdef cppclass Lexer:
     vector[int32_t] first          # by terminal: NFA state where it begins
     vector[char] ignored           # by tag; the one behind the terminals stands for a match of none
     vector[int32_t] ignored_ones
-    vector[vector[int32_t]] follow # by terminal: those that may come behind it; then those at the start, and behind others; none: not known
+    vector[vector[int32_t]] follow # contexts: terminals that may come behind one, those at the start, and those behind others; none: not known
+    vector[int32_t] after          # by context: what it is behind, or -1
     LexState* every                # before any terminal
     vector[char] skips             # by NFA state: of an ignored terminal
     vector[char] useful            # by NFA state: it leads to a match of some terminal
@@ -34,7 +35,11 @@ cdef cppclass Lexer:
     Interner start_ids
     vector[string] samples         # by terminal; empty: none
     string gap                     # may come before any terminal and at the end; empty: none
-    vector[string] gaps            # all such that are known, the best one too
+    vector[string] gaps            # all such that are known, the best one too; of a placed lexer, texts of ignored terminals
+    cbool placed                   # ignored terminals begin only where they are waited for (Lexing.placed)
+    vector[vector[int32_t]] beside # by terminal, then: the ignored ones that are waited for wherever it is
+    vector[vector[char]] serves    # by gap and terminal: it may come between this one and any that it may come behind
+    vector[vector[int32_t]] next   # by terminal: those that may come behind it, and behind ignored text if it is such
     cbool safe
     int32_t newline                # terminal that tells columns (stacks.pyx), or -1
     int32_t line_break             # the one that stands for it between brackets, or -1
@@ -54,11 +59,12 @@ cdef cppclass Lexer:
     cbool stops                                # whether they stop where an ignored terminal ends
 
 cdef LexState* lexer_begin(Automaton* automaton, const vector[int32_t]& terminals) noexcept nogil
+cdef LexState* lexer_start(Automaton* automaton, vector[int32_t]& terminals) noexcept nogil
 cdef LexState* lexer_start_set(Automaton* automaton, vector[uint64_t]& bits) noexcept nogil
 cdef cbool lexer_skips(const LexState* state) noexcept nogil
 cdef LexState* lookahead_join(LexState* lookahead, LexState* ended) noexcept nogil
 cdef cbool lookahead_passes(LexState* lookahead, const string& text) noexcept nogil
-cdef void lexer_prepare(Automaton* automaton) noexcept nogil
+cdef cbool lexer_served(const Lexer* lexer, LexState* ended, int32_t behind) noexcept nogil
 cdef cbool lexer_leaves(LexState* state) noexcept nogil
 cdef cbool lexer_closes(LexState* start) noexcept nogil
 cdef cbool lexer_never(LexState* lex) noexcept nogil

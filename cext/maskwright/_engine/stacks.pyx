@@ -404,6 +404,7 @@ cdef int32_t state_first_line(Program* program, int32_t id) noexcept nogil:
     cdef ParserState* before
     cdef ParserState* state
     cdef vector[int32_t] terminals
+    cdef int32_t terminal
     cdef size_t i
     if id == NO_STATE or program.lexer == NULL or lexer_of(program.lexer).newline < 0:
         return id
@@ -413,8 +414,9 @@ cdef int32_t state_first_line(Program* program, int32_t id) noexcept nogil:
     state.complete = before.complete
     state.indent = before.indent
     for i in range(state.items.size()):
-        terminals.insert(terminals.end(), program.locals[state.items[i].local].terminals.begin(),
-                         program.locals[state.items[i].local].terminals.end())
+        for terminal in program.locals[state.items[i].local].terminals:
+            if not lexer_of(program.lexer).ignored[terminal]:
+                terminals.push_back(terminal)
     state.starts = before.starts
     state.tokens = before.tokens
     memcpy(state.first, before.first, 32)

@@ -40,13 +40,15 @@ def closes(grammar: Grammar) -> bool:
 def explicit(grammar: Grammar) -> Grammar:
     """The same language with rules for ignored text: before each terminal, and at the end.
 
-    Raises ``Inexact`` for blocks by indentation.
+    Raises ``Inexact`` for blocks by indentation, and for modes.
     """
     lexing = grammar.lexing
     if lexing is None or (not lexing.ignored and lexing.newline is None):
         return grammar
     if lexing.newline is not None:
         raise Inexact("its blocks are told apart by the column in which their lines begin")
+    if lexing.placed:
+        raise Inexact("what it ignores depends on the mode of its lexer")
     terminals = {terminal.key for terminal in lexing.terminals}
     ignored = {lexing.terminals[position].key for position in lexing.ignored}
     out = replace(

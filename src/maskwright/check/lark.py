@@ -161,6 +161,9 @@ def _rename(names: Names, taken: Attributed) -> None:
         if each.lexeme:
             names.defined[rule] = names.defined.pop(each.lexeme)
         names.defined.pop(each.end, None)
+    for mode in taken.modes.values():
+        for name in (*mode.own.values(), *mode.own, *mode.ignored):
+            names.defined.pop(name, None)
 
 
 def _check_terminals(

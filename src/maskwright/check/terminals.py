@@ -14,6 +14,7 @@ from maskwright.check.outline import BLANKS_MESSAGE, Outline, is_blank
 from maskwright.check.report import Report
 from maskwright.compiling.adjacency import Adjacency, Places
 from maskwright.errors import LimitError
+from maskwright.frontends.lark.modes import mode_of
 from maskwright.frontends.lark.reader import LarkText, TerminalText
 from maskwright.limits import Limits
 from maskwright.regular.determinize import leaf_sets
@@ -48,7 +49,8 @@ class Terminals:
         numbers = {terminal.name: i for i, terminal in enumerate(self.ranked)}
         rules = {name: i for i, name in enumerate(self.source.rules)}
         places = Places()
-        for expansions in self.source.rules.values():
+        for rule, expansions in self.source.rules.items():
+            ignored = self.source.ignored_in.get(mode_of(rule), ())
             start = places.add()
             places.starts.append(start)
             for expansion in expansions:
@@ -57,13 +59,15 @@ class Terminals:
                     behind = places.add(final=i == len(expansion) - 1)
                     if is_terminal:
                         places.terms[at].append((numbers.get(name, -1), behind))
+                        places.ignored[at] += [numbers[each] for each in ignored]
                     else:
                         places.calls[at].append((rules[name], behind))
                     at = behind
                 if not expansion:
                     places.final[start] = True
         follow = Adjacency(places, rules[self.start]).follow(len(self.ranked))
-        return [{*each, *self.ignored} for each in follow]
+        everywhere = () if self.source.ignored_in else self.ignored
+        return [{*each, *everywhere} for each in follow]
 
 
 def check_terminals(terminals: Terminals, report: Report, limits: Limits, *, lexer: bool) -> None:

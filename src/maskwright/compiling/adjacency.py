@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from maskwright.base.deadline import check_time
 
 _MANY_ITEMS = 16
+_MANY_STATES = 4096
 
 
 @dataclass(slots=True)
@@ -24,11 +25,15 @@ class Places:
     terms: list[list[tuple[int, int]]] = field(default_factory=list)  # (terminal, next place)
     calls: list[list[tuple[int, int]]] = field(default_factory=list)  # (rule, next place)
     final: list[bool] = field(default_factory=list)
+    ignored: list[list[int]] = field(
+        default_factory=list
+    )  # ignored terminals that are waited for (Lexing.placed)
     starts: list[int] = field(default_factory=list)  # by rule
 
     def add(self, final: bool = False) -> int:
         self.terms.append([])
         self.calls.append([])
+        self.ignored.append([])
         self.final.append(final)
         return len(self.final) - 1
 
@@ -62,9 +67,76 @@ class Adjacency:
             added = 0
             for terminal, _ in self.places.terms[place]:
                 added |= 1 << terminal if terminal >= 0 else 0
+            for terminal in self.places.ignored[place]:
+                added |= 1 << terminal
             for last in _members(lasts) if added else ():
                 behind[last] |= added
         return [_members(each) for each in behind]
+
+    def contexts(self, terminals: int) -> list[tuple[int, list[int]]]:
+        """Sets of terminals, each with the one behind which it may be waited for (-1: the start, or a lexeme that is none).
+
+        Whatever a parser waits for behind a terminal is part of one of them.  Ignored terminals that are waited for are
+        among them (``Lexing.placed``).  They are those of the automaton that the rules become where their ends lead to
+        all their callers, made deterministic (``_MANY_STATES`` at most; else those of ``follow``).
+        """
+        found = self._sets(_flat(self.places))
+        if found is None:
+            follow = self.follow(terminals)
+            return [(i if i < terminals else -1, each) for i, each in enumerate(follow) if each]
+        return found
+
+    def _sets(self, places: Places) -> list[tuple[int, list[int]]] | None:
+        closures = _closures(places)
+        known: dict[int, tuple[dict[int, int], int]] = {}
+
+        def moves(place: int) -> tuple[dict[int, int], int]:
+            """By terminal, the places behind it; the terminals that are waited for."""
+            if place not in known:
+                behind: dict[int, int] = {}
+                waits = 0
+                for at in _members(closures[place]):
+                    for terminal, target in places.terms[at]:
+                        behind[max(terminal, -1)] = behind.get(max(terminal, -1), 0) | 1 << target
+                        waits |= 1 << terminal if terminal >= 0 else 0
+                    for terminal in places.ignored[at]:
+                        waits |= 1 << terminal
+                known[place] = behind, waits
+            return known[place]
+
+        found: dict[tuple[int, int], None] = {}
+        start = 1 << places.starts[self.start_rule]
+        seen = {(-1, start)}
+        for last, state in (work := [(-1, start)]):
+            check_time()
+            behind: dict[int, int] = {}
+            waits = 0
+            for place in _members(state):
+                more, awaited = moves(place)
+                waits |= awaited
+                for terminal, targets in more.items():
+                    behind[terminal] = behind.get(terminal, 0) | targets
+            found[last, waits] = None
+            new = [pair for pair in behind.items() if pair not in seen]
+            seen.update(new)
+            work += new
+            if len(work) > _MANY_STATES:
+                return None
+        return [(last, _members(waits)) for last, waits in found if waits]
+
+    def beside(self, terminals: int) -> list[list[int]]:
+        """By terminal, the ignored ones that are waited for wherever it is (``Lexing.placed``), sorted."""
+        found: list[int | None] = [None] * terminals
+        before = self._before([0] * terminals, 0)
+        for place, lasts in enumerate(before):
+            here = 0
+            for ignored in self.places.ignored[place]:
+                here |= 1 << ignored
+            for terminal, _ in self.places.terms[place] if lasts else ():
+                if terminal >= 0:
+                    known = found[terminal]
+                    found[terminal] = here if known is None else known & here
+        return [_members(each or 0) for each in found]
 
     def avoidable(self, clashes: Iterable[tuple[int, int]], terminals: int) -> bool:
         """Whether every place can be left, to the end of its rule, without a row that clashes, whatever came before
@@ -154,6 +226,57 @@ class Adjacency:
             place, _ = work.popitem()
             if look(place):
                 work.update(dict.fromkeys(users[place]))
+
+
+def _flat(places: Places) -> Places:
+    """Places that call no rule: what calls one leads to its start, and the rule's end to what is behind each of its calls.
+
+    Such steps without a terminal are written as calls: (0, place).  A place that several rules have is one in each.
+    """
+    flat = Places()
+    numbers: dict[tuple[int, int], int] = {}
+    work: list[tuple[int, int]] = []
+
+    def number(rule: int, at: int) -> int:
+        key = (rule, at)
+        if key not in numbers:
+            numbers[key] = flat.add()
+            work.append(key)
+        return numbers[key]
+
+    flat.starts = [number(rule, start) for rule, start in enumerate(places.starts)]
+    ends: list[list[int]] = [[] for _ in places.starts]
+    behind: list[list[int]] = [[] for _ in places.starts]
+    for rule, at in work:  # It grows.
+        check_time()
+        place = numbers[rule, at]
+        flat.terms[place] = [(terminal, number(rule, target)) for terminal, target in places.terms[at]]
+        flat.ignored[place] = places.ignored[at]
+        if places.final[at]:
+            ends[rule].append(place)
+        for callee, back in places.calls[at]:
+            flat.calls[place].append((0, flat.starts[callee]))
+            behind[callee].append(number(rule, back))
+    for rule, found in enumerate(ends):
+        for place in found:
+            flat.calls[place] += [(0, each) for each in dict.fromkeys(behind[rule])]
+    return flat
+
+
+def _closures(flat: Places) -> list[int]:
+    """By place, those that are reached from it without a terminal, itself among them."""
+    closures = [1 << at for at in range(len(flat.terms))]
+    changed = True
+    while changed:
+        changed = False
+        for at in range(len(closures) - 1, -1, -1):
+            check_time()
+            reached = closures[at]
+            for _, target in flat.calls[at]:
+                reached |= closures[target]
+            changed = changed or reached != closures[at]
+            closures[at] = reached
+    return closures
 
 
 def _bit(classes: list[int], terminal: int, others: int) -> int:

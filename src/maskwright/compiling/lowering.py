@@ -7,7 +7,7 @@ Counted repetitions and records are handed over as definitions with a register.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import cython
@@ -215,29 +215,39 @@ class _Lowering:
         lexing = self.grammar.lexing
         if lexing is None:
             return None
-        handle = self.lexer_for(lexing, None, ())
-        adjacency = None if handle.clashes == [] else self.adjacency(rules)
-        if adjacency is None:
-            return handle
         count = len(lexing.terminals)
-        follow = adjacency.follow(count)
-        if lexing.line_break is not None:
-            # What comes behind it could have come in its place.
-            follow[lexing.line_break] = []
-        handle = self.lexer_for(lexing, follow, ())
+        handle = None if lexing.placed else self.lexer_for(lexing, None, ())
+        adjacency = None if handle is not None and handle.clashes == [] else self.adjacency(rules)
+        if adjacency is None:
+            return self.lexer_for(lexing, None, ()) if handle is None else handle
+        # What comes behind a line break between brackets could have come in its place.
+        if lexing.placed:
+            contexts = [each for each in adjacency.contexts(count) if each[0] != lexing.line_break]
+            follow, after = [behind for _, behind in contexts], [terminal for terminal, _ in contexts]
+            beside = adjacency.beside(count)
+        else:
+            follow, after, beside = adjacency.follow(count), [], []
+            if lexing.line_break is not None:
+                follow[lexing.line_break] = []
+        handle = self.lexer_for(lexing, follow, (), after, beside)
         clashes = handle.clashes
         if clashes and all(behind >= 0 for _, behind in clashes) and adjacency.avoidable(clashes, count):
-            handle = self.lexer_for(lexing, follow, tuple(clashes))
+            handle = self.lexer_for(lexing, follow, tuple(clashes), after, beside)
         return handle
 
     def lexer_for(
-        self, lexing: Lexing, follow: list[list[int]] | None, avoided: tuple[tuple[int, int], ...]
+        self,
+        lexing: Lexing,
+        follow: list[list[int]] | None,
+        avoided: tuple[tuple[int, int], ...],
+        after: Sequence[int] = (),
+        beside: Sequence[list[int]] = (),
     ) -> AutomatonHandle:
         pairs = None if follow is None else tuple(map(tuple, follow))
         newline = -1 if lexing.newline is None else lexing.newline
         key = (
             "lexer", tuple(self.ranks), lexing.ignored, lexing.refused, pairs, avoided, newline, lexing.columns,
-            lexing.early,
+            lexing.early, lexing.placed, tuple(after), tuple(map(tuple, beside)),
         )  # fmt: skip
         handle = self.engine.get_automaton(key)
         if handle is None:
@@ -264,6 +274,9 @@ class _Lowering:
                 -1 if lexing.line_break is None else lexing.line_break,
                 lexing.columns,
                 list(lexing.early),
+                lexing.placed,
+                list(after),
+                list(beside),
             )
             handle = add_lexer(self.engine, key, content, self.limits)
         return handle
@@ -271,9 +284,14 @@ class _Lowering:
     def adjacency(self, rules: list[tuple[int, int, bool]]) -> Adjacency | None:
         """None for a grammar of which it is not worked out."""
         places = Places()
+        lexing = self.grammar.lexing
+        placed = lexing.ignored if lexing is not None and lexing.placed else ()
         for state in self.plain:
             place = places.add(state.final)
-            places.terms[place] = [(-1 - term, behind) for term, behind, _ in state.terms]
+            terms = [(-1 - term, behind) for term, behind, _ in state.terms]
+            # One that is ignored leads nowhere.
+            places.terms[place] = [term for term in terms if term[0] not in placed]
+            places.ignored[place] = [terminal for terminal, _ in terms if terminal in placed]
             places.calls[place] = state.calls
         for kind, index, _ in rules:
             start: int | None = index

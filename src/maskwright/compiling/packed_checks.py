@@ -124,14 +124,18 @@ def _check_nfa(kind: str, content: Sequence[Any], data: bytes) -> None:
 
 def _check_lexer(starts: list[int], states: int, content: Sequence[Any]) -> int:
     """How many tags its automaton may accept with."""
-    ignored, follow, avoided, names, newline, line_break, columns, early = content
+    ignored, follow, avoided, names, newline, line_break, columns, early, placed, after, beside = content
     count = len(starts)
     _within(starts, 0, states, "terminals")
     _within([*ignored, *early], 0, count, "terminals")
     if follow is not None:
-        need(len(follow) == count + 2, "terminals behind others")
+        need(len(follow) == (len(after) if placed else count + 2), "terminals behind others")
         for behind in follow:
             _within(behind, 0, count, "terminals behind others")
+    _within(after, -1, count, "terminals behind others")
+    need(len(beside) == (count if placed and follow is not None else 0), "ignored terminals")
+    for ignored_ones in beside:
+        _within(ignored_ones, 0, count, "ignored terminals")
     for before, behind in avoided:
         _within([before], 0, count, "terminals that clash")
         _within([behind], -1, count, "terminals that clash")

@@ -70,6 +70,7 @@ cdef class Lexing:
     cdef readonly tuple terminals, ignored, refused, names
     cdef readonly object newline, line_break, columns
     cdef readonly tuple early
+    cdef readonly bint placed
 
 cdef class Capture:
     cdef readonly object name

@@ -338,6 +338,9 @@ class Lexing:
     early: tuple[int, ...] = ()
     """Terminals (positions) of which no text begins another one: as soon as one in A matches, it is the next
     terminal, however long others could be."""
+    placed: bool = False
+    """Ignored terminals are in A only where the grammar accepts one: where a rule refers to it, and before no other
+    terminal.  Reading one changes nothing in what the grammar accepts."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from maskwright.errors import GrammarError, line_column
+from maskwright.frontends.lark.modes import Mode, check_mode, take_modes
 
 _HEAD = re.compile(r"^[ \t]*[?!]*(\w+)[ \t]*(\[)", re.MULTILINE)
 _ITEM = re.compile(
@@ -14,7 +15,7 @@ _ITEM = re.compile(
 )
 _COLON = re.compile(r"\s*(\.\s*-?\d+)?\s*:")
 _LIST = "__LIST_APPEND:"
-_KNOWN = ("capture", "lazy", "stop", "suffix", "stop_capture")
+_KNOWN = ("capture", "lazy", "stop", "suffix", "stop_capture", "mode")
 _SAMPLING = {
     "max_tokens": "a number of tokens is no property of a text; bound its characters, as in /(.|\\n){0,200}/",
     "temperature": "a grammar says what may be written; set the temperature where tokens are sampled",
@@ -43,11 +44,13 @@ class Attributes:
     """Whether the end stands behind it, and does not belong to it."""
     capture: Capture | None = None
     stop_capture: Capture | None = None
+    mode: str = ""
+    """In which it is read; empty: in that of the rule that uses it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attributed:
-    """A text without attributes, and these by rule."""
+    """A text without attributes and modes, and these by rule and by name."""
 
     text: str
     attributes: dict[str, Attributes]
@@ -55,6 +58,7 @@ class Attributed:
     """The places of the rules for which there is one more line behind the text that was given."""
     lines: int
     """Of the text that was given."""
+    modes: dict[str, Mode]
 
     @property
     def ends(self) -> set[str]:
@@ -69,11 +73,12 @@ class Attributed:
 
 
 def take_attributes(text: str) -> Attributed:
-    """The text without attributes; lines and columns stay where they are.
+    """The text without attributes and modes; lines stay where they are, and columns but behind what a mode defines.
 
     A rule that is lazy or has an end becomes a terminal and a rule of it; so do its ends.  Raises ``GrammarError``
     for unknown attributes, and for those that say nothing about a text.
     """
+    text, modes = take_modes(text)
     found: dict[str, Attributes] = {}
     out: list[str] = []
     added: list[str] = []
@@ -86,6 +91,9 @@ def take_attributes(text: str) -> Attributed:
             raise _error("a colon is missing behind the attributes", text, end)
         name, place = head[1], line_column(text, head.start(1))
         made = _attributes(text, name, place, given, len(found), added)
+        bad = check_mode(made.mode, modes) if made.mode else None
+        if bad is not None:
+            raise _error(bad, text, given["mode"][1])
         if name in found:
             raise GrammarError(f"{name} has attributes twice", place=place, source=text)
         found[name] = made
@@ -96,7 +104,7 @@ def take_attributes(text: str) -> Attributed:
         at = end
     out.append(text[at:])
     whole = "".join(out) + "".join(f"\n{line}" for line in added) + ("\n" if added else "")
-    return Attributed(whole, found, tuple(places), text.count("\n") + 1)
+    return Attributed(whole, found, tuple(places), text.count("\n") + 1, modes)
 
 
 def _plain(text: str) -> str:
@@ -159,9 +167,13 @@ def _attributes(
     if "stop_capture" in given and not ends:
         raise _error("stop_capture needs a stop or a suffix", text, given["stop_capture"][1])
     capture = _capture(text, rule, "capture", given)
-    return Attributes(
-        rule, place, lexeme, end, "stop" in given, capture, _capture(text, rule, "stop_capture", given)
-    )
+    mode = given["mode"][0] or "" if "mode" in given else ""
+    if mode and not rule.islower():
+        raise _error(
+            f"modes belong to rules: {rule} is in that of the rule that uses it", text, given["mode"][1]
+        )
+    stop_capture = _capture(text, rule, "stop_capture", given)
+    return Attributes(rule, place, lexeme, end, "stop" in given, capture, stop_capture, mode)
 
 
 def _capture(

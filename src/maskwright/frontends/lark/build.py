@@ -11,6 +11,7 @@ from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.lark.attributes import Attributed, Attributes, take_attributes
 from maskwright.frontends.lark.indentation import Indentation, find_indentation
 from maskwright.frontends.lark.inline import Inlined, take_inline
+from maskwright.frontends.lark.modes import MAIN, by_mode, mode_of, without_mode
 from maskwright.frontends.lark.reader import LarkText, read
 from maskwright.frontends.lark.terminals import TerminalLanguages
 from maskwright.ir.grammar import (
@@ -72,7 +73,10 @@ class Reading:
     def of(
         cls, text: str, taken: Attributed, inlined: Inlined, whole: LarkText, start: str, limits: Limits
     ) -> Reading:
-        source = whole.used(start, taken.ends)
+        given = {name: each.mode for name, each in taken.attributes.items() if each.mode}
+        modes = taken.modes.values()
+        kept = {*taken.ends, *(name for mode in modes for name in (*mode.own.values(), *mode.ignored))}
+        source = by_mode(whole.used(start, kept), start, taken.modes, given, limits)
         languages = TerminalLanguages(source, inlined, taken.attributes, limits)
         return cls(text, taken, inlined, source, start, languages)
 
@@ -139,6 +143,11 @@ class _Builder:
         self.work: list[tuple[str, bool]] = []
         self.captured: dict[tuple[str, bool], int] = {}
         """The rules of terminals that are captured."""
+        self.modes = source.ignored_in
+        self.ignored = {
+            mode: Choice(tuple([Term(self.lexemes[name]) for name in dict.fromkeys(names)]))
+            for mode, names in self.modes.items()
+        }
         self.skipped: int | None = None
         """The rule of what may come before any terminal: ignored ones; or line breaks between brackets."""
 
@@ -146,8 +155,9 @@ class _Builder:
         out = self.out
         if self.dynamic:
             self.no_look_ahead(self.matches)
-            if self.indentation is not None:
-                raise GrammarError("indentation needs the contextual lexer")
+            if self.indentation is not None or self.modes:
+                what = "indentation needs" if self.indentation is not None else "modes need"
+                raise GrammarError(f"{what} the contextual lexer")
             if self.source.ignored:
                 self.skipped = self.skip([Term(self.lexemes[name]) for name in self.source.ignored])
         elif self.ranked:
@@ -156,15 +166,18 @@ class _Builder:
         out.start = self.rule(start, False)
         while self.work:
             name, inside = self.work.pop()
-            choices = [self.expansion(self.ended(e), inside) for e in self.source.rules[name]]
+            choices = [self.expansion(self.ended(e), inside, mode_of(name)) for e in self.source.rules[name]]
             index = self.indices[name, inside]
             out.rules[index] = choices[0] if len(choices) == 1 else Choice(tuple(choices))
             self.capture(name, index)
         if self.dynamic and self.skipped is not None:
             out.start = out.add("text", Seq((Ref(out.start), Ref(self.skipped))))
+        if self.modes:
+            out.start = out.add("text", Seq((Ref(out.start), self.marked(EMPTY, MAIN))))
         out.blank = self.skipped
-        if out.captures and self.indentation is not None:
-            raise GrammarError("captures are not supported in grammars with blocks by indentation")
+        if out.captures and (self.indentation is not None or self.modes):
+            what = "modes" if self.modes else "blocks by indentation"
+            raise GrammarError(f"captures are not supported in grammars with {what}")
         return out
 
     def lexer(self) -> None:
@@ -179,7 +192,7 @@ class _Builder:
         if self.indentation is not None:
             newline = names.index(self.indentation.newline)
             line_break = Lexeme("line break between brackets", _LINE_BREAK)
-            self.skipped = self.skip([Term(line_break)])
+            self.skipped = self.skip([self.marked(Term(line_break), MAIN)])
             lexemes.append(line_break)
             names.append("a line break")
         self.out.lexing = Lexing(
@@ -191,13 +204,19 @@ class _Builder:
             None if newline is None else len(names) - 1,
             0 if self.indentation is None else self.indentation.columns,
             tuple(names.index(name) for name in names if self.languages.is_early(name)),
+            bool(self.modes),
         )
 
-    def skip(self, terms: list[Term]) -> int:
+    def skip(self, terms: Sequence[Expr]) -> int:
         index = self.out.reserve("__ignored")
         self.out.helpers.add(index)
         self.out.rules[index] = Choice((Seq((Choice(tuple(terms)), Ref(index))), EMPTY))
         return index
+
+    def marked(self, read: Expr, mode: str) -> Expr:
+        """What is read in a mode, and where there are modes, the ignored terminals that may come before it."""
+        ignored = self.ignored.get(mode)
+        return Choice((read, Seq((ignored, read)))) if ignored is not None and ignored.items else read
 
     def rule(self, name: str, inside: bool) -> int:
         index = self.indices.get((name, inside))
@@ -209,9 +228,9 @@ class _Builder:
             self.work.append((name, inside))
         return index
 
-    def expansion(self, symbols: list[tuple[str, bool]], inside: bool) -> Expr:
-        if self.indentation is None:
-            return Seq(tuple(self.symbol(name, is_term, False) for name, is_term in symbols))
+    def expansion(self, symbols: list[tuple[str, bool]], inside: bool, mode: str) -> Expr:
+        if self.indentation is None or mode != MAIN:
+            return Seq(tuple([self.symbol(name, is_term, False, mode) for name, is_term in symbols]))
         names = self.indentation
         depth = 1 if inside else 0
         lines: list[list[Expr]] = [[]]
@@ -228,7 +247,7 @@ class _Builder:
                 block = self.out.add("lines", Seq(tuple(lines.pop())))
                 lines[-1].append(Ref(self.out.add("block", Indented(block))))
             else:
-                lines[-1].append(self.symbol(name, is_term, depth > 0))
+                lines[-1].append(self.symbol(name, is_term, depth > 0, mode))
                 depth += (text in names.open) - (text in names.close)
                 if depth < (1 if inside else 0):
                     raise GrammarError(f"a rule closes a bracket ({text}) that it did not open")
@@ -240,40 +259,44 @@ class _Builder:
             )
         return Seq(tuple(lines[0]))
 
-    def symbol(self, name: str, is_terminal: bool, inside: bool) -> Expr:
+    def symbol(self, name: str, is_terminal: bool, inside: bool, mode: str) -> Expr:
         if not is_terminal:
+            if self.indentation is not None and mode_of(name) != mode:
+                # A mode has no lines, and what is in it stands between brackets, as it were.
+                inside = mode_of(name) == MAIN
             return Ref(self.rule(name, inside))
         attributes = self.attributes.get(name)
         if attributes is not None and attributes.capture is not None:
-            return Ref(self.captured_terminal(name, inside))
-        return self.terminal(name, inside)
+            return Ref(self.captured_terminal(name, inside, mode))
+        return self.terminal(name, inside, mode)
 
-    def captured_terminal(self, name: str, inside: bool) -> int:
+    def captured_terminal(self, name: str, inside: bool, mode: str) -> int:
         index = self.captured.get((name, inside))
         if index is None:
-            index = self.captured[name, inside] = self.out.add(name, self.terminal(name, inside))
+            index = self.captured[name, inside] = self.out.add(name, self.terminal(name, inside, mode))
             self.capture(name, index)
         return index
 
-    def terminal(self, name: str, inside: bool) -> Expr:
+    def terminal(self, name: str, inside: bool, mode: str) -> Expr:
         if name in self.parts:
-            return self.inline(self.parts[name])
+            return self.inline(self.parts[name], mode)
         lexeme = self.lexemes.get(self.languages.named(name))
         if lexeme is None:
             raise GrammarError(
                 f"terminal {name} is declared but has no pattern: only a lexer of your own could produce it"
             )
+        term = self.marked(Term(lexeme), mode)
         if inside or (self.dynamic and self.skipped is not None):
             assert self.skipped is not None
-            read: Expr = Seq((Ref(self.skipped), Term(lexeme)))
+            read: Expr = Seq((Ref(self.skipped), term))
         else:
             # A lexer drops what is ignored wherever it stands, so a rule never sees it.
-            read = FAIL if not self.dynamic and name in self.source.ignored else Term(lexeme)
+            read = FAIL if not self.dynamic and name in self.source.ignored else term
         return Choice((read, EMPTY)) if self.languages.is_optional(name) else read
 
     def capture(self, name: str, index: int) -> None:
         """Note what is captured of a rule."""
-        given = self.attributes.get(name)
+        given = self.attributes.get(without_mode(name))
         if given is None:
             return
         parts = self.languages.parts_of(given) if given.end else None
@@ -291,7 +314,7 @@ class _Builder:
         behind = iter(range(len(symbols)))
         for i in behind:
             kept.append(symbols[i])
-            given = self.attributes.get(symbols[i][0])
+            given = self.attributes.get(without_mode(symbols[i][0]))
             if given is not None and given.is_stop:
                 stop = self.source.terminals[given.end].pattern
                 following = symbols[i + 1][0] if i + 1 < len(symbols) else ""
@@ -307,7 +330,9 @@ class _Builder:
                 next(behind)
         return kept
 
-    def inline(self, part: Import | Term) -> Expr:
+    def inline(self, part: Import | Term, mode: str) -> Expr:
+        if self.modes:
+            return self.marked(part, mode)
         if self.dynamic and self.skipped is not None:
             return Seq((Ref(self.skipped), part))
         # Ignored text may come before it, but not inside.

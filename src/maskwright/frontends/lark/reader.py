@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
@@ -39,6 +39,8 @@ class LarkText:
     rules: dict[str, list[list[tuple[str, bool]]]]
     """By rule: its expansions, of symbols (name, whether it is a terminal)."""
     ignored: list[str]
+    ignored_in: dict[str, list[str]] = field(default_factory=dict)
+    """By mode (``modes.py``), the ignored terminals; without modes, nothing."""
 
     def used(self, start: str, keep: Collection[str] = ()) -> LarkText:
         """What ``start`` leads to; terminals that are ignored and those to ``keep`` are used as well."""
@@ -56,6 +58,7 @@ class LarkText:
             {name: terminal for name, terminal in self.terminals.items() if name in terminals},
             {name: expansions for name, expansions in self.rules.items() if name in reached},
             self.ignored,
+            self.ignored_in,
         )
 
 
@@ -116,7 +119,7 @@ def owner_of(rule: str) -> str:
     """The author's name for a rule that the package made of a part of one, or of a template."""
     while (part := _PART.match(rule)) is not None:
         rule = part[1]
-    return rule.partition("{")[0]
+    return rule.partition("@")[0].partition("{")[0]
 
 
 def _terminal(terminal: Any) -> TerminalText:

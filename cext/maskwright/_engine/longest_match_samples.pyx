@@ -1,0 +1,344 @@
+# Samples of a lexer's terminals, and whether rows of them are read as what they are (longest_match.pyx).
+#
+# Which threads can be completed is a question of the context.  Each terminal has a *sample*, a text of
+# its own.  The lexer is *safe* when samples in a row are always read as what they are, those that may follow each
+# other directly or with an ignored text, the *gap*, between them: then whatever the grammar accepts can be written,
+# and a thread is alive as soon as its lexeme can be left.  Rows that the grammar can always do without (line ends
+# behind line ends, say; maskwright.compiling.adjacency) do not count.
+
+from maskwright._engine.limits cimport deadline_look, deadline_passed
+from maskwright._engine.lexemes cimport LazyDfa
+from maskwright._engine.lexeme_texts cimport LEX_DEAD
+from maskwright._engine.shortest_match cimport NEAR_STATES, nearest_match
+from maskwright._engine.longest_match cimport (
+    lexer_begin, lexer_of, lexer_matched, lexer_served, lexer_start, lookahead_passes, terminals_add
+)
+
+cdef enum:
+    SAMPLE_STATES = 4096   # looked at for the sample of one terminal
+
+
+cdef LexState* lexer_read(LexState* state, const string& text) noexcept nogil:
+    cdef size_t i
+    for i in range(text.size()):
+        state = lex_next(state, <uint8_t>text[i])
+        if state == LEX_DEAD:
+            break
+    return state
+
+
+cdef cbool lexer_reads_as(LexState* start, const string& text, int32_t terminal) noexcept nogil:
+    cdef LexState* state = lexer_read(start, text)
+    return state != LEX_DEAD and state.tag == terminal
+
+
+cdef cbool lexer_find(LexState* start, int32_t tag, size_t most, string* out) noexcept nogil:
+    # The shortest text from `start` that is matched with a tag, if `most` states are enough to find it: breadth first
+    # as long as there are few.
+    cdef vector[LexState*] queue
+    cdef vector[pair[int32_t, uint8_t]] origin
+    cdef unordered_map[int64_t, char] seen
+    cdef vector[uint8_t] path
+    cdef string reversed_text
+    cdef LexState* target
+    cdef size_t head = 0, i
+    cdef int32_t at
+    cdef uint8_t byte
+    cdef cbool found = False
+    queue.push_back(start)
+    origin.push_back(pair[int32_t, uint8_t](-1, 0))
+    while head < queue.size() and not (head & 7 == 7 and deadline_look(&start.automaton.index.deadline)):
+        if head == NEAR_STATES:
+            nearest_match(start, tag, <int64_t>most, path, &found)
+            if found:
+                out.assign(<const char*>path.data(), path.size())
+            return found
+        for byte in start.automaton.class_byte:
+            target = lex_next(queue[head], byte)
+            if target == LEX_DEAD or seen.count(<int64_t>target):
+                continue
+            seen[<int64_t>target] = 1
+            queue.push_back(target)
+            origin.push_back(pair[int32_t, uint8_t](<int32_t>head, byte))
+            if target.tag == tag:
+                at = <int32_t>queue.size() - 1
+                while at > 0:
+                    reversed_text.push_back(<char>origin[at].second)
+                    at = origin[at].first
+                out.clear()
+                for i in range(reversed_text.size(), 0, -1):
+                    out.push_back(reversed_text[i - 1])
+                return True
+        head += 1
+    return False
+
+
+cdef inline cbool lexer_pair(const Lexer* lexer, const string& before, const string& behind) noexcept nogil:
+    # Whether two texts in a row are read as what they are.
+    return lookahead_passes(lexer_read(lexer.every, before), behind)
+
+
+cdef int32_t lexer_gap_serves(const Lexer* lexer, const string& gap) noexcept nogil:
+    # How many terminals may come before it; -1 when not all may come behind it.
+    cdef int32_t count = 0
+    cdef size_t i
+    for i in range(lexer.samples.size()):
+        if deadline_passed(&lexer.every.automaton.index.deadline):
+            return -1
+        if lexer.ignored[i]:
+            continue
+        if not lexer_pair(lexer, gap, lexer.samples[i]):
+            return -1
+        count += lexer_pair(lexer, lexer.samples[i], gap)
+    return count
+
+
+cdef void lexer_find_gap(Lexer* lexer) noexcept nogil:
+    cdef string text, gap
+    cdef LexState* state
+    cdef size_t i
+    cdef int32_t best = 0, serves
+    for i in range(lexer.ignored_ones.size() + 2):
+        if i < 2:
+            text.assign(1, <char>(32 if i == 0 else 10))
+        else:
+            text = lexer.samples[lexer.ignored_ones[i - 2]]
+        state = lexer_read(lexer.every, text)
+        if not text.empty() and state != LEX_DEAD and lexer_matched(state) and lexer.ignored[state.tag]:
+            lexer.gap = text
+            lexer_forget_answers(lexer.every.automaton)
+            serves = lexer_gap_serves(lexer, text)
+            if serves >= 0:
+                lexer.gaps.push_back(text)
+            if serves > best:
+                best = serves
+                gap = text
+    lexer.gap = gap
+
+
+cdef void lexer_find_served(Lexer* lexer) noexcept nogil:
+    # Of a placed lexer: texts of ignored terminals, and before which terminals each may stand.
+    cdef Automaton* automaton = lexer.every.automaton
+    cdef vector[int32_t] owners, context
+    cdef vector[char] serves
+    cdef string text
+    cdef LexState* state
+    cdef int32_t owner, terminal
+    cdef size_t i, j, count = lexer.samples.size()
+    for owner in lexer.ignored_ones:
+        for i in range(3):
+            text = lexer.samples[owner]
+            if i < 2:
+                text.assign(1, <char>(32 if i == 0 else 10))
+            context.assign(1, owner)
+            if not text.empty() and (i < 2 or text.size() > 1 or text[0] not in (32, 10)) and lexer_reads_as(
+                    lexer_begin(automaton, context), text, owner):
+                lexer.gaps.push_back(text)
+                owners.push_back(owner)
+    for i in range(lexer.gaps.size()):
+        serves.assign(count, 0)
+        for j in range(count):
+            for terminal in lexer.beside[j]:
+                if terminal == owners[i]:
+                    serves[j] = 1
+        lexer.serves.push_back(serves)
+    for j in range(lexer.follow.size()):
+        context = lexer.follow[j]
+        if context.empty():
+            continue
+        for i in range(lexer.gaps.size()):
+            if deadline_passed(&automaton.index.deadline):
+                return
+            state = lexer_read(lexer_start(automaton, context), lexer.gaps[i])
+            for terminal in lexer.follow[j]:
+                # One that is ignored too but ranks higher may not be waited for elsewhere, and then others rank between.
+                if lexer.serves[i][terminal] and (state == LEX_DEAD or state.tag != owners[i]
+                                                  or not lookahead_passes(state, lexer.samples[terminal])):
+                    lexer.serves[i][terminal] = 0
+
+
+cdef void lexer_find_next(Lexer* lexer) noexcept nogil:
+    # Of a placed lexer: behind ignored text comes what could have come in its place.
+    cdef vector[uint64_t] bits
+    cdef int32_t terminal
+    cdef size_t i, j
+    lexer.next.resize(lexer.samples.size())
+    for i in range(lexer.samples.size()):
+        bits.clear()
+        for j in range(lexer.follow.size()):
+            if lexer_waits(lexer, j, <int32_t>i) if lexer.ignored[i] else lexer.after[j] == <int32_t>i:
+                for terminal in lexer.follow[j]:
+                    terminals_add(bits, terminal)
+        for j in range(64 * bits.size()):
+            if (bits[j >> 6] >> (j & 63)) & 1:
+                lexer.next[i].push_back(<int32_t>j)
+
+
+cdef void lexer_forget_answers(Automaton* automaton) noexcept nogil:
+    # They depend on the gap.
+    cdef size_t i
+    for i in range(automaton.states.size()):
+        automaton.states[i].harmless = 0
+
+
+cdef cbool lexer_waits(const Lexer* lexer, size_t context, int32_t terminal) noexcept nogil:
+    cdef size_t i
+    for i in range(lexer.follow[context].size()):
+        if lexer.follow[context][i] == terminal:
+            return True
+    return False
+
+
+cdef cbool lexer_reads_sample(Automaton* automaton, int32_t terminal) noexcept nogil:
+    # Whether a terminal's sample is read as itself wherever the terminal may come.
+    cdef Lexer* lexer = lexer_of(automaton)
+    cdef vector[int32_t] context
+    cdef size_t i
+    if lexer.samples[terminal].empty():
+        return False
+    if lexer_reads_as(lexer.every, lexer.samples[terminal], terminal):
+        return True
+    for i in range(lexer.follow.size()):
+        if lexer_waits(lexer, i, terminal):
+            context = lexer.follow[i]
+            if not lexer_reads_as(lexer_start(automaton, context), lexer.samples[terminal], terminal):
+                return False
+    return not lexer.follow.empty()
+
+
+cdef LexState* lexer_along(Automaton* automaton, int32_t terminal) noexcept nogil:
+    # Before all that may be waited for with a terminal.
+    cdef Lexer* lexer = lexer_of(automaton)
+    cdef vector[int32_t] along
+    cdef size_t i
+    for i in range(lexer.follow.size()):
+        if lexer_waits(lexer, i, terminal):
+            along.insert(along.end(), lexer.follow[i].begin(), lexer.follow[i].end())
+    return lexer.every if along.empty() else lexer_start(automaton, along)
+
+
+cdef void lexer_clash(Lexer* lexer, int32_t before, int32_t behind) noexcept nogil:
+    cdef pair[int32_t, int32_t] clash = pair[int32_t, int32_t](before, behind)
+    cdef size_t i
+    for i in range(lexer.avoided.size()):
+        if lexer.avoided[i] == clash:
+            return
+    for i in range(lexer.clashes.size()):
+        if lexer.clashes[i] == clash:
+            return
+    lexer.clashes.push_back(clash)
+
+
+cdef void lexer_check(Automaton* automaton) noexcept nogil:
+    # Find what clashes.
+    cdef Lexer* lexer = lexer_of(automaton)
+    cdef LexState* ended
+    cdef int32_t i, behind
+    cdef size_t j
+    for i in range(<int32_t>lexer.samples.size()):
+        # A line break may be left out.
+        if lexer.ignored[i] or i == lexer.line_break:
+            continue
+        if deadline_passed(&automaton.index.deadline):
+            break
+        ended = lexer_read(lexer_along(automaton, i), lexer.samples[i])
+        if not lexer_reads_sample(automaton, i):
+            lexer_clash(lexer, i, NO_TAG)
+        elif lexer.gap.empty() or not lookahead_passes(ended, lexer.gap):
+            if lexer.follow.empty():
+                lexer_clash(lexer, i, i)
+                continue
+            for j in range(lexer.follow.size()):
+                if lexer.after[j] != i:
+                    continue
+                for behind in lexer.follow[j]:
+                    if deadline_passed(&automaton.index.deadline):
+                        break
+                    if not (lexer.ignored[behind] or behind == lexer.line_break
+                            or (lexer_served(lexer, ended, behind) if lexer.placed
+                                else lookahead_passes(ended, lexer.samples[behind]))):
+                        lexer_clash(lexer, i, behind)
+    lexer.safe = lexer.clashes.empty()
+
+
+cdef void lexer_reach(LazyDfa* dfa, vector[int32_t]& work, vector[char]& reached) noexcept nogil:
+    # The NFA states behind those in `work`.
+    cdef int32_t state
+    cdef size_t j
+    reached.resize(dfa.edges.size(), 0)
+    while not work.empty():
+        state = work.back()
+        work.pop_back()
+        if reached[state]:
+            continue
+        reached[state] = 1
+        for j in range(dfa.edges[state].size()):
+            work.push_back(dfa.edges[state][j].target)
+        for j in range(dfa.epsilons[state].size()):
+            work.push_back(dfa.epsilons[state][j].target)
+
+
+cdef void lexer_find_useful(Automaton* automaton) noexcept nogil:
+    cdef LazyDfa* dfa = automaton.dfa
+    cdef Lexer* lexer = lexer_of(automaton)
+    cdef vector[vector[int32_t]] before
+    cdef vector[int32_t] work
+    cdef int32_t i, state
+    cdef size_t j
+    before.resize(dfa.edges.size())
+    for i in range(<int32_t>dfa.edges.size()):
+        for j in range(dfa.edges[i].size()):
+            before[dfa.edges[i][j].target].push_back(i)
+        for j in range(dfa.epsilons[i].size()):
+            before[dfa.epsilons[i][j].target].push_back(i)
+        if dfa.accept[i] not in (NO_TAG, <int32_t>lexer.first.size()):
+            work.push_back(i)
+    lexer.useful.assign(dfa.edges.size(), 0)
+    while not work.empty():
+        state = work.back()
+        work.pop_back()
+        if not lexer.useful[state]:
+            lexer.useful[state] = 1
+            work.insert(work.end(), before[state].begin(), before[state].end())
+
+
+cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
+    cdef Lexer* lexer = lexer_of(automaton)
+    cdef vector[int32_t] terminals, work
+    cdef LexState* start
+    cdef int32_t i
+    for i in lexer.ignored_ones:
+        work.push_back(lexer.first[i])
+    lexer_reach(automaton.dfa, work, lexer.skips)
+    lexer_find_useful(automaton)
+    if lexer.newline >= 0:
+        work.assign(1, lexer.first[lexer.newline])
+        lexer_reach(automaton.dfa, work, lexer.lines)
+        terminals.assign(1, lexer.newline)
+        start = lexer_read(lexer_begin(automaton, terminals), string(<const char*>b"\n\n"))
+        lexer.restarts = start != LEX_DEAD and start.tag == lexer.newline
+        terminals.clear()
+    for i in range(<int32_t>lexer.first.size()):
+        terminals.push_back(i)
+    lexer.every = lexer_start(automaton, terminals)
+    lexer.samples.resize(lexer.first.size())
+    for i in range(<int32_t>lexer.first.size()):
+        if deadline_passed(&automaton.index.deadline):
+            return
+        terminals.assign(1, i)
+        start = lexer_begin(automaton, terminals)
+        if start == LEX_DEAD or not lexer_find(start, i, SAMPLE_STATES, &lexer.samples[i]):
+            continue
+        if lexer.placed:
+            if not lexer_reads_sample(automaton, i):
+                lexer_find(lexer_along(automaton, i), i, SAMPLE_STATES, &lexer.samples[i])
+        elif not lexer_reads_as(lexer.every, lexer.samples[i], i):
+            # Found in vain, the sample stays: it may do where the other terminals do not come.
+            lexer_find(lexer.every, i, SAMPLE_STATES, &lexer.samples[i])
+    if not lexer.placed:
+        lexer_find_gap(lexer)
+        lexer_forget_answers(automaton)
+    elif not lexer.follow.empty():
+        lexer_find_served(lexer)
+        lexer_find_next(lexer)
+    lexer_check(automaton)

@@ -1,0 +1,249 @@
+"""``%mode name`` and ``rule[mode=name]``: terminals and ignored text that hold inside one part of a grammar only.
+
+Start conditions of flex (Paxson, *Flex*, "Start Conditions"), modes of ANTLR 4 ("Lexical Modes"); here the rules enter
+and leave a mode, so that there is nothing to push or pop.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from maskwright.base.deadline import check_time
+from maskwright.errors import GrammarError, LimitError, line_column
+from maskwright.frontends.lark.reader import LarkText
+from maskwright.limits import Limits
+
+MAIN = "main"
+"""The mode in which a grammar begins."""
+MARK = "@"
+"""Between the name of a rule and that of its mode, where this is not the main one."""
+
+_HEAD = re.compile(r"^[ \t]*%mode\b[ \t]*([^\n]*)", re.MULTILINE)
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_TOKEN = re.compile(
+    r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|(?://|\#)[^\n]*|%(?P<directive>\w+)|(?P<name>[_A-Za-z]\w*)|(?P<line>\n)'
+)
+_COLON = re.compile(r"(?:\{[^}\n]*\}|\[[^\]\n]*\])?(?:\.-?\d+)?[ \t]*:")
+_REST = re.compile(r"[ \t]*([^\n]*?)[ \t]*(?=(?://|\#)[^\n]*$|$)", re.MULTILINE)
+_WITHOUT = re.compile(r"^[ \t]*%without\b[ \t]*([^\n]*)", re.MULTILINE)
+_DEFINED = r"^[ \t]*(?:%(?:override|extend)[ \t]+)?{name}[ \t]*(?:\.[ \t]*-?\d+)?[ \t]*:|%(?:import|declare)\b[^\n]*\b{name}\b"
+
+
+@dataclass(slots=True)
+class Mode:
+    """What holds in a mode."""
+
+    ignored: list[str] = field(default_factory=list)
+    own: dict[str, str] = field(default_factory=dict)
+    """What stands in it for a terminal's name."""
+    without: set[str] = field(default_factory=set)
+    """Terminals that do not come in it."""
+
+
+@dataclass(slots=True)
+class _Section:
+    """What stands behind one ``%mode``: places in the whole text."""
+
+    name: str
+    start: int
+    end: int
+    mode: Mode = field(default_factory=Mode)
+    edits: list[tuple[int, int, str]] = field(default_factory=list)
+    uses: list[tuple[int, str]] = field(default_factory=list)
+
+
+def take_modes(text: str) -> tuple[str, dict[str, Mode]]:
+    """The text with a terminal of its own for each one that a mode defines, and the modes by name; without modes, none.
+
+    Of the main one, it is only said which terminals do not come in it.  Lines stay where they are.  Raises ``GrammarError`` for what a mode cannot have.
+    """
+    heads = list(_HEAD.finditer(text))
+    if not heads:
+        return text, {}
+    sections = {MAIN: _Section(MAIN, 0, heads[0].start())}
+    for head, end in zip(heads, [*(each.start() for each in heads[1:]), len(text)], strict=True):
+        rest = _REST.match(head[1])
+        name = "" if rest is None else rest[1]
+        if _NAME.fullmatch(name) is None:
+            raise _error("a mode has a name in small letters: %mode name", text, head.start())
+        if name in sections:
+            what = "the one in which a grammar begins" if name == MAIN else "there twice"
+            raise _error(f"the mode {name} is {what}: choose another name", text, head.start(1))
+        sections[name] = _Section(name, head.end(), end, edits=[(head.start(), head.end(), "")])
+    main = text[: heads[0].start()]
+    for found in _WITHOUT.finditer(main):
+        _directive(text, sections[MAIN], _TOKEN.search(text, found.start()) or found)
+    for section in list(sections.values())[1:]:
+        _read(text, section)
+    out, at = [], 0
+    for section in sections.values():
+        for start, end, put in _edits(text, section, main):
+            out += [text[at:start], put]
+            at = end
+    out.append(text[at:])
+    names = {name for section in sections.values() for name in section.mode.own}
+    elsewhere = sorted(name for name in names if not _is_defined(name, main))
+    if elsewhere:
+        out.append(f"\n%declare {' '.join(elsewhere)}\n")
+    return "".join(out), {name: section.mode for name, section in sections.items()}
+
+
+def _read(text: str, section: _Section) -> None:
+    at, first = section.start, True
+    while (found := _TOKEN.search(text, at, section.end)) is not None:
+        at = found.end()
+        if found["line"]:
+            first = True
+        elif found["directive"]:
+            first = False
+            at = _directive(text, section, found)
+        elif found["name"]:
+            name = found[0]
+            if first and _COLON.match(text, at):
+                if not name.isupper():
+                    message = (
+                        f"the rule {name} stands behind %mode {section.name}, which has terminals only: rules stand "
+                        f"before the first %mode, as in {name}[mode={section.name}]: ..."
+                    )
+                    raise _error(message, text, found.start())
+                section.mode.own[name] = f"{name}__{section.name.upper()}"
+                section.edits.append((found.start(), found.end(), section.mode.own[name]))
+            else:
+                section.uses.append((found.start(), name))
+            first = False
+
+
+def _directive(text: str, section: _Section, found: re.Match[str]) -> int:
+    """Take in a directive; where to read on."""
+    rest = _REST.match(text, found.end(), section.end)
+    value = "" if rest is None else rest[1]
+    end = found.end() if rest is None else rest.end(1)
+    match found["directive"]:
+        case "ignore" if value.isidentifier():
+            section.mode.ignored.append(value)
+            section.edits.append((found.start(), end, ""))
+            section.uses.append((end, value))
+            return end
+        case "ignore":
+            name = f"IGNORED_{section.name.upper()}_{len(section.mode.ignored)}"
+            section.mode.ignored.append(name)
+            section.edits.append((found.start(), found.end(), f"{name}:"))
+            return found.end()
+        case "without":
+            if not value or not all(name.isidentifier() and name.isupper() for name in value.split()):
+                raise _error("%without has names of terminals behind it", text, found.start())
+            section.mode.without.update(value.split())
+            section.edits.append((found.start(), end, ""))
+            return end
+    raise _error(
+        f"a mode has terminals, %ignore and %without; {found[0]} stands before the first %mode",
+        text,
+        found.start(),
+    )
+
+
+def _edits(text: str, section: _Section, main: str) -> list[tuple[int, int, str]]:
+    """What changes in a section: names of terminals of its own, wherever they are used."""
+    own, edits = section.mode.own, list(section.edits)
+    for at, name in section.uses:
+        is_named = text.startswith(name, at)
+        if name in own and is_named:
+            edits.append((at, at + len(name), own[name]))
+        elif name not in own and not is_named and not _is_defined(name, main):
+            raise _error(f"the mode {section.name} ignores {name}, which is no terminal", text, at)
+    section.mode.ignored[:] = [own.get(name, name) for name in section.mode.ignored]
+    for name in sorted(section.mode.without):
+        if name in own or not _is_defined(name, main):
+            what = "defines it as well" if name in own else "there is none outside of it"
+            message = f"the mode {section.name} is to be without {name}, but {what}"
+            raise _error(message, text, section.edits[0][0])
+    return sorted(edits)
+
+
+def _is_defined(name: str, main: str) -> bool:
+    return re.search(_DEFINED.format(name=re.escape(name)), main, re.MULTILINE) is not None
+
+
+def check_mode(name: str, modes: Mapping[str, Mode]) -> str | None:
+    """What is wrong with the name of a mode, if anything."""
+    if name == MAIN or name in modes:
+        return None
+    close = get_close_matches(name, modes, 1)
+    hint = f"did you mean {close[0]}?" if close else f"write %mode {name} behind the rules, and its terminals"
+    return f"there is no mode {name!r}: {hint}"
+
+
+def mode_of(rule: str) -> str:
+    """The mode in which a rule is read."""
+    return rule.partition(MARK)[2] or MAIN
+
+
+def without_mode(rule: str) -> str:
+    """The name that a rule has in the text."""
+    return rule.partition(MARK)[0]
+
+
+def by_mode(
+    source: LarkText, start: str, modes: Mapping[str, Mode], given: Mapping[str, str], limits: Limits
+) -> LarkText:
+    """A copy of each rule for each mode in which it is read; ``given``: modes by rule.
+
+    A rule without a mode is read in that of the rule that uses it.  An alternative with a terminal that does not come
+    in the mode is left out.  Raises ``GrammarError`` for a terminal that is ignored in one mode and used in another,
+    ``LimitError`` (max_rules).
+    """
+    if not modes:
+        return source
+    whole = {**modes, MAIN: Mode(source.ignored, without=modes[MAIN].without)}
+    elsewhere = {name for mode in modes.values() for name in mode.own} - source.terminals.keys()
+    rules: dict[str, list[list[tuple[str, bool]]]] = {}
+    ignored_in: dict[str, list[str]] = {}
+
+    def named(rule: str, mode: str) -> str:
+        mode = given.get(rule, mode)
+        name = rule if mode == MAIN else f"{rule}{MARK}{mode}"
+        if name not in rules:
+            rules[name] = []
+            work.append(name)
+            ignored_in.setdefault(mode, whole[mode].ignored)
+            if len(rules) > limits.max_rules:
+                raise LimitError("max_rules", len(rules), limits.max_rules)
+        return name
+
+    work: list[str] = []
+    first = named(start, MAIN)
+    for name in work:  # It grows.
+        check_time()
+        mode = whole[mode_of(name)]
+        for expansion in source.rules[without_mode(name)]:
+            used = [mode.own.get(symbol, symbol) for symbol, is_terminal in expansion if is_terminal]
+            if not (mode.without | elsewhere | {*mode.ignored}).isdisjoint(used):
+                continue
+            rules[name].append(
+                [
+                    (
+                        mode.own.get(symbol, symbol) if is_terminal else named(symbol, mode_of(name)),
+                        is_terminal,
+                    )
+                    for symbol, is_terminal in expansion
+                ]
+            )
+    ignored = list(dict.fromkeys(each for names in ignored_in.values() for each in names))
+    for name, expansions in rules.items():
+        for symbol in (symbol for e in expansions for symbol, is_terminal in e if is_terminal):
+            if symbol in ignored:
+                where = next(mode for mode, names in ignored_in.items() if symbol in names)
+                raise GrammarError(
+                    f"{symbol} is ignored in the mode {where}, and the rule {without_mode(name)} uses it in the mode "
+                    f"{mode_of(name)}: define it in one of them (%mode) as a terminal of its own"
+                )
+    if first != start:
+        rules[start] = [[(first, False)]]
+    return LarkText(source.terminals, rules, ignored, ignored_in).used(start)
+
+
+def _error(message: str, text: str, at: int) -> GrammarError:
+    return GrammarError(message, place=line_column(text, at), source=text)
