@@ -20,12 +20,13 @@ import numpy as np
 from maskwright.check.grammars import compile_for_bytes
 from maskwright.check.sentences import sentences
 from maskwright.cli.explain import add_source_argument
-from maskwright.cli.sources import UsageError, count, read_source, source_of
+from maskwright.cli.sources import UsageError, count, read_source, source_of, write_output
 from maskwright.cli.vocabulary import add_tokenizer_option, vocabulary_of
 from maskwright.compiling.compiler import CompiledGrammar, compile_grammar, compile_regex
 from maskwright.compiling.compiler import compile as compile_source
 from maskwright.ir.grammar import Grammar
 from maskwright.masks.bitmask import allocate_token_bitmask
+from maskwright.pages.bench import report
 from maskwright.vocabulary.engine_cache import engine_for
 from maskwright.vocabulary.vocabulary import Vocabulary
 
@@ -50,6 +51,11 @@ def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the sentences")
     parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument(
+        "--html",
+        metavar="OUT",
+        help="also write the figures there, as a page; - is standard output, in place of the text",
+    )
     add_tokenizer_option(parser, "whose tokens to read (default: demo)", "demo")
 
 
@@ -65,7 +71,10 @@ def bench(args: argparse.Namespace) -> int:
     if not texts:
         texts = [text.encode() for text in sentences(over_bytes, args.sentences, seed=args.seed)]
     figures = measure(source, grammar, vocabulary, texts, args.repeat)
-    print(json.dumps(figures, indent=2) if args.format == "json" else _text(figures))
+    if args.html is not None:
+        write_output(args.html, report({args.schema: figures}))
+    if args.html != "-":
+        print(json.dumps(figures, indent=2) if args.format == "json" else _text(figures))
     return 0
 
 

@@ -6,6 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
+from maskwright.cli.sources import write_output
+
 if TYPE_CHECKING:
     from maskwright.diffusion import Step
     from maskwright.diffusion.adapters import HuggingFaceDiffusionModel
@@ -41,12 +43,18 @@ def add_infill_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--live", choices=("auto", "always", "never"), default="auto", help="show the canvas in every step"
     )
+    parser.add_argument(
+        "--html",
+        metavar="OUT",
+        help="write a film of the steps there, as a page; - is standard output, in place of the text",
+    )
 
 
 def infill(args: argparse.Namespace, source: JsonSchema) -> int:
     """Fill, and print the text; 1 when a baseline's text is not in the language."""
     from maskwright.compiling.compiler import compile as compile_source
-    from maskwright.diffusion import Schedule, infill_steps
+    from maskwright.diffusion import Schedule, frames, infill_steps
+    from maskwright.pages.film import film
 
     # Bad options and schemas are reported before a model is loaded.
     schedule = Schedule(steps=args.steps, block=args.block, temperature=args.temperature)
@@ -56,10 +64,13 @@ def infill(args: argparse.Namespace, source: JsonSchema) -> int:
     canvas = [*([args.prefix] if args.prefix else []), *canvas, *([args.suffix] if args.suffix else [])]
     view = _View(vocabulary, args.live)
     calls, seconds, tokens = 0, 0.0, []
+    steps: list[Step] = []
     for step in infill_steps(
         model, compiled, canvas, schedule=schedule, criterion=args.criterion, seed=args.seed
     ):
         view.show(step)
+        if args.html is not None:
+            steps.append(step)
         if step.number:
             calls += step.calls
         seconds, tokens = seconds + step.constraint_seconds, step.tokens
@@ -67,7 +78,10 @@ def infill(args: argparse.Namespace, source: JsonSchema) -> int:
     ids = [token for token in tokens if token >= 0 and token not in model.eos_ids]
     matcher = compiled.matcher()
     valid = matcher.accept_tokens(ids) == len(ids) and matcher.is_accepting
-    print(vocabulary.decode(ids).decode("utf-8", "replace"))
+    if args.html is not None:
+        write_output(args.html, film(frames(steps, vocabulary)))
+    if args.html != "-":
+        print(vocabulary.decode(ids).decode("utf-8", "replace"))
     print(f"maskwright: {calls} model calls, {1e3 * seconds:.1f} ms in the constraint", file=sys.stderr)
     if not valid:
         print("maskwright: the text does not follow the schema", file=sys.stderr)
@@ -132,15 +146,8 @@ class _View:
             sys.stderr.flush()
 
     def spelled(self, tokens: list[int]) -> str:
-        parts: list[str] = []
-        held: list[int] = []
-        for token in [*tokens, None]:
-            if token is not None and token >= 0:
-                held.append(token)
-                continue
-            # Bytes of one character may come from several tokens.
-            parts.append(self.vocabulary.decode(held, start=not parts).decode("utf-8", "replace"))
-            held = []
-            if token == -1:
-                parts.append(_OPEN_SLOT)
-        return "".join(parts).replace("\n", "⏎").replace("\t", " ").replace("\r", "")
+        from maskwright.diffusion.showing import slot_texts
+
+        texts = slot_texts(tokens, self.vocabulary)
+        joined = "".join(_OPEN_SLOT if text is None else text for text in texts)
+        return joined.replace("\n", "⏎").replace("\t", " ").replace("\r", "")
