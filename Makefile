@@ -33,7 +33,7 @@ VLLM_BIN = build/vllm-env/bin
 
 test-vllm: build build/vllm-env/installed
 	$(BIN)/python -c "from maskwright.generation.default_model import default_model; default_model()"
-	$(VLLM_BIN)/python -m pytest tests/test_integrations_vllm.py tests/test_tool_judges.py
+	$(VLLM_BIN)/python -m pytest tests/test_integrations_vllm.py tests/test_tool_judges.py tests/test_docs.py::test_the_page_on_vllm
 	$(VLLM_BIN)/python -m pytest -s tests/vllm_engine.py
 
 build/vllm-env/installed: pyproject.toml constraints.txt
@@ -52,7 +52,7 @@ RAY ?= ray[data]==2.60.0
 RAY_BIN = build/ray-env/bin
 
 test-ray: build build/ray-env/installed
-	$(RAY_BIN)/python -m pytest --durations=0 tests/test_batch_ray.py
+	$(RAY_BIN)/python -m pytest --durations=0 tests/test_batch_ray.py tests/test_docs.py::test_the_page_on_batches
 
 build/ray-env/installed: pyproject.toml constraints.txt
 	test -d build/ray-env || $(PYTHON) -m venv build/ray-env
@@ -72,7 +72,7 @@ SGLANG_WHOLE = msgspec pyzmq ipython aiohttp starlette fastapi uvicorn openai or
 test-engines: build build/engines-env/installed
 	$(ENGINES_BIN)/python -c "from maskwright.generation.default_model import default_model; default_model()"
 	$(ENGINES_BIN)/python -m pytest tests/test_bitmask_kernel.py tests/test_integrations_sglang.py tests/test_integrations_llama_cpp.py \
-	  tests/test_integrations_mlx.py
+	  tests/test_integrations_mlx.py tests/test_docs.py::test_the_page_on_engines
 
 build/engines-env/installed: $(VENV)/installed
 	test -d build/engines-env || $(PYTHON) -m venv build/engines-env

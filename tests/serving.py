@@ -88,11 +88,11 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def serving(generator: Generator | None = None, **settings: Any) -> Iterator[Served]:
+def serving(generator: Generator | None = None, name: str = MODEL, **settings: Any) -> Iterator[Served]:
     """A server with these settings, of the tiny model where no other one is given."""
     service = Service(generator or tiny(), Settings(**settings))
     port = free_port()
-    server = make_server(service, MODEL, host="127.0.0.1", port=port, log_level="warning")
+    server = make_server(service, name, host="127.0.0.1", port=port, log_level="warning")
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

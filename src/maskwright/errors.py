@@ -189,7 +189,9 @@ class no_recursion(ContextDecorator):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and issubclass(kind, RecursionError):
-            message = "the source is nested too deeply for Python: simplify it, or raise sys.setrecursionlimit"
+            message = (
+                "the source is nested too deeply for Python: simplify it, or raise sys.setrecursionlimit"
+            )
             raise GrammarError(message) from None
 
 

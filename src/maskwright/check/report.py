@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from maskwright.base.html import escape, some
 from maskwright.errors import Constraint
 
 Severity = Literal["error", "warning", "note"]
@@ -56,3 +57,19 @@ class Report:
     def ok(self) -> bool:
         """Whether no finding is an error: the source compiles and is within the profile, if one was asked for."""
         return all(finding.severity != "error" for finding in self.findings)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: whether it compiles, all findings and hints, and keywords that are not enforced."""
+        verdict = "It compiles." if self.compiles else "It does not compile."
+        if self.compiles and not self.ok:
+            verdict += f" It is not within {self.profile}."
+        made = f"<p><strong>{escape(verdict)}</strong></p>\n"
+        heads = ("", "code", "place", "message")
+        for caption, found in (("Findings", self.findings), ("Hints", self.hints)):
+            if found:
+                made += some(caption, heads, [(f.severity, f.code, f.place, f.message) for f in found])
+        others = [k for k in self.keywords if k.status != "enforced"]
+        if others:
+            rows = [(k.keyword, k.pointer, k.status, k.reason) for k in others]
+            made += some("Keywords that are not enforced", ("keyword", "subschema", "is", "because"), rows)
+        return made

@@ -21,12 +21,13 @@ from maskwright.check.sentences import sentences
 from maskwright.cli.command import Command, add_format_option, print_document
 from maskwright.cli.explain import add_source_argument
 from maskwright.cli.progress import progress
-from maskwright.cli.sources import UsageError, count, read_source, source_of
+from maskwright.cli.sources import UsageError, count, read_source, source_of, write_output
 from maskwright.cli.vocabulary import add_tokenizer_option, vocabulary_of
 from maskwright.compiling.compiler import CompiledGrammar, compile_grammar, compile_regex
 from maskwright.compiling.compiler import compile as compile_source
 from maskwright.ir.grammar import Grammar
 from maskwright.masks.bitmask import allocate_token_bitmask
+from maskwright.pages.bench import report
 from maskwright.vocabulary.engine_cache import engine_for
 from maskwright.vocabulary.vocabulary import Vocabulary
 
@@ -51,6 +52,11 @@ def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the sentences")
     add_format_option(parser)
+    parser.add_argument(
+        "--html",
+        metavar="OUT",
+        help="also write the figures there, as a page; - is standard output, in place of the text",
+    )
     add_tokenizer_option(parser, "whose tokens to read (default: demo)", "demo")
 
 
@@ -58,6 +64,8 @@ def bench(args: argparse.Namespace) -> int:
     """Measure, and print the figures."""
     if not args.repeat:
         raise UsageError("--repeat must be at least 1")
+    if args.html == "-" and args.format == "json":
+        raise UsageError("--html - and --json both write to standard output: name a file")
     source = source_of(args.schema, read_source(args.schema), args)
     instances = [(path, read_source(path)) for path in args.instance]
     grammar, over_bytes = compile_for_bytes(source)
@@ -67,6 +75,10 @@ def bench(args: argparse.Namespace) -> int:
         texts = [text.encode() for text in sentences(over_bytes, args.sentences, seed=args.seed)]
     with progress("measuring", 2 * args.repeat + 1, "rounds") as bar:
         figures = measure(source, grammar, vocabulary, texts, args.repeat, bar.update)
+    if args.html is not None:
+        write_output(args.html, report({args.schema: figures}))
+    if args.html == "-":
+        return 0
     if args.format == "json":
         print_document(args, figures)
     else:

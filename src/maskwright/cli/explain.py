@@ -1,8 +1,9 @@
-"""``maskwright mask`` and ``maskwright explain``: what may come next after a text, and why; what a mask did to a generation, as a page."""
+"""``maskwright mask`` and ``maskwright explain``: what may come next after a text, and why; pages of a grammar, a schema, a generation."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,13 +62,12 @@ def add_explain_arguments(parser: argparse.ArgumentParser) -> None:
     add_format_option(parser)
     add_tokenizer_option(parser, "whose tokens to list (default: single bytes)")
     page = parser.add_argument_group(
-        "a page about a generation",
-        "A model writes an output, and each of its tokens is shown with what was allowed, what the model wanted, and what the mask removed.",
+        "pages",
+        "With --html alone: railroad diagrams of a grammar, the compiled form of a schema as a tree. With --prompt as well, a model writes an output, and "
+        "each of its tokens is shown with what was allowed, what the model wanted, and what the mask removed.",
     )
-    page.add_argument(
-        "--html", metavar="OUT", help="write the page there; - is standard output; needs --prompt"
-    )
-    page.add_argument("--prompt", metavar="TEXT", help="what the user asks; - is standard input")
+    page.add_argument("--html", metavar="OUT", help="write a page there; - is standard output")
+    page.add_argument("--prompt", metavar="TEXT", help="what the user asks a model; - is standard input")
     page.add_argument(
         "--model", metavar="NAME", help="name or path of transformers; default: SmolLM2-135M-Instruct"
     )
@@ -116,7 +116,7 @@ def mask(args: argparse.Namespace) -> int:
 
 def explain(args: argparse.Namespace) -> int:
     """Print what may come next and which rules wait for it; 1 when the prefix is none."""
-    if (args.html is None) != (args.prompt is None):
+    if args.prompt is not None and args.html is None:
         raise UsageError("a page about a generation needs both --html and --prompt")
     if args.html is not None:
         return _page(args)
@@ -166,14 +166,25 @@ def explain(args: argparse.Namespace) -> int:
 
 
 def _page(args: argparse.Namespace) -> int:
-    """Let a model write, and write the page about it."""
-    from maskwright.pages.explain import explain
-
+    """Write the page of a source; or let a model write, and write the page about that."""
     if args.prefix or args.prefix_file or args.token or args.tokenizer:
         raise UsageError("--prefix, --prefix-file, --token and --tokenizer do not go with --html")
     if args.format == "json":
         raise UsageError("--html writes a page: leave out --json")
     source = source_of(args.schema, read_source(args.schema), args)
+    name = "standard input" if args.schema == "-" else os.path.basename(args.schema)
+    if args.prompt is None:
+        if isinstance(source, JsonSchema):
+            from maskwright.pages.tree import tree
+
+            write_output(args.html, tree(source, title=f"The compiled form of {name}"))
+        else:
+            from maskwright.pages.railroad import railroad
+
+            write_output(args.html, railroad(source, title=f"The grammar {name}"))
+        return 0
+    from maskwright.pages.explain import explain
+
     prompt = read_source("-") if args.prompt == "-" else args.prompt
     generator = load_generator(args.model)
     with writing(generator):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from maskwright.cli.command import Command, add_format_option, is_json, print_document
 from maskwright.cli.generation import loading
 from maskwright.cli.progress import progress
-from maskwright.cli.sources import add_schema_options, json_schema_of, read_source
+from maskwright.cli.sources import UsageError, add_schema_options, json_schema_of, read_source, write_output
 
 if TYPE_CHECKING:
     from maskwright.diffusion import Step
@@ -48,13 +48,21 @@ def add_infill_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_format_option(parser)
     add_schema_options(parser)
+    parser.add_argument(
+        "--html",
+        metavar="OUT",
+        help="write a film of the steps there, as a page; - is standard output, in place of the text",
+    )
 
 
 def infill(args: argparse.Namespace) -> int:
     """Fill, and print the text; 1 when a baseline's text is not in the language."""
     from maskwright.compiling.compiler import compile as compile_source
-    from maskwright.diffusion import Schedule, infill_steps
+    from maskwright.diffusion import Schedule, frames, infill_steps
+    from maskwright.pages.film import film
 
+    if args.html == "-" and is_json(args):
+        raise UsageError("--html - and --json both write to standard output: name a file")
     source = json_schema_of(read_source(args.schema), args)
     # Bad options and schemas are reported before a model is loaded.
     schedule = Schedule(steps=args.steps, block=args.block, temperature=args.temperature)
@@ -65,10 +73,13 @@ def infill(args: argparse.Namespace) -> int:
     canvas = [*([args.prefix] if args.prefix else []), *canvas, *([args.suffix] if args.suffix else [])]
     view = _View(vocabulary, args.live)
     calls, seconds, tokens = 0, 0.0, []
+    steps: list[Step] = []
     for step in infill_steps(
         model, compiled, canvas, schedule=schedule, criterion=args.criterion, seed=args.seed
     ):
         view.show(step)
+        if args.html is not None:
+            steps.append(step)
         if step.number:
             calls += step.calls
         seconds, tokens = seconds + step.constraint_seconds, step.tokens
@@ -77,11 +88,14 @@ def infill(args: argparse.Namespace) -> int:
     matcher = compiled.matcher()
     valid = matcher.accept_tokens(ids) == len(ids) and matcher.is_accepting
     text = vocabulary.decode(ids).decode("utf-8", "replace")
+    if args.html is not None:
+        write_output(args.html, film(frames(steps, vocabulary)))
     if is_json(args):
         content = {"text": text, "valid": valid, "model_calls": calls, "constraint_seconds": seconds}
         print_document(args, content)
         return 0 if valid else 1
-    print(text)
+    if args.html != "-":
+        print(text)
     print(f"maskwright: {calls} model calls, {1e3 * seconds:.1f} ms in the constraint", file=sys.stderr)
     if not valid:
         print("maskwright: the text does not follow the schema", file=sys.stderr)
@@ -146,18 +160,11 @@ class _View:
             sys.stderr.flush()
 
     def spelled(self, tokens: list[int]) -> str:
-        parts: list[str] = []
-        held: list[int] = []
-        for token in [*tokens, None]:
-            if token is not None and token >= 0:
-                held.append(token)
-                continue
-            # Bytes of one character may come from several tokens.
-            parts.append(self.vocabulary.decode(held, start=not parts).decode("utf-8", "replace"))
-            held = []
-            if token == -1:
-                parts.append(_OPEN_SLOT)
-        return "".join(parts).replace("\n", "⏎").replace("\t", " ").replace("\r", "")
+        from maskwright.diffusion.showing import slot_texts
+
+        texts = slot_texts(tokens, self.vocabulary)
+        joined = "".join(_OPEN_SLOT if text is None else text for text in texts)
+        return joined.replace("\n", "⏎").replace("\t", " ").replace("\r", "")
 
 
 COMMAND = Command(

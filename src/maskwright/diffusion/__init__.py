@@ -7,6 +7,7 @@ criteria  weaker criteria from the literature, as baselines
 schedule  which slots to fill in a step, and with what
 model     what a model is
 decode    the loop
+showing   canvases for people: texts of slots, frames of a film
 particles weighted fillings: sequential Monte Carlo over the steps of the loop
 """
 
@@ -15,9 +16,10 @@ from maskwright.diffusion.decode import Step, infill, infill_steps
 from maskwright.diffusion.model import MaskedDiffusionModel
 from maskwright.diffusion.particles import infill_smc
 from maskwright.diffusion.schedule import Schedule
+from maskwright.diffusion.showing import frames
 from maskwright.diffusion.slots import EMPTY, OPEN, Gap
 
 __all__ = [
-    "EMPTY", "OPEN", "Canvas", "Gap", "MaskedDiffusionModel", "Schedule", "Step", "infill", "infill_smc",
+    "EMPTY", "OPEN", "Canvas", "Gap", "MaskedDiffusionModel", "Schedule", "Step", "frames", "infill", "infill_smc",
     "infill_steps",
 ]  # fmt: skip

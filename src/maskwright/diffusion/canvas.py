@@ -27,6 +27,7 @@ from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.diffusion.completion import short_completion
 from maskwright.diffusion.reading import OutOfBudget, Reading
 from maskwright.diffusion.sets import HoldsSets, state_sets
+from maskwright.diffusion.showing import canvas_html
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots, checked_ends, read_canvas
 from maskwright.errors import CanvasError, LimitError, UnsatisfiableError, VocabularyError
 from maskwright.limits import DEFAULT_LIMITS, Limits
@@ -107,6 +108,8 @@ class Canvas(HoldsSets):
         other = copy.copy(self)
         other.reading = self.reading.fork()
         return other
+
+    _repr_html_ = canvas_html
 
     # --- what is there
 
@@ -508,13 +511,8 @@ class Canvas(HoldsSets):
 
     def _old_rest(self, state: int, i: int) -> list[int] | None:
         """The old witness from slot ``i`` on, if it completes a text in ``state``."""
-        if (
-            i < self.reading.known_from
-            or not self._agrees(i)
-            or not self.reading.completes(state, self._texts[i:])
-        ):
-            return None
-        return self._texts[i:]
+        known = i >= self.reading.known_from and self._agrees(i)
+        return self._texts[i:] if known and self.reading.completes(state, self._texts[i:]) else None
 
     def _swapped(self, group: Sequence[tuple[int, int]]) -> list[int] | None:
         """The old witness with the tokens of ``group`` in their places, if that is a text of the language."""

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from maskwright.base.html import percent, shown, some, table
+
 
 @dataclass
 class Usage:
@@ -65,6 +67,23 @@ class Generation:
     logprobs: list[float] | None = None
     top_logprobs: list[dict[int, float]] | None = None
     posterior: dict[str, float] | None = None
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the text, what it took, and the candidates if there were several."""
+        usage = self.usage
+        figures = [
+            ("value", type(self.value).__name__),
+            ("ended by", {"stop": "itself", "budget": "the token budget"}[self.finish_reason]),
+            ("tokens", f"{usage.generated_tokens:,}, {usage.forced_tokens:,} of them forced"),
+            ("forward passes", f"{usage.model_calls:,}"),
+            ("probability removed by masks", percent(self.removed_mass.total)),
+            ("seconds", f"{usage.seconds:.2f}, {usage.mask_seconds:.3f} of them on masks"),
+        ]
+        made = shown(self.text) + table("What it took", ("", ""), figures)
+        if self.posterior is not None:
+            rows = [(text, percent(share)) for text, share in self.posterior.items()]
+            made += some("Candidates", ("text", "share"), rows, numbers=[1])
+        return made
 
 
 @dataclass(frozen=True)

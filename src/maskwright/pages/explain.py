@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from maskwright.pages.page import escape, facts, page, table
+from maskwright.base.html import escape, facts, percent, table
+from maskwright.pages.page import page
 
 if TYPE_CHECKING:
     from maskwright.generation.trace import Trace, TracedToken
@@ -43,7 +44,7 @@ def explain(trace: Trace) -> str:
         ("Tokens", usage.generated_tokens),
         ("Written because the grammar left no choice", usage.forced_tokens),
         ("Forward passes", usage.model_calls),
-        ("The model alone would have left the language", _percent(trace.removed)),
+        ("The model alone would have left the language", percent(trace.removed)),
         (
             "Bits of choice before and after",
             f"{_sum(tokens, 'entropy_before')} → {_sum(tokens, 'entropy_after')}",
@@ -66,10 +67,6 @@ def explain(trace: Trace) -> str:
     return page("What the mask did", body, scripts=["explain.js"], data=data)
 
 
-def _percent(share: float) -> str:
-    return "< 0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f} %"
-
-
 def _sum(tokens: Sequence[TracedToken], name: str) -> str:
     return f"{sum(getattr(token, name) for token in tokens):.1f}"
 
@@ -84,7 +81,7 @@ def _tokens(tokens: Sequence[TracedToken]) -> str:
             ("<br>", "") if token.text.startswith("\n") else ("", "<br>" if "\n" in token.text else "")
         )
         label = escape(
-            f"{token.text!r}, {_percent(token.removed)} removed" + (", forced" if token.forced else "")
+            f"{token.text!r}, {percent(token.removed)} removed" + (", forced" if token.forced else "")
         )
         made.append(
             f'{first}<button type="button" class="{kinds}" style="--share:{0.6 * token.removed:.3f}" aria-pressed="false" '
@@ -119,7 +116,7 @@ def _all(tokens: Sequence[TracedToken]) -> str:
             repr(token.text),
             f"{token.allowed:,}",
             repr(token.wanted[0].text),
-            _percent(token.removed),
+            percent(token.removed),
             f"{token.entropy_before:.2f}",
             f"{token.entropy_after:.2f}",
             "forced" if token.forced else "",

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import html
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from maskwright.base.html import escape
+
 _ASSETS = Path(__file__).parent / "assets"
-
-
-def escape(text: object) -> str:
-    """Text as HTML, also within quotes."""
-    return html.escape(str(text))
 
 
 @cache
@@ -52,39 +48,4 @@ def page(
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n<title>{escape(title)}</title>\n'
         f"<style>\n{asset('page.css')}</style>\n</head>\n<body>\n<main>\n<h1>{escape(title)}</h1>\n{body}</main>\n{given}{code}</body>\n</html>\n"
-    )
-
-
-def table(
-    caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Iterable[int] = ()
-) -> str:
-    """A table; ``numbers``: columns that are set flush right.  The first column names its row.  All cells are text."""
-    right = set(numbers)
-
-    def cell(kind: str, at: int, content: object) -> str:
-        mark = ' class="number"' if at in right else ""
-        scope = ' scope="row"' if kind == "th" else ""
-        return f"<{kind}{scope}{mark}>{escape(content)}</{kind}>"
-
-    head = "".join(
-        f'<th scope="col"{" class=number" if i in right else ""}>{escape(name)}</th>'
-        for i, name in enumerate(heads)
-    )
-    lines = [
-        "<tr>" + "".join(cell("th" if i == 0 else "td", i, each) for i, each in enumerate(row)) + "</tr>"
-        for row in rows
-    ]
-    return (
-        f'<div class="scrolls" tabindex="0" role="region" aria-label="{escape(caption)}"><table>\n'
-        f"<caption>{escape(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n"
-        f"<tbody>\n{chr(10).join(lines)}\n</tbody></table></div>\n"
-    )
-
-
-def facts(pairs: Iterable[tuple[str, object]]) -> str:
-    """Names and figures, as a list."""
-    return (
-        '<dl class="facts">'
-        + "".join(f"<div><dt>{escape(n)}</dt><dd>{escape(v)}</dd></div>" for n, v in pairs)
-        + "</dl>\n"
     )

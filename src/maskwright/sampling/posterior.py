@@ -94,11 +94,33 @@ class Posterior:
         pairs = zip(self.sequences, self.weights.tolist(), strict=True)
         return float(sum(weight * function(list(ids)) for ids, weight in pairs if weight > 0))
 
-    def plot(self, path: str | Path, title: str = "") -> None:
-        """Genealogy and effective sample sizes as ``.png`` (needs matplotlib) or ``.html``."""
+    def plot(
+        self, path: str | Path, title: str = "", decode: Callable[[list[int]], Any] | None = None
+    ) -> None:
+        """Genealogy and effective sample sizes as ``.png`` (needs matplotlib), or as an ``.html`` page, where ``decode`` says
+        what texts token ids are.
+        """
         from maskwright.sampling.plots import plot_genealogy
 
-        plot_genealogy(self, Path(path), title)
+        plot_genealogy(self, Path(path), title, decode)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: figures, the genealogy, and the heaviest texts (as token ids)."""
+        from maskwright.base.html import some, table
+        from maskwright.pages.genealogy import picture
+
+        figures = [
+            ("particles", f"{len(self.sequences):,}"),
+            ("ended", f"{int(self.is_complete.sum()):,}"),
+            ("effective sample size", f"{self.ess:.1f}"),
+            ("log evidence", f"{self.log_evidence:.3f}"),
+            ("forward passes", f"{self.counts.model_calls:,}"),
+        ]
+        made = table("Weighted samples", ("", ""), figures)
+        if self.genealogy:
+            made += picture(self)
+        rows = [(f"{share:.4f}", " ".join(map(str, ids))) for ids, share in self.probabilities().items()]
+        return made + some("Texts, as token ids", ("probability", "ids"), rows)
 
 
 def pooled(parts: Sequence[Posterior]) -> Posterior:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
 from maskwright.base.interruption import within_time
 from maskwright.errors import GrammarError, MaskwrightError, line_column
 from maskwright.frontends.lark.places import Places
 from maskwright.limits import DEFAULT_LIMITS, Limits
 
+Answer = TypeVar("Answer")
 _NAMES = re.compile(r"'(\w+)'|(?:defined|for|with): (\w+)|\((\w+) in \w+\)")
 _PART = re.compile(r"__(.+)_(?:star|plus|repeat\w*?|group)_\w+$")
 _POSITION = re.compile(r"at line (\d+),? column (\d+)")
@@ -70,6 +71,39 @@ def read(
     Raises ``GrammarError`` with the place as far as Lark says it; ``LimitError`` (max_expansion) for terminals and
     templates that would grow too large; ``MaskwrightError`` without the package.
     """
+
+    def rules_of(load: Callable[..., Any]) -> Any:
+        loaded, starts = within_time(lambda: load(text, import_paths, limits))
+        return within_time(lambda: loaded.compile(starts, "*"))
+
+    terminals, rules, ignored = _asked(text, rules_of)
+    expansions: dict[str, list[list[tuple[str, bool]]]] = {}
+    for rule in rules:
+        symbols = [(str(symbol.name), bool(symbol.is_term)) for symbol in rule.expansion]
+        expansions.setdefault(str(rule.origin.name), []).append(symbols)
+    if start not in expansions:
+        close = get_close_matches(start, [name for name in expansions if not name.startswith("__")], 1)
+        hint = f"did you mean {close[0]!r}?" if close else "name another one with start=..."
+        raise GrammarError(f"the grammar has no rule {start!r}: {hint}")
+    return LarkText(
+        {str(t.name): _terminal(t) for t in terminals}, expansions, [str(name) for name in ignored]
+    )
+
+
+def trees(
+    text: str, import_paths: Sequence[str] = (), limits: Limits = DEFAULT_LIMITS
+) -> list[tuple[str, Any]]:
+    """The rules of a grammar by name, as the package's trees, in which repetitions and options are still what they are.
+
+    Templates are rules for each list of arguments.  Raises what ``read`` raises.
+    """
+    loaded, _ = _asked(text, lambda load: within_time(lambda: load(text, import_paths, limits)))
+    rules = ((str(name), tree) for name, _, tree, _ in loaded.rule_defs)
+    return [(name, tree) for name, tree in rules if not name.startswith("__")]
+
+
+def _asked(text: str, ask: Callable[[Callable[..., Any]], Answer]) -> Answer:
+    """What ``ask`` is answered by the package's loader; its errors as ours."""
     try:
         from lark.exceptions import LarkError, VisitError
 
@@ -79,8 +113,7 @@ def read(
             'Lark grammars are read with the package lark: pip install "maskwright[lark]"'
         ) from None
     try:
-        loaded, starts = within_time(lambda: load(text, import_paths, limits))
-        terminals, rules, ignored = within_time(lambda: loaded.compile(starts, "*"))
+        return ask(load)
     except VisitError as error:
         raise _bad_part(text, error) from None
     except LarkError as error:
@@ -102,17 +135,6 @@ def read(
         ) from None
     except RecursionError:
         raise GrammarError("the grammar is nested too deeply for the package lark") from None
-    expansions: dict[str, list[list[tuple[str, bool]]]] = {}
-    for rule in rules:
-        symbols = [(str(symbol.name), bool(symbol.is_term)) for symbol in rule.expansion]
-        expansions.setdefault(str(rule.origin.name), []).append(symbols)
-    if start not in expansions:
-        close = get_close_matches(start, [name for name in expansions if not name.startswith("__")], 1)
-        hint = f"did you mean {close[0]!r}?" if close else "name another one with start=..."
-        raise GrammarError(f"the grammar has no rule {start!r}: {hint}")
-    return LarkText(
-        {str(t.name): _terminal(t) for t in terminals}, expansions, [str(name) for name in ignored]
-    )
 
 
 def owner_of(rule: str) -> str:
