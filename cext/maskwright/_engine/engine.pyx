@@ -525,12 +525,12 @@ cdef class Engine:
         cdef AutomatonHandle handle = self.new_automaton(KIND_WORDS)
         cdef Automaton* a = handle.automaton
         cdef WordPlace place
-        a.word_data.resize(len(data))
-        memcpy(a.word_data.data(), <const char*>data, len(data))
+        a.word_data.assign(<const char*>data, <const char*>data + len(data))
         a.word_starts.resize(len(starts) // sizeof(int64_t))
         memcpy(a.word_starts.data(), <const char*>starts, len(starts))
         a.tags.resize(len(tags) // sizeof(int32_t))
-        memcpy(a.tags.data(), <const char*>tags, len(tags))
+        if len(tags):
+            memcpy(a.tags.data(), <const char*>tags, len(tags))
         place.first = place.depth = 0
         place.last = <int32_t>a.word_starts.size() - 1
         with nogil:
