@@ -108,8 +108,8 @@ WHEEL_BIN = build/wheel-env/bin
 wheel sdist sbom reproducible: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 315532800)
 # Where namespaces may be made, building has no network.
 OFFLINE = $(shell unshare --map-root-user --net true 2>/dev/null && echo unshare --map-root-user --net)
-WHEEL_OF = $(OFFLINE) $(abspath $(WHEEL_BIN))/python -m build --wheel --no-isolation --outdir built . && \
-  $(abspath $(WHEEL_BIN))/python -m auditwheel repair --strip -w repaired built/*.whl
+WHEEL_OF = export PATH=$(abspath $(WHEEL_BIN)):$$PATH && $(OFFLINE) python -m build --wheel --no-isolation --outdir built . && \
+  python -m auditwheel repair --strip -w repaired built/*.whl
 
 wheel: build/wheel-env/installed sdist
 	rm -rf dist/wheels build/wheel build/trial

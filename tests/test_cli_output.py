@@ -171,7 +171,9 @@ def test_one_table_of_exit_codes() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_ctrl_c_in_a_process(tmp_path) -> None:
-    code = "import time, sys; from maskwright.cli import program, main\n"
+    # A shell's background processes, which this test may be, ignore the signal.
+    code = "import signal, sys, time; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    code += "from maskwright.cli import program, main\n"
     code += "program.COMMANDS[0].arguments.__globals__['read_source'] = lambda path: print('ready', flush=True) or time.sleep(60)\n"
     code += "sys.exit(main(['check', 'x']))"
     run = subprocess.Popen(
