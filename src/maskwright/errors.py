@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator
 from typing import Any, NamedTuple
 
 
@@ -181,14 +181,18 @@ class OutputError(MaskwrightError):
         super().__init__(message)
 
 
-@contextmanager
-def no_recursion() -> Iterator[None]:
+class no_recursion(ContextDecorator):
     """What reads a source by recursion: Python's limit on that is an error of the source."""
-    try:
-        yield
-    except RecursionError:
-        message = "the source is nested too deeply for Python: simplify it, or raise sys.setrecursionlimit"
-        raise GrammarError(message) from None
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and issubclass(kind, RecursionError):
+            message = (
+                "the source is nested too deeply for Python: simplify it, or raise sys.setrecursionlimit"
+            )
+            raise GrammarError(message) from None
 
 
 class CanvasError(MaskwrightError):

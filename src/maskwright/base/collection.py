@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 RARE = 2_503
 """New objects between two collections of them.  A number that nobody else would choose: who finds it knows where it is from."""
@@ -23,23 +21,22 @@ _usual: tuple[int, ...] = ()
 _full_before, _times = 0, 0
 
 
-@contextmanager
-def rare_collection() -> Iterator[None]:
+class rare_collection:
     """Collections are rarer, and never off: a process that always compiles must get rid of its cycles, too.
 
     Of several at a time, the one that made them rare makes them usual again, and whatever others set meanwhile stays.
     """
-    global _usual
-    before = gc.get_threshold()
-    if not 0 < before[0] < RARE:
-        yield
-        return
-    _usual = before
-    gc.set_threshold(RARE, MIDDLE, max(FULL, before[2]))
-    try:
-        yield
-    finally:
-        if gc.get_threshold()[0] == RARE:
+
+    def __enter__(self) -> None:
+        global _usual
+        self._before = before = gc.get_threshold()
+        if 0 < before[0] < RARE:
+            _usual = before
+            gc.set_threshold(RARE, MIDDLE, max(FULL, before[2]))
+
+    def __exit__(self, *_: object) -> None:
+        before = self._before
+        if 0 < before[0] < RARE and gc.get_threshold()[0] == RARE:
             if gc.get_count()[2] > before[2]:
                 _put_off()
             gc.set_threshold(*before)

@@ -6,3 +6,7 @@ cdef object _python
 
 cdef _take_turns(double now)
 cpdef check_time()
+
+cdef class deadline:
+    cdef double _seconds, _end
+    cdef tuple _before

@@ -79,20 +79,25 @@ def _note(ends: list[float]) -> None:
     _soonest = min(ends, default=inf)
 
 
-@contextmanager
-def deadline(seconds: float) -> Iterator[None]:
+class deadline:
     """Work that must end within so many seconds (0: no limit), or the fewer that an outer deadline leaves."""
-    before = _thread.end, _thread.seconds
-    end = monotonic() + seconds if seconds else inf
-    if end < _thread.end:
-        _thread.end, _thread.seconds = end, seconds
-    _ends.append(_thread.end)
-    _note(_ends)
-    try:
-        yield
-    finally:
-        _ends.remove(_thread.end)
-        _thread.end, _thread.seconds = before
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        thread, seconds = _thread, self._seconds
+        self._before = thread.end, thread.seconds
+        end = monotonic() + seconds if seconds else inf
+        if end < thread.end:
+            thread.end, thread.seconds = end, seconds
+        self._end = thread.end
+        _ends.append(self._end)
+        _note(_ends)
+
+    def __exit__(self, *_: object) -> None:
+        _ends.remove(self._end)
+        _thread.end, _thread.seconds = self._before
         _note(_ends)
 
 
@@ -154,7 +159,9 @@ def in_time(items: Iterable[_T]) -> Iterator[_T]:
 def let_go(*held: dict[Any, Any] | list[Any] | set[Any]) -> None:
     """Empty them piece by piece, while others have their turns: freeing what a large source became takes long."""
     for each in held:
-        if isinstance(each, list):
+        if len(each) <= _PIECE:
+            each.clear()
+        elif isinstance(each, list):
             while each:
                 del each[-_PIECE:]
                 _take_turns(monotonic())

@@ -203,7 +203,9 @@ def any_value(
         max_whitespace=max_whitespace,
         max_number_digits=max_number_digits,
     )
-    return Import(("any value", spelling, limits), lambda: _any_grammar(spelling, limits))
+    # Bytes, because every grammar that has it looks for its tables: these know their hash.
+    key = b"any value " + repr((spelling, limits)).encode()
+    return Import(key, lambda: _any_grammar(spelling, limits))
 
 
 def _any_grammar(options: SchemaOptions, limits: Limits) -> Grammar:
