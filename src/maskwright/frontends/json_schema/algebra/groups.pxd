@@ -55,6 +55,7 @@ cdef class ObjectGroup:
     cdef readonly tuple clauses
 
 cpdef tuple conjoin(tuple a, tuple b)
+cpdef tuple conjoin_all(tuple first, list others)
 cpdef check_members(ObjectGroup group)
 cpdef object meet(object a, object b)
 cdef tuple _joined(tuple a, tuple b)

@@ -219,6 +219,7 @@ ANYTHING: tuple[Group, ...] = (
 
 
 _FEW = 64  # Comparisons that are faster than hashing.
+_FEW_PARTS = 4
 
 
 def conjoin(a: Conjunction, b: Conjunction) -> Conjunction:
@@ -228,6 +229,18 @@ def conjoin(a: Conjunction, b: Conjunction) -> Conjunction:
         return tuple(dict.fromkeys((*a, *b)))
     more = [literal for literal in b if literal not in a]
     return (*a, *more) if more else a
+
+
+def conjoin_all(first: Conjunction, others: list[Conjunction]) -> Conjunction:
+    """``conjoin`` one after another; of many, in one go."""
+    if len(others) > _FEW_PARTS:
+        found: dict[Literal, None] = dict.fromkeys(first)
+        for each in others:
+            found.update(dict.fromkeys(each))
+        return tuple(found)
+    for each in others:
+        first = conjoin(first, each)
+    return first
 
 
 def meet(a: Group, b: Group) -> Group | None:

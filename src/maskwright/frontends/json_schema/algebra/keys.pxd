@@ -1,5 +1,5 @@
 from maskwright.base.deadline cimport check_time
-from maskwright.frontends.json_schema.algebra.groups cimport Keys, ObjectGroup, StringGroup, conjoin
+from maskwright.frontends.json_schema.algebra.groups cimport Keys, ObjectGroup, StringGroup, conjoin_all
 from maskwright.frontends.json_schema.read.nodes cimport Node
 
 cdef class KeyMap:

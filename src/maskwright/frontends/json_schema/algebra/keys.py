@@ -12,7 +12,7 @@ from maskwright.frontends.json_schema.algebra.groups import (
     Rule,
     StringGroup,
     atom_names,
-    conjoin,
+    conjoin_all,
 )
 from maskwright.frontends.json_schema.algebra.strings import pattern_found, string_allows
 from maskwright.frontends.json_schema.read.nodes import Node
@@ -77,12 +77,17 @@ class KeyMap:
         found = self._by_name
         if found is None:
             found = self._by_name = {}
+            more: dict[str, list[Conjunction]] = {}
             for rule in self._listing:
                 check_time()
                 keys: Keys = rule[0]
                 for name in keys.names:
-                    before = found.get(name)
-                    found[name] = rule[1] if before is None else conjoin(before, rule[1])
+                    if name not in found:
+                        found[name] = rule[1]
+                    elif rule[1]:
+                        more.setdefault(name, []).append(rule[1])
+            for name, parts in more.items():
+                found[name] = conjoin_all(found[name], parts)
         return found
 
     @property
@@ -115,16 +120,19 @@ class KeyMap:
         if known is not None:
             return known
         value: Conjunction = ()
+        parts: list[Conjunction] = []
         if self._by_name is None and len(self._values) < _FEW_ASKED:
             for rule in self._listing:
                 listed: Keys = rule[0]
-                if name in listed.names:
-                    value = conjoin(value, rule[1])
+                if rule[1] and name in listed.names:
+                    parts.append(rule[1])
         else:
             value = self._names().get(name, ())
         for keys, conjunction in self.general:
-            if self.holds(keys, name):
-                value = conjoin(value, conjunction)
+            if conjunction and self.holds(keys, name):
+                parts.append(conjunction)
+        if parts:
+            value = conjoin_all(value, parts)
         self._values[name] = value
         return value
 

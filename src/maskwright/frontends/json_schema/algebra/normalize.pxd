@@ -1,4 +1,5 @@
 from maskwright.base.deadline cimport check_time
+from maskwright.frontends.json_schema.algebra.discriminators cimport Discriminators
 from maskwright.frontends.json_schema.read.dialects cimport Dialect
 from maskwright.frontends.json_schema.read.document cimport Document
 from maskwright.frontends.json_schema.algebra.groups cimport Either, Keys, Neither, ObjectGroup, meet
@@ -13,6 +14,7 @@ cdef class Normalizer:
     cdef readonly list clashes
     cdef readonly TypedKeywords typed
     cdef readonly TriviallyEmpty trivially_empty
+    cdef Discriminators _discriminators
     cdef object _unevaluated
     cdef dict _known, _conjunctions
     cdef list _open

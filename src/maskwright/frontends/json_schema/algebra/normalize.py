@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from maskwright.base.deadline import check_time, in_time, let_go
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.algebra.clauses import propagate_units
+from maskwright.frontends.json_schema.algebra.discriminators import Discriminators
 from maskwright.frontends.json_schema.algebra.groups import (
     ANYTHING,
     Clash,
@@ -77,6 +78,7 @@ class Normalizer:
     """(pointer, message) of every contradiction met."""
     typed: TypedKeywords
     trivially_empty: TriviallyEmpty
+    _discriminators: Discriminators
     _unevaluated: Unevaluated
     _known: dict[Literal, tuple[Group, ...]]
     _conjunctions: dict[Conjunction, tuple[Group, ...]]
@@ -97,6 +99,7 @@ class Normalizer:
         self.clashes = []
         self.typed = TypedKeywords(options, limits)
         self.trivially_empty = TriviallyEmpty(self, limits)
+        self._discriminators = Discriminators(self)
         self._unevaluated = Unevaluated(self)
         self._known = {}
         self._conjunctions = {}
@@ -139,9 +142,17 @@ class Normalizer:
             return tuple(a)
         met: list[Group] = []
         reasons: list[str] = []
+        telling = len(a) > _MANY
         for left in a:
             check_time()
+            known = self._discriminators.settled(left) if telling else None
             for right in b:
+                if known is not None and isinstance(right, ObjectGroup):
+                    if self._discriminators.apart(known, right):
+                        continue
+                    if self._discriminators.implies(known, right):
+                        met.append(left)
+                        continue
                 try:
                     both = meet(left, right)
                 except Clash as clash:
@@ -151,9 +162,7 @@ class Normalizer:
                     met.append(both)
             self.check_branches(len(met), pointer)
         if len(met) > _MANY:
-            met = [
-                self._with_units_propagated(group) for group in met if not self.trivially_empty.group(group)
-            ]
+            met = self._cleared(met)
         if not met and a and b:
             kinds = [" or ".join(sorted({type(g).__name__[:-5].lower() for g in side})) for side in (a, b)]
             reasons.append(f"{kinds[0]} here, {kinds[1]} there")
@@ -162,6 +171,18 @@ class Normalizer:
         return (
             tuple(met) if len(met) < 2 or len(a) == 1 or len(b) == 1 else tuple(dict.fromkeys(in_time(met)))
         )
+
+    def _cleared(self, groups: list[Group]) -> list[Group]:
+        """Without those that are seen to be empty, and without idle clauses."""
+        found: list[Group] = []
+        for group in groups:
+            if self._discriminators.settled(group) is not None:
+                found.append(group)
+            elif not self.trivially_empty.group(group):
+                group = self._with_units_propagated(group)
+                self._discriminators.settle(group)
+                found.append(group)
+        return found
 
     def _with_units_propagated(self, group: Group) -> Group:
         if not isinstance(group, ObjectGroup) or not group.clauses:
@@ -189,6 +210,7 @@ class Normalizer:
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
         self.trivially_empty.release()
+        self._discriminators.release()
         self._unevaluated.release()
         let_go(self._known, self._conjunctions)
 

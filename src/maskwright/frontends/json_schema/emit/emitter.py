@@ -72,6 +72,7 @@ class Emitter:
     _rules: dict[Conjunction, int]
     _bodies: dict[object, tuple[tuple[Group, ...], Expr]]
     """With the groups, whose ids are keys as long as they are here."""
+    _made: dict[Group, Expr]
     _pending: list[Conjunction]
     _refusals: list[Refusal]
 
@@ -86,6 +87,7 @@ class Emitter:
         self.objects = ObjectRules(self)
         self._rules = {}
         self._bodies = {}
+        self._made = {}
         self._pending = []
         self._refusals = []
         self.imports_any = not isinstance(options.whitespace, int)
@@ -116,27 +118,20 @@ class Emitter:
         if conjunction and len(groups) == len(ANYTHING) and groups == ANYTHING:
             return Ref(self.rule(()))
         found = self._bodies.get(id(groups))
-        if found is not None:
-            return found[1]
-        # Scalars are told apart by what they allow; of what has parts, only that which is referred to is known again.
-        scalar = True
-        for group in groups:
-            if isinstance(group, (ObjectGroup, ArrayGroup)):
-                scalar = False
-                break
-        known = self._bodies.get(groups) if scalar else None
-        body: Expr = Choice(tuple([self.group(g) for g in groups])) if known is None else known[1]
-        if known is None and scalar:
-            self._bodies[groups] = groups, body
-        self._bodies[id(groups)] = groups, body
-        return body
+        if found is None:
+            found = self._bodies.get(groups)
+            if found is None:
+                found = groups, Choice(tuple([self.group(g) for g in groups]))
+                self._bodies[groups] = found
+            self._bodies[id(groups)] = groups, found[1]
+        return found[1]
 
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
         self.normalizer.release()
         self.arrays.release()
         self.objects.release()
-        let_go(self._rules, self._bodies, self._pending)
+        let_go(self._rules, self._bodies, self._made, self._pending)
 
     def refuse(self, refusal: Refusal) -> Expr:
         """Note what cannot be enforced; ``emit`` raises once everything has been looked at."""
@@ -175,12 +170,18 @@ class Emitter:
         check_time()
         if isinstance(group, StringGroup):
             return string_term(group, self.limits, self.spelling)
-        if isinstance(group, ObjectGroup):
-            return self.objects.object(group)
         if isinstance(group, NumberGroup):
             return _number(group, self.limits, self.options.max_number_digits)
-        if isinstance(group, ArrayGroup):
-            return self.arrays.array(group)
+        if isinstance(group, (ObjectGroup, ArrayGroup)):
+            # What is said of parts may come again beside other types, and in other unions.
+            found = self._made.get(group)
+            if found is None:
+                if isinstance(group, ObjectGroup):
+                    found = self.objects.object(group)
+                else:
+                    found = self.arrays.array(group)
+                self._made[group] = found
+            return found
         if isinstance(group, BooleanGroup):
             return Term(BOOLEAN if len(group.values) == 2 else TRUE if group.values[0] else FALSE)
         return Term(NULL)
