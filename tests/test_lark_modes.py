@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import product
+from pathlib import Path
 
 import pytest
 import toys
@@ -262,6 +263,8 @@ def test_blocks_by_indentation_around_a_mode() -> None:
         ('start: "a"\n%mode m\n%import common.WS', "3:1", "stands before the first %mode"),
         ('start: "a"\n%mode m\n%ignore WS', "3:11", "ignores WS, which is no terminal"),
         ('start: A\nA: "a"\n%mode m\n%without', "4:1", "names of terminals"),
+        ('start: A\nA: "a"\n%mode m\n%use a b', "4:1", "two modes"),
+        ('start: A\nA: "a"\n%mode m\n%use m -> n', "3:1", "no mode 'n'"),
         ('start: A\nA: "a"\n%mode m\n%without B', "3:1", "there is none outside"),
         ('start: A\nA: "a"\n%mode m\nA: "b"\n%without A', "3:1", "defines it as well"),
         ('start: x\nx[mode=n]: "a"\n%mode m', "2:3", "write %mode n"),
@@ -283,6 +286,50 @@ def test_refused(grammar: str, place: str | None, says: str | None) -> None:
         by_bytes_of(grammar, "ab")
     assert says in str(caught.value)
     assert caught.value.place == place
+
+
+def test_a_mode_says_which_ones_are_entered_in_it() -> None:
+    """Texts within a loop may have a "b", and within a function an "r", also in loops of functions."""
+    grammar = """
+    start: item*
+    item: "a" | BREAK | RETURN | "l(" loop ")" | "f(" function ")"
+    loop[mode=loop]: item*
+    function[mode=function]: item*
+    BREAK: "b"
+    RETURN: "r"
+    %without BREAK RETURN
+
+    %mode loop
+    %without RETURN
+    %mode function
+    %without BREAK
+    %use loop -> both
+    %mode both
+    %use loop -> both
+    """
+    compiled = by_bytes_of(grammar, "abrlf()")
+    for text, expected in [
+        ("al(ab)a", True),
+        ("b", False),
+        ("f(ar)", True),
+        ("f(b)", False),
+        ("f(l(br))", True),
+        ("f(l(l(br)))", True),
+        ("l(r)", False),
+        ("l(f(r))", True),
+        ("l(f(b))", False),
+        ("f(l(f(b)))", False),
+    ]:
+        matcher = compiled.matcher()
+        assert (matcher.accept_bytes(text.encode()) and matcher.is_accepting) == expected, text
+
+
+def test_the_page_on_modes() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "grammars.md").read_text("utf-8")
+    snippet = page.partition("### Modes")[2].partition("```python\n")[2].partition("```")[0]
+    names = {"maskwright": maskwright, "vocabulary": Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])}  # fmt: skip
+    exec(snippet, names)
+    assert names["matcher"].is_accepting  # type: ignore[attr-defined]
 
 
 def test_many_modes_meet_a_limit() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from maskwright.base.deadline import check_time
 
 _MANY_ITEMS = 16
-_MANY_STATES = 4096
+_MANY_STATES = 20_000
 
 
 @dataclass(slots=True)

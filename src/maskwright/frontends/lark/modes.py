@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 from maskwright.base.deadline import check_time
@@ -23,12 +23,13 @@ MARK = "@"
 
 _HEAD = re.compile(r"^[ \t]*%mode\b[ \t]*([^\n]*)", re.MULTILINE)
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+_USE = re.compile(r"([a-z][a-z0-9_]*)[ \t]*->[ \t]*([a-z][a-z0-9_]*)")
 _TOKEN = re.compile(
     r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|(?://|\#)[^\n]*|%(?P<directive>\w+)|(?P<name>[_A-Za-z]\w*)|(?P<line>\n)'
 )
 _COLON = re.compile(r"(?:\{[^}\n]*\}|\[[^\]\n]*\])?(?:\.-?\d+)?[ \t]*:")
 _REST = re.compile(r"[ \t]*([^\n]*?)[ \t]*(?=(?://|\#)[^\n]*$|$)", re.MULTILINE)
-_WITHOUT = re.compile(r"^[ \t]*%without\b[ \t]*([^\n]*)", re.MULTILINE)
+_MAIN_DIRECTIVE = re.compile(r"^[ \t]*%(?:without|use)\b", re.MULTILINE)
 _DEFINED = r"^[ \t]*(?:%(?:override|extend)[ \t]+)?{name}[ \t]*(?:\.[ \t]*-?\d+)?[ \t]*:|%(?:import|declare)\b[^\n]*\b{name}\b"
 
 
@@ -41,6 +42,8 @@ class Mode:
     """What stands in it for a terminal's name."""
     without: set[str] = field(default_factory=set)
     """Terminals that do not come in it."""
+    entered: dict[str, str] = field(default_factory=dict)
+    """By mode that a rule names within it, the one that is entered instead."""
 
 
 @dataclass(slots=True)
@@ -74,7 +77,7 @@ def take_modes(text: str) -> tuple[str, dict[str, Mode]]:
             raise _error(f"the mode {name} is {what}: choose another name", text, head.start(1))
         sections[name] = _Section(name, head.end(), end, edits=[(head.start(), head.end(), "")])
     main = text[: heads[0].start()]
-    for found in _WITHOUT.finditer(main):
+    for found in _MAIN_DIRECTIVE.finditer(main):
         _directive(text, sections[MAIN], _TOKEN.search(text, found.start()) or found)
     for section in list(sections.values())[1:]:
         _read(text, section)
@@ -83,6 +86,11 @@ def take_modes(text: str) -> tuple[str, dict[str, Mode]]:
         for start, end, put in _edits(text, section, main):
             out += [text[at:start], put]
             at = end
+    for section in sections.values():
+        for name in (each for pair in section.mode.entered.items() for each in pair):
+            bad = check_mode(name, sections)
+            if bad is not None:
+                raise _error(bad, text, section.edits[0][0])
     out.append(text[at:])
     names = {name for section in sections.values() for name in section.mode.own}
     elsewhere = sorted(name for name in names if not _is_defined(name, main))
@@ -138,8 +146,15 @@ def _directive(text: str, section: _Section, found: re.Match[str]) -> int:
             section.mode.without.update(value.split())
             section.edits.append((found.start(), end, ""))
             return end
+        case "use":
+            names = _USE.fullmatch(value)
+            if names is None:
+                raise _error("%use has two modes behind it: %use loop -> function_loop", text, found.start())
+            section.mode.entered[names[1]] = names[2]
+            section.edits.append((found.start(), end, ""))
+            return end
     raise _error(
-        f"a mode has terminals, %ignore and %without; {found[0]} stands before the first %mode",
+        f"a mode has terminals, %ignore, %without and %use; {found[0]} stands before the first %mode",
         text,
         found.start(),
     )
@@ -167,7 +182,7 @@ def _is_defined(name: str, main: str) -> bool:
     return re.search(_DEFINED.format(name=re.escape(name)), main, re.MULTILINE) is not None
 
 
-def check_mode(name: str, modes: Mapping[str, Mode]) -> str | None:
+def check_mode(name: str, modes: Mapping[str, object]) -> str | None:
     """What is wrong with the name of a mode, if anything."""
     if name == MAIN or name in modes:
         return None
@@ -197,13 +212,14 @@ def by_mode(
     """
     if not modes:
         return source
-    whole = {**modes, MAIN: Mode(source.ignored, without=modes[MAIN].without)}
+    whole = {**modes, MAIN: replace(modes[MAIN], ignored=source.ignored)}
     elsewhere = {name for mode in modes.values() for name in mode.own} - source.terminals.keys()
     rules: dict[str, list[list[tuple[str, bool]]]] = {}
     ignored_in: dict[str, list[str]] = {}
 
     def named(rule: str, mode: str) -> str:
-        mode = given.get(rule, mode)
+        if rule in given:
+            mode = whole[mode].entered.get(given[rule], given[rule])
         name = rule if mode == MAIN else f"{rule}{MARK}{mode}"
         if name not in rules:
             rules[name] = []
