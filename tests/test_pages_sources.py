@@ -16,7 +16,7 @@ from html_reader import Reader, check_alone
 import maskwright as mw
 from maskwright.check.grammars import compile_for_bytes
 from maskwright.check.sentences import sentences
-from maskwright.check.tracks import Fork, Name, Pattern, Row, Text, Track, Tracks, said, tracks
+from maskwright.check.tracks import Fork, Name, Pattern, Row, Text, Track, Tracks, said, track_of, tracks
 from maskwright.cli import main
 from maskwright.diffusion import EMPTY, OPEN, Gap, MaskedDiffusionModel, frames, infill_steps
 from maskwright.diffusion.showing import slot_texts
@@ -24,6 +24,7 @@ from maskwright.pages.bench import report
 from maskwright.pages.film import Frame, film
 from maskwright.pages.genealogy import genealogy
 from maskwright.pages.tree import tree
+from maskwright.regular.expressions import Alt, Cat, Lit
 from maskwright.sampling import CallableModel, GrammarConstraint, Posterior, smc
 
 BAD = '</pre><script>alert("1")</script>&amp; \'<b>'
@@ -114,6 +115,10 @@ def test_tracks_say_what_the_author_wrote() -> None:
     assert list(deep.rules) == ["root"]
     wide = tracks(mw.GBNF("root ::= " + " | ".join(f'"{i}" root' for i in range(500)) + ' | "y"'))
     assert "more" in said(wide.rules["root"], 10_000)
+    shared: Any = Lit("a")
+    for _ in range(60):
+        shared = Cat((Alt((shared, Lit("b"))), shared))
+    assert len(said(track_of(shared), 10**9)) < 10**6 and "…" in said(track_of(shared))
     with pytest.raises(mw.GrammarError, match="has no rules to draw"):
         tracks(mw.Choice(["a"]))  # type: ignore[arg-type]
     with pytest.raises(mw.GrammarError, match="there is no rule"):
@@ -149,6 +154,8 @@ def test_the_tree_of_a_schema() -> None:
     ):
         assert part in read.text, part
     assert json.dumps(SCHEMA, indent=2) in read.text
+    alone = tree(mw.JsonSchema({"properties": {"\ud800": True}}), title="\ud800")
+    assert alone.encode() and "\\ud800" in check_alone(alone).text
     for source in (
         mw.shipped_grammar("json"),
         mw.Regex("a|b*"),

@@ -1,7 +1,7 @@
 """Types of the extension module; its docstrings are the manual."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -113,6 +113,26 @@ class Tables:
         imports: list[Tables],
         names: list[str],
     ) -> None: ...
+    def add_record(
+        self,
+        keys: list[AutomatonHandle],
+        sorts: list[Any],
+        values: list[Any],
+        absent: list[int],
+        key_bytes: list[bytes],
+        required: list[int],
+        least: int,
+        most: int,
+        obligations: int,
+        ordered: bool,
+        unique: bool,
+        bare: bool,
+        open_: int,
+        close_empty: int,
+        colon: int,
+        comma: int,
+        close: int,
+    ) -> None: ...
     @property
     def lexer(self) -> AutomatonHandle | None: ...
     @property
@@ -166,7 +186,9 @@ class CompiledCore:
 
 class Matcher:
     compiled: CompiledCore
-    def __init__(self, compiled: CompiledCore, max_rollback: int | None = None) -> None: ...
+    def __new__(cls, compiled: CompiledCore, max_rollback: int | None = None) -> Self: ...
+    def __copy__(self) -> Matcher: ...
+    def __deepcopy__(self, memo: Any) -> Matcher: ...
     def fill_next_token_bitmask(self, bitmask: Any, row: int = 0) -> None: ...
     def next_token_bitmask(self) -> memoryview: ...
     def accept_token(self, token: int) -> bool: ...
@@ -217,7 +239,7 @@ class Tracer:
 
 class StateSets:
     compiled: CompiledCore
-    def __init__(self, compiled: CompiledCore) -> None: ...
+    def __new__(cls, compiled: CompiledCore) -> Self: ...
     @property
     def held_bytes(self) -> int: ...
     @property

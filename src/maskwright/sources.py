@@ -6,8 +6,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal
 
+from maskwright.base.typed import Value
 from maskwright.errors import GrammarError
 from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.frontends.lark import Indentation, LexerKind
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from maskwright.vocabulary.vocabulary import Vocabulary
 
 
-class Source:
-    """What sources have in common: the operators of sets of texts.
+class Source(Generic[Value]):
+    """What sources have in common: the operators of sets of texts.  ``Source[str]`` is one whose texts are what a generator gives.
 
     A Python type beside a source counts as ``Type`` of it.  Nothing is read before the expression is compiled.
     ``|``: the texts of either.  ``+``: a text of the first and then one of the second.  ``&``: the texts of both.  ``-``:
@@ -28,34 +29,34 @@ class Source:
     row; high None is without an end.
     """
 
-    def __or__(self, other: Any) -> Source:
+    def __or__(self, other: Any) -> Source[str]:
         return Union((*_items(Union, self), *_items(Union, other)))
 
-    def __ror__(self, other: Any) -> Source:
+    def __ror__(self, other: Any) -> Source[str]:
         return Union((*_items(Union, other), *_items(Union, self)))
 
-    def __add__(self, other: Any) -> Source:
+    def __add__(self, other: Any) -> Source[str]:
         return Sequence((*_items(Sequence, self), *_items(Sequence, other)))
 
-    def __radd__(self, other: Any) -> Source:
+    def __radd__(self, other: Any) -> Source[str]:
         return Sequence((*_items(Sequence, other), *_items(Sequence, self)))
 
-    def __and__(self, other: Any) -> Source:
+    def __and__(self, other: Any) -> Source[Any]:
         return Intersection((*_items(Intersection, self), *_items(Intersection, other)))
 
-    def __rand__(self, other: Any) -> Source:
+    def __rand__(self, other: Any) -> Source[Any]:
         return Intersection((*_items(Intersection, other), *_items(Intersection, self)))
 
-    def __sub__(self, other: Any) -> Source:
+    def __sub__(self, other: Any) -> Source[Any]:
         return Intersection((*_items(Intersection, self), Not(other)))
 
-    def __rsub__(self, other: Any) -> Source:
+    def __rsub__(self, other: Any) -> Source[Any]:
         return Intersection((*_items(Intersection, other), Not(self)))
 
-    def __invert__(self) -> Source:
+    def __invert__(self) -> Source[str]:
         return Not(self)
 
-    def __mul__(self, times: int | tuple[int, int | None]) -> Source:
+    def __mul__(self, times: int | tuple[int, int | None]) -> Source[str]:
         low, high = times if isinstance(times, tuple) and len(times) == 2 else (times, times)
         return Repetition(self, low, high)
 
@@ -81,14 +82,14 @@ def _items(kind: type[Union] | type[Sequence] | type[Intersection], value: Any) 
 
 
 @dataclass(frozen=True)
-class JsonSchema(SchemaOptions, Source):
+class JsonSchema(SchemaOptions, Source[Any]):
     """A JSON Schema: a dict, a bool, or JSON text; with the options of ``compile_json_schema``."""
 
     schema: dict[str, Any] | bool | str = field(kw_only=False)
 
 
 @dataclass(frozen=True)
-class Regex(Source):
+class Regex(Source[str]):
     """A regular expression that the whole output matches; options as in ``compile_regex``."""
 
     pattern: str
@@ -97,7 +98,7 @@ class Regex(Source):
 
 
 @dataclass(frozen=True)
-class Lark(Source):
+class Lark(Source[str]):
     """A grammar in Lark's language; options as in ``compile_lark``."""
 
     text: str
@@ -108,14 +109,14 @@ class Lark(Source):
 
 
 @dataclass(frozen=True)
-class Choice(Source):
+class Choice(Source[str]):
     """One of some texts (str, or bytes), or one of some sequences of token ids; up to millions."""
 
     options: Any
 
 
 @dataclass(frozen=True)
-class StructuralTag(Source):
+class StructuralTag(Source[str]):
     """Free text with tagged parts, as XGrammar and vLLM write it: a dict, or JSON text."""
 
     tag: dict[str, Any] | str
@@ -174,7 +175,7 @@ def response_format(value: dict[str, Any]) -> JsonSchema | StructuralTag:
 
 
 @dataclass(frozen=True)
-class GBNF(Source):
+class GBNF(Source[str]):
     """A grammar in GBNF (llama.cpp) or the EBNF of XGrammar; options as in ``compile_gbnf``."""
 
     text: str
@@ -182,14 +183,14 @@ class GBNF(Source):
 
 
 @dataclass(frozen=True)
-class Type(Source):
+class Type(Source[Any]):
     """A Python type as a source: what ``maskwright.compile`` takes as it is, for those whose own ``|`` is in the way."""
 
     of: Any
 
 
 @dataclass(frozen=True)
-class JsonString(Source):
+class JsonString(Source[str]):
     """A JSON string that holds a text of ``content``, with its quotes: a query in a field of a document, say.
 
     escapes: as in ``JsonSchema``.
@@ -200,7 +201,7 @@ class JsonString(Source):
 
 
 @dataclass(frozen=True)
-class Contains(Source):
+class Contains(Source[str]):
     """Every text that contains all of ``texts`` (not empty); ``ordered``: in this order, each behind the end of the one before.
 
     Not ``ordered``, they may overlap, and there are at most ``Limits.max_phrases``.
@@ -211,28 +212,28 @@ class Contains(Source):
 
 
 @dataclass(frozen=True)
-class Not(Source):
+class Not(Source[str]):
     """Every text that is none of ``item``, which must be regular: ``~item``."""
 
     item: Any
 
 
 @dataclass(frozen=True)
-class Union(Source):
+class Union(Source[str]):
     """``A | B``: the texts of any of ``items``."""
 
     items: tuple[Source, ...]
 
 
 @dataclass(frozen=True)
-class Sequence(Source):
+class Sequence(Source[str]):
     """``A + B``: a text of each of ``items``, one behind the other."""
 
     items: tuple[Source, ...]
 
 
 @dataclass(frozen=True)
-class Repetition(Source):
+class Repetition(Source[str]):
     """``A * n``: ``low`` to ``high`` texts of ``item`` in a row (None: without an end)."""
 
     item: Any
@@ -241,7 +242,7 @@ class Repetition(Source):
 
 
 @dataclass(frozen=True)
-class Intersection(Source):
+class Intersection(Source[Any]):
     """``A & B``: the texts of all of ``items``, all of which but one are regular."""
 
     items: tuple[Source, ...]
@@ -251,6 +252,6 @@ EXPRESSIONS = (Type, JsonString, Contains, Not, Union, Sequence, Repetition, Int
 """The sources that are made of others."""
 
 
-def Optional(item: Any) -> Source:
+def Optional(item: Any) -> Source[str]:
     """The texts of a source, and the empty one."""
     return Repetition(as_source(item), 0, 1)

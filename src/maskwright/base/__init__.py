@@ -5,6 +5,7 @@
 ``collection``    Python's garbage collection while something is compiled
 ``cpus``          how many of them this process may use
 ``disk_cache``    files that only save time, of parts that ``sealed`` makes one
+``typed``         variables of types
 ``html``          tables, lists of figures and texts, for pages and notebooks
 
 All of this is for maskwright itself.

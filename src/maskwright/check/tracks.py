@@ -33,6 +33,8 @@ _DEEPEST = 24
 """Levels of groups within a rule that are told apart."""
 _MOST_ITEMS = 60
 """Parts of one sequence or choice that are told apart."""
+_MOST_PARTS = 50_000
+"""Parts of a source that are told apart: languages share what they repeat, and would not end written out."""
 _GROUP = " (group)"
 
 
@@ -121,21 +123,23 @@ def _gbnf(source: GBNF, limits: Limits) -> Tracks:
     return Tracks(rules)
 
 
-def track_of(language: Regular) -> Track:
-    """A regular language as a track."""
-    return _Regular((), ()).track(language, 0)
+def track_of(language: Regular, most: int = _MOST_PARTS) -> Track:
+    """A regular language as a track of at most so many parts."""
+    return _Regular((), (), most).track(language, 0)
 
 
 class _Regular:
     """Nodes of rules with these names as tracks."""
 
-    def __init__(self, rules: Sequence[Node], names: Sequence[str]) -> None:
+    def __init__(self, rules: Sequence[Node], names: Sequence[str], most: int = _MOST_PARTS) -> None:
         self.rules = rules
         self.names = names
+        self.left = most
 
     def track(self, node: Node, depth: int) -> Track:
         check_time()
-        if depth > _DEEPEST:
+        self.left -= 1
+        if depth > _DEEPEST or self.left < 0:
             return Pattern("…")
         if isinstance(node, Ref):
             name = self.names[node.rule]
@@ -211,6 +215,7 @@ class _Trees:
 
     def __init__(self, inlined: Inlined) -> None:
         self.used: set[str] = set()
+        self.left = _MOST_PARTS
         self.parts: Mapping[str, str] = {
             **{
                 name: f"%json {cut(json.dumps(schema, ensure_ascii=False), 40)}"
@@ -221,7 +226,8 @@ class _Trees:
 
     def track(self, tree: Any, depth: int) -> Track:
         check_time()
-        if depth > 4 * _DEEPEST:
+        self.left -= 1
+        if depth > 4 * _DEEPEST or self.left < 0:
             return Pattern("…")
         kind = getattr(tree, "data", None)
         if kind is None:

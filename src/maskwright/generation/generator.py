@@ -8,14 +8,15 @@ break it is not taken; the completion is written instead.
 from __future__ import annotations
 
 import asyncio
-import difflib
 import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 from maskwright.base.arguments import whole
+from maskwright.base.typed import Value
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.compiling.compiler import compile as compile_source
 from maskwright.errors import LimitError, MaskwrightError, OutputError, VocabularyError
@@ -29,9 +30,8 @@ from maskwright.generation.encoder_decoder import EncoderDecoderRows
 from maskwright.generation.guidance import GuidedRows
 from maskwright.generation.key_values import KeyValueRows, Prefixes
 from maskwright.generation.model_cache import cache_parameter
-from maskwright.generation.options import GenerationOptions
-from maskwright.generation.outputs import Output
-from maskwright.generation.partial import NOTHING
+from maskwright.generation.options import GenerationOptions, options_of
+from maskwright.generation.outputs import Changes, Output
 from maskwright.generation.prompts import Prompt, Prompter, is_messages
 from maskwright.generation.results import Generation, Step
 from maskwright.generation.row import Row, Stop, too_short
@@ -39,7 +39,12 @@ from maskwright.generation.stops import check_stops
 from maskwright.generation.trace import Trace, trace
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.masks.forced import ForcedText
+from maskwright.sources import Source
 from maskwright.vocabulary.vocabulary import Vocabulary
+
+Returned = TypeVar("Returned")
+Asked: TypeAlias = type[Value] | Source[Value]
+"""Output types of which a type checker knows the value: classes, and sources.  Of a function it is a ready call, and of others (unions, schemas) any value."""
 
 
 class Generator:
@@ -113,15 +118,49 @@ class Generator:
 
     # --- outputs
 
+    @overload
+    def __call__(
+        self, prompt: Prompt, output_type: Asked[Value], *, n: Literal[1] = 1, **options: Any
+    ) -> Value: ...
+    @overload
+    def __call__(
+        self, prompt: Prompt, output_type: Asked[Value], *, n: int, **options: Any
+    ) -> list[Value]: ...
+    @overload
+    def __call__(
+        self, prompt: Prompt, output_type: Callable[..., Returned], *, n: Literal[1] = 1, **options: Any
+    ) -> partial[Returned]: ...
+    @overload
+    def __call__(self, prompt: Prompt, output_type: Any, **options: Any) -> Any: ...
     def __call__(self, prompt: Prompt, output_type: Any, **options: Any) -> Any:
         """The value for one prompt, or with ``n`` a list of values.  ``options``: see ``generate``."""
         values = [generation.value for generation in self.generate([prompt], [output_type], **options)]
         return values if options.get("n", 1) != 1 else values[0]
 
+    @overload
+    def batch(self, prompts: Sequence[Prompt], output_type: Asked[Value], **options: Any) -> list[Value]: ...
+    @overload
+    def batch(
+        self, prompts: Sequence[Prompt], output_type: Callable[..., Returned], **options: Any
+    ) -> list[partial[Returned]]: ...
+    @overload
+    def batch(self, prompts: Sequence[Prompt], output_type: Any, **options: Any) -> list[Any]: ...
     def batch(self, prompts: Sequence[Prompt], output_type: Any, **options: Any) -> list[Any]:
         """The values for several prompts, decoded together.  ``output_type``: one for all, or a list with one a prompt."""
         return [generation.value for generation in self.generate(prompts, output_type, **options)]
 
+    @overload
+    def generate(
+        self, prompts: Sequence[Prompt], output_type: Asked[Value], **options: Any
+    ) -> list[Generation[Value]]: ...
+    @overload
+    def generate(
+        self, prompts: Sequence[Prompt], output_type: Callable[..., Returned], **options: Any
+    ) -> list[Generation[partial[Returned]]]: ...
+    @overload
+    def generate(
+        self, prompts: Sequence[Prompt], output_type: Any, **options: Any
+    ) -> list[Generation[Any]]: ...
     def generate(self, prompts: Sequence[Prompt], output_type: Any, **options: Any) -> list[Generation]:
         """Complete outputs for several prompts, in their order; with ``n``, so many in a row for each.
 
@@ -133,7 +172,7 @@ class Generator:
         for the type, ``MaskwrightError`` for other bad arguments, ``ModelError`` for a model whose scores are no
         numbers, and ``OutputError`` for constraints of a type that a schema cannot say.
         """
-        asked = _options(options)
+        asked = options_of(options)
         jobs = self._jobs(prompts, output_type, asked)
         rows = [row for job in jobs for row in self._rows(job, asked)]
         for _ in self._run(rows):
@@ -141,6 +180,30 @@ class Generator:
         outputs = [job.output for job in jobs for _ in range(asked.n)]
         return [_result(row, output, asked) for row, output in zip(rows, outputs, strict=True)]
 
+    @overload
+    def search(
+        self,
+        prompt: Prompt,
+        output_type: Asked[Value],
+        strategy: Any,
+        reward: Callable[[Value], float],
+        *,
+        budget: int = ...,
+        seed: int | None = ...,
+        schema_in_prompt: bool = ...,
+    ) -> Value | None: ...
+    @overload
+    def search(
+        self,
+        prompt: Prompt,
+        output_type: Any,
+        strategy: Any,
+        reward: Callable[[Any], float],
+        *,
+        budget: int = ...,
+        seed: int | None = ...,
+        schema_in_prompt: bool = ...,
+    ) -> Any: ...
     def search(
         self,
         prompt: Prompt,
@@ -156,7 +219,7 @@ class Generator:
 
         ``Strategy.load(file)`` has one that was tuned.  A value that the type refuses is worth 0.  None when no text was complete in time.
         """
-        asked = _options({"max_new_tokens": strategy.max_tokens, "schema_in_prompt": schema_in_prompt})
+        asked = options_of({"max_new_tokens": strategy.max_tokens, "schema_in_prompt": schema_in_prompt})
         (job,) = self._jobs([prompt], [output_type], asked)
         strategy = replace(strategy, max_tokens=job.room)
 
@@ -196,7 +259,7 @@ class Generator:
                 if request is None:
                     break
                 try:
-                    asked = _options(dict(request[2]))
+                    asked = options_of(dict(request[2]))
                     (job,) = self._jobs([request[0]], [request[1]], asked)
                     new = _Started(place, job.output, asked, self._rows(job, asked))
                 except Exception as error:
@@ -221,7 +284,7 @@ class Generator:
         ``options``: see ``generate``.
         """
         output = Output(output_type)
-        changes = _Changes(output)
+        changes = Changes(output)
         text = ""
         for step in self.steps(prompt, output_type, **options):
             text = step.text
@@ -234,14 +297,28 @@ class Generator:
         for _ in self._run([row]):
             yield _step(row)
 
+    @overload
+    async def acall(
+        self, prompt: Prompt, output_type: Asked[Value], *, n: Literal[1] = 1, **options: Any
+    ) -> Value: ...
+    @overload
+    async def acall(
+        self, prompt: Prompt, output_type: Asked[Value], *, n: int, **options: Any
+    ) -> list[Value]: ...
+    @overload
+    async def acall(
+        self, prompt: Prompt, output_type: Callable[..., Returned], *, n: Literal[1] = 1, **options: Any
+    ) -> partial[Returned]: ...
+    @overload
+    async def acall(self, prompt: Prompt, output_type: Any, **options: Any) -> Any: ...
     async def acall(self, prompt: Prompt, output_type: Any, **options: Any) -> Any:
         """As calling the generator, without blocking the event loop; calls that wait at the same time run together.
 
         A call that is cancelled leaves the others and the generator as they are.
         """
-        asked = _options(options)
+        asked = options_of(options)
         if asked.particles is not None or asked.num_beams > 1:
-            return await asyncio.to_thread(self.__call__, prompt, output_type, **options)
+            return await asyncio.to_thread(lambda: self(prompt, output_type, **options))
         (job,) = await asyncio.to_thread(self._jobs, [prompt], [output_type], asked)
         rows = self._rows(job, asked)
         await asyncio.gather(*(self._background.run(row) for row in rows))
@@ -252,7 +329,7 @@ class Generator:
         """As ``stream``, asynchronously: ``async for part in gen.astream(prompt, Person)``."""
         output = Output(output_type)
         (row,) = await asyncio.to_thread(self._single, prompt, output_type, options)
-        changes = _Changes(output)
+        changes = Changes(output)
         queue: asyncio.Queue[str] = asyncio.Queue()
         running = asyncio.ensure_future(
             self._background.run(row, lambda moved: queue.put_nowait(_step(moved).text))
@@ -281,7 +358,7 @@ class Generator:
         It costs one forward pass over prompt and output more than the output itself.  ``maskwright.pages.explain`` makes a page of it.
         ``options``: see ``generate``; ``n`` is 1.  Raises ``MaskwrightError`` for encoder-decoder models.
         """
-        asked = _options(options)
+        asked = options_of(options)
         if asked.n != 1:
             raise MaskwrightError("a trace is of one output: leave out n")
         (job,) = self._jobs([prompt], [output_type], asked)
@@ -302,7 +379,7 @@ class Generator:
     # --- from arguments to rows
 
     def _single(self, prompt: Prompt, output_type: Any, options: dict[str, Any]) -> list[Row]:
-        asked = _options(options)
+        asked = options_of(options)
         if asked.n != 1 or asked.particles is not None or asked.num_beams != 1:
             raise MaskwrightError("a stream is one output: leave out n, particles and num_beams")
         (job,) = self._jobs([prompt], [output_type], asked)
@@ -481,30 +558,6 @@ class _Started:
             return [_result(row, self.output, self.asked) for row in self.rows]
         except Exception as raised:
             return raised
-
-
-class _Changes:
-    """The partial values of a growing text, each once."""
-
-    def __init__(self, output: Output) -> None:
-        self.output = output
-        self.shown: Any = NOTHING
-
-    def of(self, text: str) -> Iterator[Any]:
-        partial = self.output.partial(text)
-        if partial is not NOTHING and partial != self.shown:
-            self.shown = partial
-            yield partial
-
-
-def _options(given: dict[str, Any]) -> GenerationOptions:
-    known = {each.name for each in fields(GenerationOptions)}
-    for name in given:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean {close[0]}?" if close else f"; there are {', '.join(sorted(known))}"
-            raise MaskwrightError(f"{name} is no option of a generation{hint}")
-    return GenerationOptions(**given)
 
 
 def _chooser(asked: GenerationOptions, index: int) -> Chooser:

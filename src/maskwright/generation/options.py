@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from maskwright.base.arguments import real, whole
@@ -132,3 +133,14 @@ def _texts(stop: Any) -> tuple[str, ...] | None:
         if not is_text(text):
             raise MaskwrightError(f"stop={text!r} has a lone surrogate, which no output can have")
     return texts
+
+
+def options_of(given: dict[str, Any]) -> GenerationOptions:
+    """Options by name.  Raises ``MaskwrightError`` for a name that is none, and for bad values."""
+    known = {each.name for each in fields(GenerationOptions)}
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {close[0]}?" if close else f"; there are {', '.join(sorted(known))}"
+            raise MaskwrightError(f"{name} is no option of a generation{hint}")
+    return GenerationOptions(**given)

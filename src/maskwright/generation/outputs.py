@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -77,6 +78,20 @@ class Output:
         if self.is_json:
             return partial_value(text)
         return text or NOTHING
+
+
+class Changes:
+    """The partial values of a growing text, each once."""
+
+    def __init__(self, output: Output) -> None:
+        self.output = output
+        self.shown: Any = NOTHING
+
+    def of(self, text: str) -> Iterator[Any]:
+        partial = self.output.partial(text)
+        if partial is not NOTHING and partial != self.shown:
+            self.shown = partial
+            yield partial
 
 
 def _typed_part(source: Any) -> Any:

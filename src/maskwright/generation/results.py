@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Generic, Literal
 
 from maskwright.base.html import percent, shown, some, table
+from maskwright.base.typed import Value
 
 
 @dataclass
@@ -47,7 +48,7 @@ class RemovedMass:
 
 
 @dataclass
-class Generation:
+class Generation(Generic[Value]):
     """One finished output.
 
     ``value``: data for a schema, an instance for a Python type, a ready call for a function, text for other sources.
@@ -58,7 +59,7 @@ class Generation:
     ``particles``, the share of each candidate's text in p(text)^4, the likeliest first; the first one is the output.
     """
 
-    value: Any
+    value: Value
     text: str
     token_ids: list[int]
     finish_reason: Literal["stop", "budget"]

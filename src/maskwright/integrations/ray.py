@@ -105,6 +105,7 @@ def _packed(
 
     A source that does not compile has no bytes: it fails where it is used, with the same message."""
     import pyarrow
+    from ray import cloudpickle
 
     grammars: dict[str, bytes] = {}
     numbers: dict[bytes, int] = {}
@@ -121,7 +122,8 @@ def _packed(
     vocabulary = _vocabulary(model)
     with mw.Compiler(vocabulary, shared=grammars, cache_bytes=GRAMMAR_BYTES) as compiler:
         for place, (prompt, output_type, options) in enumerate(requests):
-            packed = pickle.dumps(output_type)
+            # A class of a script or a notebook travels whole: the actors cannot import it.
+            packed = cloudpickle.dumps(output_type)
             if packed not in numbers:
                 numbers[packed] = len(numbers)
                 _compile(compiler, output_type)
@@ -201,8 +203,10 @@ def _has_gpu() -> bool:
 
 
 def _pickled(result: Any) -> bytes:
+    from ray import cloudpickle
+
     try:
-        data = pickle.dumps(result)
+        data: bytes = cloudpickle.dumps(result)
         if isinstance(result, Exception):
             pickle.loads(data)
         return data

@@ -42,10 +42,12 @@ def page(
         policy += "; connect-src 'self'"
     given = "" if data is None else f'<script type="application/json" id="data">{embedded(data)}</script>\n'
     code = "".join(f"<script>\n{asset(name)}</script>\n" for name in scripts)
-    return (
+    whole = (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n<title>{escape(title)}</title>\n'
         f"<style>\n{asset('page.css')}</style>\n</head>\n<body>\n<main>\n<h1>{escape(title)}</h1>\n{body}</main>\n{given}{code}</body>\n</html>\n"
     )
+    # Names in a schema may have lone surrogates, which no file can.
+    return whole.encode("utf-8", "backslashreplace").decode("utf-8")

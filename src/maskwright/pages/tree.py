@@ -258,7 +258,7 @@ def _key(key: Any) -> str:
     if isinstance(key, str):
         return key
     if isinstance(key, (Chars, Lit, Cat, Alt, Repeat, Machine)):
-        return said(track_of(key))
+        return said(track_of(key, 1000))
     if is_dataclass(key) and not isinstance(key, type):
         parts = []
         for each in fields(key):

@@ -1,0 +1,80 @@
+"""Types for those who use the package: mypy and pyright read code as users write it, and mypy's stubtest compares stubs with modules.
+
+``typed_code.py`` says what values are, and has lines that must be errors.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CODE = ROOT / "tests" / "typed_code.py"
+pytestmark = pytest.mark.slow
+
+
+def run(*command: str, cwd: Path) -> str:
+    """What a checker says, which has nothing to complain about."""
+    environment = {**os.environ, "MYPYPATH": str(ROOT / "src")}
+    ended = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A project of a user's own: checkers look around in the folder that they are started in."""
+    shutil.copy(CODE, tmp_path)
+    return tmp_path
+
+
+def test_mypy(folder: Path) -> None:
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    pytest.importorskip("pydantic", reason="the code has types of pydantic")
+    said = run("mypy", "--strict", "--ignore-missing-imports", CODE.name, cwd=folder)
+    assert "no issues found in 1 source file" in said
+
+
+def test_pyright(folder: Path) -> None:
+    """Its package has all of it but node."""
+    if importlib.util.find_spec("pyright") is None or shutil.which("node") is None:
+        pytest.skip("pyright is not installed, or node")
+    settings = {
+        "include": [CODE.name],
+        "typeCheckingMode": "strict",
+        "reportUnnecessaryTypeIgnoreComment": "error",
+        "extraPaths": [str(ROOT / "src")],
+    }
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings), "utf-8")
+    assert "0 errors" in run("pyright", "-p", str(folder), "--pythonpath", sys.executable, cwd=folder)
+
+
+def test_stubs_are_what_the_modules_have(tmp_path: Path) -> None:
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    # Cython's own list of doctests.
+    (tmp_path / "allowed").write_text(r"maskwright\.(_core|_subsets)\.__test__", "utf-8")
+    options = ("--ignore-disjoint-bases", "--allowlist", str(tmp_path / "allowed"))
+    said = run(
+        "mypy.stubtest",
+        *options,
+        "--mypy-config-file",
+        str(ROOT / "pyproject.toml"),
+        "maskwright._core",
+        "maskwright._subsets",
+        cwd=ROOT,
+    )
+    assert "no issues found in 2 modules" in said
