@@ -332,6 +332,33 @@ def test_the_page_on_modes() -> None:
     assert names["matcher"].is_accepting  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("grammar", "whole", "refused"),
+    [
+        # Comments, other ends of lines, definitions of several lines, uses within a mode of what it defines.
+        (
+            'start: x\nx[mode=m]: T U\n%mode m // c\n%ignore " " // blanks\n# z\nT: "a"\n | "b"\nU: T "c"',
+            " b ac",
+            "a c",
+        ),
+        ('start: x\r\nx[mode=m]: "b" "b"\r\n%mode m\r\n%ignore " "\r\n', " b b", "bb "),
+        # Texts and patterns are no names; templates, values and early ends have modes too.
+        ('start: x\nx[mode=m]: T "T"\n%mode m\nT: /T/', "TT", "T T"),
+        ('start: t{"a"}\nt{x}: y x\ny[mode=m]: "b"\n%ignore "c"\n%mode m\n%ignore " "', " bca", "cba"),
+        ('start: x\nx[mode=m]: %json {"type": "integer"} "b"\n%mode m\n%ignore " "', " 1 b", "1b "),
+        ('start: x "c"\nx[mode=m, suffix="e"]: /[a-d]*/\n%ignore " "\n%mode m', "ce c", " cec"),
+        # A mode within itself, and one that nothing enters.
+        ('start[mode=m]: a\na[mode=n]: "(" start ")" | "x"\n%mode m\n%mode n\n%ignore " "', "( x )", "(x) "),
+        ('start: "a"\n%ignore " "\n%mode m\n%ignore "b"\nZ: "z"', " a ", "ba"),
+    ],
+)
+def test_texts_of_grammars(grammar: str, whole: str, refused: str) -> None:
+    compiled = by_bytes_of(grammar, "".join(map(chr, range(32, 127))))
+    for text, expected in ((whole, True), (refused, False)):
+        matcher = compiled.matcher()
+        assert (matcher.accept_bytes(text.encode()) and matcher.is_accepting) == expected, text
+
+
 def test_many_modes_meet_a_limit() -> None:
     rules = "\n".join(f'x{i}[mode=m{i}]: "a" y0 | "b"' for i in range(100))
     chain = "\n".join(f'y{i}: "c" y{i + 1}' for i in range(100)) + '\ny100: "d"'

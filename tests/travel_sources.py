@@ -77,6 +77,9 @@ SOURCES: dict[str, Any] = {
     "lexer and schema": mw.Lark(
         'start: (NAME | "ab")+ %json {"type": "integer"}\nNAME: /[a-z]+/\n%ignore " "'
     ),
+    "modes": mw.Lark(
+        'start: ("a" | "q" text)*\ntext[mode=text]: CHARS? "q"\n%ignore " "\n%mode text\nCHARS: /[a ]+/'
+    ),
     "dynamic": mw.Lark('start: "a" (start | "b") "c"? | "ab"', lexer="dynamic"),
     "tokens": mw.Lark(f"start: name <[256-258]> /x+/\nname[capture]: /[a-c]+/ | <[{END - 1}]>"),
     "gbnf": mw.GBNF('root ::= "(" root ")" root | "a"*'),

@@ -7,7 +7,7 @@ and leave a mode, so that there is nothing to push or pop.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
@@ -28,7 +28,7 @@ _TOKEN = re.compile(
     r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|(?://|\#)[^\n]*|%(?P<directive>\w+)|(?P<name>[_A-Za-z]\w*)|(?P<line>\n)'
 )
 _COLON = re.compile(r"(?:\{[^}\n]*\}|\[[^\]\n]*\])?(?:\.-?\d+)?[ \t]*:")
-_REST = re.compile(r"[ \t]*([^\n]*?)[ \t]*(?=(?://|\#)[^\n]*$|$)", re.MULTILINE)
+_REST = re.compile(r"[ \t]*([^\n]*?)[ \t\r]*(?=(?://|\#)[^\n]*$|$)", re.MULTILINE)
 _MAIN_DIRECTIVE = re.compile(r"^[ \t]*%(?:without|use)\b", re.MULTILINE)
 _DEFINED = r"^[ \t]*(?:%(?:override|extend)[ \t]+)?{name}[ \t]*(?:\.[ \t]*-?\d+)?[ \t]*:|%(?:import|declare)\b[^\n]*\b{name}\b"
 
@@ -202,9 +202,14 @@ def without_mode(rule: str) -> str:
 
 
 def by_mode(
-    source: LarkText, start: str, modes: Mapping[str, Mode], given: Mapping[str, str], limits: Limits
+    source: LarkText,
+    start: str,
+    keep: Collection[str],
+    modes: Mapping[str, Mode],
+    given: Mapping[str, str],
+    limits: Limits,
 ) -> LarkText:
-    """A copy of each rule for each mode in which it is read; ``given``: modes by rule.
+    """A copy of each rule for each mode in which it is read; ``given``: modes by rule; ``keep``: terminals that count as used.
 
     A rule without a mode is read in that of the rule that uses it.  An alternative with a terminal that does not come
     in the mode is left out.  Raises ``GrammarError`` for a terminal that is ignored in one mode and used in another,
@@ -258,7 +263,7 @@ def by_mode(
                 )
     if first != start:
         rules[start] = [[(first, False)]]
-    return LarkText(source.terminals, rules, ignored, ignored_in).used(start)
+    return LarkText(source.terminals, rules, ignored, ignored_in).used(start, keep)
 
 
 def _error(message: str, text: str, at: int) -> GrammarError:
