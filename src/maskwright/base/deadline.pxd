@@ -1,8 +1,7 @@
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.time cimport monotonic
 
-cdef double _soonest, _TURN_SECONDS, _turn, _SHORT, _looked
-cdef int _MOST_SKIPPED, _skipped, _skips
+cdef double _soonest, _TURN_SECONDS, _turn
 cdef object _python
 
 cdef _take_turns(double now)

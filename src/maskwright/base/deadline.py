@@ -72,19 +72,11 @@ _turn: float = 0.0
 """When compiled code next lets other threads run."""
 _soonest: float = inf
 """Before the first of them there is nothing to look at."""
-_SHORT: float = 20e-6
-_MOST_SKIPPED: int = 15
-"""So many calls may pass without a look, where looks would come within a shorter time."""
-_skipped: int = 0
-_skips: int = 0
-_looked: float = 0.0
-"""When somebody last did."""
 
 
 def _note(ends: list[float]) -> None:
-    global _soonest, _skips
+    global _soonest
     _soonest = min(ends, default=inf)
-    _skips = 0
 
 
 class deadline:
@@ -143,30 +135,16 @@ def cancellation_of_thread() -> Cancellation | None:
 def check_time() -> None:
     """Raises ``LimitError`` (max_seconds) when the deadline of this thread is over, again and again; ``Cancelled``; and what
     handlers of signals raise, such as KeyboardInterrupt: compiled code has no other place for them."""
-    global _skipped, _skips, _looked
-    if _skipped < _skips:
-        _skipped += 1
-        return
     PyErr_CheckSignals()
     now: float = monotonic()
-    # Where calls come in quick succession, looking at the clock would take more time than what they are made for.
-    _skips = min(2 * _skips + 1, _MOST_SKIPPED) if now - _looked < _SHORT * (_skips + 1) else 0
-    _skipped, _looked = 0, now
     _take_turns(now)
     if now <= _soonest:
         return
-    _skips = 0
     if is_cancelled():
         raise Cancelled
     late = now - _thread.end
     if late > 0:
         raise LimitError("max_seconds", _thread.seconds + late, _thread.seconds)
-
-
-def out_of_time() -> None:
-    """To be called where another clock says that the deadline is over: raises what ``check_time`` does, and does so in any case."""
-    check_time()
-    raise LimitError("max_seconds", _thread.seconds, _thread.seconds)
 
 
 def in_time(items: Iterable[_T]) -> Iterator[_T]:
