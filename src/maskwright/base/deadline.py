@@ -147,6 +147,12 @@ def check_time() -> None:
         raise LimitError("max_seconds", _thread.seconds + late, _thread.seconds)
 
 
+def out_of_time() -> None:
+    """To be called where another clock says that the deadline is over: raises what ``check_time`` does, and does so in any case."""
+    check_time()
+    raise LimitError("max_seconds", _thread.seconds, _thread.seconds)
+
+
 def in_time(items: Iterable[_T]) -> Iterator[_T]:
     """The same items, with a look at the clock every few of them: for what goes through many in one expression."""
     i: int
