@@ -13,7 +13,7 @@ import pytest
 from doc_pages import DOCS, HUB_NAME, ROOT, blocks, path_of, run
 
 from maskwright import ToolTemplate
-from maskwright.cli.program import _parser
+from maskwright.cli.program import make_parser
 from maskwright.generation.default_model import _packaged_weights, default_model
 
 WEIGHTS = pytest.mark.skipif(
@@ -276,7 +276,7 @@ def test_commands_are_those_of_the_program(page: str) -> None:
     for line in code.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if words[:1] == ["maskwright"] and "--help" not in words:
-            _parser().parse_args(words[1:])
+            make_parser().parse_args(words[1:])
 
 
 TEXTS = [

@@ -377,7 +377,10 @@ def test_what_modules_show(path: Path) -> None:
 
 
 def test_the_files_that_the_pages_of_the_house_name_are_there() -> None:
-    there = {path.name for folder in ("src", "cext", "tests", "bench") for path in (ROOT / folder).rglob("*")}
+    there = {path.name for path in ROOT.glob("*")}
+    there |= {
+        path.name for folder in ("src", "cext", "tests", "bench") for path in (ROOT / folder).rglob("*")
+    }
     pages = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs" / "internals").glob("*.md")]
     named = [
         (page.name, name)
