@@ -18,6 +18,8 @@ from schema_strategies import documents, values
 import maskwright as mw
 from maskwright.check.json_schema.profiles import PROFILES
 from maskwright.frontends.json_schema import SchemaOptions, to_grammar
+from maskwright.frontends.json_schema.algebra.normalize import _BEYOND_TYPES
+from maskwright.frontends.json_schema.algebra.typed import _ABOUT_TYPES
 from maskwright.frontends.json_schema.read.keywords import CHECKS, REFUSED
 from maskwright.ir.prune import prune
 from maskwright.limits import Limits
@@ -68,6 +70,11 @@ class TestKeywords:
             reports = [mw.check_json_schema(schema | _COMPANIONS.get(keyword, {})) for schema in with_it]
             found = {use.status for r in reports for use in r.keywords if use.keyword == keyword}
             assert ("enforced" in found) == (keyword != "$recursiveRef"), keyword
+
+    def test_every_keyword_with_a_meaning_is_looked_at(self):
+        # What is checked and read by nobody would be called enforced, and ignored.
+        beside_another = {"then", "else", "minContains", "maxContains"}
+        assert {*CHECKS, "const"} - REFUSED.keys() <= _ABOUT_TYPES | _BEYOND_TYPES | beside_another
 
     @pytest.mark.parametrize(
         ("schema", "keyword", "reason"),
