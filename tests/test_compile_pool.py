@@ -56,6 +56,12 @@ def counts(pool: mw.Compiler, *names: str) -> list[float]:
     return [pool.statistics[name] for name in names]
 
 
+def large_grammar() -> mw.Lark:
+    """One that takes some seconds."""
+    rules = [f'r{i}: "a{i}" ["b"] ["c"] r{i}* | start "{i}"' for i in range(400)]
+    return mw.Lark("\n".join(["start: " + " | ".join(f"r{i}" for i in range(400)), *rules]))
+
+
 def endless() -> mw.Regex:
     """Minutes of a compile."""
     return mw.Regex("(?=(a|b)*a(a|b){17}$)(?=(a|b)*b(a|b){16}$)(a|b)*a(a|b){15}")
@@ -196,7 +202,7 @@ def test_cancelling_leaves_others_alone(shared: mw.Vocabulary, held: threading.E
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     "slow",
-    [endless(), mw.shipped_grammar("python"), mw.JsonSchema({"pattern": endless().pattern})],
+    [endless(), large_grammar(), mw.JsonSchema({"pattern": endless().pattern})],
     ids=["patterns", "lark", "schema"],
 )
 def test_a_compile_that_nobody_waits_for_ends(
