@@ -46,7 +46,7 @@ private:
             for (size_t i = hash & mask();; i = (i + 1) & mask()) {
                 const Slot &slot = slots_[i];
                 if (slot.id < 0) return -1;
-                if (slot.hash == hash && slot.size == size && std::memcmp(bytes_.data() + slot.at, key, size) == 0)
+                if (slot.hash == hash && slot.size == size && (size == 0 || std::memcmp(bytes_.data() + slot.at, key, size) == 0))
                     return slot.id;
             }
         }

@@ -27,7 +27,7 @@ from maskwright._engine.columns cimport cycle_intern, node_intern
 from maskwright._engine.stacks cimport state_intern
 from maskwright._engine.tracked cimport Frame, TrackerState
 from maskwright._engine.values cimport text_append, text_bytes, UNKNOWN_TEXT
-from maskwright._engine.tracker cimport frame_intern, tracker_state
+from maskwright._engine.tracker cimport frame_begin, frame_intern, tracker_state
 from maskwright._engine.core cimport Core, Thread
 from maskwright._engine.threads cimport core_learn
 from maskwright._engine.states cimport threads_intern
@@ -194,6 +194,7 @@ cdef void move_frame(Mover* mover, int32_t id, int32_t parent) noexcept nogil:
     cdef const Frame* frame = mover.old.tracker.frames[id]
     cdef Frame content
     cdef size_t i
+    frame_begin(&content)
     content.parent = parent
     content.is_object = frame.is_object
     content.guard = frame.guard

@@ -26,5 +26,11 @@ cdef int32_t tracker_spelled(Tracker* tracker, int32_t text) noexcept nogil
 cdef cbool tracker_lost(const Tracker* tracker, int32_t text, cbool compatible) noexcept nogil
 
 
+cdef inline void frame_begin(Frame* content) noexcept nogil:
+    # What `frame_intern` finds out is not known yet.
+    content.owes = content.tied = 0
+    content.twin = content.must_differ = content.outside_free = content.has_goals = False
+
+
 cdef inline int32_t tracker_owes(const Tracker* tracker, int32_t text) noexcept nogil:
     return tracker.frames[tracker.states[-1 - text].frame].owes

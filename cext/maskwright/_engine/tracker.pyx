@@ -113,6 +113,7 @@ cdef int32_t frame_intern(Tracker* tracker, const Frame& content) noexcept nogil
 
 cdef int32_t frame_push(Tracker* tracker, int32_t parent, cbool is_object, int32_t guard) noexcept nogil:
     cdef Frame frame
+    frame_begin(&frame)
     frame.parent = parent
     frame.is_object = is_object
     frame.guard = guard
@@ -145,6 +146,7 @@ cdef int32_t frame_complete(Tracker* tracker, int32_t id, int32_t value) noexcep
     # Where two places are tied, the outermost array keeps what came at the first one.
     cdef cbool kept = (frame.parent >= 0 or not frame_tied(tracker, frame)
                        or frame.count == tracker.guards[frame.guard - 1].first)
+    frame_begin(&after)
     after.parent = frame.parent
     after.is_object = frame.is_object
     after.guard = frame.guard
