@@ -69,8 +69,8 @@ _MOST_CHARACTERS = 20_000
 
 def shown(text: str) -> str:
     """A text as it stands, cut where it is too long to look at."""
-    cut = f"\n… {len(text) - _MOST_CHARACTERS:,} more characters" if len(text) > _MOST_CHARACTERS else ""
-    return f'<pre style="white-space: pre-wrap">{escape(text[:_MOST_CHARACTERS] + cut)}</pre>\n'
+    left = f"\n… {len(text) - _MOST_CHARACTERS:,} more characters" if len(text) > _MOST_CHARACTERS else ""
+    return f'<pre style="white-space: pre-wrap">{escape(text[:_MOST_CHARACTERS] + left)}</pre>\n'
 
 
 def some(

@@ -37,6 +37,15 @@ class Places:
         self.final.append(final)
         return len(self.final) - 1
 
+    def awaited(self, place: int) -> int:
+        """The terminals that are waited for at a place, ignored ones included: a bit for each."""
+        bits = 0
+        for terminal, _ in self.terms[place]:
+            bits |= 1 << terminal if terminal >= 0 else 0
+        for terminal in self.ignored[place]:
+            bits |= 1 << terminal
+        return bits
+
     def add_repeated(self, first: int, rest: int, low: int) -> int | None:
         """The start of a repetition (bounds above do not matter here); None for one that asks for many items."""
         if low > _MANY_ITEMS:
@@ -64,11 +73,7 @@ class Adjacency:
         behind = [0] * (terminals + 2)
         before = self._before(list(range(terminals)), terminals + 1, terminals)
         for place, lasts in enumerate(before):
-            added = 0
-            for terminal, _ in self.places.terms[place]:
-                added |= 1 << terminal if terminal >= 0 else 0
-            for terminal in self.places.ignored[place]:
-                added |= 1 << terminal
+            added = self.places.awaited(place)
             for last in _members(lasts) if added else ():
                 behind[last] |= added
         return [_members(each) for each in behind]
@@ -98,9 +103,7 @@ class Adjacency:
                 for at in _members(closures[place]):
                     for terminal, target in places.terms[at]:
                         behind[max(terminal, -1)] = behind.get(max(terminal, -1), 0) | 1 << target
-                        waits |= 1 << terminal if terminal >= 0 else 0
-                    for terminal in places.ignored[at]:
-                        waits |= 1 << terminal
+                    waits |= places.awaited(at)
                 known[place] = behind, waits
             return known[place]
 

@@ -13,13 +13,11 @@ from difflib import get_close_matches
 
 from maskwright.base.deadline import check_time
 from maskwright.errors import GrammarError, LimitError, line_column
-from maskwright.frontends.lark.reader import LarkText
+from maskwright.frontends.lark.reader import MODE_MARK, LarkText
 from maskwright.limits import Limits
 
 MAIN = "main"
 """The mode in which a grammar begins."""
-MARK = "@"
-"""Between the name of a rule and that of its mode, where this is not the main one."""
 
 _HEAD = re.compile(r"^[ \t]*%mode\b[ \t]*([^\n]*)", re.MULTILINE)
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -193,12 +191,12 @@ def check_mode(name: str, modes: Mapping[str, object]) -> str | None:
 
 def mode_of(rule: str) -> str:
     """The mode in which a rule is read."""
-    return rule.partition(MARK)[2] or MAIN
+    return rule.partition(MODE_MARK)[2] or MAIN
 
 
 def without_mode(rule: str) -> str:
     """The name that a rule has in the text."""
-    return rule.partition(MARK)[0]
+    return rule.partition(MODE_MARK)[0]
 
 
 def by_mode(
@@ -225,7 +223,7 @@ def by_mode(
     def named(rule: str, mode: str) -> str:
         if rule in given:
             mode = whole[mode].entered.get(given[rule], given[rule])
-        name = rule if mode == MAIN else f"{rule}{MARK}{mode}"
+        name = rule if mode == MAIN else f"{rule}{MODE_MARK}{mode}"
         if name not in rules:
             rules[name] = []
             work.append(name)

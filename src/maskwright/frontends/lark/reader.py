@@ -14,6 +14,8 @@ from maskwright.frontends.lark.places import Places
 from maskwright.limits import DEFAULT_LIMITS, Limits
 
 Answer = TypeVar("Answer")
+MODE_MARK = "@"
+"""Between the name of a rule and that of its mode (``modes.py``), where this is not the main one."""
 _NAMES = re.compile(r"'(\w+)'|(?:defined|for|with): (\w+)|\((\w+) in \w+\)")
 _PART = re.compile(r"__(.+)_(?:star|plus|repeat\w*?|group)_\w+$")
 _POSITION = re.compile(r"at line (\d+),? column (\d+)")
@@ -141,7 +143,7 @@ def owner_of(rule: str) -> str:
     """The author's name for a rule that the package made of a part of one, or of a template."""
     while (part := _PART.match(rule)) is not None:
         rule = part[1]
-    return rule.partition("@")[0].partition("{")[0]
+    return rule.partition(MODE_MARK)[0].partition("{")[0]
 
 
 def _terminal(terminal: Any) -> TerminalText:
