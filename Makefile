@@ -198,8 +198,9 @@ fuzz: build/fuzz/built
 
 # The engine's own tests, first with the sanitizers of memory and undefined behaviour, then, where there are threads, with that of races.
 # Python is not built so: it keeps memory until it ends, which is no leak, and the libraries have to be there before it starts.
+# What they find they write to the process's own standard error, which is therefore not captured.
 RUNTIME = $(shell $(CC) -print-file-name=$(1).so)
-SANITIZED = against_reference automata bitmask_edges contains distinct eviction fuzz imports lexing limits mask_view matcher \
+SANITIZED = against_reference automata bitmask_edges contains distinct eviction fuzz imports lark_modes lexing limits mask_view matcher \
   opening slices spelling state_sets symbols tokens unique
 RACING = threads forks processes
 
@@ -215,9 +216,9 @@ build/tsan/built: $(VENV)/installed $(SOURCES)
 sanitize: build/asan/built build/tsan/built
 	PYTHONPATH=build/asan/lib LD_PRELOAD="$(call RUNTIME,libasan) $(call RUNTIME,libubsan) $(call RUNTIME,libstdc++)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYTHONMALLOC=malloc \
-	  $(BIN)/python -m pytest -x -m "not slow" $(SANITIZED:%=tests/test_%.py)
+	  $(PYTEST) -x --capture=sys -m "not slow" $(SANITIZED:%=tests/test_%.py)
 	PYTHONPATH=build/tsan/lib LD_PRELOAD="$(call RUNTIME,libtsan)" TSAN_OPTIONS=halt_on_error=1 \
-	  setarch -R $(BIN)/python -m pytest -x -m "not slow" $(RACING:%=tests/test_%.py)
+	  setarch -R $(BIN)/python -m pytest -x --capture=sys -m "not slow" $(RACING:%=tests/test_%.py)
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libcpp cimport bool as cbool
+from libcpp.atomic cimport atomic
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
@@ -89,7 +90,7 @@ cdef cppclass Core:
     int64_t number                 # of the generation
     int64_t room                   # bytes that it may have before the grammar begins another one; 0: any number
     int64_t live                   # of these, what there was at first and what moved into it
-    cbool overgrown                # it has more
+    atomic[cbool] overgrown        # it has more; written under the lock, read without it: a hint, which may come late
     void* handles                  # a list of the handles of its automata, which it keeps
 
 cdef struct Outcome:

@@ -8,6 +8,7 @@
 # that filled a core.
 
 from libc.string cimport memset
+from libcpp.atomic cimport memory_order_relaxed
 
 from maskwright._engine.containers cimport seconds_now
 from maskwright._engine.sizes cimport ALLOCATION, EDGES_ENTRY, MAP_ENTRY
@@ -51,11 +52,11 @@ cdef int64_t core_bytes(const Core* core) noexcept nogil:
                            + core.costs.plain.size()) * MAP_ENTRY))
 
 
-cdef inline cbool core_overgrown(Core* core) noexcept nogil:
-    # Whether the grammar should begin another generation.
-    if not core.overgrown and core.room > 0:
-        core.overgrown = core_bytes(core) > max(core.room, 2 * (core.live + core.tracker.remade))
-    return core.overgrown
+cdef inline void core_weigh(Core* core) noexcept nogil:
+    # Says in it whether the grammar should begin another generation.
+    if (core.room > 0 and not core.overgrown.load(memory_order_relaxed)
+            and core_bytes(core) > max(core.room, 2 * (core.live + core.tracker.remade))):
+        core.overgrown.store(True, memory_order_relaxed)
 
 
 cdef cbool lexeme_is_swollen(const Automaton* automaton, int64_t most_states, int64_t most_bytes) noexcept nogil:
@@ -68,7 +69,7 @@ cdef void core_look_at_lexemes(Core* core) noexcept nogil:
     cdef size_t i
     for i in range(core.program.automata.size() if core.room > 0 else 0):
         if lexeme_is_swollen(core.program.automata[i], core.max_lexer_states, core.max_bytes):
-            core.overgrown = True
+            core.overgrown.store(True, memory_order_relaxed)
 
 
 cdef void core_settle(Core* core, int64_t before) noexcept nogil:
@@ -105,7 +106,7 @@ cdef Core* core_new(Index* index) except NULL:
     core.matchers = core.mover = NULL
     core.handles = NULL
     core.room = core.live = 0
-    core.overgrown = False
+    core.overgrown.store(False, memory_order_relaxed)
     return core
 
 
@@ -350,7 +351,8 @@ cdef Outcome core_outcome(Core* core) noexcept nogil:
         outcome.kind = OUTCOME_PARSER_STATES
         outcome.given = size
         # Others need little of what one text has filled: they go on in a new generation.
-        core.overgrown = core.overgrown or core.room > 0
+        if core.room > 0:
+            core.overgrown.store(True, memory_order_relaxed)
     elif core.index.largest > core.max_lexer_states:
         size = core_lexer_states(core)
         if size > core.max_lexer_states:
@@ -364,7 +366,7 @@ cdef void core_close(Core* core) noexcept nogil:
     if core.index.deadline.swollen:
         core_look_at_lexemes(core)
     deadline_end(&core.index.deadline)
-    core_overgrown(core)
+    core_weigh(core)
     if core.index.bytes.value() > core.index.budget - core.index.budget // (2 * EVICT_ROOM):
         evict(core.index)
     core.index.lock.unlock()

@@ -3,6 +3,7 @@
 cimport cython
 from cpython.buffer cimport PyBuffer_Release
 from libc.stdint cimport uint8_t
+from libcpp.atomic cimport memory_order_relaxed
 from libcpp.vector cimport vector
 
 from maskwright.errors import MaskwrightError
@@ -118,7 +119,7 @@ cdef class Matcher:
         # To be called before anything is computed: on in the present generation of the grammar.
         if self.busy:
             return 0
-        if self.compiled.core.overgrown:
+        if self.compiled.core.overgrown.load(memory_order_relaxed):
             self.compiled.renew()
         if self.core != self.compiled.core and self.busy == 0:
             self.move()
