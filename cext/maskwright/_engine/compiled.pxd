@@ -7,7 +7,8 @@ from maskwright._engine.vocabulary cimport Bits
 from maskwright._engine.program cimport Call, PlainTerm, Program, RecordDef, RepeatedDef, RuleStart
 from maskwright._engine.tracked cimport Guard
 from maskwright._engine.core cimport Core, Outcome
-from maskwright._engine.engine cimport AutomatonHandle, Engine, TokenIndex
+from maskwright._engine.token_index cimport TokenIndex
+from maskwright._engine.engine cimport AutomatonHandle, Engine
 
 cdef class Tables:
     cdef readonly Engine engine

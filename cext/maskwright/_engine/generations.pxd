@@ -1,7 +1,7 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
 from libcpp cimport bool as cbool
 
-from maskwright._engine.vocabulary cimport Index
+from maskwright._engine.vocabulary cimport Bits, Index
 from maskwright._engine.lexemes cimport Automaton
 from maskwright._engine.core cimport Core, Outcome
 
@@ -17,6 +17,7 @@ cdef Core* core_new(Index* index) except NULL
 cdef Outcome core_open(Core* core, const Core* before) noexcept nogil
 cdef cbool fill_known(Core* core, int32_t id, uint32_t* row) noexcept nogil
 cdef Outcome fill_new(Core* core, int32_t id, uint32_t* row) noexcept nogil
+cdef Bits* bits_of_state(Core* core, int32_t id) noexcept nogil
 cdef int32_t edge_known(Core* core, int32_t state, int32_t token) noexcept nogil
 cdef Outcome edge_new(Core* core, int32_t state, int32_t token, const uint8_t* data, int64_t length,
                       int32_t* target) noexcept nogil

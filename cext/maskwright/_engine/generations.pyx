@@ -13,8 +13,8 @@ from libcpp.atomic cimport memory_order_relaxed
 from maskwright._engine.containers cimport seconds_now
 from maskwright._engine.sizes cimport ALLOCATION, EDGES_ENTRY, MAP_ENTRY
 from maskwright._engine.limits cimport deadline_begin, deadline_end, NO_LIMIT, deferred_free_finish
-from maskwright._engine.vocabulary cimport opening_marks
-from maskwright._engine.char_index cimport EVICT_ROOM, index_forget_slices
+from maskwright._engine.vocabulary cimport Bits, opening_marks
+from maskwright._engine.char_index cimport bits_add, bits_hold, bits_new, EVICT_ROOM, index_forget_slices
 from maskwright._engine.lexemes cimport KIND_TEXT
 from maskwright._engine.lexeme_texts cimport lex_size
 from maskwright._engine.lexeme_mask cimport evict_lexstate, masktable_evict
@@ -30,7 +30,7 @@ from maskwright._engine.core cimport (
 )
 from maskwright._engine.threads cimport state_waits_for
 from maskwright._engine.states cimport (
-    edge_add, mask_free, mask_write, matcher_start, matcher_step_bytes, matcher_step_token
+    edge_add, mask_flatten, mask_free, mask_size, mask_write, matcher_start, matcher_step_bytes, matcher_step_token
 )
 from maskwright._engine.masks cimport framemasks_forget, mask_get, opening_silent, opening_state
 
@@ -255,6 +255,26 @@ cdef Outcome fill_new(Core* core, int32_t id, uint32_t* row) noexcept nogil:
     if mask != NULL:
         mask_write(core, mask, row)
     return core_leave(core)
+
+
+cdef Bits* bits_of_state(Core* core, int32_t id) noexcept nogil:
+    # The mask of a state as one bitset, held once more; NULL when time is up.
+    cdef Mask* mask
+    cdef Bits* bits
+    cdef int32_t t
+    if id == TERMINATED:
+        bits = bits_new(core.index)
+        for t in core.eos:
+            bits_add(bits, t)
+        return bits
+    mask = mask_get(core, id)
+    if mask == NULL:
+        return NULL
+    if mask.bits == NULL or not (mask.base.empty() and mask.removed.empty() and mask.added.empty()):
+        core.index.bytes.subtract(mask_size(mask))
+        mask_flatten(core, mask)
+        core.index.bytes.add(mask_size(mask))
+    return bits_hold(mask.bits)
 
 
 cdef int32_t edge_known(Core* core, int32_t state, int32_t token) noexcept nogil:

@@ -1,4 +1,7 @@
-# A mask as a read-only buffer.
+# The Python class of a sequence: what it has read, as matcher states (moves.pyx).
+#
+# What is known already is looked up under a shared lock, without letting go of the interpreter; what
+# has to be computed runs without it, under the exclusive lock.
 
 cimport cython
 from cpython.buffer cimport PyBuffer_Release
@@ -8,15 +11,13 @@ from libcpp.vector cimport vector
 
 from maskwright.errors import MaskwrightError
 
-from maskwright._engine.vocabulary cimport Bits, Index
-from maskwright._engine.char_index cimport bits_add, bits_hold, bits_new
+from maskwright._engine.vocabulary cimport Index
 from maskwright._engine.program cimport ACCEPT, NO_STATE, UNKNOWN
-from maskwright._engine.core cimport Mask, Outcome, TERMINATED
+from maskwright._engine.core cimport Outcome, TERMINATED
 from maskwright._engine.threads cimport TOKEN_MARK, TOKEN_SPELLED
-from maskwright._engine.states cimport mask_flatten, mask_size, matcher_read
-from maskwright._engine.masks cimport mask_get
+from maskwright._engine.states cimport matcher_read
 from maskwright._engine.completion cimport COMPLETION_LIMIT, forced_bytes, shortest_bytes
-from maskwright._engine.generations cimport core_enter, core_leave, edge_known, edge_new, fill_known, fill_new
+from maskwright._engine.generations cimport bits_of_state, core_enter, core_leave, edge_known, edge_new, fill_known, fill_new
 from maskwright._engine.tasks cimport core_let_go, Mover, mover_of
 from maskwright._engine.moves cimport (
     core_fetch, FETCHED, past_begin, past_count, past_cut, past_known, past_mark, past_push, PAST_SLACK
@@ -27,31 +28,6 @@ from maskwright._engine.rows cimport (
 )
 from maskwright._engine.compiled cimport BitmaskView, check_outcome, explain_items, explain_returns, explain_threads
 
-
-cdef Bits* bits_of_state(Core* core, int32_t id) noexcept nogil:
-    # The mask of a state as one bitset, held once more; NULL when time is up.
-    cdef Mask* mask
-    cdef Bits* bits
-    cdef int32_t t
-    if id == TERMINATED:
-        bits = bits_new(core.index)
-        for t in core.eos:
-            bits_add(bits, t)
-        return bits
-    mask = mask_get(core, id)
-    if mask == NULL:
-        return NULL
-    if mask.bits == NULL or not (mask.base.empty() and mask.removed.empty() and mask.added.empty()):
-        core.index.bytes.subtract(mask_size(mask))
-        mask_flatten(core, mask)
-        core.index.bytes.add(mask_size(mask))
-    return bits_hold(mask.bits)
-
-
-# --- The Python class of a sequence: what it has read, as matcher states (moves.pyx).
-#
-# What is known already is looked up under a shared lock, without letting go of the interpreter; what
-# has to be computed runs without it, under the exclusive lock.
 
 @cython.no_gc_clear
 cdef class Matcher:

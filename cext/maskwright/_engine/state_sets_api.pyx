@@ -18,7 +18,7 @@ from maskwright._engine.sets cimport (
     state_read
 )
 from maskwright._engine.rows cimport token_number
-from maskwright._engine.engine cimport TokenIndex
+from maskwright._engine.token_index cimport TokenIndex
 from maskwright._engine.compiled cimport check_outcome, CompiledCore
 
 cdef enum:
