@@ -217,7 +217,7 @@ sanitize: build/asan/built build/tsan/built
 	PYTHONPATH=build/asan/lib LD_PRELOAD="$(call RUNTIME,libasan) $(call RUNTIME,libubsan) $(call RUNTIME,libstdc++)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYTHONMALLOC=malloc \
 	  $(PYTEST) -x --capture=sys -m "not slow" $(SANITIZED:%=tests/test_%.py)
-	PYTHONPATH=build/tsan/lib LD_PRELOAD="$(call RUNTIME,libtsan)" TSAN_OPTIONS=halt_on_error=1 \
+	PYTHONPATH=build/tsan/lib LD_PRELOAD="$(call RUNTIME,libtsan)" TSAN_OPTIONS=halt_on_error=1:die_after_fork=0 \
 	  setarch -R $(BIN)/python -m pytest -x --capture=sys -m "not slow" $(RACING:%=tests/test_%.py)
 
 $(VENV)/installed: pyproject.toml constraints.txt

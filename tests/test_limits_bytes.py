@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 
 import pytest
@@ -123,6 +124,24 @@ def test_calls_that_never_look_at_the_clock_end_with_the_deadline() -> None:
             within_time(call)
     assert len(swallowed) == 3
     # Nothing comes any more.
+    end = time.monotonic() + 0.2
+    while time.monotonic() < end:
+        pass
+
+
+def test_a_watch_that_is_late_as_soon_as_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine, the time may be over before the call begins."""
+    start = threading.Thread.start
+
+    def slowly(thread: threading.Thread) -> None:
+        start(thread)
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end:
+            pass
+
+    monkeypatch.setattr(threading.Thread, "start", slowly)
+    with deadline(0.1), pytest.raises(LimitError, match="max_seconds"):
+        within_time(lambda: 5)
     end = time.monotonic() + 0.2
     while time.monotonic() < end:
         pass

@@ -23,6 +23,7 @@ from maskwright._engine.longest_match cimport Lexer, lexer_is_sure, lexer_matche
 from maskwright._engine.longest_match_walks cimport lexer_ignores
 from maskwright._engine.program cimport cost_add, Costs, Item, LOCAL_PLAIN, NO_STATE, ParserState, Program
 from maskwright._engine.stacks cimport lex_in_newline, state_deep, state_opens_line
+from maskwright._engine.tracked cimport is_tracked
 from maskwright._engine.values cimport UNKNOWN_TEXT
 from maskwright._engine.core cimport thread_at
 from maskwright._engine.threads cimport (
@@ -347,7 +348,7 @@ cdef void threads_step(Core* core, const vector[Thread]& threads, uint8_t byte,
     for i in range(threads.size()):
         joined = thread_step(core, threads[i], byte, joined, out)
     for i in range(out.size()):
-        if out[i].text < 0:
+        if is_tracked(out[i].memory):
             distinct_clean(core, out)
             break
     if joined != NO_STATE:

@@ -22,6 +22,7 @@ cdef void bits_release(Index* index, Bits* bits) noexcept nogil
 cdef Bits* bits_owned(Index* index, Bits* bits) noexcept nogil
 cdef void bits_subtract(Bits* bits, const Bits* other) noexcept nogil
 cdef void bits_unite(Bits* bits, const Bits* other) noexcept nogil
+cdef cbool bits_within(const Bits* some, const Bits* others) noexcept nogil
 cdef cbool char_step(CharPlace* place, uint8_t byte, CodeRange* possible) noexcept nogil
 cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nogil
 cdef uint32_t index_child_from(const Index* index, uint32_t low, uint32_t high, uint8_t byte) noexcept nogil

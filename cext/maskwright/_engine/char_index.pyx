@@ -53,6 +53,14 @@ cdef void bits_unite(Bits* bits, const Bits* other) noexcept nogil:
         own[i] |= added[i]
 
 
+cdef cbool bits_within(const Bits* some, const Bits* others) noexcept nogil:
+    cdef size_t i
+    for i in range(some.words.size()):
+        if some.words[i] & ~others.words[i]:
+            return False
+    return True
+
+
 cdef int32_t utf8_lead(uint8_t byte, int32_t* point) noexcept nogil:
     # Continuation bytes behind a first byte, or -1; `point` becomes its part of the code point.
     if byte < 0x80:

@@ -422,7 +422,8 @@ cdef class CompiledCore:
     @property
     def state_count(self):
         """Matcher, parser and tracker states."""
-        return self.core.states.size() + self.core.program.states.size() + self.core.tracker.states.size()
+        found = self.statistics
+        return found["matcher_states"] + found["parser_states"] + found["tracker_states"]
 
     def apart(self):
         """The same grammar with the same limits, without what was computed for it, and with any number of states."""
@@ -437,28 +438,34 @@ cdef class CompiledCore:
     @property
     def state_bytes(self):
         """What the states take in which matchers begin now (bytes)."""
-        cdef int64_t size
-        with nogil:
-            self.owner.index.lock.lock_shared()
-            size = core_bytes(self.core)
-            self.owner.index.lock.unlock_shared()
-        return size
+        return self.statistics["state_bytes"]
 
     @property
     def statistics(self):
         """Counts and bytes of what is interned in this generation, and bytes cached by all grammars on this vocabulary."""
-        deferred_free_finish(self.core.index)
-        return {
-            "matcher_states": self.core.states.size(),
-            "parser_states": self.core.program.states.size(),
-            "stack_nodes": self.core.program.nodes.size(),
-            "tracker_states": self.core.tracker.states.size(),
-            "listed_items": self.core.tracker.listed,
-            "token_edges": self.core.edges,
-            "state_bytes": self.state_bytes,
-            "generation": self.core.number,
-            "cached_bytes": self.core.index.bytes.value(),
+        cdef Core* core = self.core
+        cdef int64_t states, parser_states, nodes, tracker_states, listed, edges, size
+        deferred_free_finish(core.index)
+        core.holders += 1
+        with nogil:
+            core.index.lock.lock_shared()
+            states, parser_states = <int64_t>core.states.size(), <int64_t>core.program.states.size()
+            nodes, tracker_states = <int64_t>core.program.nodes.size(), <int64_t>core.tracker.states.size()
+            listed, edges, size = core.tracker.listed, core.edges, core_bytes(core)
+            core.index.lock.unlock_shared()
+        found = {
+            "matcher_states": states,
+            "parser_states": parser_states,
+            "stack_nodes": nodes,
+            "tracker_states": tracker_states,
+            "listed_items": listed,
+            "token_edges": edges,
+            "state_bytes": size,
+            "generation": core.number,
+            "cached_bytes": core.index.bytes.value(),
         }
+        core_let_go(core)
+        return found
 
 
 cdef int check_outcome(Outcome outcome, const Core* core) except -1:

@@ -8,6 +8,7 @@ from maskwright._engine.limits cimport deadline_look, deadline_passed
 from maskwright._engine.lexeme_state cimport lex_first
 from maskwright._engine.shortest_match cimport UNREACHED
 from maskwright._engine.program cimport Costs, NO_STATE, ParserState
+from maskwright._engine.tracked cimport is_tracked
 from maskwright._engine.threads cimport threads_complete, threads_normalize
 from maskwright._engine.costs cimport costs_prepare, shortest_try_lexeme
 from maskwright._engine.distinct cimport distinct_search, SEARCH_APART, SEARCH_OUT
@@ -41,7 +42,7 @@ cdef cbool shortest_plain(Core* core, const vector[Thread]& threads, vector[uint
         thread = threads[i]
         state = core.program.states[thread.parser]
         if thread.lex != NULL:
-            shortest_try_lexeme(core, costs, thread.lex, thread.parser, thread.text, &best, &after, path)
+            shortest_try_lexeme(core, costs, thread.lex, thread.parser, thread.memory, &best, &after, path)
         elif state.complete:
             return True
         else:
@@ -159,7 +160,7 @@ cdef enum:
 cdef cbool threads_tracked(const vector[Thread]& threads) noexcept nogil:
     cdef size_t i
     for i in range(threads.size()):
-        if threads[i].text >= 0:
+        if not is_tracked(threads[i].memory):
             return False
     return True
 
@@ -168,7 +169,7 @@ cdef cbool threads_leave(vector[Thread]& threads) noexcept nogil:
     # Go on with one that is not tracked, if there is any.
     cdef size_t i
     for i in range(threads.size()):
-        if threads[i].text >= 0:
+        if not is_tracked(threads[i].memory):
             threads[0] = threads[i]
             threads.resize(1)
             return True

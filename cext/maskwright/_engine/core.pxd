@@ -31,8 +31,7 @@ cdef struct Thread:
     LexState* lex
     LexState* lookahead        # what must not match from here on (longest_match.pyx), or NULL
     int32_t parser
-    int32_t text           # > 0: what has been read of a key that must not come again; < 0: what has been
-                           # read of an array of different items (tracker.pyx); else 0
+    int32_t memory             # what it remembers of the bytes that it has read (tracked.pxd)
 
 cdef cppclass Mask:
     Bits* bits                     # start from these, when not NULL
@@ -43,7 +42,7 @@ cdef cppclass Mask:
 cdef cppclass MatcherState:
     vector[Thread] threads
     cbool accepting
-    cbool used                     # its mask, since the hand came by (generations.pyx)
+    atomic[cbool] used             # its mask, since the hand came by (generations.pyx); readers note it together
     Mask* mask
     Edges[int32_t] edges           # the state behind a token, or NO_STATE
 
@@ -108,5 +107,5 @@ cdef inline Thread thread_at(int32_t parser, LexState* lookahead) noexcept nogil
     thread.lex = NULL
     thread.lookahead = lookahead
     thread.parser = parser
-    thread.text = 0
+    thread.memory = 0
     return thread

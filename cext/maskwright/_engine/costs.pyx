@@ -581,7 +581,7 @@ cdef int32_t shortest_byte(Core* core, const Thread& thread) noexcept nogil:
     if core.index.deadline.passed:
         return -1
     if thread.lex != NULL:
-        shortest_try_lexeme(core, core.costs, thread.lex, thread.parser, thread.text, &best, &after, path)
+        shortest_try_lexeme(core, core.costs, thread.lex, thread.parser, thread.memory, &best, &after, path)
     else:
         for i in range(state.starts.size()):
             shortest_try_lexeme(core, core.costs, state.starts[i], thread.parser, 0, &best, &after, path)

@@ -27,7 +27,8 @@ from maskwright._engine.lexeme_mask cimport raw_in_text
 from maskwright._engine.program cimport cost_add, NO_KEY, NO_STATE, ParserState
 from maskwright._engine.stacks cimport state_goto, state_union
 from maskwright._engine.tracked cimport (
-    Frame, TEXT_WRONG, TRACK_AFTER, TRACK_NUMBER, TRACK_STRING, Tracker, TrackerState, Value, VALUE_NUMBER
+    Frame, is_tracked, MEMORY_WRONG, TRACK_AFTER, TRACK_NUMBER, TRACK_STRING, tracked_state, Tracker,
+    TrackerState, Value, VALUE_NUMBER
 )
 from maskwright._engine.values cimport is_blank, number_plain, number_text, text_bytes, text_characters, UNKNOWN_TEXT
 from maskwright._engine.item_groups cimport frame_scalars
@@ -57,13 +58,13 @@ cdef struct DistinctNode:
 
 cdef inline cbool distinct_decided(const Core* core, const Thread& thread) noexcept nogil:
     # Whether it is decided already what follows an item, a comma or the end.
-    cdef TrackerState at = core.tracker.states[-1 - thread.text]
+    cdef TrackerState at = core.tracker.states[tracked_state(thread.memory)]
     return thread.lex != NULL and at.mode == TRACK_AFTER and core.tracker.frames[at.frame].guard != 0
 
 
 cdef cbool distinct_alive(Core* core, const Thread& thread) noexcept nogil:
     cdef int32_t known
-    if thread.text >= 0 or (tracker_alive(&core.tracker, thread.text) and not distinct_decided(core, thread)):
+    if not is_tracked(thread.memory) or (tracker_alive(&core.tracker, thread.memory) and not distinct_decided(core, thread)):
         return True
     if distinct_endless(core, thread):
         return True
@@ -80,7 +81,7 @@ cdef cbool distinct_alive(Core* core, const Thread& thread) noexcept nogil:
 cdef cbool distinct_careless(Core* core, const Thread& thread) noexcept nogil:
     # Whether a string under way may become any: two equal items are needed, none must differ, and they are found
     # behind a string that is like nothing else.
-    cdef TrackerState at = core.tracker.states[-1 - thread.text]
+    cdef TrackerState at = core.tracker.states[tracked_state(thread.memory)]
     cdef const Frame* frame = core.tracker.frames[at.frame]
     cdef const Automaton* automaton
     cdef Thread behind
@@ -92,8 +93,8 @@ cdef cbool distinct_careless(Core* core, const Thread& thread) noexcept nogil:
     if automaton.kind != KIND_TEXT or automaton.spelling == SPELLING_UTF8:
         return False
     behind = thread_at(state_goto(core.program, thread.parser, automaton, 0, NO_KEY), NULL)
-    behind.text = tracker_unknown(&core.tracker, thread.text)
-    if behind.parser == NO_STATE or behind.text == TEXT_WRONG:
+    behind.memory = tracker_unknown(&core.tracker, thread.memory)
+    if behind.parser == NO_STATE or behind.memory == MEMORY_WRONG:
         return False
     name = thread_key(behind)
     known = core.careless.find(name)
@@ -110,7 +111,7 @@ cdef void distinct_clean(Core* core, vector[Thread]& threads) noexcept nogil:
     for i in range(threads.size()):
         thread = threads[i]
         for j in range(kept if thread.lex == NULL else 0):
-            if threads[j].lex == NULL and threads[j].text == thread.text:
+            if threads[j].lex == NULL and threads[j].memory == thread.memory:
                 threads[j].parser = state_union(core.program, threads[j].parser, thread.parser)
                 break
         else:
@@ -134,22 +135,22 @@ cdef int64_t distinct_rank(Core* core, const Thread& thread, int32_t goal, cbool
     cdef int64_t first = -1
     cdef cbool out = goal == SEARCH_OUT or goal == SEARCH_APART
     cdef TrackerState at
-    if tracker_owes(&core.tracker, thread.text):
-        at = core.tracker.states[-1 - thread.text]
+    if tracker_owes(&core.tracker, thread.memory):
+        at = core.tracker.states[tracked_state(thread.memory)]
         if like:
             # What is still missing counts: a long string is not repeated where a short item can be.
-            first = max(0, HEAD_START - tracker_missing(&core.tracker, thread.text))
+            first = max(0, HEAD_START - tracker_missing(&core.tracker, thread.memory))
         if at.mode >= TRACK_STRING and (not like or at.mode == TRACK_NUMBER):
             # A number longer than an earlier one is hardly its first spelling; what is like nothing earlier should end soon.
             first -= HEAD_START // 8 * max(0, text_characters(&core.tracker.store.texts, at.text)
-                                           - (tracker_spelled(&core.tracker, thread.text) if like else 0))
-    elif goal == SEARCH_ALIVE and tracker_free_behind(&core.tracker, thread.text):
+                                           - (tracker_spelled(&core.tracker, thread.memory) if like else 0))
+    elif goal == SEARCH_ALIVE and tracker_free_behind(&core.tracker, thread.memory):
         return 0
     elif out:
         # No worse than what still owes.
         first = HEAD_START
-        at = core.tracker.states[-1 - thread.text]
-        if at.mode >= TRACK_STRING and tracker_compatible(&core.tracker, thread.text):
+        at = core.tracker.states[tracked_state(thread.memory)]
+        if at.mode >= TRACK_STRING and tracker_compatible(&core.tracker, thread.memory):
             first -= text_characters(&core.tracker.store.texts, at.text) // (1 if at.mode == TRACK_NUMBER else LONG_STRING)
     costs_prepare(core)
     if core.index.deadline.passed:
@@ -201,13 +202,13 @@ cdef void distinct_first(const uint64_t* first, cbool inside, uint64_t* out) noe
 cdef inline cbool distinct_waits(Core* core, const DistinctNode& node) noexcept nogil:
     # Whether most bytes may be left for later: in a string, it may end first, or go on like an earlier one; what is easy
     # may end in the cheapest way.
-    cdef TrackerState at = core.tracker.states[-1 - node.thread.text]
+    cdef TrackerState at = core.tracker.states[tracked_state(node.thread.memory)]
     return node.easy or (at.mode == TRACK_STRING and at.escape == 0)
 
 
 cdef void distinct_bytes(Core* core, const DistinctNode& node, vector[uint8_t]& out) noexcept nogil:
     # The bytes to go on with.
-    cdef TrackerState at = core.tracker.states[-1 - node.thread.text]
+    cdef TrackerState at = core.tracker.states[tracked_state(node.thread.memory)]
     cdef cbool inside = at.mode == TRACK_STRING
     cdef cbool plain = inside and at.escape == 0
     cdef const ParserState* state = core.program.states[node.thread.parser]
@@ -224,8 +225,8 @@ cdef void distinct_bytes(Core* core, const DistinctNode& node, vector[uint8_t]& 
     memset(first, 0, 32)
     memset(ahead, 0, 32)
     if plain and not node.easy:
-        if tracker_compatible(&core.tracker, node.thread.text):
-            tracker_ahead(&core.tracker, node.thread.text, ahead)
+        if tracker_compatible(&core.tracker, node.thread.memory):
+            tracker_ahead(&core.tracker, node.thread.memory, ahead)
         bits_set(ahead, QUOTE)
     if plain and not node.begun:
         # SmallVector bytes: those that lead nowhere are soon seen.
@@ -271,11 +272,11 @@ cdef cbool distinct_add(Core* core, vector[DistinctNode]& nodes, Interner* seen,
     cdef string name
     cdef Thread same
     cdef int32_t owes, paid
-    if thread.text >= 0:
+    if not is_tracked(thread.memory):
         return True
     if distinct_decided(core, thread):
         pass
-    elif goal == SEARCH_ALIVE and (tracker_alive(&core.tracker, thread.text) or distinct_endless(core, thread)):
+    elif goal == SEARCH_ALIVE and (tracker_alive(&core.tracker, thread.memory) or distinct_endless(core, thread)):
         return True
     if goal != SEARCH_TEXT:
         known = core.alive.find(thread_key(thread))
@@ -286,9 +287,9 @@ cdef cbool distinct_add(Core* core, vector[DistinctNode]& nodes, Interner* seen,
     if twins_lost(core, thread):
         return False
     name = thread_key(thread)
-    if goal == SEARCH_OUT and tracker_any(&core.tracker, thread.text):
+    if goal == SEARCH_OUT and tracker_any(&core.tracker, thread.memory):
         same = thread
-        same.text = UNKNOWN_TEXT
+        same.memory = UNKNOWN_TEXT
         name = thread_key(same)
     if seen.find(name) >= 0:
         return False
@@ -296,23 +297,23 @@ cdef cbool distinct_add(Core* core, vector[DistinctNode]& nodes, Interner* seen,
     node.thread = thread
     node.parent = parent
     node.byte = byte
-    at = core.tracker.states[-1 - thread.text]
+    at = core.tracker.states[tracked_state(thread.memory)]
     node.typed = at.mode == TRACK_STRING and at.escape != 0 and (parent < 0 or nodes[parent].typed)
     node.begun = False
-    owes = tracker_owes(&core.tracker, thread.text)
+    owes = tracker_owes(&core.tracker, thread.memory)
     node.owed = owes
     node.paid = 0
     node.due = owes
     node.owing = 0
     node.put_off = 0
-    node.easy = (goal == SEARCH_OUT and owes == core.tracker.frames[at.frame].tied and tracker_easy(&core.tracker, thread.text))
+    node.easy = (goal == SEARCH_OUT and owes == core.tracker.frames[at.frame].tied and tracker_easy(&core.tracker, thread.memory))
     if parent >= 0:
         node.put_off = nodes[parent].put_off
         # An array more with two equal items is no step forward where none is needed.
         node.owed = max(owes, nodes[parent].owed)
         node.due = nodes[parent].due
         node.owing = nodes[parent].owing + 1 if owes > node.due else 0
-        paid = tracker_owes(&core.tracker, nodes[parent].thread.text) - owes
+        paid = tracker_owes(&core.tracker, nodes[parent].thread.memory) - owes
         node.paid = min(nodes[parent].paid + max(paid, 0), node.owed)
     nodes.push_back(node)
     distinct_push(core, nodes, queue, <int32_t>nodes.size() - 1, goal)
@@ -324,10 +325,10 @@ cdef void distinct_push(Core* core, vector[DistinctNode]& nodes, priority_queue[
     # Where whatever came makes no difference, no more is needed than the grammar says: that goes before what looks for two
     # equal items.
     cdef const Thread* thread = &nodes[at].thread
-    cdef const Frame* frame = core.tracker.frames[core.tracker.states[-1 - thread.text].frame]
-    cdef cbool like = not nodes[at].begun and tracker_seeks(&core.tracker, thread.text)
+    cdef const Frame* frame = core.tracker.frames[core.tracker.states[tracked_state(thread.memory)].frame]
+    cdef cbool like = not nodes[at].begun and tracker_seeks(&core.tracker, thread.memory)
     # So does an item that is known to be like an earlier one.
-    cdef cbool ready = goal == SEARCH_OUT and (tracker_any(&core.tracker, thread.text)
+    cdef cbool ready = goal == SEARCH_OUT and (tracker_any(&core.tracker, thread.memory)
                                                or (like and frame.twin and frame.owes == frame.tied))
     queue.push(pair[int64_t, int32_t](distinct_rank(core, thread[0], goal, like) - nodes[at].owing
                                       + 4 * <int64_t>UNREACHED * (nodes[at].paid + ready - nodes[at].put_off), at))
@@ -430,12 +431,12 @@ cdef cbool powers_ahead(Core* core, LexState* lex) noexcept nogil:
 cdef cbool twins_lost(Core* core, const Thread& thread) noexcept nogil:
     # Whether a number under way would have to be like an earlier one, and the lexeme has no such text.
     cdef Tracker* tracker = &core.tracker
-    cdef TrackerState at = tracker.states[-1 - thread.text]
+    cdef TrackerState at = tracker.states[tracked_state(thread.memory)]
     cdef vector[int32_t] targets
     cdef string read
     cdef int32_t target
     cdef const Value* value
-    if at.mode != TRACK_NUMBER or tracker.frames[at.frame].owes == 0 or not tracker_lost(tracker, thread.text, False):
+    if at.mode != TRACK_NUMBER or tracker.frames[at.frame].owes == 0 or not tracker_lost(tracker, thread.memory, False):
         return False
     frame_scalars(tracker, at.frame, VALUE_NUMBER, targets)
     read = text_bytes(&tracker.store.texts, at.text)
@@ -530,7 +531,7 @@ cdef cbool dfa_endless(Core* core, Automaton* automaton, DfaState* dfa_state) no
 
 cdef cbool distinct_endless(Core* core, const Thread& thread) noexcept nogil:
     # Whether a thread is in a string that can become a new one, however it goes on, and all that comes behind it can be found.
-    cdef const TrackerState* at = &core.tracker.states[-1 - thread.text]
+    cdef const TrackerState* at = &core.tracker.states[tracked_state(thread.memory)]
     cdef const Frame* frame = core.tracker.frames[at.frame]
     cdef Automaton* automaton
     if at.mode != TRACK_STRING or thread.lex == NULL or frame.owes or (frame.is_object and frame.key < 0):
@@ -538,4 +539,4 @@ cdef cbool distinct_endless(Core* core, const Thread& thread) noexcept nogil:
     automaton = thread.lex.automaton
     if automaton.kind != KIND_TEXT or automaton.spelling == SPELLING_UTF8:
         return False
-    return tracker_free_behind(&core.tracker, thread.text) and dfa_endless(core, automaton, thread.lex.dfa_state)
+    return tracker_free_behind(&core.tracker, thread.memory) and dfa_endless(core, automaton, thread.lex.dfa_state)

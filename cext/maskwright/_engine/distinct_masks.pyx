@@ -21,7 +21,8 @@ from maskwright._engine.lexeme_mask cimport lexmask_get
 from maskwright._engine.program cimport ANY_KEY, NO_KEY, NO_STATE, ParserState
 from maskwright._engine.stacks cimport state_goto_guarded, state_start
 from maskwright._engine.tracked cimport (
-    TRACK_AFTER, TRACK_NUMBER, TRACK_STRING, Tracker, TrackerState, Value, VALUE_STRING
+    is_tracked, TRACK_AFTER, TRACK_NUMBER, TRACK_STRING, tracked_state, Tracker, TrackerState, Value,
+    VALUE_STRING
 )
 from maskwright._engine.values cimport text_bytes
 from maskwright._engine.item_groups cimport frame_sets, frame_targets, ITEM_STRING, items_step
@@ -55,7 +56,7 @@ cdef void distinct_ends(Core* core, const Thread& thread, uint32_t top, vector[u
     # List the trie nodes below one at which a string under way is closed when it is like an earlier one.
     cdef const Trie* trie = core.index.trie
     cdef Tracker* tracker = &core.tracker
-    cdef TrackerState at = tracker.states[-1 - thread.text]
+    cdef TrackerState at = tracker.states[tracked_state(thread.memory)]
     cdef vector[uint32_t]* quotes = &core.index.quotes
     cdef vector[TextPlace] places
     cdef vector[string] rests
@@ -123,7 +124,7 @@ cdef cbool distinct_fillable(Core* core, int32_t rule, int32_t guard) noexcept n
     if start == NO_STATE:
         return False
     state = core.program.states[start]
-    thread.text = tracker_open(&core.tracker, 0, guard)
+    thread.memory = tracker_open(&core.tracker, 0, guard)
     for i in range(state.starts.size()):
         thread.parser = state_goto_guarded(core.program, start, state.starts[i].automaton, 0, guard)
         if thread.parser != NO_STATE and distinct_search(core, &thread, 1, SEARCH_TEXT, 0, NULL):
@@ -140,12 +141,12 @@ cdef inline cbool distinct_settled(Core* core, const Thread& thread, cbool begun
     # Whether nothing inside a lexeme matters: it is part of an item that will be new, or may be.  Behind an item,
     # there may be a comma.
     cdef int32_t mode
-    if thread.text >= 0:
+    if not is_tracked(thread.memory):
         return True
-    mode = core.tracker.states[-1 - thread.text].mode
+    mode = core.tracker.states[tracked_state(thread.memory)].mode
     if mode == TRACK_AFTER or not (begun or mode != TRACK_NUMBER):
         return False
-    return tracker_easy(&core.tracker, thread.text) or (begun and distinct_careless(core, thread))
+    return tracker_easy(&core.tracker, thread.memory) or (begun and distinct_careless(core, thread))
 
 
 cdef void distinct_inside(Core* core, const Thread& thread, cbool begun, cbool opaque, vector[TokenSpan]& gone,
@@ -178,15 +179,15 @@ cdef void distinct_inside(Core* core, const Thread& thread, cbool begun, cbool o
         if ahead.size() < 4 * depth:
             # The first child of its parent.
             ahead.resize(4 * depth)
-            if tracker_free_behind(&core.tracker, path[depth - 1].text):
-                tracker_ahead(&core.tracker, path[depth - 1].text, &ahead[4 * depth - 4])
+            if tracker_free_behind(&core.tracker, path[depth - 1].memory):
+                tracker_ahead(&core.tracker, path[depth - 1].memory, &ahead[4 * depth - 4])
             else:
                 memset(&ahead[4 * depth - 4], 255, 32)
         ahead.resize(4 * depth)
         lex = LEX_DEAD
         if bits_has(&ahead[4 * depth - 4], byte):
             lex = lex_next(path[depth - 1].lex, byte)
-        if opaque and byte == QUOTE and lex != LEX_DEAD and core.tracker.states[-1 - path[depth - 1].text].escape == 0:
+        if opaque and byte == QUOTE and lex != LEX_DEAD and core.tracker.states[tracked_state(path[depth - 1].memory)].escape == 0:
             ends.push_back(node)
             lex = LEX_DEAD
         if lex == LEX_DEAD:
@@ -261,8 +262,8 @@ cdef inline cbool distinct_opaque(Core* core, const Thread& thread, cbool begun)
     cdef const Automaton* automaton = thread.lex.automaton
     if automaton.kind != KIND_KEYSET and (automaton.kind != KIND_TEXT or automaton.spelling == SPELLING_UTF8):
         return False
-    return (begun and core.tracker.states[-1 - thread.text].mode == TRACK_STRING
-            and tracker_owes(&core.tracker, thread.text) == 0 and tracker_free_behind(&core.tracker, thread.text))
+    return (begun and core.tracker.states[tracked_state(thread.memory)].mode == TRACK_STRING
+            and tracker_owes(&core.tracker, thread.memory) == 0 and tracker_free_behind(&core.tracker, thread.memory))
 
 
 cdef void distinct_mask(Core* core, Mask* mask, const Thread& thread, cbool begun, cbool alone) noexcept nogil:
@@ -297,7 +298,7 @@ cdef void distinct_mask(Core* core, Mask* mask, const Thread& thread, cbool begu
             tag = known if thread.lex.base == NULL else thread.lex.automaton.other_tag + known
             mask_behind(core, thread.lex, tag, thread.parser, key, behind, first)
             for j in range(behind.size() if opaque else 0):
-                behind[j].text = tracker_unknown(&core.tracker, thread.text)
+                behind[j].memory = tracker_unknown(&core.tracker, thread.memory)
         if bits_has(first, group.byte):
             if opaque:
                 mask_walk(core, threads, lexmask_residual(base, i), behind, crossing)

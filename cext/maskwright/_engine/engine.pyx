@@ -7,6 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
 from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.algorithm cimport nth_element, sort
+from libcpp.atomic cimport memory_order_relaxed
 from libcpp.pair cimport pair
 from libcpp.string cimport string
 from libcpp.vector cimport vector
@@ -102,7 +103,7 @@ cdef class AutomatonHandle:
 
 cdef int64_t handle_bytes(AutomatonHandle handle) except -1:
     # About what its states take.
-    return handle.automaton.dfa.held if handle.automaton.dfa != NULL else 0
+    return handle.automaton.dfa.held.load(memory_order_relaxed) if handle.automaton.dfa != NULL else 0
 
 
 cdef int read_code_points(LazyDfa* dfa, int32_t n_states, list sets, bytes edges, list epsilons,

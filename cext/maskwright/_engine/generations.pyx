@@ -62,7 +62,7 @@ cdef inline void core_weigh(Core* core) noexcept nogil:
 cdef cbool lexeme_is_swollen(const Automaton* automaton, int64_t most_states, int64_t most_bytes) noexcept nogil:
     # Whether so many states were reached that a new generation should have an automaton of its own for it.
     return (automaton.kind == KIND_TEXT and automaton.lexer == NULL and not automaton.is_base
-            and (lex_size(automaton) > most_states // 2 or automaton.dfa.held > most_bytes // 2))
+            and (lex_size(automaton) > most_states // 2 or automaton.dfa.held.load(memory_order_relaxed) > most_bytes // 2))
 
 
 cdef void core_look_at_lexemes(Core* core) noexcept nogil:
@@ -142,8 +142,8 @@ cdef enum:
 
 
 cdef void evict_state(Core* core, MatcherState* state, cbool all_of_them) noexcept nogil:
-    if state.used and not all_of_them:
-        state.used = False
+    if state.used.load(memory_order_relaxed) and not all_of_them:
+        state.used.store(False, memory_order_relaxed)
         return
     mask_free(core, state.mask)
     state.mask = NULL
@@ -243,7 +243,7 @@ cdef cbool fill_known(Core* core, int32_t id, uint32_t* row) noexcept nogil:
         return True
     if core.states[id].mask == NULL:
         return False
-    core.states[id].used = True
+    core.states[id].used.store(True, memory_order_relaxed)
     mask_write(core, core.states[id].mask, row)
     return True
 

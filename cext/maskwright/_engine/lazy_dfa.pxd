@@ -1,5 +1,6 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libcpp cimport bool as cbool
+from libcpp.atomic cimport memory_order_relaxed
 from libcpp.vector cimport vector
 
 from maskwright._engine.limits cimport Deadline, deadline_heavy
@@ -24,11 +25,12 @@ cdef cbool dfa_more_texts(LazyDfa* dfa, DfaState* start, int64_t count) noexcept
 
 cdef inline void dfa_grew(LazyDfa* dfa, size_t bytes) noexcept nogil:
     # Too many bytes end an operation like too little time: nothing half-computed is kept.
-    dfa.held += <int64_t>bytes
-    if dfa.held > dfa.deadline.most_bytes // 2:
+    cdef int64_t held = dfa.held.load(memory_order_relaxed) + <int64_t>bytes
+    dfa.held.store(held, memory_order_relaxed)
+    if held > dfa.deadline.most_bytes // 2:
         dfa.deadline.swollen = True
-    if dfa.held > dfa.deadline.most_bytes:
-        deadline_heavy(dfa.deadline, dfa.held)
+    if held > dfa.deadline.most_bytes:
+        deadline_heavy(dfa.deadline, held)
 
 
 cdef inline void set_add(vector[uint64_t]& bits, int32_t cls) noexcept nogil:

@@ -8,6 +8,7 @@
 from cython.operator cimport dereference
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
+from libcpp.atomic cimport memory_order_relaxed
 from libcpp.algorithm cimport sort
 from libcpp.bit cimport countr_zero
 from libcpp.pair cimport pair
@@ -29,7 +30,7 @@ cdef LazyDfa* dfa_new(Deadline* deadline) noexcept nogil:
     cdef LazyDfa* dfa = new LazyDfa()
     dfa.mark = 0
     dfa.first = 0
-    dfa.held = 0
+    dfa.held.store(0, memory_order_relaxed)
     dfa.deadline = deadline
     return dfa
 

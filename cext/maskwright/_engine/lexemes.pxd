@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libcpp cimport bool as cbool
+from libcpp.atomic cimport atomic
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
@@ -72,7 +73,7 @@ cdef cppclass LazyDfa:
     vector[int32_t] loops          # by NFA state: the loop that it is in (dfa_loops); empty: not computed
     vector[DfaState*] states
     Interner interned
-    int64_t held                   # bytes of the states, and of lexer states made of them
+    atomic[int64_t] held           # bytes of the states, and of lexer states made of them; written under the lock, read without it, too
     Deadline* deadline             # of the operation that makes them
     DfaState* start
     vector[int64_t] class_points   # code points by class; empty: not counted

@@ -3,13 +3,14 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 from libcpp cimport bool as cbool
 from libcpp.algorithm cimport binary_search, sort
+from libcpp.atomic cimport memory_order_relaxed
 from libcpp.vector cimport vector
 
 from maskwright._engine.sizes cimport bits_has
 from maskwright._engine.limits cimport deadline_passed
 from maskwright._engine.trie cimport Trie
 from maskwright._engine.vocabulary cimport Bits, Opening
-from maskwright._engine.char_index cimport bits_add, bits_hold_token, bits_new, bits_release, bits_remove, bits_unite
+from maskwright._engine.char_index cimport bits_add, bits_hold_token, bits_new, bits_release, bits_remove, bits_unite, bits_within
 from maskwright._engine.lexemes cimport Automaton, LexMask, LexState, NO_TAG, Override, ResidualView
 from maskwright._engine.lexeme_state cimport lex_keeps_text
 from maskwright._engine.lexeme_walks cimport lexmask_residual
@@ -22,6 +23,7 @@ from maskwright._engine.program cimport (
     RECORD_OPEN
 )
 from maskwright._engine.stacks cimport state_behind, state_deep, state_goto
+from maskwright._engine.tracked cimport is_tracked
 from maskwright._engine.core cimport FrameMask, MatcherState, OpenGroup, Thread, thread_at
 from maskwright._engine.alive cimport threads_alive, threads_step
 from maskwright._engine.states cimport (
@@ -70,7 +72,7 @@ cdef cbool frames_fit(const Core* core, const vector[Thread]& start) noexcept no
     # Whether what follows a lexeme is made of frames.
     cdef const ParserState* state
     cdef size_t i
-    if start.size() != 1 or start[0].text != 0:
+    if start.size() != 1 or start[0].memory != 0:
         return False
     state = core.program.states[start[0].parser]
     for i in range(state.items.size()):
@@ -421,14 +423,6 @@ cdef void lexed_filter(Core* core, Bits* bits, const Thread& thread) noexcept no
             bits_remove(bits, token)
 
 
-cdef cbool bits_within(const Bits* some, const Bits* others) noexcept nogil:
-    cdef size_t i
-    for i in range(some.words.size()):
-        if some.words[i] & ~others.words[i]:
-            return False
-    return True
-
-
 cdef void mask_lexed(Core* core, const vector[Thread]& threads, Mask* mask) noexcept nogil:
     cdef Thread thread
     cdef Mask part
@@ -555,7 +549,7 @@ cdef void mask_join_thread(Core* core, const vector[Thread]& threads, Mask* mask
 cdef inline void mask_join(Core* core, Mask* mask, const vector[Thread]& threads, const Thread& thread,
                            cbool begun, cbool alone) noexcept nogil:
     # `begun`: the thread's lexeme was, else it starts here.
-    if thread.text < 0:
+    if is_tracked(thread.memory):
         distinct_mask(core, mask, thread, begun, alone)
     else:
         mask_join_thread(core, threads, mask, thread.lex, thread.parser, alone)
@@ -569,7 +563,7 @@ cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
     cdef Thread thread
     cdef size_t i, j
     cdef int32_t t
-    state.used = True
+    state.used.store(True, memory_order_relaxed)
     if mask != NULL:
         return mask
     mask = new Mask()

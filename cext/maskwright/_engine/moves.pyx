@@ -25,7 +25,7 @@ from maskwright._engine.program cimport (
 from maskwright._engine.rules cimport keyset_of, parse_local, record_register, record_register_id, record_taken_intern
 from maskwright._engine.columns cimport cycle_intern, node_intern
 from maskwright._engine.stacks cimport state_intern
-from maskwright._engine.tracked cimport Frame, TrackerState
+from maskwright._engine.tracked cimport Frame, is_tracked, memory_of_state, tracked_state, TrackerState
 from maskwright._engine.values cimport text_append, text_bytes, UNKNOWN_TEXT
 from maskwright._engine.tracker cimport frame_begin, frame_intern, tracker_state
 from maskwright._engine.core cimport Core, Thread
@@ -214,17 +214,17 @@ cdef void move_frame(Mover* mover, int32_t id, int32_t parent) noexcept nogil:
     mover.frames.insert(id, frame_intern(&mover.fresh.tracker, content))
 
 
-cdef int32_t move_text(Mover* mover, int32_t text) noexcept nogil:
+cdef int32_t move_memory(Mover* mover, int32_t memory) noexcept nogil:
     # What a thread has read of a key, or of an array of different items.
     cdef TrackerState at
     cdef vector[int32_t] around
     cdef int32_t frame, moved
-    if text >= 0:
-        return 0 if text == 0 else move_letters(mover, text)
-    moved = mover.texts.find(-1 - text)
+    if not is_tracked(memory):
+        return 0 if memory == 0 else move_letters(mover, memory)
+    moved = mover.tracked.find(tracked_state(memory))
     if moved != UNKNOWN:
-        return -1 - moved
-    at = mover.old.tracker.states[-1 - text]
+        return memory_of_state(moved)
+    at = mover.old.tracker.states[tracked_state(memory)]
     frame = at.frame
     while frame >= 0 and mover.frames.find(frame) == UNKNOWN:
         around.push_back(frame)
@@ -234,7 +234,7 @@ cdef int32_t move_text(Mover* mover, int32_t text) noexcept nogil:
         frame = around.back()
         around.pop_back()
     moved = tracker_state(&mover.fresh.tracker, mover.frames.find(frame), at.mode, move_letters(mover, at.text), at.escape, at.value)
-    mover.texts.insert(-1 - text, -1 - moved)
+    mover.tracked.insert(tracked_state(memory), tracked_state(moved))
     return moved
 
 
@@ -257,7 +257,7 @@ cdef int32_t move_state(Mover* mover, int32_t id) noexcept nogil:
         thread = mover.old.states[id].threads[i]
         thread.lex = move_lex(mover, thread.lex)
         thread.parser = move_parser(mover, thread.parser)
-        thread.text = move_text(mover, thread.text)
+        thread.memory = move_memory(mover, thread.memory)
         threads.push_back(thread)
         if mover.fresh.program.lexer != NULL:
             core_learn(mover.fresh, thread, 1)

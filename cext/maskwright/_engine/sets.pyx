@@ -279,7 +279,7 @@ cdef cbool sets_shortest(Core* core, Sets* sets, int32_t id, vector[uint8_t]& ou
         i = 0
         while i < part.lexes.members.size():
             thread.lex = part.lexes.automaton.states[part.lexes.members[i]]
-            thread.text = UNKNOWN_TEXT if lex_keeps_text(thread.lex) else 0
+            thread.memory = UNKNOWN_TEXT if lex_keeps_text(thread.lex) else 0
             threads.push_back(thread)
             i += step
     return shortest_plain(core, threads, out)
@@ -294,8 +294,8 @@ cdef cbool sets_shortest(Core* core, Sets* sets, int32_t id, vector[uint8_t]& ou
 cdef void lexed_forget_keys(vector[Thread]& threads) noexcept nogil:
     cdef size_t i
     for i in range(threads.size()):
-        if threads[i].text > 0:
-            threads[i].text = UNKNOWN_TEXT
+        if threads[i].memory > 0:
+            threads[i].memory = UNKNOWN_TEXT
 
 
 cdef cbool lexed_walk_level(Core* core, Sets* sets, const Trie* trie, uint32_t node) noexcept nogil:
@@ -318,7 +318,7 @@ cdef vector[Thread]* lexed_after(Core* core, Sets* sets, const Thread& thread) n
     key.append(<const char*>&thread.lex, sizeof(LexState*))
     key.append(<const char*>&thread.lookahead, sizeof(LexState*))
     key.append(<const char*>&thread.parser, sizeof(int32_t))
-    key.append(<const char*>&thread.text, sizeof(int32_t))
+    key.append(<const char*>&thread.memory, sizeof(int32_t))
     known = sets.after.find(key)
     if known >= 0:
         return &sets.threads[known]
@@ -380,7 +380,7 @@ cdef cbool lexed_covers(const Core* core, int32_t a, int32_t b) noexcept nogil:
         for j in range(over.size()):
             if (over[0][j].lex == under[0][i].lex and over[0][j].lookahead == under[0][i].lookahead
                     and over[0][j].parser == under[0][i].parser
-                    and (over[0][j].text == under[0][i].text or over[0][j].text == UNKNOWN_TEXT)):
+                    and (over[0][j].memory == under[0][i].memory or over[0][j].memory == UNKNOWN_TEXT)):
                 break
         else:
             return False

@@ -19,6 +19,7 @@ from maskwright._engine.lexeme_walks cimport lexmask_open
 from maskwright._engine.program cimport ACCEPT, Item, NO_KEY, NO_STATE, ParserState, Return, UNKNOWN
 from maskwright._engine.columns cimport node_intern
 from maskwright._engine.stacks cimport state_goto, state_goto_guarded, state_intern, state_start
+from maskwright._engine.tracked cimport is_tracked
 from maskwright._engine.tracker cimport tracker_doubtful, tracker_open
 from maskwright._engine.core cimport MatcherState, thread_at
 from maskwright._engine.threads cimport FEW_TOKENS, threads_complete, threads_normalize, threads_step_token
@@ -103,7 +104,7 @@ cdef cbool threads_pending(Core* core, const vector[Thread]& threads) noexcept n
     # Whether some thread is in a key or an item that may have come before, in this very token.
     cdef size_t i
     for i in range(threads.size()):
-        if threads[i].text < 0 and tracker_doubtful(&core.tracker, threads[i].text):
+        if is_tracked(threads[i].memory) and tracker_doubtful(&core.tracker, threads[i].memory):
             return True
         if (threads[i].lex != NULL and threads[i].lex.automaton.kind == KIND_KEYSET
                 and threads[i].lex.key.pending):
@@ -180,7 +181,7 @@ cdef void mask_behind(Core* core, LexState* lex, int32_t tag, int32_t parser, in
     for guard in core.program.states[parser].guards:
         thread.parser = state_goto_guarded(core.program, parser, lex.automaton, tag, guard)
         if thread.parser != NO_STATE:
-            thread.text = tracker_open(&core.tracker, 0, guard)
+            thread.memory = tracker_open(&core.tracker, 0, guard)
             out.push_back(thread)
     for i in range(out.size()):
         for j in range(4):

@@ -36,7 +36,7 @@ cdef cppclass Mover:
     Renumbered states              # the same of matchers, and so on
     Renumbered parsers
     Renumbered nodes
-    Renumbered texts               # of the tracker
+    Renumbered tracked             # states of the tracker
     Renumbered frames
     unordered_map[AutomatonPointer, AutomatonPointer] lexemes   # those of the old core that the new one has anew
     Interner places                  # of which an index was found, by group from which on they are looked for

@@ -18,7 +18,8 @@ from maskwright._engine.lexeme_sets cimport lexsets_free
 from maskwright._engine.program cimport ACCEPT, DottedItem, LOCAL_RECORD, ParserState, GssNode, UNKNOWN
 from maskwright._engine.rules cimport parse_free, record_register
 from maskwright._engine.tracked cimport (
-    Cell, Frame, Group, IndexEntry, Tracker, Value, VALUE_ARRAY, VALUE_OBJECT, Values
+    Cell, Frame, Group, IndexEntry, is_tracked, tracked_state, Tracker, Value, VALUE_ARRAY, VALUE_OBJECT,
+    Values
 )
 from maskwright._engine.values cimport cell_intern, value_list, value_scalar
 from maskwright._engine.item_groups cimport group_with, index_know
@@ -320,8 +321,8 @@ cdef void state_needs(Mover* mover, int32_t id) noexcept nogil:
         thread = mover.old.states[id].threads[i]
         if thread.lex != NULL and thread.lex.automaton.used != NULL:
             mover_needs(mover, MOVE_KEYS, thread.lex.key.used)
-        if thread.text < 0:
-            mover_needs(mover, MOVE_FRAME, mover.old.tracker.states[-1 - thread.text].frame)
+        if is_tracked(thread.memory):
+            mover_needs(mover, MOVE_FRAME, mover.old.tracker.states[tracked_state(thread.memory)].frame)
         parser = mover.old.program.states[thread.parser]
         for j in range(parser.items.size()):
             dotted_needs(mover, parser.items[j].local)

@@ -13,9 +13,9 @@ cdef enum:
 
 cdef void threads_normalize(vector[Thread]& threads) noexcept nogil
 cdef cbool threads_complete(const Core* core, const vector[Thread]& threads) noexcept nogil
-cdef string thread_quoted(const Core* core, int32_t text) noexcept nogil
-cdef int32_t thread_used_key(Core* core, LexState* lex, int32_t before, int32_t text) noexcept nogil
-cdef int32_t thread_goto(Core* core, LexState* lex, int32_t parser, int32_t before, int32_t text) noexcept nogil
+cdef string thread_quoted(const Core* core, int32_t memory) noexcept nogil
+cdef int32_t thread_used_key(Core* core, LexState* lex, int32_t before, int32_t memory) noexcept nogil
+cdef int32_t thread_goto(Core* core, LexState* lex, int32_t parser, int32_t before, int32_t memory) noexcept nogil
 cdef int32_t thread_step(Core* core, const Thread& thread, uint8_t byte, int32_t joined,
                          vector[Thread]& out) noexcept nogil
 cdef void tokens_spell(int32_t token, vector[uint8_t]& out) noexcept nogil

@@ -12,42 +12,42 @@ from maskwright._engine.lexeme_state cimport lex_goes_on, lex_keeps_text, lex_ne
 from maskwright._engine.longest_match cimport lexer_hopeless, lookahead_join, lookahead_step
 from maskwright._engine.program cimport ANY_KEY, NO_KEY, NO_STATE, ParserState, Program
 from maskwright._engine.stacks cimport state_goto, state_goto_guarded, state_union
-from maskwright._engine.tracked cimport TEXT_WRONG
+from maskwright._engine.tracked cimport is_tracked, MEMORY_WRONG, tracked_state
 from maskwright._engine.values cimport text_append, text_bytes, UNKNOWN_TEXT
 from maskwright._engine.tracker cimport tracker_open, tracker_quoted, tracker_read
 from maskwright._engine.core cimport thread_at
 
 
-cdef string thread_quoted(const Core* core, int32_t text) noexcept nogil:
+cdef string thread_quoted(const Core* core, int32_t memory) noexcept nogil:
     # What has been read of a quoted key.
-    return tracker_quoted(&core.tracker, text) if text < 0 else text_bytes(&core.tracker.store.texts, text)
+    return tracker_quoted(&core.tracker, memory) if is_tracked(memory) else text_bytes(&core.tracker.store.texts, memory)
 
 
-cdef int32_t thread_used_key(Core* core, LexState* lex, int32_t before, int32_t text) noexcept nogil:
-    # Which key that must not come again `lex` accepts; `before`: the text before the last byte.
+cdef int32_t thread_used_key(Core* core, LexState* lex, int32_t before, int32_t memory) noexcept nogil:
+    # Which key that must not come again `lex` accepts; `before`: the memory before the last byte.
     if not lex_keeps_text(lex):
         return NO_KEY
-    if before < 0:
-        return lex.automaton.used.name(text_bytes(&core.tracker.store.texts, core.tracker.states[-1 - before].text))
-    if text == UNKNOWN_TEXT:
+    if is_tracked(before):
+        return lex.automaton.used.name(text_bytes(&core.tracker.store.texts, core.tracker.states[tracked_state(before)].text))
+    if memory == UNKNOWN_TEXT:
         return ANY_KEY
-    return lex.automaton.used.name(key_text(text_bytes(&core.tracker.store.texts, text)))
+    return lex.automaton.used.name(key_text(text_bytes(&core.tracker.store.texts, memory)))
 
 
-cdef int32_t thread_goto(Core* core, LexState* lex, int32_t parser, int32_t before, int32_t text) noexcept nogil:
+cdef int32_t thread_goto(Core* core, LexState* lex, int32_t parser, int32_t before, int32_t memory) noexcept nogil:
     # The parser state behind a lexeme that `lex` accepts.
-    return state_goto(core.program, parser, lex.automaton, lex.tag, thread_used_key(core, lex, before, text))
+    return state_goto(core.program, parser, lex.automaton, lex.tag, thread_used_key(core, lex, before, memory))
 
 
 cdef int32_t thread_leave(Core* core, const Thread& thread, int32_t before, int32_t joined,
                           vector[Thread]& out) noexcept nogil:
     # Go on behind a lexeme that thread.lex accepts: `joined` with the parser state where nothing is
     # tracked, and more threads where something is.
-    cdef Thread behind = thread_at(thread_goto(core, thread.lex, thread.parser, before, thread.text), NULL)
+    cdef Thread behind = thread_at(thread_goto(core, thread.lex, thread.parser, before, thread.memory), NULL)
     cdef int32_t guard
     if behind.parser != NO_STATE:
-        if thread.text < 0:
-            behind.text = thread.text
+        if is_tracked(thread.memory):
+            behind.memory = thread.memory
             out.push_back(behind)
         else:
             joined = state_union(core.program, joined, behind.parser)
@@ -56,31 +56,31 @@ cdef int32_t thread_leave(Core* core, const Thread& thread, int32_t before, int3
             continue
         behind.parser = state_goto_guarded(core.program, thread.parser, thread.lex.automaton, thread.lex.tag, guard)
         if behind.parser != NO_STATE:
-            behind.text = tracker_open(&core.tracker, thread.text, guard)
+            behind.memory = tracker_open(&core.tracker, thread.memory, guard)
             out.push_back(behind)
     return joined
 
 
-cdef inline int32_t thread_follow(Core* core, LexState* lex, int32_t parser, int32_t text, uint8_t byte,
+cdef inline int32_t thread_follow(Core* core, LexState* lex, int32_t parser, int32_t memory, uint8_t byte,
                                   int32_t joined, vector[Thread]& out) noexcept nogil:
     # Add a thread that has just read a byte; join what it completes.
     cdef Thread thread
     if lex == LEX_DEAD:
         return joined
-    thread.text = 0
-    if text < 0:
-        thread.text = tracker_read(&core.tracker, text, byte)
-        if thread.text == TEXT_WRONG:
+    thread.memory = 0
+    if is_tracked(memory):
+        thread.memory = tracker_read(&core.tracker, memory, byte)
+        if thread.memory == MEMORY_WRONG:
             return joined
     elif lex_keeps_text(lex):
-        thread.text = UNKNOWN_TEXT if core.walks else text_append(&core.tracker.store.texts, text, byte)
+        thread.memory = UNKNOWN_TEXT if core.walks else text_append(&core.tracker.store.texts, memory, byte)
     thread.lex = lex
     thread.lookahead = NULL
     thread.parser = parser
     if lex.tag == NO_TAG or lex_goes_on(lex):
         out.push_back(thread)
     if lex.tag != NO_TAG:
-        return thread_leave(core, thread, text, joined, out)
+        return thread_leave(core, thread, memory, joined, out)
     return joined
 
 
@@ -90,11 +90,11 @@ cdef int32_t thread_step(Core* core, const Thread& thread, uint8_t byte, int32_t
     cdef ParserState* state
     cdef size_t i
     if thread.lex != NULL:
-        return thread_follow(core, lex_next(thread.lex, byte), thread.parser, thread.text, byte, joined, out)
+        return thread_follow(core, lex_next(thread.lex, byte), thread.parser, thread.memory, byte, joined, out)
     state = core.program.states[thread.parser]
     if bits_has(state.first, byte):
         for i in range(state.starts.size()):
-            joined = thread_follow(core, lex_next(state.starts[i], byte), thread.parser, thread.text, byte, joined, out)
+            joined = thread_follow(core, lex_next(state.starts[i], byte), thread.parser, thread.memory, byte, joined, out)
     return joined
 
 
@@ -147,7 +147,7 @@ cdef void threads_step_token(Core* core, const vector[Thread]& threads, int32_t 
     if joined == NO_STATE:
         return
     for i in range(out.size()):
-        if out[i].lex == NULL and out[i].text == 0:
+        if out[i].lex == NULL and out[i].memory == 0:
             out[i].parser = state_union(core.program, out[i].parser, joined)
             return
     out.push_back(thread_at(joined, NULL))
@@ -191,13 +191,13 @@ cdef cbool thread_before(const Thread& a, const Thread& b) noexcept nogil:
         return <uint64_t>a.lex < <uint64_t>b.lex
     if a.parser != b.parser:
         return a.parser < b.parser
-    if a.text != b.text:
-        return a.text < b.text
+    if a.memory != b.memory:
+        return a.memory < b.memory
     return <uint64_t>a.lookahead < <uint64_t>b.lookahead
 
 
 cdef inline cbool thread_same(const Thread& a, const Thread& b) noexcept nogil:
-    return a.lex == b.lex and a.parser == b.parser and a.text == b.text and a.lookahead == b.lookahead
+    return a.lex == b.lex and a.parser == b.parser and a.memory == b.memory and a.lookahead == b.lookahead
 
 
 cdef void threads_normalize(vector[Thread]& threads) noexcept nogil:
@@ -229,17 +229,17 @@ cdef void lexed_follow(Core* core, LexState* lex, const Thread& before, uint8_t 
     if lex == LEX_DEAD:
         return
     thread.lex = lex
-    thread.text = text_append(&core.tracker.store.texts, before.text, byte) if lex_keeps_text(lex) else 0
+    thread.memory = text_append(&core.tracker.store.texts, before.memory, byte) if lex_keeps_text(lex) else 0
     if (lex.tag == NO_TAG or lex_goes_on(lex)) and (
             lex.automaton != core.program.lexer or not lexer_hopeless(lex, thread.lookahead)):
         out.push_back(thread)
     if lex.tag != NO_TAG:
-        thread.parser = thread_goto(core, lex, thread.parser, before.text, thread.text)
+        thread.parser = thread_goto(core, lex, thread.parser, before.memory, thread.memory)
         if thread.parser != NO_STATE:
             if lex.automaton == core.program.lexer:
                 thread.lookahead = lookahead_join(thread.lookahead, lex)
             thread.lex = NULL
-            thread.text = 0
+            thread.memory = 0
             out.push_back(thread)
 
 
@@ -272,7 +272,7 @@ cdef string thread_key(const Thread& thread) noexcept nogil:
     key.assign(<const char*>&thread.lex, sizeof(LexState*))
     key.append(<const char*>&thread.lookahead, sizeof(LexState*))
     key.append(<const char*>&thread.parser, sizeof(int32_t))
-    key.append(<const char*>&thread.text, sizeof(int32_t))
+    key.append(<const char*>&thread.memory, sizeof(int32_t))
     return key
 
 

@@ -23,7 +23,7 @@ from maskwright._engine.rules cimport (
     dotted_waits, parse_advance, parse_expand, parse_guard, parse_local, parse_rule_start
 )
 from maskwright._engine.stacks cimport newline_column, state_goto, state_goto_guarded
-from maskwright._engine.tracked cimport TEXT_WRONG
+from maskwright._engine.tracked cimport is_tracked, MEMORY_WRONG
 from maskwright._engine.values cimport text_append
 from maskwright._engine.tracker cimport tracker_open, tracker_read
 from maskwright._engine.core cimport Core, Outcome, Thread, thread_at
@@ -63,20 +63,20 @@ cdef void trace_follow(Core* core, LexState* lex, const Thread& before, uint8_t 
     if lex == LEX_DEAD:
         return
     thread.lex = lex
-    thread.text = 0
-    if before.text < 0:
-        thread.text = tracker_read(&core.tracker, before.text, byte)
-        if thread.text == TEXT_WRONG:
+    thread.memory = 0
+    if is_tracked(before.memory):
+        thread.memory = tracker_read(&core.tracker, before.memory, byte)
+        if thread.memory == MEMORY_WRONG:
             return
     elif lex_keeps_text(lex):
-        thread.text = text_append(&core.tracker.store.texts, before.text, byte)
+        thread.memory = text_append(&core.tracker.store.texts, before.memory, byte)
     if lex.tag == NO_TAG or lex_goes_on(lex):
         trace_add(thread, event, out)
     if lex.tag == NO_TAG:
         return
     event.automaton = lex.automaton
     event.tag = lex.tag
-    event.key = thread_used_key(core, lex, before.text, thread.text)
+    event.key = thread_used_key(core, lex, before.memory, thread.memory)
     event.column = -1
     if lex.automaton.lexer != NULL:
         event.ignored = lexer_of(lex.automaton).ignored[lex.tag]
@@ -87,14 +87,14 @@ cdef void trace_follow(Core* core, LexState* lex, const Thread& before, uint8_t 
     if behind.parser != NO_STATE:
         if lex.automaton == core.program.lexer:
             behind.lookahead = lookahead_join(thread.lookahead, lex)
-        behind.text = thread.text if thread.text < 0 else 0
+        behind.memory = thread.memory if is_tracked(thread.memory) else 0
         trace_add(behind, event, out)
     for guard in core.program.states[thread.parser].guards:
         if core.tracker.guards[guard - 1].closed:
             continue
         behind = thread_at(state_goto_guarded(core.program, thread.parser, lex.automaton, lex.tag, guard), NULL)
         if behind.parser != NO_STATE:
-            behind.text = tracker_open(&core.tracker, thread.text, guard)
+            behind.memory = tracker_open(&core.tracker, thread.memory, guard)
             event.guard = guard
             trace_add(behind, event, out)
 
@@ -119,7 +119,7 @@ cdef void trace_step(Core* core, const Thread& before, uint8_t byte, vector[Trac
 cdef cbool trace_alive(Core* core, const Thread& thread) noexcept nogil:
     if core.program.lexer != NULL:
         return thread_alive(core, thread)
-    return thread.text >= 0 or distinct_alive(core, thread)
+    return not is_tracked(thread.memory) or distinct_alive(core, thread)
 
 
 cdef cbool trace_waits(const Core* core, const DottedItem* local, const Thread& thread) noexcept nogil:

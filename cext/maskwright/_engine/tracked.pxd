@@ -28,7 +28,7 @@ cdef enum:
     TRACK_STRING = 4       # the rest of a string
     TRACK_NUMBER = 5
     TRACK_LITERAL = 6
-    TEXT_WRONG = -0x7FFFFFFF   # no item may be like this
+    MEMORY_WRONG = -0x7FFFFFFF # of a thread: no item may be like this
     ANY_COUNT = 0x3FFFFFFF
 
 cdef cppclass Texts:
@@ -123,7 +123,7 @@ cdef cppclass Tracker:
     Interner frame_ids
     SegmentedVector[TrackerState] states
     Interner state_ids
-    BlockPool[Edges[int32_t]] moves               # by state, over bytes: -1 - text
+    BlockPool[Edges[int32_t]] moves               # by state, over bytes: the memory behind, as tracked_state has it
     TextSets items                             # and indices of groups
     SegmentedVector[Group] groups
     Interner group_ids
@@ -133,3 +133,19 @@ cdef cppclass Tracker:
     int64_t held                               # bytes of what frames refer to
     int32_t moved                              # the values that came from another core are before this one
     int64_t remade                             # bytes of indices of such values
+
+
+# What a thread remembers of the bytes that it has read (`Thread.memory`): nothing (0); of a key that must not come again, its text so far
+# (a number of `Texts`, above 0); of an array of different items, a state of the tracker (below 0).
+
+cdef inline cbool is_tracked(int32_t memory) noexcept nogil:
+    return memory < 0
+
+
+cdef inline int32_t tracked_state(int32_t memory) noexcept nogil:
+    # Its number in `Tracker.states`.
+    return -1 - memory
+
+
+cdef inline int32_t memory_of_state(int32_t number) noexcept nogil:
+    return -1 - number

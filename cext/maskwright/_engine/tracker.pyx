@@ -18,8 +18,9 @@ from maskwright._engine.lexeme_texts cimport BACKSLASH, QUOTE
 from maskwright._engine.keyset cimport ESCAPE_BAD, ESCAPE_OPEN, escape_read, key_spelling
 from maskwright._engine.program cimport UNKNOWN
 from maskwright._engine.tracked cimport (
-    ANY_COUNT, TEXT_WRONG, TRACK_AFTER, TRACK_COLON, TRACK_KEY, TRACK_LITERAL, TRACK_NUMBER, TRACK_STRING,
-    TRACK_VALUE, TrackerState, Value, VALUE_ARRAY, VALUE_NUMBER, VALUE_OBJECT, VALUE_STRING, VALUE_UNKNOWN
+    ANY_COUNT, is_tracked, memory_of_state, MEMORY_WRONG, TRACK_AFTER, TRACK_COLON, TRACK_KEY, TRACK_LITERAL,
+    TRACK_NUMBER, TRACK_STRING, TRACK_VALUE, tracked_state, TrackerState, Value, VALUE_ARRAY, VALUE_NUMBER,
+    VALUE_OBJECT, VALUE_STRING, VALUE_UNKNOWN
 )
 from maskwright._engine.values cimport (
     cell_insert, cell_intern, is_blank, literal_kind, number_append, number_compatible, number_length,
@@ -139,7 +140,7 @@ cdef cbool frame_contains(const Tracker* tracker, const Frame* frame, int32_t va
 
 
 cdef int32_t frame_complete(Tracker* tracker, int32_t id, int32_t value) noexcept nogil:
-    # The text behind a value (or a key) in a frame.
+    # The memory behind a value (or a key) in a frame.
     cdef const Frame* frame = tracker.frames[id]
     cdef Frame after
     cdef cbool is_key = frame.is_object and frame.key < 0
@@ -164,13 +165,13 @@ cdef int32_t frame_complete(Tracker* tracker, int32_t id, int32_t value) noexcep
             after.cells = cell_insert(&tracker.store, frame.cells, frame.key, value)
     elif frame.guard and frame_contains(tracker, frame, value):
         if not frame_repeats(tracker, frame):
-            return TEXT_WRONG
+            return MEMORY_WRONG
         if frame.parent < 0:
             return 0
         after.guard = after.items = after.arrays = after.objects = 0
         after.cells = cell_intern(&tracker.store, frame.cells, -1, value)
     elif frame_tied(tracker, frame) and frame_twin(tracker, frame) >= 0:
-        return TEXT_WRONG
+        return MEMORY_WRONG
     elif frame.parent < 0:
         # Nobody compares this array: the order of its items does not matter, nor their number.
         if not frame_tied(tracker, frame):
@@ -190,7 +191,7 @@ cdef int32_t frame_complete(Tracker* tracker, int32_t id, int32_t value) noexcep
 
 cdef int32_t tracker_state(Tracker* tracker, int32_t frame, int32_t mode, int32_t text, int32_t escape,
                            uint32_t value) noexcept nogil:
-    # As the text of a thread: below zero.
+    # As the memory of a thread.
     cdef int32_t fields[5]
     cdef string name
     cdef TrackerState state
@@ -213,22 +214,22 @@ cdef int32_t tracker_state(Tracker* tracker, int32_t frame, int32_t mode, int32_
         tracker.states.push_back(state)
         tracker.moves.add()
         tracker.state_ids.insert(name, id)
-    return -1 - id
+    return memory_of_state(id)
 
 
-cdef int32_t tracker_open(Tracker* tracker, int32_t text, int32_t guard) noexcept nogil:
-    # The text behind the bracket of an array whose items must be different; `text`: with the bracket
+cdef int32_t tracker_open(Tracker* tracker, int32_t memory, int32_t guard) noexcept nogil:
+    # The memory behind the bracket of an array whose items must be different; `memory`: with the bracket
     # read as that of any array, or not tracked.
     cdef int32_t frame = -1
-    if text < 0:
-        frame = tracker.frames[tracker.states[-1 - text].frame].parent
+    if is_tracked(memory):
+        frame = tracker.frames[tracker.states[tracked_state(memory)].frame].parent
     return tracker_state(tracker, frame_push(tracker, frame, False, guard), TRACK_VALUE, 0, 0, 0)
 
 
 cdef int32_t tracker_close(Tracker* tracker, int32_t frame) noexcept nogil:
     cdef int32_t parent = tracker.frames[frame].parent
     if frame_repeats(tracker, tracker.frames[frame]):
-        return TEXT_WRONG
+        return MEMORY_WRONG
     if parent < 0:
         return 0
     return frame_complete(tracker, parent, value_list(&tracker.store, tracker.frames[frame].is_object, tracker.frames[frame].cells))
@@ -260,7 +261,7 @@ cdef int32_t tracker_string(Tracker* tracker, TrackerState at, uint8_t byte) noe
     point = escape_read(&at.escape, &at.value, byte)
     if point == ESCAPE_BAD:
         # No lexeme of quoted strings allows this.
-        return TEXT_WRONG
+        return MEMORY_WRONG
     if point == ESCAPE_OPEN:
         return tracker_state(tracker, at.frame, TRACK_STRING, at.text, at.escape, at.value)
     spelled = key_spelling(point)
@@ -280,7 +281,7 @@ cdef int32_t tracker_literal(Tracker* tracker, const TrackerState& at, uint8_t b
 
 
 cdef int32_t tracker_step(Tracker* tracker, TrackerState at, uint8_t byte) noexcept nogil:
-    cdef int32_t text
+    cdef int32_t memory
     if at.mode == TRACK_STRING:
         return tracker_string(tracker, at, byte)
     if at.mode == TRACK_LITERAL:
@@ -288,9 +289,9 @@ cdef int32_t tracker_step(Tracker* tracker, TrackerState at, uint8_t byte) noexc
     if at.mode == TRACK_NUMBER:
         if 48 <= byte <= 57 or byte == 43 or byte == 45 or byte == 46 or byte == 69 or byte == 101:
             return tracker_state(tracker, at.frame, TRACK_NUMBER, number_append(&tracker.store.texts, at.text, byte), 0, 0)
-        text = frame_complete(tracker, at.frame,
+        memory = frame_complete(tracker, at.frame,
                               value_scalar(&tracker.store, VALUE_NUMBER, number_text(text_bytes(&tracker.store.texts, at.text))))
-        return text if text == TEXT_WRONG or text == 0 else tracker_read(tracker, text, byte)
+        return memory if memory == MEMORY_WRONG or memory == 0 else tracker_read(tracker, memory, byte)
     if byte == 93 or byte == 125:
         return tracker_close(tracker, at.frame)
     if at.mode == TRACK_AFTER:
@@ -300,32 +301,32 @@ cdef int32_t tracker_step(Tracker* tracker, TrackerState at, uint8_t byte) noexc
     return tracker_begin(tracker, at.frame, byte)
 
 
-cdef int32_t tracker_read(Tracker* tracker, int32_t text, uint8_t byte) noexcept nogil:
-    # The text behind one more byte: 0 behind the outermost array, TEXT_WRONG when an item came again.
+cdef int32_t tracker_read(Tracker* tracker, int32_t memory, uint8_t byte) noexcept nogil:
+    # The memory behind one more byte: 0 behind the outermost array, MEMORY_WRONG when an item came again.
     # The byte is one that a lexeme allows.
     cdef int32_t after
-    cdef char compatible = tracker.states[-1 - text].compatible
-    if is_blank(byte) and tracker.states[-1 - text].mode <= TRACK_AFTER:
-        return text
-    after = tracker.moves[-1 - text].find(byte)
+    cdef char compatible = tracker.states[tracked_state(memory)].compatible
+    if is_blank(byte) and tracker.states[tracked_state(memory)].mode <= TRACK_AFTER:
+        return memory
+    after = tracker.moves[tracked_state(memory)].find(byte)
     if after != UNKNOWN:
-        return -1 - after
-    after = tracker_step(tracker, tracker.states[-1 - text], byte)
-    if after < 0 and after != TEXT_WRONG and tracker_owes(tracker, after):
+        return memory_of_state(after)
+    after = tracker_step(tracker, tracker.states[tracked_state(memory)], byte)
+    if is_tracked(after) and after != MEMORY_WRONG and tracker_owes(tracker, after):
         if tracker_lost(tracker, after, tracker_compatible(tracker, after)):
-            after = TEXT_WRONG
-    tracker.moves[-1 - text].insert(byte, -1 - after)
-    if compatible == 2 and after < 0 and after != TEXT_WRONG and tracker.states[-1 - after].mode >= TRACK_STRING:
-        if tracker.states[-1 - after].mode == tracker.states[-1 - text].mode:
-            tracker.states[-1 - after].compatible = 2
+            after = MEMORY_WRONG
+    tracker.moves[tracked_state(memory)].insert(byte, tracked_state(after))
+    if compatible == 2 and is_tracked(after) and after != MEMORY_WRONG and tracker.states[tracked_state(after)].mode >= TRACK_STRING:
+        if tracker.states[tracked_state(after)].mode == tracker.states[tracked_state(memory)].mode:
+            tracker.states[tracked_state(after)].compatible = 2
     return after
 
 
 # --- what may still be equal ----------------------------------------------------------------
 
-cdef cbool tracker_compatible(Tracker* tracker, int32_t text) noexcept nogil:
+cdef cbool tracker_compatible(Tracker* tracker, int32_t memory) noexcept nogil:
     # Whether what is being read may become equal to something earlier, as far as that matters.
-    cdef TrackerState at = tracker.states[-1 - text]
+    cdef TrackerState at = tracker.states[tracked_state(memory)]
     cdef vector[int32_t] targets, sets
     cdef string read
     cdef int32_t target, set
@@ -359,13 +360,13 @@ cdef cbool tracker_compatible(Tracker* tracker, int32_t text) noexcept nogil:
                     or (at.mode == TRACK_NUMBER and number_compatible(value, read))
                     or (at.mode == TRACK_LITERAL and value.kind == literal_kind(<uint8_t>read[0]))):
                 at.compatible = 1
-    tracker.states[-1 - text].compatible = at.compatible
+    tracker.states[tracked_state(memory)].compatible = at.compatible
     return at.compatible == 1
 
 
-cdef int32_t tracker_missing(Tracker* tracker, int32_t text) noexcept nogil:
+cdef int32_t tracker_missing(Tracker* tracker, int32_t memory) noexcept nogil:
     # Of a string under way, the bytes by which it is shorter than those that it may become equal to.
-    cdef TrackerState at = tracker.states[-1 - text]
+    cdef TrackerState at = tracker.states[tracked_state(memory)]
     cdef vector[int32_t] targets
     cdef string read
     cdef int32_t target, missing, least = -1
@@ -383,38 +384,38 @@ cdef int32_t tracker_missing(Tracker* tracker, int32_t text) noexcept nogil:
     return least if least > 0 else 0
 
 
-cdef cbool tracker_free_behind(const Tracker* tracker, int32_t text) noexcept nogil:
+cdef cbool tracker_free_behind(const Tracker* tracker, int32_t memory) noexcept nogil:
     # Whether items can be found for all places behind the current one, if that is new.
-    cdef const Frame* frame = tracker.frames[tracker.states[-1 - text].frame]
-    cdef int32_t mode = tracker.states[-1 - text].mode
+    cdef const Frame* frame = tracker.frames[tracker.states[tracked_state(memory)].frame]
+    cdef int32_t mode = tracker.states[tracked_state(memory)].mode
     cdef cbool between = mode == TRACK_AFTER or (mode == TRACK_VALUE and frame_tied(tracker, frame))
     return frame.outside_free and frame_free(tracker, frame, frame.count if between else frame.count + 1)
 
 
-cdef cbool tracker_easy(Tracker* tracker, int32_t text) noexcept nogil:
+cdef cbool tracker_easy(Tracker* tracker, int32_t memory) noexcept nogil:
     # Whether any completion of the current item will do, and others can be found for the rest.
-    return tracker_free_behind(tracker, text) and not tracker_compatible(tracker, text)
+    return tracker_free_behind(tracker, memory) and not tracker_compatible(tracker, memory)
 
 
-cdef cbool tracker_any(Tracker* tracker, int32_t text) noexcept nogil:
+cdef cbool tracker_any(Tracker* tracker, int32_t memory) noexcept nogil:
     # Whether what came before makes no difference to whether the array can be completed, as far as another item is needed.
-    cdef TrackerState at = tracker.states[-1 - text]
+    cdef TrackerState at = tracker.states[tracked_state(memory)]
     cdef const Frame* frame = tracker.frames[at.frame]
     if frame.owes > frame.tied:
         return False
     if at.mode == TRACK_VALUE and frame.guard and not frame_repeats(tracker, frame) and not frame_agrees(frame):
         return frame.outside_free and frame_free(tracker, frame, frame.count)
-    return tracker_easy(tracker, text)
+    return tracker_easy(tracker, memory)
 
 
-cdef cbool tracker_alive(Tracker* tracker, int32_t text) noexcept nogil:
+cdef cbool tracker_alive(Tracker* tracker, int32_t memory) noexcept nogil:
     # Whether the array can be completed, as far as that is easily seen.
-    cdef TrackerState at = tracker.states[-1 - text]
+    cdef TrackerState at = tracker.states[tracked_state(memory)]
     cdef Frame* frame = tracker.frames[at.frame]
     cdef int32_t least
-    if not tracker_free_behind(tracker, text):
+    if not tracker_free_behind(tracker, memory):
         return False
-    if not frame.must_differ or not tracker_compatible(tracker, text):
+    if not frame.must_differ or not tracker_compatible(tracker, memory):
         return True
     if at.mode != TRACK_VALUE or frame.guard == 0 or frame_repeats(tracker, frame):
         return False
@@ -423,27 +424,27 @@ cdef cbool tracker_alive(Tracker* tracker, int32_t text) noexcept nogil:
     return least > frame.size and frame_fewer(tracker, frame, <size_t>(least - frame.size))
 
 
-cdef int32_t tracker_unknown(Tracker* tracker, int32_t text) noexcept nogil:
-    # The text behind the string under way, if it is unlike all that matters: which one it is is left open.
+cdef int32_t tracker_unknown(Tracker* tracker, int32_t memory) noexcept nogil:
+    # The memory behind the string under way, if it is unlike all that matters: which one it is is left open.
     cdef string none
-    return frame_complete(tracker, tracker.states[-1 - text].frame,
+    return frame_complete(tracker, tracker.states[tracked_state(memory)].frame,
                           value_scalar(&tracker.store, VALUE_UNKNOWN, none))
 
 
-cdef cbool tracker_doubtful(Tracker* tracker, int32_t text) noexcept nogil:
+cdef cbool tracker_doubtful(Tracker* tracker, int32_t memory) noexcept nogil:
     # Whether what comes next may have to be unlike a value that was left open.
-    cdef TrackerState at = tracker.states[-1 - text]
+    cdef TrackerState at = tracker.states[tracked_state(memory)]
     cdef Frame* frame = tracker.frames[at.frame]
     if frame.doubtful:
         return True
     if frame.guard == 0 or not frame.unknown or at.mode == TRACK_AFTER:
         return False
-    return at.mode != TRACK_VALUE or not tracker_alive(tracker, text)
+    return at.mode != TRACK_VALUE or not tracker_alive(tracker, memory)
 
 
-cdef void tracker_ahead(Tracker* tracker, int32_t text, uint64_t* ahead) noexcept nogil:
+cdef void tracker_ahead(Tracker* tracker, int32_t memory, uint64_t* ahead) noexcept nogil:
     # The bytes behind which a compatible state may still be compatible.
-    cdef TrackerState at = tracker.states[-1 - text]
+    cdef TrackerState at = tracker.states[tracked_state(memory)]
     cdef vector[int32_t] targets, sets
     cdef string read
     cdef int32_t target, set
@@ -464,9 +465,9 @@ cdef void tracker_ahead(Tracker* tracker, int32_t text, uint64_t* ahead) noexcep
             bits_set(ahead, <uint8_t>value.text[read.size()] if value.text.size() > read.size() else QUOTE)
 
 
-cdef string tracker_quoted(const Tracker* tracker, int32_t text) noexcept nogil:
+cdef string tracker_quoted(const Tracker* tracker, int32_t memory) noexcept nogil:
     # The string that is being read, with its first quote, or nothing.
-    cdef TrackerState at = tracker.states[-1 - text]
+    cdef TrackerState at = tracker.states[tracked_state(memory)]
     cdef const char* hexdigits = "0123456789abcdef"
     cdef string out
     cdef int32_t i, digits
@@ -493,10 +494,10 @@ cdef string tracker_quoted(const Tracker* tracker, int32_t text) noexcept nogil:
     return out
 
 
-cdef cbool tracker_seeks(Tracker* tracker, int32_t text) noexcept nogil:
+cdef cbool tracker_seeks(Tracker* tracker, int32_t memory) noexcept nogil:
     # Whether what is being read may become an item that must be like an earlier one.
-    cdef const Frame* frame = tracker.frames[tracker.states[-1 - text].frame]
-    if not (frame.twin or frame.owes > frame.tied) or not tracker_compatible(tracker, text):
+    cdef const Frame* frame = tracker.frames[tracker.states[tracked_state(memory)].frame]
+    if not (frame.twin or frame.owes > frame.tied) or not tracker_compatible(tracker, memory):
         return False
     # What repeats an item of an array of different ones leads nowhere, unless an array further out repeats.
     while not frame_repeats(tracker, frame):
@@ -506,9 +507,9 @@ cdef cbool tracker_seeks(Tracker* tracker, int32_t text) noexcept nogil:
     return True
 
 
-cdef int32_t tracker_spelled(Tracker* tracker, int32_t text) noexcept nogil:
+cdef int32_t tracker_spelled(Tracker* tracker, int32_t memory) noexcept nogil:
     # Of a number under way, the characters that the longest of those needs that it must be equal to.
-    cdef TrackerState at = tracker.states[-1 - text]
+    cdef TrackerState at = tracker.states[tracked_state(memory)]
     cdef vector[int32_t] targets
     cdef string read = text_bytes(&tracker.store.texts, at.text)
     cdef int32_t target, most = 0
@@ -521,10 +522,10 @@ cdef int32_t tracker_spelled(Tracker* tracker, int32_t text) noexcept nogil:
     return most
 
 
-cdef cbool tracker_lost(const Tracker* tracker, int32_t text, cbool compatible) noexcept nogil:
+cdef cbool tracker_lost(const Tracker* tracker, int32_t memory, cbool compatible) noexcept nogil:
     # Whether two equal items are still needed, and neither the item under way nor a later one can be like an earlier.
     # `compatible`: what is being read may become equal to something.
-    cdef TrackerState at = tracker.states[-1 - text]
+    cdef TrackerState at = tracker.states[tracked_state(memory)]
     cdef const Frame* frame = tracker.frames[at.frame]
     cdef cbool may_be = compatible or (at.mode == TRACK_AFTER and frame_repeats(tracker, frame))
     cdef int32_t left

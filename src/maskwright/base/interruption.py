@@ -21,7 +21,7 @@ class _Late(BaseException):
 
 
 class _Watch(threading.Thread):
-    """Raises ``_Late`` in the thread that made it, as soon as a time has come or its work is cancelled, and until it is told to
+    """Raises ``_Late`` in the thread that made it, once started and as soon as a time has come or its work is cancelled, and until it is told to
     stop: some of what a program does swallows exceptions, such as calls by the garbage collector."""
 
     def __init__(self, end: float, cancellation: Cancellation | None) -> None:
@@ -32,7 +32,6 @@ class _Watch(threading.Thread):
         self.lock = threading.Lock()
         self.over = threading.Event()
         self.fired = False
-        self.start()
 
     def run(self) -> None:
         while not self.over.wait(self.wait()):
@@ -73,6 +72,8 @@ def within_time(call: Callable[[], _T]) -> _T:
     watch = _Watch(end, cancellation)
     try:
         try:
+            # It may be late before it has returned.
+            watch.start()
             return call()
         finally:
             _stop(watch)
