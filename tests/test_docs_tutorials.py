@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doc_pages import HUB_NAME, run
+from doc_pages import DOCS, HUB_NAME, run
 
 from maskwright.generation.default_model import _packaged_weights
 
@@ -46,6 +46,7 @@ def test_tools() -> None:
     for results in (names["results"], names["days"]):
         (result,) = results
         assert isinstance(result, float) or result in names["calendar"].day_name
+    assert str(names["results"][0]) in names["answer"]
     assert names["text"].startswith("<tool_call>") and names["text"].endswith("]</tool_call>")
 
 
@@ -72,6 +73,13 @@ def test_the_right_distribution() -> None:
     found = float(names["np"].exp(names["particles"].log_evidence))
     assert found == pytest.approx(names["evidence"], rel=0.25)
     assert names["errors"][2000] < names["errors"][20]
+    # The last of the ten drawings says the same.
+    drawing = (DOCS / "drawings" / "10-weights.svg").read_text("utf-8")
+    shares = [float(each) for each in re.findall(r">(0\.\d\d)</text>", drawing)[1:]]
+    texts = ("New Orleans", "Los Angeles", "Chicago")
+    assert shares[:3] == pytest.approx([exact[text] for text in texts], abs=0.01)
+    assert shares[3:6] == pytest.approx([names["masked"][text] for text in texts], abs=0.01)
+    assert shares[6:] == pytest.approx([names["by_particles"].get(text, 0) for text in texts], abs=0.1)
 
 
 def test_holes() -> None:
