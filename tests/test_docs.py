@@ -202,16 +202,6 @@ def test_the_page_on_tools() -> None:
     assert all(f"`{name}`" in page for name in ToolTemplate.names())
 
 
-@pytest.mark.slow
-@WEIGHTS
-def test_the_page_on_a_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("transformers", reason="the snippets run transformers models")
-    monkeypatch.chdir(tmp_path)
-    names = run("sql.md")
-    assert names["answer"] == [("Edith",)]
-    assert sum(names["answers"].values()) == pytest.approx(1) and "[('Edith',)]" in names["answers"]
-
-
 def test_the_page_on_conformance() -> None:
     names = run("conformance.md")
     assert names["outcome"] == "pass" and "too loose" in names["others"]
