@@ -11,7 +11,7 @@ from maskwright._engine.lexemes cimport LazyDfa
 from maskwright._engine.lexeme_texts cimport LEX_DEAD
 from maskwright._engine.shortest_match cimport NEAR_STATES, nearest_match
 from maskwright._engine.longest_match cimport (
-    lexer_begin, lexer_of, lexer_matched, lexer_served, lexer_start, lookahead_passes, terminals_add
+    lexer_begin, lexer_of, lexer_matched, lexer_served, lexer_start, lexer_start_set, lookahead_passes, terminals_add
 )
 
 cdef enum:
@@ -157,21 +157,51 @@ cdef void lexer_find_served(Lexer* lexer) noexcept nogil:
                     lexer.serves[i][terminal] = 0
 
 
-cdef void lexer_find_next(Lexer* lexer) noexcept nogil:
+cdef cppclass Contexts:
+    # `Lexer.follow`, looked up the other way round.
+    vector[vector[int32_t]] waiting    # by terminal: the contexts that have it
+    vector[vector[uint64_t]] sets      # by context: its terminals as bits
+
+
+cdef void contexts_index(Lexer* lexer, Contexts& contexts) noexcept nogil:
+    cdef int32_t terminal
+    cdef size_t i
+    contexts.waiting.resize(lexer.first.size())
+    contexts.sets.resize(lexer.follow.size())
+    for i in range(lexer.follow.size()):
+        for terminal in lexer.follow[i]:
+            if contexts.waiting[terminal].empty() or contexts.waiting[terminal].back() != <int32_t>i:
+                contexts.waiting[terminal].push_back(<int32_t>i)
+            terminals_add(contexts.sets[i], terminal)
+
+
+cdef void contexts_join(Contexts& contexts, vector[int32_t]& some, vector[uint64_t]& out) noexcept nogil:
+    # Add the terminals of some contexts.
+    cdef int32_t i
+    cdef size_t j
+    for i in some:
+        if out.size() < contexts.sets[i].size():
+            out.resize(contexts.sets[i].size(), 0)
+        for j in range(contexts.sets[i].size()):
+            out[j] |= contexts.sets[i][j]
+
+
+cdef void lexer_find_next(Lexer* lexer, Contexts& contexts) noexcept nogil:
     # Of a placed lexer: behind ignored text comes what could have come in its place.
     cdef vector[uint64_t] bits
-    cdef int32_t terminal
-    cdef size_t i, j
+    cdef vector[vector[int32_t]] behind
+    cdef size_t i, j, k
+    behind.resize(lexer.samples.size())
+    for j in range(lexer.after.size()):
+        if lexer.after[j] >= 0:
+            behind[lexer.after[j]].push_back(<int32_t>j)
     lexer.next.resize(lexer.samples.size())
     for i in range(lexer.samples.size()):
         bits.clear()
-        for j in range(lexer.follow.size()):
-            if lexer_waits(lexer, j, <int32_t>i) if lexer.ignored[i] else lexer.after[j] == <int32_t>i:
-                for terminal in lexer.follow[j]:
-                    terminals_add(bits, terminal)
-        for j in range(64 * bits.size()):
-            if (bits[j >> 6] >> (j & 63)) & 1:
-                lexer.next[i].push_back(<int32_t>j)
+        contexts_join(contexts, contexts.waiting[i] if lexer.ignored[i] else behind[i], bits)
+        for k in range(64 * bits.size()):
+            if (bits[k >> 6] >> (k & 63)) & 1:
+                lexer.next[i].push_back(<int32_t>k)
 
 
 cdef void lexer_forget_answers(Automaton* automaton) noexcept nogil:
@@ -181,40 +211,29 @@ cdef void lexer_forget_answers(Automaton* automaton) noexcept nogil:
         automaton.states[i].harmless = 0
 
 
-cdef cbool lexer_waits(const Lexer* lexer, size_t context, int32_t terminal) noexcept nogil:
-    cdef size_t i
-    for i in range(lexer.follow[context].size()):
-        if lexer.follow[context][i] == terminal:
-            return True
-    return False
-
-
-cdef cbool lexer_reads_sample(Automaton* automaton, int32_t terminal) noexcept nogil:
+cdef cbool lexer_reads_sample(Automaton* automaton, Contexts& contexts, int32_t terminal) noexcept nogil:
     # Whether a terminal's sample is read as itself wherever the terminal may come.
     cdef Lexer* lexer = lexer_of(automaton)
-    cdef vector[int32_t] context
-    cdef size_t i
+    cdef vector[uint64_t] context
+    cdef int32_t i
     if lexer.samples[terminal].empty():
         return False
     if lexer_reads_as(lexer.every, lexer.samples[terminal], terminal):
         return True
-    for i in range(lexer.follow.size()):
-        if lexer_waits(lexer, i, terminal):
-            context = lexer.follow[i]
-            if not lexer_reads_as(lexer_start(automaton, context), lexer.samples[terminal], terminal):
-                return False
+    for i in contexts.waiting[terminal]:
+        if deadline_passed(&automaton.index.deadline):
+            return False
+        context = contexts.sets[i]
+        if not lexer_reads_as(lexer_start_set(automaton, context), lexer.samples[terminal], terminal):
+            return False
     return not lexer.follow.empty()
 
 
-cdef LexState* lexer_along(Automaton* automaton, int32_t terminal) noexcept nogil:
+cdef LexState* lexer_along(Automaton* automaton, Contexts& contexts, int32_t terminal) noexcept nogil:
     # Before all that may be waited for with a terminal.
-    cdef Lexer* lexer = lexer_of(automaton)
-    cdef vector[int32_t] along
-    cdef size_t i
-    for i in range(lexer.follow.size()):
-        if lexer_waits(lexer, i, terminal):
-            along.insert(along.end(), lexer.follow[i].begin(), lexer.follow[i].end())
-    return lexer.every if along.empty() else lexer_start(automaton, along)
+    cdef vector[uint64_t] along
+    contexts_join(contexts, contexts.waiting[terminal], along)
+    return lexer_of(automaton).every if along.empty() else lexer_start_set(automaton, along)
 
 
 cdef void lexer_clash(Lexer* lexer, int32_t before, int32_t behind) noexcept nogil:
@@ -229,7 +248,7 @@ cdef void lexer_clash(Lexer* lexer, int32_t before, int32_t behind) noexcept nog
     lexer.clashes.push_back(clash)
 
 
-cdef void lexer_check(Automaton* automaton) noexcept nogil:
+cdef void lexer_check(Automaton* automaton, Contexts& contexts) noexcept nogil:
     # Find what clashes.
     cdef Lexer* lexer = lexer_of(automaton)
     cdef LexState* ended
@@ -241,8 +260,8 @@ cdef void lexer_check(Automaton* automaton) noexcept nogil:
             continue
         if deadline_passed(&automaton.index.deadline):
             break
-        ended = lexer_read(lexer_along(automaton, i), lexer.samples[i])
-        if not lexer_reads_sample(automaton, i):
+        ended = lexer_read(lexer_along(automaton, contexts, i), lexer.samples[i])
+        if not lexer_reads_sample(automaton, contexts, i):
             lexer_clash(lexer, i, NO_TAG)
         elif lexer.gap.empty() or not lookahead_passes(ended, lexer.gap):
             if lexer.follow.empty():
@@ -305,8 +324,10 @@ cdef void lexer_find_useful(Automaton* automaton) noexcept nogil:
 cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
     cdef Lexer* lexer = lexer_of(automaton)
     cdef vector[int32_t] terminals, work
+    cdef Contexts contexts
     cdef LexState* start
     cdef int32_t i
+    contexts_index(lexer, contexts)
     for i in lexer.ignored_ones:
         work.push_back(lexer.first[i])
     lexer_reach(automaton.dfa, work, lexer.skips)
@@ -330,8 +351,8 @@ cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
         if start == LEX_DEAD or not lexer_find(start, i, SAMPLE_STATES, &lexer.samples[i]):
             continue
         if lexer.placed:
-            if not lexer_reads_sample(automaton, i):
-                lexer_find(lexer_along(automaton, i), i, SAMPLE_STATES, &lexer.samples[i])
+            if not lexer_reads_sample(automaton, contexts, i):
+                lexer_find(lexer_along(automaton, contexts, i), i, SAMPLE_STATES, &lexer.samples[i])
         elif not lexer_reads_as(lexer.every, lexer.samples[i], i):
             # Found in vain, the sample stays: it may do where the other terminals do not come.
             lexer_find(lexer.every, i, SAMPLE_STATES, &lexer.samples[i])
@@ -340,5 +361,5 @@ cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
         lexer_forget_answers(automaton)
     elif not lexer.follow.empty():
         lexer_find_served(lexer)
-        lexer_find_next(lexer)
-    lexer_check(automaton)
+        lexer_find_next(lexer, contexts)
+    lexer_check(automaton, contexts)

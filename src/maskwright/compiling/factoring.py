@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
-from maskwright.base.deadline import check_time
+from maskwright.base.deadline import check_time, let_go
 
 # Deterministic rule bodies may have so many times as many states.
 _MAX_GROWTH = 4
@@ -21,6 +21,7 @@ _MAX_NESTED = 32  # helper rules in helper rules
 _FEW = 16  # states whose moves are sooner compared than hashed
 _MAX_ROUNDS = 64  # of making states equal; longer bodies are left as they are
 _OWN = -1
+_MANY = 10_000  # places: what is made of more is let go of piece by piece
 
 
 class PlainState:
@@ -169,18 +170,22 @@ class _Factoring:
         self.left -= len(closed)
         if self.left < 0:
             return False
-        for place in closed:
-            check_time()
-            at, rule, behind = place
-            state = self.plain[at]
-            made.final = made.final or (state.final and rule == _OWN)
-            for term, target, tag in state.terms:
-                terms.setdefault((term, tag), []).append((target, rule, behind))
-            for callee, back in state.calls:
-                if callee not in self.inlined:
-                    calls.setdefault(callee, []).append((back, rule, behind))
-        made.terms = [(term, self.number(after), tag) for (term, tag), after in terms.items()]
-        made.calls = [(callee, self.number(after)) for callee, after in calls.items()]
+        try:
+            for place in closed:
+                check_time()
+                at, rule, behind = place
+                state = self.plain[at]
+                made.final = made.final or (state.final and rule == _OWN)
+                for term, target, tag in state.terms:
+                    terms.setdefault((term, tag), []).append((target, rule, behind))
+                for callee, back in state.calls:
+                    if callee not in self.inlined:
+                        calls.setdefault(callee, []).append((back, rule, behind))
+            made.terms = [(term, self.number(after), tag) for (term, tag), after in terms.items()]
+            made.calls = [(callee, self.number(after)) for callee, after in calls.items()]
+        finally:
+            if sum(map(len, terms.values())) > _MANY:
+                let_go(*terms.values(), *calls.values(), terms, calls)
         return True
 
     def closed(self, places: list[_Place]) -> list[_Place]:

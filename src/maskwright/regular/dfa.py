@@ -88,7 +88,7 @@ def partition(
     """
     classes = divided(nodes, limits)
     given: dict[tuple[bool, ...], Regular] = {}
-    for i, node in enumerate(nodes):
+    for i, node in enumerate(in_time(nodes)):
         inside = [flags for flags in classes if flags[i]]
         if len(inside) == 1:
             given.setdefault(inside[0], node)

@@ -8,8 +8,7 @@ from maskwright.ir.grammar cimport Member, OtherMembers, Record, Ref
 
 cdef class Kind:
     cdef readonly object language
-    cdef readonly tuple signs
-    cdef dict _holds
+    cdef readonly frozenset within
     cpdef bint holds(self, Keys keys)
     cpdef tuple value(self, KeyMap keys)
     cpdef list wanted(self, tuple clauses)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from itertools import compress
 from typing import TYPE_CHECKING, TypeAlias
 
 from maskwright.base.deadline import check_time, in_time
@@ -185,7 +186,7 @@ class ObjectRules:
             if is_false(value):
                 continue
             language = self._without(kind, keys.declared)
-            if not kind.signs or not is_empty(language):
+            if kind.within is None or not is_empty(language):
                 found.append((kind, value, language))
         return found
 
@@ -205,7 +206,7 @@ class ObjectRules:
 
     def _without_running_out(self, kind: Kind, language: Regular, group: ObjectGroup) -> int | None:
         """With no more members than this, the keys of a kind suffice for whatever obligations its values have to reach."""
-        if not kind.signs or language == EVERY_TEXT:
+        if kind.within is None or language == EVERY_TEXT:
             return None
         count = count_texts(language, self.limits.max_count, self.limits)
         return None if count is None else count + len(group.required)
@@ -222,12 +223,12 @@ class ObjectRules:
         if not atoms:
             return _ONE_KIND
         classes = _classes(tuple([self._language(atom) for atom in atoms]), self.limits)
-        return [Kind(language, tuple(zip(atoms, flags, strict=True))) for flags, language in classes]
+        return [Kind(language, frozenset(compress(atoms, flags))) for flags, language in in_time(classes)]
 
     def _without(self, kind: Kind, names: list[str]) -> Regular:
         """The keys of a kind that are none of these names."""
         language = kind.language
-        if not kind.signs or language == EVERY_TEXT:
+        if kind.within is None or language == EVERY_TEXT:
             # Any prefix goes on to infinitely many keys: leaving names out costs nothing.
             return language
         within = self._within.get(language)
@@ -262,16 +263,17 @@ def closed(group: ObjectGroup) -> ObjectGroup:
 class Kind:
     """Undeclared keys that the same rules are about."""
 
-    def __init__(self, language: Regular, signs: tuple[tuple[Atom, bool], ...]) -> None:
+    def __init__(self, language: Regular, within: frozenset[Atom] | None) -> None:
         self.language = language
-        self.signs = signs
-        self._holds = dict(signs)
+        self.within = within
+        """The patterns and schemas for keys that they satisfy; None: there are none to tell keys apart."""
 
     def holds(self, keys: Keys) -> bool:
         """Whether these keys are among ``keys``."""
+        within = self.within or frozenset[Atom]()
         inside = False
         for atom in _atoms(keys):
-            inside = inside or self._holds[atom]
+            inside = inside or atom in within
         return inside != keys.outside
 
     def value(self, keys: KeyMap) -> Conjunction:
@@ -300,7 +302,7 @@ class Kind:
 
         Raises ``LimitError`` for more than ``limits.max_listed_names`` of these.
         """
-        if not self.signs:
+        if self.within is None:
             return None
         names = finite_texts(language, _FEW_NAMES, limits)
         if names is not None or needed <= _FEW_NAMES:
@@ -328,7 +330,7 @@ class Within:
         return found
 
 
-_ONE_KIND = [Kind(EVERY_TEXT, ())]
+_ONE_KIND = [Kind(EVERY_TEXT, None)]
 
 
 @lru_cache(maxsize=512)
