@@ -142,19 +142,15 @@ def _check_left(
 
 
 def _check_blanks(outline: Outline, report: Report, reachable: set[int]) -> None:
-    after = [references(body) for body in outline.rules]
-    blank = [_only_blanks(body) for body in outline.rules]
-    changed = True
-    while changed:
-        changed = False
-        for i, targets in enumerate(after):
-            if blank[i] and not all(blank[target] for target in targets):
-                blank[i], changed = False, True
-    found = {rule for rule in reachable if any(_repeats_blanks(n, blank) for n in nodes(outline.rules[rule]))}
+    rules = outline.rules
+    after = [references(body) for body in rules]
+    before = _reversed(after)
+    others = closure([i for i, body in enumerate(rules) if not _only_blanks(body)], before)
+    filled = closure([i for i, body in enumerate(rules) if _has_leaves(body)], before)
+    blank = [i not in others for i in range(len(rules))]
+    found = {rule for rule in reachable if any(_repeats_blanks(n, blank) for n in nodes(rules[rule]))}
     for group in _cycles(after):
-        if all(blank[rule] for rule in group) and any(
-            _has_leaves(outline.rules[i]) for i in closure(group, after)
-        ):
+        if blank[group[0]] and group[0] in filled:
             found.update(reachable.intersection(group))
     for name in _names(outline, found):
         report.hints.append(outline.finding("note", "unbounded-blanks", name, BLANKS_MESSAGE, shown=False))
@@ -273,15 +269,31 @@ def repeats_blanks(node: Regular) -> bool:
 
 
 def _fixed_point(rules: list[Node], holds: Callable[[Node, list[bool]], bool]) -> list[bool]:
+    before = _reversed([references(body) for body in rules])
     known = [False] * len(rules)
-    changed = True
-    while changed:
-        changed = False
+    work = list(range(len(rules)))
+    waiting = [True] * len(rules)
+    while work:
         check_time()
-        for i in range(len(rules) - 1, -1, -1):
-            if not known[i] and holds(rules[i], known):
-                known[i] = changed = True
+        rule = work.pop()
+        waiting[rule] = False
+        if holds(rules[rule], known):
+            known[rule] = True
+            for caller in before[rule]:
+                if not known[caller] and not waiting[caller]:
+                    waiting[caller] = True
+                    work.append(caller)
     return known
+
+
+def _reversed(after: list[list[int]]) -> list[list[int]]:
+    """Which rules refer to each one."""
+    before: list[list[int]] = [[] for _ in after]
+    for rule, targets in enumerate(after):
+        check_time()
+        for target in targets:
+            before[target].append(rule)
+    return before
 
 
 def closure(first: Iterable[int], after: list[list[int]]) -> set[int]:
@@ -289,6 +301,7 @@ def closure(first: Iterable[int], after: list[list[int]]) -> set[int]:
     seen = set(first)
     work = list(seen)
     while work:
+        check_time()
         for target in after[work.pop()]:
             if target not in seen:
                 seen.add(target)
