@@ -52,7 +52,7 @@ cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
     cdef size_t i, j
     if thread.lex == NULL and core.program.states[thread.parser].complete:
         return True
-    if (not lexer.safe or state_deep(core.program, thread.parser)
+    if (not lexer.samples.safe or state_deep(core.program, thread.parser)
             or (thread.lookahead != NULL and not core.program.states[thread.parser].starts.empty())):
         return False
     if thread.lex != NULL and thread.lex.automaton != core.program.lexer:
@@ -74,7 +74,7 @@ cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
     for i in range(state.items.size()):
         for j in range(core.program.locals[state.items[i].local].terminals.size()):
             terminal = core.program.locals[state.items[i].local].terminals[j]
-            if not lexer.ignored[terminal] and lookahead_passes(each.lookahead, lexer.samples[terminal]):
+            if not lexer.ignored[terminal] and lookahead_passes(each.lookahead, lexer.samples.texts[terminal]):
                 return True
     return False
 
@@ -154,14 +154,14 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
         if whole:
             found = node.thread.lex == NULL and core.program.states[node.thread.parser].complete
         else:
-            known = core.alive.find(key)
+            known = core.facts.alive.find(key)
             if known == 0:
                 continue
             found = known == 1 or thread_sure(core, node.thread)
         if found:
             break
         core.index.deadline.searched += 1
-        if core.index.deadline.searched > core.max_search:
+        if core.index.deadline.searched > core.limits.max_search:
             core.index.deadline.passed = True
         if deadline_look(&core.index.deadline):
             return False
@@ -241,7 +241,7 @@ cdef int32_t thread_known(Core* core, const Thread& thread) noexcept nogil:
     cdef int32_t known
     if thread_sure(core, thread):
         return 1
-    known = core.alive.find(thread_key(thread))
+    known = core.facts.alive.find(thread_key(thread))
     if known < 0 and thread_stuck(core, thread):
         core_learn(core, thread, 0)
         known = 0

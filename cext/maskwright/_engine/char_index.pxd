@@ -64,6 +64,6 @@ cdef inline const uint8_t* index_text(const Index* index, uint32_t node) noexcep
 
 cdef inline const uint8_t* index_char_text(const Index* index, size_t position) noexcept nogil:
     # The same to the node of a character.  Most lie one behind another: where tokens lie, each one would miss the cache.
-    if index.char_starts[position] < index.char_starts[position + 1]:
-        return index.char_texts.data() + index.char_starts[position]
-    return index_text(index, index.chars[position].node)
+    if index.by_char.char_starts[position] < index.by_char.char_starts[position + 1]:
+        return index.by_char.char_texts.data() + index.by_char.char_starts[position]
+    return index_text(index, index.by_char.chars[position].node)

@@ -13,7 +13,7 @@ cdef Bits* bits_new(Index* index) noexcept nogil:
     cdef Bits* bits = new Bits()
     bits.holders.set(1)
     bits.words.resize(index.words, 0)
-    index.bytes.add(index.words * 4)
+    index.cache.bytes.add(index.words * 4)
     return bits
 
 
@@ -21,7 +21,7 @@ cdef void bits_release(Index* index, Bits* bits) noexcept nogil:
     if bits == NULL:
         return
     if bits.holders.drop() == 0:
-        index.bytes.subtract(bits.words.size() * 4)
+        index.cache.bytes.subtract(bits.words.size() * 4)
         del bits
 
 
@@ -127,13 +127,13 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     cdef CodeRange possible
     index.trie = trie
     index.words = words
-    index.longest = 0
-    index.largest = 0
-    index.masks_made = 0
+    index.by_char.longest = 0
+    index.cache.largest = 0
+    index.cache.masks_made = 0
     index.move_steps = MOVE_STEPS
-    index.bytes.set(0)
-    index.set_bytes = 0
-    index.hand_unit = index.hand_part = index.hand_item = 0
+    index.cache.bytes.set(0)
+    index.cache.set_bytes = 0
+    index.cache.hand_unit = index.cache.hand_part = index.cache.hand_item = 0
     index.deadline.at = index.deadline.ask_at = 0
     index.deadline.steps = 0
     index.deadline.passed = index.deadline.interrupted = False
@@ -141,8 +141,8 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     index.deadline.searched = index.deadline.crowded = index.deadline.heavy = 0
     parents.resize(trie.nodes.size(), 0)
     lengths.reserve(trie.tokens.size())
-    index.text = bits_new(index)
-    index.beyond_ascii = bits_new(index)
+    index.by_char.text = bits_new(index)
+    index.by_char.beyond_ascii = bits_new(index)
     path.push_back(0)
     memset(&place, 0, sizeof(place))
     places.push_back(place)
@@ -164,18 +164,18 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
         if place.left == 0:
             whole.point = place.point
             whole.node = node
-            index.chars.push_back(whole)
+            index.by_char.chars.push_back(whole)
         for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
             lengths.push_back(pair[int32_t, int32_t](count, trie.tokens[t]))
-            bits_add(index.text, trie.tokens[t])
+            bits_add(index.by_char.text, trie.tokens[t])
         if place.left > 0 and trie.nodes[node].token < trie.nodes[node + 1].token:
             part.node = node
             part.first = possible.low
             part.last = possible.high
-            index.parts.push_back(part)
+            index.by_char.parts.push_back(part)
         if byte >= 0x80:
             for t in range(trie.nodes[node].token, trie.nodes[trie.nodes[node].end].token):
-                bits_add(index.beyond_ascii, trie.tokens[t])
+                bits_add(index.by_char.beyond_ascii, trie.tokens[t])
         path.push_back(node)
         places.push_back(place)
         counts.push_back(count)
@@ -185,15 +185,15 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
     for node in range(1, last):
         commonness[trie.nodes[node].byte] += 1
         if trie.nodes[node].byte == 34:
-            index.quotes.push_back(node)
-    index.commonest = 0
+            index.by_char.quotes.push_back(node)
+    index.by_char.commonest = 0
     for t in range(256):
-        if commonness[t] > commonness[index.commonest]:
-            index.commonest = <uint8_t>t
+        if commonness[t] > commonness[index.by_char.commonest]:
+            index.by_char.commonest = <uint8_t>t
     index_sort_chars(index)
     index_fill_containing(index)
     index_fill_lengths(index, lengths)
-    index.bytes.set(0)
+    index.cache.bytes.set(0)
 
 
 cdef void index_sort_chars(Index* index) noexcept nogil:
@@ -202,23 +202,23 @@ cdef void index_sort_chars(Index* index) noexcept nogil:
     cdef vector[CharNode] found
     cdef CharNode each
     cdef size_t i
-    found.swap(index.chars)
-    index.chars.resize(found.size())
+    found.swap(index.by_char.chars)
+    index.by_char.chars.resize(found.size())
     places.resize(LAST_CODE_POINT + 2, 0)
     for i in range(found.size()):
         places[found[i].point + 1] += 1
     for i in range(places.size() - 1):
         places[i + 1] += places[i]
-    index.char_starts.assign(found.size() + 1, 0)
+    index.by_char.char_starts.assign(found.size() + 1, 0)
     for each in found:
         i = places[each.point]
-        index.chars[i] = each
+        index.by_char.chars[i] = each
         if index.trie.nodes[each.node].depth <= LONGEST_TEXT:
-            index.char_starts[i + 1] = index.trie.nodes[each.node].depth
+            index.by_char.char_starts[i + 1] = index.trie.nodes[each.node].depth
         places[each.point] += 1
     for i in range(found.size()):
-        index.char_starts[i + 1] += index.char_starts[i]
-    index.char_texts.resize(index.char_starts.back())
+        index.by_char.char_starts[i + 1] += index.by_char.char_starts[i]
+    index.by_char.char_texts.resize(index.by_char.char_starts.back())
     for each in found:
         places[each.point] -= 1
     index_fill_char_texts(index, found, places)
@@ -236,7 +236,7 @@ cdef void index_fill_char_texts(Index* index, vector[CharNode]& found, vector[in
             path[nodes[node].depth - 1] = nodes[node].byte
             node += 1
         if nodes[each.node].depth <= LONGEST_TEXT:
-            memcpy(&index.char_texts[index.char_starts[places[each.point]]], path.data(), nodes[each.node].depth)
+            memcpy(&index.by_char.char_texts[index.by_char.char_starts[places[each.point]]], path.data(), nodes[each.node].depth)
         places[each.point] += 1
 
 
@@ -244,17 +244,17 @@ cdef void index_fill_children(Index* index, const vector[uint32_t]& parents) noe
     cdef const Trie* trie = index.trie
     cdef uint32_t node, last = trie.nodes[0].end
     cdef vector[uint32_t] next
-    index.child_first.assign(<size_t>last + 1, 0)
+    index.by_char.child_first.assign(<size_t>last + 1, 0)
     for node in range(1, last):
-        index.child_first[parents[node] + 1] += 1
+        index.by_char.child_first[parents[node] + 1] += 1
     for node in range(last):
-        index.child_first[node + 1] += index.child_first[node]
-    next = index.child_first
-    index.child_nodes.resize(last)
-    index.child_bytes.resize(last)
+        index.by_char.child_first[node + 1] += index.by_char.child_first[node]
+    next = index.by_char.child_first
+    index.by_char.child_nodes.resize(last)
+    index.by_char.child_bytes.resize(last)
     for node in range(1, last):
-        index.child_nodes[next[parents[node]]] = node
-        index.child_bytes[next[parents[node]]] = trie.nodes[node].byte
+        index.by_char.child_nodes[next[parents[node]]] = node
+        index.by_char.child_bytes[next[parents[node]]] = trie.nodes[node].byte
         next[parents[node]] += 1
 
 
@@ -263,7 +263,7 @@ cdef uint32_t index_child_from(const Index* index, uint32_t low, uint32_t high, 
     cdef uint32_t middle
     while low < high:
         middle = (low + high) // 2
-        if index.child_bytes[middle] < byte:
+        if index.by_char.child_bytes[middle] < byte:
             low = middle + 1
         else:
             high = middle
@@ -285,10 +285,10 @@ cdef void index_free(Index* index) noexcept nogil:
     # Its residuals are freed already.
     cdef int32_t byte
     index_forget_slices(index)
-    bits_release(index, index.text)
-    bits_release(index, index.beyond_ascii)
+    bits_release(index, index.by_char.text)
+    bits_release(index, index.by_char.beyond_ascii)
     for byte in range(128):
-        bits_release(index, index.containing[byte])
+        bits_release(index, index.by_char.containing[byte])
     del index
 
 
@@ -298,24 +298,24 @@ cdef void index_forget_slices(Index* index) noexcept nogil:
     cdef pair[int32_t, Bits*] limited
     cdef pair[int64_t, vector[Exit]] exits
     cdef pair[uint32_t, Bits*] below
-    for entry in index.slices:
+    for entry in index.by_char.slices:
         bits_release(index, entry.second.bits)
         for limited in entry.second.limited:
             bits_release(index, limited.second)
         for exits in entry.second.exits:
-            index.bytes.subtract(exits_size(exits.second))
+            index.cache.bytes.subtract(exits_size(exits.second))
         for below in entry.second.below:
             bits_release(index, below.second)
         del entry.second
-    index.slices.clear()
+    index.by_char.slices.clear()
 
 
 cdef size_t index_first(const Index* index, int32_t point) noexcept nogil:
     # Position in `chars` of the first character from `point` on.
-    cdef size_t low = 0, high = index.chars.size(), middle
+    cdef size_t low = 0, high = index.by_char.chars.size(), middle
     while low < high:
         middle = (low + high) // 2
-        if index.chars[middle].point < point:
+        if index.by_char.chars[middle].point < point:
             low = middle + 1
         else:
             high = middle
@@ -332,7 +332,7 @@ cdef size_t index_first_below(const Index* index, int32_t point, uint32_t top) n
     cdef size_t low = index_first(index, point), high = index_first(index, point + 1), middle
     while low < high:
         middle = (low + high) // 2
-        if index.chars[middle].node <= top:
+        if index.by_char.chars[middle].node <= top:
             low = middle + 1
         else:
             high = middle
@@ -341,10 +341,10 @@ cdef size_t index_first_below(const Index* index, int32_t point, uint32_t top) n
 
 cdef size_t index_first_part(const Index* index, uint32_t top) noexcept nogil:
     # Position in `parts` of the first node behind `top`.
-    cdef size_t low = 0, high = index.parts.size(), middle
+    cdef size_t low = 0, high = index.by_char.parts.size(), middle
     while low < high:
         middle = (low + high) // 2
-        if index.parts[middle].node <= top:
+        if index.by_char.parts[middle].node <= top:
             low = middle + 1
         else:
             high = middle
@@ -363,12 +363,12 @@ cdef void index_fill_containing(Index* index) noexcept nogil:
     cdef CharNode whole
     cdef int32_t byte, t
     for byte in range(128):
-        index.containing[byte] = bits_new(index)
-    for whole in index.chars:
+        index.by_char.containing[byte] = bits_new(index)
+    for whole in index.by_char.chars:
         if whole.point >= 128:
             return
         for t in range(trie.nodes[whole.node].token, trie.nodes[trie.nodes[whole.node].end].token):
-            bits_add(index.containing[whole.point], trie.tokens[t])
+            bits_add(index.by_char.containing[whole.point], trie.tokens[t])
 
 
 cdef void index_fill_lengths(Index* index, const vector[pair[int32_t, int32_t]]& lengths) noexcept nogil:
@@ -376,18 +376,18 @@ cdef void index_fill_lengths(Index* index, const vector[pair[int32_t, int32_t]]&
     cdef vector[int32_t] places
     cdef size_t i
     for i in range(lengths.size()):
-        if lengths[i].first > index.longest:
-            index.longest = lengths[i].first
-    index.longer.assign(<size_t>index.longest + 1, 0)
+        if lengths[i].first > index.by_char.longest:
+            index.by_char.longest = lengths[i].first
+    index.by_char.longer.assign(<size_t>index.by_char.longest + 1, 0)
     for i in range(lengths.size()):
-        index.longer[lengths[i].first - 1] += 1
-    for i in range(<size_t>index.longest, 0, -1):
-        index.longer[i - 1] += index.longer[i]
+        index.by_char.longer[lengths[i].first - 1] += 1
+    for i in range(<size_t>index.by_char.longest, 0, -1):
+        index.by_char.longer[i - 1] += index.by_char.longer[i]
     # Those of n characters begin behind all that have more.
-    places = index.longer
-    index.by_length.resize(lengths.size())
+    places = index.by_char.longer
+    index.by_char.by_length.resize(lengths.size())
     for i in range(lengths.size()):
-        index.by_length[places[lengths[i].first]] = lengths[i].second
+        index.by_char.by_length[places[lengths[i].first]] = lengths[i].second
         places[lengths[i].first] += 1
 
 

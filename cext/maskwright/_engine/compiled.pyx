@@ -18,7 +18,7 @@ from maskwright._engine.program cimport (
 )
 from maskwright._engine.tracker cimport guard_free
 from maskwright._engine.core cimport (
-    OUTCOME_BYTES, OUTCOME_INTERRUPTED, OUTCOME_LATE, OUTCOME_LEXER_STATES, OUTCOME_MEMORY,
+    CoreLimits, OUTCOME_BYTES, OUTCOME_INTERRUPTED, OUTCOME_LATE, OUTCOME_LEXER_STATES, OUTCOME_MEMORY,
     OUTCOME_PARSER_STATES, OUTCOME_SEARCH, OUTCOME_SET_BYTES, OUTCOME_SETS_GONE
 )
 from maskwright._engine.threads cimport TOKEN_MARK
@@ -114,7 +114,7 @@ cdef class Tables:
         for i in keys if record.unique else ():
             if i >= 0:
                 handle = self.handles[i]
-                handle.automaton.unique = True
+                handle.automaton.keyset.unique = True
         record.open = open_
         record.close_empty = close_empty
         record.colon = colon
@@ -240,14 +240,14 @@ cdef class CompiledCore:
         self.owner = tables.owner
         self.tables = tables.all_tables()
         core = self.core = self.linked()
-        core.max_states = max_states
-        core.max_lexer_states = max_lexer_states
-        core.max_bytes = max_bytes
-        core.max_search = max_search
-        core.max_set_bytes = max_set_bytes
-        core.max_seconds = max_seconds
-        core.room = 1 if bounded else 0
-        core.number = 1
+        core.limits.max_states = max_states
+        core.limits.max_lexer_states = max_lexer_states
+        core.limits.max_bytes = max_bytes
+        core.limits.max_search = max_search
+        core.limits.max_set_bytes = max_set_bytes
+        core.limits.max_seconds = max_seconds
+        core.generation.room = 1 if bounded else 0
+        core.generation.number = 1
         self.find_tokens(core.program)
         self.open(core, NULL)
 
@@ -274,7 +274,7 @@ cdef class CompiledCore:
         handles = [handle for each in self.tables for handle in each.handles]
         Py_INCREF(handles)
         core.handles = <void*>handles
-        core.stack.resize(self.engine.longest + 1)
+        core.scratch.stack.resize(self.engine.longest + 1)
         return core
 
     cdef int open(self, Core* core, const Core* before) except -1:
@@ -296,7 +296,7 @@ cdef class CompiledCore:
             for i, handle in enumerate(each.handles):
                 if id(handle) in fresh:
                     each.handles[i] = fresh[id(handle)]
-                elif lexeme_is_swollen(handle.automaton, self.core.max_lexer_states, self.core.max_bytes):
+                elif lexeme_is_swollen(handle.automaton, self.core.limits.max_lexer_states, self.core.limits.max_bytes):
                     each.handles[i] = fresh[id(handle)] = self.engine.fresh_automaton(handle)
         return 0
 
@@ -310,14 +310,14 @@ cdef class CompiledCore:
         try:
             self.freshen()
             core = self.linked()
-            core.max_states = old.max_states
-            core.max_lexer_states = old.max_lexer_states
-            core.max_bytes = old.max_bytes
-            core.max_search = old.max_search
-            core.max_set_bytes = old.max_set_bytes
-            core.max_seconds = old.max_seconds
-            core.room = old.room
-            core.number = old.number + 1
+            core.limits.max_states = old.limits.max_states
+            core.limits.max_lexer_states = old.limits.max_lexer_states
+            core.limits.max_bytes = old.limits.max_bytes
+            core.limits.max_search = old.limits.max_search
+            core.limits.max_set_bytes = old.limits.max_set_bytes
+            core.limits.max_seconds = old.limits.max_seconds
+            core.generation.room = old.generation.room
+            core.generation.number = old.generation.number + 1
             core.program.has_tokens = old.program.has_tokens
             self.open(core, old)
             self.core = core
@@ -339,8 +339,8 @@ cdef class CompiledCore:
         for i in range(program.automata.size()):
             program.has_tokens = program.has_tokens or program.automata[i].kind == KIND_TOKENS
         for i in range(program.automata.size() if program.has_tokens else 0):
-            for j in range(program.automata[i].word_data.size()):
-                marked = marked or program.automata[i].word_data[j] == TOKEN_MARK
+            for j in range(program.automata[i].texts.data.size()):
+                marked = marked or program.automata[i].texts.data[j] == TOKEN_MARK
         if marked:
             raise GrammarError("texts with the byte 0xFF and tokens that stand for themselves cannot be in one grammar")
         return 0
@@ -401,7 +401,7 @@ cdef class CompiledCore:
     @property
     def clashes(self):
         """``AutomatonHandle.clashes`` of the grammar's lexer, if it has one."""
-        return list(lexer_of(self.core.program.lexer).clashes) if self.core.program.lexer != NULL else []
+        return list(lexer_of(self.core.program.lexer).samples.clashes) if self.core.program.lexer != NULL else []
 
     @property
     def rule_names(self):
@@ -427,13 +427,14 @@ cdef class CompiledCore:
 
     def apart(self):
         """The same grammar with the same limits, without what was computed for it, and with any number of states."""
-        return CompiledCore(self.tables[0], self.core.max_states, self.core.max_lexer_states, self.core.max_bytes, self.core.max_search,
-                            self.core.max_set_bytes, self.core.max_seconds, bounded=False)
+        cdef CoreLimits limits = self.core.limits
+        return CompiledCore(self.tables[0], limits.max_states, limits.max_lexer_states, limits.max_bytes, limits.max_search,
+                            limits.max_set_bytes, limits.max_seconds, bounded=False)
 
     @property
     def generation(self):
         """How often the grammar began anew with its states, from 1."""
-        return self.core.number
+        return self.core.generation.number
 
     @property
     def state_bytes(self):
@@ -446,7 +447,7 @@ cdef class CompiledCore:
         cdef Core* core = self.core
         cdef int64_t states, parser_states, nodes, tracker_states, listed, edges, size
         deferred_free_finish(core.index)
-        core.holders += 1
+        core.generation.holders += 1
         with nogil:
             core.index.lock.lock_shared()
             states, parser_states = <int64_t>core.states.size(), <int64_t>core.program.states.size()
@@ -461,8 +462,8 @@ cdef class CompiledCore:
             "listed_items": listed,
             "token_edges": edges,
             "state_bytes": size,
-            "generation": core.number,
-            "cached_bytes": core.index.bytes.value(),
+            "generation": core.generation.number,
+            "cached_bytes": core.index.cache.bytes.value(),
         }
         core_let_go(core)
         return found
@@ -472,24 +473,24 @@ cdef int check_outcome(Outcome outcome, const Core* core) except -1:
     if outcome.kind == OUTCOME_INTERRUPTED:
         raise KeyboardInterrupt
     if outcome.kind == OUTCOME_PARSER_STATES:
-        raise LimitError("max_parser_states", outcome.given, core.max_states)
+        raise LimitError("max_parser_states", outcome.given, core.limits.max_states)
     if outcome.kind == OUTCOME_LEXER_STATES:
-        raise LimitError("max_lexer_states", outcome.given, core.max_lexer_states)
+        raise LimitError("max_lexer_states", outcome.given, core.limits.max_lexer_states)
     if outcome.kind == OUTCOME_BYTES:
-        raise LimitError("max_bytes", outcome.given, core.max_bytes)
+        raise LimitError("max_bytes", outcome.given, core.limits.max_bytes)
     if outcome.kind == OUTCOME_SEARCH:
-        raise LimitError("max_search", outcome.given, core.max_search)
+        raise LimitError("max_search", outcome.given, core.limits.max_search)
     if outcome.kind == OUTCOME_SET_BYTES:
-        raise LimitError("max_set_bytes", outcome.given, core.max_set_bytes)
+        raise LimitError("max_set_bytes", outcome.given, core.limits.max_set_bytes)
     if outcome.kind == OUTCOME_MEMORY:
-        raise LimitError("max_set_bytes", outcome.given, core.max_set_bytes,
+        raise LimitError("max_set_bytes", outcome.given, core.limits.max_set_bytes,
                          message=f"there is no memory for more than {outcome.given:.0f} bytes of sets of texts; "
                                  "lower Limits(max_set_bytes=...)")
     if outcome.kind == OUTCOME_SETS_GONE:
-        raise LimitError("max_set_bytes", outcome.given, core.max_set_bytes,
+        raise LimitError("max_set_bytes", outcome.given, core.limits.max_set_bytes,
                          message="these sets of texts were dropped to make room (max_set_bytes): take new ones")
     if outcome.kind == OUTCOME_LATE:
-        raise LimitError("max_seconds", outcome.given, core.max_seconds)
+        raise LimitError("max_seconds", outcome.given, core.limits.max_seconds)
     return 0
 
 

@@ -197,21 +197,21 @@ def automaton_content(AutomatonHandle handle not None):
     cdef Lexer* lexer = lexer_of(a)
     cdef size_t i
     if a.kind == KIND_KEYSET:
-        names = [a.names[i] for i in range(a.names.size())]
-        return "keyset", (names, list(a.tags), a.other_tag, handle.base, a.kinds, SPELLINGS[a.spelling])
+        names = [a.keyset.names[i] for i in range(a.keyset.names.size())]
+        return "keyset", (names, list(a.tags), a.keyset.other_tag, handle.base, a.kinds, SPELLINGS[a.spelling])
     if a.kind == KIND_WORDS:
-        return "words", ((<const char*>a.word_data.data())[:a.word_data.size()],
-                         (<const char*>a.word_starts.data())[:a.word_starts.size() * sizeof(int64_t)],
+        return "words", ((<const char*>a.texts.data.data())[:a.texts.data.size()],
+                         (<const char*>a.texts.starts.data())[:a.texts.starts.size() * sizeof(int64_t)],
                          (<const char*>a.tags.data())[:a.tags.size() * sizeof(int32_t)])
     if a.kind == KIND_TOKENS:
-        return "tokens", (list(a.token_ids),)
+        return "tokens", (list(a.token_set.ids),)
     states, sets, edges, epsilons, loops, accepts = dfa_content(a.dfa)
     if lexer == NULL:
         return "text", (states, a.dfa.first, sets, edges, epsilons, loops, accepts, SPELLINGS[a.spelling])
     early = [i for i in range(a.dfa.early.size()) if a.dfa.early[i]]
     follow = list(lexer.follow) if not lexer.follow.empty() else None
     return "lexer", (states, list(lexer.first), sets, edges, epsilons, loops, accepts, list(lexer.ignored_ones), follow,
-                     tuple(lexer.avoided), handle.names, lexer.newline, lexer.line_break, lexer.columns, early,
+                     tuple(lexer.samples.avoided), handle.names, lexer.newline, lexer.line_break, lexer.columns, early,
                      lexer.placed, list(lexer.after) if lexer.placed else [], list(lexer.beside))
 
 

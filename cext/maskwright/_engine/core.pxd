@@ -51,55 +51,75 @@ cdef cppclass OpenGroup:
     vector[Thread] threads
     vector[int32_t] tokens
 
-cdef cppclass Core:
-    # One compiled grammar on one vocabulary.
-    Program* program
-    Costs* costs
-    Interner alive                   # by thread, where it is known (alive.pyx, distinct.pyx): 1 or 0
-    Interner careless                # whether a string may become any, by what is behind it (distinct.pyx)
-    Interner powers                  # whether a number may get an exponent, by lexer state (distinct.pyx)
-    Interner endless                 # whether every text can be made longer without end, by DFA state (distinct.pyx)
-    Index* index
-    size_t words                   # of a mask row
-    vector[int32_t] eos
-    BlockPool[MatcherState] states
-    int32_t start                  # the state of the empty text, and
-    int32_t opening                # the one at the very start, where tokens stand for something else; or UNKNOWN
-    int32_t begin                  # that of these in which matchers begin
-    Interner state_ids
-    int64_t edges                  # of tokens, from all states
-    Tracker tracker
-    vector[FrameMask*] frames      # of masks (masks.pyx)
-    Interner frame_ids
-    unordered_map[int32_t, int32_t] frame_states   # parser state of a frame, by its dotted item
+cdef cppclass FrameMask:
+    cbool whole                    # else it depends on the context: residuals are walked over the real stack
+    vector[int32_t] tokens
+    vector[uint32_t] ends          # nodes with others below
+
+cdef cppclass CoreFacts:
+    # What was found out, which stays true.
+    Interner alive                 # whether it can be completed, by thread (alive.pyx, distinct.pyx): 1 or 0
+    Interner careless              # whether a string may become any, by what is behind it (distinct.pyx)
+    Interner powers                # whether a number may get an exponent, by lexer state (distinct.pyx)
+    Interner endless               # whether every text can be made longer without end, by DFA state (distinct.pyx)
+
+cdef cppclass FrameMasks:
+    # Masks of frames, by dotted item (masks.pyx).
+    vector[FrameMask*] all
+    Interner ids
+    unordered_map[int32_t, int32_t] states     # the parser state of a frame
     int32_t bottom                 # GSS node of frames, or UNKNOWN
-    cbool walks                    # for a mask: keys are read without telling which they are (mask_walk)
-    vector[vector[Thread]] stack   # scratch of walks, by depth
-    vector[OpenGroup] open         # of the mask under way
-    int64_t set_states             # of many texts (sets.pyx)
-    int64_t max_states             # limits of one operation
+
+cdef cppclass MaskScratch:
+    # Of the mask under way.
+    cbool walks                    # keys are read without telling which they are (mask_walk)
+    vector[vector[Thread]] stack   # by depth of the walk
+    vector[OpenGroup] open
+
+cdef struct CoreLimits:
+    # Of one operation.
+    int64_t max_states
     int64_t max_lexer_states
     int64_t max_bytes
     int64_t max_search
     int64_t max_set_bytes          # of sets of texts (set_stacks.pyx)
     double max_seconds
-    int64_t holders                # the grammar, and matchers and others that are in it (generations.pyx)
+
+cdef cppclass Generation:
+    # Which one a core is, who is in it, and when the next one begins (generations.pyx).
+    int64_t number
+    int64_t holders                # the grammar, and matchers and others that are in it
     void* matchers                 # one of these matchers, which knows the next one; or NULL
     void* mover                    # what takes them to another generation (tasks.pyx), or NULL: nobody went yet
-    int64_t number                 # of the generation
     int64_t room                   # bytes that it may have before the grammar begins another one; 0: any number
     int64_t live                   # of these, what there was at first and what moved into it
     atomic[cbool] overgrown        # it has more; written under the lock, read without it: a hint, which may come late
+
+cdef cppclass Core:
+    # One compiled grammar on one vocabulary.
+    Program* program
+    Costs* costs
+    Index* index
     void* handles                  # a list of the handles of its automata, which it keeps
+    size_t words                   # of a mask row
+    vector[int32_t] eos
+    BlockPool[MatcherState] states
+    Interner state_ids
+    int32_t start                  # the state of the empty text, and
+    int32_t opening                # the one at the very start, where tokens stand for something else; or UNKNOWN
+    int32_t begin                  # that of these in which matchers begin
+    int64_t edges                  # of tokens, from all states
+    int64_t set_states             # of many texts (sets.pyx)
+    Tracker tracker
+    CoreFacts facts
+    FrameMasks frames
+    MaskScratch scratch
+    CoreLimits limits
+    Generation generation
 
 cdef struct Outcome:
     int32_t kind
     double given
-
-cdef cppclass FrameMask:
-    cbool whole                    # else it depends on the context: residuals are walked over the real stack
-    vector[int32_t] tokens
-    vector[uint32_t] ends          # nodes with others below
 
 
 cdef inline Thread thread_at(int32_t parser, LexState* lookahead) noexcept nogil:

@@ -88,7 +88,7 @@ cdef void lex_shortest(LexState* start, int32_t tag, vector[uint8_t]& out, cbool
         words_shortest(start, tag, out, found)
         return
     if start.automaton.kind == KIND_TOKENS:
-        tokens_spell(start.automaton.token_ids[0], out)
+        tokens_spell(start.automaton.token_set.ids[0], out)
         found[0] = True
         return
     queue.push_back(start)
@@ -489,11 +489,11 @@ cdef void shortest_try(Core* core, Costs* costs, LexState* lex, int32_t parser, 
     # Keep `path`, which matches `lex` with `tag`, when it leads to a cheaper completion.
     cdef int32_t after, guard, key = NO_KEY
     cdef string quoted
-    if lex_keeps_text(lex) and tag >= lex.automaton.other_tag:
+    if lex_keeps_text(lex) and tag >= lex.automaton.keyset.other_tag:
         if text != UNKNOWN_TEXT:
             quoted = thread_quoted(core, text)
         quoted.append(<const char*>path.data(), path.size())
-        key = ANY_KEY if text == UNKNOWN_TEXT else lex.automaton.used.name(key_text(quoted))
+        key = ANY_KEY if text == UNKNOWN_TEXT else lex.automaton.keyset.used.name(key_text(quoted))
     shortest_keep(core, costs, state_goto(core.program, parser, lex.automaton, tag, key), path, best, best_after, best_path)
     for guard in core.program.states[parser].guards:
         after = state_goto_guarded(core.program, parser, lex.automaton, tag, guard)
@@ -539,7 +539,7 @@ cdef void shortest_try_lexeme(Core* core, Costs* costs, LexState* lex, int32_t p
             if key_allows(keys, &lex.key, keys.tags[i]) and key_rest(lex, i, path):
                 shortest_try(core, costs, lex, parser, text, keys.tags[i], path, best, best_after, best_path)
     if lex.key.other == 1:
-        for i in range(keys.other_tag, keys.other_tag + keys.kinds):
+        for i in range(keys.keyset.other_tag, keys.keyset.other_tag + keys.kinds):
             path.clear()
             lex_shortest(lex, i, path, &found)
             if found:
@@ -549,7 +549,7 @@ cdef void shortest_try_lexeme(Core* core, Costs* costs, LexState* lex, int32_t p
 cdef cbool key_rest(LexState* lex, int32_t index, vector[uint8_t]& path) noexcept nogil:
     # The bytes from a keyset state to the end of one of its names; False when an escape is under
     # way that spells another character.
-    cdef const string* name = &lex.automaton.names[index]
+    cdef const string* name = &lex.automaton.keyset.names[index]
     cdef string rest
     cdef size_t j, at = <size_t>lex.key.depth
     cdef int32_t c

@@ -68,7 +68,7 @@ cdef cbool distinct_alive(Core* core, const Thread& thread) noexcept nogil:
         return True
     if distinct_endless(core, thread):
         return True
-    known = core.alive.find(thread_key(thread))
+    known = core.facts.alive.find(thread_key(thread))
     if known >= 0:
         return known == 1
     if twins_lost(core, thread):
@@ -97,10 +97,10 @@ cdef cbool distinct_careless(Core* core, const Thread& thread) noexcept nogil:
     if behind.parser == NO_STATE or behind.memory == MEMORY_WRONG:
         return False
     name = thread_key(behind)
-    known = core.careless.find(name)
+    known = core.facts.careless.find(name)
     if known < 0:
         known = 1 if distinct_search(core, &behind, 1, SEARCH_ALIVE, SEARCH_SHORT, NULL) else 0
-        core.careless.insert(name, known)
+        core.facts.careless.insert(name, known)
     return known == 1
 
 
@@ -279,7 +279,7 @@ cdef cbool distinct_add(Core* core, vector[DistinctNode]& nodes, Interner* seen,
     elif goal == SEARCH_ALIVE and (tracker_alive(&core.tracker, thread.memory) or distinct_endless(core, thread)):
         return True
     if goal != SEARCH_TEXT:
-        known = core.alive.find(thread_key(thread))
+        known = core.facts.alive.find(thread_key(thread))
         if known == 0:
             return False
         if known == 1 and goal == SEARCH_ALIVE:
@@ -355,7 +355,7 @@ cdef cbool distinct_search(Core* core, const Thread* roots, size_t count, int32_
         if most and <int64_t>nodes.size() > most:
             return False
         # A mask asks for many searches, most of which end at once: each is bounded.
-        if <int64_t>nodes.size() > core.max_search:
+        if <int64_t>nodes.size() > core.limits.max_search:
             core.index.deadline.searched = <int64_t>nodes.size()
             core.index.deadline.passed = True
         if deadline_look(&core.index.deadline):
@@ -404,7 +404,7 @@ cdef cbool powers_ahead(Core* core, LexState* lex) noexcept nogil:
     cdef LexState* after
     cdef const uint64_t* first
     cdef size_t i = 0
-    cdef int32_t byte, known = core.powers.find(&lex, sizeof(LexState*))
+    cdef int32_t byte, known = core.facts.powers.find(&lex, sizeof(LexState*))
     if known >= 0:
         return known == 1
     known = 0
@@ -423,8 +423,8 @@ cdef cbool powers_ahead(Core* core, LexState* lex) noexcept nogil:
     if known == 1:
         work.resize(1)
     for after in work:
-        if core.powers.find(&after, sizeof(LexState*)) < 0:
-            core.powers.insert(&after, sizeof(LexState*), known)
+        if core.facts.powers.find(&after, sizeof(LexState*)) < 0:
+            core.facts.powers.insert(&after, sizeof(LexState*), known)
     return known == 1
 
 
@@ -520,12 +520,12 @@ cdef cbool endless_states(Automaton* automaton, DfaState* start) noexcept nogil:
 
 cdef cbool dfa_endless(Core* core, Automaton* automaton, DfaState* dfa_state) noexcept nogil:
     # Whether whatever comes next, texts of any length may follow.
-    cdef int32_t known = core.endless.find(&dfa_state, sizeof(DfaState*))
+    cdef int32_t known = core.facts.endless.find(&dfa_state, sizeof(DfaState*))
     if known < 0:
         known = endless_states(automaton, dfa_state)
         if core.index.deadline.passed:
             return False
-        core.endless.insert(&dfa_state, sizeof(DfaState*), known)
+        core.facts.endless.insert(&dfa_state, sizeof(DfaState*), known)
     return known == 1
 
 

@@ -57,7 +57,7 @@ cdef void distinct_ends(Core* core, const Thread& thread, uint32_t top, vector[u
     cdef const Trie* trie = core.index.trie
     cdef Tracker* tracker = &core.tracker
     cdef TrackerState at = tracker.states[tracked_state(thread.memory)]
-    cdef vector[uint32_t]* quotes = &core.index.quotes
+    cdef vector[uint32_t]* quotes = &core.index.by_char.quotes
     cdef vector[TextPlace] places
     cdef vector[string] rests
     cdef vector[int32_t] targets, sets
@@ -224,8 +224,8 @@ cdef void distinct_crossing(Core* core, const Thread& thread, const vector[uint3
     cdef uint32_t node, last = 0
     cdef size_t i, depth, before
     cdef int32_t t
-    core.stack[0].clear()
-    core.stack[0].push_back(thread)
+    core.scratch.stack[0].clear()
+    core.scratch.stack[0].push_back(thread)
     for i in range(nodes.size()):
         node = nodes[i]
         if node < last:
@@ -238,18 +238,18 @@ cdef void distinct_crossing(Core* core, const Thread& thread, const vector[uint3
         while depth < before and depth < prefix.size() and prefix[depth] == data[depth]:
             depth += 1
         prefix.resize(depth)
-        while depth < before and not core.stack[depth].empty():
-            threads_step(core, core.stack[depth], data[depth], core.stack[depth + 1])
+        while depth < before and not core.scratch.stack[depth].empty():
+            threads_step(core, core.scratch.stack[depth], data[depth], core.scratch.stack[depth + 1])
             prefix.push_back(data[depth])
             depth += 1
-        if depth < before or core.stack[before].empty():
+        if depth < before or core.scratch.stack[before].empty():
             continue
         while node < last:
             if deadline_passed(&core.index.deadline):
                 return
             depth = trie.nodes[node].depth
-            threads_step(core, core.stack[depth - 1], trie.nodes[node].byte, core.stack[depth])
-            if core.stack[depth].empty():
+            threads_step(core, core.scratch.stack[depth - 1], trie.nodes[node].byte, core.scratch.stack[depth])
+            if core.scratch.stack[depth].empty():
                 node = trie.nodes[node].end
                 continue
             for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
@@ -295,7 +295,7 @@ cdef void distinct_mask(Core* core, Mask* mask, const Thread& thread, cbool begu
         group = base.crossings[i]
         if group.tag != known:
             known = group.tag
-            tag = known if thread.lex.base == NULL else thread.lex.automaton.other_tag + known
+            tag = known if thread.lex.base == NULL else thread.lex.automaton.keyset.other_tag + known
             mask_behind(core, thread.lex, tag, thread.parser, key, behind, first)
             for j in range(behind.size() if opaque else 0):
                 behind[j].memory = tracker_unknown(&core.tracker, thread.memory)

@@ -66,7 +66,7 @@ cdef class AutomatonHandle:
     def clashes(self):
         """Of a lexer: pairs of terminals of which samples in a row are read as something else (the second -1: the
         first is not read as itself).  With none, whatever the grammar accepts can be written."""
-        return list(lexer_of(self.automaton).clashes) if self.automaton.lexer != NULL else []
+        return list(lexer_of(self.automaton).samples.clashes) if self.automaton.lexer != NULL else []
 
     def ends(self, bytes data, int64_t at, int64_t limit):
         """Where matches that begin at ``at`` end in ``data[:limit]``, ascending, and whether one could be longer than that."""
@@ -94,9 +94,9 @@ cdef class AutomatonHandle:
         index = self.automaton.index
         with nogil:
             index.lock.lock()
-            index.automata[self.automaton.slot] = index.automata.back()
-            (<Automaton*>index.automata.back()).slot = self.automaton.slot
-            index.automata.pop_back()
+            index.cache.automata[self.automaton.slot] = index.cache.automata.back()
+            (<Automaton*>index.cache.automata.back()).slot = self.automaton.slot
+            index.cache.automata.pop_back()
             lex_free(self.automaton)
             index.lock.unlock()
 
@@ -181,7 +181,7 @@ cdef class Engine:
         self.owner.build(tokens, trie_arrays)
         self.owner.index.self_loop_least = self_loop_least
         self.owner.index.most_bytes = self.longest
-        self.owner.index.budget = self.owner.index.state_budget = <int64_t>1 << 62
+        self.owner.index.cache.budget = self.owner.index.cache.state_budget = <int64_t>1 << 62
         if start_tokens:
             self.owner.build_opening(dict(start_tokens), start_stays)
 
@@ -195,34 +195,34 @@ cdef class Engine:
     def cached_bytes(self):
         """Bytes of masks, token edges, slices and residual tries, of all grammars on this vocabulary."""
         deferred_free_finish(self.owner.index)
-        return self.owner.index.bytes.value()
+        return self.owner.index.cache.bytes.value()
 
     @property
     def mask_budget(self):
         """What ``cached_bytes`` may be between two operations (bytes); no limit at first."""
-        return self.owner.index.budget
+        return self.owner.index.cache.budget
 
     @mask_budget.setter
     def mask_budget(self, int64_t budget):
         with nogil:
             self.owner.index.lock.lock()
-            self.owner.index.budget = budget
-            if self.owner.index.bytes.value() > budget:
+            self.owner.index.cache.budget = budget
+            if self.owner.index.cache.bytes.value() > budget:
                 evict(self.owner.index)
             self.owner.index.lock.unlock()
 
     @property
     def state_budget(self):
         """What one grammar may keep of the states that texts reached, before it begins anew (bytes); no limit at first."""
-        return self.owner.index.state_budget
+        return self.owner.index.cache.state_budget
 
     @state_budget.setter
     def state_budget(self, int64_t budget):
         cdef void* core
         with nogil:
             self.owner.index.lock.lock()
-            self.owner.index.state_budget = budget
-            for core in self.owner.index.cores:
+            self.owner.index.cache.state_budget = budget
+            for core in self.owner.index.cache.cores:
                 core_settle(<Core*>core, core_bytes(<Core*>core))
             self.owner.index.lock.unlock()
 
@@ -243,8 +243,8 @@ cdef class Engine:
         self.next_uid += 1
         with nogil:
             self.owner.index.lock.lock()
-            handle.automaton.slot = self.owner.index.automata.size()
-            self.owner.index.automata.push_back(handle.automaton)
+            handle.automaton.slot = self.owner.index.cache.automata.size()
+            self.owner.index.cache.automata.push_back(handle.automaton)
             self.owner.index.lock.unlock()
         return handle
 
@@ -382,7 +382,7 @@ cdef class Engine:
         if follow is not None:
             lexer.follow = follow
             lexer.after = after if placed else [*range(len(starts)), -1, -1]
-        lexer.avoided = avoided
+        lexer.samples.avoided = avoided
         lexer.placed = placed
         lexer.beside = beside
         handle.names = tuple(names)
@@ -419,20 +419,20 @@ cdef class Engine:
             spelled[i].first = <bytes?>names[i]
             spelled[i].second = tags[i]
         sort(spelled.begin(), spelled.end())
-        a.names.resize(count)
+        a.keyset.names.resize(count)
         a.tags.resize(count)
         for i in range(count):
-            a.names[i].swap(spelled[i].first)
+            a.keyset.names[i].swap(spelled[i].first)
             a.tags[i] = spelled[i].second
-        a.other_tag = other_tag
+        a.keyset.other_tag = other_tag
         a.kinds = kinds
         if base is not None:
-            a.base = base.automaton
-            base.automaton.is_base = True
+            a.keyset.base = base.automaton
+            base.automaton.keyset.is_base = True
             handle.base = base
         with nogil:
             self.owner.index.lock.lock()
-            a.start = key_start(a, 0, <int32_t>0x7FFFFFFF, a.base != NULL, NULL, 0, False)
+            a.start = key_start(a, 0, <int32_t>0x7FFFFFFF, a.keyset.base != NULL, NULL, 0, False)
             self.owner.index.lock.unlock()
         return handle
 
@@ -443,14 +443,14 @@ cdef class Engine:
         cdef AutomatonHandle handle = self.new_automaton(KIND_WORDS)
         cdef Automaton* a = handle.automaton
         cdef WordPlace place
-        a.word_data.assign(<const char*>data, <const char*>data + len(data))
-        a.word_starts.resize(len(starts) // sizeof(int64_t))
-        memcpy(a.word_starts.data(), <const char*>starts, len(starts))
+        a.texts.data.assign(<const char*>data, <const char*>data + len(data))
+        a.texts.starts.resize(len(starts) // sizeof(int64_t))
+        memcpy(a.texts.starts.data(), <const char*>starts, len(starts))
         a.tags.resize(len(tags) // sizeof(int32_t))
         if len(tags):
             memcpy(a.tags.data(), <const char*>tags, len(tags))
         place.first = place.depth = 0
-        place.last = <int32_t>a.word_starts.size() - 1
+        place.last = <int32_t>a.texts.starts.size() - 1
         with nogil:
             self.owner.index.lock.lock()
             if place.last > 0:
@@ -467,10 +467,10 @@ cdef class Engine:
         if not ids or not 0 <= ids[0] <= ids[len(ids) - 1] < self.vocab_size:
             raise VocabularyError("a set of tokens needs some ids of the vocabulary")
         a.kinds = 1
-        a.token_ids = ids
-        a.token_words.resize(self.owner.index.words, 0)
-        for token in a.token_ids:
-            a.token_words[<size_t>token >> 5] |= (<uint32_t>1) << (token & 31)
+        a.token_set.ids = ids
+        a.token_set.row.resize(self.owner.index.words, 0)
+        for token in a.token_set.ids:
+            a.token_set.row[<size_t>token >> 5] |= (<uint32_t>1) << (token & 31)
         with nogil:
             self.owner.index.lock.lock()
             a.start = lex_new_state(a)

@@ -149,7 +149,7 @@ cdef void reach_compact(Core* core, Sets* sets, Reach* found) noexcept nogil:
     numbers_normalize(ids)
     found.rests.clear()
     for id in ids:
-        found.rests.push_back(core.index.residuals[id])
+        found.rests.push_back(core.index.residuals.all[id])
 
 
 cdef cbool reach_put(Core* core, Sets* sets, const Reach* reach, int32_t node, Reach* out) noexcept nogil:

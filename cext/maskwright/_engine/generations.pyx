@@ -38,8 +38,9 @@ from maskwright._engine.masks cimport framemasks_forget, mask_get, opening_silen
 cdef int64_t core_bytes(const Core* core) noexcept nogil:
     # Of everything computed for a grammar but masks and token edges.
     return (program_bytes(core.program) + core.tracker.held + core.tracker.store.held + indices_bytes(&core.tracker)
-            + <int64_t>(core.state_ids.bytes() + core.alive.bytes() + core.careless.bytes() + core.powers.bytes() + core.costs.embedded.bytes()
-                        + core.endless.bytes()
+            + <int64_t>(core.state_ids.bytes() + core.facts.alive.bytes() + core.facts.careless.bytes() + core.facts.powers.bytes()
+                        + core.costs.embedded.bytes()
+                        + core.facts.endless.bytes()
                         + core.tracker.state_ids.bytes()
                         + core.tracker.frame_ids.bytes() + core.tracker.store.ids.bytes() + core.tracker.store.cell_ids.bytes())
             + <int64_t>(core.states.size() * (sizeof(MatcherState) + 2 * ALLOCATION + 2 * sizeof(Thread))
@@ -54,30 +55,30 @@ cdef int64_t core_bytes(const Core* core) noexcept nogil:
 
 cdef inline void core_weigh(Core* core) noexcept nogil:
     # Says in it whether the grammar should begin another generation.
-    if (core.room > 0 and not core.overgrown.load(memory_order_relaxed)
-            and core_bytes(core) > max(core.room, 2 * (core.live + core.tracker.remade))):
-        core.overgrown.store(True, memory_order_relaxed)
+    if (core.generation.room > 0 and not core.generation.overgrown.load(memory_order_relaxed)
+            and core_bytes(core) > max(core.generation.room, 2 * (core.generation.live + core.tracker.remade))):
+        core.generation.overgrown.store(True, memory_order_relaxed)
 
 
 cdef cbool lexeme_is_swollen(const Automaton* automaton, int64_t most_states, int64_t most_bytes) noexcept nogil:
     # Whether so many states were reached that a new generation should have an automaton of its own for it.
-    return (automaton.kind == KIND_TEXT and automaton.lexer == NULL and not automaton.is_base
+    return (automaton.kind == KIND_TEXT and automaton.lexer == NULL and not automaton.keyset.is_base
             and (lex_size(automaton) > most_states // 2 or automaton.dfa.held.load(memory_order_relaxed) > most_bytes // 2))
 
 
 cdef void core_look_at_lexemes(Core* core) noexcept nogil:
     cdef size_t i
-    for i in range(core.program.automata.size() if core.room > 0 else 0):
-        if lexeme_is_swollen(core.program.automata[i], core.max_lexer_states, core.max_bytes):
-            core.overgrown.store(True, memory_order_relaxed)
+    for i in range(core.program.automata.size() if core.generation.room > 0 else 0):
+        if lexeme_is_swollen(core.program.automata[i], core.limits.max_lexer_states, core.limits.max_bytes):
+            core.generation.overgrown.store(True, memory_order_relaxed)
 
 
 cdef void core_settle(Core* core, int64_t before) noexcept nogil:
     # What was added since there were so many bytes is alive: there must be room for as much again.
-    core.live += core_bytes(core) - before
+    core.generation.live += core_bytes(core) - before
     core.tracker.moved = <int32_t>core.tracker.store.values.size()
-    if core.room > 0:
-        core.room = max(core.index.state_budget, 2 * core.live)
+    if core.generation.room > 0:
+        core.generation.room = max(core.index.cache.state_budget, 2 * core.generation.live)
 
 
 cdef Core* core_new(Index* index) except NULL:
@@ -99,21 +100,21 @@ cdef Core* core_new(Index* index) except NULL:
     core.tracker.held = core.tracker.listed = core.tracker.remade = core.tracker.store.held = 0
     core.tracker.moved = 0
     core.set_states = 0
-    core.walks = False
-    core.bottom = UNKNOWN
+    core.scratch.walks = False
+    core.frames.bottom = UNKNOWN
     core.start = core.opening = core.begin = UNKNOWN
-    core.holders = 1
-    core.matchers = core.mover = NULL
+    core.generation.holders = 1
+    core.generation.matchers = core.generation.mover = NULL
     core.handles = NULL
-    core.room = core.live = 0
-    core.overgrown.store(False, memory_order_relaxed)
+    core.generation.room = core.generation.live = 0
+    core.generation.overgrown.store(False, memory_order_relaxed)
     return core
 
 
 cdef Outcome core_open(Core* core, const Core* before) noexcept nogil:
     # The state in which texts begin; what the generation before found out about rules is kept.
     core_enter(core)
-    core.index.cores.push_back(core)
+    core.index.cache.cores.push_back(core)
     if before != NULL:
         core.costs.rules = before.costs.rules
         core.costs.plain = before.costs.plain
@@ -147,7 +148,7 @@ cdef void evict_state(Core* core, MatcherState* state, cbool all_of_them) noexce
         return
     mask_free(core, state.mask)
     state.mask = NULL
-    core.index.bytes.subtract(state.edges.bytes())
+    core.index.cache.bytes.subtract(state.edges.bytes())
     core.edges -= <int64_t>state.edges.count()
     state.edges.clear()
 
@@ -163,69 +164,69 @@ cdef void evict_tables(Automaton* automaton, cbool all_of_them) noexcept nogil:
 cdef cbool evict_states(Index* index, Automaton* automaton, int64_t goal, cbool all_of_them, int64_t* looks) noexcept nogil:
     # Those of an automaton, from where the hand is; whether it came to the end of them.
     cdef size_t size = automaton.states.size()
-    while index.hand_item < size and looks[0] > 0 and index.bytes.value() > goal:
-        evict_lexstate(automaton.states[index.hand_item], all_of_them)
-        index.hand_item += 1
+    while index.cache.hand_item < size and looks[0] > 0 and index.cache.bytes.value() > goal:
+        evict_lexstate(automaton.states[index.cache.hand_item], all_of_them)
+        index.cache.hand_item += 1
         looks[0] -= 1
-    return index.hand_item >= size
+    return index.cache.hand_item >= size
 
 
 cdef cbool evict_core(Index* index, Core* core, int64_t goal, cbool all_of_them, int64_t* looks) noexcept nogil:
     # The same of a core: its states, then those of each keyset of its own.
     cdef size_t size = core.states.size()
-    if index.hand_part == 0:
-        while index.hand_item < size and looks[0] > 0 and index.bytes.value() > goal:
-            evict_state(core, core.states[index.hand_item], all_of_them)
-            index.hand_item += 1
+    if index.cache.hand_part == 0:
+        while index.cache.hand_item < size and looks[0] > 0 and index.cache.bytes.value() > goal:
+            evict_state(core, core.states[index.cache.hand_item], all_of_them)
+            index.cache.hand_item += 1
             looks[0] -= 1
-        if index.hand_item < size:
+        if index.cache.hand_item < size:
             return False
         framemasks_forget(core)
-        index.hand_part = 1
-        index.hand_item = 0
-    while index.hand_part <= core.program.keysets.size():
-        if not evict_states(index, core.program.keysets[index.hand_part - 1], goal, all_of_them, looks):
+        index.cache.hand_part = 1
+        index.cache.hand_item = 0
+    while index.cache.hand_part <= core.program.keysets.size():
+        if not evict_states(index, core.program.keysets[index.cache.hand_part - 1], goal, all_of_them, looks):
             return False
-        index.hand_part += 1
-        index.hand_item = 0
+        index.cache.hand_part += 1
+        index.cache.hand_item = 0
     return True
 
 
 cdef void evict_along(Index* index, int64_t goal, cbool all_of_them, int64_t looks) noexcept nogil:
     # The hand goes on until there are no more bytes than `goal`, at most twice round, and over at most so many states.
-    cdef size_t units = index.cores.size() + index.automata.size(), passed = 0
+    cdef size_t units = index.cache.cores.size() + index.cache.automata.size(), passed = 0
     cdef Automaton* automaton
     cdef cbool whole
-    while passed <= 2 * units and looks > 0 and index.bytes.value() > goal:
-        if index.hand_unit >= units:
-            index.hand_unit = index.hand_part = index.hand_item = 0
-        if index.hand_unit < index.cores.size():
-            whole = evict_core(index, <Core*>index.cores[index.hand_unit], goal, all_of_them, &looks)
+    while passed <= 2 * units and looks > 0 and index.cache.bytes.value() > goal:
+        if index.cache.hand_unit >= units:
+            index.cache.hand_unit = index.cache.hand_part = index.cache.hand_item = 0
+        if index.cache.hand_unit < index.cache.cores.size():
+            whole = evict_core(index, <Core*>index.cache.cores[index.cache.hand_unit], goal, all_of_them, &looks)
         else:
-            automaton = <Automaton*>index.automata[index.hand_unit - index.cores.size()]
+            automaton = <Automaton*>index.cache.automata[index.cache.hand_unit - index.cache.cores.size()]
             whole = evict_states(index, automaton, goal, all_of_them, &looks)
             if whole:
                 evict_tables(automaton, all_of_them)
         if whole:
-            index.hand_part = index.hand_item = 0
-            index.hand_unit += 1
+            index.cache.hand_part = index.cache.hand_item = 0
+            index.cache.hand_unit += 1
             passed += 1
             looks -= 1
 
 
 cdef inline int64_t evict_goal(const Index* index) noexcept nogil:
-    return index.budget - index.budget // EVICT_ROOM
+    return index.cache.budget - index.cache.budget // EVICT_ROOM
 
 
 cdef void evict(Index* index) noexcept nogil:
     # To be called between operations, with the lock held exclusively.
     cdef int64_t goal = evict_goal(index)
-    evict_along(index, goal, False, EVICT_LOOKS if index.bytes.value() <= index.budget else NO_LIMIT)
-    if index.bytes.value() <= index.budget:
+    evict_along(index, goal, False, EVICT_LOOKS if index.cache.bytes.value() <= index.cache.budget else NO_LIMIT)
+    if index.cache.bytes.value() <= index.cache.budget:
         return
     deferred_free_finish(index)
-    if index.bytes.value() > goal:
-        index.hand_unit = index.hand_part = index.hand_item = 0
+    if index.cache.bytes.value() > goal:
+        index.cache.hand_unit = index.cache.hand_part = index.cache.hand_item = 0
         evict_along(index, 0, True, NO_LIMIT)
         index_forget_slices(index)
 
@@ -271,9 +272,9 @@ cdef Bits* bits_of_state(Core* core, int32_t id) noexcept nogil:
     if mask == NULL:
         return NULL
     if mask.bits == NULL or not (mask.base.empty() and mask.removed.empty() and mask.added.empty()):
-        core.index.bytes.subtract(mask_size(mask))
+        core.index.cache.bytes.subtract(mask_size(mask))
         mask_flatten(core, mask)
-        core.index.bytes.add(mask_size(mask))
+        core.index.cache.bytes.add(mask_size(mask))
     return bits_hold(mask.bits)
 
 
@@ -325,8 +326,8 @@ cdef int32_t edge_make(Core* core, int32_t state, int32_t token, const uint8_t* 
 cdef void core_enter(Core* core) noexcept nogil:
     # Begin an operation that may add to the tables.
     core.index.lock.lock()
-    deadline_begin(&core.index.deadline, core.max_seconds, core.max_lexer_states, core.max_bytes)
-    core.program.most_bytes = program_bytes(core.program) + core.max_bytes
+    deadline_begin(&core.index.deadline, core.limits.max_seconds, core.limits.max_lexer_states, core.limits.max_bytes)
+    core.program.most_bytes = program_bytes(core.program) + core.limits.max_bytes
 
 
 cdef int64_t core_lexer_states(const Core* core) noexcept nogil:
@@ -355,7 +356,7 @@ cdef Outcome core_outcome(Core* core) noexcept nogil:
         size = <int64_t>core.tracker.states.size()
     if core.index.deadline.interrupted:
         outcome.kind = OUTCOME_INTERRUPTED
-    elif core.index.deadline.searched > core.max_search:
+    elif core.index.deadline.searched > core.limits.max_search:
         outcome.kind = OUTCOME_SEARCH
         outcome.given = core.index.deadline.searched
     elif core.index.deadline.crowded > 0:
@@ -366,16 +367,16 @@ cdef Outcome core_outcome(Core* core) noexcept nogil:
         outcome.given = core.index.deadline.heavy
     elif core.index.deadline.passed:
         outcome.kind = OUTCOME_LATE
-        outcome.given = core.max_seconds + seconds_now() - core.index.deadline.at
-    elif size > core.max_states:
+        outcome.given = core.limits.max_seconds + seconds_now() - core.index.deadline.at
+    elif size > core.limits.max_states:
         outcome.kind = OUTCOME_PARSER_STATES
         outcome.given = size
         # Others need little of what one text has filled: they go on in a new generation.
-        if core.room > 0:
-            core.overgrown.store(True, memory_order_relaxed)
-    elif core.index.largest > core.max_lexer_states:
+        if core.generation.room > 0:
+            core.generation.overgrown.store(True, memory_order_relaxed)
+    elif core.index.cache.largest > core.limits.max_lexer_states:
         size = core_lexer_states(core)
-        if size > core.max_lexer_states:
+        if size > core.limits.max_lexer_states:
             outcome.kind = OUTCOME_LEXER_STATES
             outcome.given = size
     return outcome
@@ -387,7 +388,7 @@ cdef void core_close(Core* core) noexcept nogil:
         core_look_at_lexemes(core)
     deadline_end(&core.index.deadline)
     core_weigh(core)
-    if core.index.bytes.value() > core.index.budget - core.index.budget // (2 * EVICT_ROOM):
+    if core.index.cache.bytes.value() > core.index.cache.budget - core.index.cache.budget // (2 * EVICT_ROOM):
         evict(core.index)
     core.index.lock.unlock()
 

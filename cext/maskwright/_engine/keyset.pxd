@@ -32,7 +32,7 @@ cdef string key_text(const string& quoted) noexcept nogil
 
 
 cdef inline cbool key_allows(const Automaton* keys, const KeyPosition* at, int32_t tag) noexcept nogil:
-    return at.low <= tag <= at.high and (at.filter == 0 or keys.filters[at.filter][tag] != 0)
+    return at.low <= tag <= at.high and (at.filter == 0 or keys.keyset.filters[at.filter][tag] != 0)
 
 
 cdef inline KeyPlace key_place(const LexState* state) noexcept nogil:

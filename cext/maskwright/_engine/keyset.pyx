@@ -28,8 +28,8 @@ cdef cbool key_needs_escape(const Automaton* keys, const KeyPosition* at) noexce
     # Whether an allowed name goes on with a character that has to be escaped.
     cdef int32_t i
     for i in range(at.first, at.last):
-        if (key_allows(keys, at, keys.tags[i]) and keys.names[i].size() > <size_t>at.depth
-                and <uint8_t>keys.names[i][at.depth] == BACKSLASH):
+        if (key_allows(keys, at, keys.tags[i]) and keys.keyset.names[i].size() > <size_t>at.depth
+                and <uint8_t>keys.keyset.names[i][at.depth] == BACKSLASH):
             return True
     return False
 
@@ -37,8 +37,8 @@ cdef cbool key_needs_escape(const Automaton* keys, const KeyPosition* at) noexce
 # --- keys that must not come again
 cdef void key_narrow_used(const Automaton* keys, KeyPosition* at, uint8_t byte) noexcept nogil:
     # Among those that agree so far: the ones with `byte` next.
-    if keys.used.step(at.used, at.used_at, byte):
-        at.used_left = keys.used.count(at.used)
+    if keys.keyset.used.step(at.used, at.used_at, byte):
+        at.used_left = keys.keyset.used.count(at.used)
     else:
         at.used = at.used_at = at.used_left = 0
 
@@ -48,10 +48,10 @@ cdef cbool key_inside_character(const Automaton* keys, const KeyPosition* at) no
     cdef vector[uint8_t] ahead
     cdef const string* name
     if at.first < at.last:
-        name = &keys.names[at.last - 1]
+        name = &keys.keyset.names[at.last - 1]
         return name.size() > <size_t>at.depth and (<uint8_t>name[0][at.depth] & 0xC0) == 0x80
     if at.used_left > 0:
-        keys.used.next(at.used, at.used_at, ahead)
+        keys.keyset.used.next(at.used, at.used_at, ahead)
     return not ahead.empty() and (ahead[0] & 0xC0) == 0x80
 
 
@@ -64,7 +64,7 @@ cdef void key_narrow(const Automaton* keys, KeyPosition* at, uint8_t byte) noexc
     # A name that ends here sorts first.
     while low < high:
         middle = (low + high) // 2
-        if keys.names[middle].size() <= depth or <uint8_t>keys.names[middle][depth] < byte:
+        if keys.keyset.names[middle].size() <= depth or <uint8_t>keys.keyset.names[middle][depth] < byte:
             low = middle + 1
         else:
             high = middle
@@ -72,7 +72,7 @@ cdef void key_narrow(const Automaton* keys, KeyPosition* at, uint8_t byte) noexc
     high = at.last
     while low < high:
         middle = (low + high) // 2
-        if keys.names[middle].size() <= depth or <uint8_t>keys.names[middle][depth] <= byte:
+        if keys.keyset.names[middle].size() <= depth or <uint8_t>keys.keyset.names[middle][depth] <= byte:
             low = middle + 1
         else:
             high = middle
@@ -242,13 +242,13 @@ cdef cbool key_escape_alive(const Automaton* keys, const KeyPosition* at) noexce
     # Whether some allowed name can still be spelled (other: any name, allowed or not).
     cdef string none
     cdef int32_t i
-    if at.used_left > 0 and texts_escape_alive(keys.used, keys.spelling, at.escape, at.value, at.used, at.used_at, none):
+    if at.used_left > 0 and texts_escape_alive(keys.keyset.used, keys.spelling, at.escape, at.value, at.used, at.used_at, none):
         return True
     for i in range(at.first, at.last):
         if at.other == 0 and not key_allows(keys, at, keys.tags[i]):
             continue
-        if keys.names[i].size() > <size_t>at.depth:
-            if key_escape_fits(keys.spelling, key_code_point(keys.names[i], at.depth), at.escape, at.value):
+        if keys.keyset.names[i].size() > <size_t>at.depth:
+            if key_escape_fits(keys.spelling, key_code_point(keys.keyset.names[i], at.depth), at.escape, at.value):
                 return True
     return False
 
@@ -328,18 +328,18 @@ cdef cbool key_read_escape(const Automaton* keys, KeyPosition* at, uint8_t byte)
 
 
 cdef LexState* key_intern(Automaton* keys, const KeyPlace& place) noexcept nogil:
-    cdef int32_t known = keys.interned.find(&place, sizeof(KeyPlace))
+    cdef int32_t known = keys.keyset.interned.find(&place, sizeof(KeyPlace))
     cdef LexState* state
     if known >= 0:
         return keys.states[known]
     state = lex_new_state(keys)
-    keys.interned.insert(&place, sizeof(KeyPlace), state.id)
+    keys.keyset.interned.insert(&place, sizeof(KeyPlace), state.id)
     state.key = place.at
     state.base = place.base
     if place.at.where == KEY_CLOSED:
         state.tag = <int32_t>place.at.value
     elif place.at.where == KEY_OTHER and place.base.tag != NO_TAG:
-        state.tag = keys.other_tag + place.base.tag
+        state.tag = keys.keyset.other_tag + place.base.tag
     return state
 
 
@@ -361,13 +361,13 @@ cdef int32_t key_filter_intern(Automaton* keys, const vector[char]& filter) noex
     cdef string name
     cdef int32_t id
     name.assign(filter.data(), filter.size())
-    id = keys.filter_ids.find(name)
+    id = keys.keyset.filter_ids.find(name)
     if id < 0:
-        if keys.filters.empty():
-            keys.filters.resize(1)
-        id = <int32_t>keys.filters.size()
-        keys.filters.push_back(filter)
-        keys.filter_ids.insert(name, id)
+        if keys.keyset.filters.empty():
+            keys.keyset.filters.resize(1)
+        id = <int32_t>keys.keyset.filters.size()
+        keys.keyset.filters.push_back(filter)
+        keys.keyset.filter_ids.insert(name, id)
     return id
 
 
@@ -378,18 +378,18 @@ cdef LexState* key_start(Automaton* keys, int32_t low, int32_t high, cbool other
     cdef KeyPlace place
     memset(&place, 0, sizeof(place))
     place.at.where = KEY_START
-    place.at.last = <int32_t>keys.names.size()
+    place.at.last = <int32_t>keys.keyset.names.size()
     place.at.low = low
     place.at.high = high
-    place.at.other = other and keys.base.start != LEX_DEAD
+    place.at.other = other and keys.keyset.base.start != LEX_DEAD
     place.at.filter = key_filter(keys, allowed, low, high)
     if place.at.other == 0 and not key_any_allowed(keys, &place.at):
         return LEX_DEAD
     if place.at.other:
         place.at.pending = pending
         place.at.used = used
-        place.at.used_left = keys.used.count(used) if used > 0 else 0
-        place.base = keys.base.start
+        place.at.used_left = keys.keyset.used.count(used) if used > 0 else 0
+        place.base = keys.keyset.base.start
     return key_intern(keys, place) if key_completable(keys, place) else LEX_DEAD
 
 
@@ -436,9 +436,9 @@ cdef cbool key_on_other(KeyPlace* place) noexcept nogil:
 cdef cbool key_close(const Automaton* keys, KeyPlace* place) noexcept nogil:
     cdef KeyPosition* at = &place.at
     cdef int32_t tag
-    if at.used_left > 0 and keys.used.ends(at.used, at.used_at):
+    if at.used_left > 0 and keys.keyset.used.ends(at.used, at.used_at):
         return False
-    if at.first < at.last and keys.names[at.first].size() == <size_t>at.depth:
+    if at.first < at.last and keys.keyset.names[at.first].size() == <size_t>at.depth:
         tag = keys.tags[at.first]
         if not key_allows(keys, at, tag):
             return False

@@ -196,7 +196,7 @@ cdef cbool self_loop_spread(Automaton* automaton, SelfLoop* self_loop, DfaState*
         return False
     states.push_back(start)
     known[<int64_t>start] = 1
-    for _depth in range(index.longest):
+    for _depth in range(index.by_char.longest):
         last = states.size()
         while i < last:
             for each in order:
@@ -287,7 +287,7 @@ cdef cbool self_loop_find(Automaton* automaton, const Index* index, DfaState* st
             break
         steps += 1
     else:
-        self_loop_follow(automaton, self_loop, start, order, index.longest)
+        self_loop_follow(automaton, self_loop, start, order, index.by_char.longest)
     self_loop_leave(automaton, self_loop)
     if self_loop_pays(self_loop, index):
         return True
@@ -427,10 +427,10 @@ cdef void self_loop_exits(LexMask* mask, LexState* start, SelfLoop* self_loop, S
             if point <= span.high:
                 self_loop_leave_over(mask, start, self_loop, slice, point, top)
         position = index_first(index, span.low if span.low > 128 else 128)
-        while position < index.chars.size() and index.chars[position].point <= span.high:
-            if (top < index.chars[position].node < end
+        while position < index.by_char.chars.size() and index.by_char.chars[position].point <= span.high:
+            if (top < index.by_char.chars[position].node < end
                     and slice_exit(index, slice, position, top, &exit)):
-                self_loop_leave_at(mask, start, self_loop, exit, index.chars[position].point, top)
+                self_loop_leave_at(mask, start, self_loop, exit, index.by_char.chars[position].point, top)
             position += 1
     if start.automaton.spelling != SPELLING_UTF8:
         self_loop_leave_over(mask, start, self_loop, slice, BACKSLASH, top)
@@ -441,8 +441,8 @@ cdef void self_loop_exits(LexMask* mask, LexState* start, SelfLoop* self_loop, S
     if not wide:
         return
     for i in range(index_first_part(index, top), index_first_part(index, end - 1)):
-        if slice_left_inside(index, slice, index.parts[i], top):
-            self_loop_exit(mask, start, index_text(index, index.parts[i].node), index.parts[i].node, top, False)
+        if slice_left_inside(index, slice, index.by_char.parts[i], top):
+            self_loop_exit(mask, start, index_text(index, index.by_char.parts[i].node), index.by_char.parts[i].node, top, False)
 
 
 cdef cbool self_loop_fill(LexMask* mask, LexState* start) noexcept nogil:
@@ -507,7 +507,7 @@ cdef LexMask* lexmask_get(LexState* state, Index* index) noexcept nogil:
         mask.used = True
         return mask
     if table != NULL:
-        key = lexmask_key(state, index.longest)
+        key = lexmask_key(state, index.by_char.longest)
         found = table.masks.find(key)
         if found != table.masks.end():
             state.mask = dereference(found).second

@@ -35,22 +35,22 @@ LEXSET_DEAD = &LEXSET_DEAD_SET
 
 cdef void lexsets_free(Automaton* automaton) noexcept nogil:
     cdef size_t i
-    for i in range(automaton.sets.size()):
-        del automaton.sets[i]
-    automaton.sets.clear()
-    automaton.singles.clear()
-    automaton.bests.clear()
-    automaton.set_ids.clear()
-    automaton.set_unions.clear()
+    for i in range(automaton.sets.all.size()):
+        del automaton.sets.all[i]
+    automaton.sets.all.clear()
+    automaton.sets.singles.clear()
+    automaton.sets.bests.clear()
+    automaton.sets.ids.clear()
+    automaton.sets.unions.clear()
     # What is freed without the lock (core_free) has none left.
-    if automaton.set_bytes:
-        automaton.index.set_bytes -= automaton.set_bytes
-        automaton.set_bytes = 0
+    if automaton.sets.bytes:
+        automaton.index.cache.set_bytes -= automaton.sets.bytes
+        automaton.sets.bytes = 0
 
 
 cdef inline void lexsets_count(Automaton* automaton, int64_t size) noexcept nogil:
-    automaton.set_bytes += size
-    automaton.index.set_bytes += size
+    automaton.sets.bytes += size
+    automaton.index.cache.set_bytes += size
 
 
 cdef void numbers_normalize(vector[int32_t]& numbers) noexcept nogil:
@@ -149,13 +149,13 @@ cdef void lexset_split(Automaton* automaton, vector[int32_t]& members) noexcept 
     cdef int32_t id, part
     if automaton.kinds != 1 or not dfa.early.empty():
         return
-    automaton.mark += 1
+    automaton.sets.mark += 1
     for id in members:
         parts = lexset_parts(automaton, automaton.states[id])
-        automaton.marks.resize(automaton.states.size(), 0)
+        automaton.sets.marks.resize(automaton.states.size(), 0)
         for part in parts[0]:
-            if automaton.marks[part] != automaton.mark:
-                automaton.marks[part] = automaton.mark
+            if automaton.sets.marks[part] != automaton.sets.mark:
+                automaton.sets.marks[part] = automaton.sets.mark
                 out.push_back(part)
     members.swap(out)
 
@@ -167,9 +167,9 @@ cdef vector[int32_t]* lexset_parts(Automaton* automaton, LexState* lex) noexcept
     cdef LexState* part
     cdef size_t i
     cdef int32_t id
-    if automaton.splits.size() <= <size_t>lex.id:
-        automaton.splits.resize(automaton.states.size())
-    if automaton.splits[lex.id].empty():
+    if automaton.sets.splits.size() <= <size_t>lex.id:
+        automaton.sets.splits.resize(automaton.states.size())
+    if automaton.sets.splits[lex.id].empty():
         if lex.dfa_state.items.size() > 1 and (lex.form <= FORM_CLOSED or form_is_settled(lex.form)):
             for i in range(lex.dfa_state.items.size()):
                 single.assign(1, lex.dfa_state.items[i])
@@ -177,12 +177,12 @@ cdef vector[int32_t]* lexset_parts(Automaton* automaton, LexState* lex) noexcept
                 parts.push_back(part.id)
         else:
             parts.push_back(lex.id)
-        automaton.splits.resize(automaton.states.size())
+        automaton.sets.splits.resize(automaton.states.size())
         for id in parts:
             # A member that stands for an item, and what that leads to without a character, stays whole.
-            automaton.splits[id].assign(1, id)
-        automaton.splits[lex.id] = parts
-    return &automaton.splits[lex.id]
+            automaton.sets.splits[id].assign(1, id)
+        automaton.sets.splits[lex.id] = parts
+    return &automaton.sets.splits[lex.id]
 
 
 cdef inline cbool form_is_settled(int32_t form) noexcept nogil:
@@ -193,7 +193,7 @@ cdef inline cbool form_is_settled(int32_t form) noexcept nogil:
 cdef void lexset_reduce(Automaton* automaton, vector[int32_t]& members) noexcept nogil:
     # Leave out members that accept only what others accept: counts of loops are compared.
     cdef LazyDfa* dfa = automaton.dfa
-    cdef vector[Best]* groups = &automaton.bests
+    cdef vector[Best]* groups = &automaton.sets.bests
     cdef vector[size_t] group
     cdef LexState* lex
     cdef size_t i, j, used = 0, count = 0
@@ -258,22 +258,22 @@ cdef LexSet* lexset_make(Automaton* automaton, vector[int32_t]& members) noexcep
     cdef vector[int32_t] going
     cdef int32_t id
     key.assign(<const char*>members.data(), members.size() * sizeof(int32_t))
-    id = automaton.set_ids.find(key)
+    id = automaton.sets.ids.find(key)
     if id >= 0:
-        return automaton.sets[id]
+        return automaton.sets.all[id]
     made = new LexSet()
     made.automaton = automaton
-    made.id = <int32_t>automaton.sets.size()
+    made.id = <int32_t>automaton.sets.all.size()
     made.members = members
     made.going = made
     made.is_read = False
     made.is_crossed = False
     made.inside = NULL
     lexsets_count(automaton, <int64_t>(sizeof(LexSet) + 3 * ALLOCATION + members.size() * sizeof(int32_t)
-                                       + 3 * sizeof(void*)) - <int64_t>automaton.set_ids.bytes())
-    automaton.set_ids.insert(key, made.id)
-    lexsets_count(automaton, <int64_t>automaton.set_ids.bytes())
-    automaton.sets.push_back(made)
+                                       + 3 * sizeof(void*)) - <int64_t>automaton.sets.ids.bytes())
+    automaton.sets.ids.insert(key, made.id)
+    lexsets_count(automaton, <int64_t>automaton.sets.ids.bytes())
+    automaton.sets.all.push_back(made)
     for id in members:
         lex = automaton.states[id]
         if lex.tag != NO_TAG:
@@ -299,23 +299,23 @@ cdef LexSet* lexset_union(Automaton* automaton, vector[LexSet*]& sets) noexcept 
         ids.push_back(each.id)
     numbers_normalize(ids)
     if ids.size() == 1:
-        return automaton.sets[ids[0]]
+        return automaton.sets.all[ids[0]]
     key.assign(<const char*>ids.data(), ids.size() * sizeof(int32_t))
-    id = automaton.set_unions.find(key)
+    id = automaton.sets.unions.find(key)
     if id >= 0:
-        return automaton.sets[id]
-    automaton.mark += 1
-    automaton.marks.resize(automaton.states.size(), 0)
+        return automaton.sets.all[id]
+    automaton.sets.mark += 1
+    automaton.sets.marks.resize(automaton.states.size(), 0)
     for id in ids:
-        each = automaton.sets[id]
+        each = automaton.sets.all[id]
         for member in each.members:
-            if automaton.marks[member] != automaton.mark:
-                automaton.marks[member] = automaton.mark
+            if automaton.sets.marks[member] != automaton.sets.mark:
+                automaton.sets.marks[member] = automaton.sets.mark
                 members.push_back(member)
     each = lexset_intern(automaton, members)
-    lexsets_count(automaton, -<int64_t>automaton.set_unions.bytes())
-    automaton.set_unions.insert(key, each.id)
-    lexsets_count(automaton, <int64_t>automaton.set_unions.bytes())
+    lexsets_count(automaton, -<int64_t>automaton.sets.unions.bytes())
+    automaton.sets.unions.insert(key, each.id)
+    lexsets_count(automaton, <int64_t>automaton.sets.unions.bytes())
     return each
 
 
@@ -329,12 +329,12 @@ cdef LexSet* lexset_single(LexState* lex) noexcept nogil:
     # The set with just this member.
     cdef Automaton* automaton = lex.automaton
     cdef vector[int32_t] members
-    if automaton.singles.size() <= <size_t>lex.id:
-        automaton.singles.resize(automaton.states.size(), <LexSet*>NULL)
-    if automaton.singles[lex.id] == NULL:
+    if automaton.sets.singles.size() <= <size_t>lex.id:
+        automaton.sets.singles.resize(automaton.states.size(), <LexSet*>NULL)
+    if automaton.sets.singles[lex.id] == NULL:
         members.push_back(lex.id)
-        automaton.singles[lex.id] = lexset_make(automaton, members)
-    return automaton.singles[lex.id]
+        automaton.sets.singles[lex.id] = lexset_make(automaton, members)
+    return automaton.sets.singles[lex.id]
 
 
 cdef LexSet* lexset_next(LexSet* before, uint8_t byte) noexcept nogil:
@@ -381,8 +381,8 @@ cdef cbool lexset_read(Index* index, LexSet* start) noexcept nogil:
     if start.members.size() > 1:
         return lexset_read_members(index, start)
     automaton = start.automaton
-    automaton.mark += 1
-    mark = automaton.mark
+    automaton.sets.mark += 1
+    mark = automaton.sets.mark
     lex = automaton.states[start.members[0]]
     path.resize(index.most_bytes + 1, lex)
     while node < last:
@@ -394,10 +394,10 @@ cdef cbool lexset_read(Index* index, LexSet* start) noexcept nogil:
             continue
         path[nodes[node].depth] = lex
         if nodes[node].token < nodes[node + 1].token:
-            if automaton.marks.size() < automaton.states.size():
-                automaton.marks.resize(automaton.states.size(), 0)
-            if automaton.marks[lex.id] != mark:
-                automaton.marks[lex.id] = mark
+            if automaton.sets.marks.size() < automaton.states.size():
+                automaton.sets.marks.resize(automaton.states.size(), 0)
+            if automaton.sets.marks[lex.id] != mark:
+                automaton.sets.marks[lex.id] = mark
                 reached.push_back(lex.id)
         if lex.tag != NO_TAG and nodes[node].end > node + 1:
             exit_add(passed, lex)

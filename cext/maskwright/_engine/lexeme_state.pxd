@@ -31,11 +31,11 @@ cdef inline const uint64_t* lex_first(LexState* state) noexcept nogil:
 
 
 cdef inline int64_t word_length(const Automaton* words, int32_t i) noexcept nogil:
-    return words.word_starts[i + 1] - words.word_starts[i]
+    return words.texts.starts[i + 1] - words.texts.starts[i]
 
 
 cdef inline uint8_t word_byte(const Automaton* words, int32_t i, int64_t depth) noexcept nogil:
-    return words.word_data[words.word_starts[i] + depth]
+    return words.texts.data[words.texts.starts[i] + depth]
 
 
 cdef inline int32_t word_tag(const Automaton* words, int32_t i) noexcept nogil:
@@ -52,4 +52,4 @@ cdef inline WordPlace words_place(const LexState* state) noexcept nogil:
 
 
 cdef inline cbool lex_keeps_text(const LexState* lex) noexcept nogil:
-    return lex.automaton.kind == KIND_KEYSET and lex.automaton.used != NULL and lex.key.other == 1
+    return lex.automaton.kind == KIND_KEYSET and lex.automaton.keyset.used != NULL and lex.key.other == 1

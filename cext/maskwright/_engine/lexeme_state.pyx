@@ -156,8 +156,8 @@ cdef void words_shortest(const LexState* start, int32_t tag, vector[uint8_t]& ou
             best = i
     if best >= 0:
         found[0] = True
-        out.insert(out.end(), words.word_data.begin() + words.word_starts[best] + depth,
-                   words.word_data.begin() + words.word_starts[best + 1])
+        out.insert(out.end(), words.texts.data.begin() + words.texts.starts[best] + depth,
+                   words.texts.data.begin() + words.texts.starts[best + 1])
 
 
 cdef void words_tags(const LexState* start, vector[int32_t]& tags) noexcept nogil:

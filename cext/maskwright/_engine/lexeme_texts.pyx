@@ -395,15 +395,15 @@ LEX_DEAD = &LEX_DEAD_STATE
 
 cdef Automaton* automaton_new(Index* index, int32_t kind) noexcept nogil:
     cdef Automaton* automaton = new Automaton()
-    automaton.mark = 0
-    automaton.set_bytes = 0
+    automaton.sets.mark = 0
+    automaton.sets.bytes = 0
     automaton.kind = kind
     automaton.index = index
-    automaton.base = NULL
-    automaton.is_base = False
-    automaton.unique = False
-    automaton.used = NULL
-    automaton.held = NULL
+    automaton.keyset.base = NULL
+    automaton.keyset.is_base = False
+    automaton.keyset.unique = False
+    automaton.keyset.used = NULL
+    automaton.keyset.held = NULL
     automaton.dfa = NULL
     automaton.counted = NULL
     automaton.lexer = NULL
@@ -428,8 +428,8 @@ cdef LexState* lex_new_state(Automaton* automaton) noexcept nogil:
     state.kills = False
     state.mask = NULL
     automaton.states.push_back(state)
-    if automaton.held != NULL:
-        automaton.held[0] += KEYSET_STATE
+    if automaton.keyset.held != NULL:
+        automaton.keyset.held[0] += KEYSET_STATE
     automaton_grew(automaton)
     return state
 
@@ -438,8 +438,8 @@ cdef void automaton_grew(Automaton* automaton) noexcept nogil:
     # Too many states end an operation like too little time: nothing half-computed is kept.
     cdef int64_t count = lex_size(automaton)
     cdef Deadline* deadline = &automaton.index.deadline
-    if count > automaton.index.largest:
-        automaton.index.largest = count
+    if count > automaton.index.cache.largest:
+        automaton.index.cache.largest = count
     if count > deadline.most_states // 2:
         deadline.swollen = True
     if count > deadline.most_states:
@@ -452,6 +452,6 @@ cdef int64_t lex_size(const Automaton* automaton) noexcept nogil:
     cdef size_t states = automaton.states.size()
     if automaton.dfa != NULL and automaton.dfa.states.size() > states:
         states = automaton.dfa.states.size()
-    if automaton.sets.size() > states:
-        states = automaton.sets.size()
+    if automaton.sets.all.size() > states:
+        states = automaton.sets.all.size()
     return <int64_t>states

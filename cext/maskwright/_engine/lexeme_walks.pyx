@@ -38,8 +38,8 @@ cdef enum:
 
 cdef LexMask* lexmask_new(Index* index) noexcept nogil:
     cdef LexMask* mask = new LexMask()
-    index.masks_made += 1
-    mask.serial = index.masks_made
+    index.cache.masks_made += 1
+    mask.serial = index.cache.masks_made
     mask.holders.set(1)
     mask.used = True
     mask.index = index
@@ -69,7 +69,7 @@ cdef void lexmask_release(LexMask* mask) noexcept nogil:
         lexmask_release(mask.shares[i])
     bits_release(mask.index, mask.bits)
     bits_release(mask.index, mask.depending)
-    mask.index.bytes.subtract(mask.bytes)
+    mask.index.cache.bytes.subtract(mask.bytes)
     del mask
 
 
@@ -85,7 +85,7 @@ cdef void run_release(Run* run) noexcept nogil:
         lexmask_release(below.second)
     for entry in run.merged:
         del entry.second
-    run.index.bytes.subtract(run.bytes)
+    run.index.cache.bytes.subtract(run.bytes)
     del run
 
 
@@ -154,7 +154,7 @@ cdef void lexmask_measure(LexMask* mask) noexcept nogil:
     mask.bytes = ((mask.inside.size() + mask.holes.size()) * 4 + mask.crossing.size() * sizeof(Crossing)
                   + mask.crossings.size() * sizeof(CrossingGroup) + mask.nodes.size() * 4
                   + mask.overrides.size() * sizeof(Override) + grouped + sizeof(LexMask))
-    index.bytes.add(mask.bytes)
+    index.cache.bytes.add(mask.bytes)
 
 
 cdef void lexmask_walk(LexMask* mask, LexState* start, uint32_t top) noexcept nogil:
@@ -265,7 +265,7 @@ cdef cbool lexmask_open(LexMask* mask, LexState* state) noexcept nogil:
             if walked.crossing[i].tag == mask.open_tag:
                 mask.crossing.push_back(walked.crossing[i])
         mask.open_tag = NO_TAG
-        mask.index.bytes.subtract(mask.bytes)
+        mask.index.cache.bytes.subtract(mask.bytes)
         for entry in mask.merged:
             del entry.second
         mask.merged.clear()
@@ -304,7 +304,7 @@ cdef ResidualView lexmask_view(const LexMask* mask, size_t number, unordered_map
         known[key] = merged
         size = trie_size(merged)
         bytes[0] += size
-        mask.index.bytes.add(size)
+        mask.index.cache.bytes.add(size)
     view.trie = merged
     view.first = 1
     view.last = merged.nodes[0].end
@@ -336,10 +336,10 @@ cdef void key_ahead(const Automaton* keys, const KeyPosition* at, uint64_t* ahea
         return
     bits_set(ahead, BACKSLASH)
     while i < at.last:
-        if keys.names[i].size() == <size_t>at.depth:
+        if keys.keyset.names[i].size() == <size_t>at.depth:
             i += 1
             continue
-        byte = <uint8_t>keys.names[i][at.depth]
+        byte = <uint8_t>keys.keyset.names[i][at.depth]
         bits_set(ahead, byte)
         # On to the first name with another byte.
         behind = at[0]
@@ -347,7 +347,7 @@ cdef void key_ahead(const Automaton* keys, const KeyPosition* at, uint64_t* ahea
         key_narrow(keys, &behind, byte)
         i = behind.last
     if at.used_left > 0:
-        keys.used.next(at.used, at.used_at, used)
+        keys.keyset.used.next(at.used, at.used_at, used)
         for byte in used:
             bits_set(ahead, byte)
 
@@ -404,8 +404,8 @@ cdef void key_walk(LexMask* mask, LexState* start) noexcept nogil:
             return
         each = work.back()
         work.pop_back()
-        i = index.child_first[each.node]
-        last = index.child_first[each.node + 1]
+        i = index.by_char.child_first[each.node]
+        last = index.by_char.child_first[each.node + 1]
         if i == last:
             continue
         key_ahead(start.automaton, &each.place.at, ahead)
@@ -415,8 +415,8 @@ cdef void key_walk(LexMask* mask, LexState* start) noexcept nogil:
                 byte = <uint8_t>(64 * word + countr_zero(bits))
                 bits &= bits - 1
                 i = index_child_from(index, i, last, byte)
-                if i < last and index.child_bytes[i] == byte:
-                    key_walk_child(mask, start.automaton, each, index.child_nodes[i], work)
+                if i < last and index.by_char.child_bytes[i] == byte:
+                    key_walk_child(mask, start.automaton, each, index.by_char.child_nodes[i], work)
 
 
 cdef void words_walk(LexMask* mask, LexState* start) noexcept nogil:

@@ -152,14 +152,50 @@ cdef cppclass Best:
     vector[int32_t] touched                    # NFA states with a count
     unordered_map[uint64_t, int32_t] others    # owners of items whose counts are not compared
 
+cdef cppclass LexSets:
+    # Sets of states of an automaton (lexeme_sets.pyx).
+    vector[LexSet*] all
+    int64_t bytes                  # of these, and of what finds them
+    Interner ids
+    Interner unions                # by the numbers of several sets
+    vector[LexSet*] singles        # by lexer state; NULL: not made yet
+    vector[vector[int32_t]] splits # by lexer state: members that stand for it (lexset_split); empty: not made yet
+    vector[Best] bests             # scratch of lexset_reduce
+    vector[int64_t] marks          # scratch of unions, by state
+    int64_t mark
+
+cdef cppclass Keyset:
+    # Names and other keys (keyset.pyx).
+    Interner interned
+    vector[string] names           # canonical spelling inside the quotes, sorted
+    int32_t other_tag              # plus the tag of `base`: those of other keys
+    vector[vector[char]] filters   # by tag; the first one is not used
+    Interner filter_ids
+    Automaton* base                # for other keys, or NULL
+    cbool is_base                  # of another one
+    cbool unique                   # other keys must not repeat; then programs have copies (keyset_of), in which
+    TextSets* used                 # sets of keys are those of the program; else NULL
+    int32_t place                  # of a copy, by program
+    int64_t* held                  # where the bytes of its states are counted
+
+cdef cppclass WordTexts:
+    vector[uint8_t] data           # all texts, sorted, one after another
+    vector[int64_t] starts
+
+cdef cppclass TokenSet:
+    vector[int32_t] ids            # sorted
+    vector[uint32_t] row           # the same as a row of a mask
+
 cdef cppclass Automaton:
-    int32_t kind
+    int32_t kind                   # KIND_*
     int32_t uid                    # distinct within an engine
-    size_t slot                    # in `Index.automata`
+    size_t slot                    # in `Cache.automata`
     Index* index
     vector[LexState*] states
     LexState* start
-    int32_t spelling               # SPELLING_*; of a keyset, that of its names and of `base`
+    int32_t spelling               # SPELLING_*; of a keyset, that of its names and of its base
+    int32_t kinds                  # how many tags it has; of a keyset, its base
+    vector[int32_t] tags           # of a keyset, of each sorted name (NO_TAG: may not occur); of words, of each text (empty: all 0)
     # text
     LazyDfa* dfa
     vector[uint8_t] byte_class
@@ -168,36 +204,11 @@ cdef cppclass Automaton:
     MaskTable* counted             # masks of states that differ in their counts only, or NULL
     void* lexer                    # all terminals of a grammar that has a lexer (Lexer*, longest_match.pyx); else NULL
     vector[int32_t] class_mass     # by class of code points; empty: not counted
-    # sets of states (lexeme_sets.pyx)
-    vector[LexSet*] sets
-    int64_t set_bytes              # of these, and of what finds them
-    Interner set_ids
-    Interner set_unions              # by the numbers of several sets
-    vector[LexSet*] singles        # by lexer state; NULL: not made yet
-    vector[vector[int32_t]] splits # by lexer state: members that stand for it (lexset_split); empty: not made yet
-    vector[Best] bests             # scratch of lexset_reduce
-    vector[int64_t] marks          # scratch of unions, by state
-    int64_t mark
-    # keyset
-    Interner interned
-    vector[string] names           # canonical spelling inside the quotes, sorted
-    vector[int32_t] tags           # tag of each sorted name; NO_TAG: may not occur
-    int32_t other_tag              # plus the tag of `base`: those of other keys
-    int32_t kinds                  # how many tags `base` has; of a text automaton, its own
-    vector[vector[char]] filters   # by tag; the first one is not used
-    Interner filter_ids
-    Automaton* base
-    cbool is_base                  # of another one
-    cbool unique                   # other keys must not repeat; then programs have copies (keyset_of), in which
-    TextSets* used                 # sets of keys are those of the program; else NULL
-    int32_t place                  # of a copy, by program
-    int64_t* held                  # where the bytes of its states are counted
-    # words; `tags` are those of the texts (empty: all 0)
-    vector[uint8_t] word_data      # all texts, sorted, one after another
-    vector[int64_t] word_starts
-    # tokens
-    vector[int32_t] token_ids      # sorted
-    vector[uint32_t] token_words   # the same as a row of a mask
+    # others
+    Keyset keyset
+    WordTexts texts                # of words
+    TokenSet token_set
+    LexSets sets
 
 cdef struct LexCrossing:
     LexState* lex          # where the lexeme ends; its tag counts

@@ -22,41 +22,51 @@ cdef cppclass LexerPlace:
     uint32_t last                  # in `child_nodes` where some are skipped
     Skipped* skipped               # then
 
-cdef cppclass Lexer:
-    vector[int32_t] first          # by terminal: NFA state where it begins
-    vector[char] ignored           # by tag; the one behind the terminals stands for a match of none
-    vector[int32_t] ignored_ones
-    vector[vector[int32_t]] follow # contexts: terminals that may come behind one, those at the start, and those behind others; none: not known
-    vector[int32_t] after          # by context: what it is behind, or -1
-    LexState* every                # before any terminal
-    vector[char] skips             # by NFA state: of an ignored terminal
-    vector[char] useful            # by NFA state: it leads to a match of some terminal
-    vector[LexState*] starts       # by set of terminals
-    Interner start_ids
-    vector[string] samples         # by terminal; empty: none
+cdef cppclass LexerSamples:
+    # What rows of samples show (longest_match_samples.pyx).
+    vector[string] texts           # by terminal; empty: none
     string gap                     # may come before any terminal and at the end; empty: none
     vector[string] gaps            # all such that are known, the best one too; of a placed lexer, texts of ignored terminals
-    cbool placed                   # ignored terminals begin only where they are waited for (Lexing.placed)
-    vector[vector[int32_t]] beside # by terminal, then: the ignored ones that are waited for wherever it is
     vector[vector[char]] serves    # by gap and terminal: it may come between this one and any that it may come behind
     vector[vector[int32_t]] next   # by terminal: those that may come behind it, and behind ignored text if it is such
     cbool safe
-    int32_t newline                # terminal that tells columns (stacks.pyx), or -1
-    int32_t line_break             # the one that stands for it between brackets, or -1
-    int32_t columns
-    vector[char] lines             # by NFA state: of the newline
-    cbool restarts                 # a newline may be followed by another one in the same match
     vector[pair[int32_t, int32_t]] clashes     # terminals whose samples in a row are not read as what they are
                                                # (the second NO_TAG: the first alone is not); none when safe
     vector[pair[int32_t, int32_t]] avoided     # such that need not occur
+
+cdef cppclass LexerMasks:
+    # Masks, and what they are made of (longest_match_mask.pyx).
     unordered_map[int64_t, LexMask*] masks     # by lexer state and start (lexer_mask)
     unordered_map[int64_t, LexMask*] parts     # by loop and trie node (lexer_part)
     unordered_map[int64_t, LexMask*] looked_ahead   # by lookahead (lexer_lookahead_mask)
     unordered_map[int64_t, char] pairs         # lexer state and lookahead (lexer_pair_verdict)
     MaskTable shares                           # by node and place (lexer_share)
     unordered_map[string, Run*] runs           # by crossings (lexer_run)
-    vector[LexerPlace] path                    # scratch of walks, by depth
-    cbool stops                                # whether they stop where an ignored terminal ends
+
+cdef cppclass Lexer:
+    # as given (maskwright.ir.grammar.Lexing)
+    vector[int32_t] first          # by terminal: NFA state where it begins
+    vector[char] ignored           # by tag; the one behind the terminals stands for a match of none
+    vector[int32_t] ignored_ones
+    cbool placed                   # ignored terminals begin only where they are waited for (Lexing.placed)
+    vector[vector[int32_t]] follow # contexts: terminals that may come behind one, those at the start, and those behind others; none: not known
+    vector[int32_t] after          # by context: what it is behind, or -1
+    vector[vector[int32_t]] beside # by terminal, then: the ignored ones that are waited for wherever it is
+    int32_t newline                # terminal that tells columns (stacks.pyx), or -1
+    int32_t line_break             # the one that stands for it between brackets, or -1
+    int32_t columns
+    # by NFA state: whether it is
+    vector[char] skips             # of an ignored terminal,
+    vector[char] useful            # on the way to a match of some terminal,
+    vector[char] lines             # of the newline
+    cbool restarts                 # a newline may be followed by another one in the same match
+    vector[LexState*] starts       # by set of terminals
+    Interner start_ids
+    LexState* every                # before any terminal
+    LexerSamples samples
+    LexerMasks cache
+    vector[LexerPlace] path        # scratch of walks, by depth
+    cbool stops                    # whether they stop where an ignored terminal ends
 
 cdef LexState* lexer_begin(Automaton* automaton, const vector[int32_t]& terminals) noexcept nogil
 cdef LexState* lexer_start(Automaton* automaton, vector[int32_t]& terminals) noexcept nogil

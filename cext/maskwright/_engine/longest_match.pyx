@@ -110,22 +110,22 @@ cdef cbool lookahead_is_harmless(LexState* start) noexcept nogil:
     cdef vector[LexState*] work
     cdef unordered_map[int64_t, char] seen
     cdef LexState* lookahead
-    cdef size_t head = 0, i, samples = lexer.samples.size()
+    cdef size_t head = 0, i, samples = lexer.samples.texts.size()
     if start.harmless != 0:
         return start.harmless == 1
     start.harmless = 2
     work.push_back(start)
     seen[<int64_t>start] = 1
     while head < work.size():
-        for i in range(samples + (lexer.gaps.size() if lexer.placed else 1)):
+        for i in range(samples + (lexer.samples.gaps.size() if lexer.placed else 1)):
             if i < samples and lexer.ignored[i]:
                 continue
             if deadline_passed(&start.automaton.index.deadline):
                 start.harmless = 0
                 return False
             lookahead = work[head]
-            if not lookahead_read(&lookahead, lexer.samples[i] if i < samples else (
-                    lexer.gaps[i - samples] if lexer.placed else lexer.gap)):
+            if not lookahead_read(&lookahead, lexer.samples.texts[i] if i < samples else (
+                    lexer.samples.gaps[i - samples] if lexer.placed else lexer.samples.gap)):
                 return False
             if lookahead != NULL and seen.count(<int64_t>lookahead) == 0:
                 if work.size() == CLOSE_STATES:
@@ -147,8 +147,8 @@ cdef cbool lexer_gap_passes(LexState* lookahead) noexcept nogil:
     # Whether a lookahead lets some gap pass.
     cdef Lexer* lexer = lexer_of(lookahead.automaton)
     cdef size_t i
-    for i in range(lexer.gaps.size()):
-        if lookahead_passes(lookahead, lexer.gaps[i]):
+    for i in range(lexer.samples.gaps.size()):
+        if lookahead_passes(lookahead, lexer.samples.gaps[i]):
             return True
     return False
 
@@ -156,10 +156,10 @@ cdef cbool lexer_gap_passes(LexState* lookahead) noexcept nogil:
 cdef cbool lexer_served(const Lexer* lexer, LexState* ended, int32_t behind) noexcept nogil:
     # Of a placed lexer: whether a terminal may come behind one that ended, directly or with a gap between.
     cdef size_t i
-    if lookahead_passes(ended, lexer.samples[behind]):
+    if lookahead_passes(ended, lexer.samples.texts[behind]):
         return True
-    for i in range(lexer.gaps.size()):
-        if lexer.serves[i][behind] and lookahead_passes(ended, lexer.gaps[i]):
+    for i in range(lexer.samples.gaps.size()):
+        if lexer.samples.serves[i][behind] and lookahead_passes(ended, lexer.samples.gaps[i]):
             return True
     return False
 
@@ -175,9 +175,9 @@ cdef cbool lexer_leaves_placed(LexState* state) noexcept nogil:
         return True
     if lexer_matched(state):
         # A newline says in which column it ends (stacks.pyx).
-        behind = &lexer.next[state.tag if state.tag < <int32_t>lexer.first.size() else lexer.newline]
+        behind = &lexer.samples.next[state.tag if state.tag < <int32_t>lexer.first.size() else lexer.newline]
     else:
-        for terminal in range(<int32_t>lexer.samples.size()):
+        for terminal in range(<int32_t>lexer.samples.texts.size()):
             every.push_back(terminal)
     for terminal in behind[0]:
         if not (lexer.ignored[terminal] or terminal == lexer.line_break or lexer_served(lexer, state, terminal)):
@@ -194,8 +194,8 @@ cdef cbool lexer_leaves(LexState* state) noexcept nogil:
     if state.leaves == 0:
         state.leaves = 1
         if lex_goes_on(state) and not lexer_gap_passes(state):
-            for i in range(lexer.samples.size()):
-                if not lexer.ignored[i] and not lookahead_passes(state, lexer.samples[i]):
+            for i in range(lexer.samples.texts.size()):
+                if not lexer.ignored[i] and not lookahead_passes(state, lexer.samples.texts[i]):
                     state.leaves = 2
                     break
     return state.leaves == 1
@@ -254,8 +254,8 @@ cdef char lexer_pair_verdict(LexState* start, LexState* ahead) noexcept nogil:
     cdef uint8_t byte
     cdef char verdict = 2
     cdef int64_t key = (<int64_t>start.id << 32) | ahead.id
-    found = lexer.pairs.find(key)
-    if found != lexer.pairs.end():
+    found = lexer.cache.pairs.find(key)
+    if found != lexer.cache.pairs.end():
         return dereference(found).second
     queue.push_back(pair[int32_t, int32_t](start.id, ahead.id))
     seen[key] = 1
@@ -267,7 +267,7 @@ cdef char lexer_pair_verdict(LexState* start, LexState* ahead) noexcept nogil:
                 continue
             if lookahead == NULL or lexer_matched(lex) or queue.size() == CLOSE_STATES:
                 verdict = 0
-                if lookahead == NULL and lexer.safe and (lexer_closes(lex) or (lexer_matched(lex) and lexer_leaves(lex))):
+                if lookahead == NULL and lexer.samples.safe and (lexer_closes(lex) or (lexer_matched(lex) and lexer_leaves(lex))):
                     verdict = 1
                     break
                 continue
@@ -275,7 +275,7 @@ cdef char lexer_pair_verdict(LexState* start, LexState* ahead) noexcept nogil:
                 seen[(<int64_t>lex.id << 32) | lookahead.id] = 1
                 queue.push_back(pair[int32_t, int32_t](lex.id, lookahead.id))
         head += 1
-    lexer.pairs[key] = verdict
+    lexer.cache.pairs[key] = verdict
     return verdict
 
 

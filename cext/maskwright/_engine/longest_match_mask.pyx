@@ -41,10 +41,10 @@ cdef LexState* lexer_loop(LexState* start, LexerPlace& place, const Index* index
     cdef LexState* after
     cdef int32_t _steps
     lexer_fill(place)
-    lexer_step(start, place, index.commonest, behind)
+    lexer_step(start, place, index.by_char.commonest, behind)
     state = behind.alone
     for _steps in range(LOOP_STEPS if state != NULL else 0):
-        after = lex_next(state, index.commonest)
+        after = lex_next(state, index.by_char.commonest)
         if after == LEX_DEAD:
             return NULL
         if after == state:
@@ -93,7 +93,7 @@ cdef inline void lexer_tell(LexMask* part, LexState* state, uint32_t node, unord
     cdef int32_t t
     if trie.nodes[node].token == trie.nodes[node + 1].token or lexer_never(state):
         return
-    if not (lexer_of(state.automaton).safe and lexer_alone_is_sure(state)):
+    if not (lexer_of(state.automaton).samples.safe and lexer_alone_is_sure(state)):
         lexer_tell_group(part, state, node, groups)
         return
     for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
@@ -154,9 +154,9 @@ cdef cbool lexer_fill_self_loop(LexMask* part, LexState* loop) noexcept nogil:
         exits = slice_exits(index, slice, point, 0)
         for i in range(exits.size()):
             lexer_walk_loop(part, loop, exits[0][i].node, nodes[exits[0][i].node].end, 0, groups)
-    for i in range(index.parts.size()):
-        if slice_left_inside(index, slice, index.parts[i], 0):
-            lexer_end_inside(part, loop, index.parts[i].node, groups)
+    for i in range(index.by_char.parts.size()):
+        if slice_left_inside(index, slice, index.by_char.parts[i], 0):
+            lexer_end_inside(part, loop, index.by_char.parts[i].node, groups)
     return True
 
 
@@ -175,8 +175,8 @@ cdef LexMask* lexer_part(LexState* loop, uint32_t node, Index* index) noexcept n
     cdef size_t i
     cdef int32_t t
     cdef int64_t key = (<int64_t>loop.id << 32) | node
-    found = lexer.parts.find(key)
-    if found != lexer.parts.end():
+    found = lexer.cache.parts.find(key)
+    if found != lexer.cache.parts.end():
         dereference(found).second.used = True
         return dereference(found).second
     part = lexmask_new(index)
@@ -195,7 +195,7 @@ cdef LexMask* lexer_part(LexState* loop, uint32_t node, Index* index) noexcept n
     if index.deadline.passed:
         lexmask_release(part)
         return NULL
-    lexer.parts[key] = part
+    lexer.cache.parts[key] = part
     return part
 
 
@@ -273,7 +273,7 @@ cdef LexMask* lexer_behind_group(LexMask* mask, Run* run, uint32_t group, uint32
     if found != run.behind.end():
         return dereference(found).second
     view = lexmask_view(mask, group, run.merged, position, &run.bytes)
-    if lexer.safe and view.trie == mask.index.trie and lexer_piece_pays(mask.index, view.first):
+    if lexer.samples.safe and view.trie == mask.index.trie and lexer_piece_pays(mask.index, view.first):
         lexer_stand(lexer, mask.index, <size_t>view.depth, NULL, crossing.lookahead)
         lexer_step(start, lexer.path[view.depth], crossing.byte, place)
         if not lexer_comes_back(place):
@@ -349,8 +349,8 @@ cdef uint32_t lexer_next_child(const LexMask* mask, LexerPlace* place) noexcept 
         place.next += 1
         # Another place may have had its own shadow in between.
         if place.skipped.shadow != place.shadow or not lexer_same(
-                place.skipped, place.alone, mask.index.child_bytes[place.next - 1]):
-            return mask.index.child_nodes[place.next - 1]
+                place.skipped, place.alone, mask.index.by_char.child_bytes[place.next - 1]):
+            return mask.index.by_char.child_nodes[place.next - 1]
     return 0
 
 
@@ -373,7 +373,7 @@ cdef void lexer_walk(LexMask* mask, LexState* start, uint32_t node, uint32_t las
             depth -= 1
         elif lexer_visit(mask, start, node, groups):
             depth += 1
-            if pieces and lexer.path[depth].shadow == NULL and lexer.safe:
+            if pieces and lexer.path[depth].shadow == NULL and lexer.samples.safe:
                 lexer_begin_piece(mask, start, node, &lexer.path[depth])
             if pieces and nodes[node].end - node > SHARE_LEAST and lexer_begins(lexer.path[depth]):
                 lexer_spread(mask, start, node)
@@ -432,7 +432,7 @@ cdef cbool lexer_visit(LexMask* mask, LexState* start, uint32_t node, unordered_
     if empty:
         return False
     if nodes[node].token < nodes[node + 1].token:
-        if lexer.safe and lexer_any_sure(place[0]):
+        if lexer.samples.safe and lexer_any_sure(place[0]):
             if place.shadow == NULL or not lexer_alone_is_sure(place.shadow):
                 for t in range(nodes[node].token, nodes[node + 1].token):
                     mask.inside.push_back(trie.tokens[t])
@@ -489,8 +489,8 @@ cdef LexMask* lexer_share(LexMask* mask, LexState* start, uint32_t node, const L
     key.append(<const char*>&before.shadow, sizeof(LexState*))
     key.push_back(below)
     lexer_name(place, key)
-    found = lexer.shares.masks.find(key)
-    if found != lexer.shares.masks.end():
+    found = lexer.cache.shares.masks.find(key)
+    if found != lexer.cache.shares.masks.end():
         dereference(found).second.used = True
         return dereference(found).second
     share = lexmask_new(mask.index)
@@ -501,7 +501,7 @@ cdef LexMask* lexer_share(LexMask* mask, LexState* start, uint32_t node, const L
     if mask.index.deadline.passed:
         lexmask_release(share)
         return NULL
-    lexer.shares.masks[key] = share
+    lexer.cache.shares.masks[key] = share
     return share
 
 
@@ -524,13 +524,13 @@ cdef LexMask* lexer_mask(LexState* lex, LexState* start, Index* index) noexcept 
         key = (<int64_t>lex.id + 1) << 32
         if lexer_skips(lex):
             key |= start.id + 1
-    found = lexer.masks.find(key)
-    if found != lexer.masks.end():
+    found = lexer.cache.masks.find(key)
+    if found != lexer.cache.masks.end():
         dereference(found).second.used = True
         return dereference(found).second
     lexer_stand(lexer, index, 0, lex, NULL)
     mask = lexmask_new(index)
-    if lexer.safe:
+    if lexer.samples.safe:
         lexer_begin_piece(mask, start, 0, &lexer.path[0])
     if lex == NULL:
         lexer_spread(mask, start, 0)
@@ -540,5 +540,5 @@ cdef LexMask* lexer_mask(LexState* lex, LexState* start, Index* index) noexcept 
     if index.deadline.passed:
         lexmask_release(mask)
         return NULL
-    lexer.masks[key] = mask
+    lexer.cache.masks[key] = mask
     return mask

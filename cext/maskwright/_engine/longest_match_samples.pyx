@@ -82,14 +82,14 @@ cdef int32_t lexer_gap_serves(const Lexer* lexer, const string& gap) noexcept no
     # How many terminals may come before it; -1 when not all may come behind it.
     cdef int32_t count = 0
     cdef size_t i
-    for i in range(lexer.samples.size()):
+    for i in range(lexer.samples.texts.size()):
         if deadline_passed(&lexer.every.automaton.index.deadline):
             return -1
         if lexer.ignored[i]:
             continue
-        if not lexer_pair(lexer, gap, lexer.samples[i]):
+        if not lexer_pair(lexer, gap, lexer.samples.texts[i]):
             return -1
-        count += lexer_pair(lexer, lexer.samples[i], gap)
+        count += lexer_pair(lexer, lexer.samples.texts[i], gap)
     return count
 
 
@@ -102,18 +102,18 @@ cdef void lexer_find_gap(Lexer* lexer) noexcept nogil:
         if i < 2:
             text.assign(1, <char>(32 if i == 0 else 10))
         else:
-            text = lexer.samples[lexer.ignored_ones[i - 2]]
+            text = lexer.samples.texts[lexer.ignored_ones[i - 2]]
         state = lexer_read(lexer.every, text)
         if not text.empty() and state != LEX_DEAD and lexer_matched(state) and lexer.ignored[state.tag]:
-            lexer.gap = text
+            lexer.samples.gap = text
             lexer_forget_answers(lexer.every.automaton)
             serves = lexer_gap_serves(lexer, text)
             if serves >= 0:
-                lexer.gaps.push_back(text)
+                lexer.samples.gaps.push_back(text)
             if serves > best:
                 best = serves
                 gap = text
-    lexer.gap = gap
+    lexer.samples.gap = gap
 
 
 cdef void lexer_find_served(Lexer* lexer) noexcept nogil:
@@ -124,37 +124,37 @@ cdef void lexer_find_served(Lexer* lexer) noexcept nogil:
     cdef string text
     cdef LexState* state
     cdef int32_t owner, terminal
-    cdef size_t i, j, count = lexer.samples.size()
+    cdef size_t i, j, count = lexer.samples.texts.size()
     for owner in lexer.ignored_ones:
         for i in range(3):
-            text = lexer.samples[owner]
+            text = lexer.samples.texts[owner]
             if i < 2:
                 text.assign(1, <char>(32 if i == 0 else 10))
             context.assign(1, owner)
             if not text.empty() and (i < 2 or text.size() > 1 or text[0] not in (32, 10)) and lexer_reads_as(
                     lexer_begin(automaton, context), text, owner):
-                lexer.gaps.push_back(text)
+                lexer.samples.gaps.push_back(text)
                 owners.push_back(owner)
-    for i in range(lexer.gaps.size()):
+    for i in range(lexer.samples.gaps.size()):
         serves.assign(count, 0)
         for j in range(count):
             for terminal in lexer.beside[j]:
                 if terminal == owners[i]:
                     serves[j] = 1
-        lexer.serves.push_back(serves)
+        lexer.samples.serves.push_back(serves)
     for j in range(lexer.follow.size()):
         context = lexer.follow[j]
         if context.empty():
             continue
-        for i in range(lexer.gaps.size()):
+        for i in range(lexer.samples.gaps.size()):
             if deadline_passed(&automaton.index.deadline):
                 return
-            state = lexer_read(lexer_start(automaton, context), lexer.gaps[i])
+            state = lexer_read(lexer_start(automaton, context), lexer.samples.gaps[i])
             for terminal in lexer.follow[j]:
                 # One that is ignored too but ranks higher may not be waited for elsewhere, and then others rank between.
-                if lexer.serves[i][terminal] and (state == LEX_DEAD or state.tag != owners[i]
-                                                  or not lookahead_passes(state, lexer.samples[terminal])):
-                    lexer.serves[i][terminal] = 0
+                if lexer.samples.serves[i][terminal] and (state == LEX_DEAD or state.tag != owners[i]
+                                                  or not lookahead_passes(state, lexer.samples.texts[terminal])):
+                    lexer.samples.serves[i][terminal] = 0
 
 
 cdef cppclass Contexts:
@@ -191,17 +191,17 @@ cdef void lexer_find_next(Lexer* lexer, Contexts& contexts) noexcept nogil:
     cdef vector[uint64_t] bits
     cdef vector[vector[int32_t]] behind
     cdef size_t i, j, k
-    behind.resize(lexer.samples.size())
+    behind.resize(lexer.samples.texts.size())
     for j in range(lexer.after.size()):
         if lexer.after[j] >= 0:
             behind[lexer.after[j]].push_back(<int32_t>j)
-    lexer.next.resize(lexer.samples.size())
-    for i in range(lexer.samples.size()):
+    lexer.samples.next.resize(lexer.samples.texts.size())
+    for i in range(lexer.samples.texts.size()):
         bits.clear()
         contexts_join(contexts, contexts.waiting[i] if lexer.ignored[i] else behind[i], bits)
         for k in range(64 * bits.size()):
             if (bits[k >> 6] >> (k & 63)) & 1:
-                lexer.next[i].push_back(<int32_t>k)
+                lexer.samples.next[i].push_back(<int32_t>k)
 
 
 cdef void lexer_forget_answers(Automaton* automaton) noexcept nogil:
@@ -216,15 +216,15 @@ cdef cbool lexer_reads_sample(Automaton* automaton, Contexts& contexts, int32_t 
     cdef Lexer* lexer = lexer_of(automaton)
     cdef vector[uint64_t] context
     cdef int32_t i
-    if lexer.samples[terminal].empty():
+    if lexer.samples.texts[terminal].empty():
         return False
-    if lexer_reads_as(lexer.every, lexer.samples[terminal], terminal):
+    if lexer_reads_as(lexer.every, lexer.samples.texts[terminal], terminal):
         return True
     for i in contexts.waiting[terminal]:
         if deadline_passed(&automaton.index.deadline):
             return False
         context = contexts.sets[i]
-        if not lexer_reads_as(lexer_start_set(automaton, context), lexer.samples[terminal], terminal):
+        if not lexer_reads_as(lexer_start_set(automaton, context), lexer.samples.texts[terminal], terminal):
             return False
     return not lexer.follow.empty()
 
@@ -239,13 +239,13 @@ cdef LexState* lexer_along(Automaton* automaton, Contexts& contexts, int32_t ter
 cdef void lexer_clash(Lexer* lexer, int32_t before, int32_t behind) noexcept nogil:
     cdef pair[int32_t, int32_t] clash = pair[int32_t, int32_t](before, behind)
     cdef size_t i
-    for i in range(lexer.avoided.size()):
-        if lexer.avoided[i] == clash:
+    for i in range(lexer.samples.avoided.size()):
+        if lexer.samples.avoided[i] == clash:
             return
-    for i in range(lexer.clashes.size()):
-        if lexer.clashes[i] == clash:
+    for i in range(lexer.samples.clashes.size()):
+        if lexer.samples.clashes[i] == clash:
             return
-    lexer.clashes.push_back(clash)
+    lexer.samples.clashes.push_back(clash)
 
 
 cdef void lexer_check(Automaton* automaton, Contexts& contexts) noexcept nogil:
@@ -254,16 +254,16 @@ cdef void lexer_check(Automaton* automaton, Contexts& contexts) noexcept nogil:
     cdef LexState* ended
     cdef int32_t i, behind
     cdef size_t j
-    for i in range(<int32_t>lexer.samples.size()):
+    for i in range(<int32_t>lexer.samples.texts.size()):
         # A line break may be left out.
         if lexer.ignored[i] or i == lexer.line_break:
             continue
         if deadline_passed(&automaton.index.deadline):
             break
-        ended = lexer_read(lexer_along(automaton, contexts, i), lexer.samples[i])
+        ended = lexer_read(lexer_along(automaton, contexts, i), lexer.samples.texts[i])
         if not lexer_reads_sample(automaton, contexts, i):
             lexer_clash(lexer, i, NO_TAG)
-        elif lexer.gap.empty() or not lookahead_passes(ended, lexer.gap):
+        elif lexer.samples.gap.empty() or not lookahead_passes(ended, lexer.samples.gap):
             if lexer.follow.empty():
                 lexer_clash(lexer, i, i)
                 continue
@@ -275,9 +275,9 @@ cdef void lexer_check(Automaton* automaton, Contexts& contexts) noexcept nogil:
                         break
                     if not (lexer.ignored[behind] or behind == lexer.line_break
                             or (lexer_served(lexer, ended, behind) if lexer.placed
-                                else lookahead_passes(ended, lexer.samples[behind]))):
+                                else lookahead_passes(ended, lexer.samples.texts[behind]))):
                         lexer_clash(lexer, i, behind)
-    lexer.safe = lexer.clashes.empty()
+    lexer.samples.safe = lexer.samples.clashes.empty()
 
 
 cdef void lexer_reach(LazyDfa* dfa, vector[int32_t]& work, vector[char]& reached) noexcept nogil:
@@ -342,20 +342,20 @@ cdef void lexer_prepare(Automaton* automaton) noexcept nogil:
     for i in range(<int32_t>lexer.first.size()):
         terminals.push_back(i)
     lexer.every = lexer_start(automaton, terminals)
-    lexer.samples.resize(lexer.first.size())
+    lexer.samples.texts.resize(lexer.first.size())
     for i in range(<int32_t>lexer.first.size()):
         if deadline_passed(&automaton.index.deadline):
             return
         terminals.assign(1, i)
         start = lexer_begin(automaton, terminals)
-        if start == LEX_DEAD or not lexer_find(start, i, SAMPLE_STATES, &lexer.samples[i]):
+        if start == LEX_DEAD or not lexer_find(start, i, SAMPLE_STATES, &lexer.samples.texts[i]):
             continue
         if lexer.placed:
             if not lexer_reads_sample(automaton, contexts, i):
-                lexer_find(lexer_along(automaton, contexts, i), i, SAMPLE_STATES, &lexer.samples[i])
-        elif not lexer_reads_as(lexer.every, lexer.samples[i], i):
+                lexer_find(lexer_along(automaton, contexts, i), i, SAMPLE_STATES, &lexer.samples.texts[i])
+        elif not lexer_reads_as(lexer.every, lexer.samples.texts[i], i):
             # Found in vain, the sample stays: it may do where the other terminals do not come.
-            lexer_find(lexer.every, i, SAMPLE_STATES, &lexer.samples[i])
+            lexer_find(lexer.every, i, SAMPLE_STATES, &lexer.samples.texts[i])
     if not lexer.placed:
         lexer_find_gap(lexer)
         lexer_forget_answers(automaton)

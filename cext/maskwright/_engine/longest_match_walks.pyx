@@ -191,8 +191,8 @@ cdef void lexer_descend(LexMask* mask, LexerPlace* place, uint32_t node) noexcep
         memset(state.skipped.same, 0, 32)
         state.skipped.shadow = place.shadow
     place.skipped = state.skipped
-    place.next = mask.index.child_first[node]
-    place.last = mask.index.child_first[node + 1]
+    place.next = mask.index.by_char.child_first[node]
+    place.last = mask.index.by_char.child_first[node + 1]
 
 
 cdef void lexer_stand(Lexer* lexer, const Index* index, size_t depth, LexState* lex, LexState* lookahead) noexcept nogil:
@@ -270,8 +270,8 @@ cdef LexMask* lexer_lookahead_mask(LexState* lookahead, Index* index) noexcept n
     cdef LexState* state
     cdef uint32_t node = 1
     cdef int32_t t
-    found = lexer.looked_ahead.find(lookahead.id)
-    if found != lexer.looked_ahead.end():
+    found = lexer.cache.looked_ahead.find(lookahead.id)
+    if found != lexer.cache.looked_ahead.end():
         dereference(found).second.used = True
         return dereference(found).second
     mask = lexmask_new(index)
@@ -294,15 +294,15 @@ cdef LexMask* lexer_lookahead_mask(LexState* lookahead, Index* index) noexcept n
     if index.deadline.passed:
         lexmask_release(mask)
         return NULL
-    lexer.looked_ahead[lookahead.id] = mask
+    lexer.cache.looked_ahead[lookahead.id] = mask
     return mask
 
 
 cdef void lexer_forget_masks(Lexer* lexer, cbool all_of_them) noexcept nogil:
-    lexer_forget(lexer.masks, all_of_them)
-    lexer_forget(lexer.parts, all_of_them)
-    lexer_forget(lexer.looked_ahead, all_of_them)
-    masktable_evict(&lexer.shares, all_of_them)
+    lexer_forget(lexer.cache.masks, all_of_them)
+    lexer_forget(lexer.cache.parts, all_of_them)
+    lexer_forget(lexer.cache.looked_ahead, all_of_them)
+    masktable_evict(&lexer.cache.shares, all_of_them)
     lexer_forget_runs(lexer)
 
 
@@ -337,9 +337,9 @@ cdef void lexer_run(LexMask* mask, Lexer* lexer) noexcept nogil:
             at += 1
         made.last = at
         run = NULL
-        found = lexer.runs.find(key)
+        found = lexer.cache.runs.find(key)
         # Nodes of a residual trie say nothing to others.
-        if mask.trie == mask.index.trie and found != lexer.runs.end():
+        if mask.trie == mask.index.trie and found != lexer.cache.runs.end():
             run = dereference(found).second
         else:
             run = new Run()
@@ -349,8 +349,8 @@ cdef void lexer_run(LexMask* mask, Lexer* lexer) noexcept nogil:
             if mask.trie == mask.index.trie:
                 run.holders = 1
                 run.bytes += <int64_t>key.size()
-                lexer.runs[key] = run
-            mask.index.bytes.add(run.bytes)
+                lexer.cache.runs[key] = run
+            mask.index.cache.bytes.add(run.bytes)
         run.holders += 1
         made.run = run
         mask.runs.push_back(made)
@@ -364,12 +364,12 @@ cdef void lexer_forget_runs(Lexer* lexer) noexcept nogil:
     cdef cbool more = True
     while more:
         gone.clear()
-        for entry in lexer.runs:
+        for entry in lexer.cache.runs:
             if entry.second.holders == 1:
                 gone.push_back(entry.first)
         for i in range(gone.size()):
-            run_release(lexer.runs[gone[i]])
-            lexer.runs.erase(gone[i])
+            run_release(lexer.cache.runs[gone[i]])
+            lexer.cache.runs.erase(gone[i])
         more = not gone.empty()
 
 

@@ -54,11 +54,11 @@ cdef int64_t framemask_size(const FrameMask* frame) noexcept nogil:
 
 cdef void framemasks_forget(Core* core) noexcept nogil:
     cdef size_t i
-    for i in range(core.frames.size()):
-        core.index.bytes.subtract(framemask_size(core.frames[i]))
-        del core.frames[i]
-    core.frames.clear()
-    core.frame_ids.clear()
+    for i in range(core.frames.all.size()):
+        core.index.cache.bytes.subtract(framemask_size(core.frames.all[i]))
+        del core.frames.all[i]
+    core.frames.all.clear()
+    core.frames.ids.clear()
 
 
 cdef cbool frame_begins(const DottedItem* local) noexcept nogil:
@@ -97,25 +97,25 @@ cdef FrameMask* framemask_make(Core* core, const ResidualView& view, int32_t loc
     cdef size_t depth
     cdef int32_t t
     found.whole = True
-    core.stack[0].assign(1, thread_at(frame_state(core, local), NULL))
-    core.walks = True
+    core.scratch.stack[0].assign(1, thread_at(frame_state(core, local), NULL))
+    core.scratch.walks = True
     while node < view.last and not deadline_passed(&core.index.deadline):
         depth = <size_t>(trie.nodes[node].depth - view.depth)
-        threads_step(core, core.stack[depth - 1], trie.nodes[node].byte, core.stack[depth])
-        if core.stack[depth].empty():
+        threads_step(core, core.scratch.stack[depth - 1], trie.nodes[node].byte, core.scratch.stack[depth])
+        if core.scratch.stack[depth].empty():
             node = trie.nodes[node].end
             continue
-        if threads_pending(core, core.stack[depth]):
+        if threads_pending(core, core.scratch.stack[depth]):
             found.whole = False
             found.tokens.clear()
             found.ends.clear()
             break
         for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
             found.tokens.push_back(trie.tokens[t])
-        if node + 1 < trie.nodes[node].end and frame_ends(core, core.stack[depth]):
+        if node + 1 < trie.nodes[node].end and frame_ends(core, core.scratch.stack[depth]):
             found.ends.push_back(node)
         node += 1
-    core.walks = False
+    core.scratch.walks = False
     return found
 
 
@@ -129,16 +129,16 @@ cdef FrameMask* framemask_get(Core* core, LexMask* mask, size_t number, int32_t 
     key.byte = mask.crossings[number].byte
     key.local = local
     key.padding = 0
-    id = core.frame_ids.find(&key, sizeof(key))
+    id = core.frames.ids.find(&key, sizeof(key))
     if id >= 0:
-        return core.frames[id]
+        return core.frames.all[id]
     found = framemask_make(core, lexmask_residual(mask, number), local)
     if core.index.deadline.passed:
         del found
         return NULL
-    core.frame_ids.insert(&key, sizeof(key), <int32_t>core.frames.size())
-    core.frames.push_back(found)
-    core.index.bytes.add(framemask_size(found))
+    core.frames.ids.insert(&key, sizeof(key), <int32_t>core.frames.all.size())
+    core.frames.all.push_back(found)
+    core.index.cache.bytes.add(framemask_size(found))
     return found
 
 
@@ -289,16 +289,16 @@ cdef void lexed_cut_holes(OpenGroup* group, vector[int32_t]* holes) noexcept nog
 cdef void lexed_settle(Core* core, Mask* mask) noexcept nogil:
     # Search for the open groups of a mask, unless all their tokens are allowed anyway.
     cdef size_t i, j
-    if core.open.empty():
+    if core.scratch.open.empty():
         return
     mask_flatten(core, mask)
-    for i in range(core.open.size()):
-        for j in range(core.open[i].tokens.size()):
-            if not bits_hold_token(mask.bits, core.open[i].tokens[j]):
-                if threads_alive(core, core.open[i].threads):
-                    lexed_add_tokens(mask, core.open[i].tokens, NULL)
+    for i in range(core.scratch.open.size()):
+        for j in range(core.scratch.open[i].tokens.size()):
+            if not bits_hold_token(mask.bits, core.scratch.open[i].tokens[j]):
+                if threads_alive(core, core.scratch.open[i].threads):
+                    lexed_add_tokens(mask, core.scratch.open[i].tokens, NULL)
                 break
-    core.open.clear()
+    core.scratch.open.clear()
 
 
 cdef void lexed_groups(Core* core, Mask* mask, LexMask* own, int32_t parser, vector[int32_t]* holes) noexcept nogil:
@@ -312,11 +312,11 @@ cdef void lexed_groups(Core* core, Mask* mask, LexMask* own, int32_t parser, vec
         if allowed == 1:
             lexed_add_tokens(mask, own.groups[i].tokens, holes)
         elif allowed < 0:
-            core.open.resize(core.open.size() + 1)
-            core.open.back().threads = possible
-            core.open.back().tokens = own.groups[i].tokens
+            core.scratch.open.resize(core.scratch.open.size() + 1)
+            core.scratch.open.back().threads = possible
+            core.scratch.open.back().tokens = own.groups[i].tokens
             if holes != NULL:
-                lexed_cut_holes(&core.open.back(), holes)
+                lexed_cut_holes(&core.scratch.open.back(), holes)
 
 
 cdef void lexed_crossings(Core* core, const vector[Thread]& threads, Mask* mask, LexMask* own, int32_t parser,
@@ -357,16 +357,16 @@ cdef void lexed_add_all(Core* core, const vector[Thread]& threads, Mask* mask) n
     cdef uint32_t node = 1
     cdef size_t depth
     cdef int32_t t
-    core.stack[0] = threads
+    core.scratch.stack[0] = threads
     while node < trie.nodes[0].end:
         if deadline_passed(&core.index.deadline):
             return
         depth = trie.nodes[node].depth
-        threads_step(core, core.stack[depth - 1], trie.nodes[node].byte, core.stack[depth])
-        if core.stack[depth].empty():
+        threads_step(core, core.scratch.stack[depth - 1], trie.nodes[node].byte, core.scratch.stack[depth])
+        if core.scratch.stack[depth].empty():
             node = trie.nodes[node].end
             continue
-        if trie.nodes[node].token < trie.nodes[node + 1].token and threads_alive(core, core.stack[depth]):
+        if trie.nodes[node].token < trie.nodes[node + 1].token and threads_alive(core, core.scratch.stack[depth]):
             for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
                 mask.added.push_back(trie.tokens[t])
         node += 1
@@ -383,7 +383,7 @@ cdef void lexed_without_lookahead(Core* core, const vector[Thread]& threads, Mas
     # What is said of ignored text holds before terminals only, and what is said of other lexemes only where the
     # lexer is safe.
     if state_deep(program, thread.parser) or (lexing and state.lexer != NULL and not state.starts.empty()) or (
-            not lexer_of(program.lexer).safe and not (lexing and state.starts.empty())):
+            not lexer_of(program.lexer).samples.safe and not (lexing and state.starts.empty())):
         own.push_back(thread)
         lexed_add_all(core, own, mask)
         return
@@ -427,7 +427,7 @@ cdef void mask_lexed(Core* core, const vector[Thread]& threads, Mask* mask) noex
     cdef Thread thread
     cdef Mask part
     cdef size_t i, looked_ahead = 0
-    core.open.clear()
+    core.scratch.open.clear()
     for i in range(threads.size()):
         if threads[i].lookahead == NULL:
             lexed_without_lookahead(core, threads, mask, threads[i], threads.size() == 1)
@@ -465,7 +465,7 @@ cdef void mask_add_crossing(Core* core, const vector[Thread]& threads, LexMask* 
     for i in range(mask.crossings.size()):
         if mask.crossings[i].tag != known:
             known = mask.crossings[i].tag
-            tag = known if lex.base == NULL else lex.automaton.other_tag + known
+            tag = known if lex.base == NULL else lex.automaton.keyset.other_tag + known
             mask_behind(core, lex, tag, parser, key, behind, first)
         if not bits_has(first, mask.crossings[i].byte):
             continue
@@ -586,7 +586,7 @@ cdef Mask* mask_get(Core* core, int32_t id) noexcept nogil:
     if state.accepting and id != core.opening:
         for t in core.eos:
             mask.added.push_back(t)
-    core.index.bytes.add(mask_size(mask))
+    core.index.cache.bytes.add(mask_size(mask))
     if core.index.deadline.passed:
         mask_free(core, mask)
         return NULL

@@ -63,18 +63,18 @@ cdef class Matcher:
 
     cdef void enter(self, Core* core) noexcept:
         self.core = core
-        core.holders += 1
+        core.generation.holders += 1
         self.before = NULL
-        self.behind = core.matchers
-        if core.matchers != NULL:
-            (<Matcher>core.matchers).before = <void*>self
-        core.matchers = <void*>self
+        self.behind = core.generation.matchers
+        if core.generation.matchers != NULL:
+            (<Matcher>core.generation.matchers).before = <void*>self
+        core.generation.matchers = <void*>self
 
     cdef void leave(self) noexcept:
         if self.before != NULL:
             (<Matcher>self.before).behind = self.behind
         else:
-            self.core.matchers = self.behind
+            self.core.generation.matchers = self.behind
         if self.behind != NULL:
             (<Matcher>self.behind).before = self.before
         core_let_go(self.core)
@@ -95,7 +95,7 @@ cdef class Matcher:
         # To be called before anything is computed: on in the present generation of the grammar.
         if self.busy:
             return 0
-        if self.compiled.core.overgrown.load(memory_order_relaxed):
+        if self.compiled.core.generation.overgrown.load(memory_order_relaxed):
             self.compiled.renew()
         if self.core != self.compiled.core and self.busy == 0:
             self.move()
@@ -108,7 +108,7 @@ cdef class Matcher:
         cdef Mover* mover = mover_of(self.core, self.compiled.core)
         cdef Core* fresh = mover.fresh
         cdef cbool moved
-        fresh.holders += 1
+        fresh.generation.holders += 1
         mover.users += 1
         self.busy += 1
         with nogil:
@@ -466,7 +466,7 @@ cdef class Matcher:
 
         What goes on alike may have other numbers when the grammar has begun anew with its states (``Vocabulary.state_budget``)."""
         cdef int32_t state = self.past.states.back()
-        return state if state < 0 else (self.core.number << 32) + state
+        return state if state < 0 else (self.core.generation.number << 32) + state
 
     def threads(self):
         """The readings of the text so far: (parser state, whether a lexeme has begun there), in no order.
@@ -605,14 +605,14 @@ cdef void fetch_matchers(CompiledCore compiled) noexcept:
     # Letting go of a core lets other threads in, which may do the same.
     while moved < FETCHED and looks > 0 and not compiled.left.empty():
         old = compiled.left.front()
-        each = old.matchers
+        each = old.generation.matchers
         while each != NULL and (<Matcher>each).busy:
             each = (<Matcher>each).behind
         if each == NULL:
             # Nobody is in it any more, or only those that are at work or never move.
             looks -= 1
             compiled.left.erase(compiled.left.begin())
-            if old.holders == 1:
+            if old.generation.holders == 1:
                 core_let_go(old)
             else:
                 compiled.left.push_back(old)

@@ -166,13 +166,13 @@ cdef LexState* move_lex(Mover* mover, LexState* state) noexcept nogil:
             return state
         items = state.dfa_state.items
         return text_state(dereference(anew).second, dfa_intern(dereference(anew).second.dfa, items), state.form, state.left, state.low)
-    if state.automaton.used == NULL:
+    if state.automaton.keyset.used == NULL:
         return state
-    keys = keyset_of(mover.fresh.program, state.automaton.place)
+    keys = keyset_of(mover.fresh.program, state.automaton.keyset.place)
     place = key_place(state)
     place.at.used = move_keys(mover, place.at.used)
     if place.at.filter:
-        place.at.filter = key_filter_intern(keys, state.automaton.filters[place.at.filter])
+        place.at.filter = key_filter_intern(keys, state.automaton.keyset.filters[place.at.filter])
     return key_intern(keys, place)
 
 

@@ -10,11 +10,11 @@ from maskwright._engine.vocabulary cimport ResidualNode
 
 cdef void residuals_free(Index* index) noexcept nogil:
     cdef size_t i
-    for i in range(index.residuals.size()):
-        index.set_bytes -= residual_bytes(index.residuals[i])
-        del index.residuals[i]
-    index.residuals.clear()
-    index.residual_ids.clear()
+    for i in range(index.residuals.all.size()):
+        index.cache.set_bytes -= residual_bytes(index.residuals.all[i])
+        del index.residuals.all[i]
+    index.residuals.all.clear()
+    index.residuals.ids.clear()
 
 
 cdef inline int64_t residual_bytes(const Residual* rest) noexcept nogil:
@@ -38,12 +38,12 @@ cdef Residual* residual_intern(Index* index, vector[string]& texts) noexcept nog
             length = <uint32_t>texts[i].size()
             key.append(<const char*>&length, sizeof(length))
             key.append(texts[i])
-    id = index.residual_ids.find(key)
+    id = index.residuals.ids.find(key)
     if id >= 0:
-        return index.residuals[id]
+        return index.residuals.all[id]
     made = new Residual()
     memset(made.first, 0, 32)
-    made.id = <int32_t>index.residuals.size()
+    made.id = <int32_t>index.residuals.all.size()
     for i in range(texts.size()):
         if i > 0 and texts[i] == previous:
             continue
@@ -65,9 +65,9 @@ cdef Residual* residual_intern(Index* index, vector[string]& texts) noexcept nog
     while not path.empty():
         made.nodes[path.back()].end = <uint32_t>made.nodes.size()
         path.pop_back()
-    index.residual_ids.insert(key, made.id)
-    index.residuals.push_back(made)
-    index.set_bytes += residual_bytes(made)
+    index.residuals.ids.insert(key, made.id)
+    index.residuals.all.push_back(made)
+    index.cache.set_bytes += residual_bytes(made)
     return made
 
 

@@ -70,23 +70,23 @@ cdef Automaton* keyset_of(Program* program, int32_t place) noexcept nogil:
     # a keyset, a program has a copy.
     cdef Automaton* given = program.automata[place]
     cdef Automaton* own
-    if not given.unique or given.used != NULL:
+    if not given.keyset.unique or given.keyset.used != NULL:
         return given
     own = automaton_new(program.index, KIND_KEYSET)
     own.uid = given.uid
     own.spelling = given.spelling
-    own.names = given.names
+    own.keyset.names = given.keyset.names
     own.tags = given.tags
-    own.other_tag = given.other_tag
+    own.keyset.other_tag = given.keyset.other_tag
     own.kinds = given.kinds
-    own.base = given.base
-    own.unique = True
-    own.used = &program.key_sets
-    own.held = &program.held
-    own.place = place
+    own.keyset.base = given.keyset.base
+    own.keyset.unique = True
+    own.keyset.used = &program.key_sets
+    own.keyset.held = &program.held
+    own.keyset.place = place
     program.keysets.push_back(own)
     program.automata[place] = own
-    own.start = key_start(own, 0, <int32_t>0x7FFFFFFF, own.base != NULL, NULL, 0, False)
+    own.start = key_start(own, 0, <int32_t>0x7FFFFFFF, own.keyset.base != NULL, NULL, 0, False)
     return own
 
 

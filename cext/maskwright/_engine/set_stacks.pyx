@@ -221,7 +221,7 @@ cdef int64_t sets_bytes(const Core* core, const Sets* sets) noexcept nogil:
             + <int64_t>(sets.states.size() * (sizeof(SetState) + ALLOCATION + 2 * sizeof(void*))
                         + sets.reaches.size() * (sizeof(Reach) + ALLOCATION + 2 * sizeof(void*))
                         + (sets.single.size() + sets.joined.size() + sets.plain.size() + sets.unions.size()
-                           + sets.narrowed.size() + core.frame_states.size() + sets.behind.size() + sets.put_nodes.size()
+                           + sets.narrowed.size() + core.frames.states.size() + sets.behind.size() + sets.put_nodes.size()
                            + sets.put_states.size() + sets.walked.size() + sets.frame_walks.size()
                            + sets.any.size() + sets.mixed.size()) * MAP_ENTRY
                         + (sets.merged.size() + sets.parsers.size() + sets.parts.size() + sets.starts.size())
@@ -230,12 +230,12 @@ cdef int64_t sets_bytes(const Core* core, const Sets* sets) noexcept nogil:
 
 cdef int64_t sets_total(const Core* core, const Sets* sets) noexcept nogil:
     # What `max_set_bytes` bounds.
-    return sets_bytes(core, sets) + core.index.set_bytes
+    return sets_bytes(core, sets) + core.index.cache.set_bytes
 
 
 cdef cbool sets_full(Core* core, Sets* sets) noexcept nogil:
     # Whether sets of texts are above their limit, or memory is at its end: the operation under way ends as if it were late.
-    if not sets.full and (sets_total(core, sets) > core.max_set_bytes or memory_releases() != sets.releases):
+    if not sets.full and (sets_total(core, sets) > core.limits.max_set_bytes or memory_releases() != sets.releases):
         sets.full = True
         core.index.deadline.passed = True
     return sets.full
@@ -245,12 +245,12 @@ cdef void sets_drop_shared(Index* index) noexcept nogil:
     # Drop sets of lexer states and residuals; nobody may ask them for anything any more.
     cdef Program* program
     cdef size_t i, j
-    for i in range(index.set_holders.size()):
-        (<Sets*>index.set_holders[i]).gone = True
-    for i in range(index.automata.size()):
-        lexsets_free(<Automaton*>index.automata[i])
-    for i in range(index.cores.size()):
-        program = (<Core*>index.cores[i]).program
+    for i in range(index.cache.set_holders.size()):
+        (<Sets*>index.cache.set_holders[i]).gone = True
+    for i in range(index.cache.automata.size()):
+        lexsets_free(<Automaton*>index.cache.automata[i])
+    for i in range(index.cache.cores.size()):
+        program = (<Core*>index.cache.cores[i]).program
         for j in range(program.keysets.size()):
             lexsets_free(program.keysets[j])
     residuals_free(index)
@@ -271,7 +271,7 @@ cdef Outcome sets_attempt(Core* core, Sets* sets, Attempted function, void* argu
         return outcome
     good = attempt(function, argument)
     behind = sets_total(core, sets)
-    if not good or (core.index.set_bytes > core.max_set_bytes // 2 and behind > core.max_set_bytes):
+    if not good or (core.index.cache.set_bytes > core.limits.max_set_bytes // 2 and behind > core.limits.max_set_bytes):
         # Without memory, what is shared goes in any case.
         sets_drop_shared(core.index)
     outcome = core_leave(core)
@@ -279,7 +279,7 @@ cdef Outcome sets_attempt(Core* core, Sets* sets, Attempted function, void* argu
         outcome.kind = OUTCOME_MEMORY
         outcome.given = behind
     elif outcome.kind in (OUTCOME_GOOD, OUTCOME_LATE):
-        if sets.full or (behind > core.max_set_bytes and behind > before):
+        if sets.full or (behind > core.limits.max_set_bytes and behind > before):
             outcome.kind = OUTCOME_SET_BYTES
             outcome.given = behind
     return outcome

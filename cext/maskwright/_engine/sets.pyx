@@ -47,10 +47,10 @@ from maskwright._engine.frames cimport frames_any, parser_narrow
 
 cdef void sets_free(Index* index, Sets* sets) noexcept nogil:
     cdef size_t i
-    for i in range(index.set_holders.size()):
-        if index.set_holders[i] == sets:
-            index.set_holders[i] = index.set_holders.back()
-            index.set_holders.pop_back()
+    for i in range(index.cache.set_holders.size()):
+        if index.cache.set_holders[i] == sets:
+            index.cache.set_holders[i] = index.cache.set_holders.back()
+            index.cache.set_holders.pop_back()
             break
     for i in range(sets.states.size()):
         del sets.states[i]

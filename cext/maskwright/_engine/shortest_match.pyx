@@ -236,7 +236,7 @@ cdef inline int64_t nearest_rank(int64_t estimate, int32_t bytes) noexcept nogil
 cdef void nearest_match(LexState* start, int32_t tag, int64_t most, vector[uint8_t]& out, cbool* found) noexcept nogil:
     # The shortest bytes, one at least, from `start` to a state that accepts `tag` (NO_TAG: anything), if `most` states
     # are enough to find them (0: any number).  `out` is appended to.  Not of words and tokens.
-    cdef Automaton* text = start.automaton if start.automaton.kind == KIND_TEXT else start.automaton.base
+    cdef Automaton* text = start.automaton if start.automaton.kind == KIND_TEXT else start.automaton.keyset.base
     cdef priority_queue[pair[int64_t, int32_t]] queue
     cdef vector[NearNode] nodes
     cdef unordered_map[int64_t, int32_t] best

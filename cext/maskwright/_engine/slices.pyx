@@ -77,19 +77,19 @@ cdef void slice_clear_beyond(Index* index, Slice* made) noexcept nogil:
             at = made.points[i].high + 1
     if inside < outside:
         ascii = made.bits.words
-        bits_subtract(made.bits, index.beyond_ascii)
+        bits_subtract(made.bits, index.by_char.beyond_ascii)
     for span in made.points if inside < outside else gaps:
         position = index_first(index, max(<int32_t>0x80, span.low))
-        while position < index.chars.size() and index.chars[position].point <= span.high:
-            node = index.chars[position].node
+        while position < index.by_char.chars.size() and index.by_char.chars[position].point <= span.high:
+            node = index.by_char.chars[position].node
             if inside < outside:
                 slice_keep_spelled(index, made, ascii, nodes[node].token, nodes[nodes[node].end].token)
             else:
                 index_clear_below(index, made.bits, node)
             position += 1
-    for i in range(index.parts.size()):
-        node = index.parts[i].node
-        if points_hold(made.points, index.parts[i].first, index.parts[i].last):
+    for i in range(index.by_char.parts.size()):
+        node = index.by_char.parts[i].node
+        if points_hold(made.points, index.by_char.parts[i].first, index.by_char.parts[i].last):
             if inside < outside:
                 slice_keep_spelled(index, made, ascii, nodes[node].token, nodes[node + 1].token)
         elif inside >= outside:
@@ -103,36 +103,36 @@ cdef Slice* index_slice(Index* index, const vector[CodeRange]& points) noexcept 
     cdef Slice* made
     cdef int32_t byte
     key.assign(<const char*>points.data(), points.size() * sizeof(CodeRange))
-    found = index.slices.find(key)
-    if found != index.slices.end():
+    found = index.by_char.slices.find(key)
+    if found != index.by_char.slices.end():
         return dereference(found).second
     made = new Slice()
     made.points = points
     made.longest = -1
     made.bits = bits_new(index)
-    made.bits.words = index.text.words
+    made.bits.words = index.by_char.text.words
     made.ascii[0] = made.ascii[1] = 0
     for byte in range(128):
         if points_hold(points, byte, byte):
             bits_set(made.ascii, <uint8_t>byte)
         else:
-            bits_subtract(made.bits, index.containing[byte])
+            bits_subtract(made.bits, index.by_char.containing[byte])
     if points.empty() or points.back().high < 0x80:
-        bits_subtract(made.bits, index.beyond_ascii)
+        bits_subtract(made.bits, index.by_char.beyond_ascii)
     else:
         slice_clear_beyond(index, made)
-    index.slices[key] = made
+    index.by_char.slices[key] = made
     return made
 
 
 cdef int32_t slice_longest(const Index* index, const Slice* slice) noexcept nogil:
     # Characters of its longest token.
-    cdef int32_t length = index.longest
+    cdef int32_t length = index.by_char.longest
     cdef size_t i
-    for i in range(index.by_length.size()):
-        while <int32_t>i >= index.longer[length - 1]:
+    for i in range(index.by_char.by_length.size()):
+        while <int32_t>i >= index.by_char.longer[length - 1]:
             length -= 1
-        if bits_hold_token(slice.bits, index.by_length[i]):
+        if bits_hold_token(slice.bits, index.by_char.by_length[i]):
             return length
     return 0
 
@@ -149,15 +149,15 @@ cdef Bits* slice_limited(Index* index, Slice* slice, int32_t count) noexcept nog
     if found != slice.limited.end():
         return dereference(found).second
     bits = bits_new(index)
-    longer = <size_t>index.longer[count]
-    if 2 * longer < index.by_length.size():
+    longer = <size_t>index.by_char.longer[count]
+    if 2 * longer < index.by_char.by_length.size():
         bits.words = slice.bits.words
         for i in range(longer):
-            bits_remove(bits, index.by_length[i])
+            bits_remove(bits, index.by_char.by_length[i])
     else:
-        for i in range(longer, index.by_length.size()):
-            if bits_hold_token(slice.bits, index.by_length[i]):
-                bits_add(bits, index.by_length[i])
+        for i in range(longer, index.by_char.by_length.size()):
+            if bits_hold_token(slice.bits, index.by_char.by_length[i]):
+                bits_add(bits, index.by_char.by_length[i])
     slice.limited[count] = bits
     return bits
 
@@ -183,7 +183,7 @@ cdef cbool slice_left_inside(const Index* index, const Slice* slice, const PartN
 
 cdef cbool slice_exit(const Index* index, const Slice* slice, size_t position, uint32_t top, Exit* exit) noexcept nogil:
     # Whether a character of the index comes behind characters of the slice only, from `top` on.
-    exit.node = index.chars[position].node
+    exit.node = index.by_char.chars[position].node
     exit.text = index_char_text(index, position)
     exit.count = slice_before(slice, exit.text, index.trie.nodes[top].depth, index.trie.nodes[exit.node].depth)
     return exit.count >= 0
@@ -201,7 +201,7 @@ cdef const vector[Exit]* slice_exits(Index* index, Slice* slice, int32_t point, 
         for position in range(index_first_below(index, point, top), index_first_below(index, point, end - 1)):
             if slice_exit(index, slice, position, top, &each):
                 kept.push_back(each)
-        index.bytes.add(exits_size(kept))
+        index.cache.bytes.add(exits_size(kept))
         slice.exits[key] = kept
     return &slice.exits[key]
 
@@ -250,10 +250,10 @@ cdef Bits* slice_below(Index* index, Slice* slice, uint32_t top) noexcept nogil:
             bits_add(made, trie.tokens[t])
     for point in others:
         for position in range(index_first_below(index, point, top), index_first_below(index, point, end - 1)):
-            index_clear_below(index, made, index.chars[position].node)
+            index_clear_below(index, made, index.by_char.chars[position].node)
     for position in range(index_first_part(index, top), index_first_part(index, end - 1)):
-        node = index.parts[position].node
-        if not points_hold(slice.points, index.parts[position].first, index.parts[position].last):
+        node = index.by_char.parts[position].node
+        if not points_hold(slice.points, index.by_char.parts[position].first, index.by_char.parts[position].last):
             for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
                 bits_remove(made, trie.tokens[t])
     slice.below[top] = made

@@ -100,7 +100,7 @@ cdef class StateSets:
         self.sets.levels.resize(compiled.engine.longest + 1)
         with nogil:
             self.core.index.lock.lock()
-            self.core.index.set_holders.push_back(self.sets)
+            self.core.index.cache.set_holders.push_back(self.sets)
             self.core.index.lock.unlock()
 
     def __dealloc__(self):
@@ -175,12 +175,12 @@ cdef class StateSets:
     @property
     def shared_bytes(self):
         """What sets of lexer states take, of all grammars on this vocabulary (bytes)."""
-        return self.core.index.set_bytes
+        return self.core.index.cache.set_bytes
 
     @property
     def is_full(self):
         """Whether there is room for nothing new, because of ``max_set_bytes``."""
-        return self.sets.gone or self.held_bytes + self.shared_bytes > self.core.max_set_bytes
+        return self.sets.gone or self.held_bytes + self.shared_bytes > self.core.limits.max_set_bytes
 
     @property
     def state_count(self):

@@ -62,9 +62,9 @@ cdef int32_t matcher_start(Core* core) noexcept nogil:
 
 cdef void edge_add(Core* core, int32_t id, int32_t token, int32_t target) noexcept nogil:
     cdef Edges[int32_t]* edges = &core.states[id].edges
-    core.index.bytes.subtract(edges.bytes())
+    core.index.cache.bytes.subtract(edges.bytes())
     edges.insert(token, target)
-    core.index.bytes.add(edges.bytes())
+    core.index.cache.bytes.add(edges.bytes())
     core.edges += 1
 
 
@@ -144,28 +144,28 @@ cdef void mask_walk(Core* core, const vector[Thread]& threads, const ResidualVie
     cdef uint32_t node = view.first
     cdef size_t depth
     cdef int32_t t
-    core.stack[0] = start
-    core.walks = True
+    core.scratch.stack[0] = start
+    core.scratch.walks = True
     while node < view.last:
         if deadline_passed(&core.index.deadline):
             break
         depth = <size_t>(trie.nodes[node].depth - view.depth)
-        threads_step(core, core.stack[depth - 1], trie.nodes[node].byte, core.stack[depth])
-        if core.stack[depth].empty():
+        threads_step(core, core.scratch.stack[depth - 1], trie.nodes[node].byte, core.scratch.stack[depth])
+        if core.scratch.stack[depth].empty():
             node = trie.nodes[node].end
             continue
-        if threads_pending(core, core.stack[depth]):
-            core.walks = False
+        if threads_pending(core, core.scratch.stack[depth]):
+            core.scratch.walks = False
             mask_check(core, threads, view, node, added)
-            core.walks = True
+            core.scratch.walks = True
             node = trie.nodes[node].end
             continue
         if (trie.nodes[node].token < trie.nodes[node + 1].token
-                and threads_alive(core, core.stack[depth])):
+                and threads_alive(core, core.scratch.stack[depth])):
             for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
                 added.push_back(trie.tokens[t])
         node += 1
-    core.walks = False
+    core.scratch.walks = False
 
 
 cdef void mask_behind(Core* core, LexState* lex, int32_t tag, int32_t parser, int32_t key, vector[Thread]& out,
@@ -200,7 +200,7 @@ cdef cbool mask_open(Core* core, LexMask* mask, LexState* lex, int32_t parser) n
 
 cdef void mask_free(Core* core, Mask* mask) noexcept nogil:
     if mask != NULL:
-        core.index.bytes.subtract(mask_size(mask))
+        core.index.cache.bytes.subtract(mask_size(mask))
         bits_release(core.index, mask.bits)
         del mask
 
@@ -278,12 +278,12 @@ cdef void mask_add_tokens(Core* core, const vector[Thread]& threads, Mask* mask)
         state = core.program.states[threads[i].parser]
         for j in range(state.tokens.size()):
             tokens = state.tokens[j].automaton
-            if tokens.token_ids.size() <= FEW_TOKENS:
-                mask.added.insert(mask.added.end(), tokens.token_ids.begin(), tokens.token_ids.end())
+            if tokens.token_set.ids.size() <= FEW_TOKENS:
+                mask.added.insert(mask.added.end(), tokens.token_set.ids.begin(), tokens.token_set.ids.end())
                 continue
             mask_flatten(core, mask)
-            for k in range(tokens.token_words.size()):
-                mask.bits.words[k] |= tokens.token_words[k]
+            for k in range(tokens.token_set.row.size()):
+                mask.bits.words[k] |= tokens.token_set.row[k]
 
 
 cdef int32_t lexed_group_known(Core* core, const TokenGroup* group, int32_t parser, vector[Thread]& possible) noexcept nogil:
@@ -316,23 +316,23 @@ cdef int32_t lexed_group_known(Core* core, const TokenGroup* group, int32_t pars
 cdef int32_t frame_bottom(Core* core) noexcept nogil:
     cdef vector[Return] returns
     cdef Return accept
-    if core.bottom == UNKNOWN:
+    if core.frames.bottom == UNKNOWN:
         accept.local = ACCEPT
         accept.node = 0
         returns.push_back(accept)
-        core.bottom = node_intern(core.program, returns)
-    return core.bottom
+        core.frames.bottom = node_intern(core.program, returns)
+    return core.frames.bottom
 
 
 cdef int32_t frame_state(Core* core, int32_t local) noexcept nogil:
     # The parser state of a frame.
     cdef vector[Item] items
     cdef Item item
-    found = core.frame_states.find(local)
-    if found != core.frame_states.end():
+    found = core.frames.states.find(local)
+    if found != core.frames.states.end():
         return dereference(found).second
     item.local = local
     item.node = frame_bottom(core)
     items.push_back(item)
-    core.frame_states[local] = state_intern(core.program, items, False)
-    return core.frame_states[local]
+    core.frames.states[local] = state_intern(core.program, items, False)
+    return core.frames.states[local]

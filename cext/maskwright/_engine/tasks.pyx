@@ -31,11 +31,11 @@ from maskwright._engine.masks cimport framemasks_forget
 
 cdef Mover* mover_of(Core* old, Core* fresh) except NULL:
     # The one of a core.  It leads where it did when it began, until it has ended; so a long text gets somewhere.
-    cdef Mover* mover = <Mover*>old.mover
+    cdef Mover* mover = <Mover*>old.generation.mover
     cdef size_t i
     if mover != NULL and mover.users == 0 and not mover.begun and mover.fresh != fresh:
         # It is not the last holder: the grammar lets go of a generation only when nobody else is in it.
-        mover.fresh.holders -= 1
+        mover.fresh.generation.holders -= 1
         deferred_free_take(old.index, mover, mover_free)
         mover = NULL
     if mover == NULL:
@@ -50,8 +50,8 @@ cdef Mover* mover_of(Core* old, Core* fresh) except NULL:
         mover.bytes = -1
         mover.begun = False
         mover.users = 0
-        fresh.holders += 1
-        old.mover = mover
+        fresh.generation.holders += 1
+        old.generation.mover = mover
     return mover
 
 
@@ -319,7 +319,7 @@ cdef void state_needs(Mover* mover, int32_t id) noexcept nogil:
         return
     for i in range(mover.old.states[id].threads.size()):
         thread = mover.old.states[id].threads[i]
-        if thread.lex != NULL and thread.lex.automaton.used != NULL:
+        if thread.lex != NULL and thread.lex.automaton.keyset.used != NULL:
             mover_needs(mover, MOVE_KEYS, thread.lex.key.used)
         if is_tracked(thread.memory):
             mover_needs(mover, MOVE_FRAME, mover.old.tracker.states[tracked_state(thread.memory)].frame)
@@ -335,14 +335,14 @@ cdef void core_free(void* freed) noexcept nogil:
     cdef size_t i
     framemasks_forget(core)
     for i in range(core.states.size()):
-        core.index.bytes.subtract(core.states[i].edges.bytes())
+        core.index.cache.bytes.subtract(core.states[i].edges.bytes())
         mask_free(core, core.states[i].mask)
         deferred_free_breathe()
     while core.states.drop():
         deferred_free_breathe()
     parse_free(core.program)
     tracker_free(&core.tracker)
-    mover_free(core.mover)
+    mover_free(core.generation.mover)
     del core.costs
     del core
 
@@ -352,21 +352,21 @@ cdef void core_let_go(Core* core) noexcept:
     cdef Index* index = core.index
     cdef Core* target = NULL
     cdef size_t i
-    core.holders -= 1
-    if core.holders > 0:
+    core.generation.holders -= 1
+    if core.generation.holders > 0:
         return
     if core.handles != NULL:
         # Those that nobody else has are freed with all their states.
         Py_DECREF(<object>core.handles)
         core.handles = NULL
-    if core.mover != NULL:
-        target = mover_target(core.mover)
+    if core.generation.mover != NULL:
+        target = mover_target(core.generation.mover)
     with nogil:
         index.lock.lock()
-        for i in range(index.cores.size()):
-            if index.cores[i] == core:
-                index.cores[i] = index.cores.back()
-                index.cores.pop_back()
+        for i in range(index.cache.cores.size()):
+            if index.cache.cores[i] == core:
+                index.cache.cores[i] = index.cache.cores.back()
+                index.cache.cores.pop_back()
                 break
         for i in range(core.program.keysets.size()):
             lexsets_free(core.program.keysets[i])

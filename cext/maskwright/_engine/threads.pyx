@@ -28,10 +28,10 @@ cdef int32_t thread_used_key(Core* core, LexState* lex, int32_t before, int32_t 
     if not lex_keeps_text(lex):
         return NO_KEY
     if is_tracked(before):
-        return lex.automaton.used.name(text_bytes(&core.tracker.store.texts, core.tracker.states[tracked_state(before)].text))
+        return lex.automaton.keyset.used.name(text_bytes(&core.tracker.store.texts, core.tracker.states[tracked_state(before)].text))
     if memory == UNKNOWN_TEXT:
         return ANY_KEY
-    return lex.automaton.used.name(key_text(text_bytes(&core.tracker.store.texts, memory)))
+    return lex.automaton.keyset.used.name(key_text(text_bytes(&core.tracker.store.texts, memory)))
 
 
 cdef int32_t thread_goto(Core* core, LexState* lex, int32_t parser, int32_t before, int32_t memory) noexcept nogil:
@@ -73,7 +73,7 @@ cdef inline int32_t thread_follow(Core* core, LexState* lex, int32_t parser, int
         if thread.memory == MEMORY_WRONG:
             return joined
     elif lex_keeps_text(lex):
-        thread.memory = UNKNOWN_TEXT if core.walks else text_append(&core.tracker.store.texts, memory, byte)
+        thread.memory = UNKNOWN_TEXT if core.scratch.walks else text_append(&core.tracker.store.texts, memory, byte)
     thread.lex = lex
     thread.lookahead = NULL
     thread.parser = parser
@@ -106,7 +106,7 @@ cdef int32_t thread_step(Core* core, const Thread& thread, uint8_t byte, int32_t
 # In a completion it is spelled TOKEN_MARK and its id, four bytes: the mark is no byte of UTF-8.
 
 cdef inline cbool tokens_have(const Automaton* tokens, int32_t token) noexcept nogil:
-    return (tokens.token_words[<size_t>token >> 5] >> (token & 31)) & 1
+    return (tokens.token_set.row[<size_t>token >> 5] >> (token & 31)) & 1
 
 
 cdef void tokens_spell(int32_t token, vector[uint8_t]& out) noexcept nogil:
@@ -174,10 +174,10 @@ cdef void tokens_different(const vector[LexState*]& waiting, vector[int32_t]& ou
     cdef int32_t token
     cdef size_t i, j
     if waiting.size() == 1:
-        out.push_back(waiting[0].automaton.token_ids[0])
+        out.push_back(waiting[0].automaton.token_set.ids[0])
         return
     for i in range(waiting.size()):
-        for token in waiting[i].automaton.token_ids:
+        for token in waiting[i].automaton.token_set.ids:
             combination.clear()
             for j in range(waiting.size()):
                 combination.push_back(tokens_have(waiting[j].automaton, token))
@@ -278,5 +278,5 @@ cdef string thread_key(const Thread& thread) noexcept nogil:
 
 cdef void core_learn(Core* core, const Thread& thread, int32_t alive) noexcept nogil:
     cdef string key = thread_key(thread)
-    if core.alive.find(key) < 0:
-        core.alive.insert(key, alive)
+    if core.facts.alive.find(key) < 0:
+        core.facts.alive.insert(key, alive)

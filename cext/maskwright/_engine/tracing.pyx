@@ -159,7 +159,7 @@ cdef class Tracer:
         # Its numbers are those of one generation.
         self.compiled = compiled
         self.core = compiled.core
-        self.core.holders += 1
+        self.core.generation.holders += 1
 
     def __dealloc__(self):
         if self.core != NULL:

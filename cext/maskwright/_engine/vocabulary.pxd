@@ -45,9 +45,8 @@ cdef cppclass Slice:
     unordered_map[int64_t, vector[Exit]] exits         # by trie node and character outside C, from that node on
     unordered_map[uint32_t, Bits*] below               # by trie node: those below it
 
-cdef cppclass Index:
-    const Trie* trie
-    size_t words
+cdef cppclass CharTable:
+    # The trie by character (char_index.pyx).
     vector[uint32_t] child_first       # by node: its children are [child_first[node], child_first[node + 1]) of
     vector[uint32_t] child_nodes       # these,
     vector[uint8_t] child_bytes        # reached by these
@@ -63,30 +62,43 @@ cdef cppclass Index:
     Bits* beyond_ascii                 # those with a byte above 0x7F
     Bits* containing[128]              # by ASCII character
     unordered_map[string, Slice*] slices
-    AtomicCounter bytes                        # of everything that can be evicted (generations.pyx)
+    vector[uint32_t] quotes            # nodes of quotes (distinct.pyx)
+
+cdef cppclass Residuals:
+    # What is left of tokens (lexeme_sets.pyx).
+    vector[Residual*] all
+    Interner ids
+
+cdef cppclass Cache:
+    # What all grammars keep, and what of it can go (generations.pyx).
+    AtomicCounter bytes                # of everything that can be evicted
     int64_t budget                     # for these
-    int64_t state_budget               # bytes of what one grammar keeps of texts (generations.pyx)
-    size_t hand_unit                   # where eviction goes on (generations.pyx): a core or an automaton,
+    int64_t state_budget               # bytes of what one grammar keeps of texts
+    size_t hand_unit                   # where eviction goes on: a core or an automaton,
     size_t hand_part                   # of a core: 0, or one more than the number of a keyset of its own,
     size_t hand_item                   # and a state of it
-    vector[void*] cores                # of all grammars (Core*)
+    vector[void*] cores                # Core*
     vector[void*] automata             # Automaton*
     int64_t masks_made                 # of lexer states, ever
     int64_t largest                    # most states of any automaton
-    shared_mutex lock                  # limits.pyx
-    Deadline deadline                  # of the operation that holds the lock
-    int64_t move_steps                 # of a mover, in one operation (moves.pyx)
-    int32_t self_loop_least                 # trie nodes that a self-loop must spare (lexeme_mask.pyx)
-    vector[void*] path                 # scratch of walks (lexeme_walks.pyx): LexState*
+    vector[void*] set_holders          # Sets*
+    int64_t set_bytes                  # of sets of lexer states and residuals (set_stacks.pyx)
+
+cdef cppclass Index:
+    const Trie* trie
+    size_t words                       # of a row of a bitmask
     size_t most_bytes                  # of a token
     const uint8_t* token_data          # bytes of all tokens, by id, and where each one starts
     const int64_t* token_starts
     Opening* opening                   # what tokens stand for at the very start of a text, or NULL: the same
-    vector[void*] set_holders          # of all grammars (Sets*)
-    int64_t set_bytes                  # of sets of lexer states and residuals (set_stacks.pyx)
-    vector[Residual*] residuals        # what is left of tokens (lexeme_sets.pyx)
-    Interner residual_ids
-    vector[uint32_t] quotes            # trie nodes of quotes (distinct.pyx)
+    CharTable by_char
+    Residuals residuals
+    Cache cache
+    shared_mutex lock                  # limits.pyx
+    Deadline deadline                  # of the operation that holds the lock
+    int64_t move_steps                 # of a mover, in one operation (moves.pyx)
+    int32_t self_loop_least            # trie nodes that a self-loop must spare (lexeme_mask.pyx)
+    vector[void*] path                 # scratch of walks (lexeme_walks.pyx): LexState*
 
 cdef struct ResidualNode:
     uint32_t end           # index after the last node of the subtree
