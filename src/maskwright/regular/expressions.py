@@ -11,6 +11,7 @@ This module knows no syntax (see ``maskwright.regex``) and imports only ``errors
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -164,10 +165,11 @@ def children(node: Regular) -> tuple[Regular, ...]:
     return ()
 
 
-def postorder(root: Regular, into_automata: bool = True) -> list[Regular]:
+def postorder(root: Regular, into_automata: bool = True, known: Container[int] = ()) -> list[Regular]:
     """Every node object of the tree once, children before parents.
 
-    Not ``into_automata``: without the sets below a machine that was ``made_of`` an automaton.
+    Not ``into_automata``: without the sets below a machine that was ``made_of`` an automaton.  Without nodes whose ids
+    are ``known``, and what is below these alone.
     """
     order: list[Regular] = []
     seen: set[int] = set()
@@ -180,7 +182,7 @@ def postorder(root: Regular, into_automata: bool = True) -> list[Regular]:
         node, done = stack.pop()
         if done:
             order.append(node)
-        elif id(node) not in seen:
+        elif id(node) not in seen and id(node) not in known:
             seen.add(id(node))
             if not isinstance(node, _Inner) or (not into_automata and made_of(node) is not None):
                 order.append(node)

@@ -385,7 +385,7 @@ class Thompson:
 
     def _measure(self, root: Regular) -> None:
         measured = self._measured
-        for node in postorder(root, into_automata=False):
+        for node in postorder(root, into_automata=False, known=measured):
             check_time()
             if id(node) in measured:
                 continue
