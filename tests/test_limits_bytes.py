@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import threading
 import time
 
@@ -145,6 +147,32 @@ def test_a_watch_that_is_late_as_soon_as_it_begins(monkeypatch: pytest.MonkeyPat
     end = time.monotonic() + 0.2
     while time.monotonic() < end:
         pass
+
+
+TRACED = """
+import sys
+from maskwright.base.deadline import deadline
+from maskwright.base.interruption import within_time
+from maskwright.errors import LimitError
+
+def forever():
+    while True:
+        pass
+
+sys.settrace(lambda frame, event, argument: None)
+for _ in range(3):
+    try:
+        with deadline(0.1):
+            within_time(forever)
+    except LimitError:
+        print("late")
+"""
+
+
+def test_a_call_that_is_late_under_a_debugger() -> None:
+    """Coverage and debuggers trace steps: whatever stays pending in the interpreter is looked for again and again."""
+    done = subprocess.run([sys.executable, "-c", TRACED], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "late\n" * 3, done.stderr
 
 
 def test_what_a_call_returns_or_raises_in_time() -> None:

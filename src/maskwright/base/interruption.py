@@ -40,7 +40,7 @@ class _Watch(threading.Thread):
             with self.lock:
                 if not self.over.is_set():
                     self.fired = True
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(self.watched, ctypes.py_object(_Late))
+                    _raise_in(self.watched)
 
     def wait(self) -> float:
         left = self.end - monotonic()
@@ -52,11 +52,23 @@ class _Watch(threading.Thread):
         return monotonic() >= self.end or (self.cancellation is not None and self.cancellation.is_set)
 
     def stop(self) -> None:
+        """To be called by the thread that made it: from now on, nothing comes any more."""
         with self.lock:
             self.over.set()
-            if self.fired:
-                # If it has not come yet, it will not.
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(self.watched, None)
+            fired = self.fired
+        if fired:
+            # The last one may be on its way, or was swallowed.  Taken back, it would leave the interpreter's mark that one is on its
+            # way, with which Python before 3.13 looks at every step for what is not there, and for ever where steps are traced.
+            try:
+                if _raise_in(self.watched):
+                    while True:
+                        pass
+            except _Late:
+                pass
+
+
+def _raise_in(thread: ctypes.c_ulong) -> bool:
+    return bool(ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(_Late)))
 
 
 def within_time(call: Callable[[], _T]) -> _T:
