@@ -116,11 +116,15 @@ def _grammars() -> list[Any]:
         {"type": "string", "pattern": "^(a|b)*a.{3,9}$"},
         {"type": "array", "contains": {"const": 1}, "minItems": 3, "maxItems": 5},
     ]
+    # However busy the machine is: these are no inputs.
+    limits = mw.Limits(max_seconds=600)
     return [
-        *(mw.compile_json_schema(each, VOCABULARY) for each in schemas),
-        mw.compile_lark('start: (NAME | "ab" | "12")+\nNAME: /[a-z]+/\n%ignore / +/', VOCABULARY),
-        mw.compile_gbnf('root ::= "(" root ")" root | "a"*', VOCABULARY),
-        mw.compile_choice(["ab", "abc", "b12"], VOCABULARY),
+        *(mw.compile_json_schema(each, VOCABULARY, limits=limits) for each in schemas),
+        mw.compile_lark(
+            'start: (NAME | "ab" | "12")+\nNAME: /[a-z]+/\n%ignore / +/', VOCABULARY, limits=limits
+        ),
+        mw.compile_gbnf('root ::= "(" root ")" root | "a"*', VOCABULARY, limits=limits),
+        mw.compile_choice(["ab", "abc", "b12"], VOCABULARY, limits=limits),
     ]
 
 
