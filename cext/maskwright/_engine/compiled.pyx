@@ -422,8 +422,15 @@ cdef class CompiledCore:
     @property
     def state_count(self):
         """Matcher, parser and tracker states."""
-        found = self.statistics
-        return found["matcher_states"] + found["parser_states"] + found["tracker_states"]
+        cdef Core* core = self.core
+        cdef size_t count
+        core.generation.holders += 1
+        with nogil:
+            core.index.lock.lock_shared()
+            count = core.states.size() + core.program.states.size() + core.tracker.states.size()
+            core.index.lock.unlock_shared()
+        core_let_go(core)
+        return count
 
     def apart(self):
         """The same grammar with the same limits, without what was computed for it, and with any number of states."""
