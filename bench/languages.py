@@ -2,13 +2,14 @@
 
     python bench/languages.py NAME [FOLDER ...] [--files N] [--walks N] [--seed N]
 
-NAME: javascript (Node.js), shell (bash and dash).  Files below the folders that the reader refuses are counted apart.
+NAME: javascript (Node.js), typescript (the package of npm, on NODE_PATH), shell (bash and dash).  Files below the folders that the reader refuses are counted apart.
 What no context-free grammar says (names declared twice and the like) is no error of a random text.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import random
 import re
@@ -35,6 +36,15 @@ require('readline').createInterface({input: process.stdin}).on('line', line => {
   console.log(JSON.stringify(said));
 });
 """
+# What the compiler's parser says; its checker is not asked.
+TYPESCRIPT = """
+const ts = require('typescript');
+require('readline').createInterface({input: process.stdin}).on('line', line => {
+  const file = ts.createSourceFile('a.ts', JSON.parse(line), ts.ScriptTarget.Latest, false, ts.ScriptKind.TS);
+  const [first] = file.parseDiagnostics;
+  console.log(JSON.stringify(first ? ts.flattenDiagnosticMessageText(first.messageText, ' ') : ''));
+});
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +54,7 @@ class Judge:
     said: Callable[[list[str]], list[str]]
     """By text, the reader's error, or nothing."""
     needs: tuple[str, ...]
-    """Programs."""
+    """Programs; modules of Node.js (``NODE_PATH``) and Python as "node:name" and "python:name"."""
     suffixes: tuple[str, ...]
     beginnings: tuple[str, ...] = ("",)
     """How random texts begin."""
@@ -53,13 +63,24 @@ class Judge:
     no_grammar: str = "$^"
     """Errors that are no question of a context-free grammar."""
 
-    def is_here(self) -> bool:
-        return all(shutil.which(program) for program in self.needs)
+    def missing(self) -> list[str]:
+        """What is needed and not there."""
+        return [name for name in self.needs if not _is_here(name)]
 
     def wrong(self, texts: list[str]) -> list[tuple[str, str]]:
         """Texts that the reader refuses, and why."""
         pairs = zip(texts, self.said(texts), strict=True)
         return [(text, said) for text, said in pairs if said and not re.search(self.no_grammar, said)]
+
+
+def _is_here(name: str) -> bool:
+    kind, _, module = name.rpartition(":")
+    if kind == "python":
+        return importlib.util.find_spec(module) is not None
+    if kind == "node":
+        command = ["node", "-e", f"require.resolve({module!r})"]
+        return _is_here("node") and not subprocess.run(command, capture_output=True, check=False).returncode
+    return shutil.which(name) is not None
 
 
 def node(script: str, texts: list[str], *options: str) -> list[str]:
@@ -72,6 +93,10 @@ def node(script: str, texts: list[str], *options: str) -> list[str]:
 
 def said_by_node(texts: list[str]) -> list[str]:
     return node(NODE_MODULES, texts, "--experimental-vm-modules")
+
+
+def said_by_typescript(texts: list[str]) -> list[str]:
+    return node(TYPESCRIPT, texts)
 
 
 def said_by_shells(texts: list[str]) -> list[str]:
@@ -93,10 +118,21 @@ JUDGES = {
         ("node",),
         ("js", "mjs"),
         ("", "`a${", "/a", "class A {", "async function f(){", "x = {", "for(", "for(;;){", "switch(a){case 1:", "a=>", "a\n", "let {",
-         "if(a)", "class A extends B{constructor(){super(", "export ", "import ", "a.b"),
+         "if(a)", "class A extends B{constructor(){super(", "export ", "import ", "a.b", "[a", "({a", "for([a",
+         "a: for(;;){ continue a", "async function f(){ function g(a", "async function f(){ class A{ a=",
+         "function*f(){", "function*f(){ yield", "class A{*"),
         "'\"{}()[]:=;,.`/\n+",
         r"has already been declared|Duplicate (export|parameter|__proto__)|Export '.*' is not defined|must be declared in an "
-        r"enclosing|A class may only have one constructor",
+        r"enclosing|A class may only have one constructor|Undefined label|Label '.*' has already|does not denote an iteration",
+    ),
+    "typescript": Judge(
+        said_by_typescript,
+        ("node", "node:typescript"),
+        ("ts", "mts", "cts"),
+        ("", "let a: ", "type A = ", "interface A {", "class A<T> {", "function f<T>(a: ", "f<A", "(a): ", "a ? (b) : ", "enum A {", "declare ", "export ",
+         "import ", "a as ", "abstract class A {", "type A = {", "type A<T> = T extends ", "a < b", "let a: (", "type A = `a${", "class A { private ",
+         "namespace A {", "new A<", "type A = [", "x = <T", "a!", "const a = { f(a", "class A extends B<C> { constructor(", "type A = typeof "),
+        "<>'\"{}()[]:=;,.`/\n+|&?!",
     ),
     "shell": Judge(
         said_by_shells,

@@ -23,12 +23,15 @@ import maskwright as mw
 from maskwright.compiling.shipped import examples, shipped_grammar, shipped_grammars
 
 NAMES = ["arithmetic", "c", "csv", "dates", "email", "gbnf", "html", "javascript", "json", "jsonl", "lark", "pddl", "python",
-         "regex", "shell", "smiles", "sql", "url", "yaml"]  # fmt: skip
+         "regex", "shell", "smiles", "sql", "typescript", "url", "yaml"]  # fmt: skip
 # Lark needs a postlexer for indentation, and knows no modes.
-NOT_FOR_LARK = {"javascript", "python", "yaml"}
+NOT_FOR_LARK = {"javascript", "python", "typescript", "yaml"}
 
 # What a reader takes, and the grammar leaves out.
-LEFT_OUT = {"shell": ["x=$((1 + ))", "((a))", "[[ a ]]"]}
+LEFT_OUT = {
+    "shell": ["x=$((1 + ))", "((a))", "[[ a ]]"],
+    "typescript": ["type = string", "interface A extends { }", "@a class B {}", "<T>x"],
+}
 
 
 @cache
@@ -132,12 +135,12 @@ def judges(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("languages")
 
 
-@pytest.mark.parametrize("name", ["javascript", "shell"])
+@pytest.mark.parametrize("name", ["javascript", "shell", "typescript"])
 def test_walks_are_read_by_what_reads_the_language(name: str, judges: Any) -> None:
     """``bench/languages.py`` asks more."""
     judge = judges.JUDGES[name]
-    if not judge.is_here():
-        pytest.skip(f"needs {' and '.join(judge.needs)}")
+    if missing := judge.missing():
+        pytest.skip(f"needs {' and '.join(missing)}")
     rng = random.Random(3)
     assert judge.wrong([judges.walk(compiled(name), judge, rng) for _ in range(60)]) == []
     texts = examples(name)
