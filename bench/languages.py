@@ -2,7 +2,7 @@
 
     python bench/languages.py NAME [FOLDER ...] [--files N] [--walks N] [--seed N]
 
-NAME: javascript (Node.js), typescript (the package of npm, on NODE_PATH), shell (bash and dash).  Files below the folders that the reader refuses are counted apart.
+NAME: markdown (markdown-it-py, which must see the same parts), javascript (Node.js), typescript (the package of npm, on NODE_PATH), shell (bash and dash).  Files below the folders that the reader refuses are counted apart.
 What no context-free grammar says (names declared twice and the like) is no error of a random text.
 """
 
@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from markdown_structure import said_by_parser
 
 import maskwright as mw
 from maskwright.check.grammars import compile_for_bytes
@@ -133,6 +134,14 @@ JUDGES = {
          "import ", "a as ", "abstract class A {", "type A = {", "type A<T> = T extends ", "a < b", "let a: (", "type A = `a${", "class A { private ",
          "namespace A {", "new A<", "type A = [", "x = <T", "a!", "const a = { f(a", "class A extends B<C> { constructor(", "type A = typeof "),
         "<>'\"{}()[]:=;,.`/\n+|&?!",
+    ),
+    "markdown": Judge(
+        said_by_parser,
+        ("python:markdown_it",),
+        ("md",),
+        ("", "# ", "- a\n", "1. a\n", "> a\n", "```py\n", "```json\n", "````\n", "a\n", "- a\n  - b\n", "- a\n  ```\n", "a `", "[a", "**a", "*a", "| a |\n|", "<p>\n", "~~~\n",
+         "- a\n\n", "1. a\n   - b\n", "---\n", "***\n", "![a", "a\n\n", "<!-- a"),
+        "\n\n`#-*>[]()!<_~ 1.",
     ),
     "shell": Judge(
         said_by_shells,
