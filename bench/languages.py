@@ -2,7 +2,7 @@
 
     python bench/languages.py NAME [FOLDER ...] [--files N] [--walks N] [--seed N]
 
-NAME: markdown (markdown-it-py, which must see the same parts), javascript (Node.js), typescript (the package of npm, on NODE_PATH), shell (bash and dash).  Files below the folders that the reader refuses are counted apart.
+NAME: html (html5lib), markdown (markdown-it-py, which must see the same parts), javascript (Node.js), typescript (the package of npm, on NODE_PATH), shell (bash and dash).  Files below the folders that the reader refuses are counted apart.
 What no context-free grammar says (names declared twice and the like) is no error of a random text.
 """
 
@@ -100,6 +100,22 @@ def said_by_typescript(texts: list[str]) -> list[str]:
     return node(TYPESCRIPT, texts)
 
 
+def said_by_html5lib(texts: list[str]) -> list[str]:
+    """Documents are those with a DOCTYPE; all errors count, and no program in the page runs."""
+    import html5lib
+
+    found = []
+    for text in texts:
+        parser = html5lib.HTMLParser()
+        if re.search("<!doctype", text, re.IGNORECASE):
+            parser.parse(text)
+        else:
+            parser.parseFragment(text)
+        codes = [code for _, code, _ in parser.errors if code != "duplicate-attribute"]
+        found.append(codes[0] if codes else "")
+    return found
+
+
 def said_by_shells(texts: list[str]) -> list[str]:
     """What bash and dash say, warnings included; nothing is run."""
     found = []
@@ -134,6 +150,15 @@ JUDGES = {
          "import ", "a as ", "abstract class A {", "type A = {", "type A<T> = T extends ", "a < b", "let a: (", "type A = `a${", "class A { private ",
          "namespace A {", "new A<", "type A = [", "x = <T", "a!", "const a = { f(a", "class A extends B<C> { constructor(", "type A = typeof "),
         "<>'\"{}()[]:=;,.`/\n+|&?!",
+    ),
+    "html": Judge(
+        said_by_html5lib,
+        ("python:html5lib",),
+        ("html", "htm"),
+        ("", "<p>", "<div class=", "<ul><li>", "<table>", "<a href=", "<form>", "<button>", "<script>", "<style>", "<!DOCTYPE html><html>",
+         "<!doctype html><html><head>", "<!DOCTYPE html><html><body>", "<select>", "<svg>", "<p>&", "<h1>", "<dl>", "<textarea>", "<a><div>",
+         "<table><tr><td>", "<pre>", "<video>", "<!-- "),
+        "<>/ =\"'&;",
     ),
     "markdown": Judge(
         said_by_parser,
