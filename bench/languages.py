@@ -1,0 +1,247 @@
+"""Shipped grammars and what reads their language anyway: files that they must accept, and random texts that the reader must accept.
+
+    python bench/languages.py NAME [FOLDER ...] [--files N] [--walks N] [--seed N]
+
+NAME: html (html5lib), markdown (markdown-it-py, which must see the same parts), javascript (Node.js), typescript (the package of npm, on NODE_PATH), shell (bash and dash).  Files below the folders that the reader refuses are counted apart.
+What no context-free grammar says (names declared twice and the like) is no error of a random text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from markdown_structure import said_by_parser
+
+import maskwright as mw
+from maskwright.check.grammars import compile_for_bytes
+from maskwright.compiling.shipped import shipped_grammar
+
+LIMITS = mw.Limits(max_seconds=600.0, max_lexer_states=10_000_000, max_parser_states=100_000_000)
+# A module is parsed, early errors included, when it is made; it is not run.
+NODE_MODULES = """
+const vm = require('vm');
+require('readline').createInterface({input: process.stdin}).on('line', line => {
+  let said = '';
+  try { new vm.SourceTextModule(JSON.parse(line)); } catch (error) { said = error.message; }
+  console.log(JSON.stringify(said));
+});
+"""
+# What the compiler's parser says; its checker is not asked.
+TYPESCRIPT = """
+const ts = require('typescript');
+require('readline').createInterface({input: process.stdin}).on('line', line => {
+  const file = ts.createSourceFile('a.ts', JSON.parse(line), ts.ScriptTarget.Latest, false, ts.ScriptKind.TS);
+  const [first] = file.parseDiagnostics;
+  console.log(JSON.stringify(first ? ts.flattenDiagnosticMessageText(first.messageText, ' ') : ''));
+});
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What reads a language."""
+
+    said: Callable[[list[str]], list[str]]
+    """By text, the reader's error, or nothing."""
+    needs: tuple[str, ...]
+    """Programs; modules of Node.js (``NODE_PATH``) and Python as "node:name" and "python:name"."""
+    suffixes: tuple[str, ...]
+    beginnings: tuple[str, ...] = ("",)
+    """How random texts begin."""
+    marks: str = "\n"
+    """Characters that come more often in random texts: those that open, close and separate."""
+    no_grammar: str = "$^"
+    """Errors that are no question of a context-free grammar."""
+
+    def missing(self) -> list[str]:
+        """What is needed and not there."""
+        return [name for name in self.needs if not _is_here(name)]
+
+    def wrong(self, texts: list[str]) -> list[tuple[str, str]]:
+        """Texts that the reader refuses, and why."""
+        pairs = zip(texts, self.said(texts), strict=True)
+        return [(text, said) for text, said in pairs if said and not re.search(self.no_grammar, said)]
+
+
+def _is_here(name: str) -> bool:
+    kind, _, module = name.rpartition(":")
+    if kind == "python":
+        return importlib.util.find_spec(module) is not None
+    if kind == "node":
+        command = ["node", "-e", f"require.resolve({module!r})"]
+        return _is_here("node") and not subprocess.run(command, capture_output=True, check=False).returncode
+    return shutil.which(name) is not None
+
+
+def node(script: str, texts: list[str], *options: str) -> list[str]:
+    """What a script of Node.js answers to each text, both as lines of JSON."""
+    lines = "".join(json.dumps(text) + "\n" for text in texts)
+    command = ["node", "--no-warnings", *options, "-e", script]
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
+    return [str(json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def said_by_node(texts: list[str]) -> list[str]:
+    return node(NODE_MODULES, texts, "--experimental-vm-modules")
+
+
+def said_by_typescript(texts: list[str]) -> list[str]:
+    return node(TYPESCRIPT, texts)
+
+
+def said_by_html5lib(texts: list[str]) -> list[str]:
+    """Documents are those with a DOCTYPE; all errors count, and no program in the page runs."""
+    import html5lib
+
+    found = []
+    for text in texts:
+        parser = html5lib.HTMLParser()
+        if re.search("<!doctype", text, re.IGNORECASE):
+            parser.parse(text)
+        else:
+            parser.parseFragment(text)
+        codes = [code for _, code, _ in parser.errors if code != "duplicate-attribute"]
+        found.append(codes[0] if codes else "")
+    return found
+
+
+def said_by_shells(texts: list[str]) -> list[str]:
+    """What bash and dash say, warnings included; nothing is run."""
+    found = []
+    for text in texts:
+        said = ""
+        for shell in ("bash", "dash"):
+            done = subprocess.run([shell, "-n"], input=text.encode(), capture_output=True, check=False)
+            if not said and (done.returncode or done.stderr):
+                said = f"{shell}: {done.stderr.decode(errors='replace').strip()}"
+        found.append(said)
+    return found
+
+
+JUDGES = {
+    "javascript": Judge(
+        said_by_node,
+        ("node",),
+        ("js", "mjs"),
+        ("", "`a${", "/a", "class A {", "async function f(){", "x = {", "for(", "for(;;){", "switch(a){case 1:", "a=>", "a\n", "let {",
+         "if(a)", "class A extends B{constructor(){super(", "export ", "import ", "a.b", "[a", "({a", "for([a",
+         "a: for(;;){ continue a", "async function f(){ function g(a", "async function f(){ class A{ a=",
+         "function*f(){", "function*f(){ yield", "class A{*"),
+        "'\"{}()[]:=;,.`/\n+",
+        r"has already been declared|Duplicate (export|parameter|__proto__)|Export '.*' is not defined|must be declared in an "
+        r"enclosing|A class may only have one constructor|Undefined label|Label '.*' has already|does not denote an iteration",
+    ),
+    "typescript": Judge(
+        said_by_typescript,
+        ("node", "node:typescript"),
+        ("ts", "mts", "cts"),
+        ("", "let a: ", "type A = ", "interface A {", "class A<T> {", "function f<T>(a: ", "f<A", "(a): ", "a ? (b) : ", "enum A {", "declare ", "export ",
+         "import ", "a as ", "abstract class A {", "type A = {", "type A<T> = T extends ", "a < b", "let a: (", "type A = `a${", "class A { private ",
+         "namespace A {", "new A<", "type A = [", "x = <T", "a!", "const a = { f(a", "class A extends B<C> { constructor(", "type A = typeof "),
+        "<>'\"{}()[]:=;,.`/\n+|&?!",
+    ),
+    "html": Judge(
+        said_by_html5lib,
+        ("python:html5lib",),
+        ("html", "htm"),
+        ("", "<p>", "<div class=", "<ul><li>", "<table>", "<a href=", "<form>", "<button>", "<script>", "<style>", "<!DOCTYPE html><html>",
+         "<!doctype html><html><head>", "<!DOCTYPE html><html><body>", "<select>", "<svg>", "<p>&", "<h1>", "<dl>", "<textarea>", "<a><div>",
+         "<table><tr><td>", "<pre>", "<video>", "<!-- "),
+        "<>/ =\"'&;",
+    ),
+    "markdown": Judge(
+        said_by_parser,
+        ("python:markdown_it",),
+        ("md",),
+        ("", "# ", "- a\n", "1. a\n", "> a\n", "```py\n", "```json\n", "````\n", "a\n", "- a\n  - b\n", "- a\n  ```\n", "a `", "[a", "**a", "*a", "| a |\n|", "<p>\n", "~~~\n",
+         "- a\n\n", "1. a\n   - b\n", "---\n", "***\n", "![a", "a\n\n", "<!-- a"),
+        "\n\n`#-*>[]()!<_~ 1.",
+    ),
+    "shell": Judge(
+        said_by_shells,
+        ("bash", "dash"),
+        ("sh",),
+        ("", "a ", "if a; then b", "case $x in ", "case $x in a) b ;; ", "for x in a; do ", "while a; do b; ", "f() {\n", "( ", "x=$(", 'x="$(',
+         "cat <<EOF\n", "cat <<'END' | b\n", "x=$(cat <<-EOF\n", "x=$((", "x=${y", '"${y%', '"${y:-', "${y#", "${y=", "echo `", "a 2>", "{ a; }", "until a\ndo b\ndone", 'echo "$'),
+        "'\"{}()$;&|<>\n` #\\",
+    ),
+}  # fmt: skip
+
+
+def walk(grammar: mw.CompiledGrammar, judge: Judge, rng: random.Random, steps: int = 50) -> str:
+    """A random text, byte by byte, with the shortest end."""
+    matcher = grammar.matcher()
+    mask = mw.allocate_token_bitmask(1, grammar.vocabulary.vocab_size)
+    text = rng.choice(judge.beginnings).encode()
+    assert not text or matcher.accept_bytes(text)
+    for _ in range(rng.randrange(1, steps)):
+        matcher.fill_next_token_bitmask(mask)
+        bits = np.unpackbits(mask[0].view(np.uint8), bitorder="little")[:256]
+        allowed = [i for i in np.flatnonzero(bits).tolist() if i in (9, 10) or 32 <= i < 127]
+        marks = [i for i in allowed if chr(i) in judge.marks]
+        if not allowed:
+            break
+        text += bytes([rng.choice(marks if marks and rng.random() < 0.4 else allowed)])
+        assert matcher.accept_bytes(text[-1:])
+    return (text + matcher.shortest_completion_bytes()).decode()
+
+
+def accepts(grammar: mw.CompiledGrammar, text: str) -> bool:
+    matcher = grammar.matcher()
+    return (not text or matcher.accept_bytes(text.encode())) and matcher.is_accepting
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("name", choices=JUDGES)
+    parser.add_argument("folders", type=Path, nargs="*")
+    parser.add_argument("--files", type=int, help="so many, chosen at random (default: all)")
+    parser.add_argument("--walks", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--refused", action="store_true", help="list files that the grammar refuses")
+    args = parser.parse_args()
+    rng = random.Random(args.seed)
+    judge = JUDGES[args.name]
+    grammar = compile_for_bytes(shipped_grammar(args.name), LIMITS)[1]
+    paths = sorted(
+        path
+        for folder in args.folders
+        for kind in judge.suffixes
+        for path in folder.rglob(f"*.{kind}")
+        if path.is_file()
+    )
+    rng.shuffle(paths)
+    paths = paths[: args.files]
+    texts = [path.read_text("utf-8", "ignore") for path in paths]
+    read = [
+        (path, text) for path, text, said in zip(paths, texts, judge.said(texts), strict=True) if not said
+    ]
+    refused = [path for path, text in read if not accepts(grammar, text)]
+    walks = [walk(grammar, judge, rng) for _ in range(args.walks)]
+    wrong = judge.wrong(walks)
+    for text, said in wrong:
+        print(f"{said}: {text!r}")
+    if args.refused:
+        print("".join(f"refused: {path}\n" for path in refused), end="")
+    print(
+        f"{len(read) - len(refused)} of {len(read)} files accepted, {len(texts) - len(read)} are refused by the reader; "
+        f"{len(walks) - len(wrong)} of {len(walks)} random texts are {args.name}"
+    )
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
