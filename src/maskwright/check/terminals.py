@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from maskwright.base.deadline import check_time, in_time
+from maskwright.base.deadline import check_time, in_time, let_go
 from maskwright.check.blowup import BLOWUP_CODE, blowup
 from maskwright.check.outline import BLANKS_MESSAGE, Outline, is_blank
 from maskwright.check.report import Report
@@ -67,7 +67,7 @@ class Terminals:
                     places.final[start] = True
         follow = Adjacency(places, rules[self.start]).follow(len(self.ranked))
         everywhere = () if self.source.ignored_in else self.ignored
-        return [{*each, *everywhere} for each in follow]
+        return [{*each, *everywhere} for each in in_time(follow)]
 
 
 def check_terminals(terminals: Terminals, report: Report, limits: Limits, *, lexer: bool) -> None:
@@ -77,12 +77,15 @@ def check_terminals(terminals: Terminals, report: Report, limits: Limits, *, lex
     if not lexer:
         return
     contexts = terminals.competitors()
-    found = _Shadows(terminals, contexts, limits)
-    for i in range(len(terminals.ranked)):
-        found.look_at(i, report)
-    found.reserved(report)
-    if len(terminals.ranked) <= _MANY_TERMINALS:
-        found.overlaps(report)
+    try:
+        found = _Shadows(terminals, contexts, limits)
+        for i in range(len(terminals.ranked)):
+            found.look_at(i, report)
+        found.reserved(report)
+        if len(terminals.ranked) <= _MANY_TERMINALS:
+            found.overlaps(report)
+    finally:
+        let_go(contexts)
 
 
 def _check_blanks(terminals: Terminals, report: Report) -> None:
@@ -114,9 +117,9 @@ class _Shadows:
         self.terminals = terminals
         self.contexts = contexts
         self.limits = replace(limits, max_regex_states=min(limits.max_regex_states, _MANY_STATES))
-        self.matches = [matcher(language, limits) for language in terminals.languages]
-        self.texts = [_fixed_text(language) for language in terminals.languages]
-        self.samples = [some_text(language) for language in terminals.languages]
+        self.matches = [matcher(language, limits) for language in in_time(terminals.languages)]
+        self.texts = [_fixed_text(language) for language in in_time(terminals.languages)]
+        self.samples = [some_text(language) for language in in_time(terminals.languages)]
         self.shadowed: set[int] = set()
 
     def within(self, inner: int, outer: list[int]) -> bool:
@@ -138,6 +141,7 @@ class _Shadows:
             return False
 
     def takes(self, terminal: int, text: str) -> bool:
+        check_time()
         try:
             return self.matches[terminal](text)
         except LimitError:
@@ -147,12 +151,14 @@ class _Shadows:
     def look_at(self, i: int, report: Report) -> None:
         """A terminal: whether others of higher rank match all its texts, wherever it may come, or somewhere."""
         check_time()
-        places = [context for context in self.contexts if i in context]
+        places = [context for context in in_time(self.contexts) if i in context]
         if not places:
             return
         labels, outline = self.terminals.labels, self.terminals.outline
         name = self.terminals.ranked[i].name
-        everywhere = set.intersection(*places)
+        everywhere = set(places[0])
+        for context in in_time(places):
+            everywhere &= context
         always = sorted(each for each in everywhere if each < i)
         if always and self.within(i, always):
             self.shadowed.add(i)

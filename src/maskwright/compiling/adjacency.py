@@ -6,6 +6,7 @@ which is a question for the grammar, and so is whether it can always go on witho
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -200,9 +201,12 @@ class Adjacency:
             return changed
 
         self._until_nothing_changes(look)
-        work = dict.fromkeys([places.starts[self.start_rule]])
+        # The earliest first: what reaches a place by several ways of one length comes together.
+        waiting, work = [False] * len(before), deque([places.starts[self.start_rule]])
         while work:
-            place, _ = work.popitem()
+            check_time()
+            place = work.popleft()
+            waiting[place] = False
             here = before[place]
             moves = [(behind, _bit(classes, terminal, others)) for terminal, behind in places.terms[place]]
             for rule, behind in places.calls[place]:
@@ -211,7 +215,9 @@ class Adjacency:
             for behind, added in moves:
                 if added & ~before[behind]:
                     before[behind] |= added
-                    work[behind] = None
+                    if not waiting[behind]:
+                        waiting[behind] = True
+                        work.append(behind)
         return before
 
     def _until_nothing_changes(self, look: Callable[[int], bool]) -> None:
@@ -288,6 +294,10 @@ def _bit(classes: list[int], terminal: int, others: int) -> int:
 
 
 def _members(bits: int) -> list[int]:
+    check_time()
+    if bits.bit_count() > bits.bit_length() >> 6:
+        # Of many, all are looked at: taking the lowest one away copies the number.
+        return [at for at, digit in enumerate(bin(bits)[:1:-1]) if digit == "1"]
     found = []
     while bits:
         low = bits & -bits
