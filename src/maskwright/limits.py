@@ -71,7 +71,7 @@ class Limits:
     max_lexer_states: int = 500_000
     """Determinised lexer states of one terminal, or of all together where a grammar has a lexer (count).  Keys that
     must not come twice count in what is kept of texts (``Vocabulary.state_budget``)."""
-    max_bytes: int = 2**30
+    max_bytes: int = 2**29
     """Memory of the determinised states of one terminal, or of all together where a grammar has a lexer, and of the parser
     states that one operation reaches: counted as they are made (bytes)."""
     max_parser_states: int = 5_000_000

@@ -13,9 +13,8 @@ from maskwright.errors import BitmaskError
 from maskwright._engine.limits cimport pool_run
 from maskwright._engine.vocabulary cimport Index
 from maskwright._engine.core cimport Core, Outcome
-from maskwright._engine.generations cimport fill_known, fill_new
+from maskwright._engine.generations cimport check_outcome, fill_known, fill_new
 from maskwright._engine.rows cimport bitmask_check_words, bitmask_open, CHUNK_ROWS, pool_threads
-from maskwright._engine.compiled cimport check_outcome
 from maskwright._engine.matcher cimport Matcher
 
 cdef struct BatchRow:

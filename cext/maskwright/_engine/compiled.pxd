@@ -58,4 +58,3 @@ cdef class BitmaskView:
 cdef void explain_threads(Core* core, int32_t id, vector[int32_t]& out) noexcept nogil
 cdef void explain_items(Core* core, int32_t parser, vector[int32_t]& out) noexcept nogil
 cdef void explain_returns(Core* core, int32_t node, vector[int32_t]& out) noexcept nogil
-cdef int check_outcome(Outcome outcome, const Core* core) except -1

@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t, uint32_t
 from libcpp.unordered_map cimport unordered_map
 from libcpp.utility cimport move
 
+from maskwright.base.deadline import in_time
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 
 from maskwright._engine.limits cimport deferred_free_finish
@@ -17,14 +18,14 @@ from maskwright._engine.program cimport (
     ACCEPT, DottedItem, LOCAL_INDENTED, LOCAL_PLAIN, LOCAL_REPEATED, NO_STATE, ParserState, RecordValue
 )
 from maskwright._engine.tracker cimport guard_free
-from maskwright._engine.core cimport (
-    CoreLimits, OUTCOME_BYTES, OUTCOME_INTERRUPTED, OUTCOME_LATE, OUTCOME_LEXER_STATES, OUTCOME_MEMORY,
-    OUTCOME_PARSER_STATES, OUTCOME_SEARCH, OUTCOME_SET_BYTES, OUTCOME_SETS_GONE
-)
+from maskwright._engine.core cimport CoreLimits
 from maskwright._engine.threads cimport TOKEN_MARK
 from maskwright._engine.distinct_masks cimport distinct_fillable
-from maskwright._engine.generations cimport core_bytes, core_enter, core_leave, core_new, core_open, lexeme_is_swollen
+from maskwright._engine.generations cimport check_outcome, core_bytes, core_enter, core_leave, core_new, core_open, lexeme_is_swollen
 from maskwright._engine.tasks cimport core_let_go
+
+cdef enum:
+    MANY_ENTRIES = 4096
 
 
 @cython.no_gc_clear
@@ -53,12 +54,14 @@ cdef class Tables:
         self.start_rule = start_rule
         self.indented = indented
         self.tokens = {}
-        for entries in plain_terms:
+        # Of many, others have their turns meanwhile.
+        patiently = in_time if len(plain_terms) > MANY_ENTRIES else iter
+        for entries in patiently(plain_terms):
             terms.clear()
             for term.automaton, term.target, term.tag in entries:
                 terms.push_back(term)
             self.plain_terms.push_back(terms)
-        for entries in plain_calls:
+        for entries in patiently(plain_calls):
             calls.clear()
             for call.rule, call.back in entries:
                 calls.push_back(call)
@@ -474,31 +477,6 @@ cdef class CompiledCore:
         }
         core_let_go(core)
         return found
-
-
-cdef int check_outcome(Outcome outcome, const Core* core) except -1:
-    if outcome.kind == OUTCOME_INTERRUPTED:
-        raise KeyboardInterrupt
-    if outcome.kind == OUTCOME_PARSER_STATES:
-        raise LimitError("max_parser_states", outcome.given, core.limits.max_states)
-    if outcome.kind == OUTCOME_LEXER_STATES:
-        raise LimitError("max_lexer_states", outcome.given, core.limits.max_lexer_states)
-    if outcome.kind == OUTCOME_BYTES:
-        raise LimitError("max_bytes", outcome.given, core.limits.max_bytes)
-    if outcome.kind == OUTCOME_SEARCH:
-        raise LimitError("max_search", outcome.given, core.limits.max_search)
-    if outcome.kind == OUTCOME_SET_BYTES:
-        raise LimitError("max_set_bytes", outcome.given, core.limits.max_set_bytes)
-    if outcome.kind == OUTCOME_MEMORY:
-        raise LimitError("max_set_bytes", outcome.given, core.limits.max_set_bytes,
-                         message=f"there is no memory for more than {outcome.given:.0f} bytes of sets of texts; "
-                                 "lower Limits(max_set_bytes=...)")
-    if outcome.kind == OUTCOME_SETS_GONE:
-        raise LimitError("max_set_bytes", outcome.given, core.limits.max_set_bytes,
-                         message="these sets of texts were dropped to make room (max_set_bytes): take new ones")
-    if outcome.kind == OUTCOME_LATE:
-        raise LimitError("max_seconds", outcome.given, core.limits.max_seconds)
-    return 0
 
 
 # --- What a matcher waits for, in terms of the grammar: for messages, not for masks.

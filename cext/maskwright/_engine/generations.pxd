@@ -22,3 +22,4 @@ cdef int32_t edge_known(Core* core, int32_t state, int32_t token) noexcept nogil
 cdef Outcome edge_new(Core* core, int32_t state, int32_t token, const uint8_t* data, int64_t length,
                       int32_t* target) noexcept nogil
 cdef int32_t edge_make(Core* core, int32_t state, int32_t token, const uint8_t* data, int64_t length) noexcept nogil
+cdef int check_outcome(Outcome outcome, const Core* core) except -1

@@ -10,6 +10,8 @@
 from libc.string cimport memset
 from libcpp.atomic cimport memory_order_relaxed
 
+from maskwright.errors import LimitError
+
 from maskwright._engine.containers cimport seconds_now
 from maskwright._engine.sizes cimport ALLOCATION, EDGES_ENTRY, MAP_ENTRY
 from maskwright._engine.limits cimport deadline_begin, deadline_end, NO_LIMIT, deferred_free_finish
@@ -25,8 +27,8 @@ from maskwright._engine.stacks cimport program_bytes, terminals_begin
 from maskwright._engine.tracked cimport Cell, Frame, TrackerState, Value
 from maskwright._engine.item_groups cimport indices_bytes
 from maskwright._engine.core cimport (
-    Mask, MatcherState, OUTCOME_BYTES, OUTCOME_GOOD, OUTCOME_INTERRUPTED, OUTCOME_LATE, OUTCOME_LEXER_STATES,
-    OUTCOME_PARSER_STATES, OUTCOME_SEARCH, TERMINATED, Thread
+    Mask, MatcherState, OUTCOME_BYTES, OUTCOME_GOOD, OUTCOME_INTERRUPTED, OUTCOME_LATE, OUTCOME_LEXER_STATES, OUTCOME_MEMORY,
+    OUTCOME_PARSER_STATES, OUTCOME_SEARCH, OUTCOME_SET_BYTES, OUTCOME_SETS_GONE, TERMINATED, Thread
 )
 from maskwright._engine.threads cimport state_waits_for
 from maskwright._engine.states cimport (
@@ -397,3 +399,28 @@ cdef Outcome core_leave(Core* core) noexcept nogil:
     cdef Outcome outcome = core_outcome(core)
     core_close(core)
     return outcome
+
+
+cdef int check_outcome(Outcome outcome, const Core* core) except -1:
+    if outcome.kind == OUTCOME_INTERRUPTED:
+        raise KeyboardInterrupt
+    if outcome.kind == OUTCOME_PARSER_STATES:
+        raise LimitError("max_parser_states", outcome.given, core.limits.max_states)
+    if outcome.kind == OUTCOME_LEXER_STATES:
+        raise LimitError("max_lexer_states", outcome.given, core.limits.max_lexer_states)
+    if outcome.kind == OUTCOME_BYTES:
+        raise LimitError("max_bytes", outcome.given, core.limits.max_bytes)
+    if outcome.kind == OUTCOME_SEARCH:
+        raise LimitError("max_search", outcome.given, core.limits.max_search)
+    if outcome.kind == OUTCOME_SET_BYTES:
+        raise LimitError("max_set_bytes", outcome.given, core.limits.max_set_bytes)
+    if outcome.kind == OUTCOME_MEMORY:
+        raise LimitError("max_set_bytes", outcome.given, core.limits.max_set_bytes,
+                         message=f"there is no memory for more than {outcome.given:.0f} bytes of sets of texts; "
+                                 "lower Limits(max_set_bytes=...)")
+    if outcome.kind == OUTCOME_SETS_GONE:
+        raise LimitError("max_set_bytes", outcome.given, core.limits.max_set_bytes,
+                         message="these sets of texts were dropped to make room (max_set_bytes): take new ones")
+    if outcome.kind == OUTCOME_LATE:
+        raise LimitError("max_seconds", outcome.given, core.limits.max_seconds)
+    return 0

@@ -17,7 +17,7 @@ from maskwright._engine.core cimport Outcome, TERMINATED
 from maskwright._engine.threads cimport TOKEN_MARK, TOKEN_SPELLED
 from maskwright._engine.states cimport matcher_read
 from maskwright._engine.completion cimport COMPLETION_LIMIT, forced_bytes, shortest_bytes
-from maskwright._engine.generations cimport bits_of_state, core_enter, core_leave, edge_known, edge_new, fill_known, fill_new
+from maskwright._engine.generations cimport bits_of_state, check_outcome, core_enter, core_leave, edge_known, edge_new, fill_known, fill_new
 from maskwright._engine.tasks cimport core_let_go, Mover, mover_of
 from maskwright._engine.moves cimport (
     core_fetch, FETCHED, past_begin, past_count, past_cut, past_known, past_mark, past_push, PAST_SLACK
@@ -26,7 +26,7 @@ from maskwright._engine.rows cimport (
     bitmask_open, bitmask_row, pool_threads, Row, shown_number, token_number, tree_flags, tree_into, tree_legal,
     tree_read, tree_run, whole_number
 )
-from maskwright._engine.compiled cimport BitmaskView, check_outcome, explain_items, explain_returns, explain_threads
+from maskwright._engine.compiled cimport BitmaskView, explain_items, explain_returns, explain_threads
 
 
 @cython.no_gc_clear

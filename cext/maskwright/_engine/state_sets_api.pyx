@@ -19,7 +19,8 @@ from maskwright._engine.sets cimport (
 )
 from maskwright._engine.rows cimport token_number
 from maskwright._engine.token_index cimport TokenIndex
-from maskwright._engine.compiled cimport check_outcome, CompiledCore
+from maskwright._engine.generations cimport check_outcome
+from maskwright._engine.compiled cimport CompiledCore
 
 cdef enum:
     LEXED_COST = 50        # steps of a text that a walk of the trie from one thread takes

@@ -30,9 +30,9 @@ from maskwright._engine.core cimport Core, Outcome, Thread, thread_at
 from maskwright._engine.threads cimport thread_key, thread_used_key
 from maskwright._engine.distinct cimport distinct_alive
 from maskwright._engine.alive cimport thread_alive
-from maskwright._engine.generations cimport core_enter, core_leave
+from maskwright._engine.generations cimport check_outcome, core_enter, core_leave
 from maskwright._engine.tasks cimport core_let_go
-from maskwright._engine.compiled cimport check_outcome, CompiledCore
+from maskwright._engine.compiled cimport CompiledCore
 
 cdef struct Event:
     const Automaton* automaton

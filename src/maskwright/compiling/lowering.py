@@ -485,14 +485,15 @@ def lower_to_tables(
         if tables.lexer is not None:
             raise GrammarError("a grammar with a lexer cannot be part of another one: use lexer='dynamic'")
     lexer = lowering.lexer(rules)
+    plain = lowering.plain
     tables = Tables(
         engine,
         lowering.automata,
         lexer,
-        [state.terms for state in lowering.plain],
-        [state.calls for state in lowering.plain],
-        bytes(state.final for state in lowering.plain),
-        [state.guard for state in lowering.plain],
+        [state.terms for state in plain],
+        [state.calls for state in plain],
+        bytes([state.final for state in plain]),
+        [state.guard for state in plain],
         lowering.guards,
         rules,
         lowering.repeated,
