@@ -1,6 +1,7 @@
 """A masked-diffusion model made of SmolLM2-135M-Instruct, in an hour on one core.
 
     OMP_NUM_THREADS=1 PYTHONPATH=src python bench/diffusion_adapt.py train --minutes 60
+    OMP_NUM_THREADS=1 PYTHONPATH=src torchrun --nproc-per-node 2 bench/diffusion_adapt.py train --minutes 30   # on two cores
     PYTHONPATH=src python bench/diffusion_adapt.py compare --out bench/results/DATE-diffusion-real.json
 
 As DiffuLLaMA (arXiv 2410.17891) and Dream (arXiv 2508.15487) do it: the weights of an autoregressive model, attention in both directions,
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +27,9 @@ from random import Random
 from typing import Any
 
 import torch
+import torch.distributed
 from diffusion_texts import Text, held_out_texts, training_texts
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
@@ -246,27 +250,39 @@ def masked_loss(module: Any, mask: torch.Tensor, pack: Packed) -> torch.Tensor:
 
 
 def train(options: argparse.Namespace) -> None:
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    if world > 1:
+        torch.distributed.init_process_group("gloo")
+    rank = torch.distributed.get_rank() if world > 1 else 0
     torch.manual_seed(options.seed)
     tokenizer = AutoTokenizer.from_pretrained(default_model())
     tokenizer.mask_token = MASK_TOKEN
     module = AutoModelForCausalLM.from_pretrained(default_model(), dtype=torch.float32)
     trained = with_updates(module)
+    curve: list[dict[str, Any]] = []
+    if options.resume is not None:
+        curve = read_curve(options.resume)
+        with torch.no_grad():
+            for name, one in load_file(options.resume).items():
+                trained[name].copy_(one)
     print(f"{sum(one.numel() for one in trained.values()):,} trained parameters", flush=True)
     optimizer = torch.optim.AdamW(
         trained.values(), lr=options.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
     )
-    stream = packs(
-        tokenizer, training_texts(Random(f"train {options.seed}")), Random(options.seed), TOKENS_A_STEP
-    )
-    held = list(held_out_packs(tokenizer, 8))
-    started, step, tokens, shown, curve, saved = time.monotonic(), 0, 0, 0.0, [], 0.0
+    seed = f"{options.seed}/{rank}"
+    stream = packs(tokenizer, training_texts(Random(f"train {seed}")), Random(seed), TOKENS_A_STEP)
+    held = list(held_out_packs(tokenizer, 8)) if rank == 0 else []
+    started, step, tokens, shown, saved = time.monotonic(), 0, 0, 0.0, 0.0
     while True:
         minutes = (time.monotonic() - started) / 60
-        done = minutes / options.minutes if options.steps is None else step / options.steps
-        if done >= 1 or minutes - saved >= options.check_minutes or step == 0:
+        done = from_first(minutes / options.minutes if options.steps is None else step / options.steps, world)
+        if rank == 0 and (done >= 1 or minutes - saved >= options.check_minutes or step == 0):
             saved = minutes
             losses = held_out_losses(module, trained["mask"], held)
-            curve.append({"minutes": round(minutes, 1), "steps": step, "tokens": tokens, **losses})
+            cpu = round(world * time.process_time() / 60, 1)
+            curve.append(
+                {"minutes": round(minutes, 1), "cpu minutes": cpu, "steps": step, "tokens": tokens, **losses}
+            )
             print(json.dumps(curve[-1]), flush=True)
             write(trained, curve, options.weights)
         if done >= 1:
@@ -282,12 +298,30 @@ def train(options: argparse.Namespace) -> None:
         loss = masked_loss(module, trained["mask"], pack)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
+        average_gradients(list(trained.values()), world)
         torch.nn.utils.clip_grad_norm_(trained.values(), 1.0)
         optimizer.step()
-        step, tokens = step + 1, tokens + len(pack.ids)
+        step, tokens = step + 1, tokens + world * len(pack.ids)
         shown = loss.item() if step == 1 else 0.95 * shown + 0.05 * loss.item()
-        if step % 20 == 0:
+        if rank == 0 and step % 20 == 0:
             print(f"step {step}  {minutes:.1f} min  {tokens} tokens  loss {shown:.4f}", flush=True)
+
+
+def from_first(value: float, world: int) -> float:
+    """What the first process says, so that all of them end at the same step."""
+    held = torch.tensor(value)
+    if world > 1:
+        torch.distributed.broadcast(held, 0)
+    return float(held)
+
+
+def average_gradients(trained: list[torch.nn.Parameter], world: int) -> None:
+    """Over all processes, in place."""
+    if world > 1:
+        flat = torch.cat([one.grad.flatten() for one in trained if one.grad is not None]) / world
+        torch.distributed.all_reduce(flat)
+        for one, part in zip(trained, flat.split([one.numel() for one in trained]), strict=True):
+            one.grad = part.view_as(one)
 
 
 def write(trained: dict[str, torch.nn.Parameter], curve: list[dict[str, Any]], path: Path) -> None:
@@ -300,6 +334,12 @@ def write(trained: dict[str, torch.nn.Parameter], curve: list[dict[str, Any]], p
         metadata={"curve": json.dumps(curve)},
     )
     aside.replace(path)
+
+
+def read_curve(path: Path) -> list[dict[str, Any]]:
+    """The looks at held-out texts while the updates of a file were trained; of each run that they went through."""
+    with safe_open(path, "pt") as file:
+        return list(json.loads(file.metadata()["curve"]))
 
 
 def held_out_packs(tokenizer: Any, count: int) -> Iterator[tuple[str, Packed]]:
@@ -378,11 +418,7 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
     for of in sums.values():
         for name in ("demo", "adapted", "smollm2"):
             of[name] = round(of[name] / of["bytes"], 3)
-    from safetensors import safe_open
-
-    with safe_open(options.weights, "pt") as file:
-        curve = json.loads(file.metadata()["curve"])
-    return {"nats per byte": sums, "training": curve}
+    return {"nats per byte": sums, "training": read_curve(options.weights)}
 
 
 def main() -> None:
@@ -394,6 +430,7 @@ def main() -> None:
     training.add_argument("--minutes", type=float, default=60)
     training.add_argument("--steps", type=int, help="instead of minutes")
     training.add_argument("--seed", type=int, default=0)
+    training.add_argument("--resume", type=Path, help="updates to go on from")
     training.add_argument("--learning-rate", type=float, default=1.5e-3)
     training.add_argument(
         "--check-minutes", type=float, default=8, help="between two looks at held-out texts"
