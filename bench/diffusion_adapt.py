@@ -36,6 +36,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 from maskwright.base.disk_cache import cache_directory
 from maskwright.diffusion.adapters import HuggingFaceDiffusionModel
 from maskwright.generation.default_model import default_model
+from maskwright.generation.model_cache import cache_parameter
 
 MASK_TOKEN = "<empty_output>"
 RANK = 32
@@ -136,19 +137,20 @@ class Call:
 
     def __call__(self, model: Any, ids: torch.Tensor) -> torch.Tensor:
         batch, length = ids.shape
+        takes = cache_parameter(model) or "past_key_values"
         if self._kept is None:
             cache = DynamicCache()
             if self.before:
-                model.model(input_ids=ids[:1, : self.before], past_key_values=cache)
+                model.model(input_ids=ids[:1, : self.before], **{takes: cache})
             self._kept = [(layer.keys, layer.values) for layer in cache.layers]
         past = DynamicCache()
         for index, (keys, values) in enumerate(self._kept):
             past.update(keys.expand(batch, -1, -1, -1), values.expand(batch, -1, -1, -1), index)
         logits = model(
             input_ids=ids[:, self.before :],
-            past_key_values=past,
             attention_mask=torch.zeros(batch, 1, length - self.before, length),
             position_ids=torch.arange(self.before, length)[None],
+            **{takes: past},
         ).logits
         return torch.cat(
             [logits.new_zeros(1, 1, 1).expand(batch, self.before, logits.shape[-1]), logits], dim=1
