@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -254,12 +255,14 @@ def edited_documents(count: int) -> list[Text]:
     return found
 
 
+MOST_LEXER_SLOTS = 2
+"""Of one edit under a grammar with a lexer: what may fill three open slots takes such a grammar seconds to find out, and four take minutes."""
 Edit = tuple[str, str, str, str, str, Any, Callable[[str], bool]]
 """Which edit, what is before the text, the text's parts before, in and behind the span, the grammar's source, and a judge."""
 
 
 def edits(count: int) -> Iterator[Edit]:
-    """The span of a value (replace), or of a whole member or condition that was taken out (insert)."""
+    """The span of a value (replace), of a whole member (insert), or of a word of a query or a program."""
     rng = Random("spans")
     for text in edited_documents(count):
         whole = text.text
@@ -272,22 +275,12 @@ def edits(count: int) -> Iterator[Edit]:
         start, end = found[number][0], found[number + 1][0]
         yield "insert", text.before, whole[:start], whole[start:end], whole[end:], text.schema, judge
     statements = (Path(__file__).parent / "queries.sql").read_text().split("\n\n")[1:]
-    for statement in statements[:count]:
-        words = [i for i, letter in enumerate(statement) if letter in " \n"]
-        first = rng.randrange(len(words) - 3)
-        start, end = words[first] + 1, words[first + 2]
+    for statement in rng.sample(statements, len(statements))[:count]:
+        start, end = rng.choice([found.span() for found in re.finditer(r"[\w.]+", statement)])
         source = mw.shipped_grammar("sql")
         yield "query", "", statement[:start], statement[start:end], statement[end:], source, is_sql
     for body in programs(count):
-        spots = [
-            node
-            for node in ast.walk(ast.parse(body))
-            if isinstance(node, (ast.Name, ast.Attribute, ast.Call))
-        ]
-        node = rng.choice([one for one in spots if one.lineno == one.end_lineno])
-        lines = body.splitlines(keepends=True)
-        at = sum(map(len, lines[: node.lineno - 1]))
-        start, end = at + node.col_offset, at + (node.end_col_offset or 0)
+        start, end = rng.choice([found.span() for found in re.finditer(r"\w+", body)])
         source = mw.shipped_grammar("python")
         yield "program", "", body[:start], body[start:end], body[end:], source, is_python
 
@@ -314,16 +307,18 @@ def programs(count: int) -> Iterator[str]:
 
 
 def run_edits(options: argparse.Namespace, models: Models, done: set[str]) -> Iterator[dict[str, Any]]:
+    shipped: dict[str, mw.CompiledGrammar] = {}
     for number, (kind, before, head, span, tail, source, judge) in enumerate(edits(options.tasks)):
         slots = len(models.encode(span))
-        if slots > options.slots or f"{number} exact" in done:
+        has_lexer = kind in ("query", "program")
+        if slots > (MOST_LEXER_SLOTS if has_lexer else options.slots) or f"{number} exact" in done:
             continue
-        schema = isinstance(source, (dict, bool))
-        grammar = (
-            mw.compile_json_schema(source, models.vocabulary)
-            if schema
-            else mw.compile(source, models.vocabulary)
-        )
+        if not has_lexer:
+            grammar = mw.compile_json_schema(source, models.vocabulary)
+        elif kind not in shipped:
+            grammar = shipped[kind] = mw.compile(source, models.vocabulary)
+        else:
+            grammar = shipped[kind]
         canvas = [*models.encode(head), *[None] * slots, *models.encode(tail), models.vocabulary.eos_ids[0]]
         model = models.model(before)
         for criterion in ("none", "exact"):
