@@ -298,6 +298,8 @@ def edited_documents(count: int) -> list[Text]:
 
 MOST_LEXER_SLOTS = 2
 """Of one edit under a grammar with a lexer: what may fill three open slots takes such a grammar seconds to find out, and four take minutes."""
+PATIENT = mw.Limits(max_seconds=120)
+"""The default of 5 seconds would make results depend on what else the machine does."""
 Edit = tuple[str, str, str, str, str, Any, Callable[[str], bool]]
 """Which edit, what is before the text, the text's parts before, in and behind the span, the grammar's source, and a judge."""
 
@@ -357,7 +359,7 @@ def run_edits(options: argparse.Namespace, models: Models, done: set[str]) -> It
         if not has_lexer:
             grammar = mw.compile_json_schema(source, models.vocabulary)
         elif kind not in shipped:
-            grammar = shipped[kind] = mw.compile(source, models.vocabulary)
+            grammar = shipped[kind] = mw.compile(source, models.vocabulary, limits=PATIENT)
         else:
             grammar = shipped[kind]
         canvas = [*models.encode(head), *[None] * slots, *models.encode(tail), models.vocabulary.eos_ids[0]]
