@@ -39,6 +39,9 @@ from maskwright.diffusion.adapters import HuggingFaceDiffusionModel
 from maskwright.errors import MaskwrightError
 from maskwright.generation.default_model import default_model
 
+PATIENT = mw.Limits(max_seconds=120)
+"""The default of 5 seconds would make results depend on what else the machine does."""
+
 
 def schedules(slots: int) -> dict[str, Schedule]:
     half, quarter = max(1, slots // 2), max(1, slots // 4)
@@ -141,7 +144,9 @@ def fill(
 ) -> tuple[list[int], int]:
     """The tokens of a filled canvas, and the model calls."""
     calls, tokens = 0, []
-    for step in infill_steps(model, grammar, canvas, schedule=schedule, criterion=criterion, seed=0):
+    for step in infill_steps(
+        model, grammar, canvas, schedule=schedule, criterion=criterion, seed=0, limits=PATIENT
+    ):
         calls += step.calls if step.number else 0
         tokens = step.tokens
     return tokens, calls
@@ -298,8 +303,6 @@ def edited_documents(count: int) -> list[Text]:
 
 MOST_LEXER_SLOTS = 2
 """Of one edit under a grammar with a lexer: what may fill three open slots takes such a grammar seconds to find out, and four take minutes."""
-PATIENT = mw.Limits(max_seconds=120)
-"""The default of 5 seconds would make results depend on what else the machine does."""
 Edit = tuple[str, str, str, str, str, Any, Callable[[str], bool]]
 """Which edit, what is before the text, the text's parts before, in and behind the span, the grammar's source, and a judge."""
 

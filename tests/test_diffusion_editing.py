@@ -19,7 +19,7 @@ import pytest
 
 import maskwright as mw
 from maskwright.diffusion import EMPTY, Canvas, Gap, MaskedDiffusionModel, Schedule, infill, infill_steps
-from maskwright.errors import UnsatisfiableError
+from maskwright.errors import LimitError, UnsatisfiableError
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
 
@@ -182,3 +182,12 @@ def test_a_query_and_a_program() -> None:
     grammar = mw.compile(mw.shipped_grammar("python"), VOCABULARY)
     text = edited(grammar, program[:at], Gap(1, 5), program[at + 14 :], 0)
     assert is_python(text) and len(ast.parse(text).body) >= 1
+
+
+def test_the_limits_of_the_first_filling_are_given() -> None:
+    grammar = mw.compile_json_schema(PACKAGE, VOCABULARY)
+    canvas = [b'{"name": "', *[None] * 3, b'", "version": "1.2.3"}', 256]
+    model = Random(VOCABULARY, 257, 0)
+    with pytest.raises(LimitError, match="max_canvas_steps"):
+        infill(model, grammar, canvas, limits=mw.Limits(max_canvas_steps=1))
+    assert infill(model, grammar, canvas, limits=mw.Limits(max_canvas_steps=100_000))[-1] == 256
