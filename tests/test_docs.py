@@ -73,6 +73,10 @@ def test_the_page_on_infilling() -> None:
         ids = [token for token in names[found] if token not in names["model"].eos_ids]
         assert matcher.accept_tokens(ids) == len(ids) and matcher.is_accepting, found
     assert names["tokenizer"].decode(names["middle"]).startswith('{"name": "')
+    assert re.fullmatch(r'\{"name": "Ada Lovelace", "age": \d+\s*\}', names["replaced"])
+    inserted = names["inserted"]
+    assert inserted.startswith('{"name": "Ada Lovelace", ') and inserted.endswith('"age": 36}')
+    assert set(json.loads(inserted)) == {"name", "age"}
 
 
 def test_snippets_of_the_page_on_sampling_that_need_no_model() -> None:

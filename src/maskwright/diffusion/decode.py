@@ -28,6 +28,7 @@ from maskwright.diffusion.schedule import (
 from maskwright.diffusion.sets import check_grammar
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots, read_canvas
 from maskwright.errors import CanvasError
+from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.vocabulary.vocabulary import Vocabulary
 
 _OTHER_TRIES = 8
@@ -97,6 +98,7 @@ def infill(
     seed: int | None = None,
     anchors: Sequence[str] = (),
     on_step: Callable[[Step], None] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> list[int]:
     """Fill a canvas; its token ids, one a slot, end tokens included.
 
@@ -105,10 +107,11 @@ def infill(
     ``anchors``: phrases that are put down first, after one model call, where the model likes them best; with
     ``Schedule(score="middle")`` the rest follows from coarse to fine (POINTER).  A grammar that demands them (``mw.Contains``) does so
     without anchors too.  ``on_step`` sees every ``Step``.  ``search_budget``: steps of search that one proposal may take; whatever it is, the
-    result is in the language.  ``criterion`` "exact" gives that; the others are baselines (``criteria``).
+    result is in the language.  ``criterion`` "exact" gives that; the others are baselines (``criteria``).  ``limits``: what the first
+    filling may take (``Canvas``); the grammar has limits of its own.
 
     Raises, before the first model call: ``UnsatisfiableError`` when nothing of the language fits, ``CanvasError`` for
-    a malformed canvas or model.  Later: ``CanvasError`` for logits of a wrong shape.
+    a malformed canvas or model, ``LimitError`` when this takes more than the limits.  Later: ``CanvasError`` for logits of a wrong shape.
     """
     tokens: list[int] = []
     for step in infill_steps(
@@ -120,6 +123,7 @@ def infill(
         search_budget=search_budget,
         seed=seed,
         anchors=anchors,
+        limits=limits,
     ):
         tokens = step.tokens
         if on_step is not None and step.number:
@@ -137,6 +141,7 @@ def infill_steps(
     search_budget: float = SEARCH_BUDGET,
     seed: int | None = None,
     anchors: Sequence[str] = (),
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Iterator[Step]:
     """The same step by step; step 0 comes before the first model call."""
     if criterion not in CRITERIA:
@@ -146,7 +151,7 @@ def infill_steps(
     started = time.perf_counter()
     filled: Canvas | LooseCanvas
     if criterion == "exact":
-        filled = open_canvas(model, grammar, canvas, search_budget)
+        filled = open_canvas(model, grammar, canvas, search_budget, limits)
     else:
         filled = LooseCanvas(grammar, _slots(model, grammar, canvas), model.eos_ids, criterion)
     impossible = impossible_ids(model, grammar.vocabulary)
@@ -160,11 +165,15 @@ def infill_steps(
 
 
 def open_canvas(
-    model: MaskedDiffusionModel, grammar: CompiledGrammar, canvas: Sequence[Any], search_budget: float
+    model: MaskedDiffusionModel,
+    grammar: CompiledGrammar,
+    canvas: Sequence[Any],
+    search_budget: float,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Canvas:
     """A canvas for a model; raises as ``infill`` does before the first model call."""
     slots = _slots(model, grammar, canvas)
-    return Canvas(grammar, slots, eos_ids=model.eos_ids, search_budget=search_budget)
+    return Canvas(grammar, slots, eos_ids=model.eos_ids, search_budget=search_budget, limits=limits)
 
 
 def _slots(model: MaskedDiffusionModel, grammar: CompiledGrammar, canvas: Sequence[Any]) -> Slots:
