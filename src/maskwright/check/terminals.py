@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from maskwright.base.deadline import check_time, in_time, let_go
+from maskwright.base.deadline import check_time, in_time
 from maskwright.check.blowup import BLOWUP_CODE, blowup
 from maskwright.check.outline import BLANKS_MESSAGE, Outline, is_blank
 from maskwright.check.report import Report
-from maskwright.compiling.adjacency import Adjacency, Places
+from maskwright.compiling.adjacency import Adjacency, Places, members
 from maskwright.errors import LimitError
 from maskwright.frontends.lark.modes import mode_of
 from maskwright.frontends.lark.reader import LarkText, TerminalText
@@ -44,8 +44,8 @@ class Terminals:
     source: LarkText
     start: str
 
-    def competitors(self) -> list[set[int]]:
-        """By what came last (the last one: nothing), the terminals that may come next."""
+    def competitors(self) -> list[int]:
+        """By what came last (the last one: nothing), the terminals that may come next, as sets of bits."""
         numbers = {terminal.name: i for i, terminal in enumerate(self.ranked)}
         rules = {name: i for i, name in enumerate(self.source.rules)}
         places = Places()
@@ -65,9 +65,11 @@ class Terminals:
                     at = behind
                 if not expansion:
                     places.final[start] = True
-        follow = Adjacency(places, rules[self.start]).follow(len(self.ranked))
-        everywhere = () if self.source.ignored_in else self.ignored
-        return [{*each, *everywhere} for each in in_time(follow)]
+        follow = Adjacency(places, rules[self.start]).follow_sets(len(self.ranked))
+        everywhere = 0
+        for each in () if self.source.ignored_in else self.ignored:
+            everywhere |= 1 << each
+        return [each | everywhere for each in in_time(follow)]
 
 
 def check_terminals(terminals: Terminals, report: Report, limits: Limits, *, lexer: bool) -> None:
@@ -76,16 +78,12 @@ def check_terminals(terminals: Terminals, report: Report, limits: Limits, *, lex
     _check_blowups(terminals, report, limits)
     if not lexer:
         return
-    contexts = terminals.competitors()
-    try:
-        found = _Shadows(terminals, contexts, limits)
-        for i in range(len(terminals.ranked)):
-            found.look_at(i, report)
-        found.reserved(report)
-        if len(terminals.ranked) <= _MANY_TERMINALS:
-            found.overlaps(report)
-    finally:
-        let_go(contexts)
+    found = _Shadows(terminals, terminals.competitors(), limits)
+    for i in range(len(terminals.ranked)):
+        found.look_at(i, report)
+    found.reserved(report)
+    if len(terminals.ranked) <= _MANY_TERMINALS:
+        found.overlaps(report)
 
 
 def _check_blanks(terminals: Terminals, report: Report) -> None:
@@ -113,9 +111,10 @@ def _check_blowups(terminals: Terminals, report: Report, limits: Limits) -> None
 
 
 class _Shadows:
-    def __init__(self, terminals: Terminals, contexts: list[set[int]], limits: Limits) -> None:
+    def __init__(self, terminals: Terminals, contexts: list[int], limits: Limits) -> None:
         self.terminals = terminals
-        self.contexts = contexts
+        self.contexts = list(dict.fromkeys(contexts))
+        """Sets of bits: terminals that may come at one place."""
         self.limits = replace(limits, max_regex_states=min(limits.max_regex_states, _MANY_STATES))
         self.matches = [matcher(language, limits) for language in in_time(terminals.languages)]
         self.texts = [_fixed_text(language) for language in in_time(terminals.languages)]
@@ -151,15 +150,17 @@ class _Shadows:
     def look_at(self, i: int, report: Report) -> None:
         """A terminal: whether others of higher rank match all its texts, wherever it may come, or somewhere."""
         check_time()
-        places = [context for context in in_time(self.contexts) if i in context]
+        places = [context for context in in_time(self.contexts) if context >> i & 1]
         if not places:
             return
         labels, outline = self.terminals.labels, self.terminals.outline
         name = self.terminals.ranked[i].name
-        everywhere = set(places[0])
+        everywhere, anywhere = places[0], 0
         for context in in_time(places):
             everywhere &= context
-        always = sorted(each for each in everywhere if each < i)
+            anywhere |= context
+        higher = (1 << i) - 1
+        always = members(everywhere & higher)
         if always and self.within(i, always):
             self.shadowed.add(i)
             takers = [each for each in always if self.within(i, [each])] or always
@@ -170,7 +171,7 @@ class _Shadows:
             report.findings.append(outline.finding("warning", "shadowed-terminal", name, message))
             return
         text = self.texts[i]
-        somewhere = sorted({each for context in in_time(places) for each in context if each < i} - everywhere)
+        somewhere = members(anywhere & ~everywhere & higher)
         takers = [each for each in somewhere if text is not None and self.takes(each, text)]
         if takers:
             message = (
@@ -194,9 +195,10 @@ class _Shadows:
             check_time()
             if self.texts[i] is not None or i in self.terminals.ignored:
                 continue
-            above = sorted(
-                {each for context in in_time(self.contexts) if i in context for each in context if each < i}
-            )
+            beside = 0
+            for context in in_time(self.contexts):
+                beside |= context if context >> i & 1 else 0
+            above = members(beside & (1 << i) - 1)
             words = [each for each in above if (text := self.texts[each]) is not None and self.takes(i, text)]
             if words:
                 message = f"{labels[i]} is never {_listed(labels, words)} where that may come as well (reserved words)"
@@ -215,8 +217,9 @@ class _Shadows:
             and i not in self.shadowed
             and _ranges(self.terminals.languages[i]) <= _MANY_RANGES
         ]
-        together = {(a, b) for context in self.contexts for a in in_time(context) for b in context if a < b}
-        for a, b in ((a, b) for a in patterns for b in patterns if (a, b) in together):
+        for a, b in in_time((a, b) for a in patterns for b in patterns if a < b):
+            if not any(context >> a & context >> b & 1 for context in self.contexts):
+                continue
             check_time()
             try:
                 both = intersect([self.terminals.languages[a], self.terminals.languages[b]], self.limits)

@@ -72,13 +72,17 @@ class Adjacency:
     def follow(self, terminals: int) -> list[list[int]]:
         """By terminal, those that may come behind it, sorted; then those that may come first, and those behind
         lexemes that are no terminals."""
+        return [members(each) for each in self.follow_sets(terminals)]
+
+    def follow_sets(self, terminals: int) -> list[int]:
+        """The same as sets of bits."""
         behind = [0] * (terminals + 2)
         before = self._before(list(range(terminals)), terminals + 1, terminals)
         for place, lasts in enumerate(before):
             added = self.places.awaited(place)
-            for last in _members(lasts) if added else ():
+            for last in members(lasts) if added else ():
                 behind[last] |= added
-        return [_members(each) for each in behind]
+        return behind
 
     def contexts(self, terminals: int) -> list[tuple[int, list[int]]]:
         """Sets of terminals, each with the one behind which it may be waited for (-1: the start, or a lexeme that is none).
@@ -102,7 +106,7 @@ class Adjacency:
             if place not in known:
                 behind: dict[int, int] = {}
                 waits = 0
-                for at in _members(closures[place]):
+                for at in members(closures[place]):
                     for terminal, target in places.terms[at]:
                         behind[max(terminal, -1)] = behind.get(max(terminal, -1), 0) | 1 << target
                     waits |= places.awaited(at)
@@ -116,7 +120,7 @@ class Adjacency:
             check_time()
             behind: dict[int, int] = {}
             waits = 0
-            for place in _members(state):
+            for place in members(state):
                 more, awaited = moves(place)
                 waits |= awaited
                 for terminal, targets in more.items():
@@ -127,7 +131,7 @@ class Adjacency:
             work += new
             if len(work) > _MANY_STATES:
                 return None
-        return [(last, _members(waits)) for last, waits in found if waits]
+        return [(last, members(waits)) for last, waits in found if waits]
 
     def beside(self, terminals: int) -> list[list[int]]:
         """By terminal, the ignored ones that are waited for wherever it is (``Lexing.placed``), sorted."""
@@ -141,7 +145,7 @@ class Adjacency:
                 if terminal >= 0:
                     known = found[terminal]
                     found[terminal] = here if known is None else known & here
-        return [_members(each or 0) for each in found]
+        return [members(each or 0) for each in found]
 
     def avoidable(self, clashes: Iterable[tuple[int, int]], terminals: int) -> bool:
         """Whether every place can be left, to the end of its rule, without a row that clashes, whatever came before
@@ -157,7 +161,7 @@ class Adjacency:
             classes[last] = number
         exits = self._exits(classes, bad)
         before = self._before(classes, others)
-        return all(exits[place][last] for place, lasts in enumerate(before) for last in _members(lasts))
+        return all(exits[place][last] for place, lasts in enumerate(before) for last in members(lasts))
 
     def _exits(self, classes: list[int], bad: list[set[int]]) -> list[list[int]]:
         """By place and class that came last before it: what may come last in its rule, without clashing rows."""
@@ -171,7 +175,7 @@ class Adjacency:
                     if terminal not in bad[last]:
                         found |= exits[behind][classes[terminal] if terminal >= 0 else -1]
                 for rule, behind in places.calls[place]:
-                    for between in _members(exits[places.starts[rule]][last]):
+                    for between in members(exits[places.starts[rule]][last]):
                         found |= exits[behind][between]
                 changed = changed or found != exits[place][last]
                 exits[place][last] = found
@@ -293,7 +297,8 @@ def _bit(classes: list[int], terminal: int, others: int) -> int:
     return 1 << (classes[terminal] if terminal >= 0 else others)
 
 
-def _members(bits: int) -> list[int]:
+def members(bits: int) -> list[int]:
+    """The numbers in a set of bits, ascending."""
     check_time()
     if bits.bit_count() > bits.bit_length() >> 6:
         # Of many, all are looked at: taking the lowest one away copies the number.

@@ -17,6 +17,8 @@ from maskwright.base.deadline import check_time, let_go
 _MAX_GROWTH = 4
 # And so many times as many places in all of them.
 _MAX_PLACES = 64
+_MAX_MOVES = 1_000_000
+"""Moves that are looked at, or 64 times as many as there are."""
 _MAX_NESTED = 32  # helper rules in helper rules
 _FEW = 16  # states whose moves are sooner compared than hashed
 _MAX_ROUNDS = 64  # of making states equal; longer bodies are left as they are
@@ -141,7 +143,8 @@ class _Factoring:
         self.sets: list[list[_Place]] = []
         self.made: list[PlainState] = []
         self.left = _MAX_PLACES * len(plain)
-        """Places that may still be looked at."""
+        """Places that may still be looked at, and moves."""
+        self.moves = max(_MAX_MOVES, 64 * sum([len(state.terms) + len(state.calls) for state in plain]))
 
     def number(self, places: list[_Place]) -> int:
         check_time()
@@ -163,7 +166,7 @@ class _Factoring:
         return self.made, starts
 
     def fill(self, made: PlainState, places: list[_Place]) -> bool:
-        """False: there are too many places."""
+        """False: there are too many places or moves."""
         terms: dict[tuple[int, int], list[_Place]] = {}
         calls: dict[int, list[_Place]] = {}
         closed = self.closed(places)
@@ -175,6 +178,9 @@ class _Factoring:
                 check_time()
                 at, rule, behind = place
                 state = self.plain[at]
+                self.moves -= len(state.terms) + len(state.calls)
+                if self.moves < 0:
+                    return False
                 made.final = made.final or (state.final and rule == _OWN)
                 for term, target, tag in state.terms:
                     terms.setdefault((term, tag), []).append((target, rule, behind))
