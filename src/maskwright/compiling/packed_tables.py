@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from maskwright._core import AutomatonHandle, Engine, Tables, automaton_content, tables_content
-from maskwright.base.deadline import check_time
+from maskwright.base.deadline import check_time, in_time
 from maskwright.compiling.captures.plain import from_plain, plain_tokens, to_plain, tokens_of
 from maskwright.compiling.lowering import add_lexer, capture_reader
 from maskwright.compiling.packed_checks import check_automaton, check_tables, need, wrong
@@ -24,6 +24,8 @@ from maskwright.compiling.token_sets import token_ids
 from maskwright.errors import MaskwrightError, no_recursion
 from maskwright.ir.grammar import Tokens
 from maskwright.limits import Limits
+
+_MANY = 256
 
 _DIGEST_BYTES = 16
 
@@ -148,8 +150,19 @@ class _Packer:
         return _json([kind, *plain]) + b"\n" + edges
 
 
-def _json(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
+def _json(value: list[Any]) -> bytes:
+    # A long part piece by piece: others have their turns meanwhile.
+    parts = [
+        f"[{','.join([_text(piece) for piece in in_time(part)])}]"
+        if isinstance(part, list) and len(part) > _MANY
+        else _text(part)
+        for part in value
+    ]
+    return f"[{','.join(parts)}]".encode()
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 class _Unpacker:
