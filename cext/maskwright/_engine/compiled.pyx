@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint32_t
 from libcpp.unordered_map cimport unordered_map
 from libcpp.utility cimport move
 
-from maskwright.base.deadline import in_time
+from maskwright.base.deadline import check_time, in_time
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 
 from maskwright._engine.limits cimport deferred_free_finish
@@ -538,6 +538,8 @@ cdef dict rule_places(Program* program):
     cdef unordered_map[int32_t, char] seen
     places = {}
     for rule in range(program.rules.size()):
+        if rule % MANY_ENTRIES == MANY_ENTRIES - 1:
+            check_time()
         if program.rules[rule].kind != LOCAL_PLAIN:
             places[program.rules[rule].kind, program.rules[rule].index] = rule
             continue
@@ -549,6 +551,8 @@ cdef dict rule_places(Program* program):
             if seen.count(at):
                 continue
             seen[at] = 1
+            if seen.size() % MANY_ENTRIES == 0:
+                check_time()
             places.setdefault((LOCAL_PLAIN, at), rule)
             for i in range(program.plain_terms[at].size()):
                 work.push_back(program.plain_terms[at][i].target)
