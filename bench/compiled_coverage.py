@@ -27,17 +27,24 @@ def lines_run(build: Path) -> dict[str, dict[int, bool]]:
         output = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout
         for document in output.splitlines():
             for file in json.loads(document)["files"]:
-                path = Path(file["file"])
-                name = str(
-                    path.relative_to(ROOT) if path.is_absolute() and path.is_relative_to(ROOT) else path
-                )
+                name = _name(Path(file["file"]))
                 if not name.startswith(("cext/", "src/")) or name.endswith((".cpp", ".c")):
                     continue
                 lines = found[name]
                 for line in file["lines"]:
                     number = line["line_number"]
                     lines[number] = lines.get(number, False) or line["count"] > 0
-    return found
+    return {name: lines for name, lines in found.items() if lines}
+
+
+def _name(path: Path) -> str:
+    """From the root; Cython names sources from the folder of their package on."""
+    if path.is_absolute():
+        return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+    for folder in ("cext", "src"):
+        if path.parts[0] == "maskwright" and (ROOT / folder / path).exists():
+            return str(folder / path)
+    return str(path)
 
 
 def main() -> int:
