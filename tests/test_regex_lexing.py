@@ -93,7 +93,12 @@ def test_greedy_patterns_are_their_language() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", [r"^a", r"a$", r"(?<=b)a", r"\ba", r"a(?=b)", r"a.*?b[ab]*/", r"\Aa", r"a\Z"]
+    "pattern",
+    [
+        *(r"^a", r"a$", r"(?<=b)a", r"\ba", r"a(?=b)", r"a.*?b[ab]*/", r"\Aa", r"a\Z"),
+        # What is refused by `ab` behind it is not refused by `abb`.
+        *(r"a(?!ab(?!b))", r"a(?!ab\b)", r"b|a(?!b(?=a))"),
+    ],
 )
 def test_refused(pattern: str) -> None:
     with pytest.raises(GrammarError):

@@ -59,7 +59,7 @@ def lexer_matches(
     """
     parser = Parser(pattern, dialect, limits, flags, ordered=True)
     tree = parser.parse()
-    assertions = [node for node in postorder(tree) if isinstance(node, ASSERTIONS)]
+    assertions = _assertions(tree)
     if any(isinstance(node, (TextStart, TextEnd)) for node in assertions):
         raise GrammarError("an anchor cannot tell where a terminal begins or ends: remove it")
     alternatives = _alternatives(parser.root)
@@ -76,6 +76,10 @@ def lexer_matches(
         _check_before(tree, limits)
     ahead = sum(isinstance(node, WordBoundary) or not _looks_behind(node) for node in assertions)
     return Matches(language, _refused(tree, alternatives, ahead, limits) if ahead else NOTHING)
+
+
+def _assertions(tree: Regular) -> list[object]:
+    return [node for node in postorder(tree) if isinstance(node, ASSERTIONS)]
 
 
 def _alternatives(group: Group) -> list[list[Item]]:
@@ -181,6 +185,14 @@ def _refused(tree: Regular, alternatives: list[list[Item]], ahead: int, limits: 
         last = items[-1].tree if items else None
         before = cat(*(item.tree for item in items[:-1]))
         if isinstance(last, Look) and last.negative and not last.behind:
+            if any(
+                isinstance(node, WordBoundary) or not _looks_behind(node) for node in _assertions(last.body)
+            ):
+                # More text could undo what is refused.
+                raise GrammarError(
+                    "a look-ahead at the end of a terminal cannot look further ahead itself: "
+                    "list what may not follow, as in (?!as[^a-z]), or make it part of another terminal"
+                )
             before = resolve(before, limits, search=False)
             parts.append(cat(before, resolve(last.body, limits, search=False)))
         elif isinstance(last, WordBoundary) and not last.negative and _ends_in(before, last.word):
