@@ -41,6 +41,8 @@ AT_ONCE = {
     # are freed at once.
     "lark/alternatives/50000",
     "lark/chain of rules/20000",
+    # A list of a hundred thousand entries is made at once, here and there.
+    "lark/long rule/100000",
     # Each of 5 000 terminals may come behind each: 25 million pairs, hashed and freed at once.
     "lark/ranges/5000",
 }

@@ -99,7 +99,9 @@ def test_split_rules_have_the_same_texts(body: str, most: int) -> None:
     assert {name: each.pattern for name, each in split.terminals.items()} == package_terminals(text)
 
 
-@pytest.mark.parametrize("name", ["c", "json", pytest.param("python", marks=pytest.mark.slow), "sql", "shell", "markdown"])
+@pytest.mark.parametrize(
+    "name", ["c", "json", pytest.param("python", marks=pytest.mark.slow), "sql", "shell", "markdown"]
+)
 def test_usual_rules_are_those_of_the_package(name: str) -> None:
     from maskwright.compiling.shipped import shipped_grammar
 

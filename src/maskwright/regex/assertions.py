@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from maskwright.base.deadline import check_time_again
+from maskwright.base.deadline import check_time_again, let_go
 from maskwright.errors import GrammarError, LimitError
 from maskwright.limits import Limits
 from maskwright.regex.anchors import anchored_language, asserting_nodes
@@ -252,18 +252,22 @@ class _Resolver:
         edges: dict[tuple[int, int], set[int]] = {}
         accepts = []
         work = 0
-        for index, thread in enumerate(order):
-            accepting, moves = self._moves(self._close(thread))
-            if accepting:
-                accepts.append(index)
-            for target, minterms in moves.items():
-                found = ids.get(target)
-                if found is None:
-                    found = ids[target] = len(order)
-                    order.append(target)
-                edges.setdefault((index, found), set()).update(minterms)
-                work += len(minterms)
-                check_states(max(len(order), work // _WORK_PER_STATE), self.limits)
+        try:
+            for index, thread in enumerate(order):
+                accepting, moves = self._moves(self._close(thread))
+                if accepting:
+                    accepts.append(index)
+                for target, minterms in moves.items():
+                    found = ids.get(target)
+                    if found is None:
+                        found = ids[target] = len(order)
+                        order.append(target)
+                    edges.setdefault((index, found), set()).update(minterms)
+                    work += len(minterms)
+                    check_states(max(len(order), work // _WORK_PER_STATE), self.limits)
+        except BaseException:
+            let_go(edges, ids, order)
+            raise
         labelled = tuple((a, Chars(self.alphabet.union(minterms)), b) for (a, b), minterms in edges.items())
         machine = Machine(len(order), 0, labelled, tuple(accepts))
         growth = min(self.limits.max_regex_states, _DETERMINISTIC_GROWTH * len(order))
