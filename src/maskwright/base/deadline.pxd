@@ -1,7 +1,7 @@
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.time cimport monotonic
 
-cdef double _soonest, _TURN_SECONDS, _turn
+cdef double _soonest, _TURN_SECONDS, _turn, _REST_SECONDS, _PAUSE_SECONDS, _rest
 cdef object _python
 
 cdef _take_turns(double now)

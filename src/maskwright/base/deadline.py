@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from math import inf
+from time import sleep
 from typing import Any, TypeVar
 
 import cython
@@ -70,6 +71,11 @@ _python: Any = eval("lambda: None")
 enough.  It wakes those who wait, they seldom are in time, and count anew how long they have waited."""
 _turn: float = 0.0
 """When compiled code next lets other threads run."""
+_REST_SECONDS: float = 0.02
+_PAUSE_SECONDS: float = 0.00005
+_rest: float = 0.0
+"""When it next pauses, of what has taken so long already: who lets the interpreter go again and again, as engine operations do, would
+otherwise keep it, since each time those who wait count anew."""
 _soonest: float = inf
 """Before the first of them there is nothing to look at."""
 
@@ -86,9 +92,12 @@ class deadline:
         self._seconds = seconds
 
     def __enter__(self) -> None:
+        global _rest
         thread, seconds = _thread, self._seconds
         self._before = thread.end, thread.seconds
-        end = monotonic() + seconds if seconds else inf
+        now: float = monotonic()
+        _rest = now + _REST_SECONDS
+        end = now + seconds if seconds else inf
         if end < thread.end:
             thread.end, thread.seconds = end, seconds
         self._end = thread.end
@@ -102,10 +111,13 @@ class deadline:
 
 
 def _take_turns(now: float) -> None:
-    global _turn
+    global _turn, _rest
     if now > _turn:
         _turn = now + _TURN_SECONDS
         _python()
+        if now > _rest:
+            _rest = now + _REST_SECONDS
+            sleep(_PAUSE_SECONDS)
 
 
 @contextmanager
