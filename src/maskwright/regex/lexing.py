@@ -74,7 +74,7 @@ def lexer_matches(
                 "a terminal cannot look at the text before it: move the look-behind behind something"
             )
         _check_before(tree, limits)
-    ahead = sum(isinstance(node, WordBoundary) or not _looks_behind(node) for node in assertions)
+    ahead = sum(not _looks_behind(node) for node in assertions)
     return Matches(language, _refused(tree, alternatives, ahead, limits) if ahead else NOTHING)
 
 
@@ -105,7 +105,7 @@ def _lazy_language(items: list[Item], limits: Limits) -> Regular:
         head.append(repeat(body, low, low))
         tail[0] = repeat(body, 0, None if high is None else high - low)
     for tree in tail:
-        if any(isinstance(node, ASSERTIONS) for node in postorder(tree)) or length_bounds(tree) is None:
+        if _assertions(tree) or length_bounds(tree) is None:
             raise GrammarError("a look-around may not follow a lazy and a greedy quantifier here")
         bounds = length_bounds(tree)
         if bounds is not None and bounds[0] > 0:
@@ -126,7 +126,7 @@ def _looks_inside(alternatives: list[list[Item]], read: int) -> bool:
     for items in alternatives:
         before = read
         for item in items:
-            needs = [_seen_before(node) for node in postorder(item.tree) if isinstance(node, ASSERTIONS)]
+            needs = [_seen_before(node) for node in _assertions(item.tree)]
             if any(need is None or need > before for need in needs):
                 inner = item.group
                 if inner is None or not _looks_inside([*inner.alternatives, inner.items], before):
@@ -142,7 +142,7 @@ def _seen_before(node: object) -> int | None:
         return 1
     if not isinstance(node, Look) or not node.behind:
         return 0
-    if any(isinstance(inner, ASSERTIONS) for inner in postorder(node.body)):
+    if _assertions(node.body):
         return None
     bounds = length_bounds(node.body)
     return bounds[1] if bounds is not None else 0
@@ -185,9 +185,7 @@ def _refused(tree: Regular, alternatives: list[list[Item]], ahead: int, limits: 
         last = items[-1].tree if items else None
         before = cat(*(item.tree for item in items[:-1]))
         if isinstance(last, Look) and last.negative and not last.behind:
-            if any(
-                isinstance(node, WordBoundary) or not _looks_behind(node) for node in _assertions(last.body)
-            ):
+            if not all(map(_looks_behind, _assertions(last.body))):
                 # More text could undo what is refused.
                 raise GrammarError(
                     "a look-ahead at the end of a terminal cannot look further ahead itself: "
