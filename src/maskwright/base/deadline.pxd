@@ -7,6 +7,10 @@ cdef object _python
 cdef _take_turns(double now)
 cpdef check_time()
 
+cdef class _Clock:
+    cdef public double end, seconds
+    cdef public object cancellation
+
 cdef class deadline:
-    cdef double _seconds, _end
-    cdef tuple _before
+    cdef double _seconds, _end, _end_before, _seconds_before
+    cdef _Clock _clock

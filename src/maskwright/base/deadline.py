@@ -54,15 +54,27 @@ class Cancellation:
                 _note(_ends)
 
 
-class _Deadline(threading.local):
-    end = inf
-    seconds = 0.0
-    cancellation: Cancellation | None = None
+class _Clock:
+    """The deadline of one thread, and what else may end its work."""
+
+    end: float
+    seconds: float
+    cancellation: Cancellation | None
+
+    def __init__(self) -> None:
+        self.end = inf
+        self.seconds = 0.0
+        self.cancellation = None
+
+
+class _OfThread(threading.local):
+    def __init__(self) -> None:
+        self.clock = _Clock()
 
 
 _T = TypeVar("_T")
 _PIECE = 64
-_thread = _Deadline()
+_thread = _OfThread()
 _ends: list[float] = []
 """The deadlines of all threads."""
 _TURN_SECONDS: float = 0.001
@@ -82,7 +94,11 @@ _soonest: float = inf
 
 def _note(ends: list[float]) -> None:
     global _soonest
-    _soonest = min(ends, default=inf)
+    soonest: float = inf
+    end: float
+    for end in ends:
+        soonest = min(soonest, end)
+    _soonest = soonest
 
 
 class deadline:
@@ -93,20 +109,20 @@ class deadline:
 
     def __enter__(self) -> None:
         global _rest
-        thread, seconds = _thread, self._seconds
-        self._before = thread.end, thread.seconds
+        clock: _Clock = _thread.clock
+        self._clock = clock
+        self._end_before, self._seconds_before = clock.end, clock.seconds
         now: float = monotonic()
         _rest = now + _REST_SECONDS
-        end = now + seconds if seconds else inf
-        if end < thread.end:
-            thread.end, thread.seconds = end, seconds
-        self._end = thread.end
+        if self._seconds and now + self._seconds < clock.end:
+            clock.end, clock.seconds = now + self._seconds, self._seconds
+        self._end = clock.end
         _ends.append(self._end)
         _note(_ends)
 
     def __exit__(self, *_: object) -> None:
         _ends.remove(self._end)
-        _thread.end, _thread.seconds = self._before
+        self._clock.end, self._clock.seconds = self._end_before, self._seconds_before
         _note(_ends)
 
 
@@ -123,25 +139,27 @@ def _take_turns(now: float) -> None:
 @contextmanager
 def cancellable(cancellation: Cancellation) -> Iterator[None]:
     """Work of this thread that ends with ``Cancelled`` soon after it was told so."""
-    before = _thread.cancellation
-    _thread.cancellation = cancellation
+    clock: _Clock = _thread.clock
+    before = clock.cancellation
+    clock.cancellation = cancellation
     cancellation._watch(True)
     try:
         yield
     finally:
         cancellation._watch(False)
-        _thread.cancellation = before
+        clock.cancellation = before
 
 
 def is_cancelled() -> bool:
     """Whether the work of this thread is not wanted any more."""
-    cancellation = _thread.cancellation
+    cancellation: Cancellation | None = _thread.clock.cancellation
     return cancellation is not None and cancellation.is_set
 
 
 def cancellation_of_thread() -> Cancellation | None:
     """What may end the work of this thread, besides its deadline."""
-    return _thread.cancellation
+    cancellation: Cancellation | None = _thread.clock.cancellation
+    return cancellation
 
 
 def check_time() -> None:
@@ -154,15 +172,17 @@ def check_time() -> None:
         return
     if is_cancelled():
         raise Cancelled
-    late = now - _thread.end
+    clock: _Clock = _thread.clock
+    late = now - clock.end
     if late > 0:
-        raise LimitError("max_seconds", _thread.seconds + late, _thread.seconds)
+        raise LimitError("max_seconds", clock.seconds + late, clock.seconds)
 
 
 def out_of_time() -> None:
     """To be called where another clock says that the deadline is over: raises what ``check_time`` does, and does so in any case."""
     check_time()
-    raise LimitError("max_seconds", _thread.seconds, _thread.seconds)
+    seconds = _thread.clock.seconds
+    raise LimitError("max_seconds", seconds, seconds)
 
 
 def in_time(items: Iterable[_T]) -> Iterator[_T]:
@@ -193,13 +213,15 @@ def let_go(*held: dict[Any, Any] | list[Any] | set[Any]) -> None:
 
 def ends_at() -> float:
     """When the deadline of this thread is over, by the clock of ``time.monotonic``; infinity: there is none."""
-    return _thread.end
+    end: float = _thread.clock.end
+    return end
 
 
 def seconds_left() -> float:
     """What the deadline of this thread leaves; 0: there is none.  Raises ``LimitError`` when it is over."""
     check_time()
-    return 0.0 if _thread.end == inf else max(_thread.end - monotonic(), 1e-9)
+    end: float = _thread.clock.end
+    return 0.0 if end == inf else max(end - monotonic(), 1e-9)
 
 
 def check_time_again(error: LimitError) -> None:

@@ -40,9 +40,6 @@ from maskwright.vocabulary.vocabulary import Vocabulary
 
 _TABLES_BYTES = 64 << 20
 """What the states of their automata may take, of the tables that a vocabulary keeps."""
-_LOOKED_AT = 4
-"""So many of them, for each new one: all are looked at now and then."""
-
 _T = TypeVar("_T")
 
 
@@ -73,7 +70,7 @@ def compile(
     return compile_job(job_of(source, limits), vocabulary)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Job:
     """A source that can be compiled: what it is known under, how it is read, and what comes of a contradiction.
 
@@ -401,7 +398,8 @@ def _tables(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
         if part.keep:
             kept = vocabulary._tables
             kept.put(part.key, tables, len(tables.names))
-            kept.shed(automata_bytes, _TABLES_BYTES, len(kept) // _LOOKED_AT + 1)
+            # Once for each time that all of them could have been replaced.
+            kept.shed(automata_bytes, _TABLES_BYTES, len(kept))
     return tables
 
 

@@ -357,7 +357,7 @@ class Capture:
     second: bool = False
 
 
-@dataclass
+@dataclass(init=False)
 class Grammar:
     """Rules by index; ``start`` is the rule that the whole text must match.  Rules that share the same object as their
     body are lowered once.
@@ -368,13 +368,32 @@ class Grammar:
     that nobody asks where they are.
     """
 
-    rules: list[Body | None] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    start: int = 0
-    lexing: Lexing | None = None
-    captures: dict[int, tuple[Capture, ...]] = field(default_factory=dict)
-    blank: int | None = None
-    helpers: set[int] = field(default_factory=set)
+    rules: list[Body | None]
+    names: list[str]
+    start: int
+    lexing: Lexing | None
+    captures: dict[int, tuple[Capture, ...]]
+    blank: int | None
+    helpers: set[int]
+
+    def __init__(
+        self,
+        rules: list[Body | None] | None = None,
+        names: list[str] | None = None,
+        start: int = 0,
+        lexing: Lexing | None = None,
+        captures: dict[int, tuple[Capture, ...]] | None = None,
+        blank: int | None = None,
+        helpers: set[int] | None = None,
+    ) -> None:
+        # By hand: factories of defaults, once compiled, import their module each time.
+        self.rules = [] if rules is None else rules
+        self.names = [] if names is None else names
+        self.start = start
+        self.lexing = lexing
+        self.captures = {} if captures is None else captures
+        self.blank = blank
+        self.helpers = set() if helpers is None else helpers
 
     def reserve(self, name: Name) -> int:
         """Add a rule whose body is set later (recursion) and return its index."""
@@ -417,6 +436,14 @@ class Grammar:
         for rule in self.rules:
             if rule is None or isinstance(rule, (Ref, Repeated, Record, Indented)):
                 continue
+            if isinstance(rule, Choice):
+                alternatives: Choice = rule
+                if (
+                    len(alternatives.items) == 1
+                    and isinstance(alternatives.items[0], (Ref, Term))
+                    and not terms
+                ):
+                    continue
             work.append(rule.array if isinstance(rule, Distinct) else rule)
             while work:
                 body = work.pop()

@@ -52,13 +52,15 @@ def prune(grammar: Grammar) -> Grammar:
         raise UnsatisfiableError(
             "no finite text satisfies this: every alternative contains itself or a contradiction", place=name
         )
-    whole = all(good)
+    whole = True
     # Rules that share a body go on doing so.
     changed: dict[int, Body] = {}
     rules: list[Body | None] = []
     for i, body in enumerate(grammar.rules):
-        check_time()
+        if i & 31 == 0:
+            check_time()
         if not good[i]:
+            whole = False
             rules.append(FAIL)
             continue
         pruned = _prune_body(body, good)

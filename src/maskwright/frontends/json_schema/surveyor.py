@@ -40,7 +40,7 @@ class Surveyor(Emitter):
         """Emits a conjunction and all that it leads to."""
         self.rule(conjunction)
         while self._pending:
-            next_one = self._pending.pop()
+            index, next_one = self._pending.pop()
             body: Expr = EMPTY
             try:
                 body = Choice(tuple(self.group(g) for g in self.normalizer.groups(next_one)))
@@ -49,7 +49,7 @@ class Surveyor(Emitter):
                 self.errors.append(error.at(next_one[0].pointer or "#" if next_one else "#"))
             except (GrammarError, UnsupportedSchemaError) as error:
                 self.errors.append(error)
-            self.grammar.rules[self._rules[next_one]] = body
+            self.grammar.rules[index] = body
         if len(self._good) < len(self.grammar.rules):
             self._good = productive_rules(self.grammar, self._good)
 

@@ -8,9 +8,12 @@ from maskwright.frontends.json_schema.algebra.groups cimport (
 from maskwright.frontends.json_schema.read.keywords cimport held
 from maskwright.frontends.json_schema.read.nodes cimport Node, escape, says_any
 
+cdef dict _ALL_OF
+
 cdef class TypedKeywords:
     cdef readonly object options, limits
     cdef bint _closes, _plain
+    cpdef tuple of_type(self, object name, Dialect dialect)
     cpdef tuple groups(self, Node node, object clashes)
     cpdef object _group(self, Node node, str name)
     cpdef bint _plain_integers(self, Node node)

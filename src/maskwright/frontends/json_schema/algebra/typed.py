@@ -41,6 +41,7 @@ from maskwright.frontends.json_schema.algebra.groups import (
 )
 from maskwright.frontends.json_schema.algebra.strings import pattern_language, pattern_texts, string_allows
 from maskwright.frontends.json_schema.numbers.bounds import Bound, exact, tighter_high, tighter_low
+from maskwright.frontends.json_schema.read.dialects import Dialect
 from maskwright.frontends.json_schema.read.keywords import TYPES, held
 from maskwright.frontends.json_schema.read.nodes import Node, escape, says_any
 from maskwright.frontends.json_schema.read.options import SchemaOptions
@@ -81,7 +82,7 @@ ABOUT: dict[str, frozenset[str]] = {
     ),
 }  # fmt: skip
 """Which keywords say something about values of a type."""
-_ABOUT_TYPES = frozenset(("type", "unevaluatedProperties")).union(*ABOUT.values())
+ABOUT_TYPES = frozenset(("type", "unevaluatedProperties")).union(*ABOUT.values())
 
 
 _SIMPLE: dict[str | None, tuple[str, ...]] = {name: (name,) for name in TYPES}
@@ -114,10 +115,18 @@ class TypedKeywords:
         self._closes = options.additional_properties is not True
         self._plain = options.plain_integers
 
+    def of_type(self, name: object, dialect: Dialect) -> tuple[Group, ...] | None:
+        """The groups of a schema that says nothing but ``type``; None: see ``groups``."""
+        if type(name) is not str or dialect.nullable:
+            return None
+        if name == "integer" and (self._plain or dialect.plain_integers):
+            return None
+        return _ALL_OF.get(name)
+
     def groups(self, node: Node, clashes: Clashes) -> tuple[Group, ...]:
         """``type`` and all that is said about each type; contradictions are noted in ``clashes``."""
         schema: dict[str, Any] = node.value
-        if not says_any(schema, _ABOUT_TYPES):
+        if not says_any(schema, ABOUT_TYPES):
             return ANYTHING
         names = type_names(node)
         groups: list[Group] = []
@@ -424,9 +433,11 @@ def object_group(node: Node) -> ObjectGroup:
     patterns: tuple[str, ...] = ()
     if "properties" in schema:
         names = tuple(schema["properties"])
-        for name, below in zip(names, held(node, "properties"), strict=True):
-            check_time()
-            rules.append((Keys((name,)), (below,)))
+        properties: list[Node] = held(node, "properties")
+        for i in range(len(names)):
+            if i & 31 == 31:
+                check_time()
+            rules.append((Keys((names[i],)), (properties[i],)))
     if "patternProperties" in schema:
         patterns = tuple(schema["patternProperties"])
         for pattern, below in zip(patterns, held(node, "patternProperties"), strict=True):

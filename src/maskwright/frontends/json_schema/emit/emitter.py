@@ -73,7 +73,8 @@ class Emitter:
     _bodies: dict[object, tuple[tuple[Group, ...], Expr]]
     """With the groups, whose ids are keys as long as they are here."""
     _made: dict[Group, Expr]
-    _pending: list[Conjunction]
+    _pending: list[tuple[int, Conjunction]]
+    """Rules without a body yet."""
     _refusals: list[Refusal]
 
     def __init__(self, normalizer: Normalizer, options: SchemaOptions, limits: Limits) -> None:
@@ -98,13 +99,13 @@ class Emitter:
         self.grammar.start = self.rule(root)
         while self._pending:
             check_time()
-            conjunction = self._pending.pop()
+            index, conjunction = self._pending.pop()
             try:
                 groups = self.normalizer.groups(conjunction)
                 body = self._body(conjunction, groups)
             except LimitError as error:
                 raise error.at(conjunction[0].pointer or "#" if conjunction else "#") from None
-            self.grammar.rules[self._rules[conjunction]] = body
+            self.grammar.rules[index] = body
             if not groups and conjunction == root:
                 raise self.unsatisfiable(root[0].pointer if root else "")
         if self._refusals:
@@ -144,8 +145,11 @@ class Emitter:
         return UnsatisfiableError("nothing satisfies this schema", place=pointer or "#")
 
     def rule(self, conjunction: Conjunction) -> int:
-        found = self._rules.get(conjunction)
-        if found is None and not conjunction and self.imports_any:
+        number = len(self.grammar.rules)
+        found = self._rules.setdefault(conjunction, number)
+        if found != number:
+            return found
+        if not conjunction and self.imports_any:
             options = self.options
             anything = any_value(
                 options.property_order,
@@ -155,15 +159,13 @@ class Emitter:
                 options.max_number_digits,
                 self.limits,
             )
-            found = self._rules[()] = self.grammar.add("any value", anything)
-        if found is None:
-            if len(conjunction) == 1:
-                name = conjunction[0].pointer or "#"
-            else:
-                name = " & ".join([n.pointer or "#" for n in conjunction]) or "any value"
-            found = self._rules[conjunction] = self.grammar.reserve(name)
-            self._pending.append(conjunction)
-        return found
+            return self.grammar.add("any value", anything)
+        if len(conjunction) == 1:
+            name = conjunction[0].pointer or "#"
+        else:
+            name = " & ".join([n.pointer or "#" for n in conjunction]) or "any value"
+        self._pending.append((number, conjunction))
+        return self.grammar.reserve(name)
 
     def group(self, group: Group) -> Expr:
         """The values of a group."""

@@ -221,12 +221,10 @@ class Document:
             root.uri = join_uri(uri, own)
             self._resources.setdefault(root.uri, [root])
         # Most documents are one resource, which takes no walk through all places to know.
-        telling = names.intersection(("$schema", "$dynamicAnchor", dialect.identifier))
-        if (
-            "$dynamicAnchor" in schema
-            or "$recursiveAnchor" in schema
-            or any(_has_text(schema, name) for name in telling)
-        ):
+        telling = "$dynamicAnchor" in schema or "$recursiveAnchor" in schema
+        for name in ("$schema", "$dynamicAnchor", dialect.identifier):
+            telling = telling or (name in names and _has_text(schema, name))
+        if telling:
             self._index(root)
         for resource in (root, *root.embedded.values()):
             ignored = resource.dialect.ignored
@@ -343,8 +341,9 @@ def check_size(schema: Any, limits: Limits, before: int = 0) -> tuple[int, set[s
     plain = True
     names: set[str] = set()
     more = True
+    looked = 0
+    odd = False
     while more:
-        check_time()
         # Two JSON levels make one schema level ({"properties": {"a": ...}}).
         if depth > 2 * limits.max_depth:
             raise LimitError("max_depth", (depth + 1) // 2, limits.max_depth)
@@ -353,10 +352,24 @@ def check_size(schema: Any, limits: Limits, before: int = 0) -> tuple[int, set[s
         below: list[Any] = []
         more = False
         for value in level:
-            check_time()
+            looked += 1
+            if looked & 31 == 1:
+                check_time()
             held: Collection[Any]
+            if type(value) is dict:
+                members: dict[Any, Any] = value
+                count += len(members)
+                more = more or len(members) > 0
+                for name, part in members.items():
+                    if type(name) is not str:
+                        odd = True
+                    if depth:
+                        names.add(name)
+                    if not _is_counted_only(part):
+                        below.append(part)
+                continue
             if isinstance(value, dict):
-                plain = plain and type(value) is dict
+                plain, odd = False, True
                 if depth:
                     names.update(value)
                 held = value.values()
@@ -378,7 +391,7 @@ def check_size(schema: Any, limits: Limits, before: int = 0) -> tuple[int, set[s
                     below.append(part)
         level = below
         depth += 1
-    for known in (names, schema) if isinstance(schema, dict) else (names,):
+    for known in ((names, schema) if isinstance(schema, dict) else (names,)) if odd else ():
         for name in known:
             if not isinstance(name, str):
                 message = f"a member name must be a string, not {shown(name)}"

@@ -191,7 +191,8 @@ def _reached(document: Document) -> tuple[list[Node], list[Node]]:
     limits = document.limits
     work: list[Node] = [document.root]
     while work:
-        check_time()
+        if len(found) & 15 == 0:
+            check_time()
         node: Node = work.pop()
         place: object = (node.pointer, node.scope) if node.scope else node.pointer
         if place in seen:
@@ -321,7 +322,8 @@ def _held(node: Node, keyword: str) -> list[Node]:
         below: list[Node] = []
         members: dict[str, Any] = value
         for name, v in members.items():
-            check_time()
+            if len(below) & 31 == 31:
+                check_time()
             # A member of `dependencies` may be a list of names.
             if isinstance(v, (dict, bool)):
                 below.append(node.subschema(place + escape(name), v))

@@ -24,6 +24,6 @@ cdef class Node:
     cpdef Node subschema(self, str pointer, object value)
     cpdef Node negation(self)
 
-cpdef bint says_any(dict schema, object keywords)
+cpdef bint says_any(dict schema, frozenset keywords)
 cpdef str escape(str key)
 cpdef Node node_in(Resource resource, str pointer, object value, tuple scope)

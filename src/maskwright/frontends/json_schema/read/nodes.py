@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from typing import Any, TypeAlias
 
 from maskwright.frontends.json_schema.read.dialects import DEFAULT, HOLDERS, MAPS, Dialect
@@ -137,7 +136,7 @@ def node_in(resource: Resource, pointer: str, value: Any, scope: Scope) -> Node:
     return Node(pointer, value, resource, False, False, scope)
 
 
-def says_any(schema: dict[str, Any], keywords: Container[str]) -> bool:
+def says_any(schema: dict[str, Any], keywords: frozenset) -> bool:  # type: ignore[type-arg]
     """Whether a schema object has one of these keywords."""
     for keyword in schema:  # noqa: SIM110
         if keyword in keywords:

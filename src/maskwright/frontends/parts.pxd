@@ -1,0 +1,1 @@
+# Compiled, for it is on the way of every new source.
