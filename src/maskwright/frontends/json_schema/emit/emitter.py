@@ -118,6 +118,8 @@ class Emitter:
         """The body of a rule, the same object for places that say the same."""
         if conjunction and len(groups) == len(ANYTHING) and groups == ANYTHING:
             return Ref(self.rule(()))
+        if len(groups) == 1 and isinstance(groups[0], (ObjectGroup, ArrayGroup)):
+            return self.group(groups[0])
         found = self._bodies.get(id(groups))
         if found is None:
             found = self._bodies.get(groups)

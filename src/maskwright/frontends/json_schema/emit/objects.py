@@ -174,7 +174,7 @@ class ObjectRules:
             ways = [way for way in split if not self.trivially_empty.conjunction(way[0])]
             if len(ways) > self.limits.max_member_ways:
                 raise LimitError("max_member_ways", len(ways), self.limits.max_member_ways)
-        return tuple((self.emitter.rule(way), obligations) for way, obligations in ways)
+        return tuple([(self.emitter.rule(way), obligations) for way, obligations in ways])
 
     # --- members that are not declared
 
