@@ -21,6 +21,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -36,6 +37,9 @@ TESTS = (
     "batch", "contains", "distinct", "generations", "eviction", "lexing_lookahead", "indentation", "mask_view", "speculation", "threads",
 )  # fmt: skip
 """The engine's own, in the order in which they are asked."""
+BASELINE_SECONDS = 1200
+"""The tests without a change may take so long."""
+FAR_LONGER = 3
 HEADER = """#pragma once
 #include <cstdlib>
 static const int MUTANT = std::getenv("MASKWRIGHT_MUTANT") ? std::atoi(std::getenv("MASKWRIGHT_MUTANT")) : 0;
@@ -151,9 +155,9 @@ class Build:
             lines[lines.index("")] = "from maskwright._engine.mutant cimport mutant"
             (TREE / ENGINE / f"{name}.pyx").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
-    def run(self, number: int) -> str:
-        """What becomes of a mutant; 0 is none."""
-        return mutants.tested(lambda: os.environ.update(MASKWRIGHT_MUTANT=str(number)), TESTS)
+    def run(self, number: int, seconds: float) -> str:
+        """What becomes of a mutant within so many seconds; 0 is none."""
+        return mutants.tested(lambda: os.environ.update(MASKWRIGHT_MUTANT=str(number)), TESTS, seconds)
 
 
 def main() -> int:
@@ -170,11 +174,16 @@ def main() -> int:
     build.make()
     print(f"{len(build.mutants)} mutants compiled, of {build.total} possible", flush=True)
     mutants.ready(TREE / "src")
-    if build.run(0) != SURVIVED:
+    started = time.monotonic()
+    if build.run(0, BASELINE_SECONDS) != SURVIVED:
         print("the tests fail without any change")
         return 1
+    # What takes far longer than that on this machine has no end.
+    seconds = FAR_LONGER * (time.monotonic() - started)
     with ThreadPoolExecutor(args.jobs) as threads:
-        outcomes = dict(zip(build.mutants, threads.map(build.run, build.mutants), strict=True))
+        outcomes = dict(
+            zip(build.mutants, threads.map(lambda n: build.run(n, seconds), build.mutants), strict=True)
+        )
     for number, (name, at, what, _) in build.mutants.items():
         if outcomes[number] == SURVIVED:
             print(f"{name}.pyx:{at + 1}: {SURVIVED}: {what}: {build.files[name][at].strip()}")

@@ -147,11 +147,11 @@ def run(module: str, number: int | None) -> tuple[str, str]:
     """What became of a mutant, and what it is."""
     tree, what = mutant(module, number)
     instead = Instead(f"maskwright.{module}", path_of(module), tree)
-    return tested(lambda: sys.meta_path.insert(0, instead), TESTS[module]), what
+    return tested(lambda: sys.meta_path.insert(0, instead), TESTS[module], SECONDS), what
 
 
-def tested(change: Callable[[], None], names: Iterable[str]) -> str:
-    """What becomes of a change that is made in a process of its own, before the package is imported."""
+def tested(change: Callable[[], None], names: Iterable[str], seconds: float) -> str:
+    """What becomes of a change that is made in a process of its own, before the package is imported, within so many seconds."""
     child = os.fork()
     if not child:
         os.setpgrp()
@@ -171,7 +171,7 @@ def tested(change: Callable[[], None], names: Iterable[str]) -> str:
         except BaseException:
             ended = 1
         os._exit(ended)
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
