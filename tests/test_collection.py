@@ -14,6 +14,7 @@ import pytest
 import toys
 
 import maskwright as mw
+from maskwright.base import collection
 from maskwright.base.collection import FULL, MIDDLE, PUT_OFF, RARE, rare_collection
 
 
@@ -56,6 +57,11 @@ def _due() -> bool:
     return gc.get_count()[2] > gc.get_threshold()[2]
 
 
+@pytest.fixture(autouse=True)
+def _nothing_is_known_to_be_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collection, "_looks_after", 0)
+
+
 def test_a_full_collection_is_put_off_and_comes() -> None:
     gc.collect()
     for i in range(PUT_OFF + 1):
@@ -76,6 +82,23 @@ def test_what_is_frozen_stays_so() -> None:
         assert frozen - 100 < gc.get_freeze_count() <= frozen
     finally:
         gc.unfreeze()
+
+
+def test_what_is_frozen_is_not_counted_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Counting walks through all of it: a tenth of a second for a server's million objects.
+    looks = []
+    count = gc.get_freeze_count
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: looks.append(None) or count())
+    gc.collect()
+    gc.freeze()
+    try:
+        for _ in range(50):
+            with rare_collection():
+                for _ in range(12):
+                    gc.collect(1)
+    finally:
+        gc.unfreeze()
+    assert len(looks) <= 1
 
 
 @pytest.mark.parametrize("chosen", [(0, 10, 10), (RARE + 1, 5, 5), (1_000_000, 1, 1)])

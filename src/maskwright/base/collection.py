@@ -17,8 +17,12 @@ FULL = 800
 """Those until one looks at everything, which takes a tenth of a second for each million objects: one for 8 million new objects."""
 PUT_OFF = 20
 """Compiles in a row that may put off a full collection which is due because of their own objects."""
+FROZEN = 1_000
+"""After so many times that a full collection could have been put off, one looks again whether something is frozen: that counts it all."""
 _usual: tuple[int, ...] = ()
 _full_before, _times = 0, 0
+_looks_after = 0
+"""So many times nobody looks: something was frozen."""
 
 
 class rare_collection:
@@ -48,15 +52,22 @@ def _put_off() -> None:
 
     Only so often: in a process that always compiles, full collections must come as well.
     """
-    global _full_before, _times
+    global _full_before, _times, _looks_after
+    if _looks_after:
+        _looks_after -= 1
+        return
     done = gc.get_stats()[2]["collections"]
     if done != _full_before:
         _full_before, _times = done, 0
     _times += 1
-    # Who has frozen objects wants them to stay so.
-    if _times <= PUT_OFF and not gc.get_freeze_count():
-        gc.freeze()
-        gc.unfreeze()
+    if _times > PUT_OFF:
+        return
+    if gc.get_freeze_count():
+        # Who has frozen objects wants them to stay so.
+        _looks_after = FROZEN
+        return
+    gc.freeze()
+    gc.unfreeze()
 
 
 def _in_child() -> None:
