@@ -111,6 +111,9 @@ def test_tracks_say_what_the_author_wrote() -> None:
     assert said(found.rules["start"]) == '"a"i sum* %json {"type": "null"} <|end|>'
     assert said(found.rules["sum"]) == 'sum "+" NAME | NAME'
     assert found.terminals == {"NAME": "/x/"} and found.ignored == ('" "',)
+    # Alternatives stand where they were written, those without rules where the first of them was.
+    forked = tracks(mw.GBNF('root ::= "yes" | "no" (": " root)? | "maybe"'))
+    assert said(forked.rules["root"]) == '"yes" | "maybe" | "no" (": " root)?'
     deep = tracks(mw.GBNF("root ::= " + "(" * 60 + '"x" root' + ")" * 60 + ' | "y"'))
     assert list(deep.rules) == ["root"]
     wide = tracks(mw.GBNF("root ::= " + " | ".join(f'"{i}" root' for i in range(500)) + ' | "y"'))
@@ -151,8 +154,11 @@ def test_the_tree_of_a_schema() -> None:
         "number, integral, low value 3",
         "all different",
         "items: 1 to 9",
+        '"[", whitespace printed',
+        "the grammar of any value",
     ):
         assert part in read.text, part
+    assert "SchemaOptions" not in read.text and "printed 64" not in read.text
     assert json.dumps(SCHEMA, indent=2) in read.text
     alone = tree(mw.JsonSchema({"properties": {"\ud800": True}}), title="\ud800")
     assert alone.encode() and "\\ud800" in check_alone(alone).text
