@@ -346,6 +346,9 @@ def test_the_commands_write_pages(tmp_path: Path, capsys: pytest.CaptureFixture[
     made = pages(tmp_path)
     for path in made.values():
         check_alone(path.read_text("utf-8"))
+    measured = Reader(made["bench"].read_text("utf-8")).text
+    for unit in ("compile, ms", "first mask, ms", "microseconds a token"):
+        assert unit in measured, unit
     capsys.readouterr()
     assert main(["explain", "--schema", str(tmp_path / "s.json"), "--html", "-"]) == 0
     assert Reader(capsys.readouterr().out).text.count("The compiled form of s.json") == 2
@@ -383,4 +386,6 @@ def test_the_pages_in_a_browser(tmp_path: Path, scheme: str) -> None:
             "document.activeElement.tagName === 'SUMMARY' && document.activeElement.getClientRects().length > 0"
         )
     with opened(made["bench"].as_uri(), scheme) as shown:
-        assert "steady_mask" in shown.inner_text("main") and not violations(shown) and not shown.problems
+        table = shown.locator("table").inner_text()
+        assert "microseconds a token" in table and "mask, known states" in table
+        assert "compile, ms" in shown.inner_text("main") and not violations(shown) and not shown.problems
