@@ -1,6 +1,7 @@
 // Rows of different lengths, one behind another: two blocks of memory, however many there are.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>

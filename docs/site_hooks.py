@@ -21,3 +21,11 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
         return f"`{name}`" if found[1] == name else f"{found[1]} (`{name}`)"
 
     return _LINK.sub(one, markdown)
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """The theme gives its search no name, which screen readers ask for."""
+    return output.replace(
+        'data-md-component="search" role="dialog"',
+        'data-md-component="search" role="dialog" aria-label="Search"',
+    )

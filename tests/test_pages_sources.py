@@ -111,6 +111,9 @@ def test_tracks_say_what_the_author_wrote() -> None:
     assert said(found.rules["start"]) == '"a"i sum* %json {"type": "null"} <|end|>'
     assert said(found.rules["sum"]) == 'sum "+" NAME | NAME'
     assert found.terminals == {"NAME": "/x/"} and found.ignored == ('" "',)
+    # Alternatives stand where they were written, those without rules where the first of them was.
+    forked = tracks(mw.GBNF('root ::= "yes" | "no" (": " root)? | "maybe"'))
+    assert said(forked.rules["root"]) == '"yes" | "maybe" | "no" (": " root)?'
     deep = tracks(mw.GBNF("root ::= " + "(" * 60 + '"x" root' + ")" * 60 + ' | "y"'))
     assert list(deep.rules) == ["root"]
     wide = tracks(mw.GBNF("root ::= " + " | ".join(f'"{i}" root' for i in range(500)) + ' | "y"'))
@@ -151,8 +154,11 @@ def test_the_tree_of_a_schema() -> None:
         "number, integral, low value 3",
         "all different",
         "items: 1 to 9",
+        '"[", whitespace printed',
+        "the grammar of any value",
     ):
         assert part in read.text, part
+    assert "SchemaOptions" not in read.text and "printed 64" not in read.text
     assert json.dumps(SCHEMA, indent=2) in read.text
     alone = tree(mw.JsonSchema({"properties": {"\ud800": True}}), title="\ud800")
     assert alone.encode() and "\\ud800" in check_alone(alone).text
@@ -340,6 +346,9 @@ def test_the_commands_write_pages(tmp_path: Path, capsys: pytest.CaptureFixture[
     made = pages(tmp_path)
     for path in made.values():
         check_alone(path.read_text("utf-8"))
+    measured = Reader(made["bench"].read_text("utf-8")).text
+    for unit in ("compile, ms", "first mask, ms", "microseconds a token"):
+        assert unit in measured, unit
     capsys.readouterr()
     assert main(["explain", "--schema", str(tmp_path / "s.json"), "--html", "-"]) == 0
     assert Reader(capsys.readouterr().out).text.count("The compiled form of s.json") == 2
@@ -377,4 +386,6 @@ def test_the_pages_in_a_browser(tmp_path: Path, scheme: str) -> None:
             "document.activeElement.tagName === 'SUMMARY' && document.activeElement.getClientRects().length > 0"
         )
     with opened(made["bench"].as_uri(), scheme) as shown:
-        assert "steady_mask" in shown.inner_text("main") and not violations(shown) and not shown.problems
+        table = shown.locator("table").inner_text()
+        assert "microseconds a token" in table and "mask, known states" in table
+        assert "compile, ms" in shown.inner_text("main") and not violations(shown) and not shown.problems

@@ -80,8 +80,10 @@ class Llguidance:
             bos_token_id=None,
             special_token_ids=list(tokens.ends),
         )
+        # Releases until 1.5 know one end only.
+        ends = list(tokens.ends)
         self.tokenizer = llguidance.LLTokenizer(
-            llguidance.TokenizerWrapper(given), eos_token=list(tokens.ends)
+            llguidance.TokenizerWrapper(given), eos_token=ends if len(ends) > 1 else ends[0]
         )
         self.matcher = llguidance.LLMatcher
         self.width = tokens.width
@@ -210,6 +212,7 @@ ENGINES: dict[str, Factory] = {
     "xgrammar": Xgrammar,
     "outlines-core": OutlinesCore,
 }
+"""Engines by the names that ``maskwright conformance --engine`` knows; each is made with ``Tokens``."""
 
 
 def factory_of(name: str) -> Factory:

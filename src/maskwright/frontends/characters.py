@@ -106,13 +106,16 @@ def items(parts: Iterable[Node], fits: Callable[[Regular, Regular], bool] | None
 
 
 def ways(parts: Iterable[Node]) -> Node:
-    """Alternatives; the regular ones are joined, and single characters become one set."""
+    """Alternatives; the regular ones are joined where the first of them stands, and single characters become one set."""
     ranges: list[tuple[int, int]] = []
     regular: list[Regular] = []
     others: dict[Node, None] = {}
+    place = None
     for part in parts:
         check_time()
         for p in part.items if isinstance(part, Ways) else (part,):
+            if place is None and isinstance(p, _REGULAR) and p != NOTHING:
+                place = len(others)
             if isinstance(p, Chars):
                 ranges += p.ranges
             elif isinstance(p, Lit) and len(p.text) == 1:
@@ -124,8 +127,10 @@ def ways(parts: Iterable[Node]) -> Node:
     joined = alt(*([chars(*ranges)] if ranges else []), *regular)
     if not others:
         return joined
-    out = (*others, joined) if joined != NOTHING else tuple(others)
-    return out[0] if len(out) == 1 else Ways(out)
+    out: list[Node] = list(others)
+    if place is not None:
+        out.insert(place, joined)
+    return out[0] if len(out) == 1 else Ways(tuple(out))
 
 
 def loop(body: Node, low: int, high: int | None) -> Node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -39,6 +40,8 @@ _DEEPEST = 60
 _LISTED = 40
 """Texts of a list, members without a value of interest, and the like."""
 _LABEL = 160
+_MARK = re.compile(r"(compact|flexible|printed)(?: \d+)?(?: empty)? ([\[\]{}:,])")
+"""The key of a lexeme of punctuation: how white space is written around it, and itself."""
 _TOOLS = """<p><button type="button" class="act" id="open">Open all</button><button type="button" class="act" id="close">Close all</button></p>
 """
 
@@ -223,7 +226,11 @@ class _Tree:
         """A lexeme, a token, or another grammar."""
         if isinstance(body, Import):
             name = body.key[0] if isinstance(body.key, tuple) else body.key
-            return f'<span class="quiet">the grammar of</span> {escape(_short(str(name)))}'
+            # Behind the name of a key of bytes come its options.
+            shown = (
+                name.partition(b" (")[0].decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
+            )
+            return f'<span class="quiet">the grammar of</span> {escape(_short(shown))}'
         return f"<code>{escape(_short(self._language(body.lexeme)))}</code>"
 
     def _language(self, lexeme: Any) -> str:
@@ -256,7 +263,8 @@ def _listed(texts: list[str]) -> str:
 def _key(key: Any) -> str:
     """What identifies a lexeme, for people: texts as they are, and of groups what is not usual."""
     if isinstance(key, str):
-        return key
+        mark = _MARK.fullmatch(key)
+        return key if mark is None else f'"{mark[2]}", whitespace {mark[1]}'
     if isinstance(key, (Chars, Lit, Cat, Alt, Repeat, Machine)):
         return said(track_of(key, 1000))
     if is_dataclass(key) and not isinstance(key, type):
