@@ -57,7 +57,11 @@ def refusals(
     automata = [subset_automaton(each, alphabet, limits) for each in terminals]
     found = []
     for owner, language in refused:
-        beside = set(range(len(terminals))) if together is None else set[int]().union(*(some for some in together if owner in some))
+        beside = (
+            set(range(len(terminals)))
+            if together is None
+            else set[int]().union(*(some for some in together if owner in some))
+        )
         beside.discard(owner)
         found += _told_apart(automata, owner, language, beside, alphabet, limits)
     return found
