@@ -47,7 +47,7 @@ cdef struct SearchNode:
 
 # --- lexemes that no lexer reads
 #
-# What is embedded in a grammar with a lexer (%json) is read without one, so that within it a completion always leads on, as in any
+# What is embedded in a grammar with a lexer may be read without one, so that within it a completion always leads on, as in any
 # grammar without a lexer.  Where that is all that is left of a rule, and of those that called it up to one where terminals come again,
 # a thread can be completed if one can that stands there.
 
