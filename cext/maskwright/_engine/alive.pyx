@@ -37,6 +37,9 @@ from maskwright._engine.costs cimport (
 )
 from maskwright._engine.distinct cimport distinct_clean
 
+cdef enum:
+    HASTE = 32             # bytes read that a missing byte weighs, where any completion will do
+
 cdef struct SearchNode:
     Thread thread
     int32_t before         # index of the node before, or -1
@@ -264,7 +267,9 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
     cdef SearchNode node, fresh
     cdef string key
     cdef size_t i, j
-    cdef int32_t at, rest, known
+    # The grammar alone does not know of blanks that the lexer needs.  So all texts that are shorter by these would be looked at first,
+    # where the shortest one is asked for; else what is nearer to its end goes first.
+    cdef int32_t at, rest, known, haste = 1 if whole else HASTE
     cdef cbool found = False
     costs_prepare(core)
     for i in range(start.size()):
@@ -275,7 +280,7 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
         fresh.token = -1
         rest = cost_thread(core, start[i])
         if rest < UNREACHED:
-            queue.push(pair[int64_t, int32_t](-<int64_t>rest, <int32_t>nodes.size()))
+            queue.push(pair[int64_t, int32_t](-<int64_t>rest * haste, <int32_t>nodes.size()))
             nodes.push_back(fresh)
     while not queue.empty() and not found:
         at = queue.top().second
@@ -299,7 +304,7 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
         if deadline_look(&core.index.deadline):
             return False
         search_bytes(core, node.thread, choices)
-        core_expand(core, nodes, at, choices, best, queue)
+        core_expand(core, nodes, at, choices, best, queue, haste)
     if not whole:
         if found:
             i = <size_t>at
@@ -328,7 +333,7 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
 
 cdef void core_expand(Core* core, vector[SearchNode]& nodes, int32_t at, const vector[uint8_t]& choices,
                       unordered_map[string, int32_t]& best,
-                      priority_queue[pair[int64_t, int32_t]]& queue) noexcept nogil:
+                      priority_queue[pair[int64_t, int32_t]]& queue, int32_t haste) noexcept nogil:
     cdef vector[Thread] before, after
     cdef vector[int32_t] tokens
     cdef SearchNode fresh
@@ -340,7 +345,7 @@ cdef void core_expand(Core* core, vector[SearchNode]& nodes, int32_t at, const v
     for i in range(choices.size()):
         fresh.byte = choices[i]
         threads_step(core, before, choices[i], after)
-        core_enqueue(core, nodes, fresh, after, best, queue)
+        core_enqueue(core, nodes, fresh, after, best, queue, haste)
     if before[0].lex == NULL:
         tokens_different(core.program.states[before[0].parser].tokens, tokens)
     fresh.cost = nodes[at].cost + TOKEN_SPELLED
@@ -348,12 +353,12 @@ cdef void core_expand(Core* core, vector[SearchNode]& nodes, int32_t at, const v
         fresh.token = tokens[i]
         after.clear()
         threads_step_token(core, before, fresh.token, after)
-        core_enqueue(core, nodes, fresh, after, best, queue)
+        core_enqueue(core, nodes, fresh, after, best, queue, haste)
 
 
 cdef void core_enqueue(Core* core, vector[SearchNode]& nodes, SearchNode fresh, const vector[Thread]& after,
                        unordered_map[string, int32_t]& best,
-                       priority_queue[pair[int64_t, int32_t]]& queue) noexcept nogil:
+                       priority_queue[pair[int64_t, int32_t]]& queue, int32_t haste) noexcept nogil:
     cdef string key
     cdef size_t i
     cdef int32_t rest
@@ -365,7 +370,7 @@ cdef void core_enqueue(Core* core, vector[SearchNode]& nodes, SearchNode fresh, 
         best[key] = fresh.cost
         rest = cost_thread(core, after[i])
         if rest < UNREACHED:
-            queue.push(pair[int64_t, int32_t](-(<int64_t>fresh.cost + rest), <int32_t>nodes.size()))
+            queue.push(pair[int64_t, int32_t](-(<int64_t>fresh.cost + <int64_t>rest * haste), <int32_t>nodes.size()))
             nodes.push_back(fresh)
 
 
