@@ -65,7 +65,7 @@ cdef void lexed_walk(Core* core, Sets* sets, const Trie* trie, uint32_t node, ui
                      vector[Thread]& out) noexcept nogil:
     # Add the threads behind the tokens below nodes [node, last), all of which hang on one node, where a thread stands.
     cdef vector[Thread]* here
-    cdef size_t limit = 2 * out.size() + 256, depth, top = <size_t>trie.nodes[node].depth - 1
+    cdef size_t limit = 2 * out.size() + 256, top = <size_t>trie.nodes[node].depth - 1
     sets.levels[top].assign(1, thread)
     while node < last:
         if node & LOOK == LOOK and sets_stop(core, sets):

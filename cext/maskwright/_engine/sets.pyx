@@ -20,7 +20,6 @@
 from cython.operator cimport dereference
 from libc.stdint cimport uint32_t
 from libcpp.algorithm cimport sort
-from libcpp.string cimport string
 
 from maskwright._engine.sizes cimport bits_has, vector_bytes
 from maskwright._engine.limits cimport deadline_look
@@ -32,8 +31,6 @@ from maskwright._engine.lexeme_sets cimport LEXSET_DEAD, lexset_next, lexset_of,
 from maskwright._engine.program cimport UNKNOWN
 from maskwright._engine.values cimport UNKNOWN_TEXT
 from maskwright._engine.core cimport Thread, thread_at
-from maskwright._engine.threads cimport threads_normalize
-from maskwright._engine.alive cimport threads_keep_alive, threads_step
 from maskwright._engine.states cimport matcher_intern
 from maskwright._engine.masks cimport opening_silent
 from maskwright._engine.completion cimport shortest_bytes, shortest_plain
