@@ -121,6 +121,34 @@ class LexingOracle:
         """The same of terminals that end the others: their only match."""
         return {t: end for t, end in self.longest(text, at).items() if t in self.early}
 
+    def refused(self, text: bytes, at: int, allowed: set[int]) -> dict[int, int]:
+        """By what is refused: where the longest such text ends.  It is one only if the terminal's last match before is the
+        best one that there is of the text."""
+        count, found = len(self.terminals), {}
+        for i, owner in enumerate(self.owners):
+            for refused in self.ends(text, at, count + i) if owner in allowed else ():
+                last = max((end for end in self.ends(text, at, owner) if end < refused), default=0)
+                if not any(
+                    last < end < refused or (end == last and t < owner)
+                    for t in allowed - {owner}
+                    for end in self.ends(text, at, t)
+                ):
+                    found[count + i] = refused
+        return found
+
+    def ends(self, text: bytes, at: int, rank: int) -> list[int]:
+        """Where matches of a language that begin at a position end."""
+        language = self.languages[rank]
+        state: object = language.start
+        found = []
+        for end in range(at, len(text)):
+            state = language.step(state, text[end])
+            if state is None:
+                break
+            if language.accepts(state):
+                found.append(end + 1)
+        return found
+
     def tokens(self, text: bytes) -> list[tuple[int, int]] | None:
         """The terminals of a text of the language, each with its end; None for other texts."""
         path = [self.close([], {(self.start, right, 0, 0) for right in self.productions[self.start]})]
@@ -129,8 +157,8 @@ class LexingOracle:
             accepted = self.accepted(path)
             allowed = accepted if self.placed else accepted | self.ignored
             count = len(self.terminals)
-            allowed |= {count + i for i, owner in enumerate(self.owners) if owner in allowed}
             ends = {t: end for t, end in self.longest(text, at).items() if t in allowed}
+            ends |= self.refused(text, at, allowed)
             if not ends:
                 return None
             firsts = {t: first for t, first in self.firsts(text, at).items() if t in allowed}

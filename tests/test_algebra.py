@@ -11,10 +11,12 @@ from typing import Literal
 
 import pydantic
 import pytest
+import toys
 
 import maskwright as mw
 import maskwright.algebra.product as lexed
 from maskwright.algebra.automaton import States
+from maskwright.compiling.shipped import shipped_grammar
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 from maskwright.generation.outputs import Output
 
@@ -488,3 +490,17 @@ def test_a_schema_in_a_lark_grammar() -> None:
     text = 'start: "x" j\nj: %json {"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": false}\n%ignore " "'
     compiled = mw.compile(mw.Lark(text) & mw.Regex(".*12.*"), VOCABULARY)
     assert [accepts(compiled, t) for t in ('x {"a":12}', 'x{"a":1}', 'x {"a": 312}')] == [True, False, True]
+
+
+@pytest.mark.slow
+def test_two_phrases_in_sql() -> None:
+    vocabulary = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
+    words = mw.Contains(["users", "price"], ordered=False)
+    # Not of time: `max_search` is the default.
+    compiled = mw.compile(shipped_grammar("sql") & words, vocabulary, limits=mw.Limits(max_seconds=600.0))
+    matcher = compiled.matcher()
+    for byte in b"SELECT price FROM users":
+        assert byte in toys.allowed(matcher)
+        assert not matcher.is_accepting
+        assert matcher.accept_token(byte)
+    assert matcher.is_accepting

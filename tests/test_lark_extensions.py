@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+import toys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -227,3 +228,37 @@ def test_the_validator_knows_them() -> None:
     assert report.findings == []
     report = maskwright.check_grammar(Lark('start: "a"\nx[suffix="q"]: "a"\n'))
     assert [(f.code, f.place) for f in report.findings] == [("unreachable-rule", "2:1")]
+
+
+def test_embedded_json_where_the_lexer_is_not_safe() -> None:
+    # Of A and B, which text a terminal has decides what may come; within a key nothing of that matters.
+    pairs = [bytes(pair) for pair in product(b'abcdefgh"{}[]:, 1', repeat=2)]
+    tokens = [*(bytes([i]) for i in range(256)), *pairs]
+    vocabulary = Vocabulary.from_bytes([*tokens, None], eos_ids=[len(tokens)])
+    grammar = 'start: "[" %json {} "]" (A | B "b")\nA: /ab|c/\nB: /a|d/'
+    compiled = maskwright.compile_lark(grammar, vocabulary, limits=maskwright.Limits(max_search=50))
+    for text in (
+        "",
+        "[",
+        '[{"',
+        '[{"a',
+        '[{"a":[',
+        '[{"a":["x',
+        '[{"a":["x"]}',
+        '[{"a":["x"]}]',
+        '[{"a":["x"]}]a',
+    ):
+        matcher = compiled.matcher()
+        assert matcher.accept_bytes(text.encode())
+        allowed = toys.allowed(matcher)
+        for token, data in enumerate(tokens):
+            after = matcher.fork()
+            assert after.accept_bytes(data) == (token in allowed), (text, data)
+            assert token not in allowed or accepts_whole(
+                compiled, text.encode() + data + after.shortest_completion_bytes()
+            )
+
+
+def accepts_whole(compiled: maskwright.CompiledGrammar, text: bytes) -> bool:
+    matcher = compiled.matcher()
+    return matcher.accept_bytes(text) and matcher.is_accepting

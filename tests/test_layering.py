@@ -117,7 +117,7 @@ ENGINE = {
     "pda": ("program", "rules", "columns", "stacks"),
     "json_values": ("tracked", "values", "item_groups", "tracker"),
     "matcher": ("core", "threads", "costs", "distinct", "alive", "states", "distinct_masks", "masks", "completion", "generations", "tasks", "moves"),
-    "state_sets": ("set_states", "set_stacks", "frames", "sets"),
+    "state_sets": ("set_states", "set_stacks", "frames", "lexed_sets", "sets"),
     "api": ("rows", "engine", "compiled", "matcher", "content", "tracing", "state_sets_api", "batch"),
 }  # fmt: skip
 # Above 600 lines: a class whose methods belong together.

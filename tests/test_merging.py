@@ -11,6 +11,7 @@ from maskwright.regex import parse_regex
 from maskwright.regular.automata import build_lexer
 from maskwright.regular.expressions import Regular
 from maskwright.regular.merging import merge_states
+from maskwright.regular.refusals import Refusal
 
 ALPHABET = "ab1"
 
@@ -35,7 +36,9 @@ PATTERNS = st.recursive(
     st.lists(PATTERNS, min_size=1, max_size=3), PATTERNS, st.lists(st.text(ALPHABET, max_size=6), max_size=20)
 )
 def test_languages_stay(patterns: list[str], refused: str, texts: list[str]) -> None:
-    nfa, starts = build_lexer([language(one) for one in patterns], [(0, language(refused))], None, Limits())
+    nfa, starts = build_lexer(
+        [language(one) for one in patterns], [Refusal(0, language(refused))], None, Limits()
+    )
     merged, new = merge_states(nfa, starts, len(patterns))
     assert merged.n_states <= nfa.n_states and len(new) == len(starts)
     for text in texts:
@@ -51,7 +54,10 @@ def test_the_first_letter_of_a_name_leads_where_the_others_do() -> None:
 
 def test_matches_of_no_terminal_stay_apart() -> None:
     nfa, starts = build_lexer(
-        [language("a"), language("b")], [(0, language("ax")), (1, language("bx"))], None, Limits()
+        [language("a"), language("b")],
+        [Refusal(0, language("ax")), Refusal(1, language("bx"))],
+        None,
+        Limits(),
     )
     merged, _ = merge_states(nfa, starts, 2)
     assert sum(tag == 2 for _, tag in merged.accepts) == 2

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import maskwright as mw
 from maskwright._core import StateSets
 from maskwright.compiling.compiler import compile_regex
+from maskwright.diffusion.sets import state_sets
 
 TOKENS = [b"a", b"b", b"ab", b"ba", b"aab", b"bb"]
 VOCABULARY = mw.Vocabulary.from_bytes([*TOKENS, None], eos_ids=[len(TOKENS)])
@@ -104,3 +105,54 @@ def test_long_counted_strings_are_few_states(low: int) -> None:
         state = sets.any(state)
     assert sets.next_bytes(state, b'"') >= 0
     assert sets.cost(state) <= 2
+
+
+LEXED = r"""
+start: item (";" item)*
+item: "list" NAME | ("listen" | NAME) (OP item)? | "(" item ")" | "ed" CODE
+CODE: /b+(?!c)/
+NAME: /[a-z]+/
+OP: /[-+]|->/
+%ignore / +/
+"""
+PIECES = [
+    b" ",
+    b"list",
+    b"en",
+    b"ed",
+    b"b",
+    b"bc",
+    b"bb c",
+    b"c",
+    b"(",
+    b"((",
+    b")",
+    b") ",
+    b");",
+    b"->",
+    b"-",
+    b"> x",
+    b"; l",
+    b"a->(",
+    b" (b",
+    b"x y",
+]
+
+
+@pytest.mark.parametrize("begun", ["", "list", "listen ", "(a->", "ed b", "ed bb", "(list a)"])
+def test_behind_all_tokens_of_a_lexer_is_the_union(begun: str) -> None:
+    vocabulary = mw.Vocabulary.from_bytes([*PIECES, None], eos_ids=[len(PIECES)])
+    sets = state_sets(mw.compile_lark(LEXED, vocabulary))
+    state = sets.next_bytes(sets.start, begun.encode()) if begun else sets.start
+    one_by_one = [state]
+    for _ in range(3):
+        state = sets.any(state)
+        behind = {sets.next(each, token) for each in one_by_one for token in range(len(PIECES))}
+        one_by_one = [each for each in behind if each >= 0]
+        expected = {t for each in one_by_one for t in range(len(PIECES)) if sets.next(each, t) >= 0}
+        assert {t for t in range(len(PIECES)) if sets.next(state, t) >= 0} == expected
+        assert sets.is_accepting(state) == any(map(sets.is_accepting, one_by_one))
+        joined = one_by_one[0]
+        for each in one_by_one[1:]:
+            joined = sets.join(joined, each)
+        assert joined == state

@@ -69,6 +69,7 @@ class Engine:
         placed: bool,
         after: list[int],
         beside: list[list[int]],
+        guards: list[tuple[int, int, list[int]]],
         *,
         max_lexer_states: int,
         max_bytes: int,

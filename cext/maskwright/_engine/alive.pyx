@@ -21,8 +21,10 @@ from maskwright._engine.lexeme_state cimport lex_first, lex_next
 from maskwright._engine.shortest_match cimport UNREACHED
 from maskwright._engine.longest_match cimport Lexer, lexer_is_sure, lexer_matched, lexer_of, lookahead_passes
 from maskwright._engine.longest_match_walks cimport lexer_ignores
-from maskwright._engine.program cimport cost_add, Costs, Item, LOCAL_PLAIN, NO_STATE, ParserState, Program
-from maskwright._engine.stacks cimport lex_in_newline, state_deep, state_opens_line
+from maskwright._engine.program cimport (
+    ACCEPT, cost_add, Costs, Item, LOCAL_PLAIN, LOCAL_RECORD, LOCAL_REPEATED, NO_STATE, ParserState, Program, Return
+)
+from maskwright._engine.stacks cimport lex_in_newline, state_deep, state_from_kernel, state_opens_line
 from maskwright._engine.tracked cimport is_tracked
 from maskwright._engine.values cimport UNKNOWN_TEXT
 from maskwright._engine.core cimport thread_at
@@ -35,12 +37,144 @@ from maskwright._engine.costs cimport (
 )
 from maskwright._engine.distinct cimport distinct_clean
 
+cdef enum:
+    HASTE = 32             # bytes read that a missing byte weighs, where any completion will do
+
 cdef struct SearchNode:
     Thread thread
     int32_t before         # index of the node before, or -1
     int32_t cost           # bytes so far
     uint8_t byte
     int32_t token          # that was read in place of a byte, or -1
+
+
+# --- lexemes that no lexer reads
+#
+# What is embedded in a grammar with a lexer may be read without one, so that within it a completion always leads on, as in any
+# grammar without a lexer.  Where that is all that is left of a rule, and of those that called it up to one where terminals come again,
+# a thread can be completed if one can that stands there.
+
+cdef cbool rule_is_lexed(const Core* core, int32_t rule) noexcept nogil:
+    return core.facts.lexed_rules[rule] != 0
+
+
+cdef cbool kind_is_lexed(const Core* core, int32_t kind, int32_t index) noexcept nogil:
+    # Whether a terminal may come in what a rule of a kind (LOCAL_*), or the rest of one, is made of.
+    cdef const Program* program = core.program
+    cdef size_t i, j
+    if kind == LOCAL_PLAIN:
+        return core.facts.lexed[index] != 0
+    if kind == LOCAL_REPEATED:
+        return rule_is_lexed(core, program.repeated[index].first) or rule_is_lexed(core, program.repeated[index].rest)
+    if kind == LOCAL_RECORD:
+        for i in range(program.records[index].values.size()):
+            for j in range(program.records[index].values[i].size()):
+                if rule_is_lexed(core, program.records[index].values[i][j].rule):
+                    return True
+        return False
+    return True
+
+
+cdef cbool plain_is_lexed(const Core* core, size_t state) noexcept nogil:
+    cdef const Program* program = core.program
+    cdef size_t i
+    for i in range(program.plain_terms[state].size()):
+        if program.plain_terms[state][i].automaton < 0 or core.facts.lexed[program.plain_terms[state][i].target]:
+            return True
+    for i in range(program.plain_calls[state].size()):
+        if core.facts.lexed[program.plain_calls[state][i].back] or rule_is_lexed(core, program.plain_calls[state][i].rule):
+            return True
+    return False
+
+
+cdef void core_find_lexed(Core* core) noexcept nogil:
+    cdef Program* program = core.program
+    cdef size_t i
+    cdef cbool more = core.facts.lexed.empty()
+    if more:
+        core.facts.lexed.resize(program.plain_terms.size(), 0)
+        core.facts.lexed_rules.resize(program.rules.size(), 0)
+    while more and not deadline_look(&core.index.deadline):
+        more = False
+        for i in range(program.rules.size()):
+            if not core.facts.lexed_rules[i] and kind_is_lexed(core, program.rules[i].kind, program.rules[i].index):
+                core.facts.lexed_rules[i] = 1
+                more = True
+        for i in range(program.plain_terms.size(), 0, -1):
+            if not core.facts.lexed[i - 1] and plain_is_lexed(core, i - 1):
+                core.facts.lexed[i - 1] = 1
+                more = True
+    if core.index.deadline.passed:
+        core.facts.lexed.clear()
+
+
+cdef cbool node_is_sure(Core* core, int32_t start) noexcept nogil:
+    # Whether a thread behind a rule that was called from a GSS node can be completed, as far as a look tells: whichever way it returns.
+    cdef Program* program = core.program
+    cdef vector[int32_t] work
+    cdef vector[Item] kernel
+    cdef unordered_map[int32_t, char] seen
+    cdef Item item
+    cdef Return back
+    cdef size_t head = 0
+    cdef int32_t id, known = core.facts.embedded.find(&start, sizeof(start))
+    cdef cbool sure = True
+    if known >= 0 or core.facts.looks_behind:
+        return known == 1
+    core.facts.looks_behind = True
+    work.push_back(start)
+    seen[start] = 1
+    while sure and head < work.size():
+        id = work[head]
+        head += 1
+        known = core.facts.embedded.find(&id, sizeof(id))
+        if known >= 0:
+            sure = known == 1
+            continue
+        if program.nodes[id].cyclic:
+            sure = False
+            break
+        for back in program.nodes[id].returns:
+            if back.local == ACCEPT:
+                continue
+            if not kind_is_lexed(core, program.locals[back.local].kind, program.locals[back.local].index):
+                if seen.count(back.node) == 0:
+                    seen[back.node] = 1
+                    work.push_back(back.node)
+                continue
+            item.local = back.local
+            item.node = back.node
+            kernel.assign(1, item)
+            if not thread_alive(core, thread_at(state_from_kernel(program, kernel), NULL)):
+                sure = False
+                break
+    core.facts.looks_behind = False
+    if core.index.deadline.passed:
+        return False
+    if not sure:
+        work.assign(1, start)
+    for id in work:
+        if core.facts.embedded.find(&id, sizeof(id)) < 0:
+            core.facts.embedded.insert(&id, sizeof(id), sure)
+    return sure
+
+
+cdef cbool thread_is_embedded(Core* core, LexState* lex, int32_t parser) noexcept nogil:
+    # Whether a thread without a lookahead, in a lexeme or before one (NULL), is surely completed because no lexer reads what it waits for.
+    cdef ParserState* state = core.program.states[parser]
+    cdef Item item
+    if state_deep(core.program, parser) or (lex != NULL and lex.automaton == core.program.lexer) or (
+            lex == NULL and (state.lexer != NULL or state.starts.empty())):
+        return False
+    core_find_lexed(core)
+    if core.facts.lexed.empty():
+        return False
+    for item in state.items:
+        if kind_is_lexed(core, core.program.locals[item.local].kind, core.program.locals[item.local].index):
+            return False
+        if not node_is_sure(core, item.node):
+            return False
+    return not state.items.empty()
 
 
 cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
@@ -51,6 +185,8 @@ cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
     cdef int32_t terminal
     cdef size_t i, j
     if thread.lex == NULL and core.program.states[thread.parser].complete:
+        return True
+    if not lexer.samples.safe and thread.lookahead == NULL and thread_is_embedded(core, thread.lex, thread.parser):
         return True
     if (not lexer.samples.safe or state_deep(core.program, thread.parser)
             or (thread.lookahead != NULL and not core.program.states[thread.parser].starts.empty())):
@@ -131,7 +267,9 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
     cdef SearchNode node, fresh
     cdef string key
     cdef size_t i, j
-    cdef int32_t at, rest, known
+    # The grammar alone does not know of blanks that the lexer needs.  So all texts that are shorter by these would be looked at first,
+    # where the shortest one is asked for; else what is nearer to its end goes first.
+    cdef int32_t at, rest, known, haste = 1 if whole else HASTE
     cdef cbool found = False
     costs_prepare(core)
     for i in range(start.size()):
@@ -142,7 +280,7 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
         fresh.token = -1
         rest = cost_thread(core, start[i])
         if rest < UNREACHED:
-            queue.push(pair[int64_t, int32_t](-<int64_t>rest, <int32_t>nodes.size()))
+            queue.push(pair[int64_t, int32_t](-<int64_t>rest * haste, <int32_t>nodes.size()))
             nodes.push_back(fresh)
     while not queue.empty() and not found:
         at = queue.top().second
@@ -166,7 +304,7 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
         if deadline_look(&core.index.deadline):
             return False
         search_bytes(core, node.thread, choices)
-        core_expand(core, nodes, at, choices, best, queue)
+        core_expand(core, nodes, at, choices, best, queue, haste)
     if not whole:
         if found:
             i = <size_t>at
@@ -195,7 +333,7 @@ cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vec
 
 cdef void core_expand(Core* core, vector[SearchNode]& nodes, int32_t at, const vector[uint8_t]& choices,
                       unordered_map[string, int32_t]& best,
-                      priority_queue[pair[int64_t, int32_t]]& queue) noexcept nogil:
+                      priority_queue[pair[int64_t, int32_t]]& queue, int32_t haste) noexcept nogil:
     cdef vector[Thread] before, after
     cdef vector[int32_t] tokens
     cdef SearchNode fresh
@@ -207,7 +345,7 @@ cdef void core_expand(Core* core, vector[SearchNode]& nodes, int32_t at, const v
     for i in range(choices.size()):
         fresh.byte = choices[i]
         threads_step(core, before, choices[i], after)
-        core_enqueue(core, nodes, fresh, after, best, queue)
+        core_enqueue(core, nodes, fresh, after, best, queue, haste)
     if before[0].lex == NULL:
         tokens_different(core.program.states[before[0].parser].tokens, tokens)
     fresh.cost = nodes[at].cost + TOKEN_SPELLED
@@ -215,12 +353,12 @@ cdef void core_expand(Core* core, vector[SearchNode]& nodes, int32_t at, const v
         fresh.token = tokens[i]
         after.clear()
         threads_step_token(core, before, fresh.token, after)
-        core_enqueue(core, nodes, fresh, after, best, queue)
+        core_enqueue(core, nodes, fresh, after, best, queue, haste)
 
 
 cdef void core_enqueue(Core* core, vector[SearchNode]& nodes, SearchNode fresh, const vector[Thread]& after,
                        unordered_map[string, int32_t]& best,
-                       priority_queue[pair[int64_t, int32_t]]& queue) noexcept nogil:
+                       priority_queue[pair[int64_t, int32_t]]& queue, int32_t haste) noexcept nogil:
     cdef string key
     cdef size_t i
     cdef int32_t rest
@@ -232,7 +370,7 @@ cdef void core_enqueue(Core* core, vector[SearchNode]& nodes, SearchNode fresh, 
         best[key] = fresh.cost
         rest = cost_thread(core, after[i])
         if rest < UNREACHED:
-            queue.push(pair[int64_t, int32_t](-(<int64_t>fresh.cost + rest), <int32_t>nodes.size()))
+            queue.push(pair[int64_t, int32_t](-(<int64_t>fresh.cost + <int64_t>rest * haste), <int32_t>nodes.size()))
             nodes.push_back(fresh)
 
 

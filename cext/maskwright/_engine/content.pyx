@@ -212,7 +212,8 @@ def automaton_content(AutomatonHandle handle not None):
     follow = list(lexer.follow) if not lexer.follow.empty() else None
     return "lexer", (states, list(lexer.first), sets, edges, epsilons, loops, accepts, list(lexer.ignored_ones), follow,
                      tuple(lexer.samples.avoided), handle.names, lexer.newline, lexer.line_break, lexer.columns, early,
-                     lexer.placed, list(lexer.after) if lexer.placed else [], list(lexer.beside))
+                     lexer.placed, list(lexer.after) if lexer.placed else [], list(lexer.beside),
+                     [(guard.start, guard.owner, list(guard.unless)) for guard in lexer.guards])
 
 
 cdef tuple record_content(RecordDef* record):

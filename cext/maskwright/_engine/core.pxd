@@ -59,6 +59,10 @@ cdef cppclass FrameMask:
 cdef cppclass CoreFacts:
     # What was found out, which stays true.
     Interner alive                 # whether it can be completed, by thread (alive.pyx, distinct.pyx): 1 or 0
+    Interner embedded              # whether all that comes behind a rule can be completed, by GSS node (alive.pyx): 1 or 0
+    vector[char] lexed             # by plain state: whether a terminal of the lexer may come in the rest of its rule; empty: not known
+    vector[char] lexed_rules       # the same by rule
+    cbool looks_behind             # the search under way is for `embedded`
     Interner careless              # whether a string may become any, by what is behind it (distinct.pyx)
     Interner powers                # whether a number may get an exponent, by lexer state (distinct.pyx)
     Interner endless               # whether every text can be made longer without end, by DFA state (distinct.pyx)

@@ -28,7 +28,7 @@ from maskwright._engine.lexeme_texts cimport (
 from maskwright._engine.keyset cimport key_start
 from maskwright._engine.lexeme_state cimport lex_goes_on, lex_next, WordPlace, words_state
 from maskwright._engine.lexeme_walks cimport masktable_clear
-from maskwright._engine.longest_match cimport Lexer, lexer_of
+from maskwright._engine.longest_match cimport Lexer, RefusalGuard, lexer_of
 from maskwright._engine.longest_match_samples cimport lexer_prepare
 from maskwright._engine.longest_match_walks cimport lex_free
 from maskwright._engine.core cimport Core
@@ -341,8 +341,8 @@ cdef class Engine:
 
     def add_lexer(self, key, int32_t n_states, list starts, list sets, bytes edges, list epsilons, list loops,
                   list accepts, list ignored, follow, avoided, names, int32_t newline, int32_t line_break,
-                  int32_t columns, list early, cbool placed, list after, list beside, *, int64_t max_lexer_states,
-                  int64_t max_bytes, double max_seconds):
+                  int32_t columns, list early, cbool placed, list after, list beside, list guards, *,
+                  int64_t max_lexer_states, int64_t max_bytes, double max_seconds):
         """Register the terminals of a grammar that has a lexer (see ``maskwright.ir.grammar.Lexing``).
 
         ``starts``: by terminal, the state of the NFA where it begins; the NFA accepts with the
@@ -353,11 +353,13 @@ cdef class Engine:
         ``maskwright.regular.automata.build_lexer``).  ``early``: terminals of which no text begins another one; as soon as one
         matches, it is what matches.  ``placed``: ignored terminals begin only where they are waited for; then ``follow`` is any number of
         sets, ``after`` says behind which terminal each may come (or -1), and ``beside`` has by terminal the ignored ones that are waited for
-        wherever it is.  It is prepared within the limits, or there is a ``LimitError``; ``max_seconds``: 0 is
+        wherever it is.  ``guards``: where in the NFA texts begin that are refused, a terminal where which may come, and terminals beside
+        which they are not.  It is prepared within the limits, or there is a ``LimitError``; ``max_seconds``: 0 is
         none."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
         cdef Automaton* a = handle.automaton
         cdef Lexer* lexer = new Lexer()
+        cdef RefusalGuard guard
         cdef Deadline* deadline = &self.owner.index.deadline
         cdef Deadline end
         a.dfa = dfa_new(&self.owner.index.deadline)
@@ -385,6 +387,8 @@ cdef class Engine:
         lexer.samples.avoided = avoided
         lexer.placed = placed
         lexer.beside = beside
+        for guard.start, guard.owner, guard.unless in guards:
+            lexer.guards.push_back(guard)
         handle.names = tuple(names)
         with nogil:
             self.owner.index.lock.lock()

@@ -40,7 +40,8 @@ from maskwright._engine.masks cimport framemasks_forget, mask_get, opening_silen
 cdef int64_t core_bytes(const Core* core) noexcept nogil:
     # Of everything computed for a grammar but masks and token edges.
     return (program_bytes(core.program) + core.tracker.held + core.tracker.store.held + indices_bytes(&core.tracker)
-            + <int64_t>(core.state_ids.bytes() + core.facts.alive.bytes() + core.facts.careless.bytes() + core.facts.powers.bytes()
+            + <int64_t>(core.state_ids.bytes() + core.facts.alive.bytes() + core.facts.embedded.bytes()
+                        + core.facts.careless.bytes() + core.facts.powers.bytes()
                         + core.costs.embedded.bytes()
                         + core.facts.endless.bytes()
                         + core.tracker.state_ids.bytes()
@@ -103,6 +104,7 @@ cdef Core* core_new(Index* index) except NULL:
     core.tracker.moved = 0
     core.set_states = 0
     core.scratch.walks = False
+    core.facts.looks_behind = False
     core.frames.bottom = UNKNOWN
     core.start = core.opening = core.begin = UNKNOWN
     core.generation.holders = 1

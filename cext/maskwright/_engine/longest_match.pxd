@@ -43,9 +43,16 @@ cdef cppclass LexerMasks:
     MaskTable shares                           # by node and place (lexer_share)
     unordered_map[string, Run*] runs           # by crossings (lexer_run)
 
+cdef cppclass RefusalGuard:
+    # Texts that a terminal refuses, but not beside some others (maskwright.regular.refusals).
+    int32_t start                  # NFA state where they begin
+    int32_t owner
+    vector[int32_t] unless
+
 cdef cppclass Lexer:
     # as given (maskwright.ir.grammar.Lexing)
     vector[int32_t] first          # by terminal: NFA state where it begins
+    vector[RefusalGuard] guards    # what begins there only beside some terminals and not beside others
     vector[char] ignored           # by tag; the one behind the terminals stands for a match of none
     vector[int32_t] ignored_ones
     cbool placed                   # ignored terminals begin only where they are waited for (Lexing.placed)

@@ -24,12 +24,30 @@ cdef enum:
     CLOSE_STATES = 64      # looked at to find where a lexeme can be left in any context
 
 
+cdef cbool guard_is_idle(const RefusalGuard& guard, const vector[char]& waited) noexcept nogil:
+    # Whether a terminal may come beside which nothing is refused.
+    cdef size_t i
+    for i in range(guard.unless.size()):
+        if waited[guard.unless[i]]:
+            return True
+    return False
+
+
 cdef LexState* lexer_begin(Automaton* automaton, const vector[int32_t]& terminals) noexcept nogil:
     # Before any of some terminals.
+    cdef Lexer* lexer = lexer_of(automaton)
     cdef vector[uint64_t] items
+    cdef vector[char] waited
     cdef size_t i
     for i in range(terminals.size()):
-        items.push_back((<uint64_t>lexer_of(automaton).first[terminals[i]]) << 32)
+        items.push_back((<uint64_t>lexer.first[terminals[i]]) << 32)
+    if not lexer.guards.empty():
+        waited.resize(lexer.first.size(), 0)
+        for i in range(terminals.size()):
+            waited[terminals[i]] = 1
+        for i in range(lexer.guards.size()):
+            if waited[lexer.guards[i].owner] and not guard_is_idle(lexer.guards[i], waited):
+                items.push_back((<uint64_t>lexer.guards[i].start) << 32)
     return text_state(automaton, dfa_intern(automaton.dfa, items), FORM_TEXT, 0, 0)
 
 

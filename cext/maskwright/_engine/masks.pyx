@@ -25,7 +25,7 @@ from maskwright._engine.program cimport (
 from maskwright._engine.stacks cimport state_behind, state_deep, state_goto
 from maskwright._engine.tracked cimport is_tracked
 from maskwright._engine.core cimport FrameMask, MatcherState, OpenGroup, Thread, thread_at
-from maskwright._engine.alive cimport threads_alive, threads_step
+from maskwright._engine.alive cimport thread_is_embedded, threads_alive, threads_step
 from maskwright._engine.states cimport (
     frame_state, lexed_group_known, mask_add_tokens, mask_behind, mask_flatten, mask_free, mask_join_bits,
     mask_open, mask_size, mask_walk, mask_write, threads_pending
@@ -383,7 +383,8 @@ cdef void lexed_without_lookahead(Core* core, const vector[Thread]& threads, Mas
     # What is said of ignored text holds before terminals only, and what is said of other lexemes only where the
     # lexer is safe.
     if state_deep(program, thread.parser) or (lexing and state.lexer != NULL and not state.starts.empty()) or (
-            not lexer_of(program.lexer).samples.safe and not (lexing and state.starts.empty())):
+            not lexer_of(program.lexer).samples.safe and not (lexing and state.starts.empty())
+            and not thread_is_embedded(core, thread.lex, thread.parser)):
         own.push_back(thread)
         lexed_add_all(core, own, mask)
         return

@@ -1,6 +1,6 @@
 # The data of states of many texts.
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
@@ -8,7 +8,8 @@ from libcpp.vector cimport vector
 
 from maskwright._engine.containers cimport Interner
 from maskwright._engine.vocabulary cimport Residual
-from maskwright._engine.lexemes cimport LexSet
+from maskwright._engine.trie cimport Trie
+from maskwright._engine.lexemes cimport Ended, Hypothesis, LexSet, LexState
 from maskwright._engine.core cimport Thread
 
 cdef enum:
@@ -23,6 +24,21 @@ cdef cppclass SetState:
     cbool accepting
     int32_t any                    # behind any token; UNKNOWN
     vector[int32_t] bytes          # behind a byte; UNKNOWN; empty: none known
+
+cdef cppclass EndedRest:
+    # What is left of tokens behind a terminal.
+    int32_t tag
+    LexState* lookahead            # as far as it is still alive behind the first byte
+    vector[uint32_t] nodes         # where it begins, in the trie that was walked
+    const Trie* trie               # that, or one that stands for all these nodes: there,
+    uint32_t first                 # nodes [first, last)
+    uint32_t last
+
+cdef cppclass TokenEnds:
+    # Where tokens end for a lexer (lexed_sets.pyx).
+    vector[Hypothesis] inside      # in the terminal,
+    vector[Ended] ended            # with it,
+    vector[EndedRest] rests        # or behind it
 
 cdef cppclass Sets:
     cbool full                                            # above `max_set_bytes` (set_stacks.pyx)
@@ -52,7 +68,10 @@ cdef cppclass Sets:
     int32_t opening_any                                   # behind any token at the very start; UNKNOWN
     vector[int32_t] mixed                                 # by number of a mixed state: the state of the others
     unordered_map[int32_t, int32_t] mixed_ids             # the reverse
-    # with a lexer (sets.pyx)
+    # with a lexer (lexed_sets.pyx)
+    unordered_map[string, TokenEnds*] ends                # by trie, first node, lexer state and lookahead
+    unordered_map[string, TokenEnds*] ends_below          # the same of a node and those below, where the lexer is behind its byte
+    unordered_map[string, Trie*] joined_rests             # by trie and nodes
     Interner after                                          # by thread: its place in `threads`
     vector[vector[Thread]] threads                        # behind all tokens
     unordered_map[int32_t, int32_t] any                   # by matcher state

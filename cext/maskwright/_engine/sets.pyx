@@ -15,12 +15,11 @@
 # an array of different items has.  There, and only there, the state of many texts allows more than one of them does.
 #
 # With a lexer, what may follow is split by what a parser state waits for, and parser states must not be merged:
-# sets.pyx.
+# lexed_sets.pyx.
 
 from cython.operator cimport dereference
 from libc.stdint cimport uint32_t
 from libcpp.algorithm cimport sort
-from libcpp.string cimport string
 
 from maskwright._engine.sizes cimport bits_has, vector_bytes
 from maskwright._engine.limits cimport deadline_look
@@ -32,8 +31,6 @@ from maskwright._engine.lexeme_sets cimport LEXSET_DEAD, lexset_next, lexset_of,
 from maskwright._engine.program cimport UNKNOWN
 from maskwright._engine.values cimport UNKNOWN_TEXT
 from maskwright._engine.core cimport Thread, thread_at
-from maskwright._engine.threads cimport threads_normalize
-from maskwright._engine.alive cimport threads_keep_alive, threads_step
 from maskwright._engine.states cimport matcher_intern
 from maskwright._engine.masks cimport opening_silent
 from maskwright._engine.completion cimport shortest_bytes, shortest_plain
@@ -43,6 +40,7 @@ from maskwright._engine.set_stacks cimport (
     parsers_merge, parts_join, reaches_free, set_intern, set_leave, set_starts, sets_full, sets_stop
 )
 from maskwright._engine.frames cimport frames_any, parser_narrow
+from maskwright._engine.lexed_sets cimport ends_free, lexed_any, lexed_classes, lexed_covers, lexed_join
 
 
 cdef void sets_free(Index* index, Sets* sets) noexcept nogil:
@@ -55,6 +53,7 @@ cdef void sets_free(Index* index, Sets* sets) noexcept nogil:
     for i in range(sets.states.size()):
         del sets.states[i]
     reaches_free(sets.reaches)
+    ends_free(sets)
     del sets
 
 
@@ -283,128 +282,6 @@ cdef cbool sets_shortest(Core* core, Sets* sets, int32_t id, vector[uint8_t]& ou
             threads.push_back(thread)
             i += step
     return shortest_plain(core, threads, out)
-
-
-# --- The same for grammars that have a lexer (longest_match.pyx).
-#
-# What may follow is split there by what a parser state waits for, so parser states are not merged and the states of many
-# texts are matcher states like those of one.  What is behind all tokens is the union of what is behind them
-# from each thread, and is kept by thread.
-
-cdef void lexed_forget_keys(vector[Thread]& threads) noexcept nogil:
-    cdef size_t i
-    for i in range(threads.size()):
-        if threads[i].memory > 0:
-            threads[i].memory = UNKNOWN_TEXT
-
-
-cdef cbool lexed_walk_level(Core* core, Sets* sets, const Trie* trie, uint32_t node) noexcept nogil:
-    # One level of a walk of a trie from level 0; False when nothing is left there.
-    cdef size_t depth = trie.nodes[node].depth
-    threads_step(core, sets.levels[depth - 1], trie.nodes[node].byte, sets.levels[depth])
-    lexed_forget_keys(sets.levels[depth])
-    return not sets.levels[depth].empty()
-
-
-cdef vector[Thread]* lexed_after(Core* core, Sets* sets, const Thread& thread) noexcept nogil:
-    # The threads behind all tokens; NULL when time is up.
-    cdef const Trie* trie = core.index.trie
-    cdef uint32_t node = 1
-    cdef vector[Thread] out
-    cdef vector[Thread]* here
-    cdef size_t limit = 256
-    cdef string key
-    cdef int32_t known
-    key.append(<const char*>&thread.lex, sizeof(LexState*))
-    key.append(<const char*>&thread.lookahead, sizeof(LexState*))
-    key.append(<const char*>&thread.parser, sizeof(int32_t))
-    key.append(<const char*>&thread.memory, sizeof(int32_t))
-    known = sets.after.find(key)
-    if known >= 0:
-        return &sets.threads[known]
-    sets.levels[0].assign(1, thread)
-    while node < trie.nodes[0].end:
-        if sets_stop(core, sets):
-            return NULL
-        if not lexed_walk_level(core, sets, trie, node):
-            node = trie.nodes[node].end
-            continue
-        if trie.nodes[node].token < trie.nodes[node + 1].token:
-            here = &sets.levels[trie.nodes[node].depth]
-            out.insert(out.end(), here.begin(), here.end())
-            if out.size() > limit:
-                threads_normalize(out)
-                limit = 2 * out.size() + 256
-        node += 1
-    threads_keep_alive(core, out)
-    if core.index.deadline.passed:
-        return NULL
-    threads_normalize(out)
-    sets.after.insert(key, <int32_t>sets.threads.size())
-    sets.threads.push_back(out)
-    sets.held += vector_bytes(out.size(), sizeof(Thread))
-    return &sets.threads.back()
-
-
-cdef int32_t lexed_any(Core* core, Sets* sets, int32_t id) noexcept nogil:
-    # As `sets_any`.
-    cdef vector[Thread] out
-    cdef vector[Thread]* after
-    cdef Thread thread
-    cdef int32_t target
-    found = sets.any.find(id)
-    if found != sets.any.end():
-        return dereference(found).second
-    for thread in core.states[id].threads:
-        after = lexed_after(core, sets, thread)
-        if after == NULL:
-            return UNKNOWN
-        out.insert(out.end(), after.begin(), after.end())
-    target = matcher_intern(core, out)
-    sets.any[id] = target
-    return target
-
-
-cdef int32_t lexed_join(Core* core, int32_t a, int32_t b) noexcept nogil:
-    cdef vector[Thread] threads = core.states[a].threads
-    threads.insert(threads.end(), core.states[b].threads.begin(), core.states[b].threads.end())
-    return matcher_intern(core, threads)
-
-
-cdef cbool lexed_covers(const Core* core, int32_t a, int32_t b) noexcept nogil:
-    # As `sets_covers`, by equal threads.
-    cdef const vector[Thread]* over = &core.states[a].threads
-    cdef const vector[Thread]* under = &core.states[b].threads
-    cdef size_t i, j
-    for i in range(under.size()):
-        for j in range(over.size()):
-            if (over[0][j].lex == under[0][i].lex and over[0][j].lookahead == under[0][i].lookahead
-                    and over[0][j].parser == under[0][i].parser
-                    and (over[0][j].memory == under[0][i].memory or over[0][j].memory == UNKNOWN_TEXT)):
-                break
-        else:
-            return False
-    return True
-
-
-cdef void lexed_classes(Core* core, Sets* sets, int32_t id, const Trie* trie, vector[int32_t]& targets) noexcept nogil:
-    # As `sets_classes`.
-    cdef uint32_t node = 1
-    cdef vector[Thread] here
-    cdef int32_t t, target
-    sets.levels[0] = core.states[id].threads
-    while node < trie.nodes[0].end:
-        if sets_stop(core, sets):
-            return
-        if not lexed_walk_level(core, sets, trie, node):
-            node = trie.nodes[node].end
-            continue
-        if trie.nodes[node].token < trie.nodes[node + 1].token:
-            here = sets.levels[trie.nodes[node].depth]
-            target = matcher_intern(core, here)
-            for t in range(trie.nodes[node].token, trie.nodes[node + 1].token):
-                targets[trie.tokens[t]] = target
-        node += 1
 
 
 # --- States of many texts where a vocabulary has an opening (masks.pyx).

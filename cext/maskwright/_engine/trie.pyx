@@ -117,9 +117,11 @@ cdef void trie_merge_nodes(const Trie* source, Trie* out, vector[uint32_t]& path
 
 
 cdef void trie_merge(const Trie* source, Trie* out, const vector[uint32_t]& group) noexcept nogil:
-    # The subtrees at `group`, which all hang on the same byte, as one trie below a root.
-    cdef vector[uint32_t] path
+    # The subtrees at `group` as one trie below a root.
+    cdef vector[pair[uint8_t, uint32_t]] children
+    cdef vector[uint32_t] path, same
     cdef TrieNode root
+    cdef size_t i, j = 0
     root.end = 0
     root.token = 0
     root.depth = 0
@@ -127,5 +129,16 @@ cdef void trie_merge(const Trie* source, Trie* out, const vector[uint32_t]& grou
     root.unused = 0
     out.nodes.push_back(root)
     path.push_back(0)
-    trie_merge_nodes(source, out, path, group)
+    for i in range(group.size()):
+        children.push_back(pair[uint8_t, uint32_t](source.nodes[group[i]].byte, group[i]))
+    sort(children.begin(), children.end())
+    i = 0
+    while i < children.size():
+        same.clear()
+        while j < children.size() and children[j].first == children[i].first:
+            same.push_back(children[j].second)
+            j += 1
+        trie_merge_nodes(source, out, path, same)
+        trie_close_to(out, path, 0)
+        i = j
     trie_finish(out, path)

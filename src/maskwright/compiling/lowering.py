@@ -54,6 +54,7 @@ from maskwright.limits import MAX_COUNT, Limits
 from maskwright.regular.automata import Nfa, build_lexer
 from maskwright.regular.columns import column_automaton
 from maskwright.regular.merging import merge_states
+from maskwright.regular.refusals import refusals
 
 PLAIN, REPEATED, RECORD, INDENTED = 0, 1, 2, 3
 NO_TAG = -1
@@ -255,12 +256,19 @@ class _Lowering:
             lines = None
             if lexing.newline is not None:
                 lines = newline, column_automaton(terminals[newline], lexing.columns, self.limits)
-            built = build_lexer(terminals, lexing.refused, lines, self.limits)
+            together = None if follow is None else [{*some, *lexing.ignored} for some in follow]
+            refused = refusals(terminals, lexing.refused, together, self.limits)
+            built = build_lexer(terminals, refused, lines, self.limits)
             _check_alive(built[0], lexing)
             nfa, starts = merge_states(*built, len(terminals))
+            guarded = [each for each in refused if each.unless]
+            guards = [
+                (start, each.owner, list(each.unless))
+                for start, each in zip(starts[len(terminals) :], guarded, strict=True)
+            ]
             content = (
                 nfa.n_states,
-                starts,
+                starts[: len(terminals)],
                 nfa.sets,
                 nfa.edges.tobytes(),
                 nfa.epsilons,
@@ -277,6 +285,7 @@ class _Lowering:
                 lexing.placed,
                 list(after),
                 list(beside),
+                guards,
             )
             handle = add_lexer(self.engine, key, content, self.limits)
         return handle

@@ -124,7 +124,8 @@ def _check_nfa(kind: str, content: Sequence[Any], data: bytes) -> None:
 
 def _check_lexer(starts: list[int], states: int, content: Sequence[Any]) -> int:
     """How many tags its automaton may accept with."""
-    ignored, follow, avoided, names, newline, line_break, columns, early, placed, after, beside = content
+    ignored, follow, avoided, names, newline, line_break, columns, early, placed, *rest = content
+    after, beside, guards = rest
     count = len(starts)
     _within(starts, 0, states, "terminals")
     _within([*ignored, *early], 0, count, "terminals")
@@ -139,6 +140,11 @@ def _check_lexer(starts: list[int], states: int, content: Sequence[Any]) -> int:
     for before, behind in avoided:
         _within([before], 0, count, "terminals that clash")
         _within([behind], -1, count, "terminals that clash")
+    begins, owners, unless = _columns(guards, 3, "what is refused")
+    _within(begins, 0, states, "what is refused")
+    _within(owners, 0, count, "what is refused")
+    for beside_them in unless:
+        _within(beside_them, 0, count, "what is refused")
     need(all(type(name) is str for name in names), "names")
     _within([newline, line_break], -1, count, "the newline")
     _within([columns], 0, _MAX_COLUMNS, "columns")

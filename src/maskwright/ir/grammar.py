@@ -325,7 +325,8 @@ class Lexing:
     ignored: tuple[int, ...] = ()
     refused: tuple[tuple[int, Regular], ...] = ()
     """Texts that count as a match where a terminal (a position) is in A, but as one of no terminal: if they are
-    longest, nothing matches.  This is how a terminal looks ahead."""
+    longest, nothing matches.  This is how a terminal looks ahead.  A text does not count where it makes no difference to
+    what is read: where another terminal of A matches more of it than the last match of this one, or as much with a higher rank."""
     names: tuple[str, ...] = ()
     """Of the terminals, for messages."""
     newline: int | None = None

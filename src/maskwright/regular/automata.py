@@ -16,6 +16,7 @@ from functools import lru_cache
 from maskwright._subsets import Edges, useful_states
 from maskwright.limits import Limits
 from maskwright.regular.expressions import ANY_CHAR, Ranges, Regular, intersect_ranges
+from maskwright.regular.refusals import Refusal
 from maskwright.regular.thompson import PLAIN, Thompson
 
 _SURROGATES = 0xD800
@@ -64,20 +65,24 @@ class Columns:
 
 def build_lexer(
     terminals: Sequence[Regular],
-    refused: Sequence[tuple[int, Regular]],
+    refused: Sequence[Refusal],
     lines: tuple[int, Columns] | None,
     limits: Limits,
 ) -> tuple[Nfa, list[int]]:
     """One automaton of several languages, each with a start of its own; it accepts with the position as tag.
 
-    ``refused``: languages that begin where a terminal does; their tag is the number of terminals.  ``lines``:
-    what stands for the language of one terminal; its tag is that of the terminal in column 0, and the
+    ``refused``: their tag is the number of terminals.  Those that are always refused begin where their terminal does; each other
+    one has a start of its own, behind those of the terminals.  ``lines``: what stands for the language of one terminal; its tag is that of the terminal in column 0, and the
     number of terminals and the column elsewhere (without a column: the number).  See ``build_nfa``; the automaton's own start is of no use.
     """
     builder = _SetThompson(limits)
     starts = [builder.new_state() for _ in terminals]
     parts = [(node, start, tag) for tag, (node, start) in enumerate(zip(terminals, starts, strict=True))]
-    parts += [(node, starts[position], len(terminals)) for position, node in refused]
+    for refusal in refused:
+        if refusal.unless:
+            starts.append(builder.new_state())
+        at = starts[-1] if refusal.unless else starts[refusal.owner]
+        parts.append((refusal.language, at, len(terminals)))
     accepts = []
     if lines is not None:
         position, columns = lines

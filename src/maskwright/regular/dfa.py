@@ -127,12 +127,12 @@ def first_matches_since(node: Regular, other: Regular, limits: Limits = DEFAULT_
         below = that.row(beside) if beside >= 0 else {}
         return {m: (target, below.get(m, -1), seen) for m, target in this.row(state).items()}
 
-    places, rows = _explored((0, 0, False), moves, limits)
+    places, rows = explored((0, 0, False), moves, limits)
     accepting = [this.accepting(state) and not seen for state, _, seen in places]
     return Dfa(reduce(alphabet, rows, accepting)).to_regular()
 
 
-def _explored(
+def explored(
     start: _Place, moves: Callable[[_Place], dict[int, _Place]], limits: Limits
 ) -> tuple[list[_Place], list[dict[int, int]]]:
     """The places that are reached, the start first, and the rows of the automaton that they make."""

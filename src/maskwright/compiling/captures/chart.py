@@ -161,7 +161,6 @@ class Chart:
         allowed = {leaf.number for leaf in leaves if leaf.kind == "terminal"} | self.ignored
         candidates = [(rank, Leaf("terminal", rank)) for rank in sorted(allowed)]
         none = len(self.rules.ranks)
-        candidates += [(none, leaf) for owner, leaf in self.rules.refused if owner in allowed]
         best, winner = at, none
         early = set(self.lexing.early) if self.lexing is not None else ()
         first = min(
@@ -176,14 +175,32 @@ class Chart:
             ends, more = self.ends(leaf, at, column.limit)
             if ends and ends[-1] > best:
                 best, winner = ends[-1], rank
-            if more and rank < none:
+            if more:
                 self.going_on.append((at, index, leaf if leaf in column.waiting else None))
+        for owner, leaf in self.rules.refused:
+            if owner in allowed and self.refused_to(owner, leaf, allowed, at, column.limit) > best:
+                return None
         if winner == none:
             return None
         if winner in self.ignored:
             return best
         self.advance(index, Leaf("terminal", winner), best, column.limit)
         return None
+
+    def refused_to(self, owner: int, leaf: Leaf, allowed: set[int], at: int, limit: int) -> int:
+        """Where the longest text ends that a terminal refuses, -1 without any; see ``maskwright.regular.refusals``."""
+        matches = self.ends(Leaf("terminal", owner), at, limit)[0]
+        others = [
+            (end, rank)
+            for rank in allowed
+            if rank != owner
+            for end in self.ends(Leaf("terminal", rank), at, limit)[0]
+        ]
+        for refused in reversed(self.ends(leaf, at, limit)[0]):
+            last = max((end for end in matches if end < refused), default=refused)
+            if not any(last < end < refused or (end == last and rank < owner) for end, rank in others):
+                return refused
+        return -1
 
     def ends(self, leaf: Leaf, at: int, limit: int) -> tuple[list[int], bool]:
         """Where matches of a lexeme or an import end, and whether the text could be the beginning of another one."""
