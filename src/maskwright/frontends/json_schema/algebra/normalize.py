@@ -36,12 +36,7 @@ from maskwright.frontends.json_schema.algebra.groups import (
     value_group,
 )
 from maskwright.frontends.json_schema.algebra.trivially_empty import TriviallyEmpty
-from maskwright.frontends.json_schema.algebra.typed import (
-    ABOUT_TYPES,
-    TypedKeywords,
-    complement,
-    value_groups,
-)
+from maskwright.frontends.json_schema.algebra.typed import TypedKeywords, complement, value_groups
 from maskwright.frontends.json_schema.algebra.unevaluated import SELF_REFERENCE, Unevaluated
 from maskwright.frontends.json_schema.read.document import Document
 from maskwright.frontends.json_schema.read.keywords import held, is_hidden
@@ -60,8 +55,6 @@ _BEYOND_TYPES = _IN_PLACE | {
     "$ref", "$dynamicRef", "$recursiveRef", "const", "enum", "unevaluatedItems", "unevaluatedProperties",
 }  # fmt: skip
 """Without these, a schema says no more than what ``typed`` reads."""
-_BEYOND_TYPE = (_BEYOND_TYPES | ABOUT_TYPES) - {"type"}
-"""Without these, no more than its ``type``."""
 
 
 Count: TypeAlias = int
@@ -287,10 +280,6 @@ class Normalizer:
             self.clashes.append((node.pointer, "the schema false allows nothing"))
             return ()
         schema: dict[str, Any] = node.value
-        if not says_any(schema, _BEYOND_TYPE):
-            known = self.typed.of_type(schema.get("type"), node.base.dialect)
-            if known is not None:
-                return known
         if not says_any(schema, _BEYOND_TYPES):
             return self.typed.groups(node, self.clashes)
         if ("unevaluatedProperties" in schema or "unevaluatedItems" in schema) and self._unevaluated.concerns(

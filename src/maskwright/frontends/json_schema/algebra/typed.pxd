@@ -13,7 +13,7 @@ cdef dict _ALL_OF
 cdef class TypedKeywords:
     cdef readonly object options, limits
     cdef bint _closes, _plain
-    cpdef tuple of_type(self, object name, Dialect dialect)
+    cdef tuple _of_type(self, object name, Dialect dialect)
     cpdef tuple groups(self, Node node, object clashes)
     cpdef object _group(self, Node node, str name)
     cpdef bint _plain_integers(self, Node node)

@@ -82,7 +82,7 @@ ABOUT: dict[str, frozenset[str]] = {
     ),
 }  # fmt: skip
 """Which keywords say something about values of a type."""
-ABOUT_TYPES = frozenset(("type", "unevaluatedProperties")).union(*ABOUT.values())
+_BEYOND_TYPE = frozenset(("unevaluatedProperties",)).union(*ABOUT.values())
 
 
 _SIMPLE: dict[str | None, tuple[str, ...]] = {name: (name,) for name in TYPES}
@@ -115,19 +115,15 @@ class TypedKeywords:
         self._closes = options.additional_properties is not True
         self._plain = options.plain_integers
 
-    def of_type(self, name: object, dialect: Dialect) -> tuple[Group, ...] | None:
-        """The groups of a schema that says nothing but ``type``; None: see ``groups``."""
-        if type(name) is not str or dialect.nullable:
-            return None
-        if name == "integer" and (self._plain or dialect.plain_integers):
-            return None
-        return _ALL_OF.get(name)
-
     def groups(self, node: Node, clashes: Clashes) -> tuple[Group, ...]:
         """``type`` and all that is said about each type; contradictions are noted in ``clashes``."""
         schema: dict[str, Any] = node.value
-        if not says_any(schema, ABOUT_TYPES):
-            return ANYTHING
+        if not says_any(schema, _BEYOND_TYPE):
+            if "type" not in schema:
+                return ANYTHING
+            known = self._of_type(schema["type"], node.base.dialect)
+            if known is not None:
+                return known
         names = type_names(node)
         groups: list[Group] = []
         for name in names:
@@ -139,6 +135,14 @@ class TypedKeywords:
             return _ALL_OF[names[0]]
         found = tuple(groups)
         return ANYTHING if len(found) == len(ANYTHING) and found == ANYTHING else found
+
+    def _of_type(self, name: object, dialect: Dialect) -> tuple[Group, ...] | None:
+        """The groups of a schema that says nothing but ``type``; None: see ``groups``."""
+        if type(name) is not str or dialect.nullable:
+            return None
+        if name == "integer" and (self._plain or dialect.plain_integers):
+            return None
+        return _ALL_OF.get(name)
 
     def _group(self, node: Node, name: str) -> Group:
         schema: dict[str, Any] = node.value
