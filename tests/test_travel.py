@@ -127,7 +127,7 @@ def test_every_damaged_byte_and_every_cut_is_found() -> None:
     ("line", "message"),
     [
         (b"maskwright grammar 999 little\n", "layout 999, and this version of maskwright reads layout"),
-        (b"maskwright grammar 1 middle\n", "another byte order"),
+        (f"maskwright grammar {compiled._LAYOUT} middle\n".encode(), "another byte order"),
         (b"maskwright cache 1 little\n", "no compiled grammar"),
         (b"maskwright grammar x\n", "no compiled grammar"),
         (b"", "no compiled grammar"),
