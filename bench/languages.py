@@ -2,7 +2,7 @@
 
     python bench/languages.py NAME [FOLDER ...] [--files N] [--walks N] [--seed N]
 
-NAME: html (html5lib), markdown (markdown-it-py, which must see the same parts), javascript (Node.js), typescript (the package of npm, on NODE_PATH), shell (bash and dash).  Files below the folders that the reader refuses are counted apart.
+NAME: html (html5lib), markdown (markdown-it-py, which must see the same parts), javascript (Node.js), typescript (version 5 of the package of npm, on NODE_PATH), shell (bash and dash).  Files below the folders that the reader refuses are counted apart.
 What no context-free grammar says (names declared twice and the like) is no error of a random text.
 """
 
