@@ -19,7 +19,7 @@ import maskwright as mw
 from maskwright.check.json_schema.profiles import PROFILES
 from maskwright.frontends.json_schema import SchemaOptions, to_grammar
 from maskwright.frontends.json_schema.algebra.normalize import _BEYOND_TYPES
-from maskwright.frontends.json_schema.algebra.typed import _ABOUT_TYPES
+from maskwright.frontends.json_schema.algebra.typed import _BEYOND_TYPE
 from maskwright.frontends.json_schema.read.keywords import CHECKS, REFUSED
 from maskwright.ir.prune import prune
 from maskwright.limits import Limits
@@ -74,7 +74,7 @@ class TestKeywords:
     def test_every_keyword_with_a_meaning_is_looked_at(self):
         # What is checked and read by nobody would be called enforced, and ignored.
         beside_another = {"then", "else", "minContains", "maxContains"}
-        assert {*CHECKS, "const"} - REFUSED.keys() <= _ABOUT_TYPES | _BEYOND_TYPES | beside_another
+        assert {*CHECKS, "const"} - REFUSED.keys() <= _BEYOND_TYPE | {"type"} | _BEYOND_TYPES | beside_another
 
     @pytest.mark.parametrize(
         ("schema", "keyword", "reason"),

@@ -1,3 +1,5 @@
+# What callers give is checked here: it is not what its type says.
+# cython: annotation_typing=False
 """Sources -> compiled grammars: the order of the steps, from the front-end to the engine."""
 
 from __future__ import annotations
@@ -40,6 +42,8 @@ from maskwright.vocabulary.vocabulary import Vocabulary
 
 _TABLES_BYTES = 64 << 20
 """What the states of their automata may take, of the tables that a vocabulary keeps."""
+_LOOKED_AT = 4
+"""So many of them, for each new one: all are looked at now and then."""
 _T = TypeVar("_T")
 
 
@@ -398,8 +402,7 @@ def _tables(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
         if part.keep:
             kept = vocabulary._tables
             kept.put(part.key, tables, len(tables.names))
-            # Once for each time that all of them could have been replaced.
-            kept.shed(automata_bytes, _TABLES_BYTES, len(kept))
+            kept.shed(automata_bytes, _TABLES_BYTES, len(kept) // _LOOKED_AT + 1)
     return tables
 
 
