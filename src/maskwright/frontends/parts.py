@@ -1,5 +1,3 @@
-# What callers give is checked here: it is not what its type says.
-# cython: annotation_typing=False
 """Sources as parts of a grammar: what each one is known under, and how its grammar is made.
 
 A part is an ``Import``.  Its key is its content with all options, so that whoever uses an equal

@@ -1,1 +1,0 @@
-# Compiled, for it is on the way of every new source.
