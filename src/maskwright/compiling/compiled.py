@@ -28,7 +28,7 @@ _LAYOUT = 2
 """To be raised whenever tables mean something else, or are packed in another way."""
 # Of all grammars that are kept together: a state takes about a kilobyte.
 _STATES_KEPT = 1_000_000
-_SHED_EVERY = 32
+_SHED_EVERY = 16
 _LINE = _KIND + f"{_LAYOUT} {sys.byteorder}\n".encode()
 
 

@@ -44,6 +44,7 @@ _TABLES_BYTES = 64 << 20
 """What the states of their automata may take, of the tables that a vocabulary keeps."""
 _LOOKED_AT = 4
 """So many of them, for each new one: all are looked at now and then."""
+
 _T = TypeVar("_T")
 
 
