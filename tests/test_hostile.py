@@ -37,14 +37,14 @@ AT_ONCE = {
     "gbnf/classes/20000",
     # The engine frees an automaton for each of 100 000 texts.
     "tags/sequence/100000",
-    # Of one rule, the package lark makes hundreds of thousands of objects: Python's collector looks at all of them at once, and they
+    # Of these, the package lark makes hundreds of thousands of objects: Python's collector looks at all of them at once, and they
     # are freed at once.
     "lark/alternatives/50000",
     "lark/chain of rules/20000",
+    "lark/deep groups/100000",
+    "lark/rules alone/20000",
     # A list of a hundred thousand entries is made at once, here and there.
     "lark/long rule/100000",
-    # Each of 5 000 terminals may come behind each: 25 million pairs, hashed and freed at once.
-    "lark/ranges/5000",
 }
 """Sources of which a part cannot be stopped; mostly, nor do others have their turns meanwhile."""
 

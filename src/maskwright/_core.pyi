@@ -59,7 +59,7 @@ class Engine:
         loops: list[tuple[int, int]],
         accepts: list[tuple[int, int]],
         ignored: list[int],
-        follow: list[list[int]] | None,
+        follow: bytes | None,
         avoided: tuple[tuple[int, int], ...],
         names: Sequence[str],
         newline: int,

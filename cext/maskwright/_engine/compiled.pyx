@@ -72,7 +72,7 @@ cdef class Tables:
         guard.closed = 0
         for guard.free, guard.least, guard.repeats, guard.most, guard.first, guard.second in guards:
             self.guards.push_back(guard)
-        for rule.kind, rule.index, rule.nullable in rules:
+        for rule.kind, rule.index, rule.nullable in patiently(rules):
             self.rules.push_back(rule)
         for rep.first, rep.rest, rep.low, rep.high in repeated:
             self.repeated.push_back(rep)

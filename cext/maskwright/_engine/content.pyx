@@ -190,6 +190,19 @@ cdef tuple dfa_content(LazyDfa* dfa):
     return (count, ranges_of_sets(dfa), (<const char*>edges.data())[:edges.size() * sizeof(int32_t)], epsilons, loops, accepts)
 
 
+cdef bytes rows_of_sets(vector[vector[int32_t]]& sets, size_t count):
+    # Sets of numbers below `count` as rows of bits.
+    cdef string bits
+    cdef size_t i, width = (count + 7) // 8
+    cdef int32_t number
+    bits.resize(sets.size() * width)
+    with nogil:
+        for i in range(sets.size()):
+            for number in sets[i]:
+                bits[i * width + number // 8] |= <char>(1 << (number & 7))
+    return bits
+
+
 def automaton_content(AutomatonHandle handle not None):
     """What an automaton was made of: its kind ("text", "lexer", "keyset", "words" or "tokens") and the arguments of the method of
     ``Engine`` that makes such a one, without the key; of a keyset, the automaton for other keys is one of them."""
@@ -209,7 +222,7 @@ def automaton_content(AutomatonHandle handle not None):
     if lexer == NULL:
         return "text", (states, a.dfa.first, sets, edges, epsilons, loops, accepts, SPELLINGS[a.spelling])
     early = [i for i in range(a.dfa.early.size()) if a.dfa.early[i]]
-    follow = list(lexer.follow) if not lexer.follow.empty() else None
+    follow = rows_of_sets(lexer.follow, lexer.first.size()) if not lexer.follow.empty() else None
     return "lexer", (states, list(lexer.first), sets, edges, epsilons, loops, accepts, list(lexer.ignored_ones), follow,
                      tuple(lexer.samples.avoided), handle.names, lexer.newline, lexer.line_break, lexer.columns, early,
                      lexer.placed, list(lexer.after) if lexer.placed else [], list(lexer.beside),

@@ -106,6 +106,20 @@ cdef int64_t handle_bytes(AutomatonHandle handle) except -1:
     return handle.automaton.dfa.held.load(memory_order_relaxed) if handle.automaton.dfa != NULL else 0
 
 
+cdef vector[vector[int32_t]] terminal_sets(bytes rows, size_t count):
+    # Sets of numbers below `count`, from rows of bits.
+    cdef const uint8_t* bits = <const uint8_t*><const char*>rows
+    cdef vector[vector[int32_t]] sets
+    cdef size_t i, j, width = (count + 7) // 8
+    sets.resize(len(rows) // width)
+    with nogil:
+        for i in range(sets.size()):
+            for j in range(count):
+                if bits[i * width + j // 8] >> (j & 7) & 1:
+                    sets[i].push_back(<int32_t>j)
+    return sets
+
+
 cdef int read_code_points(LazyDfa* dfa, int32_t n_states, list sets, bytes edges, list epsilons,
                           list loops, list accepts) except -1:
     # Fill an automaton from what ``maskwright.regular.automata.Nfa`` has; `edges`: as bytes.
@@ -340,14 +354,15 @@ cdef class Engine:
         return fresh
 
     def add_lexer(self, key, int32_t n_states, list starts, list sets, bytes edges, list epsilons, list loops,
-                  list accepts, list ignored, follow, avoided, names, int32_t newline, int32_t line_break,
+                  list accepts, list ignored, bytes follow, avoided, names, int32_t newline, int32_t line_break,
                   int32_t columns, list early, cbool placed, list after, list beside, list guards, *,
                   int64_t max_lexer_states, int64_t max_bytes, double max_seconds):
         """Register the terminals of a grammar that has a lexer (see ``maskwright.ir.grammar.Lexing``).
 
         ``starts``: by terminal, the state of the NFA where it begins; the NFA accepts with the
         terminal as tag, or with their number what is a match of no terminal.  ``follow``: by terminal, those that may come behind it, then
-        those at the start and those behind other lexemes; None: not known, which makes some lexers clash that would not.  ``avoided``:
+        those at the start and those behind other lexemes, each set as so many bytes that there is a bit for each terminal, the lowest first;
+        None: not known, which makes some lexers clash that would not.  ``avoided``:
         those of its ``clashes`` that the grammar can do without at any place.  ``newline``: the terminal that tells columns, or -1,
         ``line_break``: the one that stands for it between brackets (see
         ``maskwright.regular.automata.build_lexer``).  ``early``: terminals of which no text begins another one; as soon as one
@@ -382,7 +397,7 @@ cdef class Engine:
         for i in ignored:
             lexer.ignored[<int32_t>i] = 1
         if follow is not None:
-            lexer.follow = follow
+            lexer.follow = terminal_sets(follow, len(starts))
             lexer.after = after if placed else [*range(len(starts)), -1, -1]
         lexer.samples.avoided = avoided
         lexer.placed = placed

@@ -38,7 +38,7 @@ def check_lexemes(source: GBNF, grammar: Grammar, report: Report, limits: Limits
     """The regular parts that a grammar was compiled to: those whose automata blow up."""
     places = _places(source.text, read(source.text, limits))
     for name, body in zip(grammar.names, grammar.rules, strict=True):
-        for language in _lexemes(body):
+        for language in regular_parts(body):
             message = blowup(language, limits)
             if message is not None:
                 owner = _owner(name)
@@ -56,7 +56,8 @@ def _places(text: str, whole: GbnfText) -> dict[str, str]:
     return dict(zip(whole.defined_at, line_columns(text, whole.defined_at.values()), strict=True))
 
 
-def _lexemes(body: Body | None) -> list[Regular]:
+def regular_parts(body: Body | None) -> list[Regular]:
+    """The languages of a rule's terminals."""
     found: list[Regular] = []
     work: list[object] = [body]
     while work:

@@ -22,9 +22,9 @@ import numpy as np
 
 from maskwright.base.arguments import check_limits
 from maskwright.base.collection import rare_collection
-from maskwright.base.deadline import deadline, in_time
+from maskwright.base.deadline import deadline, in_time, let_go
 from maskwright.check.blowup import BLOWUP_CODE, blowup
-from maskwright.check.gbnf import check_gbnf, check_lexemes
+from maskwright.check.gbnf import check_gbnf, check_lexemes, regular_parts
 from maskwright.check.json_schema.report import check_json_schema
 from maskwright.check.lark import check_lark
 from maskwright.check.outline import BLANKS_MESSAGE, finding_of, located, repeats_blanks
@@ -49,6 +49,7 @@ from maskwright.frontends.regex import flag_letters
 from maskwright.ir.grammar import Grammar, Tokens
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex
+from maskwright.regular.expressions import postorder
 from maskwright.sources import EXPRESSIONS, GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
 from maskwright.vocabulary.vocabulary import Vocabulary
 
@@ -84,6 +85,11 @@ def check_grammar(source: Any, *, limits: Limits = DEFAULT_LIMITS) -> Report:
                 _check_clashes(grammar, compiled, report)
                 if isinstance(source, GBNF):
                     check_lexemes(source, grammar, report, limits)
+                nodes = [
+                    node for body in grammar.rules for each in regular_parts(body) for node in postorder(each)
+                ]
+                del compiled
+                let_go(grammar.rules, nodes)
         except MaskwrightError as error:
             report.findings.append(finding_of(error))
     return report
@@ -154,13 +160,20 @@ def _check_regex(source: Regex, limits: Limits) -> Report:
     except GrammarError as error:
         report.findings.append(finding_of(error))
         return report
-    message = blowup(language, limits)
-    if message is not None:
-        report.findings.append(located(source.pattern, "warning", BLOWUP_CODE, "1:1", message, shown=False))
-    if repeats_blanks(language):
-        report.hints.append(
-            located(source.pattern, "note", "unbounded-blanks", "1:1", BLANKS_MESSAGE, shown=False)
-        )
+    nodes = postorder(language)
+    try:
+        message = blowup(language, limits)
+        if message is not None:
+            report.findings.append(
+                located(source.pattern, "warning", BLOWUP_CODE, "1:1", message, shown=False)
+            )
+        if repeats_blanks(language):
+            report.hints.append(
+                located(source.pattern, "note", "unbounded-blanks", "1:1", BLANKS_MESSAGE, shown=False)
+            )
+    finally:
+        del language
+        let_go(nodes)
     return report
 
 
@@ -182,6 +195,7 @@ def _check_choice(source: Choice) -> Report:
                 Finding("warning", "duplicate-choice", f"/{i}", f"{key!r} is listed twice")
             )
         seen.add(key)
+    let_go(seen)
     return report
 
 

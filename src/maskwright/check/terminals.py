@@ -65,7 +65,7 @@ class Terminals:
                     at = behind
                 if not expansion:
                     places.final[start] = True
-        follow = Adjacency(places, rules[self.start]).follow_sets(len(self.ranked))
+        follow = Adjacency(places, rules[self.start]).follow(len(self.ranked))
         everywhere = 0
         for each in () if self.source.ignored_in else self.ignored:
             everywhere |= 1 << each

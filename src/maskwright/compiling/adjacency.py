@@ -63,19 +63,15 @@ class Places:
 
 
 class Adjacency:
-    """Which terminals may come last before every place.  Sets are integers, a bit for each class of terminals."""
+    """Which terminals may come last before every place.  Sets are integers, a bit for each terminal or class of terminals."""
 
     def __init__(self, places: Places, start_rule: int) -> None:
         self.places = places
         self.start_rule = start_rule
 
-    def follow(self, terminals: int) -> list[list[int]]:
-        """By terminal, those that may come behind it, sorted; then those that may come first, and those behind
+    def follow(self, terminals: int) -> list[int]:
+        """By terminal, the set of those that may come behind it; then those that may come first, and those behind
         lexemes that are no terminals."""
-        return [members(each) for each in self.follow_sets(terminals)]
-
-    def follow_sets(self, terminals: int) -> list[int]:
-        """The same as sets of bits."""
         behind = [0] * (terminals + 2)
         before = self._before(list(range(terminals)), terminals + 1, terminals)
         for place, lasts in enumerate(before):
@@ -84,8 +80,8 @@ class Adjacency:
                 behind[last] |= added
         return behind
 
-    def contexts(self, terminals: int) -> list[tuple[int, list[int]]]:
-        """Sets of terminals, each with the one behind which it may be waited for (-1: the start, or a lexeme that is none).
+    def contexts(self, terminals: int) -> list[tuple[int, int]]:
+        """Sets of terminals, each behind the one behind which it may be waited for (-1: the start, or a lexeme that is none).
 
         Whatever a parser waits for behind a terminal is part of one of them.  Ignored terminals that are waited for are
         among them (``Lexing.placed``).  They are those of the automaton that the rules become where their ends lead to
@@ -97,7 +93,7 @@ class Adjacency:
             return [(i if i < terminals else -1, each) for i, each in enumerate(follow) if each]
         return found
 
-    def _sets(self, places: Places) -> list[tuple[int, list[int]]] | None:
+    def _sets(self, places: Places) -> list[tuple[int, int]] | None:
         closures = _closures(places)
         known: dict[int, tuple[dict[int, int], int]] = {}
 
@@ -131,7 +127,7 @@ class Adjacency:
             work += new
             if len(work) > _MANY_STATES:
                 return None
-        return [(last, members(waits)) for last, waits in found if waits]
+        return [(last, waits) for last, waits in found if waits]
 
     def beside(self, terminals: int) -> list[list[int]]:
         """By terminal, the ignored ones that are waited for wherever it is (``Lexing.placed``), sorted."""

@@ -24,7 +24,7 @@ from maskwright.vocabulary.engine_cache import engine_for
 from maskwright.vocabulary.vocabulary import Vocabulary
 
 _KIND = b"maskwright grammar "
-_LAYOUT = 2
+_LAYOUT = 3
 """To be raised whenever tables mean something else, or are packed in another way."""
 # Of all grammars that are kept together: a state takes about a kilobyte.
 _STATES_KEPT = 1_000_000

@@ -17,6 +17,7 @@ from maskwright.base.deadline import check_time, let_go, seconds_left
 from maskwright.compiling.adjacency import Adjacency, Places
 from maskwright.compiling.captures import CaptureReader
 from maskwright.compiling.factoring import PlainState, factor
+from maskwright.compiling.key_sorts import allowed_together
 from maskwright.compiling.lexeme_automata import (
     canonical_spelling,
     lexeme_automaton,
@@ -108,7 +109,7 @@ class _Lowering:
         if found is None:
             check_time()
             if self.tails:
-                self.tails.clear()
+                let_go(self.tails)
             found = self.shared[id(body)] = self.body(index, body)
         return found
 
@@ -229,7 +230,7 @@ class _Lowering:
         else:
             follow, after, beside = adjacency.follow(count), [], []
             if lexing.line_break is not None:
-                follow[lexing.line_break] = []
+                follow[lexing.line_break] = 0
         handle = self.lexer_for(lexing, follow, (), after, beside)
         clashes = handle.clashes
         if clashes and all(behind >= 0 for _, behind in clashes) and adjacency.avoidable(clashes, count):
@@ -239,12 +240,12 @@ class _Lowering:
     def lexer_for(
         self,
         lexing: Lexing,
-        follow: list[list[int]] | None,
+        follow: list[int] | None,
         avoided: tuple[tuple[int, int], ...],
         after: Sequence[int] = (),
         beside: Sequence[list[int]] = (),
     ) -> AutomatonHandle:
-        pairs = None if follow is None else tuple(map(tuple, follow))
+        pairs = None if follow is None else tuple(follow)
         newline = -1 if lexing.newline is None else lexing.newline
         key = (
             "lexer", tuple(self.ranks), lexing.ignored, lexing.refused, pairs, avoided, newline, lexing.columns,
@@ -256,7 +257,9 @@ class _Lowering:
             lines = None
             if lexing.newline is not None:
                 lines = newline, column_automaton(terminals[newline], lexing.columns, self.limits)
-            together = None if follow is None else [{*some, *lexing.ignored} for some in follow]
+            everywhere = sum(1 << terminal for terminal in set(lexing.ignored))
+            together = None if follow is None else [some | everywhere for some in follow]
+            width = (len(terminals) + 7) // 8
             refused = refusals(terminals, lexing.refused, together, self.limits)
             built = build_lexer(terminals, refused, lines, self.limits)
             _check_alive(built[0], lexing)
@@ -275,7 +278,7 @@ class _Lowering:
                 nfa.loops,
                 nfa.accepts,
                 list(lexing.ignored),
-                follow,
+                None if follow is None else b"".join([some.to_bytes(width, "little") for some in follow]),
                 avoided,
                 lexing.names,
                 newline,
@@ -391,7 +394,7 @@ class _Lowering:
             reached = frozenset([way[1] & obligations for way in other.values])
             sorts.append(by_goals.setdefault(reached, len(by_goals)))
         # By set of sorts; the empty set needs none of its own, and not all can occur.
-        together = [1] if len(by_goals) == 1 else _allowed_together(list(by_goals), self.limits)
+        together = [1] if len(by_goals) == 1 else allowed_together(list(by_goals), self.limits)
         keys = [-1] * (1 << len(by_goals))
         if not body.others:
             keys[0] = self.add_automaton(self.keyset(names, tags, allowed, (), body.spelling))
@@ -478,6 +481,20 @@ def lower_to_tables(
     if len(grammar.rules) > limits.max_rules:
         raise LimitError("max_rules", len(grammar.rules), limits.max_rules)
     lowering = _Lowering(grammar, engine, limits, imports)
+    try:
+        return _lowered(lowering, grammar, engine, limits, imports)
+    finally:
+        let_go(lowering.plain, lowering.records, lowering.shared, lowering.tails)
+
+
+@cython.cfunc
+def _lowered(
+    lowering: _Lowering,
+    grammar: Grammar,
+    engine: Engine,
+    limits: Limits,
+    imports: dict[Hashable, Tables],
+) -> Tables:
     rules = []
     for i, body in enumerate(grammar.rules):
         if body is not None:
@@ -494,15 +511,26 @@ def lower_to_tables(
         if tables.lexer is not None:
             raise GrammarError("a grammar with a lexer cannot be part of another one: use lexer='dynamic'")
     lexer = lowering.lexer(rules)
-    plain = lowering.plain
+    terms: list[list[tuple[int, int, int]]] = []
+    calls: list[list[tuple[int, int]]] = []
+    final: list[bool] = []
+    guard: list[int] = []
+    for i, each in enumerate(lowering.plain):
+        if i & 1023 == 1023:
+            check_time()
+        state: PlainState = each
+        terms.append(state.terms)
+        calls.append(state.calls)
+        final.append(state.final)
+        guard.append(state.guard)
     tables = Tables(
         engine,
         lowering.automata,
         lexer,
-        [state.terms for state in plain],
-        [state.calls for state in plain],
-        bytes([state.final for state in plain]),
-        [state.guard for state in plain],
+        terms,
+        calls,
+        bytes(final),
+        guard,
         lowering.guards,
         rules,
         lowering.repeated,
@@ -515,7 +543,7 @@ def lower_to_tables(
     tables.tokens = {
         number: lexeme for lexeme, number in lowering.automaton_index.items() if isinstance(lexeme, Tokens)
     }
-    let_go(lowering.plain, lowering.records)
+    let_go(terms, calls, rules)
     return tables
 
 
@@ -550,33 +578,6 @@ def _clash_message(lexer: AutomatonHandle) -> str:
     return (
         f"no text is left: {first} directly before {second} is read as something else, because the longest "
         "match counts; ignore some white space, or separate them"
-    )
-
-
-def _allowed_together(sorts: list[frozenset[int]], limits: Limits) -> list[int]:
-    """The sets of sorts of other members, as bits, that may be allowed at one place.
-
-    A sort is the sets of obligations that a member of it may reach.  Where it is allowed, so is every sort
-    that may reach all of that and more.
-    """
-    if len(sorts) > limits.max_key_sorts:
-        raise LimitError("max_key_sorts", len(sorts), limits.max_key_sorts)
-    better = [
-        sum(1 << j for j, other in enumerate(sorts) if j != i and _reaches_more(other, sort))
-        for i, sort in enumerate(sorts)
-    ]
-    found = [0]
-    for i in sorted(range(len(sorts)), key=lambda i: better[i].bit_count()):
-        found += [chosen | 1 << i for chosen in found if chosen & better[i] == better[i]]
-        if len(found) > limits.max_key_sets:
-            raise LimitError("max_key_sets", len(found), limits.max_key_sets)
-    return found[1:]
-
-
-def _reaches_more(other: frozenset[int], sort: frozenset[int]) -> bool:
-    """Whether ``other`` reaches at least the obligations of ``sort``, in each of its ways, and the two differ."""
-    return all(any(obligations | more == more for more in other) for obligations in sort) and not all(
-        any(obligations | more == more for more in sort) for obligations in other
     )
 
 

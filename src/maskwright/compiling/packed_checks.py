@@ -86,13 +86,14 @@ def _check_words(content: Sequence[Any], data: bytes) -> None:
 
 
 def _check_nfa(kind: str, content: Sequence[Any], data: bytes) -> None:
-    states, first, sets, _, epsilons, loops, accepts, *rest = content
+    states, first, sets, size, epsilons, loops, accepts, *rest = content
     _within([states], 1, MAX_COUNT // 16, "states")
     for ranges in sets:
         lows, highs = _columns(ranges, 2, "characters")
         _within([*lows, *highs], 0, MAX_CODE_POINT + 1, "characters")
         need(all(map(le, lows, highs)) and all(map(lt, highs, lows[1:])), "characters")
-    edges = np.frombuffer(data, dtype=np.int32).reshape(-1, 3)
+    _within([size], 0, len(data) + 1, "edges")
+    edges = np.frombuffer(data[:size], dtype=np.int32).reshape(-1, 3)
     if len(edges):
         lowest, highest = edges.min(axis=0), edges.max(axis=0)
         need(int(lowest.min()) >= 0, "edges")
@@ -112,34 +113,38 @@ def _check_nfa(kind: str, content: Sequence[Any], data: bytes) -> None:
     _within(highs, -1, MAX_COUNT + 1, "loops")
     if kind == "text":
         (spelling,) = rest
+        need(size == len(data), "edges")
         _within([first], 0, states, "the first state")
         need(spelling in _SPELLINGS, "spelling")
         tags = _MAX_TAGS
     else:
-        tags = _check_lexer(first, states, rest)
+        tags = _check_lexer(first, states, rest, data[size:])
     accepting, marks = _columns(accepts, 2, "accepting states")
     _within(accepting, 0, states, "accepting states")
     _within(marks, 0, tags, "tags")
 
 
-def _check_lexer(starts: list[int], states: int, content: Sequence[Any]) -> int:
-    """How many tags its automaton may accept with."""
+def _check_lexer(starts: list[int], states: int, content: Sequence[Any], behind: bytes) -> int:
+    """How many tags its automaton may accept with.  ``behind``: which terminals may follow, a row of bits for each set."""
     ignored, follow, avoided, names, newline, line_break, columns, early, placed, *rest = content
     after, beside, guards = rest
     count = len(starts)
+    need(count > 0, "terminals")
     _within(starts, 0, states, "terminals")
     _within([*ignored, *early], 0, count, "terminals")
-    if follow is not None:
-        need(len(follow) == (len(after) if placed else count + 2), "terminals behind others")
-        for behind in follow:
-            _within(behind, 0, count, "terminals behind others")
+    width = (count + 7) // 8
+    rows = 0 if follow is None else len(after) if placed else count + 2
+    need(len(behind) == (follow or 0) == rows * width, "terminals behind others")
+    if rows:
+        last = np.frombuffer(behind, dtype=np.uint8)[width - 1 :: width]
+        need(int(last.max()) < 1 << (count - 1) % 8 + 1, "terminals behind others")
     _within(after, -1, count, "terminals behind others")
     need(len(beside) == (count if placed and follow is not None else 0), "ignored terminals")
     for ignored_ones in beside:
         _within(ignored_ones, 0, count, "ignored terminals")
-    for before, behind in avoided:
-        _within([before], 0, count, "terminals that clash")
-        _within([behind], -1, count, "terminals that clash")
+    for one, other in avoided:
+        _within([one], 0, count, "terminals that clash")
+        _within([other], -1, count, "terminals that clash")
     begins, owners, unless = _columns(guards, 3, "what is refused")
     _within(begins, 0, states, "what is refused")
     _within(owners, 0, count, "what is refused")

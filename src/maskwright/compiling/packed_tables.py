@@ -1,7 +1,7 @@
 """Tables of a grammar as bytes, from which equal ones are made in another process, and for any vocabulary.
 
 The first part is JSON: all tables, each behind those that it imports.  One part for each automaton follows: a line of JSON with the
-arguments that the engine takes (``_core.automaton_content``), and the larger ones of them as they are.  Tokens that stand for
+arguments that the engine takes (``_core.automaton_content``), of those that are bytes the length, and these bytes behind it.  Tokens that stand for
 themselves are what the source calls them, and are looked up in the vocabulary at hand.
 
 What comes back is known to the engine by its content, so equal automata are shared by whatever has them, and nothing that
@@ -145,9 +145,9 @@ class _Packer:
             return _json([kind, *plain]) + b"\n"
         if kind == "words":
             return _json([kind, *map(len, content)]) + b"\n" + b"".join(content)
-        plain = [None if isinstance(each, bytes) else each for each in content]
-        edges = b"".join(each for each in content if isinstance(each, bytes))
-        return _json([kind, *plain]) + b"\n" + edges
+        plain = [len(each) if isinstance(each, bytes) else each for each in content]
+        data = b"".join([each for each in content if isinstance(each, bytes)])
+        return _json([kind, *plain]) + b"\n" + data
 
 
 def _json(value: list[Any]) -> bytes:
@@ -205,13 +205,15 @@ class _Unpacker:
         if kind == "words":
             texts, starts, _ = content
             return engine.add_words(key, data[:texts], data[texts : texts + starts], data[texts + starts :])
-        states, first, sets, _, epsilons, loops, accepts, *rest = content
+        states, first, sets, size, epsilons, loops, accepts, *rest = content
+        edges, behind = data[:size], data[size:]
         ranges = [tuple((low, high) for low, high in each) for each in sets]
         if kind == "text":
-            return engine.add_automaton(key, states, first, ranges, data, epsilons, loops, accepts, *rest)
+            return engine.add_automaton(key, states, first, ranges, edges, epsilons, loops, accepts, *rest)
         ignored, follow, avoided, *others = rest
-        pairs = tuple((before, behind) for before, behind in avoided)
-        arguments = states, first, ranges, data, epsilons, loops, accepts, ignored, follow, pairs, *others
+        pairs = tuple((one, other) for one, other in avoided)
+        follow = None if follow is None else behind
+        arguments = states, first, ranges, edges, epsilons, loops, accepts, ignored, follow, pairs, *others
         return add_lexer(engine, key, arguments, self.limits)
 
     def add_tables(self, plain: list[Any]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from maskwright._core import content_key
 from maskwright.base.arguments import check_limits, check_type, exact_bytes
-from maskwright.base.deadline import in_time
+from maskwright.base.deadline import in_time, let_go
 from maskwright.errors import GrammarError, UnsatisfiableError
 from maskwright.frontends import gbnf, json_schema, lark, regex
 from maskwright.frontends.json_schema import SchemaOptions
@@ -164,6 +164,7 @@ def choice_part(texts: Iterable[str | bytes], limits: Limits) -> Import:
         raise UnsatisfiableError("there are no choices")
     words = Words(text for text in encoded if text)
     empty = not all(encoded)
+    let_go(encoded)
 
     def make() -> Grammar:
         grammar = Grammar()

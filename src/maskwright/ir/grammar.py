@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Literal, TypeAlias
 
-from maskwright.base.deadline import in_time
+from maskwright.base.deadline import check_time, in_time, let_go
 from maskwright.regular.expressions import Regular
 
 Spelling: TypeAlias = Literal["utf8", "quoted", "printed"]
@@ -72,7 +72,8 @@ class Words:
     """
 
     def __init__(self, texts: Iterable[bytes], tags: Mapping[bytes, int] | None = None) -> None:
-        ordered = _ordered(set(in_time(texts)))
+        distinct = set(in_time(texts))
+        ordered = _ordered(distinct)
         pieces = [b"".join(ordered[i : i + _PIECE]) for i in in_time(range(0, len(ordered), _PIECE))]
         self.data = b"".join(pieces)
         self.starts = array("q", accumulate(map(len, in_time(ordered)), initial=0))
@@ -82,6 +83,7 @@ class Words:
         digest.update(self.starts.tobytes())
         digest.update(self.tags.tobytes())
         self.key = ("words", len(ordered), digest.digest())
+        let_go(distinct, ordered)
 
     @classmethod
     def tagged(cls, tags: Mapping[bytes, int]) -> Words:
@@ -116,13 +118,15 @@ def _ordered(texts: set[bytes]) -> list[bytes]:
     """Sorted, piece by piece: the whole would take a second for a million."""
     if len(texts) <= _PIECE:
         return sorted(texts)
-    listed = list(texts)
+    listed = list(in_time(texts))
     # Some of them, of which there are as many before as behind: what lies between two neighbours is a small part.
     cuts = sorted(listed[:: len(listed) // (2 * len(listed) // _PIECE)])
     parts: list[list[bytes]] = [[] for _ in range(len(cuts) + 1)]
     for text in in_time(listed):
         parts[bisect(cuts, text)].append(text)
-    return [text for part in parts for text in in_time(sorted(part))]
+    found = [text for part in parts for text in in_time(sorted(part))]
+    let_go(listed, *parts)
+    return found
 
 
 @dataclass(frozen=True)
@@ -411,7 +415,7 @@ class Grammar:
         """The same with a body of its own for each rule: where rules share one, a place does not tell which it is in."""
         seen: set[int] = set()
         rules: list[Body | None] = []
-        for body in self.rules:
+        for body in in_time(self.rules):
             rules.append(replace(body) if body is not None and id(body) in seen else body)
             seen.add(id(body))
         return replace(self, rules=rules)
@@ -434,6 +438,7 @@ class Grammar:
         """The imports in rules, in order; with ``terms``, these as well."""
         leaves: list[Expr] = []
         work: list[Expr] = []
+        looked = 0
         for rule in self.rules:
             if rule is None or isinstance(rule, (Ref, Repeated, Record, Indented)):
                 continue
@@ -447,6 +452,9 @@ class Grammar:
                     continue
             work.append(rule.array if isinstance(rule, Distinct) else rule)
             while work:
+                looked += 1
+                if looked & 1023 == 1023:
+                    check_time()
                 body = work.pop()
                 items: tuple[Expr, ...]
                 if isinstance(body, Choice):

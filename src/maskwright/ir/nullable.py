@@ -6,6 +6,7 @@ from collections.abc import Hashable
 
 import cython
 
+from maskwright.base.deadline import check_time
 from maskwright.ir.grammar import Body, Choice, Grammar, Import, Ref, Repeated, Seq, Term
 
 
@@ -16,6 +17,8 @@ def nullable_rules(grammar: Grammar, imports: dict[Hashable, bool]) -> list[bool
     while changed:
         changed = False
         for i in range(len(grammar.rules) - 1, -1, -1):
+            if i & 1023 == 1023:
+                check_time()
             if not nullable[i] and _is_nullable(grammar.rules[i], nullable, imports):
                 nullable[i] = changed = True
     return nullable

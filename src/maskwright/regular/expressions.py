@@ -15,9 +15,10 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from maskwright.base.deadline import check_time
+from maskwright.base.deadline import check_time, in_time
 
 MAX_CODE_POINT = 0x10FFFF
+_MANY = 64
 _SURROGATE = re.compile("[\ud800-\udfff]")
 Text: TypeAlias = str
 """Or a subclass, as the tokens of lark are."""
@@ -60,8 +61,11 @@ class _Inner:
             if missing:
                 stack.extend(missing)
             else:
-                # The hashes of the children are cached by now, so this does not recurse.
-                node._hash = known = hash((type(node), _shape(node), below))
+                # The hashes of the children are cached by now, so this does not recurse.  Those of sets of characters take long.
+                parts: object = (
+                    below if len(below) < _MANY else tuple([hash(child) for child in in_time(below)])
+                )
+                node._hash = known = hash((type(node), _shape(node), parts))
                 stack.pop()
         assert known is not None
         return known

@@ -8,7 +8,7 @@ refused.  Which terminals these are is told by the text, so the texts are told a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from maskwright._subsets import Alphabet, SubsetAutomaton, reduce
@@ -43,12 +43,12 @@ class _Place(NamedTuple):
 def refusals(
     terminals: Sequence[Regular],
     refused: Sequence[tuple[int, Regular]],
-    together: Sequence[Collection[int]] | None,
+    together: Sequence[int] | None,
     limits: Limits,
 ) -> list[Refusal]:
     """What terminals, those of higher rank first, refuse: (position, texts), told apart by where they do.
 
-    ``together``: those that may come at one place, by place; None: any may come with any.
+    ``together``: by place, the set of those that may come there, a bit for each; None: any may come with any.
     Raises ``LimitError`` above ``limits.max_regex_states`` states.
     """
     if not refused:
@@ -57,13 +57,11 @@ def refusals(
     automata = [subset_automaton(each, alphabet, limits) for each in terminals]
     found = []
     for owner, language in refused:
-        beside = (
-            set(range(len(terminals)))
-            if together is None
-            else set[int]().union(*(some for some in together if owner in some))
-        )
-        beside.discard(owner)
-        found += _told_apart(automata, owner, language, beside, alphabet, limits)
+        beside = (1 << len(terminals)) - 1 if together is None else 0
+        for some in together or ():
+            beside |= some if some >> owner & 1 else 0
+        others = [each for each in range(len(terminals)) if beside >> each & 1 and each != owner]
+        found += _told_apart(automata, owner, language, others, alphabet, limits)
     return found
 
 
@@ -71,7 +69,7 @@ def _told_apart(
     automata: list[SubsetAutomaton],
     owner: int,
     language: Regular,
-    beside: set[int],
+    beside: list[int],
     alphabet: Alphabet,
     limits: Limits,
 ) -> list[Refusal]:
@@ -95,7 +93,7 @@ def _told_apart(
             found[minterm] = _Place(state, own, others, better, unless)
         return found
 
-    others = tuple([(each, 0) for each in sorted(beside)])
+    others = tuple([(each, 0) for each in beside])
     places, rows = explored(_Place(0, 0, others, None, None), moves, limits)
     sets = dict.fromkeys(place.unless for place in places if place.unless is not None)
     if not any(sets):

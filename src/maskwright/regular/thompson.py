@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import cython
 
 from maskwright._subsets import Edges
-from maskwright.base.deadline import check_time
+from maskwright.base.deadline import check_time, in_time
 from maskwright.errors import LimitError
 from maskwright.limits import MAX_COUNT, Limits
 from maskwright.regular.expressions import (
@@ -267,7 +267,7 @@ class Thompson:
             return
         edges = list(node.edges)
         if not is_minimal(node):  # whose sets are never empty
-            edges = [edge for edge in edges if self._measured[id(edge[1])].alive]
+            edges = [edge for edge in in_time(edges) if self._measured[id(edge[1])].alive]
         stack = self._stack
         if counted:
             self._place_bounded(node, edges, source, target)
@@ -278,7 +278,7 @@ class Thompson:
         # By state, where it is placed: the start, and where an edge leads; -1: nowhere.
         at: list[int] = [-1] * node.n_states
         entered, left = bytearray(node.n_states), bytearray(node.n_states)
-        for a, _, b in edges:
+        for a, _, b in in_time(edges):
             left[a] = entered[b] = 1
         if not entered[node.start]:
             at[node.start] = source
@@ -441,7 +441,7 @@ class Thompson:
         size = counted = node.n_states
         # The edges of a minimal automaton are labelled with sets, which add no states.
         if not is_minimal(node):
-            for _, label, _ in node.edges:
+            for _, label, _ in in_time(node.edges):
                 measure: _Measure = self._measured[id(label)]
                 size += measure.unrolled
                 counted += measure.counting

@@ -425,11 +425,13 @@ def explained(
     error: UnsatisfiableError, schema: Any, options: SchemaOptions, limits: Limits
 ) -> UnsatisfiableError:
     """The error of a schema that nothing satisfies, with the constraints that exclude each other."""
-    surveyor = Surveyor(Document(schema, limits, options.dialect, options.registry), options, limits)
+    document = Document(schema, limits, options.dialect, options.registry)
+    surveyor = Surveyor(document, options, limits)
     try:
-        clash = Explainer(surveyor).explain((surveyor.document.root,))
+        clash = Explainer(surveyor).explain((document.root,))
     finally:
         surveyor.release()
+        document.release()
     if clash is None:
         return error
     message = f"nothing satisfies this schema: {clash.text(clash.place)}"

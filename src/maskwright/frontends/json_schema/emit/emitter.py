@@ -55,6 +55,8 @@ from maskwright.limits import Limits
 from maskwright.regular.dfa import difference, intersect
 from maskwright.regular.expressions import NOTHING
 
+_MANY = 64
+
 
 class Emitter:
     """Builds the grammar of one document."""
@@ -131,10 +133,13 @@ class Emitter:
 
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
+        # One conjunction may be all that holds a hundred thousand subschemas.
+        nodes = [node for conjunction in self._rules if len(conjunction) > _MANY for node in conjunction]
         self.normalizer.release()
         self.arrays.release()
         self.objects.release()
         let_go(self._rules, self._bodies, self._made, self._pending)
+        let_go(nodes)
 
     def refuse(self, refusal: Refusal) -> Expr:
         """Note what cannot be enforced; ``emit`` raises once everything has been looked at."""
