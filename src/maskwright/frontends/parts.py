@@ -131,8 +131,9 @@ def lark_part(
     _check_text(text, "a Lark grammar")
     check_type(start, str, "start", GrammarError)
     check_type(import_paths, (list, tuple), "import_paths", GrammarError)
-    # What a file holds that is imported may have changed.  A name right behind the word is that of a grammar of the package.
-    alone = not import_paths and not re.search(r"%import(?![ \t]+\w)", text)
+    # What a file holds that is imported may have changed.  A name right behind the word is that of a grammar of the package; behind a
+    # quotation mark, it is no statement.
+    alone = not import_paths and not re.search(r'(?<!")%import(?![ \t]+\w)', text)
     key = ("lark", text, start, lexer, indentation, limits) if alone else _Unique()
     schema_part = inline_schema_part(limits)
     return Import(
