@@ -94,9 +94,13 @@ class Build(build_ext):
     def run(self) -> None:
         super().run()
         if not WATCHED and self.extensions:
-            path = os.path.abspath("src" if self.inplace else self.build_lib)
+            # Behind it, where an isolated environment has what building needs.
+            path = [
+                os.path.abspath("src" if self.inplace else self.build_lib),
+                os.environ.get("PYTHONPATH", ""),
+            ]
             step = [sys.executable, "-m", "maskwright.compiling.build_tables"]
-            subprocess.run(step, check=True, env={**os.environ, "PYTHONPATH": path})
+            subprocess.run(step, check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(path)})
 
     def build_extension(self, ext: Extension) -> None:
         kind = "msvc" if self.compiler.compiler_type == "msvc" else "unix"
