@@ -42,6 +42,7 @@ AT_ONCE = {
     "lark/alternatives/50000",
     "lark/chain of rules/20000",
     "lark/deep groups/100000",
+    "lark/odd: bars",
     "lark/rules alone/20000",
     # A list of a hundred thousand entries is made at once, here and there.
     "lark/long rule/100000",

@@ -523,7 +523,7 @@ cdef class SideBySide:
         return made(dfa, self.alphabet)
 
     def divide(self):
-        """By tuple, which automata accept, the table of the texts that just those accept.  Raises ``LimitError``."""
+        """By which automata accept (a byte for each, 1 or 0) the table of the texts that just those accept.  Raises ``LimitError``."""
         cdef Product product
         cdef Graph dfa
         cdef Span[const int32_t] inside
@@ -537,7 +537,7 @@ cdef class SideBySide:
             dfa.accepting.clear()
             for i in range(product.kinds.size()):
                 dfa.accepting.push_back(product.kinds[i] == <int32_t>kind)
-            out[tuple([bool(inside[i]) for i in range(inside.size())])] = made(dfa, self.alphabet)
+            out[bytes([inside[i] != 0 for i in range(inside.size())])] = made(dfa, self.alphabet)
         return out
 
     def shortest(self):

@@ -133,7 +133,19 @@ cdef int32_t cost_lexeme(Costs* costs, LexState* start) noexcept nogil:
     lex_shortest(start, NO_TAG, path, &found)
     if not start.automaton.index.deadline.passed:
         costs.lexemes[<int64_t>start] = <int32_t>path.size() if found else UNREACHED
+        if path.size() > <size_t>NEAR_STATES:
+            cost_rests(costs, start, path)
     return <int32_t>path.size() if found else UNREACHED
+
+
+cdef void cost_rests(Costs* costs, LexState* state, const vector[uint8_t]& path) noexcept nogil:
+    # What is left of a shortest text is a shortest one: a search that reads it asks behind each of its bytes.
+    cdef size_t i
+    for i in range(1, path.size()):
+        state = lex_next(state, path[i - 1])
+        if state == LEX_DEAD:
+            return
+        costs.lexemes[<int64_t>state] = <int32_t>(path.size() - i)
 
 
 cdef int32_t cost_term(Program* program, Costs* costs, const PlainTerm& term) noexcept nogil:

@@ -43,7 +43,7 @@ cdef int64_t core_bytes(const Core* core) noexcept nogil:
             + <int64_t>(core.state_ids.bytes() + core.facts.alive.bytes() + core.facts.embedded.bytes()
                         + core.facts.careless.bytes() + core.facts.powers.bytes()
                         + core.costs.embedded.bytes()
-                        + core.facts.endless.bytes()
+                        + core.facts.endless.bytes() + core.facts.lexed.size() + core.facts.lexed_rules.size()
                         + core.tracker.state_ids.bytes()
                         + core.tracker.frame_ids.bytes() + core.tracker.store.ids.bytes() + core.tracker.store.cell_ids.bytes())
             + <int64_t>(core.states.size() * (sizeof(MatcherState) + 2 * ALLOCATION + 2 * sizeof(Thread))

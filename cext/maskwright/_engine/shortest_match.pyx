@@ -247,6 +247,8 @@ cdef void nearest_match(LexState* start, int32_t tag, int64_t most, vector[uint8
     cdef int64_t looked = 0, estimate, nearest
     cdef int32_t at, byte
     found[0] = False
+    if deadline_look(&start.automaton.index.deadline):
+        return
     if text != NULL:
         nearest_prepare(text.dfa, tag if text == start.automaton else NO_TAG, &rests)
     node.state = start

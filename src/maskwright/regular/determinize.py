@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from maskwright._subsets import Alphabet as Alphabet
 from maskwright._subsets import SideBySide, SubsetAutomaton, Table
-from maskwright.base.deadline import check_time, check_time_again
+from maskwright.base.deadline import check_time, check_time_again, in_time
 from maskwright.errors import LimitError
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regular.expressions import (
@@ -173,10 +173,10 @@ def product(nodes: Sequence[Regular], others: Sequence[Regular], limits: Limits)
     return Dfa(_asked(SideBySide.combine, nodes, others, (), limits))
 
 
-def divided(nodes: Sequence[Regular], limits: Limits) -> dict[tuple[bool, ...], Dfa]:
-    """By tuple, which of the languages a text is in, the minimal automaton of such texts; of each that there are."""
+def divided(nodes: Sequence[Regular], limits: Limits) -> dict[bytes, Dfa]:
+    """By which of the languages a text is in (a byte for each, 1 or 0) the minimal automaton of such texts; of each that there are."""
     tables = _asked(SideBySide.divide, [EVERY_TEXT], (), nodes, limits)
-    return {flags[1:]: dfa for flags, table in tables.items() if len(dfa := Dfa(table))}
+    return {flags[1:]: dfa for flags, table in in_time(tables.items()) if len(dfa := Dfa(table))}
 
 
 def shortest_length(

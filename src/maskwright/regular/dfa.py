@@ -81,20 +81,20 @@ def complement(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
 
 def partition(
     nodes: Sequence[Regular], limits: Limits = DEFAULT_LIMITS
-) -> list[tuple[tuple[bool, ...], Regular]]:
-    """All texts, told apart by which of the languages they are in; those of the first language come first.
+) -> list[tuple[bytes, Regular]]:
+    """All texts, told apart by which of the languages they are in (a byte for each, 1 or 0); those of the first language come first.
 
     A class without a text is left out; one that is one of the languages stays as it was given.
     """
     classes = divided(nodes, limits)
-    given: dict[tuple[bool, ...], Regular] = {}
+    given: dict[bytes, Regular] = {}
     for i, node in enumerate(in_time(nodes)):
         inside = [flags for flags in classes if flags[i]]
         if len(inside) == 1:
             given.setdefault(inside[0], node)
     return [
         (flags, given[flags] if flags in given else classes[flags].to_regular())
-        for flags in sorted(classes, reverse=True)
+        for flags in in_time(sorted(classes, reverse=True))
     ]
 
 

@@ -558,7 +558,11 @@ def union(parts: Iterable[Sequence[Group]]) -> tuple[Group, ...]:
     found: dict[Group, None] = {}
     for part in parts:
         check_time()
-        for group in in_time(part) if len(part) > _MANY else part:
+        many = len(part) > _MANY
+        for group in part:
+            if many:
+                # Equal ones are compared, however large they are.
+                check_time()
             found[group] = None
     full = set()
     for group in found:
@@ -571,7 +575,7 @@ def union(parts: Iterable[Sequence[Group]]) -> tuple[Group, ...]:
     if len(found) > _MANY:
         found = dict.fromkeys(listed_together(found))
     if full:
-        found = {g: None for g in found if type(g) not in full or g == _EVERYTHING[type(g)]}
+        found = {g: None for g in in_time(found) if type(g) not in full or g == _EVERYTHING[type(g)]}
     return tuple(found)
 
 

@@ -231,6 +231,7 @@ class ObjectRules:
         if kind.within is None or language == EVERY_TEXT:
             # Any prefix goes on to infinitely many keys: leaving names out costs nothing.
             return language
+        check_time()
         within = self._within.get(language)
         if within is None:
             within = self._within[language] = Within(language, self.limits)
@@ -334,7 +335,7 @@ _ONE_KIND = [Kind(EVERY_TEXT, None)]
 
 
 @lru_cache(maxsize=512)
-def _classes(languages: tuple[Regular, ...], limits: Limits) -> list[tuple[tuple[bool, ...], Regular]]:
+def _classes(languages: tuple[Regular, ...], limits: Limits) -> list[tuple[bytes, Regular]]:
     return partition(languages, limits)
 
 
