@@ -360,3 +360,17 @@ def test_a_token_ends_a_terminal() -> None:
     check_lexed(lexed([Seq((many, special, many))], [many]))
     at = compiled(lexed([Seq((many, special, many))], [many]))
     assert at.accept_tokens([0, 0, N, 0]) == 4 and at.is_accepting
+
+
+@pytest.mark.parametrize("others", [(), (N,), (2, 7, N)])
+def test_a_token_before_a_dead_end_of_the_lexer(others: tuple[int, ...]) -> None:
+    # Two terminals that are always read as one: there is no text behind <c>, nor behind what leads there as well.
+    from toys import A
+
+    many = term(repeat(A, 1, None), "a+")
+    dead, free = Term(Tokens(ids=((2, 2), (5, 5)))), [Term(Tokens(ids=((i, i),))) for i in others]
+    source = lexed([Choice((Seq((dead, many, many)), Seq((Choice((dead, *free)), many)), many))], [many])
+    assert toys.allowed(compiled(source)) == {0, 2, 5, 15, *others}
+    source = lexed([Choice((Seq((dead, many, many)), *(Seq((each, many)) for each in free), many))], [many])
+    check_lexed(source)
+    assert toys.allowed(compiled(source)) == {0, 15, *others}

@@ -13,3 +13,4 @@ cdef cbool thread_is_embedded(Core* core, LexState* lex, int32_t parser) noexcep
 cdef cbool thread_alive(Core* core, const Thread& thread) noexcept nogil
 cdef cbool threads_alive(Core* core, const vector[Thread]& threads) noexcept nogil
 cdef void threads_keep_alive(Core* core, vector[Thread]& threads) noexcept nogil
+cdef void tokens_without_end(Core* core, int32_t parser, vector[int32_t]& out) noexcept nogil

@@ -29,7 +29,7 @@ from maskwright._engine.tracked cimport is_tracked
 from maskwright._engine.values cimport UNKNOWN_TEXT
 from maskwright._engine.core cimport thread_at
 from maskwright._engine.threads cimport (
-    core_learn, lexed_step, thread_key, thread_step, threads_step_token, TOKEN_SPELLED, tokens_different,
+    core_learn, lexed_step, state_goto_token, thread_key, thread_step, threads_step_token, TOKEN_SPELLED, tokens_different,
     tokens_spell
 )
 from maskwright._engine.costs cimport (
@@ -414,6 +414,16 @@ cdef void threads_keep_alive(Core* core, vector[Thread]& threads) noexcept nogil
             threads[j] = threads[i]
             j += 1
     threads.resize(j)
+
+
+cdef void tokens_without_end(Core* core, int32_t parser, vector[int32_t]& out) noexcept nogil:
+    # Of the tokens that a parser state waits for, those behind which no text ends, because of the lexer; one for all that lead alike.
+    cdef vector[int32_t] ways
+    cdef int32_t token
+    tokens_different(core.program.states[parser].tokens, ways)
+    for token in ways:
+        if not thread_alive(core, thread_at(state_goto_token(core.program, parser, token), NULL)):
+            out.push_back(token)
 
 
 # --- how much is missing at least ----------------------------------------------------------------

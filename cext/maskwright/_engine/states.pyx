@@ -14,7 +14,7 @@ from maskwright._engine.containers cimport Edges
 from maskwright._engine.limits cimport deadline_look, deadline_passed
 from maskwright._engine.trie cimport Trie
 from maskwright._engine.char_index cimport bits_add, bits_hold, bits_owned, bits_release, bits_remove, bits_unite
-from maskwright._engine.lexemes cimport Automaton, KIND_KEYSET, NO_TAG
+from maskwright._engine.lexemes cimport Automaton, KIND_KEYSET, LexState, NO_TAG
 from maskwright._engine.lexeme_walks cimport lexmask_open
 from maskwright._engine.program cimport ACCEPT, Item, NO_KEY, NO_STATE, ParserState, Return, UNKNOWN
 from maskwright._engine.columns cimport node_intern
@@ -22,8 +22,8 @@ from maskwright._engine.stacks cimport state_goto, state_goto_guarded, state_int
 from maskwright._engine.tracked cimport is_tracked
 from maskwright._engine.tracker cimport tracker_doubtful, tracker_open
 from maskwright._engine.core cimport MatcherState, thread_at
-from maskwright._engine.threads cimport FEW_TOKENS, threads_complete, threads_normalize, threads_step_token
-from maskwright._engine.alive cimport thread_known, threads_alive, threads_keep_alive, threads_step
+from maskwright._engine.threads cimport FEW_TOKENS, threads_complete, threads_normalize, threads_step_token, tokens_alike
+from maskwright._engine.alive cimport thread_known, threads_alive, threads_keep_alive, threads_step, tokens_without_end
 
 
 # --- states ---------------------------------------------------------------------------------
@@ -267,8 +267,17 @@ cdef int32_t matcher_step_token(Core* core, int32_t id, int32_t token, cbool tex
     return matcher_intern(core, threads) if not threads.empty() else NO_STATE
 
 
+cdef cbool tokens_alike_any(const vector[LexState*]& waiting, int32_t token, const vector[int32_t]& others) noexcept nogil:
+    cdef size_t i
+    for i in range(others.size()):
+        if tokens_alike(waiting, token, others[i]):
+            return True
+    return False
+
+
 cdef void mask_add_tokens(Core* core, const vector[Thread]& threads, Mask* mask) noexcept nogil:
-    # What a finished mask lacks of tokens that stand for themselves.
+    # What a finished mask lacks of tokens that stand for themselves.  Behind some, a lexer lets no text end.
+    cdef vector[int32_t] dead
     cdef size_t i, j, k
     cdef const Automaton* tokens
     cdef const ParserState* state
@@ -276,8 +285,16 @@ cdef void mask_add_tokens(Core* core, const vector[Thread]& threads, Mask* mask)
         if threads[i].lex != NULL:
             continue
         state = core.program.states[threads[i].parser]
+        dead.clear()
+        if core.program.lexer != NULL:
+            tokens_without_end(core, threads[i].parser, dead)
         for j in range(state.tokens.size()):
             tokens = state.tokens[j].automaton
+            if not dead.empty():
+                for k in range(tokens.token_set.ids.size()):
+                    if not tokens_alike_any(state.tokens, tokens.token_set.ids[k], dead):
+                        mask.added.push_back(tokens.token_set.ids[k])
+                continue
             if tokens.token_set.ids.size() <= FEW_TOKENS:
                 mask.added.insert(mask.added.end(), tokens.token_set.ids.begin(), tokens.token_set.ids.end())
                 continue

@@ -167,17 +167,31 @@ cdef cbool state_waits_for(const Core* core, int32_t id, int32_t token) noexcept
     return False
 
 
+cdef cbool tokens_alike(const vector[LexState*]& waiting, int32_t a, int32_t b) noexcept nogil:
+    # Whether two tokens are in the same of the sets waited for: then they lead alike.
+    cdef size_t i
+    for i in range(waiting.size()):
+        if tokens_have(waiting[i].automaton, a) != tokens_have(waiting[i].automaton, b):
+            return False
+    return True
+
+
 cdef void tokens_different(const vector[LexState*]& waiting, vector[int32_t]& out) noexcept nogil:
     # A token for each combination of the sets waited for: those of one combination all lead to the same.
     cdef unordered_map[string, char] seen
     cdef string combination
-    cdef int32_t token
+    cdef int32_t token, before
     cdef size_t i, j
     if waiting.size() == 1:
         out.push_back(waiting[0].automaton.token_set.ids[0])
         return
     for i in range(waiting.size()):
+        before = waiting[i].automaton.token_set.ids[0]
         for token in waiting[i].automaton.token_set.ids:
+            # A set may be nearly all of a vocabulary.
+            if token != before and tokens_alike(waiting, token, before):
+                continue
+            before = token
             combination.clear()
             for j in range(waiting.size()):
                 combination.push_back(tokens_have(waiting[j].automaton, token))
