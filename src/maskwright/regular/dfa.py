@@ -79,9 +79,7 @@ def complement(node: Regular, limits: Limits = DEFAULT_LIMITS) -> Regular:
     return difference(EVERY_TEXT, node, limits)
 
 
-def partition(
-    nodes: Sequence[Regular], limits: Limits = DEFAULT_LIMITS
-) -> list[tuple[bytes, Regular]]:
+def partition(nodes: Sequence[Regular], limits: Limits = DEFAULT_LIMITS) -> list[tuple[bytes, Regular]]:
     """All texts, told apart by which of the languages they are in (a byte for each, 1 or 0); those of the first language come first.
 
     A class without a text is left out; one that is one of the languages stays as it was given.
