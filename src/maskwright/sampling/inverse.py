@@ -35,6 +35,8 @@ _RARE = 0.8
 _TERMS = 16
 """Terms of the sum that are added one by one; the rest is an integral (Euler and Maclaurin), over panels of Gauss points."""
 _PANELS = 12
+_MOST = 700.0
+"""Logarithms of ratios are cut off here: what lies beyond has no floating-point number."""
 _POINTS, _SHARES = np.polynomial.legendre.leggauss(8)
 
 
@@ -110,9 +112,10 @@ class _Series:
         self._known = np.zeros(count, dtype=bool)
         """Rows that have their points."""
         width = _TERMS + 1 + _PANELS * len(_POINTS)
-        self._log_points = np.zeros((count, width))
-        self._weights = np.zeros((count, width))
-        self._log_products = np.zeros((count, width))
+        self._places = np.zeros((count, width))
+        """m of the terms."""
+        self._terms = np.zeros((count, width))
+        """Their products, by the weights that the rule of integration gives them."""
         self._slopes = np.zeros((count, 3))
         """Sums of the powers 1 to 3 of 1 / (U(j) / p(x) + m) at the last single term, for the derivatives there."""
 
@@ -126,7 +129,7 @@ class _Series:
         """The sum over all draws that were told, the last one of which is taken for good."""
         if len(self._rests) == 2:
             # x was the first draw of all, and the sum telescopes to the mass before it.
-            whole: Floats = np.exp(np.minimum(self._rests[0][at] - log_p, 700.0))
+            whole: Floats = np.exp(np.minimum(self._rests[0][at] - log_p, _MOST))
             return whole
         known = self._known[at]
         new, old = at[~known], at[known]
@@ -136,31 +139,31 @@ class _Series:
                 self._multiply(new, rests[new] - log_p[~known])
         if len(old):
             self._multiply(old, self._rests[-1][old] - log_p[known])
-        weights = self._weights[at]
+        terms = self._terms[at]
         one, two, three = self._slopes[at].T
-        weights[:, _TERMS] += one / 12 - (one**3 + 3 * one * two + 2 * three) / 720
-        ratios: Floats = np.maximum((weights * np.exp(self._log_products[at])).sum(axis=1), 1.0)
+        ends = 2 * terms[:, _TERMS] * (one / 12 - (one**3 + 3 * one * two + 2 * three) / 720)
+        ratios: Floats = np.maximum(terms.sum(axis=1) + ends, 1.0)
         return ratios
 
     def _place(self, at: Integers, log_p: Floats) -> None:
         # Two factors are below 1 / m behind the second last rest, three behind the one before it.
         ends = np.minimum(self._rests[-2][at] - log_p + 36, self._rests[-3][at] - log_p + 18)
         low = np.log(_TERMS)
-        length = (np.maximum(ends, low + 18) - low) / _PANELS
+        length = (np.clip(ends, low + 18, _MOST) - low) / _PANELS
         middles = low + length[:, None] * (np.arange(_PANELS) + 0.5)
-        places = middles[:, :, None] + length[:, None, None] / 2 * _POINTS
-        with np.errstate(divide="ignore"):
-            self._log_points[at, : _TERMS + 1] = np.log(np.arange(_TERMS + 1))
-        self._log_points[at, _TERMS + 1 :] = places.reshape(len(at), -1)
-        self._weights[at, :_TERMS] = 1.0
-        self._weights[at, _TERMS] = 0.5
-        shares = length[:, None, None] / 2 * _SHARES * np.exp(places)
-        self._weights[at, _TERMS + 1 :] = shares.reshape(len(at), -1)
+        places = np.exp(middles[:, :, None] + length[:, None, None] / 2 * _POINTS)
+        self._places[at, : _TERMS + 1] = np.arange(_TERMS + 1)
+        self._places[at, _TERMS + 1 :] = places.reshape(len(at), -1)
+        self._terms[at, :_TERMS] = 1.0
+        self._terms[at, _TERMS] = 0.5
+        shares = length[:, None, None] / 2 * _SHARES * places
+        self._terms[at, _TERMS + 1 :] = shares.reshape(len(at), -1)
         self._known[at] = True
 
     def _multiply(self, at: Integers, log_ratio: Floats) -> None:
         """One factor more: U(j) / (U(j) + m p(x)), where ``log_ratio`` is log(U(j) / p(x))."""
-        exponents = self._log_points[at] - log_ratio[:, None]
-        self._log_products[at] -= np.logaddexp(0.0, exponents)
-        slopes = np.exp(-np.logaddexp(0.0, -exponents[:, _TERMS])) / _TERMS
+        inverse = np.exp(np.clip(-log_ratio, -_MOST, _MOST))
+        with np.errstate(over="ignore"):
+            self._terms[at] /= 1.0 + self._places[at] * inverse[:, None]
+        slopes = inverse / (1.0 + _TERMS * inverse)
         self._slopes[at] += slopes[:, None] ** np.arange(1, 4)
