@@ -13,7 +13,7 @@ from typing import Any
 import cython
 
 from maskwright._core import AutomatonHandle, CompiledCore, Engine, Tables
-from maskwright.base.deadline import check_time, let_go, seconds_left
+from maskwright.base.deadline import check_time, in_time, let_go, seconds_left
 from maskwright.compiling.adjacency import Adjacency, Places
 from maskwright.compiling.captures import CaptureReader
 from maskwright.compiling.factoring import PlainState, factor
@@ -99,7 +99,9 @@ class _Lowering:
         self.records = []
         self.indented = []
         lexing = grammar.lexing
-        self.ranks = {} if lexing is None else {t.key: rank for rank, t in enumerate(lexing.terminals)}
+        self.ranks = (
+            {} if lexing is None else {t.key: rank for rank, t in enumerate(in_time(lexing.terminals))}
+        )
         self.shared = {}
 
     @cython.cfunc

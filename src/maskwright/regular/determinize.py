@@ -31,6 +31,9 @@ from maskwright.regular.expressions import (
 )
 from maskwright.regular.thompson import Thompson
 
+_PIECE = 4096
+"""Characters of a text that are taken at once."""
+
 
 def alphabet_of(sets: Iterable[Ranges]) -> Alphabet:
     """The minterms of some sets, as a partition of the Unicode scalar values."""
@@ -47,10 +50,13 @@ def leaf_sets(*nodes: Regular) -> list[Ranges]:
             if isinstance(part, Chars):
                 sets[part.ranges] = None
             elif isinstance(part, Lit):
-                for c in dict.fromkeys(part.text):
-                    if c not in seen:
-                        seen.add(c)
-                        sets[((ord(c), ord(c)),)] = None
+                for begin in range(0, len(part.text), _PIECE):
+                    if begin:
+                        check_time()
+                    for c in dict.fromkeys(part.text[begin : begin + _PIECE]):
+                        if c not in seen:
+                            seen.add(c)
+                            sets[((ord(c), ord(c)),)] = None
     return list(sets)
 
 
