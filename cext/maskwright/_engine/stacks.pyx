@@ -14,7 +14,7 @@ from libcpp.algorithm cimport sort
 from libcpp.string cimport string
 
 from maskwright._engine.sizes cimport ALLOCATION, MAP_ENTRY, vector_bytes
-from maskwright._engine.limits cimport deadline_heavy
+from maskwright._engine.limits cimport deadline_heavy, deadline_worked
 from maskwright._engine.lexemes cimport NO_TAG
 from maskwright._engine.lexeme_texts cimport LEX_DEAD
 from maskwright._engine.lexeme_state cimport lex_first
@@ -145,6 +145,7 @@ cdef int32_t state_intern(Program* program, vector[Item]& items, cbool complete)
     state.items.assign(merged)
     state.complete = complete
     state_finish(state, program)
+    deadline_worked(&program.index.deadline, state.items.size() + state.starts.size())
     program.held += (vector_bytes(state.items.bytes(), 1) + vector_bytes(state.starts.bytes(), 1)
                      + vector_bytes(state.tokens.capacity(), sizeof(void*))
                      + vector_bytes(state.guards.capacity(), sizeof(int32_t)))

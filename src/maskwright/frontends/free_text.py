@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
-from maskwright.base.deadline import check_time
+from maskwright.base.deadline import check_time, in_time
 from maskwright.ir.grammar import Lexeme
 from maskwright.regular.expressions import (
     ANY_CHAR,
@@ -33,7 +33,7 @@ class Scanner:
         self._found: list[set[str]] = [set()]
         for pattern in (*self.patterns, *self.excluded):
             state = 0
-            for c in pattern:
+            for c in in_time(pattern):
                 if c not in self._children[state]:
                     self._children[state][c] = len(self._children)
                     self._children.append({})
@@ -47,7 +47,7 @@ class Scanner:
         moves: list[dict[str, int]] = [dict(self._children[0]), *({} for _ in self._children[1:])]
         suffix = [0] * len(self._children)
         queue = list(self._children[0].values())
-        for state in queue:
+        for state in in_time(queue):
             # What the longest proper suffix has found was found here as well.
             self._found[state] |= self._found[suffix[state]]
             moves[state] = {**moves[suffix[state]], **self._children[state]}
@@ -60,26 +60,32 @@ class Scanner:
     def marks(self) -> list[tuple[str, ...]]:
         """The sets of patterns that can be completed at once."""
         excluded = set(self.excluded)
-        sets = {tuple(sorted(found)): None for found in self._found if found and not found & excluded}
+        sets = {
+            tuple(sorted(found)): None for found in in_time(self._found) if found and not found & excluded
+        }
         return list(sets)
 
     def free(self) -> Regular:
         """The texts in which nothing is found, the empty one included."""
-        return self._machine([state for state, found in enumerate(self._found) if not found])
+        return self._machine([state for state, found in enumerate(in_time(self._found)) if not found])
 
     def free_lexeme(self) -> Lexeme:
         """The same without the empty text."""
-        machine = self._machine([state for state, found in enumerate(self._found) if not found])
+        machine = self._machine([state for state, found in enumerate(in_time(self._found)) if not found])
         # A start of its own, to which nothing leads back.
         start = machine.n_states
-        copies = tuple((start, label, b) for a, label, b in machine.edges if a == machine.start)
+        copies = tuple((start, label, b) for a, label, b in in_time(machine.edges) if a == machine.start)
         language = Machine(start + 1, start, machine.edges + copies, machine.accepts)
         return Lexeme(("free text", self.patterns, self.excluded), language)
 
     def mark_lexeme(self, mark: tuple[str, ...]) -> Lexeme:
         """The texts that end where for the first time something is found: exactly the patterns of ``mark``."""
         check_time()
-        states = [state for state, found in enumerate(self._found) if tuple(sorted(found)) == mark]
+        states = [
+            state
+            for state, found in enumerate(in_time(self._found))
+            if found and tuple(sorted(found)) == mark
+        ]
         return Lexeme(("text up to", mark, self.patterns, self.excluded), self._machine(states))
 
     def _machine(self, accepts: list[int]) -> Machine:
@@ -90,7 +96,7 @@ class Scanner:
         """Those of all its languages."""
         excluded = set(self.excluded)
         edges: list[tuple[int, Regular, int]] = []
-        for state, moves in enumerate(self._moves):
+        for state, moves in enumerate(in_time(self._moves)):
             if self._found[state]:
                 continue
             check_time()

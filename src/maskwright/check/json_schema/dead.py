@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from maskwright.base.deadline import in_time
 from maskwright.check.json_schema.inventory import ENFORCED
 from maskwright.check.report import Finding
 from maskwright.errors import (
@@ -73,7 +74,7 @@ class DeadParts:
                 self.limit = error
         self.refusals += surveyor.refusals
         in_use = surveyor.in_use()
-        dead = [n for n in self.nodes if surveyor.is_empty((n,)) and not _is_plainly_false(n)]
+        dead = [n for n in in_time(self.nodes) if surveyor.is_empty((n,)) and not _is_plainly_false(n)]
         # Reasons lie at the bottom.
         for node in sorted(dead, key=lambda node: -node.pointer.count("/")):
             if node != root:
@@ -90,18 +91,21 @@ class DeadParts:
             if not _is_condition(path_of(root.value, pointer)):
                 what = effect(self.document, pointer) or "this is never used"
                 yield from self._excluded(conjunction, pointer, what)
-        for node in self.nodes:
+        for node in in_time(self.nodes):
             if node not in alone and isinstance(node.value, dict) and not is_hidden(node):
                 yield from self._in_context(node, alone)
 
     def _dead_together(self, in_use: list[Conjunction], alone: set[Node]) -> dict[str, tuple[Node, ...]]:
         """Places that are dead wherever they were met, but not alone; and a conjunction that shows why."""
-        empty = {conjunction for conjunction in in_use if self._surveyor.is_empty(conjunction)}
+        empty = {conjunction for conjunction in in_time(in_use) if self._surveyor.is_empty(conjunction)}
         alive = {
-            node for conjunction in in_use if conjunction not in empty for node in _positive(conjunction)
+            node
+            for conjunction in in_time(in_use)
+            if conjunction not in empty
+            for node in _positive(conjunction)
         }
         found: dict[str, tuple[Node, ...]] = {}
-        for conjunction in in_use:
+        for conjunction in in_time(in_use):
             if conjunction not in empty or len(conjunction) < 2:
                 continue
             nodes = tuple(literal for literal in conjunction if isinstance(literal, Node))

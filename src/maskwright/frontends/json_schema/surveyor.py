@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maskwright.base.deadline import check_time_again, let_go
+from maskwright.base.deadline import check_time, check_time_again, in_time, let_go
 from maskwright.errors import GrammarError, LimitError, Refusal, UnsupportedSchemaError, no_recursion
 from maskwright.frontends.json_schema.algebra.groups import Conjunction
 from maskwright.frontends.json_schema.algebra.normalize import Normalizer
@@ -59,13 +59,14 @@ class Surveyor(Emitter):
 
     def in_use(self) -> list[Conjunction]:
         """Those that the root of the document leads to, without those behind ones that nothing satisfies."""
-        given_up = {rule for rule in self._rules.values() if not self._good[rule]}
+        given_up = {rule for rule in in_time(self._rules.values()) if not self._good[rule]}
         start = self.rule((self.document.root,))
         seen = {start}
         work = [start]
         while work:
+            check_time()
             rule = work.pop()
             below = references(self.grammar.rules[rule]) - seen if rule not in given_up else ()
             seen.update(below)
             work += below
-        return [conjunction for conjunction, rule in self._rules.items() if rule in seen]
+        return [conjunction for conjunction, rule in in_time(self._rules.items()) if rule in seen]
