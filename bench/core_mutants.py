@@ -34,7 +34,7 @@ TREE = ROOT / "build" / "mutants"
 ENGINE = Path("cext") / "maskwright" / "_engine"
 TESTS = (
     "against_reference", "matcher", "tokens", "unique", "distinct_flat", "slices", "spelling", "limits", "lexing", "opening", "state_sets", "trees",
-    "batch", "contains", "distinct", "generations", "eviction", "lexing_lookahead", "indentation", "mask_view", "speculation", "threads",
+    "batch", "contains", "distinct", "generations", "eviction", "lexing_lookahead", "indentation", "mask_view", "speculation", "threads", "check_grammar",
 )  # fmt: skip
 """The engine's own, in the order in which they are asked."""
 BASELINE_SECONDS = 1200
