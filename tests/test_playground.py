@@ -245,17 +245,16 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_command_serves_until_interrupted() -> None:
     code = (
-        "import _thread, threading, time, urllib.request\n"
+        "import _thread, signal, threading, urllib.request\n"
+        # Whoever is started in the background of a shell ignores interrupts.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from maskwright.playground.server import Playground\n"
         "from maskwright.cli import main\n"
         "serve = Playground.serve_forever\n"
         "def serving(self):\n"
         "    def ask():\n"
         "        print(urllib.request.urlopen(self.address).status, flush=True)\n"
-        # Where an interrupt meets a callback of the collector, Python ignores it.
-        "        while True:\n"
-        "            _thread.interrupt_main()\n"
-        "            time.sleep(10)\n"
+        "        _thread.interrupt_main()\n"
         "    threading.Thread(target=ask, daemon=True).start()\n"
         "    serve(self)\n"
         "Playground.serve_forever = serving\n"
