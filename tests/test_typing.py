@@ -69,7 +69,6 @@ def test_pyright(folder: Path) -> None:
 
 STUBS = """\
 [mypy]
-mypy_path = src:cext
 ignore_missing_imports = true
 [mypy-torch.*,transformers.*,jsonschema.*,pydantic.*,huggingface_hub.*,tqdm.*,lark.*]
 follow_imports = skip

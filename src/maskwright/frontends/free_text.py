@@ -65,13 +65,13 @@ class Scanner:
         }
         return list(sets)
 
-    def free(self) -> Regular:
+    def free(self) -> Machine:
         """The texts in which nothing is found, the empty one included."""
         return self._machine([state for state, found in enumerate(in_time(self._found)) if not found])
 
     def free_lexeme(self) -> Lexeme:
         """The same without the empty text."""
-        machine = self._machine([state for state, found in enumerate(in_time(self._found)) if not found])
+        machine = self.free()
         # A start of its own, to which nothing leads back.
         start = machine.n_states
         copies = tuple((start, label, b) for a, label, b in in_time(machine.edges) if a == machine.start)
@@ -96,10 +96,10 @@ class Scanner:
         """Those of all its languages."""
         excluded = set(self.excluded)
         edges: list[tuple[int, Regular, int]] = []
-        for state, moves in enumerate(in_time(self._moves)):
+        for state, moves in enumerate(self._moves):
+            check_time()
             if self._found[state]:
                 continue
-            check_time()
             by_target: dict[int, list[tuple[int, int]]] = {}
             for c, target in moves.items():
                 by_target.setdefault(target, []).append((ord(c), ord(c)))
