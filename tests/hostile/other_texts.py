@@ -298,7 +298,7 @@ def tag_cases() -> Iterator[Case]:
                 "tags": [tag("a" * n + "b", word("x"), "c")],
             }
         ),
-        (1_000, 100_000),
+        (1_000, 30_000, 100_000),
     )
     yield from family(
         "tags/repeat",

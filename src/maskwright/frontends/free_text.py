@@ -11,11 +11,14 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from maskwright.base.deadline import check_time, in_time
+from maskwright.errors import LimitError
 from maskwright.ir.grammar import Lexeme
+from maskwright.limits import Limits
 from maskwright.regular.expressions import (
     ANY_CHAR,
     Chars,
     Machine,
+    Ranges,
     Regular,
     complement_ranges,
     intersect_ranges,
@@ -24,22 +27,27 @@ from maskwright.regular.expressions import (
 
 
 class Scanner:
-    """Looks for ``patterns``; texts with one of ``excluded`` are in none of its languages.  No text is empty."""
+    """Looks for ``patterns``; texts with one of ``excluded`` are in none of its languages.  No text is empty.
 
-    def __init__(self, patterns: Iterable[str], excluded: Iterable[str] = ()) -> None:
+    Raises ``LimitError`` where it has more states than ``limits.max_regex_states``, as each of its languages would.
+    """
+
+    def __init__(self, patterns: Iterable[str], excluded: Iterable[str] = (), *, limits: Limits) -> None:
         self.patterns = tuple(dict.fromkeys(patterns))
         self.excluded = tuple(dict.fromkeys(excluded))
         self._children: list[dict[str, int]] = [{}]
-        self._found: list[set[str]] = [set()]
+        self._found: list[tuple[str, ...]] = [()]
         for pattern in (*self.patterns, *self.excluded):
             state = 0
             for c in in_time(pattern):
                 if c not in self._children[state]:
                     self._children[state][c] = len(self._children)
                     self._children.append({})
-                    self._found.append(set())
+                    self._found.append(())
                 state = self._children[state][c]
-            self._found[state].add(pattern)
+            self._found[state] = (pattern,)
+            if len(self._children) > limits.max_regex_states:
+                raise LimitError("max_regex_states", len(self._children), limits.max_regex_states)
         self._moves = self._follow()
 
     def _follow(self) -> list[dict[str, int]]:
@@ -49,7 +57,8 @@ class Scanner:
         queue = list(self._children[0].values())
         for state in in_time(queue):
             # What the longest proper suffix has found was found here as well.
-            self._found[state] |= self._found[suffix[state]]
+            if self._found[suffix[state]]:
+                self._found[state] += self._found[suffix[state]]
             moves[state] = {**moves[suffix[state]], **self._children[state]}
             for c, child in self._children[state].items():
                 suffix[child] = moves[suffix[state]].get(c, 0)
@@ -59,11 +68,16 @@ class Scanner:
     @cached_property
     def marks(self) -> list[tuple[str, ...]]:
         """The sets of patterns that can be completed at once."""
-        excluded = set(self.excluded)
         sets = {
-            tuple(sorted(found)): None for found in in_time(self._found) if found and not found & excluded
+            tuple(sorted(found)): None
+            for found in in_time(self._found)
+            if found and not self._barred.intersection(found)
         }
         return list(sets)
+
+    @cached_property
+    def _barred(self) -> frozenset[str]:
+        return frozenset(self.excluded)
 
     def free(self) -> Machine:
         """The texts in which nothing is found, the empty one included."""
@@ -94,18 +108,25 @@ class Scanner:
     @cached_property
     def _edges(self) -> tuple[tuple[int, Regular, int], ...]:
         """Those of all its languages."""
-        excluded = set(self.excluded)
+        # Few sets of characters label most of the edges.
+        labels: dict[str, Chars] = {}
+        others: dict[tuple[str, ...], Chars] = {}
         edges: list[tuple[int, Regular, int]] = []
         for state, moves in enumerate(self._moves):
             check_time()
             if self._found[state]:
                 continue
-            by_target: dict[int, list[tuple[int, int]]] = {}
             for c, target in moves.items():
-                by_target.setdefault(target, []).append((ord(c), ord(c)))
-            for target, points in by_target.items():
-                if not self._found[target] & excluded:
-                    edges.append((state, Chars(normalize_ranges(points)), target))
-            known = normalize_ranges([point for points in by_target.values() for point in points])
-            edges.append((state, Chars(intersect_ranges(complement_ranges(known), ANY_CHAR.ranges)), 0))
+                if not self._barred.intersection(self._found[target]):
+                    if c not in labels:
+                        labels[c] = Chars(_ranges(c))
+                    edges.append((state, labels[c], target))
+            known = tuple(moves)
+            if known not in others:
+                others[known] = Chars(intersect_ranges(complement_ranges(_ranges(known)), ANY_CHAR.ranges))
+            edges.append((state, others[known], 0))
         return tuple(edges)
+
+
+def _ranges(characters: Iterable[str]) -> Ranges:
+    return normalize_ranges([(ord(c), ord(c)) for c in characters])

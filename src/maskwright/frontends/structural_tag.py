@@ -263,7 +263,7 @@ class _Builder:
             return self.refuse(pointer, "max_tokens", "tokens are not counted: use max_chars")
         excluded = (*texts_field(source, "excludes", pointer), *ends)
         most = source.get("max_chars")
-        scanner = Scanner(excluded)
+        scanner = Scanner(excluded, limits=self.limits)
         if "begins_without" in source:
             if most is not None:
                 return self.refuse(pointer, "begins_without", "it cannot stand beside max_chars")
@@ -356,7 +356,7 @@ class _Builder:
             return FAIL
         assert isinstance(source, dict)
         if kind == "any_text" and all(source.get(name) in (None, []) for name in _FIELDS[kind]):
-            scanner = Scanner(ends)
+            scanner = Scanner(ends, limits=self.limits)
             return Choice(tuple(Term(scanner.mark_lexeme(mark)) for mark in scanner.marks))
         if kind == "triggered_tags":
             return self.triggered_tags(source, pointer, ends, EMPTY)
@@ -429,7 +429,8 @@ class _Builder:
         """Free text, or text up to a key of ``rules`` and then one of its ways (a text, what follows it) and ``again``."""
         marks = {} if behind is None else dict.fromkeys(ends, behind)
         barred = [text for text in (*excluded, *(ends if behind is None else ())) if text not in rules]
-        scanner = Scanner((*rules, *marks), (text for text in barred if text not in marks))
+        excluded = (text for text in barred if text not in marks)
+        scanner = Scanner((*rules, *marks), excluded, limits=self.limits)
         lexemes: list[Lexeme] = []
         cases: list[Expr] = []
         for mark in scanner.marks:

@@ -203,7 +203,7 @@ class _TextEmitter(Emitter):
         self.excludes = excludes
         patterns = tuple(_SYNTAX.sub(r"\\\g<0>", text) for text in excludes)
         self.unreadable: Rule = Keys(patterns=patterns), (nothing(""),)
-        self.free = _free(excludes)
+        self.free = _free(excludes, limits)
         self.any_text = self.lexeme("any", self.free)
         self.shares_any = shares_any
         self._any: int | None = None
@@ -431,8 +431,8 @@ def _both(a: Regular, b: Regular, limits: Limits) -> Regular:
 
 
 @lru_cache(maxsize=64)
-def _free(excludes: tuple[str, ...]) -> Regular:
-    return Scanner(excludes).free() if excludes else EVERY_TEXT
+def _free(excludes: tuple[str, ...], limits: Limits) -> Regular:
+    return Scanner(excludes, limits=limits).free() if excludes else EVERY_TEXT
 
 
 @lru_cache(maxsize=512)
@@ -441,7 +441,7 @@ def _readable(
 ) -> Regular:
     """The strings of some groups that a reader takes for what they are: with none of ``excludes``, and nothing that
     reads as a value of another of the ``kinds``."""
-    free = _free(excludes)
+    free = _free(excludes, limits)
     others = [parse_regex(_READ_AS[kind], "python", limits) for kind in kinds]
     return alt(*(_restricted(group, free, others, limits) for group in groups))
 
