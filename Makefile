@@ -6,7 +6,7 @@ TYPES = $(shell find src -name '*.pxd')
 READERS = $(shell find $(patsubst %,src/maskwright/%,base compiling frontends ir regex regular) grammars -name '*.py' -o -name '*.lark')
 SOURCES = $(shell find cext -name '*.pyx' -o -name '*.pxd' -o -name '*.hpp') $(TYPES) $(TYPES:.pxd=.py) setup.py pyproject.toml
 
-.PHONY: demo docs wheel sdist sbom reproducible first-output test test-slow test-hostile test-all test-vllm test-ray test-engines coverage fuzz sanitize build lint profile bench clean
+.PHONY: demo docs wheel sdist sbom reproducible first-output test test-slow test-hostile test-all test-vllm test-ray test-engines test-peers coverage fuzz sanitize build lint profile bench clean
 
 demo: build
 	$(BIN)/python -m maskwright.demo
@@ -82,6 +82,20 @@ build/engines-env/installed: $(VENV)/installed
 	$(ENGINES_BIN)/python -m pip install --quiet --no-deps $(SGLANG)
 	$(ENGINES_BIN)/python -m pip install --quiet triton "mlx[cpu]" mlx-lm $(SGLANG_WHOLE)
 	$(ENGINES_BIN)/python -m pip install --quiet --prefer-binary llama-cpp-python
+	touch $@
+
+# The snippets of other engines in the documentation, two minutes; llama.cpp is built first, 15 minutes.  Some engines do not work with transformers 5 yet.
+PEERS_BIN = build/peers-env/bin
+
+test-peers: build build/peers-env/installed
+	$(BIN)/python -m pytest tests/test_coming_from.py
+
+build/peers-env/installed: $(VENV)/installed
+	test -d build/peers-env || $(PYTHON) -m venv build/peers-env
+	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
+	  > "$$($(PEERS_BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/usual.pth"
+	$(PEERS_BIN)/python -m pip install --quiet --no-compile "transformers<5" outlines instructor xgrammar llguidance guidance lm-format-enforcer
+	$(PEERS_BIN)/python -m pip install --quiet --no-compile --prefer-binary llama-cpp-python
 	touch $@
 
 build: $(VENV)/built $(VENV)/tables
