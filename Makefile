@@ -231,9 +231,9 @@ build/tsan/built: $(VENV)/installed $(SOURCES)
 sanitize: build/asan/built build/tsan/built
 	PYTHONPATH=build/asan/lib LD_PRELOAD="$(call RUNTIME,libasan) $(call RUNTIME,libubsan) $(call RUNTIME,libstdc++)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYTHONMALLOC=malloc \
-	  $(PYTEST) -x --capture=sys -m "not slow" $(SANITIZED:%=tests/test_%.py)
+	  $(PYTEST) -x --capture=sys -m "not slow or sanitized" $(SANITIZED:%=tests/test_%.py)
 	PYTHONPATH=build/tsan/lib LD_PRELOAD="$(call RUNTIME,libtsan)" TSAN_OPTIONS=halt_on_error=1:die_after_fork=0 \
-	  setarch -R $(BIN)/python -m pytest -x --capture=sys -m "not slow" $(RACING:%=tests/test_%.py)
+	  setarch -R $(BIN)/python -m pytest -x --capture=sys -m "not slow or sanitized" $(RACING:%=tests/test_%.py)
 
 # Python compiles what is imported, which is little of what is installed.
 $(VENV)/installed: pyproject.toml constraints.txt

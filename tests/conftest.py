@@ -28,6 +28,12 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 object.__setattr__(DEFAULT_LIMITS, "max_seconds", 60.0)
 
 
+def pytest_collection_finish() -> None:
+    """Modules and thousands of tests are here to stay: the collector, which is called behind each file, need not go through them."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _forget_grammars() -> Iterator[None]:
     """No file needs what another one compiled: vocabularies at the top of files would keep all of it until the process ends."""

@@ -232,6 +232,7 @@ def test_adapters_of_other_engines(name: str) -> None:
 # --- engines in a process of their own
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -158,6 +158,8 @@ twins = st.fixed_dictionaries(
 ).map(lambda schema: {**TWINS, **schema})
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @given(twins)
 def test_two_items_that_are_equal(schema: dict[str, Any]) -> None:
     validator = jsonschema.Draft202012Validator(schema)

@@ -90,6 +90,7 @@ def checked(canvas: Canvas, oracle: Oracle, ends: tuple[int, ...]) -> list[tuple
     return found
 
 
+@pytest.mark.slow
 @given(grammars(), st.integers(0, 2**32))
 @settings(
     max_examples=60,

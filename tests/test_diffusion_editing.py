@@ -52,6 +52,7 @@ def fillings(head: str, tail: str, low: int, high: int) -> set[tuple[int, ...]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("low", "high"), [(0, 0), (0, 2), (1, 1), (2, 2)])
 def test_a_span_of_a_text(low: int, high: int) -> None:
     """Replace, insert (an empty span) and delete (an empty gap), for all spans: what comes is a filling, and every filling comes."""

@@ -51,6 +51,7 @@ def test_the_most_likely_filling(name: str, slots: list[int | None], seed: int) 
     assert most_likely(canvas, given) == tokens
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_samples_follow_the_posterior(name: str) -> None:
     given = log_probs(7)

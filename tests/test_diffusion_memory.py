@@ -142,6 +142,7 @@ def test_sets_that_are_shared_are_dropped_too() -> None:
     assert waiting.sets is not sets
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(grammars(), st.integers(1_000, 60_000), st.randoms(use_true_random=False), st.data())
 def test_any_limit_gives_the_same_answers_or_none(

@@ -343,6 +343,7 @@ def test_the_reference_names_what_there_is() -> None:
         assert hasattr(importlib.import_module(module), attribute), name
 
 
+@pytest.mark.slow
 def test_the_table_of_keywords_is_what_the_compiler_says() -> None:
     pytest.importorskip("jsonschema_specifications")
     sys.path.insert(0, str(ROOT / "bench"))

@@ -51,6 +51,7 @@ def bodies(draw: st.DrawFn) -> tuple[list[PlainState], dict[int, int], set[int]]
     return plain, starts, draw(st.sets(st.integers(0, count - 1)))
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(bodies())
 def test_the_texts_stay_the_same(given_bodies: tuple[list[PlainState], dict[int, int], set[int]]) -> None:

@@ -201,6 +201,7 @@ def test_grammars_begin_anew_when_they_are_full() -> None:
     assert bounded.statistics["generation"] > before + 10
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(toys.grammars(), st.randoms(use_true_random=False))
 def test_grammars_of_every_form(grammar: Any, rng: random.Random) -> None:

@@ -27,6 +27,8 @@ def parts(draw: Any) -> list[Import]:
     return [Import(("part", i, repr(one)), lambda one=one: one) for i, one in enumerate(good)]
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @settings(max_examples=25, deadline=None)
 @given(parts(), st.integers(0, 99))
 def test_parts_are_their_rules(found: list[Import], seed: int) -> None:

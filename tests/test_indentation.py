@@ -154,6 +154,7 @@ def check(grammar: str, longest: int = LONGEST, most: int = 3000) -> int:
     return looked
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(grammars())
 def test_random_grammars(grammar: str) -> None:

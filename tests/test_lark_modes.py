@@ -174,6 +174,8 @@ def by_bytes_of(grammar: str, letters: str) -> maskwright.CompiledGrammar:
     return maskwright.compile_lark(grammar, vocabulary)
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @pytest.mark.parametrize(
     "grammar",
     [

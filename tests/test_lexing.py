@@ -187,6 +187,8 @@ def check_state(
     return bytes([byte]) in [VOCABULARY.tokens[t] for t in mask]
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @settings(max_examples=150, deadline=None)
 @given(grammars())
 def test_random_grammars(grammar: Grammar) -> None:
@@ -197,6 +199,8 @@ def test_random_grammars(grammar: Grammar) -> None:
         assume(False)
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @settings(max_examples=150, deadline=None)
 @given(grammars(placed=True))
 def test_random_grammars_that_say_where_text_is_ignored(grammar: Grammar) -> None:
@@ -207,6 +211,8 @@ def test_random_grammars_that_say_where_text_is_ignored(grammar: Grammar) -> Non
         assume(False)
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @settings(max_examples=60, deadline=None)
 @given(grammars(CLEAR))
 def test_random_grammars_of_terminals_that_do_not_touch(grammar: Grammar) -> None:

@@ -294,6 +294,7 @@ def near(numbers: Numbers, rng: random.Random) -> list[Decimal]:
     return found + about
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(number_sets(), st.lists(values, max_size=4), st.integers(0, 2**32))
 @example(Numbers(bound(0, True), bound("1e-400")), [], 0)
@@ -312,6 +313,7 @@ def test_random_sets(numbers, others, seed):
     check_samples(numbers, seed)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(number_sets(), st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1), st.data())
 def test_what_printers_write_is_accepted(numbers, floats, data):
@@ -493,6 +495,7 @@ class TestDivisors:
         both = is_multiple(value, a) and is_multiple(value, b)
         assert is_multiple(value, common_multiple((a, b), DEFAULT_LIMITS)) == both
 
+    @pytest.mark.slow
     @settings(max_examples=60, deadline=None)
     @given(st.integers(1, 40), st.integers(-4, 4), st.integers(0, 2**32))
     def test_every_small_divisor(self, k, power, seed):

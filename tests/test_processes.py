@@ -74,6 +74,8 @@ fill()
     run(SETUP + program)
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 def test_exits_with_busy_pools() -> None:
     program = """
 import time

@@ -176,6 +176,7 @@ def test_weights_never_fall_below_a_fifth_of_the_token() -> None:
     assert (draws.tokens == 0).all() and np.exp(draws.log_weights).min() > 0.3 / 5
 
 
+@pytest.mark.slow
 def test_evidence_of_four_steps() -> None:
     """2 % of 200 equal tokens are good, at each of four steps: most runs say about what is true."""
     size = 200

@@ -52,6 +52,7 @@ def errors(runs: int = 300, **options: Any) -> tuple[float, float]:
     return float(distance[0]), float(distance[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"boost": 0.0, "pull": 0.0}, {"boost": 1.5, "pull": 3.0}])
 def test_the_target_is_the_model_restricted_to_the_constraint(options: dict[str, Any]) -> None:
     assert max(errors(**options)) < 4

@@ -121,6 +121,7 @@ def test_bad_strategies(wrong: dict[str, Any]) -> None:
         Strategy(**wrong)
 
 
+@pytest.mark.slow
 def test_tuning_finds_what_the_tasks_need(constraints: dict[str, Any]) -> None:
     """An unlikely goal with a reward on the way to it needs a tree, and is spoiled by a wrong constraint."""
     pytest.importorskip("optuna", reason="the optional extra tune is not installed")

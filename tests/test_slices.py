@@ -159,6 +159,8 @@ def test_long_tokens(characters: str, most: int | None) -> None:
     assert largest > 60
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @settings(max_examples=150, deadline=None)
 @given(languages(), st.sampled_from(("utf8", "quoted", "printed")), st.integers(0, 1000))
 def test_random_loops(regular: Regular, spelling: Spelling, seed: int) -> None:
@@ -179,12 +181,16 @@ def test_words(word: Regular, between: Regular, other: Regular, seed: int) -> No
     check(cat(words, Lit("é1")), "quoted", seed)
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @settings(max_examples=150, deadline=None)
 @given(languages(), st.sampled_from(("", "a", "\n", "\u3042")), st.integers(0, 1000))
 def test_loops_that_may_end_anywhere(regular: Regular, behind: str, seed: int) -> None:
     check(without_empty(regular), "utf8", seed, behind=behind)
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 def test_what_follows_depends_on_how_a_loop_ends() -> None:
     """Text up to a mark, or text without one, as cases of one lexer: it may end anywhere in one of two ways."""
     plain = without("<").ranges

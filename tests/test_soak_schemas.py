@@ -39,6 +39,7 @@ def test_memory_stays() -> None:
     assert max(row["megabytes"] for row in rows[9:]) - max(row["megabytes"] for row in rows[6:9]) < 25
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kill -9")
 def test_killed_writers_leave_no_other_masks() -> None:
     soak_schemas.kills(2)

@@ -163,6 +163,8 @@ def grammars(draw: Any, pool: Any) -> Grammar:
     )
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @given(grammars(toys.grammars()), st.integers(0, 1000))
 @settings(max_examples=30, deadline=None)
 def test_masks_of_random_grammars(source: Grammar, seed: int) -> None:

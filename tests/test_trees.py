@@ -112,6 +112,7 @@ def check(
 # --- every form of a grammar
 
 
+@pytest.mark.slow
 @given(toys.grammars(), SEEDS)
 @settings(max_examples=40)
 def test_random_grammars(grammar: Any, seed: int) -> None:
