@@ -167,6 +167,7 @@ reproducible: sdist
 	cmp dist/*.tar.gz build/twice/*.tar.gz
 	for folder in a another/b; do (cd build/twice/$$folder && tar -xzf $(abspath dist)/*.tar.gz --strip-components 1 && $(WHEEL_OF)) || exit 1; done
 	cmp build/twice/a/repaired/*.whl build/twice/another/b/repaired/*.whl
+	mkdir dist/wheels && cp build/twice/a/repaired/*.whl dist/wheels
 
 build/wheel-env/installed: pyproject.toml
 	test -d build/wheel-env || $(PYTHON) -m venv build/wheel-env

@@ -30,7 +30,13 @@ VALIDATE = (
 )
 
 
-def main(wheel: str) -> int:
+def main(wheel: str = "") -> int:
+    if not Path(wheel).is_file():
+        print(
+            f"no wheel{f': {wheel}' if wheel else ' is named'}; make wheel writes one into dist/wheels",
+            file=sys.stderr,
+        )
+        return 2
     with tempfile.TemporaryDirectory() as folder:
         return first_output(Path(wheel).resolve(), Path(folder))
 
