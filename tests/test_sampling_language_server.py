@@ -51,6 +51,7 @@ def monitor(
     found.close()
 
 
+@pytest.mark.slow
 def test_names_of_a_real_server(monitor: LanguageServerNames) -> None:
     for text in (
         "boat.sail('x').length",
