@@ -504,3 +504,38 @@ def test_two_phrases_in_sql() -> None:
         assert not matcher.is_accepting
         assert matcher.accept_token(byte)
     assert matcher.is_accepting
+
+
+PAIRS = mw.Lark('start: "{" pair ("," pair)* "}"\npair: NAME ":" NUMBER\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/')
+
+
+@pytest.mark.parametrize(
+    ("source", "alphabet"),
+    [
+        (mw.Lark('start: "a"*') & mw.Regex("a"), "a"),
+        (mw.Lark('start: "a" | "b"') & mw.Regex("a"), "ab"),
+        (mw.Lark('start: "a"? "b"?') - mw.Regex("a|b"), "ab"),
+        (mw.Lark('start: "a" start "b" |') & mw.Regex("a*"), "ab"),
+        (mw.Lark('start: NAME\nNAME: /a+/\n%ignore " "') & mw.Regex("a"), "a "),
+        (mw.Lark('start: A B\nA: "a"+\nB: "b"+\n%ignore " "') & mw.Regex("ab"), "ab "),
+        (PAIRS & mw.Regex("[^,]*"), "{}:,b1"),
+        (PAIRS & mw.Regex("[^,]*,[^,]*"), "{}:,b1"),
+        (mw.Optional(mw.Lark('start: "a"*') & mw.Regex("a")) | mw.Regex("b"), "ab"),
+    ],
+)
+def test_terminals_that_do_not_clash_lead_into_no_dead_end(source: object, alphabet: str) -> None:
+    """Whatever is allowed can be completed, and the mask allows what is accepted."""
+    compiled = mw.compile(source, VOCABULARY)
+    bitmask = mw.allocate_token_bitmask(1, VOCABULARY.vocab_size)
+    texts = [b""]
+    for text in texts:
+        matcher = compiled.matcher()
+        assert matcher.accept_bytes(text)
+        ended = matcher.fork()
+        assert ended.accept_bytes(ended.shortest_completion_bytes()) and ended.is_accepting, text
+        matcher.fill_next_token_bitmask(bitmask)
+        for c in alphabet.encode():
+            accepted = matcher.fork().accept_token(c)
+            assert accepted == bool(bitmask[0, c >> 5] >> (c & 31) & 1), (text, c)
+            if accepted and len(text) < 6:
+                texts.append(text + bytes([c]))

@@ -76,6 +76,9 @@ cdef cbool kind_is_lexed(const Core* core, int32_t kind, int32_t index) noexcept
 
 
 cdef cbool plain_is_lexed(const Core* core, size_t state) noexcept nogil:
+    # Or whether there is no way on at all: a product of grammars is not pruned of that (``algebra.product``).
+    if cost_plain(core.program, core.costs, <int32_t>state) >= UNREACHED:
+        return True
     cdef const Program* program = core.program
     cdef size_t i
     for i in range(program.plain_terms[state].size()):
@@ -92,6 +95,7 @@ cdef void core_find_lexed(Core* core) noexcept nogil:
     cdef size_t i
     cdef cbool more = core.facts.lexed.empty()
     if more:
+        costs_prepare(core)
         core.facts.lexed.resize(program.plain_terms.size(), 0)
         core.facts.lexed_rules.resize(program.rules.size(), 0)
     while more and not deadline_look(&core.index.deadline):

@@ -226,7 +226,8 @@ cdef cbool lexer_reads_sample(Automaton* automaton, Contexts& contexts, int32_t 
         context = contexts.sets[i]
         if not lexer_reads_as(lexer_start_set(automaton, context), lexer.samples.texts[terminal], terminal):
             return False
-    return not lexer.follow.empty()
+    # One that nobody waits for is read as another one everywhere (``algebra.lexers`` counts on that).
+    return not contexts.waiting[terminal].empty()
 
 
 cdef LexState* lexer_along(Automaton* automaton, Contexts& contexts, int32_t terminal) noexcept nogil:
