@@ -18,6 +18,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Callable, Generic, Literal, NamedTuple, NotRequired, TypeVar  # noqa: UP035
 
+import jsonschema
 import pytest
 from byte_walks import BYTES, accepts, finished_walk
 
@@ -361,12 +362,8 @@ def test_the_option_is_one_of_schemas() -> None:
     assert accepts(plain, "[1,-2]") and not accepts(plain, "[1.0]") and not accepts(plain, "[1e2]")
     assert accepts(mw.compile_json_schema(schema, BYTES), "[1.0]")
     assert mw.compile(mw.JsonSchema(schema, plain_integers=True), BYTES) is plain
-    # As in draft 4, which has it anyway; what is no plain integer is no integer at all.
-    for spelled in (
-        {"not": {"type": "integer"}},
-        {"type": ["integer", "string"]},
-        {"type": "integer", "format": "int32"},
-    ):
+    # As in draft 4, which has it anyway.
+    for spelled in ({"type": ["integer", "string"]}, {"type": "integer", "format": "int32"}):
         old = mw.compile_json_schema(spelled, BYTES, dialect="draft4", formats="annotate")
         new = mw.compile_json_schema(spelled, BYTES, plain_integers=True, formats="annotate")
         for text in ("1", "1.0", "1.5", "2e9", '"a"'):
@@ -378,6 +375,25 @@ def test_the_option_is_one_of_schemas() -> None:
     assert mw.check_json_schema(
         {"type": "integer", "const": 1.5}, mw.SchemaOptions(plain_integers=True)
     ).findings
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"type": "number", "not": {"type": "integer"}}, "1.0"),
+        ({"not": {"type": "integer"}}, "6e60"),
+        ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, "1.0"),
+        ({"if": {"type": "integer"}, "then": {"maximum": 3}, "else": {"type": "number"}}, "7.0"),
+        ({"contains": {"type": "integer"}, "maxContains": 1, "items": {"type": "number"}}, "[1,2.0]"),
+        ({"not": {"type": "integer", "minimum": 3, "format": "int32"}}, "7.0"),
+    ],
+)
+def test_what_is_not_written_as_an_integer_is_one_all_the_same(schema: dict[str, object], text: str) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(json.loads(text), schema)
+    plain = mw.compile_json_schema(schema, BYTES, plain_integers=True)
+    assert not accepts(plain, text)
+    assert accepts(plain, "[1,2.5]" if text[0] == "[" else "1.5")
 
 
 class Bare:
