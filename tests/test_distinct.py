@@ -302,6 +302,18 @@ def test_all_values_are_used() -> None:
     assert not reads(matcher, b"]") and reads(matcher, b",30]") and not reads(matcher, b",29")
 
 
+@pytest.mark.parametrize(
+    ("source", "text"), [("either", b"[1,"), ("before", b"1[1,"), ("either", b"["), ("before", b"")]
+)
+def test_a_completion_completes_beside_another_reading(source: str, text: bytes) -> None:
+    items = {"type": "array", "uniqueItems": True, "items": {"enum": [1, 2]}}
+    array = mw.JsonSchema(items, whitespace="compact")
+    either = array | mw.Regex(r"\[1,1\]x") if source == "either" else mw.Regex(".*1") + array
+    matcher = mw.compile(either, VOCABULARY).matcher()
+    assert matcher.accept_bytes(text)
+    assert matcher.accept_bytes(matcher.shortest_completion_bytes()) and matcher.is_accepting
+
+
 def test_a_completion_gets_around_what_came_before() -> None:
     schema = {**UNIQUE, "items": {"type": "string", "pattern": "^a*b?$"}, "prefixItems": [{}], "minItems": 6}
     matcher = mw.compile_json_schema(schema, VOCABULARY, whitespace="compact").matcher()

@@ -201,7 +201,10 @@ cdef cbool distinct_completion(Core* core, int32_t id, vector[uint8_t]& out) noe
                 mark = out.size()
             threads.swap(after)
         else:
-            return True
+            # What went on may not be what the way was one of: an item that came before ends one thread among several.
+            if path.empty() or threads_complete(core, threads):
+                return True
+            continue
         if threads_leave(threads):
             continue
         # Back to where all of them were tracked: near the beginning of the array.
