@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import multiprocessing
 import pickle
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from toys import byte_vocabulary
@@ -81,3 +82,32 @@ def test_a_pool_of_processes_lives_on() -> None:
                 _fail(number)
             assert found.type is expected.type
             assert str(found.value) == str(expected.value)
+
+
+NINES = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: mw.Regex("\\N{\ud800}"),
+        lambda: mw.Lark(f'start: A\nA.{NINES}: "a"'),
+        lambda: mw.Lark(f'start.{NINES}: "a"'),
+        lambda: mw.Lark(f"start: <[{NINES}]>"),
+        lambda: mw.Lark(f"start: <[1-{NINES}]>"),
+        lambda: mw.Lark("start: %json " + '{"not":' * 3000 + "{}" + "}" * 3000),
+        lambda: Literal["\ud800", "a"],
+    ],
+    ids=["name", "priority", "priority of a rule", "token", "range of tokens", "deep schema", "surrogate"],
+)
+def test_what_libraries_raise_is_an_error_of_the_source(make: Callable[[], Any]) -> None:
+    with pytest.raises(mw.GrammarError) as error:
+        mw.compile(make(), byte_vocabulary())
+    str(error.value).encode()
+
+
+def test_messages_can_be_printed() -> None:
+    for schema in ({"const": "\ud800"}, {"enum": ["\ud800"]}, {"properties": {"\ud800": {"type": 1}}}):
+        with pytest.raises(mw.MaskwrightError) as error:
+            mw.compile_json_schema(schema, byte_vocabulary())
+        str(error.value).encode()

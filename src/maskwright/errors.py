@@ -20,6 +20,10 @@ class MaskwrightError(ValueError):
         # An exception is otherwise made again by calling its class with its message, which some classes do not take.
         return _remade, (type(self), self.args, self.__dict__)
 
+    def __str__(self) -> str:
+        # Sources may have surrogates, which no output takes.
+        return super().__str__().encode("utf-8", "backslashreplace").decode("utf-8")
+
 
 def _remade(kind: type[MaskwrightError], args: tuple[Any, ...], content: dict[str, Any]) -> MaskwrightError:
     error = kind.__new__(kind, *args)

@@ -129,7 +129,7 @@ class EscapeReader:
             name = self.pattern[self.at + 1 : close]
             try:
                 found = unicodedata.lookup(name)
-            except KeyError:
+            except (KeyError, UnicodeEncodeError):
                 found = ""
             if len(found) != 1:
                 raise self.error(f"no character is named {name!r}: write its \\u escape", start)

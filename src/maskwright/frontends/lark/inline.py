@@ -98,6 +98,10 @@ def _error(message: str, text: str, at: int) -> GrammarError:
     return GrammarError(message, place=line_column(text, at), source=text)
 
 
+_MOST_DIGITS = 18
+"""Of a token id."""
+
+
 def _json(text: str, found: re.Match[str]) -> tuple[Any, int]:
     start = found.end() + len(text[found.end() :]) - len(text[found.end() :].lstrip())
     try:
@@ -105,6 +109,8 @@ def _json(text: str, found: re.Match[str]) -> tuple[Any, int]:
     except ValueError as error:
         what = "a JSON Schema" if found[1] == "json" else "a JSON object"
         raise _error(f"%{found[1]} needs {what} behind it: {error}", text, found.start()) from None
+    except RecursionError:
+        raise _error(f"what stands behind %{found[1]} is nested too deeply", text, found.start()) from None
 
 
 def _tokens(text: str, found: re.Match[str]) -> Tokens:
@@ -125,7 +131,9 @@ def _tokens(text: str, found: re.Match[str]) -> Tokens:
         raise _error("token ids are written <[17]>, <[5-9,12]>, <[^5-9]> or <[*]>", text, at)
     ranges = []
     for part in inner.split(","):
-        low, _, high = part.partition("-")
+        low, _, high = part.strip().partition("-")
+        if max(len(low), len(high)) > _MOST_DIGITS:
+            raise _error(f"no token id has more than {_MOST_DIGITS} digits", text, at)
         ranges.append((int(low), int(high or low)))
         if ranges[-1][0] > ranges[-1][1]:
             raise _error(f"{spelled}: the range {part.strip()} is empty", text, at)

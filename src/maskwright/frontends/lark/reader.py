@@ -131,6 +131,11 @@ def _asked(text: str, ask: Callable[[Callable[..., Any]], Answer]) -> Answer:
                 raise _grammar_error(text, first) from None
         reason = f": {error}" if str(error) else ""
         raise GrammarError(f"the package lark cannot read this grammar{reason}") from error
+    except MaskwrightError:
+        raise
+    except ValueError as error:
+        # Numbers with thousands of digits.
+        raise GrammarError(f"the package lark cannot read this grammar: {error}") from None
     except OSError as error:
         raise GrammarError(
             f"an imported grammar was not found: {error.filename or error}; give its folder in import_paths"

@@ -18,6 +18,7 @@ def _adapter(tp: Any) -> Any:
     try:
         from pydantic import TypeAdapter
         from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
+        from pydantic_core import SchemaError
     except ImportError:
         raise MaskwrightError(
             'Python types are read through pydantic: pip install "maskwright[hf]", or pass a JSON Schema'
@@ -26,6 +27,8 @@ def _adapter(tp: Any) -> Any:
         return TypeAdapter(tp)
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
         raise GrammarError(f"{tp!r} is no type that pydantic understands: {_reason(error.message)}") from None
+    except SchemaError as error:
+        raise GrammarError(f"{tp!r} is no type that pydantic can validate: {_reason(str(error))}") from None
     except TypeError as error:
         raise GrammarError(f"{tp!r} is no type that pydantic understands: {_reason(str(error))}") from error
     except ImportError as error:
