@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import shlex
 import subprocess
 import sys
 
@@ -168,3 +170,18 @@ def test_mask_loads_no_model_library(write):
     code += "; print({'torch', 'transformers', 'pydantic'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.splitlines()[-1] == "set()"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("command", ["check - --json", "check -", "man", "completion bash"])
+@pytest.mark.parametrize(("closed", "said"), [("> /dev/full", "No space left"), (">&-", "standard output")])
+def test_output_that_cannot_be_written_is_no_defect(command: str, closed: str, said: str) -> None:
+    shell = f"echo '{{}}' | {shlex.quote(sys.executable)} -m maskwright {command} {closed}"
+    run = subprocess.run(["sh", "-c", shell], capture_output=True, text=True)
+    assert run.returncode == 2 and said in run.stderr and len(run.stderr.splitlines()) == 1
+
+
+def test_no_standard_input_is_no_defect() -> None:
+    shell = f"{shlex.quote(sys.executable)} -m maskwright check - <&-"
+    run = subprocess.run(["sh", "-c", shell], capture_output=True, text=True)
+    assert run.returncode == 2 and run.stderr == "maskwright: standard input is closed\n"

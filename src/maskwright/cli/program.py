@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -43,8 +44,11 @@ Structured output that always validates: JSON Schemas, grammars and regular expr
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns one of ``EXIT_CODES``.  Raises ``SystemExit`` (2) for arguments that are none, as argparse does."""
     args = make_parser().parse_args(arguments)
+    if sys.stdout is None:
+        return _failed(args, USAGE, "UsageError", "standard output is closed")
     try:
         code: int = args.run(args)
+        sys.stdout.flush()
         return code
     except BrokenPipeError:
         # Whoever reads has enough.
@@ -54,6 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed(args, USAGE, "UsageError", str(error))
     except MaskwrightError as error:
         return _failed(args, FINDINGS, type(error).__name__, str(error), getattr(error, "place", None))
+    except OSError as error:
+        # A full disk, say, below what is written to.
+        return _failed(args, USAGE, type(error).__name__, str(error))
     except KeyboardInterrupt as error:
         return _failed(
             args, INTERRUPTED, "KeyboardInterrupt", "; ".join(["interrupted", *map(str, error.args)])
@@ -65,8 +72,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _failed(args: argparse.Namespace, code: int, kind: str, message: str, place: str | None = None) -> int:
     print(f"maskwright: {message}", file=sys.stderr)
-    if is_json(args):
-        print_document(args, {"error": {"kind": kind, "message": message, "place": place, "exit_code": code}})
+    try:
+        if is_json(args):
+            print_document(
+                args, {"error": {"kind": kind, "message": message, "place": place, "exit_code": code}}
+            )
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        # Nothing can be written.  What is left to write is not tried again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
 

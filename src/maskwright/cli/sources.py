@@ -24,6 +24,8 @@ def read_source(path: str) -> str:
     """The text of a file or of standard input.  Raises ``UsageError`` when it cannot be read."""
     try:
         if path == "-":
+            if sys.stdin is None:
+                raise UsageError("standard input is closed")
             return sys.stdin.buffer.read().decode("utf-8-sig")
         with open(path, encoding="utf-8-sig", newline="") as file:
             return file.read()

@@ -221,7 +221,9 @@ class TypedKeywords:
         for name, everything in list(_BY_NAME.items())[:-1]:
             if name == "number" and "integer" in names:
                 violating.append(NumberGroup(integral=False))
-                if node.base.dialect.plain_integers:  # With the option, 1.0 is written by nobody, and yet an integer.
+                if (
+                    node.base.dialect.plain_integers
+                ):  # With the option, 1.0 is written by nobody, and yet an integer.
                     violating.append(NumberGroup(integral=True, plain=False))
                 name = "integer"
             if name not in names:
