@@ -35,6 +35,7 @@ from maskwright.frontends.json_schema.algebra.groups import (
     nothing,
     value_group,
 )
+from maskwright.frontends.json_schema.algebra.strings import widened
 from maskwright.frontends.json_schema.algebra.trivially_empty import TriviallyEmpty
 from maskwright.frontends.json_schema.algebra.typed import TypedKeywords, complement, value_groups
 from maskwright.frontends.json_schema.algebra.unevaluated import SELF_REFERENCE, Unevaluated
@@ -419,7 +420,9 @@ class Normalizer:
         return False
 
     def overlap(self, a: Group, b: Group) -> bool:
-        """Whether two groups have something in common, as far as is easily seen."""
+        """Whether two groups have something in common, as far as is easily seen, for some validator."""
+        if isinstance(a, StringGroup) and isinstance(b, StringGroup):
+            a, b = widened(a), widened(b)
         if isinstance(a, ObjectGroup) and isinstance(b, ObjectGroup):
             left: ObjectGroup = a
             right: ObjectGroup = b

@@ -9,7 +9,13 @@ from dataclasses import replace
 from functools import lru_cache
 
 from maskwright.frontends.json_schema.algebra.groups import StringGroup
-from maskwright.frontends.json_schema.texts.formats import OLDER_PATTERNS, OPENAPI_PATTERNS, PATTERNS, WIDER
+from maskwright.frontends.json_schema.texts.formats import (
+    LATER_PATTERNS,
+    OLDER_PATTERNS,
+    OPENAPI_PATTERNS,
+    PATTERNS,
+    WIDER,
+)
 from maskwright.frontends.json_schema.texts.lexemes import string_lexeme
 from maskwright.ir.grammar import FAIL, Choice, Keyset, Lexeme, Spelling, Term
 from maskwright.limits import DEFAULT_LIMITS, Limits
@@ -112,13 +118,26 @@ def string_language_is_empty(group: StringGroup, limits: Limits) -> bool:
 
 @lru_cache(maxsize=256)
 def _format(name: str, limits: Limits = DEFAULT_LIMITS) -> Regular:
-    return parse_regex((PATTERNS | OPENAPI_PATTERNS | OLDER_PATTERNS)[name], "ecma", limits)
+    known = PATTERNS | OPENAPI_PATTERNS | OLDER_PATTERNS | LATER_PATTERNS
+    return parse_regex(known[name], "ecma", limits)
 
 
 @lru_cache(maxsize=256)
 def _wider(name: str, limits: Limits = DEFAULT_LIMITS) -> Regular:
     """The format's language or a superset of it."""
     return parse_regex(WIDER[name], "ecma", limits) if name in WIDER else _format(name)
+
+
+def widened(group: StringGroup) -> StringGroup:
+    """The texts that are in a group for some validator: those of supersets of its formats."""
+    wide = [name for name in group.formats if name in WIDER]
+    if not wide:
+        return group
+    return replace(
+        group,
+        formats=tuple([name for name in group.formats if name not in WIDER]),
+        patterns=(*group.patterns, *[f"^(?:{WIDER[name]})$" for name in wide]),
+    )
 
 
 @lru_cache(maxsize=1024)

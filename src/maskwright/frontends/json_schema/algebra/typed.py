@@ -47,6 +47,7 @@ from maskwright.frontends.json_schema.read.nodes import Node, escape, says_any
 from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.frontends.json_schema.texts.formats import (
     HOSTNAME_1034,
+    LATER,
     INTEGER_BOUNDS,
     OPENAPI_PATTERNS,
     PATTERNS,
@@ -181,6 +182,8 @@ class TypedKeywords:
         asserted = known and (self.options.formats == "assert" or node.base.dialect.asserts_formats)
         if name == "hostname" and not node.base.dialect.punycode:
             name = HOSTNAME_1034
+        elif name in node.base.dialect.later_formats:
+            name += LATER
         texts: tuple[str, ...] | None = None
         if "pattern" in schema:
             self._check_pattern(schema["pattern"], f"{node.pointer}/pattern")

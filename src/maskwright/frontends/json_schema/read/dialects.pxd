@@ -4,4 +4,4 @@ cdef class Dialect:
     cdef readonly tuple references
     cdef readonly bint ref_hides_siblings, anchors, list_items, boolean_exclusive, contains_evaluates
     cdef readonly bint plain_integers, nullable, punycode, asserts_formats
-    cdef readonly object ignored
+    cdef readonly object ignored, later_formats

@@ -65,6 +65,8 @@ class Dialect:
     """Host names may be internationalised (draft-07 validation, section 7.3.3)."""
     asserts_formats: bool = False
     """``format`` is an assertion, whatever the options say (2020-12 validation, section 7.2.2)."""
+    later_formats: frozenset[str] = frozenset()
+    """Formats of later dialects: they are enforced, but a validator of this one may take every string for them."""
     ignored: frozenset[str] = frozenset()
     """Assertions of later dialects, which mean nothing here: unknown keywords are ignored (core,
     section 4.3.1, in draft 7 as in 2020-12)."""
@@ -96,6 +98,12 @@ _NEW_IN_DRAFT_6 = frozenset(["const", "contains", "propertyNames"])
 _NEWER_THAN_DRAFT_7 = _NEW_IN_2019_09 | _NEW_IN_2020_12
 _NEWER_THAN_DRAFT_6 = _NEWER_THAN_DRAFT_7 | _NEW_IN_DRAFT_7
 
+_FORMATS_OF_2019_09 = frozenset(["duration", "uuid"])
+_FORMATS_OF_DRAFT_7 = frozenset(
+    ["date", "idn-email", "idn-hostname", "iri", "iri-reference", "regex", "relative-json-pointer", "time"]
+)
+_FORMATS_OF_DRAFT_6 = frozenset(["json-pointer", "uri-reference", "uri-template"])
+
 _DRAFT_4 = Dialect(
     "draft4",
     identifier="id",
@@ -104,10 +112,16 @@ _DRAFT_4 = Dialect(
     boolean_exclusive=True,
     plain_integers=True,
     punycode=False,
+    later_formats=_FORMATS_OF_DRAFT_6 | _FORMATS_OF_DRAFT_7 | _FORMATS_OF_2019_09,
     ignored=_NEWER_THAN_DRAFT_6 | _NEW_IN_DRAFT_6,
 )
 _DRAFT_6 = Dialect(
-    "draft6", ref_hides_siblings=True, list_items=True, punycode=False, ignored=_NEWER_THAN_DRAFT_6
+    "draft6",
+    ref_hides_siblings=True,
+    list_items=True,
+    punycode=False,
+    later_formats=_FORMATS_OF_DRAFT_7 | _FORMATS_OF_2019_09,
+    ignored=_NEWER_THAN_DRAFT_6,
 )
 _2020_12 = Dialect("2020-12", references=("$ref", "$dynamicRef"), anchors=True, contains_evaluates=True)
 DEFAULT = _2020_12
@@ -118,7 +132,13 @@ DIALECTS = {
         replace(_DRAFT_4, name="draft3"),
         _DRAFT_4,
         _DRAFT_6,
-        replace(_DRAFT_6, name="draft7", punycode=True, ignored=_NEWER_THAN_DRAFT_7),
+        replace(
+            _DRAFT_6,
+            name="draft7",
+            punycode=True,
+            later_formats=_FORMATS_OF_2019_09,
+            ignored=_NEWER_THAN_DRAFT_7,
+        ),
         Dialect(
             "2019-09",
             references=("$ref", "$recursiveRef"),

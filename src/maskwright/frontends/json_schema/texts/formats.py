@@ -279,6 +279,9 @@ PATTERNS: dict[str, str] = {
 }
 
 HOSTNAME_1034 = "hostname of RFC 1034"
+LATER = " of a later draft"
+"""Behind the name of a format that the dialect does not have: its validators may take every text for one."""
+LATER_PATTERNS: dict[str, str] = {name + LATER: pattern for name, pattern in PATTERNS.items()}
 OLDER_PATTERNS: dict[str, str] = {HOSTNAME_1034: _HOSTNAME_1034}
 """What formats were in older drafts, under names that no draft has."""
 
@@ -304,6 +307,7 @@ WIDER: dict[str, str] = {
     "iri-reference": _MAYBE_REFERENCE,
     "relative-json-pointer": rf"[0-9]+(?:[+-][0-9]+)?(?:#|{_JSON_POINTER})",
     "regex": r"(?:[^*+?)][^]*)?",
+    **dict.fromkeys(LATER_PATTERNS, "[^]*"),
 }
 
 # OpenAPI 3.0.3 section 4.4, enforced in its dialects only: JSON Schema does not know these names, and
