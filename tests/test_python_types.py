@@ -425,3 +425,58 @@ def test_what_a_type_refuses() -> None:
     assert isinstance(caught.value, mw.MaskwrightError)
     assert caught.value.text == '{"number": 3}'
     assert isinstance(caught.value.__cause__, pydantic.ValidationError)
+
+
+def configured(**config: Any) -> Any:
+    return pydantic.create_model("M", __config__=pydantic.ConfigDict(**config), b=bytes)
+
+
+@pytest.mark.parametrize(
+    ("tp", "text", "wrong"),
+    [
+        (configured(val_json_bytes="hex"), '{"b":"00Ff"}', '{"b":"zz"}'),
+        (configured(val_json_bytes="base64"), '{"b":"AA=="}', '{"b":"!"}'),
+        (collections.Counter[int], '{"1":1}', '{"x":1}'),
+        (collections.OrderedDict[int, int], '{"1":1}', '{"x":1}'),
+    ],
+)
+def test_what_is_written_is_read(tp: Any, text: str, wrong: str) -> None:
+    compiled = mw.compile(tp, BYTES)
+    assert accepts(compiled, text) and not accepts(compiled, wrong)
+    for seed in range(10):
+        parse_output(tp, finished_walk(compiled, seed).decode())
+
+
+class Inside(pydantic.BaseModel):
+    x: int = pydantic.Field(validation_alias=pydantic.AliasPath("a", "b"))
+
+
+class Chosen(pydantic.BaseModel):
+    x: int = pydantic.Field(
+        validation_alias=pydantic.AliasChoices(pydantic.AliasPath("a", "b"), "q", pydantic.AliasPath("r"))
+    )
+
+
+def test_aliases_that_are_paths() -> None:
+    compiled = mw.compile(Chosen, BYTES)
+    assert accepts(compiled, '{"q":1}') and parse_output(Chosen, '{"q":1}').x == 1
+    with pytest.raises(mw.GrammarError, match="inside of another member"):
+        mw.compile(Inside, BYTES)
+
+
+@pytest.mark.parametrize(
+    "tp",
+    [
+        Annotated[datetime.timedelta, pydantic.Field(multiple_of=datetime.timedelta(hours=1))],
+        Annotated[Decimal, pydantic.Field(max_digits=2, decimal_places=4)],
+        dict[pydantic.Json[int], int],  # type: ignore[type-var]
+    ],
+)
+def test_what_is_not_sure_to_be_read_is_refused(tp: Any) -> None:
+    with pytest.raises(mw.GrammarError):
+        mw.compile(tp, BYTES)
+
+
+def test_a_validator_that_raises_anything() -> None:
+    with pytest.raises(mw.OutputError):
+        parse_output(Annotated[Any, pydantic.Field(gt=3)], "[]")

@@ -160,6 +160,17 @@ class ReadableSchema(GenerateJsonSchema):
         kept = {name: value for name, value in made.items() if name != "format" or form not in PATTERNS}
         return {**kept, "pattern": pattern}
 
+    def _get_alias_name(self, field: Any, name: str) -> str:
+        """The first alias that is one name; a path leads into another member."""
+        alias = field.get("validation_alias")
+        if not isinstance(alias, list):
+            return super()._get_alias_name(field, name)
+        paths = alias if isinstance(alias[0], list) else [alias]
+        for path in paths:
+            if len(path) == 1 and isinstance(path[0], str):
+                return path[0]
+        raise GrammarError(f"{name} is read at the path {paths[0]}, inside of another member; give it an alias that is one name")
+
     def is_subclass_schema(self, schema: Any) -> JsonSchemaValue:
         """A class cannot be written."""
         raise GrammarError(
@@ -200,8 +211,16 @@ class ReadableSchema(GenerateJsonSchema):
         return {**made, "anyOf": [_finite(number), {**text, "pattern": _FRACTION}]}
 
     def bytes_schema(self, schema: Any) -> JsonSchemaValue:
-        """Bytes are read from UTF-8: where their number is bounded, from ASCII."""
+        """Bytes are read from UTF-8, where their number is bounded from ASCII; or as the model's ``val_json_bytes`` says."""
         made = super().bytes_schema(schema)
+        form = self._config.config_dict.get("val_json_bytes", "utf8")
+        if form == "hex":
+            bounds = f"{{{made.get('minLength', 0)},{made.get('maxLength', '')}}}"
+            return {"type": "string", "pattern": f"^(?:[0-9A-Fa-f]{{2}}){bounds}$"}
+        if form == "base64":
+            if "minLength" in made or "maxLength" in made:
+                raise GrammarError("bytes that are written in Base64 cannot have a bounded length here")
+            return {"type": "string", "pattern": _PATTERNS["base64url"]}
         if "maxLength" in made:
             made["pattern"] = r"^[\x00-\x7f]*$"
         return made
@@ -285,6 +304,8 @@ class ReadableSchema(GenerateJsonSchema):
     def timedelta_schema(self, schema: Any) -> JsonSchemaValue:
         """Durations within ``timedelta``'s range, and within bounds."""
         made = super().timedelta_schema(schema)
+        if schema.get("multiple_of") is not None:
+            raise GrammarError("a duration that is a multiple of another one cannot be written; use a number")
         low, high = _bounds(schema, _SECOND)
         if low is high is None:
             return {**made, "pattern": _DURATION}
@@ -333,6 +354,8 @@ class ReadableSchema(GenerateJsonSchema):
         core: Any = {"type": "float", **bounds}
         number = super().float_schema(core)
         digits, places = schema.get("max_digits"), schema.get("decimal_places")
+        if digits is not None and places is not None and places > digits:
+            raise GrammarError(f"no Decimal is sure to be read: decimal_places is {places}, and max_digits {digits}")
         if digits is not None and places is None:
             # As many behind the point as are left by those before it.
             most = min(digits, _MOST_DIGITS_OF_DECIMALS)
@@ -346,7 +369,17 @@ class ReadableSchema(GenerateJsonSchema):
 
     def dict_schema(self, schema: Any) -> JsonSchemaValue:
         """Keys are strings in JSON, and those of other types are read from them."""
-        made = super().dict_schema(schema)
+        return self._keyed(schema, super().dict_schema(schema))
+
+    def ordered_dict_schema(self, schema: Any) -> JsonSchemaValue:
+        """The same of an ``OrderedDict``."""
+        return self._keyed(schema, super().ordered_dict_schema(schema))
+
+    def counter_schema(self, schema: Any) -> JsonSchemaValue:
+        """The same of a ``Counter``."""
+        return self._keyed(schema, super().counter_schema(schema))
+
+    def _keyed(self, schema: Any, made: JsonSchemaValue) -> JsonSchemaValue:
         keys = schema.get("keys_schema", {"type": "any"})
         if keys["type"] == "any":
             return made
@@ -448,7 +481,7 @@ def _key_names(written: JsonSchemaValue) -> Any:
         values = written.get("enum", [written.get("const")])
         return {"enum": [_key(value) for value in values]}
     match written.get("type"):
-        case "string":
+        case "string" if "contentSchema" not in written:
             kept = {name: value for name, value in written.items() if name not in ("type", "title")}
             if "pattern" in kept and "maxLength" in kept:
                 kept["maxLength"] = min(kept["maxLength"], _LONGEST_KEY)

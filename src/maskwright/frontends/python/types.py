@@ -96,6 +96,6 @@ def parse_output(output_type: Any, text: str) -> Any:
 
     try:
         value = adapter.validate_json(text)
-    except ValidationError as error:
+    except (ValidationError, TypeError) as error:  # A validator that compares what it cannot raises a TypeError.
         raise OutputError(f"{output_type!r} refuses the output: {error}", text) from error
     return value if call is None else call.ready(value)
