@@ -167,7 +167,9 @@ def tested(change: Callable[[], None], names: Iterable[str], seconds: float) -> 
         object.__setattr__(DEFAULT_LIMITS, "max_seconds", 60.0)
         tests = [str(ROOT / "tests" / f"test_{name}.py") for name in names]
         try:
-            ended = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow or sanitized", *tests]))
+            ended = int(
+                pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow or sanitized", *tests])
+            )
         except BaseException:
             ended = 1
         os._exit(ended)

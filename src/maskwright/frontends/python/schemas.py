@@ -169,7 +169,9 @@ class ReadableSchema(GenerateJsonSchema):
         for path in paths:
             if len(path) == 1 and isinstance(path[0], str):
                 return path[0]
-        raise GrammarError(f"{name} is read at the path {paths[0]}, inside of another member; give it an alias that is one name")
+        raise GrammarError(
+            f"{name} is read at the path {paths[0]}, inside of another member; give it an alias that is one name"
+        )
 
     def is_subclass_schema(self, schema: Any) -> JsonSchemaValue:
         """A class cannot be written."""
@@ -355,7 +357,9 @@ class ReadableSchema(GenerateJsonSchema):
         number = super().float_schema(core)
         digits, places = schema.get("max_digits"), schema.get("decimal_places")
         if digits is not None and places is not None and places > digits:
-            raise GrammarError(f"no Decimal is sure to be read: decimal_places is {places}, and max_digits {digits}")
+            raise GrammarError(
+                f"no Decimal is sure to be read: decimal_places is {places}, and max_digits {digits}"
+            )
         if digits is not None and places is None:
             # As many behind the point as are left by those before it.
             most = min(digits, _MOST_DIGITS_OF_DECIMALS)

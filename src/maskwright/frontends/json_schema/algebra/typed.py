@@ -47,8 +47,8 @@ from maskwright.frontends.json_schema.read.nodes import Node, escape, says_any
 from maskwright.frontends.json_schema.read.options import SchemaOptions
 from maskwright.frontends.json_schema.texts.formats import (
     HOSTNAME_1034,
-    LATER,
     INTEGER_BOUNDS,
+    LATER,
     OPENAPI_PATTERNS,
     PATTERNS,
 )
