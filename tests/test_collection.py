@@ -58,8 +58,11 @@ def _due() -> bool:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_known_to_be_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+def _nothing_is_frozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(collection, "_looks_after", 0)
+    gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 def test_a_full_collection_is_put_off_and_comes() -> None:

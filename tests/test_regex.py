@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import string
 import unicodedata
 import warnings
 
@@ -214,6 +215,25 @@ def test_python_shorthands_and_case_variants_agree_with_re() -> None:
         for other in {c.lower(), c.upper()}:
             if len(other) == 1 and other != c and re.fullmatch(re.escape(c), other, re.IGNORECASE):
                 assert ord(other) in classes[code], hex(code)
+
+
+@pytest.mark.parametrize("pattern", [r"\W", r"\D", r"\S", r"[\W_]"])
+def test_what_is_negated_is_so_where_case_is_ignored(pattern: str) -> None:
+    expected = re.compile(pattern, re.IGNORECASE)
+    accepts = matcher(parse_regex(f"(?i){pattern}", "python"))
+    # U+0345 has a letter as a case variant, and is none.
+    for code in {*range(0x2000)} - {0x345}:
+        assert accepts(chr(code)) == (expected.fullmatch(chr(code)) is not None), hex(code)
+
+
+@pytest.mark.parametrize("pattern", [r"\P{Ll}", r"\P{Lu}", r"[\P{Lu}_]"])
+def test_negated_properties_where_case_is_ignored(pattern: str) -> None:
+    """In the package ``regex``, these are properties of letters of both cases."""
+    accepts = matcher(parse_regex(f"(?i){pattern}", "python"))
+    assert [c for c in map(chr, range(128)) if not accepts(c)] == [
+        *string.ascii_uppercase,
+        *string.ascii_lowercase,
+    ]
 
 
 def test_categories_are_those_of_unicodedata() -> None:

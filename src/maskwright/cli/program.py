@@ -48,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed(args, USAGE, "UsageError", "standard output is closed")
     try:
         code: int = args.run(args)
-        sys.stdout.flush()
+        if not sys.stdout.closed:
+            sys.stdout.flush()
         return code
     except BrokenPipeError:
         # Whoever reads has enough.
@@ -77,7 +78,7 @@ def _failed(args: argparse.Namespace, code: int, kind: str, message: str, place:
             print_document(
                 args, {"error": {"kind": kind, "message": message, "place": place, "exit_code": code}}
             )
-        if sys.stdout is not None:
+        if sys.stdout is not None and not sys.stdout.closed:
             sys.stdout.flush()
     except OSError:
         # Nothing can be written.  What is left to write is not tried again when Python ends.

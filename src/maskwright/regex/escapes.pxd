@@ -15,3 +15,4 @@ cdef class EscapeReader:
     cdef object _hex(self, Py_ssize_t count, Py_ssize_t start)
     cdef object _unicode_escape(self, Py_ssize_t start)
     cdef tuple _property(self, str c, Py_ssize_t start)
+    cdef tuple _others(self, tuple ranges)

@@ -87,7 +87,7 @@ class EscapeReader:
         if c in "dsw":
             return self.shorthand(c)
         if c in "DSW":
-            return complement_ranges(self.shorthand(c.lower()))
+            return self._others(self.shorthand(c.lower()))
         if c in _CONTROL:
             return _CONTROL[c]
         if c == "b" and in_class:
@@ -209,4 +209,10 @@ class EscapeReader:
                 start,
             )
         self.at = close + 1
-        return complement_ranges(ranges) if (c == "P") != negated else ranges
+        return self._others(ranges) if (c == "P") != negated else ranges
+
+    def _others(self, ranges: Ranges) -> Ranges:
+        """What is not in a set; in Python, not even where case is ignored."""
+        if self.python and "i" in self.flags:
+            ranges = unicode_sets.case_variants(ranges, self.case_rules())
+        return complement_ranges(ranges)
