@@ -506,6 +506,7 @@ def test_two_phrases_in_sql() -> None:
     assert matcher.is_accepting
 
 
+EMBEDDED = mw.Lark('start: N v*\nN: /[ab]+/\nv: %json {"enum": ["a", "b"]}')
 PAIRS = mw.Lark('start: "{" pair ("," pair)* "}"\npair: NAME ":" NUMBER\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/')
 
 
@@ -521,6 +522,8 @@ PAIRS = mw.Lark('start: "{" pair ("," pair)* "}"\npair: NAME ":" NUMBER\nNAME: /
         (PAIRS & mw.Regex("[^,]*"), "{}:,b1"),
         (PAIRS & mw.Regex("[^,]*,[^,]*"), "{}:,b1"),
         (mw.Optional(mw.Lark('start: "a"*') & mw.Regex("a")) | mw.Regex("b"), "ab"),
+        (EMBEDDED & mw.Regex('ab"a"'), 'ab"'),
+        (EMBEDDED & mw.Regex('[^"]*("a"[^"]*)?'), 'ab"'),
     ],
 )
 def test_terminals_that_do_not_clash_lead_into_no_dead_end(source: object, alphabet: str) -> None:

@@ -76,7 +76,8 @@ cdef cbool kind_is_lexed(const Core* core, int32_t kind, int32_t index) noexcept
 
 
 cdef cbool plain_is_lexed(const Core* core, size_t state) noexcept nogil:
-    # Or whether there is no way on at all: a product of grammars is not pruned of that (``algebra.product``).
+    # The same of a state of a rule's body.  One without any way on leads nowhere, and counts as well: a product of grammars has such
+    # (``algebra.product``).
     if cost_plain(core.program, core.costs, <int32_t>state) >= UNREACHED:
         return True
     cdef const Program* program = core.program
@@ -121,7 +122,7 @@ cdef cbool node_is_sure(Core* core, int32_t start) noexcept nogil:
     cdef Item item
     cdef Return back
     cdef size_t head = 0
-    cdef int32_t id, known = core.facts.embedded.find(&start, sizeof(start))
+    cdef int32_t id, parser, known = core.facts.embedded.find(&start, sizeof(start))
     cdef cbool sure = True
     if known >= 0 or core.facts.looks_behind:
         return known == 1
@@ -149,7 +150,8 @@ cdef cbool node_is_sure(Core* core, int32_t start) noexcept nogil:
             item.local = back.local
             item.node = back.node
             kernel.assign(1, item)
-            if not thread_alive(core, thread_at(state_from_kernel(program, kernel), NULL)):
+            parser = state_from_kernel(program, kernel)
+            if parser == NO_STATE or not thread_alive(core, thread_at(parser, NULL)):
                 sure = False
                 break
     core.facts.looks_behind = False
