@@ -48,8 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed(args, USAGE, "UsageError", "standard output is closed")
     try:
         code: int = args.run(args)
-        if not sys.stdout.closed:
-            sys.stdout.flush()
+        _flush()
         return code
     except BrokenPipeError:
         # Whoever reads has enough.
@@ -71,6 +70,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed(args, DEFECT, type(error).__name__, f"this is a defect of maskwright: {error}")
 
 
+def _flush() -> None:
+    """Notice here, and not when Python ends, that something cannot be written."""
+    if sys.stdout is not None and not sys.stdout.closed:
+        sys.stdout.flush()
+
+
 def _failed(args: argparse.Namespace, code: int, kind: str, message: str, place: str | None = None) -> int:
     print(f"maskwright: {message}", file=sys.stderr)
     try:
@@ -78,8 +83,7 @@ def _failed(args: argparse.Namespace, code: int, kind: str, message: str, place:
             print_document(
                 args, {"error": {"kind": kind, "message": message, "place": place, "exit_code": code}}
             )
-        if sys.stdout is not None and not sys.stdout.closed:
-            sys.stdout.flush()
+        _flush()
     except OSError:
         # Nothing can be written.  What is left to write is not tried again when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

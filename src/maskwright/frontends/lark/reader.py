@@ -120,9 +120,11 @@ def _asked(text: str, ask: Callable[[Callable[..., Any]], Answer]) -> Answer:
         raise _bad_part(text, error) from None
     except LarkError as error:
         raise _grammar_error(text, error) from None
-    except (AssertionError, TypeError) as error:
-        # The package asserts some of what it asks of a text; and for the wording of an error, it compares texts that
-        # have one with the text that it was about, and may fail over that.
+    except MaskwrightError:
+        raise
+    except (AssertionError, TypeError, ValueError) as error:
+        # The package asserts some of what it asks of a text, and reads numbers of thousands of digits; and for the wording of an
+        # error, it compares texts that have one with the text that it was about, and may fail over that.
         before: list[BaseException] = [error]
         while (context := before[-1].__context__) is not None:
             before.append(context)
@@ -131,11 +133,6 @@ def _asked(text: str, ask: Callable[[Callable[..., Any]], Answer]) -> Answer:
                 raise _grammar_error(text, first) from None
         reason = f": {error}" if str(error) else ""
         raise GrammarError(f"the package lark cannot read this grammar{reason}") from error
-    except MaskwrightError:
-        raise
-    except ValueError as error:
-        # Numbers with thousands of digits.
-        raise GrammarError(f"the package lark cannot read this grammar: {error}") from None
     except OSError as error:
         raise GrammarError(
             f"an imported grammar was not found: {error.filename or error}; give its folder in import_paths"

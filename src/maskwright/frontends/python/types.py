@@ -96,9 +96,7 @@ def parse_output(output_type: Any, text: str) -> Any:
 
     try:
         value = adapter.validate_json(text)
-    except (
-        ValidationError,
-        TypeError,
-    ) as error:  # A validator that compares what it cannot raises a TypeError.
+    except (ValidationError, TypeError) as error:
+        # A validator that compares what cannot be compared raises a TypeError.
         raise OutputError(f"{output_type!r} refuses the output: {error}", text) from error
     return value if call is None else call.ready(value)
