@@ -50,6 +50,7 @@ class _Inner:
             return known
         stack: list[_Inner] = [self]
         while stack:
+            check_time()
             node: _Inner = stack[-1]
             below = children(node)  # type: ignore[arg-type]
             missing = []
@@ -74,6 +75,7 @@ class _Inner:
         pairs: list[tuple[object, object]] = [(self, other)]
         compared: set[tuple[int, int]] = set()
         while pairs:
+            check_time()
             a, b = pairs.pop()
             if a is b or (id(a), id(b)) in compared:
                 continue
