@@ -207,3 +207,11 @@ def test_a_key_has_one_spelling() -> None:
     for byte in b'organizer"':
         assert [b for b in range(256) if matcher.fork().accept_bytes(bytes([b]))] == [byte]
         assert matcher.accept_bytes(bytes([byte]))
+
+
+@pytest.mark.parametrize("more", [{"minimum": 1, "maximum": 1e9}, {"multipleOf": 0.5}])
+def test_what_java_writes_for_doubles_of_some_schemas(more: dict[str, Any]) -> None:
+    # docs/json-schema.md says so.
+    compiled = mw.compile_json_schema({"type": "number", **more}, BYTES)
+    assert is_accepted(compiled, "25000000.0") and not is_accepted(compiled, "2.5E7")
+    assert is_accepted(mw.compile_json_schema({"type": "number"}, BYTES), "2.5E7")
