@@ -63,7 +63,7 @@ public:
             return true;
         }
         const size_t i = child_from(node, byte);
-        if (i == node.children || first_byte(node.first[i]) != byte) return false;
+        if (i == node.children || node.letters()[i] != byte) return false;
         set = node.first[i];
         at = 1;
         return true;
@@ -77,7 +77,7 @@ public:
             out.push_back(static_cast<uint8_t>(node.label.data[at]));
             return;
         }
-        for (size_t i = 0; i < node.children; ++i) out.push_back(first_byte(node.first[i]));
+        out.insert(out.end(), node.letters(), node.letters() + node.children);
     }
 
     // What is left of all texts behind a place.
@@ -129,14 +129,13 @@ private:
         int32_t count = 0;
         const int32_t *first = nullptr;  // of its children, by their first byte
         uint32_t children = 0;
+
+        // By which the children begin: behind the label, so that who looks for one of many reads no other.
+        const uint8_t *letters() const { return reinterpret_cast<const uint8_t *>(label.data) + label.size; }
     };
 
-    uint8_t first_byte(int32_t set) const { return static_cast<uint8_t>(*nodes_[set].label.data); }
-
-    size_t child_from(const Node &node, uint8_t byte) const {
-        return std::lower_bound(node.first, node.first + node.children, byte,
-                                [this](int32_t child, uint8_t other) { return first_byte(child) < other; }) -
-               node.first;
+    static size_t child_from(const Node &node, uint8_t byte) {
+        return std::lower_bound(node.letters(), node.letters() + node.children, byte) - node.letters();
     }
 
     // What is behind `from` of texts [first, last), which are alike up to there.
@@ -172,7 +171,7 @@ private:
         }
         if (common == size) return node.note == note ? set : intern(label, note, children);
         const size_t i = child_from(node, static_cast<uint8_t>(text[common]));
-        if (i < children.size() && first_byte(children[i]) == static_cast<uint8_t>(text[common])) {
+        if (i < children.size() && node.letters()[i] == static_cast<uint8_t>(text[common])) {
             children[i] = with(children[i], text + common, size - common, note);
         } else {
             children.insert(children.begin() + i, intern(std::string(text + common, size - common), note, {}));
@@ -191,7 +190,9 @@ private:
         if (id >= 0) return id;
         id = static_cast<int32_t>(nodes_.size());
         Node node;
-        node.label.data = text_.add(label.data(), label.size());
+        std::string text = label;
+        for (const int32_t child : children) text += *nodes_[child].label.data;
+        node.label.data = text_.add(text.data(), text.size());
         node.label.size = static_cast<int32_t>(label.size());
         node.note = note;
         node.count = note != 0;

@@ -1,4 +1,4 @@
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
@@ -55,6 +55,11 @@ cdef inline void bits_remove(Bits* bits, int32_t token) noexcept nogil:
 
 cdef inline cbool bits_hold_token(const Bits* bits, int32_t token) noexcept nogil:
     return (bits.words[<size_t>token >> 5] >> (token & 31)) & 1
+
+
+cdef inline cbool index_escapes(const Index* index, uint32_t node) noexcept nogil:
+    # Whether a token at a trie node, or below, has a quote or a backslash behind what comes before the node.
+    return index.by_char.escaping[node >> 6] >> (node & 63) & 1
 
 
 cdef inline const uint8_t* index_text(const Index* index, uint32_t node) noexcept nogil:

@@ -181,6 +181,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
         counts.push_back(count)
         node += 1
     index_fill_children(index, parents)
+    index_fill_escaping(index, parents)
     commonness.resize(256, 0)
     for node in range(1, last):
         commonness[trie.nodes[node].byte] += 1
@@ -268,6 +269,21 @@ cdef uint32_t index_child_from(const Index* index, uint32_t low, uint32_t high, 
         else:
             high = middle
     return low
+
+
+cdef void index_fill_escaping(Index* index, const vector[uint32_t]& parents) noexcept nogil:
+    cdef const Trie* trie = index.trie
+    cdef vector[uint64_t]* found = &index.by_char.escaping
+    cdef uint32_t node = trie.nodes[0].end, parent
+    found.resize((trie.nodes.size() + 63) // 64, 0)
+    # Children stand behind their parents.
+    while node > 1:
+        node -= 1
+        if trie.nodes[node].byte == 34 or trie.nodes[node].byte == 92:
+            found[0][node >> 6] |= (<uint64_t>1) << (node & 63)
+        if found[0][node >> 6] >> (node & 63) & 1:
+            parent = parents[node]
+            found[0][parent >> 6] |= (<uint64_t>1) << (parent & 63)
 
 
 cdef void index_note_parents(const Trie* trie, uint32_t top, vector[uint32_t]& parents) noexcept nogil:

@@ -20,6 +20,7 @@ cdef cbool dfa_goes_on(LazyDfa* dfa, DfaState* state) noexcept nogil
 cdef const vector[uint64_t]* dfa_sustained(LazyDfa* dfa, int32_t state) noexcept nogil
 cdef int32_t dfa_span(LazyDfa* dfa, DfaState* state, int32_t low, int32_t high,
                        DfaState** target) noexcept nogil
+cdef cbool dfa_has_any(LazyDfa* dfa, DfaState* state) noexcept nogil
 cdef cbool dfa_more_texts(LazyDfa* dfa, DfaState* start, int64_t count) noexcept nogil
 
 

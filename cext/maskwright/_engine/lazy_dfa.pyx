@@ -387,6 +387,15 @@ cdef int32_t dfa_span(LazyDfa* dfa, DfaState* state, int32_t low, int32_t high,
 
 # --- how many texts are left ----------------------------------------------------------------
 
+cdef cbool dfa_has_any(LazyDfa* dfa, DfaState* state) noexcept nogil:
+    # Whether every text is accepted from a state, and leads to it.
+    cdef int32_t cls
+    for cls in range(dfa.classes):
+        if dfa_next(dfa, state, cls) != state:
+            return False
+    return state.tag != NO_TAG
+
+
 cdef void dfa_count_points(LazyDfa* dfa) noexcept nogil:
     cdef int32_t code, high
     cdef size_t i
@@ -413,6 +422,13 @@ cdef cbool dfa_more_texts(LazyDfa* dfa, DfaState* start, int64_t count) noexcept
     cdef int32_t cls
     if dfa.class_points.empty():
         dfa_count_points(dfa)
+    # Mostly, there are enough next characters.
+    begun = start.tag != NO_TAG
+    for cls in range(dfa.classes):
+        if dfa_next(dfa, start, cls) != DFA_DEAD:
+            begun += dfa.class_points[cls]
+            if begun > count:
+                return True
     level[<int64_t>start] = 1
     while not level.empty():
         begun = 0

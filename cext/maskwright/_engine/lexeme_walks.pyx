@@ -20,12 +20,13 @@ from libcpp.vector cimport vector
 from maskwright._engine.sizes cimport bits_set
 from maskwright._engine.limits cimport deadline_passed
 from maskwright._engine.trie cimport trie_merge, trie_size, TrieNode
-from maskwright._engine.char_index cimport bits_add, bits_owned, bits_release, index_child_from
+from maskwright._engine.char_index cimport bits_add, bits_owned, bits_release, index_child_from, index_escapes
 from maskwright._engine.lexemes cimport (
     Automaton, LazyDfa, Crossing, CrossingGroup, KEY_BODY, KEY_CLOSED, KEY_START, KeyPlace, KeyPosition,
     NO_TAG, Override, Piece, TokenGroup
 )
-from maskwright._engine.lexeme_texts cimport BACKSLASH, LEX_DEAD, QUOTE
+from maskwright._engine.lazy_dfa cimport dfa_has_any
+from maskwright._engine.lexeme_texts cimport BACKSLASH, FORM_TEXT, LEX_DEAD, QUOTE
 from maskwright._engine.keyset cimport escape_ahead, key_move, key_narrow, key_place
 from maskwright._engine.lexeme_state cimport (
     lex_next, word_byte, word_length, word_tag, WordPlace, words_behind, words_place
@@ -384,6 +385,12 @@ cdef void key_walk_child(LexMask* mask, Automaton* keys, const KeyNode& each, ui
         work.push_back(behind)
 
 
+cdef inline cbool key_until_quote(const KeyPlace* place) noexcept nogil:
+    # Whether nothing is refused before a quote or a backslash: keys may not be among some that were used, and may be any others.
+    return (place.base != NULL and place.base.form == FORM_TEXT and place.at.first == place.at.last and place.at.escape == 0
+            and dfa_has_any(place.base.automaton.dfa, place.base.dfa_state))
+
+
 cdef void key_walk(LexMask* mask, LexState* start) noexcept nogil:
     # Tokens of names only are listed; where other keys are possible as well, so are the ends of names (overrides).
     cdef const Index* index = mask.index
@@ -394,6 +401,7 @@ cdef void key_walk(LexMask* mask, LexState* start) noexcept nogil:
     cdef uint32_t i, last
     cdef int32_t word
     cdef uint8_t byte
+    cdef cbool at_quotes
     if start.key.where not in (KEY_START, KEY_BODY):
         return
     each.node = 0
@@ -409,13 +417,15 @@ cdef void key_walk(LexMask* mask, LexState* start) noexcept nogil:
         if i == last:
             continue
         key_ahead(start.automaton, &each.place.at, ahead)
+        at_quotes = key_until_quote(&each.place)
         for word in range(4):
             bits = ahead[word]
             while bits:
                 byte = <uint8_t>(64 * word + countr_zero(bits))
                 bits &= bits - 1
                 i = index_child_from(index, i, last, byte)
-                if i < last and index.by_char.child_bytes[i] == byte:
+                if (i < last and index.by_char.child_bytes[i] == byte
+                        and (not at_quotes or index_escapes(index, index.by_char.child_nodes[i]))):
                     key_walk_child(mask, start.automaton, each, index.by_char.child_nodes[i], work)
 
 

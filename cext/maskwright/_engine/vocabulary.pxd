@@ -63,6 +63,7 @@ cdef cppclass CharTable:
     Bits* containing[128]              # by ASCII character
     unordered_map[string, Slice*] slices
     vector[uint32_t] quotes            # nodes of quotes (distinct.pyx)
+    vector[uint64_t] escaping          # bit n: a quote or a backslash is below node n, or at it
 
 cdef cppclass Residuals:
     # What is left of tokens (lexeme_sets.pyx).
