@@ -95,3 +95,50 @@ def test_where_few_strings_are_left_they_are_searched_for(bound: Any) -> None:
     assert ord("b") in found
     # Only where "ab" may still come.
     assert (ord("a") in found) == ("enum" in bound)
+
+
+DIGITS = [f"{number:0{digits}}" for digits in (2, 3) for number in range(10**digits)]
+
+
+def _with_numbers() -> mw.Vocabulary:
+    texts = [bytes([byte]) for byte in range(256)] + [text.encode() for text in DIGITS]
+    return mw.Vocabulary([*texts, b"<eos>"], eos_ids=[len(texts)])
+
+
+@pytest.mark.parametrize("fewest", [0, 1000])
+def test_where_few_numbers_are_left(fewest: int) -> None:
+    vocabulary = _with_numbers()
+    numbers = {"type": "integer", "minimum": 0, "maximum": 999}
+    schema = {"type": "array", "uniqueItems": True, "items": numbers, "minItems": fewest}
+    matcher = mw.compile(mw.JsonSchema(schema, whitespace="compact"), vocabulary).matcher()
+    left = [5, 42, 307, 308, 30, 990]
+    came = [number for number in range(1000) if number not in left]
+    random.Random(2).shuffle(came)
+    assert matcher.accept_bytes(("[" + "".join(f"{number}," for number in came)).encode())
+    for read in ("", "3", "30", "4", "99", "5"):
+        other = matcher.fork()
+        assert other.accept_bytes(read.encode())
+        found = _allowed(other, vocabulary)
+        for token, digits in enumerate(DIGITS, 256):
+            assert (token in found) == any(str(number).startswith(read + digits) for number in left), (
+                read,
+                digits,
+            )
+        # It ends here if it did not come.
+        assert (ord(",") in found) == (read in {str(number) for number in left}), read
+
+
+def test_a_mask_at_the_start_of_a_number_searches_nothing() -> None:
+    vocabulary = _with_numbers()
+    grammar = mw.compile(
+        mw.JsonSchema({"type": "array", "uniqueItems": True, "items": {"type": "integer"}}), vocabulary
+    )
+    matcher = grammar.matcher()
+    rng = random.Random(3)
+    numbers = {rng.randrange(10**5, 10**6) for _ in range(20000)}
+    assert matcher.accept_bytes(("[" + ", ".join(map(str, numbers)) + ", ").encode())
+    states = grammar.statistics["tracker_states"]
+    found = _allowed(matcher, vocabulary)
+    # One for each token that is tried; a search makes several for each of them.
+    assert grammar.statistics["tracker_states"] - states < 1500
+    assert {token for token, digits in enumerate(DIGITS, 256) if digits[0] != "0"} <= found

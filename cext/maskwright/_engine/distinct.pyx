@@ -20,7 +20,7 @@ from maskwright._engine.sizes cimport bits_has, bits_set
 from maskwright._engine.limits cimport deadline_look
 from maskwright._engine.lexemes cimport Automaton, LazyDfa, DfaState, KIND_TEXT, LexState, NO_CLASS, NO_TAG
 from maskwright._engine.lazy_dfa cimport DFA_DEAD, dfa_next
-from maskwright._engine.lexeme_texts cimport BACKSLASH, QUOTE, SPELLING_UTF8
+from maskwright._engine.lexeme_texts cimport BACKSLASH, LEX_DEAD, QUOTE, SPELLING_UTF8
 from maskwright._engine.lexeme_state cimport lex_first, lex_next
 from maskwright._engine.shortest_match cimport UNREACHED
 from maskwright._engine.lexeme_mask cimport raw_in_text
@@ -30,8 +30,8 @@ from maskwright._engine.tracked cimport (
     Frame, is_tracked, MEMORY_WRONG, TRACK_AFTER, TRACK_NUMBER, TRACK_STRING, tracked_state, Tracker,
     TrackerState, Value, VALUE_NUMBER
 )
-from maskwright._engine.values cimport is_blank, number_plain, number_text, text_bytes, text_characters, UNKNOWN_TEXT
-from maskwright._engine.item_groups cimport frame_scalars
+from maskwright._engine.values cimport is_blank, number_digits, number_plain, number_text, text_bytes, text_characters, UNKNOWN_TEXT
+from maskwright._engine.item_groups cimport frame_scalars, frame_sets, frame_targets
 from maskwright._engine.tracker cimport (
     tracker_ahead, tracker_alive, tracker_any, tracker_compatible, tracker_easy, tracker_free_behind,
     tracker_lost, tracker_missing, tracker_owes, tracker_seeks, tracker_spelled, tracker_unknown
@@ -66,7 +66,7 @@ cdef cbool distinct_alive(Core* core, const Thread& thread) noexcept nogil:
     cdef int32_t known
     if not is_tracked(thread.memory) or (tracker_alive(&core.tracker, thread.memory) and not distinct_decided(core, thread)):
         return True
-    if distinct_endless(core, thread):
+    if distinct_endless(core, thread) or distinct_countless(core, thread):
         return True
     known = core.facts.alive.find(thread_key(thread))
     if known >= 0:
@@ -276,7 +276,8 @@ cdef cbool distinct_add(Core* core, vector[DistinctNode]& nodes, Interner* seen,
         return True
     if distinct_decided(core, thread):
         pass
-    elif goal == SEARCH_ALIVE and (tracker_alive(&core.tracker, thread.memory) or distinct_endless(core, thread)):
+    elif goal == SEARCH_ALIVE and (tracker_alive(&core.tracker, thread.memory) or distinct_endless(core, thread)
+                                   or distinct_countless(core, thread)):
         return True
     if goal != SEARCH_TEXT:
         known = core.facts.alive.find(thread_key(thread))
@@ -540,3 +541,41 @@ cdef cbool distinct_endless(Core* core, const Thread& thread) noexcept nogil:
     if automaton.kind != KIND_TEXT or automaton.spelling == SPELLING_UTF8:
         return False
     return tracker_free_behind(&core.tracker, thread.memory) and dfa_endless(core, automaton, thread.lex.dfa_state)
+
+
+cdef cbool distinct_countless(Core* core, const Thread& thread) noexcept nogil:
+    # Whether a number under way can become a new one as more numbers begin like it, with the same count of digits more, than came
+    # before; and all that comes behind it can be found.
+    cdef const TrackerState* at = &core.tracker.states[tracked_state(thread.memory)]
+    cdef const Frame* frame = core.tracker.frames[at.frame]
+    cdef LexState* lex = thread.lex
+    cdef LexState* behind
+    cdef vector[int32_t] earlier, sets
+    cdef int32_t set
+    cdef int64_t count, numbers = 1
+    cdef uint8_t digit
+    cdef string digits
+    cdef cbool negative, scientific
+    cdef int64_t power = 0
+    if at.mode != TRACK_NUMBER or lex == NULL or frame.owes or (frame.is_object and frame.key < 0):
+        return False
+    if not tracker_free_behind(&core.tracker, thread.memory):
+        return False
+    number_digits(text_bytes(&core.tracker.store.texts, at.text), digits, &negative, &scientific, &power)
+    if scientific:
+        return False
+    frame_targets(&core.tracker, at.frame, earlier)
+    frame_sets(&core.tracker, at.frame, sets)
+    count = <int64_t>earlier.size()
+    for set in sets:
+        count += core.tracker.items.count(set)
+    while numbers <= count:
+        behind = lex_next(lex, 48)
+        for digit in range(49, 58):
+            if lex_next(lex, digit) != behind:
+                return False
+        if behind == LEX_DEAD:
+            return False
+        lex = behind
+        numbers *= 10
+    return lex.tag != NO_TAG
