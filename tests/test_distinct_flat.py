@@ -135,10 +135,10 @@ def test_a_mask_at_the_start_of_a_number_searches_nothing() -> None:
     )
     matcher = grammar.matcher()
     rng = random.Random(3)
-    numbers = {rng.randrange(10**5, 10**6) for _ in range(20000)}
+    numbers = {rng.randrange(10**4, 10**5) for _ in range(6000)}
     assert matcher.accept_bytes(("[" + ", ".join(map(str, numbers)) + ", ").encode())
     states = grammar.statistics["tracker_states"]
     found = _allowed(matcher, vocabulary)
-    # One for each token that is tried; a search makes several for each of them.
-    assert grammar.statistics["tracker_states"] - states < 1500
+    # Three for each token that is tried; a search makes as many again.
+    assert 0 < grammar.statistics["tracker_states"] - states < 4000
     assert {token for token, digits in enumerate(DIGITS, 256) if digits[0] != "0"} <= found
