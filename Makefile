@@ -1,3 +1,6 @@
+# Tests start hundreds of processes: what these import is compiled once, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE =
+
 # Every target makes the environment first when it is missing.
 PYTHON ?= python3
 VENV ?= .venv

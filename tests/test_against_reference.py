@@ -400,7 +400,7 @@ def test_deep_nesting() -> None:
 # --- random grammars
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(toys.grammars(), st.integers(0, 2**20))
 def test_random_grammars_over_bytes(source: Grammar, seed: int) -> None:
     check_walk(source, BYTES, seed, steps=14)

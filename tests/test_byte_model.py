@@ -41,6 +41,7 @@ def agrees(found: np.ndarray, all_texts: Texts, prefix: bytes, sums: Texts) -> b
     return bool(np.allclose(np.exp(found), next_bytes(all_texts, prefix, sums), rtol=1e-10, atol=1e-300))
 
 
+@pytest.mark.slow
 def test_probabilities_of_all_texts_are_exact() -> None:
     model = bytes_of()
     for prefix in PREFIXES:

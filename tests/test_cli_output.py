@@ -281,6 +281,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 @on_terminals
 def test_bars_on_a_terminal_after_a_while() -> None:
     shown = on_terminal(["-c", SLOW.format(seconds=0.8)])
@@ -291,6 +292,7 @@ def test_bars_on_a_terminal_after_a_while() -> None:
     assert on_terminal(["-c", SLOW.format(seconds=0.1)]) == "done\r\n"
 
 
+@pytest.mark.slow
 def test_no_bars_elsewhere() -> None:
     run = subprocess.run(
         [sys.executable, "-c", SLOW.format(seconds=0.8)], capture_output=True, text=True, check=True

@@ -56,6 +56,7 @@ def mixed_texts(weights: tuple[float, float]) -> Texts:
     }
 
 
+@pytest.mark.slow
 def test_a_mixture_is_one_of_whole_texts() -> None:
     model = mixture([first(), second()], weights=[3, 1])
     target = mixed_texts((0.75, 0.25))
@@ -212,6 +213,7 @@ def test_zeros() -> None:
     assert np.allclose(np.exp(free), [0.5, 0.5, 0.0])
 
 
+@pytest.mark.slow
 def test_models_of_different_vocabularies_by_their_bytes() -> None:
     b = texts()[1]
     found = anchored_texts(anchored(first(), second(), 0.3))

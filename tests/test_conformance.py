@@ -179,6 +179,7 @@ def test_ours_passes() -> None:
     assert not failed
 
 
+@pytest.mark.slow
 def test_an_exact_engine_passes_what_it_takes() -> None:
     regular = [case for case in CASES if case.kind == "regex" and case.group != "deep nesting"]
     assert set(judged(conformance_engines.Naive, regular).values()) == {"pass"} and len(regular) > 12

@@ -59,6 +59,8 @@ class Sequence:
 # --- masks
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_masks_equal_the_oracles(budget: int) -> None:
     shared = vocabulary()
@@ -114,6 +116,8 @@ def test_views_and_batches_equal_the_oracles(budget: int) -> None:
                 sequence.matcher.reset()
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(toys.grammars(), st.integers(0, 2**20), st.sampled_from((0, 300, 2000, 10_000)))
 def test_random_grammars(grammar: Grammar, seed: int, budget: int) -> None:

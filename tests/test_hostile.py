@@ -18,7 +18,7 @@ import maskwright as mw
 
 NAMES = list(all_cases())
 KINDS = {kind: list(names) for kind, names in groupby(sorted(NAMES), key=lambda name: name.partition("/")[0])}
-EVERY, OFTEN = 24, 6
+EVERY, OFTEN = 48, 6
 """Of the cases of a kind, one in so many belongs to a sample."""
 BYTES = 2 << 30
 SHORT, USUAL = 1.0, mw.Limits().max_seconds

@@ -174,6 +174,7 @@ def test_templates_have_the_same_texts(text: str) -> None:
     assert {name: each.pattern for name, each in ours.terminals.items()} == package_terminals(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "limit", "place"),
     [

@@ -34,6 +34,7 @@ def raised_in_python() -> list[tuple[str, ast.Call]]:
 
 
 class TestNames:
+    @pytest.mark.slow
     def test_of_errors_in_python(self) -> None:
         sites = raised_in_python()
         assert len(sites) > 15

@@ -75,6 +75,8 @@ def accepted(matcher: Matcher, ids: Sequence[int]) -> bool:
 # --- against the reference
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @given(grammars(), st.integers(0, 2**32))
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 def test_walks_against_the_reference(made: Grammar, seed: int) -> None:

@@ -120,6 +120,7 @@ def test_maskbench_instances(byte_vocabulary):
     assert len(outcomes["pass"]) >= 0.98 * sum(map(len, outcomes.values()))
 
 
+@pytest.mark.slow
 @needs_maskbench
 def test_random_walks_over_maskbench():
     vocabulary = walks.tekken_vocabulary()

@@ -40,6 +40,8 @@ def lazy_patterns(draw: Any) -> str:
     return head + lazy + end + tail
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @settings(max_examples=300, deadline=None)
 @given(lazy_patterns())
 def test_lazy_patterns(pattern: str) -> None:

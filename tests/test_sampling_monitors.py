@@ -355,6 +355,7 @@ def test_nothing_that_sqlite_prepares_is_refused(database: Path, count: int, see
     assert good > count / 20
 
 
+@pytest.mark.slow
 def test_all_that_is_sampled_is_prepared(database: Path) -> None:
     """With the shipped grammar and random words; the old rule, names that exist somewhere, is caught by the same judge."""
     grammar = GrammarConstraint(mw.compile(mw.shipped_grammar("sql"), WORDS))
@@ -487,6 +488,7 @@ def test_attributes_that_exist() -> None:
     assert not PythonAttributes(VOCABULARY, "x = 1\n", private=False).prefix(ids("x.__add"))
 
 
+@pytest.mark.slow
 def test_places_where_a_dot_is_no_attribute_or_a_name_comes_later() -> None:
     """Comments, strings, imports; blanks, line ends and comments behind the dot."""
     pytest.importorskip("jedi", reason="the optional extra jedi is not installed")

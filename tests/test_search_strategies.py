@@ -149,6 +149,7 @@ def test_tuning_finds_what_the_tasks_need(constraints: dict[str, Any]) -> None:
         tune([], budget=799, calls=400)
 
 
+@pytest.mark.slow
 def test_generators_take_a_strategy() -> None:
     """A value of the type, or None where the budget does not last for one."""
     pytest.importorskip("torch", reason="the generator runs a model")

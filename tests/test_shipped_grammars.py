@@ -71,7 +71,13 @@ def mutations(texts: list[str], rng: random.Random) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", sorted({*NAMES} - NOT_FOR_LARK))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in {"shell", "sql"} else name
+        for name in sorted({*NAMES} - NOT_FOR_LARK)
+    ],
+)
 def test_lark_agrees(name: str) -> None:
     """What we accept, Lark accepts as well; it may accept more, for its dynamic lexer knows no longest match."""
     parser = lark.Lark(shipped_grammar(name).text, parser="earley")

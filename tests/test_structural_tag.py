@@ -103,6 +103,8 @@ def triggered(draw: Any) -> dict[str, Any]:
     return {"type": "triggered_tags", "triggers": triggers, "tags": tags, "excludes": excludes, **flags}
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @settings(max_examples=120, deadline=None)
 @given(triggered(), st.sampled_from((None, None, "b<", "<<b")))
 def test_triggered_tags_are_what_they_are_defined_to_be(spec: dict[str, Any], closing: str | None) -> None:

@@ -71,6 +71,8 @@ def test_walks_on_one_grammar(name: str, budget: int | None) -> None:
     assert 0 <= shared.mask_bytes <= shared.mask_budget
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 def test_the_budget_changes_meanwhile() -> None:
     shared = vocabulary(size=2000)
     compiled = {name: mw.compile_json_schema(SCHEMAS[name], shared) for name in SCHEMAS}

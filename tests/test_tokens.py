@@ -345,6 +345,8 @@ def check_lexed(source: Grammar, most: int = 3, largest: int | None = None) -> N
         assume(False)
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @given(grammars(lexed_grammars()))
 @settings(max_examples=60, deadline=None)
 def test_random_grammars_with_a_lexer(source: Grammar) -> None:

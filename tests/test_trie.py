@@ -35,6 +35,8 @@ def bits(row: np.ndarray) -> set[int]:
     return set(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist())
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @settings(max_examples=120, deadline=None)
 @given(SEQUENCES, st.integers(0, 99))
 def test_every_prefix(sequences: list[list[int]], seed: int) -> None:

@@ -7,6 +7,7 @@ from libc.string cimport memcpy
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
+from maskwright.base.deadline import check_time
 from maskwright.errors import MaskwrightError
 
 from maskwright._engine.containers cimport StopFlag
@@ -60,6 +61,7 @@ cdef bint write_plain(string& out, value, int64_t* most, int depth, str called, 
     if kind is str:
         write_text(out, value)
     elif kind is dict:
+        check_time()
         most[0] -= len(<dict>value)
         if most[0] < 0 or depth == MOST_NESTING:
             return False
@@ -74,6 +76,7 @@ cdef bint write_plain(string& out, value, int64_t* most, int depth, str called, 
             if spans is not None and <str>name == called:
                 spans[id(item)] = slice(begin, out.size())
     elif kind is list:
+        check_time()
         most[0] -= len(<list>value)
         if most[0] < 0 or depth == MOST_NESTING:
             return False
