@@ -127,6 +127,7 @@ class TestExponential:
     def test_patterns_of_members(self) -> None:
         assert_bounded({"patternProperties": {f"a.*{i}.*b": {"minimum": i} for i in range(30)}})
 
+    @pytest.mark.slow
     def test_contained(self) -> None:
         assert_bounded({"contains": {"const": 1}, "minContains": 10**6})
         assert_bounded({"contains": {"const": 1}, "maxContains": 10**6})

@@ -91,6 +91,7 @@ def without_covering(prefix: bytes) -> np.ndarray:
     return found / found.sum()
 
 
+@pytest.mark.slow
 def test_wrong_ways_differ() -> None:
     wrong = canonical()
     found = bytes_of().next_byte_logprobs(b"aba")

@@ -122,6 +122,7 @@ def words(*typed):
     return run.stdout.split()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
 def test_completion_in_bash():
     assert words("che") == ["check"]

@@ -246,6 +246,7 @@ def on_terminal(command: list[str], **environment: str) -> str:
     return written.decode()
 
 
+@pytest.mark.slow
 @on_terminals
 def test_colours_on_a_terminal(file) -> None:
     command = ["-m", "maskwright", "check", file("s.json", '{"type": "strnig"}')]

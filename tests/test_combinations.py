@@ -93,6 +93,7 @@ def test_a_product_is_normalised_in_every_step() -> None:
         model.next_byte_logprobs(b"\xff")
 
 
+@pytest.mark.slow
 def test_the_product_of_whole_texts_by_weights() -> None:
     a, b = texts()
     budget = 5
@@ -225,6 +226,7 @@ def test_models_of_different_vocabularies_by_their_bytes() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_grammar_on_both_sides_keeps_the_guarantee() -> None:
     strong, safe = tokens_model(23), tokens_model(24)
     grammar = GrammarConstraint(

@@ -275,6 +275,7 @@ def test_an_engine_that_is_not_there() -> None:
 # --- the command
 
 
+@pytest.mark.slow
 def test_the_command(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

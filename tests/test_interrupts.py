@@ -97,6 +97,8 @@ assert toys.allowed(matcher) >= set(b",0")
     run(COMMON + program)
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 def test_another_handler_runs_when_the_operation_is_over() -> None:
     program = """
 seen = []
@@ -131,6 +133,8 @@ assert toys.allowed(mw.compile_json_schema({"const": "b"}, VOCABULARY).matcher()
     run(COMMON + COMPILING["patterns"] + program)
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 def test_threads_beside_the_main_one_are_not_interrupted() -> None:
     program = """
 import threading

@@ -217,6 +217,8 @@ def test_views_of_ended_texts_are_let_go() -> None:
     assert shared.mask_bytes == before
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @pytest.mark.parametrize("keep", ["view", "matcher", "array", "both"])
 def test_it_may_be_part_of_a_cycle(keep: str) -> None:
     # In a process of its own: a crash must not take the other tests with it.

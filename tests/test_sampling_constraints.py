@@ -190,6 +190,7 @@ def test_rejection_sampling_that_runs_out() -> None:
     assert math.exp(rare.log_evidence) == pytest.approx(rare.is_complete.sum() / 200)
 
 
+@pytest.mark.slow
 def test_local_constraints_have_the_same_law_with_and_without_masks() -> None:
     exact = locally_constrained(bigram_model(), Exact(), 20_000, 6, seed=1).probabilities()
     black_box = locally_constrained(bigram_model(), predicate(), 20_000, 6, seed=2).probabilities()

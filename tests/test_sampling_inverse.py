@@ -79,6 +79,7 @@ def test_what_is_exact_has_no_variance(to_the_end: None) -> None:
             assert np.exp(log_weights) == pytest.approx(exact, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_sum_is_that_of_its_terms() -> None:
     """Against half a million terms and the integral behind them, for rests of many sizes."""
     rng = np.random.default_rng(0)

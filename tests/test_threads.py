@@ -256,6 +256,8 @@ def test_vocabularies_of_different_widths_in_a_batch() -> None:
         assert (mask == STALE).all()
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @pytest.mark.parametrize("other", [object(), 1, "matcher", None])
 def test_a_batch_of_something_else(other: Any) -> None:
     # In a process of its own: a crash must not take the other tests with it.
