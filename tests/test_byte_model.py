@@ -189,6 +189,7 @@ def test_marks_at_the_start_of_a_text() -> None:
     assert np.allclose(second[[32, 97, 98, 256]], [0.3, 0.2, 0.1, 0.4])
 
 
+@pytest.mark.slow
 def test_bytes_under_a_grammar_have_the_right_distribution() -> None:
     model = bytes_of()
     constraint = GrammarConstraint(mw.compile_regex("(ab|a)*b?a?", model.vocabulary))

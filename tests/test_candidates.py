@@ -175,6 +175,7 @@ def test_contrast_prompts(model, tokenizer):
     assert texts(asked, chat._prompter) == ["<system>Be brief.<user>Who?<assistant>"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"sliding_window": 8}, {}])
 def test_models_whose_rows_run_in_step(tokenizer, options, monkeypatch):
     """Where rows cannot be joined there is no guidance, and candidates are drawn."""

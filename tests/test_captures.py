@@ -120,6 +120,7 @@ def grammars(draw: Any) -> Grammar:
     return made
 
 
+@pytest.mark.slow
 @given(grammars())
 @settings(max_examples=150, deadline=None)
 def test_the_documented_derivation_counts(grammar: Grammar) -> None:

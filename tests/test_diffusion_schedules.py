@@ -142,6 +142,7 @@ SCHEDULES: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", SCHEDULES)
 @pytest.mark.parametrize("strength", [0.0, 0.5, 5.0])
 def test_asking_ahead_changes_no_text(

@@ -229,6 +229,8 @@ def test_a_text_that_fills_a_generation_stops_no_other_one() -> None:
         assert matcher.is_accepting
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @pytest.mark.parametrize("pattern", ["[ab]*a[ab]{14}", "([ab]{0,9}a){1,40}b[ab]{7}é?"])
 @pytest.mark.parametrize("quoted", [False, True])
 def test_a_lexeme_is_used_for_ever(pattern: str, quoted: bool) -> None:

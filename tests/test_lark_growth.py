@@ -239,6 +239,7 @@ def doubling(levels: int, between: str = "") -> str:
     return lines("start: T0", *names, f'T{levels}: "a"')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("between", ["", "|", '"b"', '("b" |)'])
 def test_terminals_that_double(between: str) -> None:
     for levels in (30, 1000):

@@ -180,6 +180,8 @@ def test_a_late_row_of_a_batch() -> None:
         assert set(ids(row)) == allowed(name, b"")
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 def test_late_and_ample_matchers_take_turns() -> None:
     for budget in (128 << 20, 0, 20_000):
         shared = slow_vocabulary()

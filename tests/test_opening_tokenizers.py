@@ -67,7 +67,7 @@ def outputs(compiled, count):
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_outputs_decode_to_the_language(pattern, tokenizer, vocabulary):
-    for ids in outputs(compile(Regex(pattern), vocabulary), 40):
+    for ids in outputs(compile(Regex(pattern), vocabulary), 20):
         text = tokenizer._model.decode(ids)
         assert re.fullmatch(pattern, text), (ids, text)
         assert vocabulary.decode(ids).decode() == text

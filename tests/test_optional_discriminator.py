@@ -35,6 +35,7 @@ def accepts(compiled: mw.CompiledGrammar, value: Any) -> bool:
     return matcher.accept_bytes(json.dumps(value).encode()) and matcher.is_accepting
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("branches", [20, 60])
 def test_many_branches(branches: int) -> None:
     compiled = mw.compile_json_schema(union(branches), VOCABULARY, limits=mw.Limits(max_seconds=20))

@@ -100,6 +100,8 @@ def _walks(shared: mw.Vocabulary, name: str) -> Any:
     return list(walk(mw.compile_json_schema(SCHEMAS[name], shared), 3))
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 def test_children_that_are_spawned() -> None:
     shared = vocabulary(size=1000)
     for name in SCHEMAS:

@@ -132,6 +132,7 @@ def good(ids: Sequence[int]) -> bool:
     return growing(ids) and uniform_length(ids)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"block": lambda ids: ids[-1] > 2}, {"rejuvenation": 1, "block": 2}])
 def test_evidence_of_a_tiny_transformer_is_exact(options: dict[str, Any]) -> None:
     """All texts of at most five tokens: 5 + 25 + ... = 781, two EOS ids taken together."""

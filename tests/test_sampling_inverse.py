@@ -141,6 +141,7 @@ def test_many_tokens_that_share_a_small_mass(case: str) -> None:
     assert variance < 0.5 * fixed["recursive"][1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("p", "good"),
     [
@@ -156,6 +157,7 @@ def test_ends_before_the_second_good_token_are_unbiased(p: list[float], good: li
     assert abs(z) < 4 and calls < 40
 
 
+@pytest.mark.slow
 def test_a_draw_left_out_without_its_weight_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is taken away must be divided by the probability of being looked at."""
     stopped = inverse._stopped

@@ -142,6 +142,7 @@ def judges(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("languages")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["html", "javascript", "markdown", "shell", "typescript"])
 def test_walks_are_read_by_what_reads_the_language(name: str, judges: Any) -> None:
     """``bench/languages.py`` asks more."""

@@ -102,6 +102,8 @@ def whole(data: bytes) -> bytes:
     return data[: len(data) - next(cuts, 0)]
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 @given(
     st.lists(st.integers(0, 255 + len(WORDS)), max_size=12), st.sets(st.sampled_from(WORDS)), st.booleans()
 )

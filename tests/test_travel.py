@@ -55,6 +55,8 @@ def test_a_grammar_is_bound_to_any_vocabulary(name: str) -> None:
         assert walk(there.matcher(), seed) == walk(here.matcher(), seed)
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 def test_bytes_are_the_same_in_every_process() -> None:
     code = (
         "import hashlib, maskwright as mw; from travel_sources import SOURCES, vocabulary; v = vocabulary()\n"
@@ -349,6 +351,8 @@ def _walks(there: mw.CompiledGrammar, matcher: Any) -> tuple[list[Any], list[Any
     return walk(there.matcher(), 5), walk(matcher, 6), shared
 
 
+@pytest.mark.slow
+@pytest.mark.sanitized
 def test_other_processes() -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         found = {}
