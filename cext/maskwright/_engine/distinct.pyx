@@ -559,7 +559,8 @@ cdef cbool distinct_countless(Core* core, const Thread& thread) noexcept nogil:
     cdef int64_t power = 0
     if at.mode != TRACK_NUMBER or lex == NULL or frame.owes or (frame.is_object and frame.key < 0):
         return False
-    if not tracker_free_behind(&core.tracker, thread.memory):
+    # Under a lexer, what ends it depends on what follows.
+    if lex.automaton.lexer != NULL or not tracker_free_behind(&core.tracker, thread.memory):
         return False
     number_digits(text_bytes(&core.tracker.store.texts, at.text), digits, &negative, &scientific, &power)
     if scientific:

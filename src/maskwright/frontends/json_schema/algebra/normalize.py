@@ -576,7 +576,7 @@ def union(parts: Iterable[Sequence[Group]]) -> tuple[Group, ...]:
     if len(full) == len(ANYTHING):
         return ANYTHING
     if len(found) > _MANY:
-        found = {group: None for group in in_time(listed_together(found))}
+        found = dict.fromkeys(in_time(listed_together(found)))
     if full:
         found = {g: None for g in in_time(found) if type(g) not in full or g == _EVERYTHING[type(g)]}
     return tuple(found)
