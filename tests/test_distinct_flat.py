@@ -17,11 +17,13 @@ PLAIN = {"type": "array", "uniqueItems": True, "items": {"type": "string"}}
 NESTED = {"type": "array", "uniqueItems": True, "items": {"type": "array", "items": {"type": "string"}}}
 
 
-def _vocabulary() -> mw.Vocabulary:
-    texts = [bytes([byte]) for byte in range(256)]
-    texts += [pair.encode() for pair in PAIRS]
-    texts += [f'{pair}"'.encode() for pair in PAIRS]
+def _with(more: list[str]) -> mw.Vocabulary:
+    texts = [bytes([byte]) for byte in range(256)] + [text.encode() for text in more]
     return mw.Vocabulary([*texts, b"<eos>"], eos_ids=[len(texts)])
+
+
+def _vocabulary() -> mw.Vocabulary:
+    return _with([*PAIRS, *(f'{pair}"' for pair in PAIRS)])
 
 
 def _allowed(matcher: Any, vocabulary: mw.Vocabulary) -> set[int]:
@@ -100,14 +102,9 @@ def test_where_few_strings_are_left_they_are_searched_for(bound: Any) -> None:
 DIGITS = [f"{number:0{digits}}" for digits in (2, 3) for number in range(10**digits)]
 
 
-def _with_numbers() -> mw.Vocabulary:
-    texts = [bytes([byte]) for byte in range(256)] + [text.encode() for text in DIGITS]
-    return mw.Vocabulary([*texts, b"<eos>"], eos_ids=[len(texts)])
-
-
 @pytest.mark.parametrize("fewest", [0, 1000])
 def test_where_few_numbers_are_left(fewest: int) -> None:
-    vocabulary = _with_numbers()
+    vocabulary = _with(DIGITS)
     numbers = {"type": "integer", "minimum": 0, "maximum": 999}
     schema = {"type": "array", "uniqueItems": True, "items": numbers, "minItems": fewest}
     matcher = mw.compile(mw.JsonSchema(schema, whitespace="compact"), vocabulary).matcher()
@@ -129,7 +126,7 @@ def test_where_few_numbers_are_left(fewest: int) -> None:
 
 
 def test_a_mask_at_the_start_of_a_number_searches_nothing() -> None:
-    vocabulary = _with_numbers()
+    vocabulary = _with(DIGITS)
     grammar = mw.compile(
         mw.JsonSchema({"type": "array", "uniqueItems": True, "items": {"type": "integer"}}), vocabulary
     )

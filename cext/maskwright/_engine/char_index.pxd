@@ -2,6 +2,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
+from maskwright._engine.sizes cimport set_has
 from maskwright._engine.trie cimport Trie
 from maskwright._engine.vocabulary cimport Bits, CodeRange, Exit, Index
 
@@ -59,7 +60,7 @@ cdef inline cbool bits_hold_token(const Bits* bits, int32_t token) noexcept nogi
 
 cdef inline cbool index_escapes(const Index* index, uint32_t node) noexcept nogil:
     # Whether a token at a trie node, or below, has a quote or a backslash behind what comes before the node.
-    return index.by_char.escaping[node >> 6] >> (node & 63) & 1
+    return set_has(index.by_char.escaping, node)
 
 
 cdef inline const uint8_t* index_text(const Index* index, uint32_t node) noexcept nogil:

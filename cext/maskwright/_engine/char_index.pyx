@@ -4,6 +4,7 @@ from libc.string cimport memcpy, memset
 from libcpp.pair cimport pair
 from libcpp.string cimport string
 
+from maskwright._engine.sizes cimport set_add, set_has
 from maskwright._engine.limits cimport NO_LIMIT
 from maskwright._engine.trie cimport TrieNode
 from maskwright._engine.vocabulary cimport CharNode, LAST_CODE_POINT, PartNode, Slice
@@ -274,16 +275,15 @@ cdef uint32_t index_child_from(const Index* index, uint32_t low, uint32_t high, 
 cdef void index_fill_escaping(Index* index, const vector[uint32_t]& parents) noexcept nogil:
     cdef const Trie* trie = index.trie
     cdef vector[uint64_t]* found = &index.by_char.escaping
-    cdef uint32_t node = trie.nodes[0].end, parent
+    cdef uint32_t node = trie.nodes[0].end
     found.resize((trie.nodes.size() + 63) // 64, 0)
     # Children stand behind their parents.
     while node > 1:
         node -= 1
         if trie.nodes[node].byte == 34 or trie.nodes[node].byte == 92:
-            found[0][node >> 6] |= (<uint64_t>1) << (node & 63)
-        if found[0][node >> 6] >> (node & 63) & 1:
-            parent = parents[node]
-            found[0][parent >> 6] |= (<uint64_t>1) << (parent & 63)
+            set_add(found[0], node)
+        if set_has(found[0], node):
+            set_add(found[0], parents[node])
 
 
 cdef void index_note_parents(const Trie* trie, uint32_t top, vector[uint32_t]& parents) noexcept nogil:

@@ -10,13 +10,13 @@ from libcpp.vector cimport vector
 from maskwright.base.deadline import check_time
 from maskwright.errors import MaskwrightError
 
+from maskwright._engine.sizes cimport set_has
 from maskwright._engine.containers cimport StopFlag
 from maskwright._engine.limits cimport NO_LIMIT, stop_watch
 from maskwright._engine.vocabulary cimport CodeRange, LAST_CODE_POINT
 from maskwright._engine.lexemes cimport (
     Automaton, LazyDfa, DfaEdge, KIND_KEYSET, KIND_TOKENS, KIND_WORDS, NfaEpsilon, NO_CLASS, NO_TAG
 )
-from maskwright._engine.lazy_dfa cimport set_has
 from maskwright._engine.longest_match cimport Lexer, lexer_of
 from maskwright._engine.program cimport Call, PlainTerm, RecordDef, RepeatedDef
 from maskwright._engine.engine cimport AutomatonHandle, handle_bytes

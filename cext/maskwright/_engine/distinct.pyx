@@ -530,24 +530,30 @@ cdef cbool dfa_endless(Core* core, Automaton* automaton, DfaState* dfa_state) no
     return known == 1
 
 
-cdef cbool distinct_endless(Core* core, const Thread& thread) noexcept nogil:
-    # Whether a thread is in a string that can become a new one, however it goes on, and all that comes behind it can be found.
+cdef cbool distinct_need_be_new(Core* core, const Thread& thread, int32_t mode) noexcept nogil:
+    # Whether a thread is in a string, or a number (TRACK_*), that only has to become a new one: all that comes behind it can be found.
     cdef const TrackerState* at = &core.tracker.states[tracked_state(thread.memory)]
     cdef const Frame* frame = core.tracker.frames[at.frame]
+    if at.mode != mode or thread.lex == NULL or frame.owes or (frame.is_object and frame.key < 0):
+        return False
+    return tracker_free_behind(&core.tracker, thread.memory)
+
+
+cdef cbool distinct_endless(Core* core, const Thread& thread) noexcept nogil:
+    # Whether a thread is in a string that can become a new one, however it goes on, and nothing else matters.
     cdef Automaton* automaton
-    if at.mode != TRACK_STRING or thread.lex == NULL or frame.owes or (frame.is_object and frame.key < 0):
+    if not distinct_need_be_new(core, thread, TRACK_STRING):
         return False
     automaton = thread.lex.automaton
     if automaton.kind != KIND_TEXT or automaton.spelling == SPELLING_UTF8:
         return False
-    return tracker_free_behind(&core.tracker, thread.memory) and dfa_endless(core, automaton, thread.lex.dfa_state)
+    return dfa_endless(core, automaton, thread.lex.dfa_state)
 
 
 cdef cbool distinct_countless(Core* core, const Thread& thread) noexcept nogil:
-    # Whether a number under way can become a new one as more numbers begin like it, with the same count of digits more, than came
-    # before; and all that comes behind it can be found.
+    # Whether a thread is in a number that can become a new one, and nothing else matters: for some count of digits more, there are
+    # more numbers than came before.
     cdef const TrackerState* at = &core.tracker.states[tracked_state(thread.memory)]
-    cdef const Frame* frame = core.tracker.frames[at.frame]
     cdef LexState* lex = thread.lex
     cdef LexState* behind
     cdef vector[int32_t] earlier, sets
@@ -557,10 +563,8 @@ cdef cbool distinct_countless(Core* core, const Thread& thread) noexcept nogil:
     cdef string digits
     cdef cbool negative, scientific
     cdef int64_t power = 0
-    if at.mode != TRACK_NUMBER or lex == NULL or frame.owes or (frame.is_object and frame.key < 0):
-        return False
     # Under a lexer, what ends it depends on what follows.
-    if lex.automaton.lexer != NULL or not tracker_free_behind(&core.tracker, thread.memory):
+    if not distinct_need_be_new(core, thread, TRACK_NUMBER) or lex.automaton.lexer != NULL:
         return False
     number_digits(text_bytes(&core.tracker.store.texts, at.text), digits, &negative, &scientific, &power)
     if scientific:

@@ -34,14 +34,6 @@ cdef inline void dfa_grew(LazyDfa* dfa, size_t bytes) noexcept nogil:
         deadline_heavy(dfa.deadline, held)
 
 
-cdef inline void set_add(vector[uint64_t]& bits, int32_t cls) noexcept nogil:
-    bits[<size_t>cls >> 6] |= (<uint64_t>1) << (cls & 63)
-
-
-cdef inline cbool set_has(const vector[uint64_t]& bits, int32_t cls) noexcept nogil:
-    return (bits[<size_t>cls >> 6] >> (cls & 63)) & 1
-
-
 cdef inline int32_t dfa_class(const LazyDfa* dfa, int32_t dfa_state) noexcept nogil:
     if dfa_state < 128:
         return dfa.ascii_class[dfa_state]

@@ -15,6 +15,7 @@ from libcpp.pair cimport pair
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 
+from maskwright._engine.sizes cimport set_add, set_has
 from maskwright._engine.limits cimport deadline_worked
 from maskwright._engine.vocabulary cimport LAST_CODE_POINT
 from maskwright._engine.lexemes cimport (

@@ -7,6 +7,7 @@ from libcpp.pair cimport pair
 from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 
+from maskwright._engine.sizes cimport set_add, set_has
 from maskwright._engine.limits cimport deadline_passed
 from maskwright._engine.trie cimport Trie, TrieNode
 from maskwright._engine.vocabulary cimport Exit, LAST_CODE_POINT, Slice
@@ -17,7 +18,7 @@ from maskwright._engine.slices cimport (
     index_slice, slice_below, slice_exit, slice_exits, slice_left_inside, slice_limited
 )
 from maskwright._engine.lexemes cimport LazyDfa, KIND_TEXT, KIND_WORDS, NO_CLASS, NO_TAG
-from maskwright._engine.lazy_dfa cimport DFA_DEAD, dfa_next, dfa_sustained, dfa_class, set_add, set_has
+from maskwright._engine.lazy_dfa cimport DFA_DEAD, dfa_next, dfa_sustained, dfa_class
 from maskwright._engine.lexeme_texts cimport (
     BACKSLASH, FORM_TEXT, LEX_DEAD, QUOTE, SPELLING_UTF8, text_after, text_state
 )

@@ -8,14 +8,14 @@ from libcpp.string cimport string
 from libcpp.unordered_map cimport unordered_map
 from libcpp.vector cimport vector
 
-from maskwright._engine.sizes cimport bits_has, bits_set
+from maskwright._engine.sizes cimport bits_has, bits_set, set_add
 from maskwright._engine.limits cimport deadline_passed
 from maskwright._engine.trie cimport Trie, TrieNode
 from maskwright._engine.vocabulary cimport CodeRange, Exit, LAST_CODE_POINT, Slice
 from maskwright._engine.char_index cimport bits_add, bits_new, bits_unite, index_count, index_text
 from maskwright._engine.slices cimport index_slice, points_hold, slice_exits, slice_left_inside
 from maskwright._engine.lexemes cimport LazyDfa, Crossing, CrossingGroup, Piece, ResidualView, Run, Skipped
-from maskwright._engine.lazy_dfa cimport dfa_next, set_add
+from maskwright._engine.lazy_dfa cimport dfa_next
 from maskwright._engine.lexeme_texts cimport FORM_TEXT, LEX_DEAD
 from maskwright._engine.lexeme_state cimport lex_next
 from maskwright._engine.lexeme_walks cimport lexmask_finish, lexmask_new, lexmask_release, lexmask_view

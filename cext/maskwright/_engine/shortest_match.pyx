@@ -11,13 +11,12 @@ from libcpp.pair cimport pair
 from libcpp.unordered_map cimport unordered_map
 
 from maskwright._engine.containers cimport priority_queue
-from maskwright._engine.sizes cimport bits_has
+from maskwright._engine.sizes cimport bits_has, set_has
 from maskwright._engine.limits cimport deadline_look
 from maskwright._engine.lexemes cimport (
     Automaton, LazyDfa, DfaEdge, EPSILON_ENTER, EPSILON_PLAIN, KEY_CLOSED, KIND_KEYSET, KIND_TEXT,
     NfaEpsilon, NO_LOOP, NO_TAG, TWO_LOOPS
 )
-from maskwright._engine.lazy_dfa cimport set_has
 from maskwright._engine.lexeme_texts cimport (
     FORM_CLOSED, FORM_LOW_SETTLED, FORM_OUTSIDE, FORM_PAIR_SETTLED, FORM_TEXT, FORM_UNIT_SETTLED, FORM_UTF8,
     FORM_UTF8_SETTLED, LEX_DEAD, SPELLING_UTF8

@@ -1,7 +1,8 @@
-# Small things that every layer needs: sets of bytes, and what allocations take.
+# Small things that every layer needs: sets of bytes and of numbers, and what allocations take.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libcpp cimport bool as cbool
+from libcpp.vector cimport vector
 
 cdef enum:
     ALLOCATION = 16        # what an allocation takes besides
@@ -15,6 +16,15 @@ cdef inline void bits_set(uint64_t* bits, uint8_t byte) noexcept nogil:
 
 cdef inline cbool bits_has(const uint64_t* bits, uint8_t byte) noexcept nogil:
     return (bits[byte >> 6] >> (byte & 63)) & 1
+
+
+# The same of any numbers, in a vector with room for them.
+cdef inline void set_add(vector[uint64_t]& bits, size_t number) noexcept nogil:
+    bits[number >> 6] |= (<uint64_t>1) << (number & 63)
+
+
+cdef inline cbool set_has(const vector[uint64_t]& bits, size_t number) noexcept nogil:
+    return (bits[number >> 6] >> (number & 63)) & 1
 
 
 cdef inline int64_t vector_bytes(size_t capacity, size_t item) noexcept nogil:
