@@ -137,6 +137,25 @@ def test_compiling_and_walking_in_threads() -> None:
     assert found == [expected(name)[seed] for name, seed in jobs]
 
 
+def test_a_large_automaton_is_made_while_others_are_evicted() -> None:
+    """Eviction goes along all automata of a vocabulary: ThreadSanitizer tells when one of them is not whole yet."""
+    shared = vocabulary(size=2000)
+    shared.mask_budget = 0
+
+    def job(seed: int) -> Any:
+        if seed:
+            return list(walk(mw.compile_json_schema(SCHEMAS["recursive"], shared), seed))
+        rng = random.Random(0)
+        for _ in range(4):
+            words = {"".join(rng.choices("abcdefgh", k=20)) for _ in range(200)}
+            mw.compile_lark(
+                f"start: (WORD | OTHER)+\nWORD: /{'|'.join(sorted(words))}/\nOTHER: /[i-z]+/", shared
+            )
+        return expected("recursive")[0]
+
+    assert at_once([lambda s=seed: job(s) for seed in SEEDS]) == expected("recursive")
+
+
 def test_a_view_outlives_evictions_by_other_threads() -> None:
     shared = vocabulary(size=2000)
     shared.mask_budget = 0

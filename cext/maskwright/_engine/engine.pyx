@@ -3,7 +3,7 @@
 from weakref import WeakValueDictionary
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t, SIZE_MAX
 from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.algorithm cimport nth_element, sort
@@ -40,6 +40,9 @@ cdef enum:
     RECENT_DROPPED = 64            # of these at once, those that were used longest ago
     RECENT_BYTES = 1 << 26         # of their states; counted once in so many uses
     RECENT_LOOKED_AT = 1024
+
+# The place of an automaton that eviction does not see yet.
+cdef size_t NOT_LISTED = SIZE_MAX
 
 
 @cython.no_gc_clear
@@ -94,11 +97,18 @@ cdef class AutomatonHandle:
         index = self.automaton.index
         with nogil:
             index.lock.lock()
-            index.cache.automata[self.automaton.slot] = index.cache.automata.back()
-            (<Automaton*>index.cache.automata.back()).slot = self.automaton.slot
-            index.cache.automata.pop_back()
+            if self.automaton.slot != NOT_LISTED:
+                index.cache.automata[self.automaton.slot] = index.cache.automata.back()
+                (<Automaton*>index.cache.automata.back()).slot = self.automaton.slot
+                index.cache.automata.pop_back()
             lex_free(self.automaton)
             index.lock.unlock()
+
+
+cdef void list_automaton(Automaton* automaton) noexcept nogil:
+    # With the lock held: eviction goes along all that are listed, whoever has the interpreter.
+    automaton.slot = automaton.index.cache.automata.size()
+    automaton.index.cache.automata.push_back(automaton)
 
 
 cdef int64_t handle_bytes(AutomatonHandle handle) except -1:
@@ -250,16 +260,13 @@ cdef class Engine:
         self.owner.index.move_steps = steps
 
     cdef AutomatonHandle new_automaton(self, int32_t kind):
+        # Not yet one that others see: see list_automaton.
         cdef AutomatonHandle handle = AutomatonHandle()
         handle.owner = self.owner
         handle.automaton = automaton_new(self.owner.index, kind)
         handle.automaton.uid = self.next_uid
+        handle.automaton.slot = NOT_LISTED
         self.next_uid += 1
-        with nogil:
-            self.owner.index.lock.lock()
-            handle.automaton.slot = self.owner.index.cache.automata.size()
-            self.owner.index.cache.automata.push_back(handle.automaton)
-            self.owner.index.lock.unlock()
         return handle
 
     def get_automaton(self, key):
@@ -330,6 +337,7 @@ cdef class Engine:
         a.dfa.first = start
         with nogil:
             self.owner.index.lock.lock()
+            list_automaton(a)
             text_begin(a)
             self.owner.index.lock.unlock()
         self.remember(key, handle)
@@ -349,6 +357,7 @@ cdef class Engine:
             a.class_byte = handle.automaton.class_byte
             a.class_mass = handle.automaton.class_mass
             a.dfa = dfa_copy(handle.automaton.dfa)
+            list_automaton(a)
             text_begin(a)
             self.owner.index.lock.unlock()
         return fresh
@@ -407,6 +416,7 @@ cdef class Engine:
         handle.names = tuple(names)
         with nogil:
             self.owner.index.lock.lock()
+            list_automaton(a)
             deadline_begin(deadline, max_seconds, max_lexer_states, max_bytes)
             lexer_prepare(a)
             end = deadline[0]
@@ -447,10 +457,12 @@ cdef class Engine:
         a.kinds = kinds
         if base is not None:
             a.keyset.base = base.automaton
-            base.automaton.keyset.is_base = True
             handle.base = base
         with nogil:
             self.owner.index.lock.lock()
+            if a.keyset.base != NULL:
+                a.keyset.base.keyset.is_base = True
+            list_automaton(a)
             a.start = key_start(a, 0, <int32_t>0x7FFFFFFF, a.keyset.base != NULL, NULL, 0, False)
             self.owner.index.lock.unlock()
         return handle
@@ -472,6 +484,7 @@ cdef class Engine:
         place.last = <int32_t>a.texts.starts.size() - 1
         with nogil:
             self.owner.index.lock.lock()
+            list_automaton(a)
             if place.last > 0:
                 a.start = words_state(a, &place)
             self.owner.index.lock.unlock()
@@ -492,6 +505,7 @@ cdef class Engine:
             a.token_set.row[<size_t>token >> 5] |= (<uint32_t>1) << (token & 31)
         with nogil:
             self.owner.index.lock.lock()
+            list_automaton(a)
             a.start = lex_new_state(a)
             self.owner.index.lock.unlock()
         return handle
