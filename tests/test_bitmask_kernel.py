@@ -49,6 +49,24 @@ def test_all_of_this_in_the_interpreter() -> None:
     assert found is not None and int(found.group(1)) > 40, run.stdout[-3000:]
 
 
+@pytest.mark.skipif(INTERPRETED, reason="the interpreter stands in for the compiler")
+@pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32", "fp64"])
+@pytest.mark.parametrize("rows", [True, False])
+def test_the_compiler_takes_it(dtype: str, rows: bool) -> None:
+    """Triton compiles for a GPU that is not there, and refuses more than its interpreter does."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    from maskwright.masks.bitmask_kernel import _BLOCK, _deny
+
+    given = {"HAS_LOGIT_ROWS": rows, "HAS_MASK_ROWS": rows, "BLOCK": _BLOCK}
+    kinds = dict.fromkeys(_deny.arg_names, "i32") | dict.fromkeys(given, "constexpr")
+    kinds |= {"logits": f"*{dtype}", "masks": "*i32", "logit_rows": "*i32", "mask_rows": "*i32"}
+    made = triton.compile(ASTSource(_deny, kinds, constexprs=given), target=GPUTarget("cuda", 90, 32))
+    assert "st.global" in made.asm["ptx"]
+
+
 def random_logits(rows: int, width: int, dtype: Any) -> Any:
     made = torch.randn(rows, width, generator=torch.Generator().manual_seed(width))
     made[:, ::7] = float("inf")

@@ -16,20 +16,21 @@ _BLOCK = 4096
 """Logits that one program writes; a multiple of 32."""
 
 
+# Triton reads the types of arguments as values, so that there are none.
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def _deny(
-    logits: Any,
-    masks: Any,
-    logit_rows: Any,
-    mask_rows: Any,
-    width: Any,
-    words: Any,
-    logit_stride: Any,
-    mask_stride: Any,
+def _deny(  # type: ignore[no-untyped-def]
+    logits,
+    masks,
+    logit_rows,
+    mask_rows,
+    width,
+    words,
+    logit_stride,
+    mask_stride,
     HAS_LOGIT_ROWS: tl.constexpr,
     HAS_MASK_ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
-) -> None:
+):
     i = tl.program_id(0)
     row = i
     if HAS_LOGIT_ROWS:
