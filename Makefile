@@ -9,7 +9,7 @@ TYPES = $(shell find src -name '*.pxd')
 READERS = $(shell find $(patsubst %,src/maskwright/%,base compiling frontends ir regex regular) grammars -name '*.py' -o -name '*.lark')
 SOURCES = $(shell find cext -name '*.pyx' -o -name '*.pxd' -o -name '*.hpp') $(TYPES) $(TYPES:.pxd=.py) setup.py pyproject.toml
 
-.PHONY: demo docs wheel sdist sbom reproducible first-output test test-slow test-hostile test-all test-vllm test-ray test-engines test-peers coverage fuzz sanitize build lint profile bench clean
+.PHONY: demo docs wheel sdist sbom reproducible first-output test test-slow test-hostile test-all test-gpu test-vllm test-ray test-engines test-peers coverage fuzz sanitize build lint profile bench clean
 
 demo: build
 	$(BIN)/python -m maskwright.demo
@@ -28,6 +28,15 @@ test-hostile: build
 	$(BIN)/python -m pytest -m hostile
 
 test-all: test test-slow test-hostile
+
+# Masks, and models with masks, on a GPU, with a Python whose torch has one, and maskwright[hf,test] with it: two minutes on an H100.
+GPU_PYTHON ?= python3
+
+test-gpu:
+	MASKWRIGHT_TEST_DEVICE=cuda $(GPU_PYTHON) -m pytest -m "slow or not slow" $(ON_GPU:%=tests/test_%.py)
+
+ON_GPU = gpu bitmask_kernel mask_table bitmask_edges trie hf generator generator_edges generation generation_options sampling_hf \
+  integrations_transformers_batching diffusion_adapters
 
 # The back-end of vLLM, in an environment of its own with vLLM for the CPU: some four minutes and 3.5 GB to install it, a minute
 # of tests without a model, then five starts of the engine with the default model (540 MB): 6 to 16 minutes on two cores, 4 GB of memory.

@@ -17,6 +17,7 @@ pytest.importorskip("uvicorn", reason="the server needs the extra serve")
 pytest.importorskip("prometheus_client", reason="the server needs the extra serve")
 openai = pytest.importorskip("openai", reason="the tests talk to the server with the openai client")
 
+from devices import DEVICE  # noqa: E402
 from tiny_model import TINY  # noqa: E402
 
 from maskwright.generation.generator import Generator  # noqa: E402
@@ -46,6 +47,7 @@ SLOW = {"pattern": "^(?=.*" + ")(?=.*".join(f"{c}.*x.*{c}" for c in "abcdefgh") 
 def tiny() -> Generator:
     """The tiny model, with a chat template, which it does not have by itself."""
     generator = Generator.from_pretrained(str(TINY))
+    generator.model.to(DEVICE)
     generator.tokenizer.chat_template = TEMPLATE
     return generator
 

@@ -16,6 +16,8 @@ from maskwright.errors import CanvasError
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from devices import DEVICE  # noqa: E402
+
 from maskwright.diffusion.adapters import (  # noqa: E402
     DiffusionLogitsProcessor,
     HuggingFaceDiffusionModel,
@@ -55,7 +57,7 @@ def tiny_bert() -> Any:
         max_position_embeddings=64,
         pad_token_id=SIZE - 1,
     )
-    return transformers.BertForMaskedLM(config).eval()
+    return transformers.BertForMaskedLM(config).to(DEVICE).eval()
 
 
 @pytest.mark.parametrize("prompt", [[], [3, 4, 5]])
@@ -63,7 +65,8 @@ def test_masked_language_models(prompt: list[int]) -> None:
     model = HuggingFaceDiffusionModel(tiny_bert(), prompt=prompt, mask_id=MASK, eos_ids=[END])
     canvas = [MASK] * SLOTS
     with torch.inference_mode():
-        expected = model.model(input_ids=torch.tensor([prompt + canvas])).logits[0, len(prompt) :].numpy()
+        ids = torch.tensor([prompt + canvas], device=DEVICE)
+        expected = model.model(input_ids=ids).logits[0, len(prompt) :].cpu().numpy()
     np.testing.assert_array_equal(model.logits(canvas), expected)
     check(infill(model, GRAMMAR, canvas, schedule=Schedule(steps=6)))
 
@@ -107,7 +110,7 @@ def dream_generate(
         logits = logits_hook(step, x, logits_of(x))[masked]
         if temperature:
             probs = torch.softmax(logits / temperature, dim=-1)
-            tokens = torch.multinomial(probs, 1, generator=generator)[:, 0]
+            tokens = torch.multinomial(probs.cpu(), 1, generator=generator)[:, 0].to(DEVICE)
         else:
             probs = torch.softmax(logits, dim=-1)
             tokens = probs.argmax(dim=-1)
@@ -129,11 +132,13 @@ def test_the_hooks_of_dream(temperature: float, seed: int) -> None:
     def logits_of(x: Any) -> Any:
         logits = torch.randn((*x.shape, SIZE), generator=generator) * 3
         logits[..., MASK] = 9
-        return logits
+        return logits.to(DEVICE)
 
     canvas = Canvas(GRAMMAR, [MASK] * SLOTS, mask_id=MASK)
     hooks = dream_hooks(canvas, 2, MASK, certain=temperature > 0)
-    out = dream_generate(logits_of, torch.tensor([[1, 2, *[MASK] * SLOTS]]), 7, temperature, *hooks)
+    out = dream_generate(
+        logits_of, torch.tensor([[1, 2, *[MASK] * SLOTS]], device=DEVICE), 7, temperature, *hooks
+    )
     assert out[0, :2].tolist() == [1, 2]
     check(out[0, 2:].tolist())
 
@@ -159,7 +164,7 @@ def tiny_diffusion_gemma() -> Any:
     }  # fmt: skip
     config = transformers.DiffusionGemmaConfig(text_config=text, canvas_length=16)
     torch.manual_seed(0)
-    return transformers.DiffusionGemmaForBlockDiffusion(config).eval()
+    return transformers.DiffusionGemmaForBlockDiffusion(config).to(DEVICE).eval()
 
 
 @pytest.mark.slow
@@ -171,7 +176,7 @@ def test_diffusion_gemma() -> None:
         model = tiny_diffusion_gemma()
     except (TypeError, ValueError, AttributeError) as error:
         pytest.skip(f"its configuration has changed: {error}")
-    prompt = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    prompt = torch.tensor([[1, 2, 3], [4, 5, 6]], device=DEVICE)
     out = model.generate(
         prompt,
         logits_processor=transformers.LogitsProcessorList([DiffusionLogitsProcessor(GRAMMAR, 3, 32)]),
@@ -187,10 +192,10 @@ def test_canvases_that_follow_each_other() -> None:
     """The text goes on in the next canvas, and ends in time."""
     generator = torch.Generator().manual_seed(1)
     processor = DiffusionLogitsProcessor(GRAMMAR, 2, 24)
-    ids = torch.tensor([[1, 2], [3, 4]])
+    ids = torch.tensor([[1, 2], [3, 4]], device=DEVICE)
     for _ in range(3):
         for _ in range(2):
-            scores = torch.randn((2, 8, SIZE), generator=generator)
+            scores = torch.randn((2, 8, SIZE), generator=generator).to(DEVICE)
             canvas = processor(ids, scores, cur_step=torch.tensor(1)).argmax(dim=-1)
         ids = torch.cat([ids, canvas], dim=1)
     for row in ids[:, 2:].tolist():

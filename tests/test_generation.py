@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch", reason="the generator runs transformers mod
 transformers = pytest.importorskip("transformers", reason="the generator runs transformers models")
 pytest.importorskip("pydantic", reason="Python types are read through pydantic")
 
+from devices import DEVICE  # noqa: E402
 from tiny_model import TINY  # noqa: E402
 
 import maskwright as mw  # noqa: E402
@@ -52,7 +53,7 @@ def llama(tokenizer, seed=0, **options):
     config = transformers.LlamaConfig(
         vocab_size=len(tokenizer), eos_token_id=2, initializer_range=0.3, **sizes, **options
     )
-    return transformers.LlamaForCausalLM(config).double().eval()
+    return transformers.LlamaForCausalLM(config).double().to(DEVICE).eval()
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +111,9 @@ def test_rows_that_share_passes_write_what_they_write_alone(options, batch_size,
 
 def naive(model, generation, prompt_ids, grammar):
     """(log-probabilities, removed mass) of an output, by one pass over all of it and one mask at a time."""
-    ids = torch.tensor([[*prompt_ids, *generation.token_ids]])
+    ids = torch.tensor([[*prompt_ids, *generation.token_ids]], device=model.device)
     with torch.no_grad():
-        logits = model(input_ids=ids).logits[0].float()
+        logits = model(input_ids=ids).logits[0].float().cpu()
     chances = torch.log_softmax(logits[len(prompt_ids) - 1 :], dim=-1)
     matcher = grammar.matcher()
     logprobs, removed = [], []
@@ -291,7 +292,7 @@ def other_models(tokenizer):
 @pytest.mark.parametrize("name", ["gpt2", "bloom", "sliding", "hybrid", "t5", "bart"])
 def test_models_of_other_shapes(name, tokenizer, monkeypatch):
     torch.manual_seed(3)
-    model = other_models(tokenizer)[name].double().eval()
+    model = other_models(tokenizer)[name].double().to(DEVICE).eval()
     for parameter in model.parameters():
         parameter.data.mul_(6.0)  # random models are too sure of nothing
     gen = generator(model, tokenizer)
@@ -310,7 +311,7 @@ def test_a_greedy_output_is_that_of_transformers(model, tokenizer):
 
     grammar = mw.compile_regex("[a-z]{4,9}( [a-z]{4,9}){3}", generator(model, tokenizer).vocabulary)
     for prompt in PROMPTS:
-        ids = tokenizer(prompt, return_tensors="pt")
+        ids = tokenizer(prompt, return_tensors="pt").to(DEVICE)
         theirs = model.generate(
             **ids,
             logits_processor=[LogitsProcessor(grammar)],
@@ -441,7 +442,7 @@ def test_a_pass_that_fails_is_told_to_everybody_who_waits(after, tokenizer):
 
 def test_a_batch_that_cannot_be_made_is_told_as_well(tokenizer):
     torch.manual_seed(0)
-    model = other_models(tokenizer)["t5"].eval()
+    model = other_models(tokenizer)["t5"].to(DEVICE).eval()
     model.generation_config.decoder_start_token_id = model.config.decoder_start_token_id = None
     gen = generator(model, tokenizer)
 

@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch", reason="the generator runs transformers mod
 transformers = pytest.importorskip("transformers", reason="the generator runs transformers models")
 pydantic = pytest.importorskip("pydantic", reason="Python types are read through pydantic")
 
+from devices import DEVICE  # noqa: E402
 from test_generation import PEOPLE, PROMPTS, llama  # noqa: E402
 from tiny_model import TINY  # noqa: E402
 
@@ -95,7 +96,8 @@ def test_samples_have_the_distribution_that_masks_leave(model, tokenizer):
     gen = mw.Generator(model, tokenizer, batch_size=64)
     values = gen("x", mw.Choice(list("abcdefgh")), temperature=1.0, seed=0, n=600, max_new_tokens=3)
     with torch.no_grad():
-        logits = model(input_ids=torch.tensor([tokenizer("x")["input_ids"]])).logits[0, -1]
+        ids = torch.tensor([tokenizer("x")["input_ids"]], device=model.device)
+        logits = model(input_ids=ids).logits[0, -1].cpu()
     ids = [tokenizer.convert_tokens_to_ids(letter) for letter in "abcdefgh"]
     assert gen.vocabulary.tokens[ids[0]] == b"a"
     chances = torch.softmax(logits[ids], dim=-1).numpy()
@@ -127,7 +129,7 @@ def test_beams_of_transformers_agree(model, tokenizer, generator):
     """Where the budget is wide, the search is that of ``generate`` with the plain processor."""
     grammar = generator.compile(mw.Regex("[a-f]{2,5}"))
     for prompt in PROMPTS:
-        ids = tokenizer(prompt, return_tensors="pt")
+        ids = tokenizer(prompt, return_tensors="pt").to(DEVICE)
         theirs = model.generate(
             **ids, num_beams=4, do_sample=False, max_new_tokens=40, pad_token_id=0, logits_processor=[LogitsProcessor(grammar)]
         )  # fmt: skip
@@ -389,7 +391,7 @@ def test_a_model_that_breaks_half_way_leaves_the_generator_usable(tokenizer):
 def test_forced_decoding_in_generate(options, model, tokenizer, generator):
     tokenizer.pad_token_id = 0
     grammar = generator.compile(PEOPLE)
-    batch = tokenizer(PROMPTS, return_tensors="pt", padding=True, padding_side="left")
+    batch = tokenizer(PROMPTS, return_tensors="pt", padding=True, padding_side="left").to(DEVICE)
     torch.manual_seed(0)
     output = model.generate(
         **batch,
@@ -406,7 +408,7 @@ def test_forced_decoding_in_generate(options, model, tokenizer, generator):
 
 
 def test_forced_decoding_refuses_what_it_cannot_do(model, tokenizer, generator):
-    ids = tokenizer("x", return_tensors="pt")
+    ids = tokenizer("x", return_tensors="pt").to(DEVICE)
     decode = forced_decoding(generator.compile(PEOPLE), tokenizer)
     with pytest.raises(mw.MaskwrightError, match="for beams pass LogitsProcessor"):
         model.generate(**ids, custom_generate=decode, num_beams=2, max_new_tokens=100, pad_token_id=0)
@@ -419,7 +421,7 @@ def test_forced_decoding_refuses_what_it_cannot_do(model, tokenizer, generator):
 def test_a_processor_that_prefers_the_tokenizers_own_tokens(model, tokenizer, generator):
     schema = mw.JsonSchema({"const": {"engineering": ["operations", "department"]}}, whitespace="compact")
     grammar = generator.compile(schema)
-    ids = tokenizer("x", return_tensors="pt")
+    ids = tokenizer("x", return_tensors="pt").to(DEVICE)
     length = ids["input_ids"].shape[1]
     options = {"do_sample": True, "temperature": 5.0, "max_new_tokens": 80, "pad_token_id": 0}
     torch.manual_seed(0)

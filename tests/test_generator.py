@@ -14,6 +14,7 @@ import pytest
 transformers = pytest.importorskip("transformers", reason="the generator runs transformers models")
 torch = pytest.importorskip("torch", reason="the generator runs transformers models")
 pydantic = pytest.importorskip("pydantic", reason="Python types are read through pydantic")
+from devices import DEVICE  # noqa: E402
 from tiny_model import REQUESTS, TINY  # noqa: E402
 from typing_extensions import TypedDict  # noqa: E402
 
@@ -24,7 +25,7 @@ from maskwright.generation.partial import NOTHING, partial_value  # noqa: E402
 
 @pytest.fixture(scope="module")
 def generator() -> mw.Generator:
-    model = transformers.AutoModelForCausalLM.from_pretrained(TINY).eval()
+    model = transformers.AutoModelForCausalLM.from_pretrained(TINY).to(DEVICE).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(TINY)
     return mw.Generator(model, tokenizer, format_prompt=format_prompt)
 

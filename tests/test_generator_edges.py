@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch", reason="the generator runs transformers mod
 transformers = pytest.importorskip("transformers", reason="the generator runs transformers models")
 pydantic = pytest.importorskip("pydantic", reason="Python types are read through pydantic")
 
+from devices import DEVICE  # noqa: E402
 from tiny_model import TINY  # noqa: E402
 
 import maskwright as mw  # noqa: E402
@@ -29,7 +30,7 @@ def random_model(tokenizer, **options):
     torch.manual_seed(0)
     sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1}
     config = transformers.LlamaConfig(vocab_size=len(tokenizer), eos_token_id=2, **sizes, **options)
-    return transformers.LlamaForCausalLM(config).eval()
+    return transformers.LlamaForCausalLM(config).to(DEVICE).eval()
 
 
 @pytest.fixture(scope="module")

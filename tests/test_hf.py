@@ -8,6 +8,7 @@ import warnings
 import jsonschema
 import numpy as np
 import pytest
+from devices import DEVICE
 from tiny_model import TINY
 
 import maskwright as mw
@@ -35,7 +36,7 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def model():
-    return transformers.AutoModelForCausalLM.from_pretrained(TINY).eval()
+    return transformers.AutoModelForCausalLM.from_pretrained(TINY).to(DEVICE).eval()
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,7 @@ def run(model, tokenizer):
     """Generate and return the text behind each row's prompt."""
 
     def go(processor, prompts=REQUEST, **options):
-        batch = tokenizer(prompts, return_tensors="pt", padding=True, return_token_type_ids=False)
+        batch = tokenizer(prompts, return_tensors="pt", padding=True, return_token_type_ids=False).to(DEVICE)
         if isinstance(prompts, str):
             batch = {name: tensor.view(1, -1) for name, tensor in batch.items()}
         torch.manual_seed(options.pop("seed", 0))
@@ -161,7 +162,7 @@ def small_model(vocab_size: int):
         bos_token_id=1,
         eos_token_id=2,
     )
-    return transformers.LlamaForCausalLM(config).eval()
+    return transformers.LlamaForCausalLM(config).to(DEVICE).eval()
 
 
 @pytest.mark.parametrize("sample", [False, True])
@@ -279,7 +280,7 @@ def test_dead_rows_are_left_as_they_came_and_finished_rows_allow_eos(tokenizer, 
 
 
 def test_min_new_tokens_past_the_end(model, tokenizer, two_words):
-    prompt = tokenizer("Yes?\n<|json|>", return_tensors="pt", return_token_type_ids=False)
+    prompt = tokenizer("Yes?\n<|json|>", return_tensors="pt", return_token_type_ids=False).to(DEVICE)
     for options in ({"do_sample": False}, {"do_sample": True}, {"do_sample": False, "num_beams": 2}):
         with pytest.warns(UserWarning, match="the grammar has precedence") as caught:
             output = model.generate(

@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
+from devices import DEVICE
 from sampling_models import deviations, enumerate_target
 from tiny_model import REQUESTS, TINY
 
@@ -47,13 +48,13 @@ def tiny(seed: int = 0) -> Any:
         bos_token_id=None,
         eos_token_id=list(EOS_IDS),
     )
-    return transformers.LlamaForCausalLM(config).eval()
+    return transformers.LlamaForCausalLM(config).to(DEVICE).eval()
 
 
 def reference(ids: Sequence[int], prompt: Sequence[int] = PROMPT, temperature: float = 1.0) -> np.ndarray:
     """log p(next) by a forward pass of everything."""
     with torch.no_grad():
-        logits = tiny()(torch.tensor([[*prompt, *ids]])).logits[0, -1].double()
+        logits = tiny()(torch.tensor([[*prompt, *ids]], device=DEVICE)).logits[0, -1].double().cpu()
     return torch.log_softmax(logits / temperature, dim=-1).numpy()
 
 
@@ -187,7 +188,7 @@ def test_bad_models_and_prompts() -> None:
         HuggingFaceModel(tiny(), prompt=PROMPT, temperature=0)
     with pytest.raises(MaskwrightError, match="room"):
         smc(HuggingFaceModel(tiny(), prompt=PROMPT), max_tokens=30)
-    broken = transformers.LlamaForCausalLM(tiny().config)
+    broken = transformers.LlamaForCausalLM(tiny().config).to(DEVICE)
     with torch.no_grad():
         broken.lm_head.weight.fill_(math.nan)
     with pytest.raises(ModelError, match="NaN"):
@@ -200,7 +201,7 @@ def test_bad_models_and_prompts() -> None:
 @cache
 def prompted() -> tuple[Any, Any, dict[str, Any]]:
     tokenizer = transformers.AutoTokenizer.from_pretrained(TINY)
-    model = transformers.AutoModelForCausalLM.from_pretrained(TINY).eval()
+    model = transformers.AutoModelForCausalLM.from_pretrained(TINY).to(DEVICE).eval()
     return model, tokenizer, REQUESTS["folder"]
 
 
@@ -232,7 +233,8 @@ def weights_of(model: Any, grammar: Any, prompt: Sequence[int], ids: Sequence[in
     """The product of the masses left by the masks, recomputed."""
     matcher, total = grammar.matcher(), 0.0
     with torch.no_grad():
-        logits = model(torch.tensor([[*prompt, *ids]])).logits[0].double().log_softmax(-1).numpy()
+        read = torch.tensor([[*prompt, *ids]], device=DEVICE)
+        logits = model(read).logits[0].double().log_softmax(-1).cpu().numpy()
     for at, token in enumerate(ids):
         mask = np.frombuffer(matcher.next_token_bitmask(), dtype=np.uint8)
         allowed = np.unpackbits(mask, bitorder="little")[: logits.shape[1]].astype(bool)
@@ -245,7 +247,7 @@ def test_weights_recorded_by_generate() -> None:
     model, tokenizer, case = prompted()
     backend = tiny_backend()
     grammar = mw.compile_json_schema(case["schema"], backend.vocabulary)
-    ids = torch.tensor([backend.prompt_ids] * 6)
+    ids = torch.tensor([backend.prompt_ids] * 6, device=DEVICE)
     recorder = WeightRecorder(grammar)
     for seed in (0, 1):
         torch.manual_seed(seed)

@@ -9,6 +9,7 @@ import pytest
 import torch
 import toys
 from byte_walks import BYTES, accepts, check_equal, finished_walk
+from devices import DEVICE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,13 +43,13 @@ def bits(row: np.ndarray) -> set[int]:
 def test_every_prefix(sequences: list[list[int]], seed: int) -> None:
     trie = TokenTrie(sequences, VOCAB, [EOS])
     assert trie.n_states == len({tuple(s[:i]) for s in sequences for i in range(len(s) + 1)})
-    fast = trie.to("cpu", dense_bytes=random.Random(seed).choice((0, 1 << 20)))
+    fast = trie.to(DEVICE, dense_bytes=random.Random(seed).choice((0, 1 << 20)))
     states = {(): 0}
     for sequence in sequences:
         for i, token in enumerate(sequence):
             states[tuple(sequence[: i + 1])] = trie.next(states[tuple(sequence[:i])], token)
-    batch = torch.tensor([*states.values(), -1])
-    masks = fast.bitmask(batch).numpy()
+    batch = torch.tensor([*states.values(), -1], device=DEVICE)
+    masks = fast.bitmask(batch).cpu().numpy()
     tokens, targets = fast.children(batch)
     assert not bits(masks[-1]) and (tokens[-1] == -1).all()
     for row, (prefix, state) in enumerate(states.items()):
@@ -64,7 +65,9 @@ def test_every_prefix(sequences: list[list[int]], seed: int) -> None:
         shortest = min(len(s) for s in sequences if s[: len(prefix)] == list(prefix))
         assert len(completion) == shortest - len(prefix)
         for token in (*range(-1, 4), 31, 32, 64, 69, 70, 200):
-            target = int(fast.step(torch.tensor([state]), torch.tensor([token])))
+            target = int(
+                fast.step(torch.tensor([state], device=DEVICE), torch.tensor([token], device=DEVICE))
+            )
             assert target == states.get((*prefix, token), -1)
         assert all(
             states.get((*prefix, int(t))) == int(s)
@@ -87,12 +90,12 @@ def test_states_with_many_children_have_a_table() -> None:
     rows = rng.integers(0, 1000, (5000, 3))
     rows[:2000, 0] = 7
     trie = TokenTrie(rows, 1000)
-    fast = trie.to("cpu")
+    fast = trie.to(DEVICE)
     assert len(fast.dense_states) == 2
-    assert len(trie.to("cpu", dense_bytes=128).dense_states) == 1
-    states = torch.tensor([0, trie.next(0, 7), trie.next(0, int(rows[-1, 0]))])
-    for some in (fast, trie.to("cpu", dense_bytes=0)):
-        for row, state in zip(some.bitmask(states).numpy(), states.tolist(), strict=True):
+    assert len(trie.to(DEVICE, dense_bytes=128).dense_states) == 1
+    states = torch.tensor([0, trie.next(0, 7), trie.next(0, int(rows[-1, 0]))], device=DEVICE)
+    for some in (fast, trie.to(DEVICE, dense_bytes=0)):
+        for row, state in zip(some.bitmask(states).cpu().numpy(), states.tolist(), strict=True):
             assert bits(row) == set(trie.children(state).tolist())
 
 

@@ -149,17 +149,29 @@ def _apply_on_cpu(torch: Any, table: Any, masks: Any, rows: list[int] | None, lo
 
 
 def _apply_on_device(torch: Any, table: Any, masks: Any, rows: list[int] | None) -> None:
-    # Words travel to the device, 32 times fewer bytes than the logits' worth of booleans, and nothing is
-    # waited for.
-    if rows is not None:
-        masks = masks[rows]
-    if not isinstance(masks, torch.Tensor):
-        masks = torch.from_numpy(np.array(masks, dtype=np.int32))
-    masks = masks.to(table.device, non_blocking=True)
+    # Words travel to the device, 32 times fewer bytes than the logits' worth of booleans.
     at = None
     if rows is not None:
-        at = torch.tensor(rows, dtype=torch.int32).to(table.device, non_blocking=True)
-    _deny_on_device(torch, table, masks, at, None)
+        masks = masks[rows]
+        at = to_device(torch, np.array(rows, dtype=np.int32), table.device)
+    _deny_on_device(torch, table, to_device(torch, masks, table.device), at, None)
+
+
+def to_device(torch: Any, numbers: Any, device: Any) -> Any:
+    """A numpy array or tensor as a tensor on a device; it may be written again at once.
+
+    CUDA waits for all work before it copies from ordinary memory, and reads pinned memory later, whoever writes it meanwhile.  So
+    numbers go through pinned memory of torch's own, which is not used again before it was read, and nothing is waited for.
+    """
+    if isinstance(numbers, torch.Tensor) and not numbers.is_cpu:
+        return numbers.to(device, non_blocking=True)
+    staging = torch.device(device).type == "cuda"
+    staged = torch.empty(numbers.shape, dtype=getattr(torch, _type_name(numbers.dtype)), pin_memory=staging)
+    if isinstance(numbers, torch.Tensor):
+        staged.copy_(numbers)
+    else:
+        staged.numpy()[:] = numbers
+    return staged.to(device, non_blocking=staging)
 
 
 def apply_mask_rows(logits: Any, masks: Any, mask_rows: Any) -> None:
@@ -184,7 +196,7 @@ def apply_mask_rows(logits: Any, masks: Any, mask_rows: Any) -> None:
     if logits.is_cpu and not logits.requires_grad:
         _apply_on_cpu(torch, logits, masks[mask_rows], None, _LOWEST[_type_name(logits.dtype)])
     else:
-        _deny_on_device(torch, logits, masks, None, mask_rows.to(logits.device, non_blocking=True))
+        _deny_on_device(torch, logits, masks, None, to_device(torch, mask_rows, logits.device))
 
 
 def _deny_on_device(torch: Any, table: Any, masks: Any, at: Any, mask_rows: Any) -> None:

@@ -12,7 +12,7 @@ import torch
 import triton
 import triton.language as tl
 
-_BLOCK = 4096
+_BLOCK = 1024
 """Logits that one program writes; a multiple of 32."""
 
 
@@ -38,10 +38,11 @@ def _deny(  # type: ignore[no-untyped-def]
     mask_row = i
     if HAS_MASK_ROWS:
         mask_row = tl.load(mask_rows + i)
-    tokens = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    at = tokens // 32
+    at = tl.program_id(1) * (BLOCK // 32) + tl.arange(0, BLOCK // 32)
     packed = tl.load(masks + mask_row.to(tl.int64) * mask_stride + at, mask=at < words, other=0)
-    denied = ((packed >> (tokens % 32)) & 1) == 0
+    bits = tl.arange(0, 32)[None, :]
+    tokens = at[:, None] * 32 + bits
+    denied = ((packed[:, None] >> bits) & 1) == 0
     tl.store(logits + row.to(tl.int64) * logit_stride + tokens, -float("inf"), mask=(tokens < width) & denied)
 
 
@@ -74,6 +75,8 @@ def deny(
             HAS_LOGIT_ROWS=logit_rows is not None,
             HAS_MASK_ROWS=mask_rows is not None,
             BLOCK=_BLOCK,
+            # What was fastest on an H100.
+            num_warps=8 if logits.element_size() == 2 else 4,
         )
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from maskwright.errors import BitmaskError
-from maskwright.masks.bitmask import apply_mask_rows
+from maskwright.masks.bitmask import apply_mask_rows, to_device
 
 if TYPE_CHECKING:
     from maskwright._core import Matcher
@@ -74,10 +74,9 @@ class MaskTable:
             self._row_of_mask[name] = row
         if missing:
             device = self.masks.device
-            at = torch.tensor([self._row_of_mask[name] for name in missing]).to(device)
-            self.masks.index_copy_(
-                0, at, torch.from_numpy(np.stack([masks[name] for name in missing])).to(device)
-            )
+            at = np.array([self._row_of_mask[name] for name in missing])
+            new = np.stack([masks[name] for name in missing])
+            self.masks.index_copy_(0, to_device(torch, at, device), to_device(torch, new, device))
             self.sent += len(missing)
         found = [0 if name is None else self._row_of_mask[name] for name in names]
         return torch.tensor(found, dtype=torch.int32)
