@@ -1,6 +1,6 @@
 """From a prompt to a finished output: ``Generator``, and the loop behind it.
 
-``generator``  from a prompt and an output type to a value (``maskwright.Generator``); ``default_model``, where none is named
+``generator``  from a prompt and an output type to a value (``maskwright.Generator``); ``default_model``, where none is named (``gguf_llama`` reads it)
 ``options``    what a caller may ask for, checked
 ``prompts``    a text or messages -> token ids of a prompt
 ``outputs``    an output type -> a grammar, and a text -> its value; ``partial``, that of an unfinished text
