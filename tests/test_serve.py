@@ -15,7 +15,7 @@ from typing import Any, Literal
 import jsonschema
 import pytest
 from pydantic import BaseModel, Field
-from serving import MODEL, PERSON, Served, json_schema, serving, tool
+from serving import MODEL, PERSON, Served, json_schema, serving, tiny, tool
 
 import maskwright as mw
 from maskwright.serve.settings import Settings
@@ -228,6 +228,12 @@ def test_one_call_where_they_may_not_be_parallel(served: Served) -> None:
         assert len(answer.choices[0].message.tool_calls) == 1
 
 
+def commas() -> dict[str, int]:
+    """A bias for tokens that begin another member, and against those of calls."""
+    tokens = enumerate(tiny().vocabulary.tokens)
+    return {str(i): 40 for i, token in tokens if token and token.startswith((b",", b"{"))}
+
+
 def test_tools_that_need_not_be_called(served: Served) -> None:
     none = served.chat(tools=[CITY], tool_choice="none", max_tokens=10)
     assert none.choices[0].message.tool_calls is None
@@ -243,6 +249,11 @@ def test_tools_that_need_not_be_called(served: Served) -> None:
     )
     if both.tool_calls is None:
         jsonschema.validate(json.loads(both.content), PERSON)
+    # It means what it means without tools: no members beside those that it mentions.
+    open_one = json_schema({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
+    likely = {"response_format": open_one, "logit_bias": commas(), "temperature": 0, "max_tokens": 60}
+    for more in ({}, {"tools": [CITY]}):
+        assert set(json.loads(served.chat(**likely, **more).choices[0].message.content)) == {"a"}
     only = (
         served.chat(tools=[CITY], tool_choice="none", response_format=json_schema(PERSON)).choices[0].message
     )
@@ -301,6 +312,7 @@ def test_completions(served: Served) -> None:
         )
     )
     assert parts[-1].usage.completion_tokens <= 5 and not parts[-1].choices
+    assert parts[-2].choices[0].finish_reason and parts[-2].choices[0].maskwright
     whole = create(model=MODEL, prompt="Once", max_tokens=5, temperature=0).choices[0].text
     assert "".join(part.choices[0].text for part in parts[:-1]) == whole
 

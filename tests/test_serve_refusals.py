@@ -91,9 +91,26 @@ UNRESOLVED = {"properties": {"a": {"$ref": "http://example.org/other"}}}
         ({"tools": [tool("a b", {})]}, "tools[0].function", "letters, digits"),
         ({"tools": [{"type": "custom", "custom": {}}]}, "tools[0]", "tools are functions"),
         ({"tools": [tool("a", {})] * 4}, "tools", "max_tools, which is 3"),
-        ({"tools": [tool("a", {})], "tool_choice": "b"}, "tool_choice", "tool_choice is"),
+        ({"tools": [tool("a", {})], "tool_choice": "b"}, "tool_choice", "auto, none, required"),
         ({"tools": [tool("a", {})], "tool_choice": {"type": "function", "function": {"name": "b"}}}, "tool_choice", "'b'"),
         ({"tool_choice": "required"}, "tool_choice", "there are no tools"),
+        *(
+            ({"tools": [tool("a", {})], "tool_choice": odd}, "tool_choice", "tool_choice")
+            for odd in (
+                "", {}, {"type": "auto"}, {"type": "function"}, {"type": "function", "function": 5},
+                {"type": "allowed_tools"}, {"type": "allowed_tools", "allowed_tools": 5},
+                {"type": "allowed_tools", "allowed_tools": {"mode": "auto"}},
+                {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [5]}},
+                {"type": "allowed_tools", "allowed_tools": {"tools": [{"type": "function", "function": {"name": ["x"]}}]}},
+            )
+        ),
+        ({"response_format": {"type": "text", "\ud800": 1}}, "response_format", "lone surrogate"),
+        ({"tools": [tool("a", {"description": "\ud800"})]}, "tools[0].function.parameters.description", "lone surrogate"),
+        ({"stop": "\ud800"}, "stop", "lone surrogate"),
+        (
+            {"messages": [{"role": "assistant", "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": '"\\ud800"'}}]}]},
+            "messages[0].tool_calls[0].arguments", "no JSON",
+        ),
         ({"n": 5}, "n", "max_outputs, which is 4"),
         ({"n": 0}, "n", "greater than or equal to 1"),
         ({"max_tokens": 501}, "max_tokens", "max_tokens, which is 500"),
@@ -145,6 +162,8 @@ def test_refused(served: Served, body: dict[str, Any], param: str, message: str)
         ("responses", {"input": "x", "text": {"format": {"type": "json_schema", "name": "a", "schema": UNRESOLVED}}}, "text.format"),
         ("responses", {"input": "x", "text": {"verbosity": "low"}}, "text"),
         ("responses", {"input": "x", "tools": [{"type": "web_search"}]}, "tools[0]"),
+        ("responses", {"input": "x", "tools": [{"type": "function", "name": "f"}], "tool_choice": {"type": "web_search"}}, "tool_choice"),
+        ("responses", {"input": "x", "metadata": {"a": "\ud800"}, "stream": True}, "metadata.a"),
     ],
 )  # fmt: skip
 def test_refused_elsewhere(served: Served, path: str, body: dict[str, Any], param: str) -> None:
@@ -176,7 +195,16 @@ def test_wrong_model_and_path(served: Served) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"[]", b"\xff", b'{"temperature": NaN}', b"[" * 50_000, b'{"n": ' + b"9" * 5000 + b"}"],
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff",
+        b'{"temperature": NaN}',
+        b'{"repetition_penalty": 1e400}',
+        b"[" * 50_000,
+        b'{"n": ' + b"9" * 5000 + b"}",
+    ],
 )
 def test_bodies_that_are_no_request(served: Served, body: bytes) -> None:
     error = refusal_of(served, "chat/completions", body)

@@ -364,7 +364,9 @@ class Generator:
         (job,) = self._jobs([prompt], [output_type], asked)
         (generation,) = self.generate([prompt], [output_type], **options)
         shown = (
-            prompt if isinstance(prompt, str) else "\n".join(f"{m['role']}: {m['content']}" for m in prompt)
+            prompt
+            if isinstance(prompt, str)
+            else "\n".join(f"{m['role']}: {m.get('content') or ''}" for m in prompt)
         )
         with self._lock:
             return trace(self.model, job.prompt, job.grammar, job.output.source, shown, generation)

@@ -7,7 +7,6 @@ import uuid
 from collections.abc import AsyncIterator
 from typing import Any
 
-from maskwright.frontends.json_schema.algebra.strings import is_text
 from maskwright.serve.chat import Choice, choices_of, instruction, usage_of
 from maskwright.serve.constraints import format_constraint
 from maskwright.serve.errors import refused
@@ -45,8 +44,6 @@ def _prompts(request: CompletionRequest, vocab_size: int) -> list[str | list[int
     if isinstance(given, str) or isinstance(given[0], int):
         given = [given]
     for prompt in given:
-        if isinstance(prompt, str) and not is_text(prompt):
-            raise refused("prompt: it has a lone surrogate, which is no text", "prompt")
         if isinstance(prompt, list) and not (prompt and all(0 <= token < vocab_size for token in prompt)):
             raise refused(
                 f"prompt: token ids from 0 to {vocab_size - 1} are needed, and at least one", "prompt"
@@ -74,7 +71,7 @@ class CompletionAnswer:
         await self.outputs.finished()
         made = []
         for index, choice in enumerate(self.choices):
-            made.append({**self._part(index, choice, self.outputs.last(index)), "maskwright": choice.report})
+            made.append(self._part(index, choice, self.outputs.last(index)))
         return {**self._head, "choices": made, "usage": usage_of(self.outputs.rows, self.plan.n)}
 
     async def stream(self) -> AsyncIterator[dict[str, Any]]:
@@ -90,5 +87,7 @@ class CompletionAnswer:
         logprobs = None
         if choice.tokens is not None:
             logprobs = choice.tokens.completion(choice.tokens.more(len(progress.text), progress.judged))
-        reason = choice.finish_reason if progress.done else None
-        return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": reason}
+        part = {"index": index, "text": text, "logprobs": logprobs, "finish_reason": None}
+        if progress.done:
+            part |= {"finish_reason": choice.finish_reason, "maskwright": choice.report}
+        return part

@@ -87,6 +87,7 @@ def tool_constraint(
             f"tools: {len(tools)} are more than max_tools, which is {most}", "tools", "limit_max_tools"
         )
     schemas = _schemas(tools)
+    _check_choice(tool_choice)
     if tool_choice == "none" and answer.output is not None:
         return answer
     called = _called(tool_choice, schemas)
@@ -110,12 +111,10 @@ def tool_constraint(
     assert isinstance(tag, dict)
     if forced or either:
         tag = {**tag, "format": _calls_only(tag["format"])}
-    if either:
-        said = {"type": "json_schema", "json_schema": answer.source.schema}
-        tag = {**tag, "format": {"type": "or", "elements": [tag["format"], said]}}
+    source = StructuralTag(tag)
     shown = [tool for tool in tools if tool["function"]["name"] in called]
     return Constraint(
-        Output(StructuralTag(tag)),
+        Output(source | answer.source if either else source),
         "tools",
         {name: schemas[name] for name in called},
         shown,
@@ -220,6 +219,29 @@ def _schemas(tools: list[dict[str, Any]]) -> dict[str, Any]:
     return schemas
 
 
+def _check_choice(choice: str | dict[str, Any] | None) -> None:
+    """Raises ``RequestError`` for what is no ``tool_choice`` of OpenAI's."""
+    if choice is None or choice in ("auto", "none", "required"):
+        return
+    listed = None
+    if isinstance(choice, dict) and choice.get("type") == "function":
+        listed = [choice]
+    elif isinstance(choice, dict) and choice.get("type") == "allowed_tools":
+        allowed = choice.get("allowed_tools", choice)
+        listed = allowed.get("tools") if isinstance(allowed, dict) else None
+    if not isinstance(listed, list) or not all(isinstance(_tool_name(tool), str) for tool in listed):
+        raise refused(
+            "tool_choice: auto, none, required, a function with its name, or allowed_tools with mode and tools, "
+            f"not {choice!r}"[:300],
+            "tool_choice",
+        )
+
+
+def _tool_name(tool: Any) -> Any:
+    function = tool.get("function", tool) if isinstance(tool, dict) else None
+    return function.get("name") if isinstance(function, dict) else None
+
+
 def _mode(choice: dict[str, Any]) -> str:
     """How a ``tool_choice`` that is an object means it, once it is known to be well formed."""
     if choice.get("type") != "allowed_tools":
@@ -234,8 +256,8 @@ def _called(choice: str | dict[str, Any] | None, schemas: dict[str, Any]) -> lis
         return list(schemas)
     if choice.get("type") == "allowed_tools":
         listed = choice.get("allowed_tools", choice)["tools"]
-        return list(dict.fromkeys(tool.get("function", tool)["name"] for tool in listed))
-    return [choice.get("function", choice)["name"]]
+        return list(dict.fromkeys(_tool_name(tool) for tool in listed))
+    return [_tool_name(choice)]
 
 
 def _calls_only(found: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from maskwright.frontends.json_schema.algebra.strings import is_text
 from maskwright.serve.errors import refused
 
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
@@ -87,8 +86,6 @@ def _content(content: object, place: str) -> str:
 def _text(text: object, place: str) -> str:
     if not isinstance(text, str):
         raise refused(f"{place}: a text is needed", place)
-    if not is_text(text):
-        raise refused(f"{place}: it has a lone surrogate, which is no text", place)
     return text
 
 
@@ -106,6 +103,7 @@ def _call(function: dict[str, Any], call_id: object, place: str) -> dict[str, An
         raise refused(f"{place}: a call has a name", place)
     try:
         arguments = json.loads(_text(text, f"{place}.arguments") or "{}")
+        json.dumps(arguments, ensure_ascii=False).encode()  # no lone surrogates
     except (ValueError, RecursionError):
         raise refused(f"{place}.arguments: no JSON", f"{place}.arguments") from None
     return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -44,9 +45,16 @@ async def read_body(request: Request, settings: Settings) -> bytes:
 
 
 def read_json(body: bytes) -> Any:
-    """Decoded JSON.  Raises ``RequestError`` for anything else, NaN and infinities included."""
+    """Decoded JSON.  Raises ``RequestError`` for anything else, and for what no answer could repeat: NaN, infinities, lone surrogates."""
     try:
-        return json.loads(body, parse_constant=_no_number)
+        read = json.loads(body, parse_constant=_no_number, parse_float=_finite)
+        json.dumps(read, ensure_ascii=False).encode()
+        return read
+    except UnicodeEncodeError:
+        place = _surrogate(read)
+        raise refused(
+            f"{place or 'the body'}: it has a lone surrogate, which is no text", place or None
+        ) from None
     except RecursionError:
         raise refused("the body is nested too deeply", None, "invalid_json") from None
     except ValueError as error:
@@ -55,6 +63,28 @@ def read_json(body: bytes) -> Any:
 
 def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is no number of JSON")
+
+
+def _surrogate(read: Any) -> str:
+    """Where a text with a lone surrogate is, as errors name parameters."""
+    left = [("", read)]
+    while left:
+        place, value = left.pop()
+        if isinstance(value, dict):
+            left += [(place, name) for name in value]
+            left += [(f"{place}.{name}" if place else name, each) for name, each in value.items()]
+        elif isinstance(value, list):
+            left += [(f"{place}[{at}]", each) for at, each in enumerate(value)]
+        elif isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+            return place
+    return ""
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"{digits[:40]} is larger than any number here")
+    return value
 
 
 def error_response(error: RequestError) -> JSONResponse:
