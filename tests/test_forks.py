@@ -191,3 +191,24 @@ def test_children_of_children() -> None:
         return [found, *(in_child(lambda: job(depth - 1)) if depth else [])]
 
     assert in_child(lambda: job(2)) == [[1, True]] * 3
+
+
+def test_a_grammar_that_begins_anew_while_a_child_is_forked() -> None:
+    """Who was about to make another generation is not there in the child, and somebody else makes it."""
+    shared = vocabulary(size=400)
+    shared.state_budget = 1 << 14
+    grammar = mw.compile_json_schema({"type": "object", "additionalProperties": {"type": "string"}}, shared)
+
+    def texts(count: int, seed: int) -> None:
+        rng = random.Random(seed)
+        for _ in range(count):
+            assert grammar.matcher().accept_bytes(b'{"k%d":"' % rng.randrange(10**7))
+
+    def child() -> bool:
+        before: int = grammar._core.generation
+        texts(300, 0)
+        return bool(grammar._core.generation > before)
+
+    with meanwhile(*[lambda times: texts(10, times)] * 3):
+        for _ in range(60):
+            assert in_child(child) is True

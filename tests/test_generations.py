@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import random
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -458,3 +460,64 @@ def test_a_key_or_an_item_costs_the_same_however_many_came(schema: Any, piece: b
     # Twice as many cost twice as much; memory grows by doubling, so this is not exact.
     assert taken[4_000] - taken[2_000] < 3 * (taken[2_000] - taken[0]) / 2
     assert taken[2_000] - taken[1_000] < 3 * (taken[1_000] - taken[0])
+
+
+def test_a_matcher_of_a_subclass_may_be_freed_while_others_are_fetched() -> None:
+    """What its subclass has goes before it leaves its generation, and may run anything."""
+
+    class Kept(Matcher):
+        left: Any
+
+    class Busy:
+        def __del__(self) -> None:
+            for _ in range(20):
+                assert grammar.matcher().accept_bytes(b'{"k%d":"' % random.randrange(10**7))
+
+    shared = schema_walks.vocabulary(size=400)
+    shared.state_budget = 0
+    grammar = mw.compile_json_schema({"type": "object", "additionalProperties": {"type": "string"}}, shared)
+    for _ in range(50):
+        matcher = Kept(grammar._core)
+        assert matcher.accept_bytes(b'{"a":"x')
+        matcher.left = Busy()
+        del matcher
+    assert grammar._core.generation > 50
+
+
+@pytest.mark.slow
+def test_one_matcher_may_be_asked_by_several_threads() -> None:
+    """Its masks stay what they are, while it is moved to other generations by whoever asks."""
+    shared = schema_walks.vocabulary(size=400)
+    shared.state_budget = 0
+    grammar = mw.compile_json_schema({"type": "object", "additionalProperties": {"type": "string"}}, shared)
+    matcher = grammar.matcher()
+    for i in range(20):
+        assert matcher.accept_bytes(b'%s"k%d":"x"' % (b"," if i else b"{", i))
+    expected = np.asarray(matcher.next_token_bitmask()).copy()
+    ends = time.monotonic() + 8
+    errors: list[BaseException] = []
+
+    def run(job: Any) -> None:
+        try:
+            while time.monotonic() < ends:
+                job()
+        except BaseException as error:
+            errors.append(error)
+
+    def ask() -> None:
+        row = np.zeros((1, len(expected)), dtype=np.int32)
+        matcher.fill_next_token_bitmask(row)
+        assert np.array_equal(row[0], expected)
+
+    def others() -> None:
+        assert grammar.matcher().accept_bytes(b'{"k%d":"' % random.randrange(10**7))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    threads = [threading.Thread(target=run, args=(job,)) for job in (ask, ask, ask, others, others)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sys.setswitchinterval(interval)
+    assert not errors and grammar._core.generation > 100

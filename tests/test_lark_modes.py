@@ -379,3 +379,30 @@ def test_the_dynamic_lexer_has_no_modes() -> None:
 def test_the_validator_knows_modes() -> None:
     report = maskwright.check_grammar(maskwright.Lark(TEMPLATES))
     assert report.findings == []
+
+
+@pytest.mark.parametrize(
+    ("grammar", "message"),
+    [
+        ('start: x\nx[mode=m]: "if"\n%mode m\nIF: "x"', "calls IF, as a terminal of the mode m is called"),
+        ('start: x\nx[mode=m]: "+" PLUS\n%mode m\nPLUS: "p"', "calls PLUS"),
+        (
+            "start: x\nx[mode=m, lazy]: C\nC: /[a-z]*x/\n%mode m\nC: /[0-9]+x/",
+            "2:17: x is read as one terminal, and the mode m",
+        ),
+        ('start: x\nx[mode=m, suffix=T]: /[0-9]*/\nT: "<"\n%mode m\nT: ">"', "defines T anew"),
+        ('start[mode=m]: x\nx[stop="."]: "a"\n  | C\nC: /[a-z]/\n%mode m\nC: /[0-9]/', "defines C anew"),
+    ],
+)
+def test_what_would_be_read_as_something_else(grammar: str, message: str) -> None:
+    with pytest.raises(GrammarError, match=message):
+        maskwright.compile_lark(grammar, toys.byte_vocabulary())
+
+
+def test_what_the_main_mode_ignores_comes_at_the_end() -> None:
+    """Whatever the rules are read in."""
+    for more in ("", ' | x\nx[mode=main]: "b"'):
+        text = f'start[mode=m]: "a" "a"{more}\n%ignore " "\n%mode m\n%ignore "c"'
+        matcher = maskwright.compile_lark(text, toys.byte_vocabulary()).matcher()
+        assert matcher.accept_bytes(b"aca") and matcher.is_accepting
+        assert matcher.accept_bytes(b"  ") and matcher.is_accepting

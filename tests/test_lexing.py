@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 import toys
 from hypothesis import assume, given, settings
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from reference_lexing import LexingOracle
 from toys import term
 
+import maskwright as mw
 from maskwright._core import Engine, Matcher
 from maskwright.compiling.lowering import lower
 from maskwright.errors import LimitError, UnsatisfiableError
@@ -292,3 +295,34 @@ def test_dead_ends_are_not_entered() -> None:
     grammar = lexed([Seq((some, Choice((one, b))))], [some, one, b])
     check(grammar)
     assert toys.matcher(grammar, VOCABULARY).forced_bytes() == b"a"
+
+
+CROSSING = {
+    "an inline schema": lambda: mw.Lark('start: %json {"const": 1} ("d" | A B)\nA.1: /ab*/\nB: /b+/'),
+    "an operand": lambda: mw.Regex("1") + mw.Lark('start: "d" | A B\nA.1: /ab*/\nB: /b+/'),
+    "a look-ahead": lambda: mw.Regex("1") + mw.Lark('start: "d" | A "b"\nA: /a(?!b)/'),
+    "one of several": lambda: (
+        mw.Regex("1") + (mw.Regex("c") | mw.Lark('start: "d" | A B\nA.1: /ab*/\nB: /b+/'))
+    ),
+    "a terminal": lambda: mw.Lark('start: "1" ("d" | A B)\nA.1: /ab*/\nB: /b+/'),
+    "strings": lambda: mw.Lark(
+        'start: %json {"enum": ["", "a"]} ("." | WORD KEY)\nKEY: "ab"\nWORD: /[a-d]+/'
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CROSSING)
+def test_tokens_from_a_lexeme_of_its_own_into_terminals(name: str) -> None:
+    """Masks say of each token what accepting it says, also where a terminal that begins in it swallows what must follow."""
+    pieces = [bytes(each) for n in (1, 2, 3) for each in itertools.product(b'1abd".', repeat=n)]
+    shared = Vocabulary.from_bytes([*pieces, b""], eos_ids=len(pieces))
+    matchers = [mw.compile(CROSSING[name](), shared).matcher()]
+    for matcher in matchers:  # It grows.
+        row = np.asarray(matcher.next_token_bitmask())
+        allowed = np.unpackbits(row.view(np.uint8), bitorder="little")[: len(pieces) + 1]
+        for token, bit in enumerate(allowed.tolist()):
+            after = matcher.fork()
+            assert after.accept_token(token) == bool(bit), (matcher.accepted_tokens, token)
+            if bit and len(matchers) < 40 and not after.is_terminated:
+                matchers.append(after)
+    assert any(matcher.is_accepting for matcher in matchers)

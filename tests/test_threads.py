@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import random
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -399,3 +400,15 @@ def test_grammars_are_dropped_by_many_threads() -> None:
     assert shared.mask_bytes == kept
     shared.mask_budget = 0
     assert shared.mask_bytes == 0
+
+
+def test_automata_are_forgotten_by_many_threads() -> None:
+    """More than are remembered; forgetting the oldest runs Python code, between which others forget them as well."""
+    engine: Any = vocabulary(size=300)._engine
+
+    def job(seed: int) -> int:
+        for i in range(3000):
+            engine.add_words((seed, i), b"a", struct.pack("qq", 0, 1), b"")
+        return seed
+
+    assert at_once([lambda seed=seed: job(seed) for seed in range(6)]) == list(range(6))

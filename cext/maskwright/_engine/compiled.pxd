@@ -1,4 +1,4 @@
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
@@ -39,7 +39,7 @@ cdef class CompiledCore:
     cdef public object limits      # those that it was linked with (maskwright.limits.Limits), or None
     cdef public object vocabulary  # or None, for whoever sends it to another process,
     cdef public object grammar     # and a weak reference to its CompiledGrammar
-    cdef cbool renewing            # another generation is being made
+    cdef int64_t renewing          # another generation is being made: in the process after so many forks; else -1
     cdef vector[Core*] left        # earlier ones in which there still is somebody
 
     cdef Core* linked(self) except NULL

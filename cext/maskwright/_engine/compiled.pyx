@@ -13,6 +13,7 @@ from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 from maskwright._engine.limits cimport deferred_free_finish
 from maskwright._engine.char_index cimport bits_release
 from maskwright._engine.lexemes cimport KIND_TOKENS
+from maskwright._engine.token_index cimport forks_passed
 from maskwright._engine.longest_match cimport lexer_of
 from maskwright._engine.program cimport (
     ACCEPT, DottedItem, LOCAL_INDENTED, LOCAL_PLAIN, LOCAL_REPEATED, NO_STATE, ParserState, RecordValue
@@ -234,7 +235,7 @@ cdef class CompiledCore:
 
     def __cinit__(self):
         self.core = NULL
-        self.renewing = False
+        self.renewing = -1
 
     def __init__(self, Tables tables, int64_t max_states, int64_t max_lexer_states, int64_t max_bytes, int64_t max_search,
                  int64_t max_set_bytes, double max_seconds, *, bint bounded=True):
@@ -294,12 +295,19 @@ cdef class CompiledCore:
         # Give the tables new automata for those lexemes of which texts have reached too many states; cores keep what they have.
         cdef Tables each
         cdef AutomatonHandle handle
+        cdef const Core* core = self.core
+        cdef cbool swollen
         fresh = {}
         for each in self.tables:
             for i, handle in enumerate(each.handles):
                 if id(handle) in fresh:
                     each.handles[i] = fresh[id(handle)]
-                elif lexeme_is_swollen(handle.automaton, self.core.limits.max_lexer_states, self.core.limits.max_bytes):
+                    continue
+                with nogil:
+                    core.index.lock.lock_shared()
+                    swollen = lexeme_is_swollen(handle.automaton, core.limits.max_lexer_states, core.limits.max_bytes)
+                    core.index.lock.unlock_shared()
+                if swollen:
                     each.handles[i] = fresh[id(handle)] = self.engine.fresh_automaton(handle)
         return 0
 
@@ -307,9 +315,9 @@ cdef class CompiledCore:
         # Begin another generation.
         cdef Core* old = self.core
         cdef Core* core = NULL
-        if self.renewing:
+        if self.renewing == forks_passed():
             return 0
-        self.renewing = True
+        self.renewing = forks_passed()
         try:
             self.freshen()
             core = self.linked()
@@ -330,7 +338,7 @@ cdef class CompiledCore:
             # It had no time: the old one will do for now.
             pass
         finally:
-            self.renewing = False
+            self.renewing = -1
             if core != NULL:
                 core_let_go(core)
         return 0

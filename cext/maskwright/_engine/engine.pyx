@@ -305,13 +305,16 @@ cdef class Engine:
             uses.push_back(each.used)
         nth_element(uses.begin(), uses.begin() + (dropped - 1), uses.end())
         last = uses[dropped - 1]
-        for key, each in self.recent.items():
+        for key, each in list(self.recent.items()):
             if each.used <= last:
                 oldest.append((key, each))
         for key, each in oldest:
+            # Holding them weakly is Python code: meanwhile another thread may have used this one, or forgotten it.
+            if self.recent.get(key) is not each or each.used > last:
+                continue
+            del self.recent[key]
             total += handle_bytes(each)
             self.automata[key] = each
-            del self.recent[key]
         # They are freed behind this: then others may have a turn.
         return total
 

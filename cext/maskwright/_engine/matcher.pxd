@@ -14,6 +14,7 @@ cdef class Matcher:
     cdef int64_t window            # tokens that can be taken back; below zero: all
     cdef dict given                # bytes in place of tokens, by position
     cdef int32_t busy              # operations under way without the interpreter
+    cdef cbool moving              # one of them takes it to another generation
     cdef void* before              # its neighbours among those that are in the core, or NULL
     cdef void* behind
 

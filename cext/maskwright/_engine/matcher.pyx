@@ -5,6 +5,8 @@
 
 cimport cython
 from cpython.buffer cimport PyBuffer_Release
+from cpython.object cimport PyObject
+from cpython.ref cimport _Py_REFCNT
 from libc.stdint cimport uint8_t
 from libcpp.atomic cimport memory_order_relaxed
 from libcpp.vector cimport vector
@@ -93,14 +95,19 @@ cdef class Matcher:
 
     cdef int begin(self) except -1:
         # To be called before anything is computed: on in the present generation of the grammar.
-        if self.busy:
-            return 0
-        if self.compiled.core.generation.overgrown.load(memory_order_relaxed):
-            self.compiled.renew()
-        if self.core != self.compiled.core and self.busy == 0:
-            self.move()
-        if not self.compiled.left.empty():
-            fetch_matchers(self.compiled)
+        cdef Index* index = self.core.index
+        if not self.busy:
+            if self.compiled.core.generation.overgrown.load(memory_order_relaxed):
+                self.compiled.renew()
+            if self.core != self.compiled.core and self.busy == 0:
+                self.move()
+            if not self.compiled.left.empty():
+                fetch_matchers(self.compiled)
+        while self.moving:
+            # Another thread asks the same matcher, and has the lock as long as it moves.
+            with nogil:
+                index.lock.lock_shared()
+                index.lock.unlock_shared()
         return 0
 
     cdef int move(self) except -1:
@@ -111,6 +118,7 @@ cdef class Matcher:
         fresh.generation.holders += 1
         mover.users += 1
         self.busy += 1
+        self.moving = True
         with nogil:
             core_enter(fresh)
             moved = core_fetch(mover, &self.past)
@@ -120,6 +128,7 @@ cdef class Matcher:
             self.leave()
             self.enter(fresh)
         core_let_go(fresh)
+        self.moving = False
         self.busy -= 1
         return 0
 
@@ -606,7 +615,8 @@ cdef void fetch_matchers(CompiledCore compiled) noexcept:
     while moved < FETCHED and looks > 0 and not compiled.left.empty():
         old = compiled.left.front()
         each = old.generation.matchers
-        while each != NULL and (<Matcher>each).busy:
+        # One that is being freed has no references: what its subclass has goes first, which may let us in.
+        while each != NULL and (_Py_REFCNT(<PyObject*>each) == 0 or (<Matcher>each).busy):
             each = (<Matcher>each).behind
         if each == NULL:
             # Nobody is in it any more, or only those that are at work or never move.

@@ -5,6 +5,8 @@ from libcpp.vector cimport vector
 from maskwright._engine.trie cimport Trie
 from maskwright._engine.vocabulary cimport Index, Opening
 
+cdef int64_t forks_passed() noexcept
+
 cdef class TokenIndex:
     cdef Trie trie
     cdef Index* index

@@ -147,14 +147,23 @@ def _after_fork_in_parent():
     _locked = []
 
 
+cdef int64_t _forks = 0
+
+
+cdef int64_t forks_passed() noexcept:
+    # From the first process to this one: a thread that began something before the last is not here any more.
+    return _forks
+
+
 def _after_fork_in_child():
-    global _locked
+    global _locked, _forks
     cdef TokenIndex owner
     cdef size_t i
     for i in range(_indexes.size()):
         owner = <TokenIndex>_indexes[i]
         lock_anew(owner.index.lock)
     _locked = []
+    _forks += 1
     main_thread_is_this()
 
 

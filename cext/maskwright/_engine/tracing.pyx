@@ -153,7 +153,12 @@ cdef class Tracer:
 
     def __init__(self, CompiledCore compiled not None):
         # The start of a text is one thread.
-        self.thread_number(self.core.states[self.core.begin].threads[0])
+        cdef Thread start
+        with nogil:
+            self.core.index.lock.lock_shared()
+            start = self.core.states[self.core.begin].threads[0]
+            self.core.index.lock.unlock_shared()
+        self.thread_number(start)
 
     def __cinit__(self, CompiledCore compiled not None):
         # Its numbers are those of one generation.

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from maskwright.errors import GrammarError, line_column
-from maskwright.frontends.lark.modes import Mode, check_mode, take_modes
+from maskwright.frontends.lark.modes import Mode, check_lexeme, check_mode, take_modes
 
 _HEAD = re.compile(r"^[ \t]*[?!]*(\w+)[ \t]*(\[)", re.MULTILINE)
 _ITEM = re.compile(
@@ -94,6 +94,9 @@ def take_attributes(text: str) -> Attributed:
         bad = check_mode(made.mode, modes) if made.mode else None
         if bad is not None:
             raise _error(bad, text, given["mode"][1])
+        if made.lexeme:
+            end_name = (given.get("stop") or given.get("suffix") or ("", 0))[0] or ""
+            check_lexeme(text, name, colon.end(), end_name, made.mode, modes)
         if name in found:
             raise GrammarError(f"{name} has attributes twice", place=place, source=text)
         found[name] = made

@@ -7,7 +7,7 @@ and leave a mode, so that there is nothing to push or pop.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
@@ -40,6 +40,8 @@ class Mode:
     """What stands in it for a terminal's name."""
     without: set[str] = field(default_factory=set)
     """Terminals that do not come in it."""
+    elsewhere: set[str] = field(default_factory=set)
+    """Of the main one: terminals that only other modes define."""
     entered: dict[str, str] = field(default_factory=dict)
     """By mode that a rule names within it, the one that is entered instead."""
 
@@ -92,6 +94,7 @@ def take_modes(text: str) -> tuple[str, dict[str, Mode]]:
     out.append(text[at:])
     names = {name for section in sections.values() for name in section.mode.own}
     elsewhere = sorted(name for name in names if not _is_defined(name, main))
+    sections[MAIN].mode.elsewhere.update(elsewhere)
     if elsewhere:
         out.append(f"\n%declare {' '.join(elsewhere)}\n")
     return "".join(out), {name: section.mode for name, section in sections.items()}
@@ -180,6 +183,34 @@ def _is_defined(name: str, main: str) -> bool:
     return re.search(_DEFINED.format(name=re.escape(name)), main, re.MULTILINE) is not None
 
 
+def check_lexeme(text: str, rule: str, at: int, end: str, mode: str, modes: Mapping[str, Mode]) -> None:
+    """Raise ``GrammarError`` where a rule that is one terminal uses what a mode defines anew: it would be read as elsewhere.
+
+    ``at``: behind the rule's colon; ``end``: its stop or suffix; ``mode``: that of the rule, if it names one.
+    """
+    anew = {name: each for each in ([mode] if mode else modes) if each != MAIN for name in modes[each].own}
+    used = [*_names(text, at), end] if anew else []
+    for name in used:
+        if name in anew:
+            message = (
+                f"{rule} is read as one terminal, and the mode {anew[name]} defines {name} anew: write in place of {name} what it is, "
+                "or read the rule in another mode"
+            )
+            raise _error(message, text, at)
+
+
+def _names(text: str, at: int) -> Iterator[str]:
+    """The terminals in the body of a rule."""
+    first = False
+    while (found := _TOKEN.search(text, at)) is not None:
+        at = found.end()
+        if first and (found["directive"] or (found["name"] and _COLON.match(text, at))):
+            return
+        if found["name"]:
+            yield found[0]
+        first = bool(found["line"])
+
+
 def check_mode(name: str, modes: Mapping[str, object]) -> str | None:
     """What is wrong with the name of a mode, if anything."""
     if name == MAIN or name in modes:
@@ -216,9 +247,12 @@ def by_mode(
     if not modes:
         return source
     whole = {**modes, MAIN: replace(modes[MAIN], ignored=source.ignored)}
-    elsewhere = {name for mode in modes.values() for name in mode.own} - source.terminals.keys()
+    _check_texts(source, modes)
+    elsewhere = modes[MAIN].elsewhere - source.terminals.keys()
     rules: dict[str, list[list[tuple[str, bool]]]] = {}
-    ignored_in: dict[str, list[str]] = {}
+    ignored_in: dict[str, list[str]] = {
+        MAIN: source.ignored
+    }  # also at the end of a text that is read in other modes
 
     def named(rule: str, mode: str) -> str:
         if rule in given:
@@ -262,6 +296,18 @@ def by_mode(
     if first != start:
         rules[start] = [[(first, False)]]
     return LarkText(source.terminals, rules, ignored, ignored_in).used(start, keep)
+
+
+def _check_texts(source: LarkText, modes: Mapping[str, Mode]) -> None:
+    # The package lark names a text in a rule by what it is ("if" is IF): a mode's terminal of that name would stand for it.
+    for name in sorted(modes[MAIN].elsewhere & source.terminals.keys()):
+        text = source.terminals[name].pattern
+        for mode, each in modes.items():
+            if name in each.own and source.terminals[each.own[name]].pattern != text:
+                raise GrammarError(
+                    f"a rule has the text {text!r}, which the package lark calls {name}, as a terminal of the mode {mode} is called: "
+                    "give the terminal another name"
+                )
 
 
 def _error(message: str, text: str, at: int) -> GrammarError:
