@@ -4,13 +4,13 @@ from libcpp.vector cimport vector
 
 from maskwright._engine.core cimport Core, Thread
 from maskwright._engine.lexemes cimport LexState
+from maskwright._engine.program cimport DottedItem
 
 cdef void threads_step(Core* core, const vector[Thread]& threads, uint8_t byte,
                        vector[Thread]& out) noexcept nogil
 cdef cbool core_search(Core* core, const vector[Thread]& start, cbool whole, vector[uint8_t]& out) noexcept nogil
 cdef int32_t thread_known(Core* core, const Thread& thread) noexcept nogil
-cdef void core_find_lexed(Core* core) noexcept nogil
-cdef cbool kind_is_lexed(const Core* core, int32_t kind, int32_t index) noexcept nogil
+cdef cbool local_is_lexed(Core* core, const DottedItem* local) noexcept nogil
 cdef cbool thread_is_embedded(Core* core, LexState* lex, int32_t parser) noexcept nogil
 cdef cbool thread_alive(Core* core, const Thread& thread) noexcept nogil
 cdef cbool threads_alive(Core* core, const vector[Thread]& threads) noexcept nogil

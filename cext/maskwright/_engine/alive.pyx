@@ -113,6 +113,12 @@ cdef void core_find_lexed(Core* core) noexcept nogil:
         core.facts.lexed.clear()
 
 
+cdef cbool local_is_lexed(Core* core, const DottedItem* local) noexcept nogil:
+    # Whether a terminal may come behind a dotted item, in its rule; True as well when time is up.
+    core_find_lexed(core)
+    return core.facts.lexed.empty() or kind_is_lexed(core, local.kind, local.index)
+
+
 cdef cbool node_is_sure(Core* core, int32_t start) noexcept nogil:
     # Whether a thread behind a rule that was called from a GSS node can be completed, as far as a look tells: whichever way it returns.
     cdef Program* program = core.program

@@ -288,7 +288,7 @@ cdef class Engine:
             self.forget_oldest()
         # Their states come later, as texts reach them.
         if self.remembered % RECENT_LOOKED_AT == 0:
-            for each in self.recent.values():
+            for each in self.recent.copy().values():
                 total += handle_bytes(each)
             while total > RECENT_BYTES and len(self.recent) > 1:
                 total -= self.forget_oldest()
@@ -296,20 +296,23 @@ cdef class Engine:
 
     cdef int64_t forget_oldest(self) except -1:
         # Keep no longer those of which the use is longest ago, unless a grammar does; the bytes of their states.
+        # Whatever makes or frees an object may let other threads in, which forget some as well.
         cdef int64_t total = 0, last
-        cdef size_t dropped = min(<size_t>RECENT_DROPPED, len(self.recent) - 1)
+        cdef dict recent = self.recent.copy()
+        cdef size_t dropped = min(RECENT_DROPPED, len(recent) - 1)
         cdef vector[int64_t] uses
         cdef AutomatonHandle each
         cdef list oldest = []
-        for each in self.recent.values():
+        if len(recent) < 2:
+            return 0
+        for each in recent.values():
             uses.push_back(each.used)
         nth_element(uses.begin(), uses.begin() + (dropped - 1), uses.end())
         last = uses[dropped - 1]
-        for key, each in list(self.recent.items()):
+        for key, each in recent.items():
             if each.used <= last:
                 oldest.append((key, each))
         for key, each in oldest:
-            # Holding them weakly is Python code: meanwhile another thread may have used this one, or forgotten it.
             if self.recent.get(key) is not each or each.used > last:
                 continue
             del self.recent[key]

@@ -25,7 +25,7 @@ from maskwright._engine.program cimport (
 from maskwright._engine.stacks cimport state_behind, state_deep, state_goto
 from maskwright._engine.tracked cimport is_tracked
 from maskwright._engine.core cimport FrameMask, MatcherState, OpenGroup, Thread, thread_at
-from maskwright._engine.alive cimport core_find_lexed, kind_is_lexed, thread_is_embedded, threads_alive, threads_step
+from maskwright._engine.alive cimport local_is_lexed, thread_is_embedded, threads_alive, threads_step
 from maskwright._engine.states cimport (
     frame_state, lexed_group_known, mask_add_tokens, mask_behind, mask_flatten, mask_free, mask_join_bits,
     mask_open, mask_size, mask_walk, mask_write, threads_pending
@@ -75,14 +75,10 @@ cdef cbool frames_fit(Core* core, const vector[Thread]& start) noexcept nogil:
     cdef size_t i
     if start.size() != 1 or start[0].memory != 0:
         return False
-    if core.program.lexer != NULL:
-        core_find_lexed(core)
-        if core.facts.lexed.empty():
-            return False
     state = core.program.states[start[0].parser]
     for i in range(state.items.size()):
         local = core.program.locals[state.items[i].local]
-        if not frame_begins(local) or (core.program.lexer != NULL and kind_is_lexed(core, local.kind, local.index)):
+        if not frame_begins(local) or (core.program.lexer != NULL and local_is_lexed(core, local)):
             return False
     return state.guards.empty()
 
