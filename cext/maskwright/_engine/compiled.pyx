@@ -327,7 +327,10 @@ cdef class CompiledCore:
             core.limits.max_search = old.limits.max_search
             core.limits.max_set_bytes = old.limits.max_set_bytes
             core.limits.max_seconds = old.limits.max_seconds
-            core.generation.room = old.generation.room
+            with nogil:
+                old.index.lock.lock_shared()
+                core.generation.room = old.generation.room
+                old.index.lock.unlock_shared()
             core.generation.number = old.generation.number + 1
             core.program.has_tokens = old.program.has_tokens
             self.open(core, old)
