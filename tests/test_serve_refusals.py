@@ -91,17 +91,18 @@ UNRESOLVED = {"properties": {"a": {"$ref": "http://example.org/other"}}}
         ({"tools": [tool("a b", {})]}, "tools[0].function", "letters, digits"),
         ({"tools": [{"type": "custom", "custom": {}}]}, "tools[0]", "tools are functions"),
         ({"tools": [tool("a", {})] * 4}, "tools", "max_tools, which is 3"),
-        ({"tools": [tool("a", {})], "tool_choice": "b"}, "tool_choice", "auto, none, required"),
+        ({"tools": [tool("a", {})], "tool_choice": "b"}, "tool_choice", "tool_choice is"),
         ({"tools": [tool("a", {})], "tool_choice": {"type": "function", "function": {"name": "b"}}}, "tool_choice", "'b'"),
         ({"tool_choice": "required"}, "tool_choice", "there are no tools"),
         *(
-            ({"tools": [tool("a", {})], "tool_choice": odd}, "tool_choice", "tool_choice")
-            for odd in (
-                "", {}, {"type": "auto"}, {"type": "function"}, {"type": "function", "function": 5},
-                {"type": "allowed_tools"}, {"type": "allowed_tools", "allowed_tools": 5},
-                {"type": "allowed_tools", "allowed_tools": {"mode": "auto"}},
-                {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [5]}},
-                {"type": "allowed_tools", "allowed_tools": {"tools": [{"type": "function", "function": {"name": ["x"]}}]}},
+            ({"tools": [tool("a", {})], "tool_choice": odd}, "tool_choice", message)
+            for odd, message in (
+                ("", "tool_choice is"), ({}, "tool_choice is"), ({"type": "auto"}, "tool_choice is"),
+                ({"type": "function"}, "has a name"), ({"type": "function", "function": 5}, "has a name"),
+                ({"type": "allowed_tools"}, "allowed_tools has"), ({"type": "allowed_tools", "allowed_tools": 5}, "allowed_tools has"),
+                ({"type": "allowed_tools", "allowed_tools": {"mode": "auto"}}, "allowed_tools has"),
+                ({"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [5]}}, "has a name"),
+                ({"type": "allowed_tools", "allowed_tools": {"tools": [{"type": "function", "function": {"name": ["x"]}}]}}, "has a name"),
             )
         ),
         ({"response_format": {"type": "text", "\ud800": 1}}, "response_format", "lone surrogate"),

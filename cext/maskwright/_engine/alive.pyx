@@ -178,13 +178,8 @@ cdef cbool thread_is_embedded(Core* core, LexState* lex, int32_t parser) noexcep
     if state_deep(core.program, parser) or (lex != NULL and lex.automaton == core.program.lexer) or (
             lex == NULL and (state.lexer != NULL or state.starts.empty())):
         return False
-    core_find_lexed(core)
-    if core.facts.lexed.empty():
-        return False
     for item in state.items:
-        if kind_is_lexed(core, core.program.locals[item.local].kind, core.program.locals[item.local].index):
-            return False
-        if not node_is_sure(core, item.node):
+        if local_is_lexed(core, core.program.locals[item.local]) or not node_is_sure(core, item.node):
             return False
     return not state.items.empty()
 

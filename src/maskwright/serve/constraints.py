@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from maskwright.errors import GrammarError, MaskwrightError
+from maskwright.frontends.tools.requests import chosen_tools
 from maskwright.frontends.tools.templates import Thinks, ToolTemplate
 from maskwright.generation.outputs import Output
 from maskwright.serve.errors import RequestError, of_source, refused
@@ -87,26 +88,29 @@ def tool_constraint(
             f"tools: {len(tools)} are more than max_tools, which is {most}", "tools", "limit_max_tools"
         )
     schemas = _schemas(tools)
-    _check_choice(tool_choice)
-    if tool_choice == "none" and answer.output is not None:
+    choice = "auto" if tool_choice is None else tool_choice
+    try:
+        mode, called = chosen_tools(choice, list(schemas))
+    except GrammarError as error:
+        raise of_source(error, "tool_choice") from None
+    if mode == "none" and answer.output is not None:
         return answer
-    called = _called(tool_choice, schemas)
-    forced = tool_choice == "required" or (isinstance(tool_choice, dict) and _mode(tool_choice) != "auto")
+    forced = mode in ("required", "forced")
     either = answer.output is not None and not forced
     if either:
         _check_either(answer, writing.template)
     try:
         tag = StructuralTag.from_tools(
             tools,
-            "required" if either and tool_choice in (None, "auto") else tool_choice or "auto",
+            "required" if either and choice == "auto" else choice,
             template=writing.template,
             thinking=writing.thinking,
             parallel_tool_calls=parallel,
             vocabulary=writing.vocabulary,
         ).tag
     except GrammarError as error:
-        raise of_source(error, "tool_choice" if error.place == "/tool_choice" else "tools") from None
-    if tool_choice == "none":
+        raise of_source(error, "tools") from None
+    if mode == "none":
         return Constraint(Output(StructuralTag(tag)), "tools")
     assert isinstance(tag, dict)
     if forced or either:
@@ -217,47 +221,6 @@ def _schemas(tools: list[dict[str, Any]]) -> dict[str, Any]:
             )
         schemas[name] = {"type": "object"} if parameters is None else parameters
     return schemas
-
-
-def _check_choice(choice: str | dict[str, Any] | None) -> None:
-    """Raises ``RequestError`` for what is no ``tool_choice`` of OpenAI's."""
-    if choice is None or choice in ("auto", "none", "required"):
-        return
-    listed = None
-    if isinstance(choice, dict) and choice.get("type") == "function":
-        listed = [choice]
-    elif isinstance(choice, dict) and choice.get("type") == "allowed_tools":
-        allowed = choice.get("allowed_tools", choice)
-        listed = allowed.get("tools") if isinstance(allowed, dict) else None
-    if not isinstance(listed, list) or not all(isinstance(_tool_name(tool), str) for tool in listed):
-        raise refused(
-            "tool_choice: auto, none, required, a function with its name, or allowed_tools with mode and tools, "
-            f"not {choice!r}"[:300],
-            "tool_choice",
-        )
-
-
-def _tool_name(tool: Any) -> Any:
-    function = tool.get("function", tool) if isinstance(tool, dict) else None
-    return function.get("name") if isinstance(function, dict) else None
-
-
-def _mode(choice: dict[str, Any]) -> str:
-    """How a ``tool_choice`` that is an object means it, once it is known to be well formed."""
-    if choice.get("type") != "allowed_tools":
-        return "forced"
-    allowed: dict[str, Any] = choice.get("allowed_tools", choice)
-    return str(allowed.get("mode", "auto"))
-
-
-def _called(choice: str | dict[str, Any] | None, schemas: dict[str, Any]) -> list[str]:
-    """The tools that may be called."""
-    if not isinstance(choice, dict):
-        return list(schemas)
-    if choice.get("type") == "allowed_tools":
-        listed = choice.get("allowed_tools", choice)["tools"]
-        return list(dict.fromkeys(_tool_name(tool) for tool in listed))
-    return [_tool_name(choice)]
 
 
 def _calls_only(found: dict[str, Any]) -> dict[str, Any]:

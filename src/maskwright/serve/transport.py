@@ -12,6 +12,7 @@ from fastapi import Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.requests import ClientDisconnect
 
+from maskwright.frontends.json_schema.algebra.strings import is_text
 from maskwright.serve.errors import RequestError, refused
 from maskwright.serve.settings import Settings
 
@@ -75,7 +76,7 @@ def _surrogate(read: Any) -> str:
             left += [(f"{place}.{name}" if place else name, each) for name, each in value.items()]
         elif isinstance(value, list):
             left += [(f"{place}[{at}]", each) for at, each in enumerate(value)]
-        elif isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+        elif isinstance(value, str) and not is_text(value):
             return place
     return ""
 

@@ -35,7 +35,7 @@ def tools_tag(
     """
     form = ToolTemplate.load(template)
     schemas = _schemas(tools)
-    mode, names = _choice(tool_choice, list(schemas))
+    mode, names = chosen_tools(tool_choice, list(schemas))
     if mode in ("required", "forced") and not schemas:
         raise GrammarError("a call is required, but there are no tools")
     if thinking is not None and thinking not in THINKS:
@@ -360,8 +360,8 @@ def _parameters(function: dict[str, Any], place: str) -> dict[str, Any]:
     )
 
 
-def _choice(tool_choice: object, names: list[str]) -> tuple[str, list[str]]:
-    """The mode (auto, none, required, forced) and the tools that may be called."""
+def chosen_tools(tool_choice: object, names: list[str]) -> tuple[str, list[str]]:
+    """The mode (auto, none, required, forced) and those of the tools ``names`` that may be called.  Raises ``GrammarError``."""
     if tool_choice in ("auto", "none", "required"):
         return str(tool_choice), names
     mode: Any = "forced"
