@@ -99,7 +99,8 @@ class Build(build_ext):
                 os.path.abspath("src" if self.inplace else self.build_lib),
                 os.environ.get("PYTHONPATH", ""),
             ]
-            step = [sys.executable, "-m", "maskwright.compiling.build_tables"]
+            # Bytecode beside what it imports would go into the wheel.
+            step = [sys.executable, "-B", "-m", "maskwright.compiling.build_tables"]
             subprocess.run(step, check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(path)})
 
     def build_extension(self, ext: Extension) -> None:
