@@ -90,6 +90,16 @@ class Square(pydantic.BaseModel):
     side: pydantic.PositiveFloat
 
 
+class Cat(pydantic.BaseModel):
+    type: Literal["cat"] = "cat"
+    meow: int
+
+
+class Dog(pydantic.BaseModel):
+    type: Literal["dog"] = "dog"
+    bark: int
+
+
 T = TypeVar("T")
 
 
@@ -144,7 +154,8 @@ TYPES = [
     ipaddress.IPv4Address, ipaddress.IPv4Network, ipaddress.IPv4Interface, ipaddress.IPv6Network, ipaddress.IPv6Interface,
     pydantic.IPvAnyAddress, pydantic.IPvAnyNetwork, pydantic.IPvAnyInterface,
     Literal[1, "a", True, None], Colour, Number, Flags, Mixed, Literal[Number.ONE, "one"],
-    Point, Record, Tree, Pair, Partly, Annotated[Circle | Square, Field(discriminator="kind")], Page[int], Aliased, Names, Config,
+    Point, Record, Tree, Pair, Partly, Annotated[Circle | Square, Field(discriminator="kind")],
+    Annotated[Cat | Dog, Field(discriminator="type")], Page[int], Aliased, Names, Config,
     uuid.UUID, pydantic.UUID1, pydantic.UUID3, pydantic.UUID4, pydantic.UUID5, pydantic.UUID7,
     pydantic.Base64Bytes, pydantic.Base64UrlBytes, pydantic.Base64Str, pydantic.Base64UrlStr,
     pydantic.SecretStr, pydantic.SecretBytes, pydantic.ByteSize, pathlib.Path, pathlib.PurePosixPath, re.Pattern[str],
@@ -447,6 +458,32 @@ def test_what_is_written_is_read(tp: Any, text: str, wrong: str) -> None:
         parse_output(tp, finished_walk(compiled, seed).decode())
 
 
+@pytest.mark.parametrize(
+    ("tp", "text"),
+    [
+        (Annotated[float, pydantic.Field(gt=1)], "1." + "0" * 32 + "1"),
+        (Annotated[float, pydantic.Field(lt=0.1, gt=0)], "0.0" + "9" * 27),
+        (Annotated[Decimal, pydantic.Field(lt=0.1)], "0.0" + "9" * 27),
+        (dict[Annotated[int, pydantic.Field(ge=5, gt=0)], int], '{"1":0}'),
+        (Annotated[Decimal, pydantic.Field(multiple_of=Decimal("0.005"), decimal_places=2)], "0.005"),
+        (Annotated[pydantic.SecretBytes, pydantic.Field(max_length=2)], '"éé"'),
+        *(
+            (Annotated[str, pydantic.Field(pattern=pattern)], text)
+            for pattern, text in (
+                (r"^\W$", '"é"'),
+                (r"^\D+$", '"٣"'),
+                (r"^a\b.$", '"aé"'),
+                (r"^[^\w]$", '"é"'),
+            )
+        ),
+    ],
+)
+def test_what_pydantic_would_not_read_is_not_written(tp: Any, text: str) -> None:
+    with pytest.raises(mw.OutputError):
+        parse_output(tp, text)
+    assert not accepts(mw.compile(tp, BYTES), text)
+
+
 class Inside(pydantic.BaseModel):
     x: int = pydantic.Field(validation_alias=pydantic.AliasPath("a", "b"))
 
@@ -470,6 +507,22 @@ def test_aliases_that_are_paths() -> None:
         Annotated[datetime.timedelta, pydantic.Field(multiple_of=datetime.timedelta(hours=1))],
         Annotated[Decimal, pydantic.Field(max_digits=2, decimal_places=4)],
         dict[pydantic.Json[int], int],  # type: ignore[type-var]
+        # What differs as a text may be one value of a set, or one key.
+        *(
+            Annotated[set[tp], pydantic.Field(min_length=2)]  # type: ignore[valid-type]
+            for tp in (Any, bool | int, float, datetime.datetime, datetime.timedelta, ipaddress.IPv6Address)
+        ),
+        Annotated[
+            set[Annotated[str, pydantic.StringConstraints(strip_whitespace=True)]],
+            pydantic.Field(min_length=2),
+        ],
+        Annotated[dict[float, int], pydantic.Field(min_length=2)],
+        Annotated[dict[uuid.UUID, int], pydantic.Field(min_length=2)],
+        # Rust's regex has sets of classes.
+        *(
+            Annotated[str, pydantic.Field(pattern=pattern)]
+            for pattern in ("^[[:alpha:]]+$", "^[a-z&&[^b]]$", "^[a-z--b]$", r"^[\w~~a]$")
+        ),
     ],
 )
 def test_what_is_not_sure_to_be_read_is_refused(tp: Any) -> None:

@@ -9,6 +9,7 @@ Imported when a Python type is read, with pydantic.
 from __future__ import annotations
 
 import datetime
+import math
 import zoneinfo
 from collections.abc import Hashable, Iterable
 from typing import Any
@@ -20,6 +21,7 @@ from pydantic_core import SchemaValidator, ValidationError, to_json
 from maskwright.errors import GrammarError
 from maskwright.frontends.json_schema.texts.formats import PATTERNS
 from maskwright.frontends.python.embedded_json import with_embedded_json
+from maskwright.frontends.python.patterns import as_read
 from maskwright.frontends.python.ranges import integers
 from maskwright.frontends.python.times import date_pattern, datetime_pattern, duration_pattern, time_pattern
 from maskwright.frontends.python.urls import EMAIL, NAMED_EMAIL, url
@@ -44,12 +46,16 @@ _SCALARS = {"type": ["string", "number", "boolean", "null"]}
 _UNHASHABLE = frozenset(
     {"list", "dict", "set", "deque", "typed-dict", "ordered-dict", "counter", "generator"}
 )
+_READ_AS_WRITTEN = frozenset({"str", "int", "bool", "none", "date", "enum", "literal"})
+"""Types of which two texts are two values."""
 _SECOND = datetime.timedelta(seconds=1)
 _DAY = datetime.timedelta(days=1)
 _LEAD = datetime.timedelta(hours=1)
 """What is in the future when a type is compiled should still be so when its values are read."""
+_ASCII_TEXT = r"^[\x00-\x7f]*$"
 _LONGEST_KEY = 100
 """Of keys with a pattern and a length: the automaton of both has a state for each pair."""
+_INCLUSIVE = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 _CONSTRAINTS = ("max_digits", "decimal_places", "multiple_of", "ge", "gt", "le", "lt")
 _MOST_DIGITS_OF_DECIMALS = 28
 
@@ -149,6 +155,8 @@ class ReadableSchema(GenerateJsonSchema):
                 raise GrammarError(_REFUSED[name])
         made = super().generate_inner(schema)
         form = made.get("format", "")
+        if form == "password" and "maxLength" in made and "pattern" not in made and _of_bytes(schema):
+            return {**made, "pattern": _ASCII_TEXT}
         if kind == "function-after" and form in _ASCII_BASE64 and schema["schema"].get("type") == "str":
             return {**made, "pattern": _ASCII_BASE64[form]}
         if form == "zoneinfo":
@@ -224,7 +232,7 @@ class ReadableSchema(GenerateJsonSchema):
                 raise GrammarError("bytes that are written in Base64 cannot have a bounded length here")
             return {"type": "string", "pattern": _PATTERNS["base64url"]}
         if "maxLength" in made:
-            made["pattern"] = r"^[\x00-\x7f]*$"
+            made["pattern"] = _ASCII_TEXT
         return made
 
     def enum_schema(self, schema: Any) -> JsonSchemaValue:
@@ -253,8 +261,13 @@ class ReadableSchema(GenerateJsonSchema):
                 ) from None
 
     def str_schema(self, schema: Any) -> JsonSchemaValue:
-        """Where blanks are stripped before lengths are looked at, none are written at the ends."""
+        """Where blanks are stripped before lengths are looked at, none are written at the ends; patterns as pydantic reads them."""
         made = super().str_schema(schema)
+        if "pattern" in made:
+            rust = self._config.config_dict.get("regex_engine", "rust-regex") == "rust-regex"
+            beside = as_read(made["pattern"], rust=rust)
+            if beside:
+                made = {**made, "allOf": [*made.get("allOf", []), beside]}
         stripped = schema.get("strip_whitespace", self._config.config_dict.get("str_strip_whitespace"))
         if stripped and made.keys() & {"minLength", "pattern"}:
             ends = {"pattern": r"^(?:\S(?:[^]*\S)?)?$"}
@@ -320,6 +333,13 @@ class ReadableSchema(GenerateJsonSchema):
             return {"anyOf": [{"type": "string", "pattern": _BYTE_SIZE}, {"type": "integer", "minimum": 0}]}
         return made
 
+    def tagged_union_schema(self, schema: Any) -> JsonSchemaValue:
+        """A union by a discriminator, which pydantic wants to see even where the member has a default."""
+        made = super().tagged_union_schema(schema)
+        if "discriminator" not in made:
+            return made
+        return {**made, "required": [made["discriminator"]["propertyName"]]}
+
     def chain_schema(self, schema: Any) -> JsonSchemaValue:
         """Steps; of ``Hashable``, what JSON has of it."""
         if schema["steps"][-1].get("cls") is Hashable:
@@ -334,18 +354,28 @@ class ReadableSchema(GenerateJsonSchema):
         """Frozen sets, of what is hashable."""
         return self._hashable(schema, super().frozenset_schema(schema))
 
-    @staticmethod
-    def _hashable(schema: Any, made: JsonSchemaValue) -> JsonSchemaValue:
+    def _hashable(self, schema: Any, made: JsonSchemaValue) -> JsonSchemaValue:
         items = schema.get("items_schema", {"type": "any"})
         if items["type"] in _UNHASHABLE:
             raise GrammarError(
                 f"a {schema['type']} holds no {items['type']}: it has no hash; use a list of them"
             )
+        if schema.get("min_length", 0) > 1:
+            self._check_distinct(schema, items)
         return {**made, "items": dict(_SCALARS)} if items["type"] == "any" else made
 
+    def _check_distinct(self, schema: Any, part: Any) -> None:
+        """Raise unless texts that differ are read as values that differ."""
+        stripped = part.get("strip_whitespace", self._config.config_dict.get("str_strip_whitespace"))
+        if part["type"] not in _READ_AS_WRITTEN or (part["type"] == "str" and stripped):
+            raise GrammarError(
+                f"a {schema['type']} with at least {schema['min_length']} values: different texts may be read as one {part['type']}, "
+                "which makes too few; use a list, or min_length of at most 1"
+            )
+
     def float_schema(self, schema: Any) -> JsonSchemaValue:
-        """Floats that must be finite are bounded."""
-        made = super().float_schema(schema)
+        """Floats between bounds as a reader has them; those that must be finite are bounded."""
+        made = _strictly(super().float_schema(schema))
         return made if schema.get("allow_inf_nan") is not False else _finite(made)
 
     def decimal_schema(self, schema: Any) -> JsonSchemaValue:
@@ -354,7 +384,7 @@ class ReadableSchema(GenerateJsonSchema):
             name: float(schema[name]) for name in ("multiple_of", "ge", "gt", "le", "lt") if name in schema
         }
         core: Any = {"type": "float", **bounds}
-        number = super().float_schema(core)
+        number = _strictly(super().float_schema(core))
         digits, places = schema.get("max_digits"), schema.get("decimal_places")
         if digits is not None and places is not None and places > digits:
             raise GrammarError(
@@ -387,6 +417,8 @@ class ReadableSchema(GenerateJsonSchema):
         keys = schema.get("keys_schema", {"type": "any"})
         if keys["type"] == "any":
             return made
+        if schema.get("min_length", 0) > 1:
+            self._check_distinct(schema, keys)
         names = _key_names(self.resolve_ref_schema(self.generate_inner(keys)))
         if keys["type"] in ("enum", "literal"):
             plain = {**keys, "metadata": {}}
@@ -456,17 +488,18 @@ def _between(made: JsonSchemaValue, pattern: str | None, schema: Any) -> JsonSch
 
 def _with_places(number: JsonSchemaValue, digits: int | None, places: int) -> JsonSchemaValue:
     """At most ``places`` digits behind the point, of ``digits`` in all (None: any number)."""
-    made = {"multipleOf": float(f"1e-{places}"), **number}
-    if digits is None:
-        return made
-    most = float(f"1e{digits - places}")
-    lower = {} if number.keys() & {"minimum", "exclusiveMinimum"} else {"exclusiveMinimum": -most}
-    upper = {} if number.keys() & {"maximum", "exclusiveMaximum"} else {"exclusiveMaximum": most}
-    return (
-        {**made, "allOf": [{"exclusiveMinimum": -most, "exclusiveMaximum": most}]}
-        if not (lower and upper)
-        else {**made, **lower, **upper}
-    )
+    narrower: list[JsonSchemaValue] = [{"multipleOf": float(f"1e-{places}")}]
+    if digits is not None:
+        most = float(f"1e{digits - places}")
+        narrower.append({"exclusiveMinimum": -most, "exclusiveMaximum": most})
+    made = dict(number)
+    for each in narrower:
+        # What the number has already stays; beside it, both hold.
+        if any(name in made or _INCLUSIVE.get(name) in made for name in each):
+            made["allOf"] = [*made.get("allOf", []), each]
+        else:
+            made.update(each)
+    return made
 
 
 def _key_names(written: JsonSchemaValue) -> Any:
@@ -500,9 +533,9 @@ def _key_names(written: JsonSchemaValue) -> Any:
         }:
             low, high = written.get("minimum"), written.get("maximum")
             if "exclusiveMinimum" in written:
-                low = written["exclusiveMinimum"] + 1
+                low = max(written["exclusiveMinimum"] + 1, low if low is not None else -math.inf)
             if "exclusiveMaximum" in written:
-                high = written["exclusiveMaximum"] - 1
+                high = min(written["exclusiveMaximum"] - 1, high if high is not None else math.inf)
             pattern = integers(low, high)
             if pattern is not None:
                 return {"pattern": f"^{pattern}$"}
@@ -520,7 +553,30 @@ def _key(value: Any) -> str:
     return str(value)
 
 
+def _strictly(number: JsonSchemaValue) -> JsonSchemaValue:
+    """Bounds that are left out become the next float: a text between the two is read as the bound itself."""
+    made = dict(number)
+    # Next to 0 there is a float for every text that may be written.
+    for name, inclusive in _INCLUSIVE.items():
+        far = math.inf if inclusive == "minimum" else -math.inf
+        if made.get(name):
+            nearest = math.nextafter(made.pop(name), far)
+            closer = max if far > 0 else min
+            made[inclusive] = closer(nearest, made.get(inclusive, nearest))
+    return made
+
+
 def _finite(number: JsonSchemaValue) -> JsonSchemaValue:
     low = {} if number.keys() & {"minimum", "exclusiveMinimum"} else {"minimum": -_LARGEST}
     high = {} if number.keys() & {"maximum", "exclusiveMaximum"} else {"maximum": _LARGEST}
     return {**number, **low, **high}
+
+
+def _of_bytes(schema: Any) -> bool:
+    """Whether what is validated in the end, behind functions, is bytes."""
+    inner = schema
+    while inner.get("type") != "bytes":
+        inner = inner.get("schema") or inner.get("lax_schema") or inner.get("json_schema")
+        if inner is None:
+            return False
+    return True
