@@ -7,14 +7,12 @@ from typing import Any
 
 import lark
 import pytest
-import toys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from toys import term
 
 import maskwright
 from maskwright import Vocabulary
-from maskwright.compiling.captures import CaptureReader
 from maskwright.compiling.compiler import CompiledGrammar, compile_grammar
 from maskwright.errors import UnsatisfiableError
 from maskwright.ir.grammar import EMPTY, Capture, Choice, Expr, Grammar, Ref, Seq, Term
@@ -296,5 +294,27 @@ def test_what_captures_are_not_made_for() -> None:
             'start: block\nblock[capture]: "a" _NEWLINE (_INDENT block _DEDENT)?\n_NEWLINE: /\\n */\n%declare _INDENT _DEDENT',
             VOCABULARY,
         )
-    with pytest.raises(maskwright.GrammarError, match="Repeated"):
-        CaptureReader(Grammar([toys.Repeated(0, 0, 0, None)], ["r"], 0), *[None] * 3)  # type: ignore[list-item]
+
+
+def test_captures_of_operands() -> None:
+    digits = "start: b\nb[capture]: /[0-9]+/"
+    dynamic, lexed = maskwright.Lark(digits, lexer="dynamic"), maskwright.Lark(digits)
+    semicolon = maskwright.Regex(";")
+    for source, text, expected in (
+        (maskwright.Regex("x") + dynamic, b"x12", b"12"),
+        (dynamic | maskwright.Regex("x"), b"12", b"12"),
+        (maskwright.Optional(dynamic), b"12", b"12"),
+        (maskwright.Optional(lexed), b"12", b"12"),
+        ((dynamic + semicolon) * (1, 2), b"12;3;", b"3"),
+        ((dynamic + semicolon) * (2, None), b"12;3;4;", b"4"),
+        ((dynamic + semicolon) * (1, 2) & maskwright.Contains(["1"]), b"12;", b"12"),
+        (maskwright.Lark(digits + '\n%ignore " "', lexer="dynamic") + semicolon, b" 12 ;", b"12"),
+    ):
+        matcher = maskwright.compile(source, VOCABULARY).matcher()
+        assert matcher.accept_bytes(text) and matcher.is_accepting
+        assert matcher.captures() == {"b": expected}, source
+    assert maskwright.compile((dynamic + semicolon) * (0, 3), VOCABULARY).matcher().captures() == {}
+    with pytest.raises(maskwright.GrammarError, match="beside a grammar with a lexer"):
+        maskwright.compile(dynamic + lexed, VOCABULARY)
+    with pytest.raises(maskwright.GrammarError, match="at most 1000 repetitions"):
+        maskwright.compile((dynamic + semicolon) * 1001, VOCABULARY)

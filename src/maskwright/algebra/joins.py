@@ -1,6 +1,7 @@
 """Unions, sequences and repetitions of grammars.
 
-Grammars without a lexer are parts of the result, as imports: their tables are made once for all who use them.  A grammar with
+Grammars without a lexer are parts of the result, as imports: their tables are made once for all who use them.  One with captures
+is copied into it.  A grammar with
 a lexer is the result itself, to which the others are added: an engine has one lexer.  Its ignored text is made explicit
 (``lexers``), since it belongs to its own texts only.
 """
@@ -9,7 +10,8 @@ from __future__ import annotations
 
 from maskwright.algebra.inexact import Inexact
 from maskwright.algebra.lexers import closes, explicit
-from maskwright.ir.grammar import EMPTY, Choice, Expr, Grammar, Import, Ref, Repeated, Seq
+from maskwright.algebra.rules import moved
+from maskwright.ir.grammar import EMPTY, FAIL, Choice, Expr, Grammar, Import, Ref, Repeated, Seq
 
 
 def union(parts: list[Import]) -> Grammar:
@@ -41,21 +43,44 @@ def repetition(part: Import, low: int, high: int | None) -> Grammar:
 
 def _together(parts: list[Import], in_a_row: bool = False) -> tuple[Grammar, list[Expr]]:
     """A grammar that has the rules of some, and what each of them is there."""
-    out = Grammar()
-    items: list[Expr] = []
-    for number, part in enumerate(parts):
-        grammar = part.make()
-        if grammar.lexing is None:
-            items.append(part)
-            continue
-        if out.lexing is not None:
-            raise Inexact(
-                "both have a lexer, and terminals of one must not compete with those of the other: use lexer='dynamic'"
-            )
-        if in_a_row and number < len(parts) - 1 and not closes(grammar):
+    made = [part.make() for part in parts]
+    lexed = [number for number, grammar in enumerate(made) if grammar.lexing is not None]
+    if len(lexed) > 1:
+        raise Inexact(
+            "both have a lexer, and terminals of one must not compete with those of the other: use lexer='dynamic'"
+        )
+    for number in lexed:
+        if in_a_row and number < len(parts) - 1 and not closes(made[number]):
             raise Inexact(
                 "its longest match would read on in what comes behind it: use lexer='dynamic', or put it last"
             )
-        out = explicit(grammar)
-        items.append(Ref(out.start))
+    out = explicit(made[lexed[0]]) if lexed else Grammar()
+    begun = out.start
+    items: list[Expr] = []
+    for number, (part, grammar) in enumerate(zip(parts, made, strict=True)):
+        if number in lexed:
+            items.append(Ref(begun))
+        elif grammar.captures:
+            items.append(with_captures(out, grammar))
+        else:
+            items.append(part)
     return out, items
+
+
+def with_captures(out: Grammar, grammar: Grammar) -> Expr:
+    """The rules of a grammar without a lexer, added to another one: of an import, nobody reads captures.
+
+    Raises ``Inexact`` where what is captured would be read in another way there.
+    """
+    if out.lexing is not None:
+        raise Inexact("its captures are not read beside a grammar with a lexer: use lexer='dynamic' for both")
+    if grammar.blank is not None and out.blank is not None:
+        raise Inexact("both capture parts of texts with ignored text between them")
+    first = len(out.rules)
+    for body, name in zip(grammar.rules, grammar.names, strict=True):
+        out.add(name, FAIL if body is None else moved(body, lambda rule: first + rule))
+    out.captures |= {first + rule: given for rule, given in grammar.captures.items()}
+    out.helpers |= {first + rule for rule in grammar.helpers}
+    if grammar.blank is not None:
+        out.blank = first + grammar.blank
+    return Ref(first + grammar.start)

@@ -8,7 +8,10 @@ from typing import Any, TypeAlias
 
 from maskwright._core import AutomatonHandle, CompiledCore
 from maskwright.errors import GrammarError
-from maskwright.ir.grammar import Body, Choice, Grammar, Import, Lexeme, Ref, Seq, Term, Tokens
+from maskwright.ir.grammar import Body, Choice, Grammar, Import, Lexeme, Ref, Repeated, Seq, Term, Tokens
+
+MAX_REPETITIONS = 1000
+"""Of a part with captures: each number of them has a production."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +85,33 @@ class Productions:
             return self.leaf("import", ("import", expr.key), self.parts, expr)
         if isinstance(expr, Term):
             return self.term(expr)
+        if isinstance(expr, Repeated):
+            return self.repeated(expr)
         if not isinstance(expr, (Seq, Choice)):
             raise GrammarError(f"captures are not supported next to {type(expr).__name__}")
         self.count += 1
         left = self.count - 1
         self.add_rule(left, expr)
         return left
+
+    def repeated(self, body: Repeated) -> int:
+        """What derives so many items: one rule for each number that must come, or may, and one for any number more."""
+        last = max(body.min, 1) if body.max is None else body.max
+        if last > MAX_REPETITIONS:
+            raise GrammarError(f"captures are read in at most {MAX_REPETITIONS} repetitions, not in {last}")
+        behind = self.count
+        self.count += 1
+        self.productions.append((behind, ()))
+        if body.max is None:
+            self.productions.append((behind, (body.rest, behind)))
+        for number in range(last - 1, -1, -1):
+            left = self.count
+            self.count += 1
+            if number >= body.min:
+                self.productions.append((left, ()))
+            self.productions.append((left, (body.rest if number else body.first, behind)))
+            behind = left
+        return behind
 
     def term(self, term: Term) -> Leaf:
         lexeme = term.lexeme
