@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sampling_models import EOS, bigram, bigram_model
 
 import maskwright as mw
 from maskwright.errors import MaskwrightError, VocabularyError
-from maskwright.sampling import GrammarConstraint, Posterior, phrase_smc
+from maskwright.sampling import CallableModel, GrammarConstraint, Posterior, phrase_smc
 from maskwright.sampling.phrases import _Guided
 
 VOCABULARY = mw.Vocabulary.from_bytes([b"a", b"b", b"ab", b" ba", b""], eos_ids=[EOS])
@@ -59,7 +60,7 @@ def test_the_target_is_the_model_restricted_to_the_constraint(options: dict[str,
 
 
 def test_proposals_that_do_not_divide_out_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_Guided, "reward", lambda self, ids: 1.0)
+    monkeypatch.setattr(_Guided, "log_reward", lambda self, ids: 0.0)
     assert max(errors(100)) > 6
 
 
@@ -70,6 +71,28 @@ def test_log_probabilities_are_the_models() -> None:
         np.testing.assert_allclose(logprobs, steps, atol=1e-9)
 
 
+def flat(probabilities: list[float]) -> CallableModel:
+    """The same distribution behind every prefix; the last id is the end."""
+    row = np.log(probabilities)
+    return CallableModel(lambda prefixes: np.tile(row, (len(prefixes), 1)), len(row), len(row) - 1)
+
+
+def test_ratios_that_no_double_holds() -> None:
+    """What the proposals are divided out by: far above 1, far below it, and what a missing phrase is taken to cost."""
+    words = mw.Vocabulary.from_bytes([b"the", b"x", b"y", b""], eos_ids=[3])
+    late = GrammarConstraint(mw.compile_regex("[xy]{240}the", words))
+    found = phrase_smc(flat([0.05, 0.45, 0.3, 0.2]), late, ["the"], words, 8, max_tokens=300, seed=0)
+    assert found.log_evidence == pytest.approx(240 * math.log(0.75) + math.log(0.05 * 0.2))
+    data = mw.Vocabulary.from_bytes([*(bytes((byte,)) for byte in range(256)), b""], eos_ids=256)
+    phrase = "ab" * 75
+    constraint = GrammarConstraint(mw.compile(mw.Contains([phrase]), data))
+    for pull in (10.0, 800.0):
+        found = phrase_smc(
+            flat([1 / 257] * 257), constraint, [phrase], data, 4, max_tokens=151, seed=0, pull=pull
+        )
+        assert found.log_evidence == pytest.approx(-151 * math.log(257))
+
+
 def test_bad_arguments() -> None:
     with pytest.raises(MaskwrightError, match="list of phrases"):
         phrase_smc(
@@ -77,8 +100,11 @@ def test_bad_arguments() -> None:
         )
     with pytest.raises(MaskwrightError, match="twist is not available"):
         run(0, twist=lambda ids: 1.0)
-    with pytest.raises(MaskwrightError, match="boost"):
-        run(0, boost=float("nan"))
+    for wrong in (math.nan, math.inf):
+        with pytest.raises(MaskwrightError, match="boost"):
+            run(0, boost=wrong)
+        with pytest.raises(MaskwrightError, match="pull"):
+            run(0, pull=wrong)
     other = mw.Vocabulary.from_bytes([b"a", b""], eos_ids=[1])
     with pytest.raises(VocabularyError, match="5 ids"):
         phrase_smc(bigram_model(), GrammarConstraint(mw.compile(mw.Contains(["a"]), other)), ["a"], other)

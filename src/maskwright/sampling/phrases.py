@@ -11,7 +11,7 @@ constraint, whatever ``boost`` and ``pull`` are; only the variance depends on th
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +24,7 @@ from maskwright.sampling.logspace import Floats, Integers, log_sum_exp
 from maskwright.sampling.models import LanguageModel, ModelState
 from maskwright.sampling.posterior import Posterior
 from maskwright.sampling.sequential import smc
+from maskwright.sampling.target import InLogarithms
 from maskwright.vocabulary.vocabulary import Vocabulary
 
 _SURE = 3
@@ -47,7 +48,8 @@ def phrase_smc(
     ``boost``: nats by which tokens of missing phrases are preferred when tokens are proposed.  ``pull``: what a missing phrase
     is taken to cost (nats), so a guess at minus the logarithm of how likely the model writes it of its own accord.
     ``options``: those of ``smc``, but for ``reward``, ``twist``, ``power``, ``ramp`` and ``rejuvenation``.
-    Raises ``VocabularyError`` where model and vocabulary differ in size, ``MaskwrightError``, and what ``smc`` raises.
+    Both are finite.
+    Raises ``VocabularyError`` where model and vocabulary differ in size, ``MaskwrightError`` for bad options, and what ``smc`` raises.
     """
     taken = {"reward", "twist", "power", "ramp", "rejuvenation"} & options.keys()
     if taken:
@@ -62,10 +64,11 @@ def phrase_smc(
         model,
         [text.encode() for text in texts],
         vocabulary,
-        real(boost, "boost", MaskwrightError),
-        real(pull, "pull", MaskwrightError),
+        real(boost, "boost", high=sys.float_info.max),
+        real(pull, "pull", high=sys.float_info.max),
     )
-    found = smc(guided, constraint, n_particles, reward=guided.reward, twist=guided.twist, **options)
+    reward, twist = InLogarithms(guided.log_reward), InLogarithms(guided.log_twist)
+    found = smc(guided, constraint, n_particles, reward=reward, twist=twist, **options)
     for ids, logprobs in zip(found.sequences, found.logprobs, strict=True):
         guided.as_model(ids, logprobs)
     return found
@@ -153,18 +156,18 @@ class _Guided(LanguageModel):
             self.ratios[prefix[: length + 1]] = self.ratios[prefix[:length]] + step
         return self.ratios[prefix]
 
-    def reward(self, ids: list[int]) -> float:
-        """p / q of a complete text, its end included."""
+    def log_reward(self, ids: list[int]) -> float:
+        """log p - log q of a complete text, its end included."""
         prefix = tuple(ids)
-        return math.exp(self.ratio(prefix) + self.seen[prefix][0])
+        return self.ratio(prefix) + self.seen[prefix][0]
 
-    def twist(self, ids: list[int]) -> float:
-        """p / q so far, and a guess at how likely the model writes what is missing."""
+    def log_twist(self, ids: list[int]) -> float:
+        """log p - log q so far, and a guess at how likely the model writes what is missing."""
         prefix = tuple(ids)
         missing = sum(
             1 - have / len(phrase) for have, phrase in zip(self.progress(prefix), self.phrases, strict=True)
         )
-        return math.exp(self.ratio(prefix) - self.pull * missing)
+        return self.ratio(prefix) - self.pull * missing
 
     def as_model(self, ids: list[int], logprobs: list[float]) -> None:
         """Make the log-probabilities of a text those of p, in place."""

@@ -23,9 +23,19 @@ from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers
 Potential = Callable[[list[int]], float]
 
 
+class InLogarithms:
+    """A reward or twist that answers with its logarithm, since no double may hold the number itself."""
+
+    def __init__(self, function: Potential) -> None:
+        self._function = function
+
+    def __call__(self, ids: list[int]) -> float:
+        return self._function(ids)
+
+
 @dataclass(frozen=True)
 class Target:
-    """See the module; ``reward`` and ``twist`` are functions of ids to numbers that are not negative."""
+    """See the module; ``reward`` and ``twist`` are functions of ids to numbers that are not negative, or ``InLogarithms``."""
 
     reward: Potential | None
     twist: Potential | None
@@ -62,10 +72,17 @@ class Target:
         return self.max_tokens - 1 - lengths
 
     def log_reward(self, ids: list[int]) -> float:
-        return 0.0 if self.reward is None else log_potential(self.reward(ids), "reward", ids)
+        return _logarithm(self.reward, "reward", ids)
 
     def log_twist(self, ids: list[int]) -> float:
-        return 0.0 if self.twist is None else log_potential(self.twist(ids), "twist", ids)
+        return _logarithm(self.twist, "twist", ids)
+
+
+def _logarithm(potential: Potential | None, name: str, ids: list[int]) -> float:
+    if potential is None:
+        return 0.0
+    value = potential(ids)
+    return value if isinstance(potential, InLogarithms) else log_potential(value, name, ids)
 
 
 def log_potential(value: Any, name: str, ids: list[int]) -> float:
