@@ -13,8 +13,8 @@ from tiny_model import REQUESTS, TINY
 
 import maskwright as mw
 from maskwright.compiling.symbols import Symbols
-from maskwright.sampling import CallableModel, GrammarConstraint, Predicate, locally_constrained
-from maskwright.search import Session, best_first, mcts
+from maskwright.sampling import CallableModel, Everything, GrammarConstraint, Predicate, locally_constrained
+from maskwright.search import Session, Strategy, best_first, mcts, search
 
 TOKENS = [b"a", b"b", b"+", b"(", b")", b"+(", b"b)", b"", b""]
 EOS = [7, 8]
@@ -112,6 +112,30 @@ def test_limits_and_bad_rewards(grammar: mw.CompiledGrammar) -> None:
         best_first(None, constraint)  # type: ignore[arg-type]
     with pytest.raises(mw.VocabularyError):
         best_first(CallableModel(lambda prefixes: np.zeros((1, 3)), 3, 2), constraint)
+
+
+def flat(probabilities: list[float]) -> CallableModel:
+    """The same distribution behind every prefix; the last id is the end."""
+    row = np.log(probabilities)
+    return CallableModel(lambda prefixes: np.tile(row, (len(prefixes), 1)), len(row), len(row) - 1)
+
+
+def test_what_needs_no_model_is_found_behind_the_last_node() -> None:
+    """Proved only where no prefix that was left out may be better."""
+    sure = best_first(flat([0.1, 0.9]), Everything(), max_nodes=1)
+    assert [each.ids for each in sure.found] == [[]] and sure.proved and sure.nodes == 1
+    perhaps = best_first(flat([0.9, 0.1]), Everything(), max_nodes=1)
+    assert [each.ids for each in perhaps.found] == [[]] and not perhaps.proved
+    both = best_first(flat([0.5, 0.3, 0.2]), Everything(), n=9, max_nodes=3, batch=1)
+    assert [each.ids for each in both.found][:3] == [[], [0], [1]] and not both.proved
+    best = search(
+        flat([0.9, 0.1]),
+        Strategy("best_first", max_tokens=100),
+        {"grammar": Everything()},
+        lambda ids: 0.5,
+        budget=7,
+    )
+    assert best.calls == 7 and set(best.rewards) == {(0,) * n for n in range(7)}
 
 
 # --- Monte Carlo trees

@@ -44,6 +44,10 @@ class _Children(NamedTuple):
     model: ModelState
     row: int
 
+    def worth(self, rank: int) -> float:
+        """What a text behind one of them can be worth at most, by the parent's bound."""
+        return self.parent.log_p + float(self.scores[rank]) + self.parent.bound
+
 
 def best_first(
     model: LanguageModel,
@@ -61,7 +65,7 @@ def best_first(
     ``reward(ids)``: what a complete text is worth, as in ``smc``: finite, not negative, and at most what ``bound(ids)`` says of each of
     its prefixes.  ``bound`` never grows with a prefix; without it, it is 1.
     ``batch``: prefixes that the model is asked about together.  After ``max_nodes`` prefixes the search ends
-    with what it has, and ``SearchResult.proved`` is false.
+    with the best complete texts that it has seen; ``SearchResult.proved`` says whether none that it has not seen is better.
 
     Raises ``VocabularyError`` when model and constraint differ in ids, ``ConstraintError`` for rewards that are no such
     numbers, ``MaskwrightError`` for bad options.
@@ -86,28 +90,43 @@ def best_first(
     if constraint.prefix([]):
         most = judge.bound([])
         push(most, (_Prefix([], 0.0, most, constraint.start()), None, 0, 0))
-    while heap and len(found) < n and nodes < max_nodes:
+    while True:
         wave: list[tuple[_Prefix, ModelState | None, int, int]] = []
-        while heap and len(wave) < min(batch, max_nodes - nodes):
+        while heap and len(found) < n and len(wave) < batch:
             what = heap[0][2]
             if isinstance(what, Found):
                 if wave:
                     break
                 heapq.heappop(heap)
                 found.append(what)
-                if len(found) == n:
-                    break
             elif isinstance(what[0], _Children):
                 heapq.heappop(heap)
-                _take(what[0], int(what[1]), constraint, judge, end, push)
-            else:
+                children, rank = what[0], int(what[1])
+                if rank + 1 < len(children.tokens):
+                    push(children.worth(rank + 1), (children, rank + 1))
+                _take(children, rank, constraint, judge, end, push)
+            elif nodes + len(wave) < max_nodes:
                 heapq.heappop(heap)
                 wave.append(what)
+            else:
+                break
+        if not wave:
+            break
         nodes += len(wave)
         for children in _expand(model, constraint, wave, max_tokens):
             if len(children.tokens):
-                push(children.parent.log_p + children.scores[0] + children.parent.bound, (children, 0))
-    return SearchResult(found, nodes, len(found) == n or not heap)
+                push(children.worth(0), (children, 0))
+    proved = len(found) == n or not heap
+    # Texts that end behind a prefix that the model was asked about still count, though others may be better.
+    while heap and len(found) < n:
+        what = heapq.heappop(heap)[2]
+        if isinstance(what, Found):
+            found.append(what)
+        elif isinstance(what[0], _Children):
+            children, rank = what[0], int(what[1])
+            for place in np.flatnonzero(children.tokens[rank:] == end).tolist():
+                _take(children, rank + place, constraint, judge, end, push)
+    return SearchResult(found, nodes, proved)
 
 
 def _one(ids: list[int]) -> float:
@@ -140,10 +159,8 @@ def _take(
     end: int,
     push: Callable[[float, Any], None],
 ) -> None:
-    """Put one child on the heap, with its own bound, and the sibling behind it with its parent's."""
+    """Put one child on the heap, with its own bound."""
     parent = children.parent
-    if rank + 1 < len(children.tokens):
-        push(parent.log_p + children.scores[rank + 1] + parent.bound, (children, rank + 1))
     token = int(children.tokens[rank])
     if not constraint.check([parent.state], [END if token == end else token])[0]:
         return

@@ -183,8 +183,13 @@ class _Metered(LanguageModel):
         self.calls = 0
         self.vocab_size, self.eos_ids, self.room = model.vocab_size, model.eos_ids, model.room
 
+    @property
+    def left(self) -> int:
+        """How many prefixes it may still be asked about."""
+        return self._budget - self.calls
+
     def pay(self, prefixes: int) -> None:
-        if self.calls + prefixes > self._budget:
+        if prefixes > self.left:
             raise _SpentError
         self.calls += prefixes
 
@@ -288,7 +293,7 @@ def _beams(model: Any, constraint: Any, strategy: Strategy, judged: _Judged, rng
 
 def _best_first(model: Any, constraint: Any, strategy: Strategy, judged: _Judged, rng: Any) -> None:
     found = best_first(
-        model, constraint, n=strategy.width, max_tokens=strategy.max_tokens, max_nodes=10**9, batch=1
+        model, constraint, n=strategy.width, max_tokens=strategy.max_tokens, max_nodes=model.left, batch=1
     )
     for each in found.found:
         judged(each.ids)
