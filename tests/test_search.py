@@ -138,6 +138,22 @@ def test_what_needs_no_model_is_found_behind_the_last_node() -> None:
     assert best.calls == 7 and set(best.rewards) == {(0,) * n for n in range(7)}
 
 
+def test_searches_keep_to_the_context(grammar: mw.CompiledGrammar) -> None:
+    constraint = GrammarConstraint(grammar)
+    small = model()
+    small.room = 8
+    message = "max_tokens is 9, but behind the prompt the model's context has room for 8"
+    for call in (
+        lambda: best_first(small, constraint, max_tokens=9),
+        lambda: mcts(small, constraint, share_of_a, max_tokens=9),
+        lambda: Session(small, grammar, max_tokens=9),
+        lambda: search(small, Strategy(max_tokens=9), {"grammar": constraint}, lambda ids: 0.5, budget=5),
+    ):
+        with pytest.raises(mw.MaskwrightError, match=message):
+            call()
+    Session(small, grammar, max_tokens=8).forward()
+
+
 # --- Monte Carlo trees
 
 

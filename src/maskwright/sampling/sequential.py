@@ -106,6 +106,21 @@ def make_problem(
     awrs_options: Mapping[str, Any] | None = None,
 ) -> Problem:
     """Check that everything fits together."""
+    unknown = set(awrs_options or ()) - _AWRS_OPTIONS
+    if unknown:
+        raise MaskwrightError(f"awrs_options: expected {', '.join(sorted(_AWRS_OPTIONS))}, got {unknown}")
+    check_fit(model, constraint, target.max_tokens)
+    needed = constraint.needed(constraint.start()) + 1
+    if needed > target.max_tokens:
+        message = (
+            f"max_tokens is {target.max_tokens}, but the shortest text takes {needed} tokens, EOS included"
+        )
+        raise LimitError("max_tokens", needed, target.max_tokens, message=message)
+    return Problem(model, constraint, target, generator(seed), dict(awrs_options or {}))
+
+
+def check_fit(model: Any, constraint: Any, max_tokens: int | None = None) -> None:
+    """Raise unless these are a model and a constraint of the same ids, and the model has room for ``max_tokens`` (EOS included)."""
     if not isinstance(model, LanguageModel):
         raise MaskwrightError(
             f"a LanguageModel is needed (HuggingFaceModel, CallableModel), not {type(model).__name__}"
@@ -114,21 +129,11 @@ def make_problem(
         raise MaskwrightError(
             f"a Constraint is needed (GrammarConstraint, Predicate), not {type(constraint).__name__}"
         )
-    unknown = set(awrs_options or ()) - _AWRS_OPTIONS
-    if unknown:
-        raise MaskwrightError(f"awrs_options: expected {', '.join(sorted(_AWRS_OPTIONS))}, got {unknown}")
     constraint.bind(model.vocab_size, model.eos_ids)
-    if model.room is not None and target.max_tokens > model.room:
+    if max_tokens is not None and model.room is not None and max_tokens > model.room:
         raise MaskwrightError(
-            f"max_tokens is {target.max_tokens}, but behind the prompt the model's context has room for {model.room}"
+            f"max_tokens is {max_tokens}, but behind the prompt the model's context has room for {model.room}"
         )
-    needed = constraint.needed(constraint.start()) + 1
-    if needed > target.max_tokens:
-        message = (
-            f"max_tokens is {target.max_tokens}, but the shortest text takes {needed} tokens, EOS included"
-        )
-        raise LimitError("max_tokens", needed, target.max_tokens, message=message)
-    return Problem(model, constraint, target, generator(seed), dict(awrs_options or {}))
 
 
 class _Run:

@@ -13,6 +13,7 @@ from maskwright.errors import ConstraintError, MaskwrightError
 from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, log_sum_exp
 from maskwright.sampling.models import LanguageModel
+from maskwright.sampling.sequential import check_fit
 
 
 class Found(NamedTuple):
@@ -35,15 +36,7 @@ class SearchResult:
 
 
 def check_problem(model: Any, constraint: Any, **least: tuple[int, int]) -> None:
-    """Raise unless model and constraint fit, and each number (given, least) is at least what it must be."""
-    if not isinstance(model, LanguageModel):
-        raise MaskwrightError(
-            f"a LanguageModel is needed (HuggingFaceModel, CallableModel), not {type(model).__name__}"
-        )
-    if not isinstance(constraint, Constraint):
-        raise MaskwrightError(
-            f"a Constraint is needed (GrammarConstraint, Predicate), not {type(constraint).__name__}"
-        )
+    """Raise unless each number (given, least) is at least what it must be, and model and constraint fit, ``max_tokens`` included."""
     for name, (given, low) in least.items():
         try:
             good = not isinstance(given, bool) and operator.index(given) >= low
@@ -51,7 +44,7 @@ def check_problem(model: Any, constraint: Any, **least: tuple[int, int]) -> None
             good = False
         if not good:
             raise MaskwrightError(f"{name} is a number, at least {low}, not {given!r}")
-    constraint.bind(model.vocab_size, model.eos_ids)
+    check_fit(model, constraint, least["max_tokens"][0] if "max_tokens" in least else None)
 
 
 def allowed_scores(

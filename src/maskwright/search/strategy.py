@@ -142,7 +142,7 @@ def search(
         )
     chosen = [constraints[name] for name in strategy.constraints]
     constraint = chosen[0] if len(chosen) == 1 else Product(chosen) if chosen else Everything()
-    check_problem(model, constraint, budget=(budget, 1))
+    check_problem(model, constraint, budget=(budget, 1), max_tokens=(strategy.max_tokens, 1))
     metered = _Metered(model, budget)
     judged = _Judged(reward)
     rng = generator(seed)
