@@ -361,6 +361,38 @@ def test_sessions_end_in_time_with_a_complete_text(grammar: mw.CompiledGrammar) 
     Session(model(), grammar, max_tokens=shortest).forward()
 
 
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_an_error_in_the_middle_leaves_the_text_as_it_was(
+    grammar: mw.CompiledGrammar, error: type[BaseException]
+) -> None:
+    failing: list[int] = []
+
+    def function(prefixes: list[list[int]]) -> np.ndarray:
+        if len(prefixes[0]) in failing:
+            raise error
+        return np.log([distribution(ids) for ids in prefixes])
+
+    session = Session(CallableModel(function, 9, EOS), grammar, max_tokens=60, penalty=1.0, seed=12)
+    session.forward("token", 2)
+    session.backward("token")
+    session.forward("token", 2)
+    text, ids, score = session.text, list(session.ids), session.log_probability
+    counts = [child.taken_back for node in session._path for child in node.children.values()]
+    failing.append(7)
+    with pytest.raises(error):
+        session.forward("token", 10)
+    assert (session.text, session.ids, session.log_probability) == (text, ids, score)
+    assert not session.finished and session.retries == 1
+    assert sum(child.taken_back for node in session._path for child in node.children.values()) == sum(counts)
+    failing.clear()
+    session.forward()
+    assert session.finished and GrammarConstraint(grammar).complete(session.ids)
+    scores = [math.log(distribution(session.ids[:i])[t]) for i, t in enumerate(session.ids)]
+    assert session.log_probability == pytest.approx(
+        sum(scores) + math.log(distribution(session.ids)[EOS].sum())
+    )
+
+
 def test_an_occurrence_that_is_not_there(grammar: mw.CompiledGrammar) -> None:
     session = Session(model(), grammar, seed=1)
     with pytest.raises(mw.MaskwrightError, match=r"view\('NAME'\)\[-1\]: 0 occurrences"):

@@ -128,13 +128,16 @@ class Session:
         ``"token"`` counts tokens; None goes on to the end.  A symbol whose end only the next token shows is
         certain with that token.
         """
-        start = self._length
+        start, length, matcher = self._length, len(self.ids), self._matcher
         _at_least_one(n)
         goal = 0 if symbol is None else self._count(symbol) + n
-        while not self.finished:
-            if symbol is not None and self._count(symbol) >= goal:
-                break
-            self._step()
+        try:
+            while not self.finished and (symbol is None or self._count(symbol) < goal):
+                self._step()
+        except BaseException:
+            self._keep(length, matcher)
+            self._state = None
+            raise
         return self._bytes()[start:].decode("utf-8", "replace")
 
     def backward(self, symbol: str, n: int = 1) -> str:
@@ -241,13 +244,18 @@ class Session:
         return self._state
 
     def _cut(self, length: int) -> None:
-        """Keep so many tokens."""
+        """Take back all but so many tokens."""
         if self.finished:
             self._path[-1].children.setdefault(self._model.eos_ids[0], _Node()).taken_back += 1
         for node in self._path[length + 1 :]:
             node.taken_back += 1
-        self._matcher = self._matcher.fork()
-        self._matcher.rollback(len(self.ids) - length)
+        matcher = self._matcher.fork()
+        matcher.rollback(len(self.ids) - length)
+        self._keep(length, matcher)
+
+    def _keep(self, length: int, matcher: Any) -> None:
+        """Be what a text of so many tokens is; ``matcher`` stands behind them."""
+        self._matcher = matcher
         del self.ids[length:], self._scores[length:], self._readings[length + 1 :], self._path[length + 1 :]
         self.finished = False
 
