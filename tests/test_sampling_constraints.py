@@ -25,6 +25,7 @@ from maskwright import ConstraintError, MaskwrightError
 from maskwright.sampling import (
     END,
     Asap,
+    CallableModel,
     Everything,
     GrammarConstraint,
     Predicate,
@@ -164,6 +165,26 @@ def test_rejection_sampling_with_a_reward() -> None:
         rejection_sampling(bigram_model(), predicate(), 500, 6, seed=2, reward=reward)
     with pytest.raises(MaskwrightError):
         rejection_sampling(bigram_model(), predicate(), 5, 6, reward_bound=math.inf)
+
+
+def test_one_sample_has_an_unbiased_estimate() -> None:
+    vocabulary = mw.Vocabulary.from_bytes([b"a", b"b", b""], eos_ids=[2])
+    constraint = GrammarConstraint(mw.compile_regex("a", vocabulary))
+    row = np.log([0.3, 0.3, 0.4])
+    model = CallableModel(lambda prefixes: np.tile(row, (len(prefixes), 1)), 3, 2)
+    runs = [rejection_sampling(model, constraint, 1, 3, seed=seed) for seed in range(500)]
+    assert all(run.sequences == [[0]] and run.is_complete.all() for run in runs)
+    found = np.array([math.exp(run.log_evidence) for run in runs])
+    assert found.mean() == pytest.approx(0.12, abs=4 * found.std() / len(found) ** 0.5)
+
+
+def test_baselines_need_a_constraint_of_the_models_ids() -> None:
+    wide = mw.Vocabulary.from_bytes([b"a", b"b", b"c", b"d", b"e", b""], eos_ids=[5])
+    for sampler in (sample_verify, rejection_sampling):
+        with pytest.raises(MaskwrightError, match="a Constraint is needed"):
+            sampler(bigram_model(), None, 4, 6)  # type: ignore[arg-type]
+        with pytest.raises(mw.VocabularyError, match="6 ids, the model 5"):
+            sampler(bigram_model(), GrammarConstraint(mw.compile_regex("a", wide)), 4, 6)
 
 
 def test_arguments_of_rejection_sampling() -> None:

@@ -17,7 +17,7 @@ from maskwright.sampling.logspace import MINUS_INFINITY, Floats, log
 from maskwright.sampling.models import LanguageModel
 from maskwright.sampling.population import Counts
 from maskwright.sampling.posterior import Posterior
-from maskwright.sampling.sequential import smc
+from maskwright.sampling.sequential import check_fit, smc
 from maskwright.sampling.target import Potential, log_potential
 
 
@@ -47,7 +47,8 @@ def sample_verify(
     *,
     reward: Potential | None = None,
 ) -> Posterior:
-    """Sample without the constraint, then weigh each text by ``1[good] · reward``."""
+    """Sample without the constraint, then weigh each text by ``1[good] · reward``.  Raises as ``smc``."""
+    check_fit(model, constraint)
     found = smc(model, None, n_samples, ess_threshold=0, max_tokens=max_tokens, seed=seed)
     weights = [
         _log_value(constraint, reward, ids) if ended else MINUS_INFINITY
@@ -74,19 +75,22 @@ def rejection_sampling(
 
     The log-weights are all the logarithm of the evidence's unbiased estimate, (n - 1) / (m - 1) for n accepted
     of m proposed texts (Girshick, Mosteller and Savage 1946), n / m when ``max_proposals`` ran out.  There are
-    fewer than ``n_samples`` texts then; the missing ones count as dead particles.
-    Raises ``ConstraintError`` for a reward above ``reward_bound``.
+    fewer than ``n_samples`` texts then; the missing ones count as dead particles.  The estimate needs two accepted texts, so a
+    single sample goes on to the second one.
+    Raises ``ConstraintError`` for a reward above ``reward_bound``, and as ``smc``.
     """
     n_samples = whole(n_samples, "n_samples", low=1)
     max_proposals = whole(max_proposals, "max_proposals", low=1)
     reward_bound = real(reward_bound, "reward_bound")
     if not 0 < reward_bound < math.inf:
         raise MaskwrightError(f"reward_bound is positive and finite, not {reward_bound}")
+    check_fit(model, constraint)
     rng = generator(seed)
+    wanted = max(n_samples, 2)
     accepted: list[list[int]] = []
     counts = Counts()
     proposed = 0
-    while len(accepted) < n_samples and proposed < max_proposals:
+    while len(accepted) < wanted and proposed < max_proposals:
         size = min(max(n_samples, 16), max_proposals - proposed)
         batch = smc(model, None, size, ess_threshold=0, max_tokens=max_tokens, seed=rng)
         counts.model_rows += batch.counts.model_rows
@@ -103,11 +107,11 @@ def rejection_sampling(
                     raise ConstraintError(f"reward({ids}) exceeds reward_bound, which is {reward_bound}")
                 if chance < weight + value:
                     accepted.append(ids)
-                    if len(accepted) == n_samples:
+                    if len(accepted) == wanted:
                         break
-    full = len(accepted) == n_samples and n_samples > 1
-    rate = (n_samples - 1) / (proposed - 1) if full else len(accepted) / proposed
-    return _equal(accepted, n_samples, rate * reward_bound, counts)
+    full = len(accepted) == wanted
+    rate = (wanted - 1) / (proposed - 1) if full else len(accepted) / proposed
+    return _equal(accepted[:n_samples], n_samples, rate * reward_bound, counts)
 
 
 def _equal(accepted: list[list[int]], size: int, evidence: float, counts: Counts) -> Posterior:
