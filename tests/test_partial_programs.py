@@ -205,6 +205,38 @@ def test_scores_of_tokens() -> None:
             scored(grammar, [0, 1, 2, 3], wrong)
 
 
+def test_tokens_without_bytes_cost_what_the_next_bytes_do() -> None:
+    """The end as well: its cost is that of the last byte."""
+    vocabulary = mw.Vocabulary.from_bytes([b" ", b"x", b""], eos_ids=2, start_tokens={0: b"", 1: b"x"})
+    grammar = mw.compile_lark('start: "x"+', vocabulary)
+    for ids, logprobs, costs in (
+        ([0, 1], [-0.1, -0.2], (0.3,)),
+        ([1, 1, 2], [-0.1, -0.2, -0.4], (0.1, 0.6)),
+        ([0, 2], [-0.1, -0.2], ()),
+    ):
+        found = scored(grammar, ids, logprobs)
+        assert found.text == b"x" * len(costs) and found.costs == pytest.approx(costs)
+
+
+def test_a_text_of_no_bytes_has_one_hole_as_well() -> None:
+    made = PartialPrograms(mw.compile_lark('start: "x"*', VOCABULARY))
+    nothing = Scored(b"", ())
+    assert [str(each) for each in made.family(nothing)] == ["", "‹text›"]
+    assert made.critical_cost(nothing, "x") > 0 and made.critical_cost(nothing, "") == math.inf
+    assert made.contains(made.at(nothing, made.critical_cost(nothing, "x")), "x")
+
+
+def test_texts_and_rates_that_make_no_sense() -> None:
+    example = written(EXAMPLE)
+    assert not programs().contains(programs().at(example, math.inf), "get \ud800")
+    assert programs().critical_cost(example, "get \ud800") == 0
+    for rate in (1e-300, 1e-320):
+        with pytest.raises(MaskwrightError, match="error_rate is at least 1e-12"):
+            programs().calibrate([], error_rate=rate)
+    with pytest.raises(LimitError, match="0 examples are too few"):
+        programs().calibrate([], confidence=1e-17)
+
+
 def test_values_of_a_schema() -> None:
     schema = {
         "type": "object",

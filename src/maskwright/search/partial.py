@@ -31,7 +31,9 @@ from maskwright.errors import LimitError, MaskwrightError, UnsatisfiableError
 WHOLE = "text"
 """The name of the hole that is all of a text."""
 _LEAST = 1e-9
-"""What a byte costs at least (nats)."""
+"""What a byte costs at least (nats), and a text of no bytes."""
+_LEAST_RATE = 1e-12
+"""The least error rate: less takes more examples than there can be."""
 
 
 class Scored(NamedTuple):
@@ -44,18 +46,23 @@ class Scored(NamedTuple):
 def scored(grammar: CompiledGrammar, token_ids: Sequence[int], logprobs: Sequence[float]) -> Scored:
     """A text of tokens with their log-probabilities, as ``Generator.generate(..., logprobs=True)`` has them.
 
-    What a token costs is spread over its bytes.  Raises ``MaskwrightError`` unless there is one log-probability, at most 0, for each token.
+    What a token costs is spread over its bytes; what one without bytes costs, as the end, is added to the next one with bytes, or the
+    last byte where none follows.  Raises ``MaskwrightError`` unless there is one log-probability, at most 0, for each token.
     """
     if len(logprobs) < len(token_ids):
         raise MaskwrightError(f"{len(token_ids)} tokens need as many log-probabilities, not {len(logprobs)}")
     vocabulary = grammar.vocabulary
-    text, costs = b"", []
+    text, costs, cost = b"", list[float](), 0.0
     for count, (token, logprob) in enumerate(zip(token_ids, logprobs, strict=False)):
         data = vocabulary.decode([token], start=vocabulary.at_start(token_ids[:count]))
         # Rounding may leave a logarithm just above zero.
-        cost = max(0.0, real(-logprob, "logprobs: costs", low=-1e-3))
-        text += data
-        costs += [cost / len(data)] * len(data)
+        cost += max(0.0, real(-logprob, "logprobs: costs", low=-1e-3))
+        if data:
+            text += data
+            costs += [cost / len(data)] * len(data)
+            cost = 0.0
+    if costs:
+        costs[-1] += cost
     return Scored(text, tuple(costs))
 
 
@@ -141,13 +148,13 @@ class PartialPrograms:
     def contains(self, partial: PartialProgram, right: bytes | str) -> bool:
         """Whether ``right`` is one of the texts: of the grammar, with an occurrence of each hole's symbol in its place, and
         byte by byte the same elsewhere."""
-        text = right.encode() if isinstance(right, str) else bytes(right)
+        text = _data(right)
         found = self._occurrences(text)
         return found is not None and _is_filling(partial, text, found)
 
     def critical_cost(self, written: Scored, right: bytes | str) -> float:
         """The least that a partial program costs which misses ``right``; infinity when none does, 0 when all do."""
-        text = right.encode() if isinstance(right, str) else bytes(right)
+        text = _data(right)
         found = self._occurrences(text)
         if found is None:
             return 0.0
@@ -164,7 +171,7 @@ class PartialPrograms:
         """The largest threshold whose guarantee the examples (what was written, the right program) support.
 
         Raises ``LimitError`` for too few examples, which says how many are enough; ``UnsatisfiableError`` when too many right programs are no
-        texts of the grammar; ``MaskwrightError`` for an error rate or a confidence that is not between 0 and 1.
+        texts of the grammar; ``MaskwrightError`` for an error rate or a confidence that is not between 0 and 1, or a rate below 1e-12.
         """
         return calibrated(
             [self.critical_cost(written, right) for written, right in examples], error_rate, confidence
@@ -177,6 +184,11 @@ class PartialPrograms:
             raise
         except MaskwrightError:
             return None
+
+
+def _data(text: bytes | str) -> bytes:
+    """A text's bytes; those of a lone surrogate are in no grammar."""
+    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
 
 
 def calibrated(critical_costs: Sequence[float], error_rate: float, confidence: float) -> Calibration:
@@ -198,6 +210,8 @@ def check_examples(count: int, error_rate: float, confidence: float) -> int:
     for name, value in (("error_rate", error_rate), ("confidence", confidence)):
         if not 0 < real(value, name, high=1.0) < 1:
             raise MaskwrightError(f"{name} lies between 0 and 1, not at {value}")
+    if error_rate < _LEAST_RATE:
+        raise MaskwrightError(f"error_rate is at least {_LEAST_RATE:g}, not {error_rate:g}")
     allowed = most_misses(count, error_rate, confidence)
     if allowed < 0:
         enough = examples_needed(error_rate, confidence)
@@ -210,7 +224,7 @@ def most_misses(count: int, error_rate: float, confidence: float) -> int:
     """The most misses among ``count`` examples for which P(at most so many | probability ``error_rate`` each) ≤ 1 - ``confidence``;
     -1: none."""
     total = 0.0
-    for misses in range(count + 1):
+    for misses in range(count):
         total += math.exp(
             math.lgamma(count + 1)
             - math.lgamma(misses + 1)
@@ -220,7 +234,7 @@ def most_misses(count: int, error_rate: float, confidence: float) -> int:
         )
         if total > 1 - confidence:
             return misses - 1
-    return count
+    return count - 1
 
 
 def examples_needed(error_rate: float, confidence: float) -> int:
@@ -282,7 +296,8 @@ class _Tree:
             own = set(range(hole.start, hole.end)).difference(
                 *(range(each.start, each.end) for each in inner)
             )
-            ways = [_Way(len(own), math.fsum(costs[at] for at in own))]
+            # A text of no bytes is not free either, so that its hole costs less.
+            ways = [_Way(len(own), math.fsum(costs[at] for at in own) if costs else _LEAST)]
             for child in self.children[number]:
                 ways = _best(
                     _Way(a.kept + b.kept, a.cost + b.cost, (a, b)) for a in ways for b in found[child]
