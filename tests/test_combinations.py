@@ -56,6 +56,26 @@ def mixed_texts(weights: tuple[float, float]) -> Texts:
     }
 
 
+def test_several_ends_are_one() -> None:
+    """Models that end with different ids agree on where a text ends."""
+
+    def flat(probabilities: list[float]) -> CallableModel:
+        with np.errstate(divide="ignore"):
+            row = np.log(probabilities)
+        return CallableModel(lambda prefixes: np.tile(row, (len(prefixes), 1)), 3, [1, 2])
+
+    a, b, c = flat([0.5, 0.5, 0.0]), flat([0.5, 0.0, 0.5]), flat([0.2, 0.4, 0.4])
+    for model, wanted in (
+        (product([a, b]), [0.5, 0.5, 0.0]),
+        (product([a, c]), [0.2, 0.8, 0.0]),
+        (anchored(a, b, 0.01), [0.5, 0.5, 0.0]),
+        (anchored(a, c, 0.0), [0.2, 0.8, 0.0]),
+        (anchored(a, c, math.inf), [0.5, 0.5, 0.0]),
+    ):
+        assert np.exp(model.state([[0]]).logprobs[0]) == pytest.approx(wanted)
+    assert np.exp(mixture([a, b]).state([[0]]).logprobs[0]) == pytest.approx([0.5, 0.25, 0.25])
+
+
 @pytest.mark.slow
 def test_a_mixture_is_one_of_whole_texts() -> None:
     model = mixture([first(), second()], weights=[3, 1])

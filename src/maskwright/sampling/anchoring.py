@@ -23,7 +23,7 @@ from maskwright.sampling.byte_model import columns
 from maskwright.sampling.combinations import Combination, Masked, normalized_rows
 from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers
-from maskwright.sampling.models import STAY, LanguageModel, ModelState
+from maskwright.sampling.models import STAY, LanguageModel, ModelState, one_end
 
 _HALVINGS = 60
 
@@ -100,8 +100,8 @@ class _State(ModelState):
         self.spent = spent
         self.lengths = lengths
         self.logprobs, self.divergences = closest(
-            np.asarray(strong.logprobs, dtype=np.float64),
-            np.asarray(safe.logprobs, dtype=np.float64),
+            one_end(strong.logprobs, owner.eos_ids),
+            one_end(safe.logprobs, owner.eos_ids),
             owner.allowance(spent, lengths),
         )
 

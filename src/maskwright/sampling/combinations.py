@@ -16,7 +16,7 @@ from maskwright.masks.bitmask import allowed_tokens
 from maskwright.sampling.byte_model import END_OF_BYTES, PrefixStates, columns
 from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, log_sum_exp
-from maskwright.sampling.models import STAY, LanguageModel, ModelState
+from maskwright.sampling.models import STAY, LanguageModel, ModelState, one_end
 
 
 class Combination(LanguageModel):
@@ -129,7 +129,7 @@ class _ProductState(ModelState):
         self.owner = owner
         self.states = states
         parts = [
-            np.asarray(each.logprobs, dtype=np.float64) * weight
+            one_end(each.logprobs, owner.eos_ids) * weight
             for each, weight in zip(states, owner.weights, strict=True)
         ]
         self.logprobs = normalized_rows(np.sum(parts, axis=0))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from maskwright.errors import ModelError, VocabularyError
-from maskwright.sampling.logspace import Floats, Integers, log_sum_exp
+from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, log_sum_exp
 
 STAY = -1
 """In place of a token: the row waits and keeps its log-probabilities."""
@@ -114,6 +114,17 @@ class _CalledState(ModelState):
         logprobs = self.logprobs[parents]
         logprobs[moving] = self._model._evaluate([prefixes[i] for i in moving])
         return _CalledState(self._model, prefixes, logprobs)
+
+
+def one_end(logprobs: Any, eos_ids: Sequence[int]) -> Floats:
+    """``logprobs`` [R, V] as float64 with all EOS ids as the first one, minus infinity at the others; the array itself where it can be."""
+    merged: Floats = np.asarray(logprobs, dtype=np.float64)
+    end, *others = eos_ids
+    if others:
+        merged = merged.copy()
+        merged[:, end] = log_sum_exp(merged[:, list(eos_ids)])
+        merged[:, others] = MINUS_INFINITY
+    return merged
 
 
 def check_logprobs(logprobs: Floats, prefixes: Sequence[Any]) -> None:

@@ -16,8 +16,8 @@ import numpy as np
 
 from maskwright.masks.bitmask import allowed_tokens
 from maskwright.sampling.constraints import Constraint
-from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers, log_sum_exp
-from maskwright.sampling.models import STAY, LanguageModel, ModelState
+from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers
+from maskwright.sampling.models import STAY, LanguageModel, ModelState, one_end
 from maskwright.sampling.order import Table
 
 
@@ -170,13 +170,9 @@ def score(
     """
     rows.evaluate()
     logprobs = rows.source.logprobs
-    end, *others = eos_ids
-    if others or len(logprobs) != len(rows) or (rows.parents != np.arange(len(rows))).any():
+    if len(logprobs) != len(rows) or (rows.parents != np.arange(len(rows))).any():
         logprobs = logprobs[rows.parents]
-    logprobs = np.asarray(logprobs, dtype=np.float64)
-    if others:
-        logprobs[:, end] = log_sum_exp(logprobs[:, list(eos_ids)])
-        logprobs[:, others] = MINUS_INFINITY
+    logprobs = one_end(logprobs, eos_ids)
     masks = constraint.masks(rows.states)
     tempered = logprobs * powers[:, None] if (powers != 1.0).any() else logprobs
     if masks is not None:
@@ -186,7 +182,7 @@ def score(
         tempered = tempered.copy()
     for row in tight:
         going = np.flatnonzero(tempered[row] > MINUS_INFINITY)
-        going = going[going != end]
+        going = going[going != eos_ids[0]]
         if room[row] > 0:
             state = rows.states[row]
             late = [not in_time(constraint, state, token, room[row]) for token in going.tolist()]

@@ -11,8 +11,8 @@ import numpy as np
 
 from maskwright.errors import ConstraintError, MaskwrightError
 from maskwright.sampling.constraints import Constraint
-from maskwright.sampling.logspace import MINUS_INFINITY, Floats, log_sum_exp
-from maskwright.sampling.models import LanguageModel
+from maskwright.sampling.logspace import MINUS_INFINITY, Floats
+from maskwright.sampling.models import LanguageModel, one_end
 from maskwright.sampling.sequential import check_fit
 
 
@@ -51,11 +51,7 @@ def allowed_scores(
     model: LanguageModel, constraint: Constraint, states: list[Any], logprobs: Floats
 ) -> Floats:
     """log p of the tokens that the masks allow [rows, V], all EOS ids as the first one; minus infinity elsewhere."""
-    scores = np.array(logprobs, dtype=np.float64)
-    end, *others = model.eos_ids
-    if others:
-        scores[:, end] = log_sum_exp(scores[:, list(model.eos_ids)])
-        scores[:, others] = MINUS_INFINITY
+    scores: Floats = np.array(one_end(logprobs, model.eos_ids))
     masks = constraint.masks(states)
     if masks is not None:
         bits = np.unpackbits(masks.view(np.uint8), axis=1, count=scores.shape[1], bitorder="little")
