@@ -104,7 +104,8 @@ class ByteModel(LanguageModel):
     0 it is a ``LimitError``, and by default a warning, and as with 0.001 from there on.
 
     With ``prune`` above 0, sequences with less than that share of a prefix's mass are dropped, and all but the ``max_sequences`` largest; ``bounds``
-    says what was lost.  The likeliest one of those that end with the prefix stays in any case, so that no byte becomes impossible.
+    says what was lost.  The likeliest one of those that end with the prefix stays in any case, so what any token behind it can begin with
+    stays possible; a byte that only dropped sequences lead to does not.
 
     ``rows`` counts the token sequences evaluated, ``calls`` the calls of the model.  Raises ``VocabularyError`` when the vocabulary
     does not fit the model or has no bytes, ``MaskwrightError`` for bad options; ``ModelError`` for an impossible prompt.
