@@ -286,13 +286,42 @@ def test_what_is_wrong_with_files_and_options(
     assert "none.jsonl: No such file" in capsys.readouterr().err
     assert batch(os.devnull, output) == 1
     assert "read twice" in capsys.readouterr().err
+    assert not output.exists()
     source = write_rows(tmp_path / "in.jsonl", plain_rows(1))
     assert batch(source, output, "--schema", schema, "--top-p", "0.5") == 1
     assert "top_p cuts the distribution" in capsys.readouterr().err
     bad = tmp_path / "bad.json"
     bad.write_text('{"type": "integer", "minimum": 3, "maximum": 2}')
     assert batch(source, output, "--schema", str(bad)) == 1
-    assert "minimum 3" in capsys.readouterr().err and output.read_bytes() == b""
+    assert "minimum 3" in capsys.readouterr().err and not output.exists()
+
+
+@pytest.mark.parametrize(
+    "content", ['{"precious": true}', '{"id": "precious"}', '{"idle": tr', "some text", "{}\n", "\x00"]
+)
+def test_a_file_that_is_no_output_is_left_alone(
+    content: str, tmp_path: Path, schema: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, output = write_rows(tmp_path / "in.jsonl", plain_rows(1)), tmp_path / "out.jsonl"
+    output.write_text(content)
+    assert batch(source, output, "--schema", schema) == 1
+    assert "out.jsonl:1: this is no row of a batch's output" in capsys.readouterr().err
+    assert batch(str(tmp_path / "none.jsonl"), output, "--schema", schema, "--overwrite") == 2
+    assert output.read_text() == content
+
+
+@pytest.mark.parametrize("torn", ["{", '{"id"', '{"id": ', '{"id": "r1", "val'])
+def test_a_row_that_was_torn_is_written_anew(torn: str, tmp_path: Path, schema: str) -> None:
+    source, output = write_rows(tmp_path / "in.jsonl", plain_rows(1)), tmp_path / "out.jsonl"
+    output.write_text(torn)
+    assert batch(source, output, "--schema", schema, "--max-tokens", "60") == 0
+    check_filled(output, 1)
+
+
+def test_an_output_that_is_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = write_rows(tmp_path / "in.jsonl", plain_rows(1))
+    assert batch(source, Path(os.devnull)) == 2
+    assert f"{os.devnull}: the output is read again, so it must be a file" in capsys.readouterr().err
 
 
 def test_an_empty_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

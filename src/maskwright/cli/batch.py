@@ -97,7 +97,7 @@ def batch(args: argparse.Namespace) -> int:
     from maskwright.generation.options import GenerationOptions
     from maskwright.offline.journal import Journal
     from maskwright.offline.rows import Reader
-    from maskwright.offline.run import run, write_record
+    from maskwright.offline.run import open_input, run, write_record
 
     _check(args)
     source, of_schemas = _constraints(args)
@@ -115,6 +115,8 @@ def batch(args: argparse.Namespace) -> int:
     )
     with ExitStack() as stack:
         try:
+            # Before the output is touched.
+            open_input(Path(args.input)).close()
             journal = stack.enter_context(Journal(args.output, overwrite=args.overwrite))
             errors = stack.enter_context(open(args.errors, "wb")) if args.errors else None
         except OSError as error:

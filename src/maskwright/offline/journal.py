@@ -1,11 +1,12 @@
 """The output of a batch: lines are appended whole, so that whoever is killed loses the row under way and nothing else.
 
 A line is a JSON object with the key of its row (``rows.Reader.key``): ``"row": KEY`` in plain rows, ``"id": "batch_req_KEY"`` in those of
-OpenAI's format.  Opening the file again finds the keys; a last line that is no whole one is cut off.
+OpenAI's format.  Opening the file again finds the keys; a last line that is the beginning of a row is cut off.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -19,6 +20,8 @@ from typing import Any, BinaryIO
 from maskwright.errors import MaskwrightError
 
 OPENAI_PREFIX = "batch_req_"
+_BEGINNING = b'{"id": '
+"""Of every row."""
 _KEY = re.compile(r"([1-9][0-9]{0,17})-([0-9a-f]{24})")
 _SYNC_SECONDS = 5.0
 """Between writes to the disk itself: what a machine that loses its power may lose."""
@@ -34,6 +37,8 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         self.path = Path(path)
         self.done: dict[int, str] = {}
+        if self.path.exists() and not self.path.is_file():
+            raise OSError(errno.EINVAL, "the output is read again, so it must be a file", str(self.path))
         self.file: BinaryIO = open(self.path, "a+b")  # noqa: SIM115
         try:
             _lock(self.file, self.path)
@@ -51,8 +56,8 @@ class Journal:
         for number, line in enumerate(self.file, 1):
             found = _key_of(line)
             if found is None:
-                if not line.endswith(b"\n"):
-                    break  # The last line, of which only a part was written.
+                if _is_torn(line):
+                    break
                 raise MaskwrightError(
                     f"{self.path}:{number}: this is no row of a batch's output: name another file, or begin anew with --overwrite"
                 )
@@ -153,6 +158,17 @@ def _key_of(line: bytes) -> tuple[int, str] | None:
         key = name.removeprefix(OPENAI_PREFIX)
     found = _KEY.fullmatch(key) if isinstance(key, str) else None
     return None if found is None else (int(found[1]), found[2])
+
+
+def _is_torn(line: bytes) -> bool:
+    """Whether of the row in this line, the last one, only a part was written."""
+    if not line.startswith(_BEGINNING):
+        return _BEGINNING.startswith(line)
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return not line.endswith(b"\n")
+    return False
 
 
 def _lock(file: BinaryIO, path: Path) -> None:

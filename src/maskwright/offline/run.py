@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from maskwright.errors import LimitError, MaskwrightError
 from maskwright.offline.answers import record
@@ -105,7 +105,7 @@ def run(
     waited: dict[int, Row] = {}
 
     def rows() -> Iterator[Row]:
-        for line in _open(source, reader):
+        for line in _lines(source, reader):
             if line.number in survey.skipped:
                 continue
             row = reader.row(line)
@@ -133,7 +133,7 @@ def _survey(source: Path, reader: Reader, journal: Journal, report: Callable[[Ba
     summary = found.summary
     ids: dict[str | int, int] = {}
     known = 0
-    for line in _open(source, reader):
+    for line in _lines(source, reader):
         summary.total += 1
         if line.number in journal.done:
             if reader.key(line) != f"{line.number}-{journal.done[line.number]}":
@@ -169,10 +169,17 @@ def _survey(source: Path, reader: Reader, journal: Journal, report: Callable[[Ba
     return found
 
 
-def _open(source: Path, reader: Reader) -> Iterator[Line]:
-    with open(source, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise MaskwrightError(f"{source}: the input is read twice, so it must be a file")
+def open_input(source: Path) -> BinaryIO:
+    """Open a file of rows.  Raises ``OSError``, and ``MaskwrightError`` where it cannot be read twice."""
+    file = open(source, "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise MaskwrightError(f"{source}: the input is read twice, so it must be a file")
+    return file
+
+
+def _lines(source: Path, reader: Reader) -> Iterator[Line]:
+    with open_input(source) as file:
         yield from lines(file, reader.max_line_bytes)
 
 
