@@ -296,6 +296,18 @@ def test_what_is_wrong_with_files_and_options(
     assert "minimum 3" in capsys.readouterr().err and not output.exists()
 
 
+def test_a_number_that_no_double_holds_leaves_its_row_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"const": 1e400}')
+    rows = [{"prompt": "x"}, {"prompt": "y", "schema": COLOUR}]
+    source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
+    assert batch(source, output, "--schema", str(schema)) == 1
+    assert "in.jsonl:1: the output cannot be read: the number 1" in capsys.readouterr().err
+    assert [row["id"] for row in read_rows(output)] == [2]
+
+
 @pytest.mark.parametrize(
     "content", ['{"precious": true}', '{"id": "precious"}', '{"idle": tr', "some text", "{}\n", "\x00"]
 )

@@ -260,12 +260,12 @@ def test_no_urls(url: str, tmp_path: Path, schema: str, capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize(
     ("text", "low", "high"),
-    [("3", 3, 3), ("-1", 0, 0), (formatdate(time.time() + 9000, usegmt=True), 5000, 9001)],
-    ids=["seconds", "negative", "date"],
+    [("3", 3, 3), ("1e300", 1e300, 1e300), ("-1", 0, 0), (formatdate(time.time() + 9000, usegmt=True), 5000, 9001)],
+    ids=["seconds", "large", "negative", "date"],
 )
 def test_retry_after(text: str, low: float, high: float) -> None:
     response = endpoints.httpx.Response(429, headers={"Retry-After": text})
     found = endpoints._retry_after(response)
     assert found is not None and low <= found <= high
-    assert endpoints._retry_after(endpoints.httpx.Response(429, headers={"Retry-After": "soon"})) is None
-    assert endpoints._retry_after(endpoints.httpx.Response(429)) is None
+    for none in ({}, *({"Retry-After": text} for text in ("soon", "nan", "inf", "-inf"))):
+        assert endpoints._retry_after(endpoints.httpx.Response(429, headers=none)) is None

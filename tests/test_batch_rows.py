@@ -122,6 +122,8 @@ def test_each_row_has_a_seed_of_its_own() -> None:
         (b'{"prompt": "x", "prompt": "y"}', "", "comes twice"),
         (b"\xff", "", "not UTF-8 text .byte 0"),
         (b'{"prompt": NaN}', "", "NaN"),
+        (b'{"prompt": "x", "metadata": {"x": 1e400}}', "", "the number 1e400 is larger than a double holds"),
+        (b'{"prompt": "x", "schema": {"const": -7e4000}}', "", "the number -7e4000 is larger"),
         (b"[" * 100_000, "", "nested too deeply"),
         ([], "", "a JSON object, not a list"),
         ({}, "", "needs a prompt, or messages"),
@@ -231,6 +233,14 @@ def test_records() -> None:
     told = record(row, {"id": "c", "choices": []})
     assert told["custom_id"] == "a" and told["id"] == f"batch_req_{row.key}" and told["error"] is None
     assert told["response"] == {"status_code": 200, "request_id": "c", "body": {"id": "c", "choices": []}}
+
+
+@pytest.mark.parametrize("text", ["[1e400]", "9" * 5000, "[" * 100_000 + "]" * 100_000])
+def test_outputs_that_are_no_value(text: str) -> None:
+    with pytest.raises(RowError, match="the output cannot be read: "):
+        record(READER.row(line({"prompt": "x"})), {"choices": [{"message": {"content": text}}]})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        journals.encoded({"value": float("inf")})
 
 
 def test_what_is_there_is_found(tmp_path: Path) -> None:

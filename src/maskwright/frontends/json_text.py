@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
@@ -13,6 +14,14 @@ from maskwright.errors import GrammarError, line_column
 _TOKENS = re.compile(r'"(?:\\.|[^"\\])*"?|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 """Of JSON text, also of one that is malformed."""
 _MARKS = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\],:]', re.DOTALL)
+
+
+def finite(digits: str) -> float:
+    """A number as a double.  Raises ``GrammarError`` where it is larger than any."""
+    value = float(digits)
+    if math.isinf(value):
+        raise GrammarError(f"the number {digits[:40]} is larger than a double holds")
+    return value
 
 
 class _Repeated(Exception):

@@ -6,12 +6,13 @@ need of it.
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING, Any
 
+from maskwright.errors import GrammarError
+from maskwright.frontends.json_text import finite, read_json
 from maskwright.offline.journal import OPENAI_PREFIX
-from maskwright.offline.rows import Row
+from maskwright.offline.rows import Row, RowError
 from maskwright.sources import JsonSchema
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def completion(row: Row, outputs: list[Generation], model: str) -> dict[str, Any
 
 
 def record(row: Row, body: dict[str, Any]) -> dict[str, Any]:
-    """The line of the output for a row, in the shape of its line in the input."""
+    """The line of the output for a row, in the shape of its line in the input.  Raises ``RowError`` where Python cannot read the output."""
     if row.shape == "openai":
         return {
             "id": OPENAI_PREFIX + row.key,
@@ -57,7 +58,7 @@ def record(row: Row, body: dict[str, Any]) -> dict[str, Any]:
     text = choice["message"]["content"]
     return {
         "id": row.id,
-        "value": json.loads(text) if isinstance(row.source, JsonSchema) else text,
+        "value": _value(text) if isinstance(row.source, JsonSchema) else text,
         "text": text,
         "finish_reason": choice.get("finish_reason"),
         "usage": body.get("usage"),
@@ -65,3 +66,10 @@ def record(row: Row, body: dict[str, Any]) -> dict[str, Any]:
         **({} if row.metadata is None else {"metadata": row.metadata}),
         "row": row.key,
     }
+
+
+def _value(text: str) -> Any:
+    try:
+        return read_json(text, finite)
+    except GrammarError as error:
+        raise RowError(f"the output cannot be read: {error.message}; bound it in the schema") from None

@@ -8,7 +8,7 @@ does not enforce what it is asked for cannot put anything else into the output.
 from __future__ import annotations
 
 import asyncio
-import json
+import math
 import random
 import time
 from collections.abc import Iterable, Iterator
@@ -21,6 +21,7 @@ import httpx2 as httpx
 
 from maskwright.check.grammars import compile_for_bytes
 from maskwright.errors import MaskwrightError
+from maskwright.frontends.json_text import finite, read_json
 from maskwright.generation.outputs import Output
 from maskwright.generation.prompts import instructed
 from maskwright.offline.rows import Row
@@ -328,7 +329,7 @@ def _constraint(source: Any, is_ours: bool) -> dict[str, Any]:
     Schemas are OpenAI's ``response_format``.  For what that cannot say, vLLM has ``structured_outputs``, and our own server further formats.
     """
     if isinstance(source, JsonSchema):
-        schema = json.loads(source.schema) if isinstance(source.schema, str) else source.schema
+        schema = read_json(source.schema, finite) if isinstance(source.schema, str) else source.schema
         named = {"name": "output", "schema": schema, "strict": True}
         return {"response_format": {"type": "json_schema", "json_schema": named}}
     if isinstance(source, Regex):
@@ -344,7 +345,7 @@ def _constraint(source: Any, is_ours: bool) -> dict[str, Any]:
 def _checked(answer: httpx.Response, row: Row, checker: Any) -> dict[str, Any]:
     """The body of an answer, each text of which is in the language.  Raises ``EndpointError``."""
     try:
-        body: Any = answer.json()
+        body: Any = read_json(answer.content, finite)
         texts = [choice["message"]["content"] for choice in body["choices"]]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise EndpointError("the answer is no chat completion") from None
@@ -378,7 +379,8 @@ def _retry_after(answer: httpx.Response) -> float | None:
     """Seconds, as RFC 9110, 10.2.3, has them: a number or a date."""
     text = answer.headers.get("retry-after", "")
     try:
-        return max(float(text), 0.0)
+        seconds = float(text)
+        return max(seconds, 0.0) if math.isfinite(seconds) else None
     except ValueError:
         pass
     try:

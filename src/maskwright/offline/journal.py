@@ -140,9 +140,9 @@ class Journal:
 def encoded(record: dict[str, Any]) -> bytes:
     """A line of JSON; with escapes only where a text cannot do without."""
     try:
-        return json.dumps(record, ensure_ascii=False).encode() + b"\n"
+        return json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
     except UnicodeEncodeError:
-        return json.dumps(record).encode() + b"\n"
+        return json.dumps(record, allow_nan=False).encode() + b"\n"
 
 
 def _key_of(line: bytes) -> tuple[int, str] | None:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from maskwright.errors import GrammarError, MaskwrightError
 from maskwright.frontends.json_schema.algebra.strings import is_text
-from maskwright.frontends.json_text import read_json
+from maskwright.frontends.json_text import finite, read_json
 from maskwright.sources import GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag, response_format
 
 MAX_LINE_BYTES = 16 * 2**20
@@ -147,7 +147,7 @@ class Reader:
             )
         try:
             # Numbers as Python has them: schemas are written anew from them, and lose nothing that a double holds.
-            value = read_json(line.data.decode("utf-8"), number=float)
+            value = read_json(line.data.decode("utf-8"), number=finite)
         except UnicodeDecodeError as error:
             raise RowError(f"not UTF-8 text (byte {error.start} of the line)") from None
         except GrammarError as error:

@@ -114,11 +114,15 @@ def run(
 
     for row, result in back_end(rows()):
         del waited[row.line]
+        if not isinstance(result, Exception):
+            try:
+                journal.add(row.line, record(row, result))
+            except RowError as error:
+                result = error
         if isinstance(result, Exception):
             summary.bad += 1
             report(_bad(row, result))
         else:
-            journal.add(row.line, record(row, result))
             summary.filled += 1
         bar.update(1)
     if waited:

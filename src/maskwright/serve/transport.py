@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -13,6 +12,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.requests import ClientDisconnect
 
 from maskwright.frontends.json_schema.algebra.strings import is_text
+from maskwright.frontends.json_text import finite
 from maskwright.serve.errors import RequestError, refused
 from maskwright.serve.settings import Settings
 
@@ -48,7 +48,7 @@ async def read_body(request: Request, settings: Settings) -> bytes:
 def read_json(body: bytes) -> Any:
     """Decoded JSON.  Raises ``RequestError`` for anything else, and for what no answer could repeat: NaN, infinities, lone surrogates."""
     try:
-        read = json.loads(body, parse_constant=_no_number, parse_float=_finite)
+        read = json.loads(body, parse_constant=_no_number, parse_float=finite)
         json.dumps(read, ensure_ascii=False).encode()
         return read
     except UnicodeEncodeError:
@@ -79,13 +79,6 @@ def _surrogate(read: Any) -> str:
         elif isinstance(value, str) and not is_text(value):
             return place
     return ""
-
-
-def _finite(digits: str) -> float:
-    value = float(digits)
-    if math.isinf(value):
-        raise ValueError(f"{digits[:40]} is larger than any number here")
-    return value
 
 
 def error_response(error: RequestError) -> JSONResponse:
