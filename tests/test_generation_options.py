@@ -254,6 +254,17 @@ def test_a_stop_text_that_would_cut(generator):
     assert generator("x", mw.Lark('start: "a" "b" "c"')) == "abc"
 
 
+def test_a_stop_text_in_what_a_short_budget_writes(generator):
+    source, closed = mw.Regex("a(;(1|2{5}))?"), 0
+    for seed in range(20):
+        options = {"stop": ";1", "temperature": 5.0, "seed": seed, "max_new_tokens": 4}
+        result = generator.generate(["x"], source, **options)[0]
+        assert result.value == "a"
+        assert list(generator.stream("x", source, **options))[-1] == "a"
+        closed += result.finish_reason == "budget"
+    assert closed > 1
+
+
 def test_a_stream_never_takes_text_back(generator):
     for seed in range(12):
         shown = ""

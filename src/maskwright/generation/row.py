@@ -225,6 +225,8 @@ class Row:
         self.reason = "budget"
         self._ended = True
         self._add(self.matcher.shortest_completion())
+        if self.stop is not None:
+            self._end_at_stop(self.stop)
 
     def _add(self, tokens: list[int]) -> None:
         """Write tokens as they are, with the masks that they are judged by."""
