@@ -20,6 +20,12 @@ sentencepiece = pytest.importorskip("sentencepiece")
 
 DATA = Path(mistral_common.__file__).parent / "data"
 MODELS = sorted(path.name for path in DATA.glob("*.model*"))
+STARTS = {
+    **PIECE_MODELS,
+    "char": {"model_type": "char"},
+    "suffix": {"treat_whitespace_as_suffix": True},
+    "double": {"user_defined_symbols": ["\u2581\u2581"]},
+}
 PATTERNS = [
     "yes|no",
     " (yes|no)",
@@ -112,7 +118,7 @@ def test_the_old_reading_is_an_option(tokenizer):
         Vocabulary.from_mistral_common(tokenizer, word_start_mark="Drop")
 
 
-@pytest.mark.parametrize("options", PIECE_MODELS.values(), ids=PIECE_MODELS)
+@pytest.mark.parametrize("options", STARTS.values(), ids=STARTS)
 @pytest.mark.parametrize("extra", [False, True])
 @pytest.mark.parametrize("prefix", [False, True])
 def test_trained_models(options, extra, prefix):
@@ -127,6 +133,7 @@ def test_trained_models(options, extra, prefix):
                 assert re.fullmatch(pattern, processor.decode(ids)), ids
     rng = random.Random(0)
     ordinary = [i for i, token in enumerate(vocabulary.tokens) if token and not processor.IsByte(i)]
+    marked = [i for i in ordinary if vocabulary.tokens[i].startswith(b" ")]
     for _ in range(300):
-        ids = rng.choices(ordinary, k=3)
+        ids = [*rng.choices(marked, k=rng.randrange(3)), *rng.choices(ordinary, k=3)]
         assert processor.decode(ids) == vocabulary.decode(ids).decode()

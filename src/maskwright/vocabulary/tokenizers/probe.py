@@ -62,6 +62,8 @@ def verify_start(
     firsts += rng.sample(list(ids), min(len(ids), _STARTS))
     sequences = [[i, anchor] for i in firsts]
     sequences += [[first, *rng.choices(ids, k=2), anchor] for first in (*silent, *firsts)]
+    if silent:
+        sequences += [[*rng.choices(silent, k=rng.randint(1, 2)), first, anchor] for first in firsts]
     for sequence in sequences:
         rest = sequence
         while stays and start_tokens.get(rest[0]) == b"":

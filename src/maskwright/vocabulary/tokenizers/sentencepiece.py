@@ -31,8 +31,8 @@ def read(processor: Any, at_start: bool) -> TokenTable:
         piece = pieces[i]
         tokens[i] = bytes([int(piece[3:5], 16)]) if i in byte_ids else piece.replace(_SPACE, " ").encode()
     verify(tokens, ordinary, processor.decode, "SentencePieceProcessor", byte_ids)
-    start_tokens, stays = _start(processor, pieces, ordinary, byte_ids) if at_start else ({}, False)
-    if start_tokens:
+    start_tokens, stays = _start(processor, pieces, tokens, ordinary) if at_start else ({}, False)
+    if at_start:
         verify_start(
             tokens, start_tokens, ordinary, processor.decode, "SentencePieceProcessor", byte_ids, stays
         )
@@ -48,17 +48,16 @@ def read(processor: Any, at_start: bool) -> TokenTable:
 
 
 def _start(
-    processor: Any, pieces: list[str], ordinary: list[int], byte_ids: set[int]
+    processor: Any, pieces: list[str], tokens: list[bytes], ordinary: list[int]
 ) -> tuple[dict[int, bytes], bool]:
     """Pieces at the very start of a text, and whether blanks are dropped there in any number.
 
-    The model's options decide that (add_dummy_prefix, remove_extra_whitespaces), so two of its pieces are tried.
+    The model's options decide that (add_dummy_prefix, remove_extra_whitespaces), so two of its pieces are tried.  A piece loses one blank
+    at most; a blank alone leaves the text empty, where options may have the next piece lose one as well.
     """
-    marked = [i for i in ordinary if i not in byte_ids and pieces[i].startswith(_SPACE)]
-    word = next((i for i in marked if pieces[i].strip(_SPACE)), None)
-    if word is None or processor.decode([word]).startswith(" "):
+    marked = [i for i in ordinary if pieces[i].startswith(_SPACE)]
+    if not marked or processor.decode(marked[:1]).encode() == tokens[marked[0]]:
         return {}, False
-    blank = next((i for i in marked if not pieces[i].strip(_SPACE)), None)
-    stays = blank is not None and not processor.decode([blank, blank, word]).startswith(" ")
-    kept = {i: pieces[i].lstrip(_SPACE) if stays else pieces[i][1:] for i in marked}
-    return {i: piece.replace(_SPACE, " ").encode() for i, piece in kept.items()}, stays
+    blank = next((i for i in marked if pieces[i] == _SPACE), None)
+    stays = blank is not None and not processor.decode([blank, blank])
+    return {i: tokens[i][1:] for i in marked}, stays
