@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reference import Oracle
 from toys import PIECES, compile_ir, grammar, grammars, term
 
-from maskwright.compiling.compiler import CompiledGrammar, compile_lark
+from maskwright.compiling.compiler import CompiledGrammar, compile_lark, compile_regex
 from maskwright.diffusion.canvas import Canvas
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots
 from maskwright.errors import CanvasError, LimitError, UnsatisfiableError, VocabularyError
@@ -346,3 +346,31 @@ def test_grammars_with_a_lexer(name: str, slots: list[int | None]) -> None:
     expected = allowed_by_slot(found, len(slots))
     for i in canvas.open:
         assert set(np.flatnonzero(canvas.allowed(i)).tolist()) == expected[i]
+
+
+AB = Vocabulary.from_bytes([b"a", b"b", b"", b""], eos_ids=[2])
+
+
+def test_a_suggestion_leaves_no_slot_out_that_must_hold_a_token() -> None:
+    canvas = Canvas(compile_regex("[ab]{2,}", AB), [None] * 3)
+    for nothing in (EMPTY, OPEN):
+        canvas.suggest([nothing, 0, 0])
+        assert canvas.witness()[0] in (0, 1)
+    canvas.fill(0)
+    canvas.uncommit([0])
+    # What is open in it is completed, where nothing fixed is behind.
+    assert canvas.suggest([1, OPEN, 0])
+    assert canvas.witness()[0] == 1
+    assert canvas.try_commit(2, 0)
+    assert not canvas.suggest([1, OPEN, 0])
+
+
+def test_a_witness_has_the_end_that_was_put_down() -> None:
+    vocabulary = Vocabulary.from_bytes([b"a", b"b", b"", b""], eos_ids=[2, 3])
+    canvas = Canvas(compile_regex("a*", vocabulary), [None, None, 3])
+    canvas.uncommit([2])
+    fork = canvas.fork()
+    assert canvas.try_commit(1, 2)
+    assert canvas.tokens == [OPEN, 2, 2]
+    assert canvas.witness()[1:] == [2, 2]
+    assert fork.witness()[2] == 3

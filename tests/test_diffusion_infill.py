@@ -380,3 +380,36 @@ def test_baselines_run_and_may_fail() -> None:
             with contextlib.suppress(AssertionError):
                 valid[criterion] += is_valid(compiled, ids)
     assert valid["none"] == 0
+
+
+AB = mw.Vocabulary.from_bytes([b"a", b"b", b"", b""], eos_ids=[2])
+
+
+class Wants(MaskedDiffusionModel):
+    """Prefers some ids, the first one most, in every slot."""
+
+    mask_id: int | None = 3
+    eos_ids = (2,)
+
+    def __init__(self, *ids: int, size: int = 4) -> None:
+        self.ids = ids
+        self.size = size
+        self.calls = 0
+
+    def logits(self, canvas: list[int]) -> Any:
+        self.calls += 1
+        out = np.zeros((len(canvas), self.size), dtype=np.float32)
+        for place, token in enumerate(self.ids):
+            out[:, token] = 9 - place
+        return out
+
+
+def test_a_gap_and_a_model_without_a_mask() -> None:
+    model = Wants(2, 0)
+    model.kind, model.mask_id = "uniform", None
+    assert infill(model, mw.compile_regex("a{1,5}b", AB), ["a", Gap(0, 4), "b"], seed=1) == [0, 1]
+    model = Wants(0)
+    model.kind, model.mask_id = "uniform", None
+    for criterion in ("exact", "none"):
+        found = infill(model, mw.compile_regex("(aaa)?b", AB), [Gap(0, 4), "b"], criterion=criterion, seed=1)
+        assert found == ([0, 0, 0, 1] if criterion == "exact" else [0, 0, 0, 0, 1])

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from maskwright._core import StateSets
 from maskwright.base.arguments import check_limits, real
 from maskwright.compiling.compiler import CompiledGrammar
-from maskwright.diffusion.completion import short_completion
+from maskwright.diffusion.completion import longest_part, short_completion
 from maskwright.diffusion.reading import OutOfBudget, Reading
 from maskwright.diffusion.sets import HoldsSets, state_sets
 from maskwright.diffusion.showing import canvas_html
@@ -125,6 +125,11 @@ class Canvas(HoldsSets):
     def open(self) -> list[int]:
         """The open slots."""
         return [i for i, token in enumerate(self.reading.tokens) if token == OPEN]
+
+    @property
+    def ends(self) -> frozenset[int]:
+        """The ids of end tokens."""
+        return self.reading.ends
 
     @property
     def exact(self) -> bool:
@@ -241,6 +246,11 @@ class Canvas(HoldsSets):
         if all(self._texts[position] == token for position, token in group):
             for position, token in group:
                 self._put(position, token)
+            # An end token that was put down may have filled others, where the witness ends with another one.
+            self._texts = [
+                text if token == OPEN else token
+                for token, text in zip(reading.tokens, self._texts, strict=True)
+            ]
             return True
         saved = reading.snapshot()
         try:
@@ -337,9 +347,10 @@ class Canvas(HoldsSets):
     # --- the witness
 
     def suggest(self, guess: Sequence[int]) -> bool:
-        """Take the open slots' tokens from ``guess`` (an id by slot) as witness, if that is a text that fits.
+        """Take the open slots' tokens from ``guess`` as witness, if that is a text that fits.
 
-        What follows the last slot with a token may be cut and completed in another way.
+        ``guess``: by slot, an id, ``EMPTY`` for an optional slot, or ``OPEN`` for nothing.  What follows the last slot with a token
+        may be cut and completed in another way.
         """
         if len(guess) != len(self):
             raise CanvasError(f"guess: expected an id for each of {len(self)} slots, got {len(guess)}")
@@ -352,47 +363,13 @@ class Canvas(HoldsSets):
 
     def _suggested(self, guess: Sequence[int]) -> bool:
         self.reading.steps_left = self.search_budget
-        found = self._completed(guess)
-        if found is not None:
-            self._set_witness(found)
-        return found is not None
-
-    def _completed(self, guess: Sequence[int]) -> list[int] | None:
-        reading = self.reading
-        state = self.sets.start
-        states, texts = [state], []
-        for i, fixed in enumerate(reading.tokens):
-            token = fixed if fixed != OPEN else int(guess[i])
-            if token in reading.ends and reading.optional[i] and i < reading.last:
-                token = EMPTY
-            if token in reading.ends or i == reading.end:
-                break
-            after = state if token == EMPTY else self.sets.next(state, token)
-            if after < 0:
-                break
-            texts.append(token)
-            states.append(after)
-            state = after
-        i = len(texts)
-        if i <= reading.last:
-            return None
-        if reading.ends:
-            # The longest part of it that can still be completed: what is before one that can, can too.
-            low, high = reading.last + 1, i
-            if not reading.can_end(states[high], high, reading.end):
-                if not reading.can_end(states[low], low, reading.end):
-                    return None
-                while low < high - 1:
-                    middle = (low + high) // 2
-                    if reading.can_end(states[middle], middle, reading.end):
-                        low = middle
-                    else:
-                        high = middle
-                i = low
-        elif i < len(reading.tokens) or not self.sets.is_accepting(state):
-            return None
-        rest = self._finish(states[i], i)
-        return None if rest is None else texts[:i] + rest
+        texts = longest_part(self.reading, guess)
+        if texts is None:
+            return False
+        rest = self._finish(self.reading.states_along(texts)[-1], len(texts))
+        if rest is not None:
+            self._set_witness(texts + rest)
+        return rest is not None
 
     def _set_witness(self, texts: list[int]) -> None:
         self._texts, self._states = texts, self.reading.states_along(texts)

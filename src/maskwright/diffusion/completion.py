@@ -1,8 +1,11 @@
-"""The end of a text in few tokens, where the slots that are left are few."""
+"""Completions of a text: of what a model suggests, and in few tokens where few slots are left."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from maskwright.diffusion.reading import Reading
+from maskwright.diffusion.slots import EMPTY, OPEN
 
 
 def short_completion(reading: Reading, state: int, room: int) -> list[int] | None:
@@ -38,3 +41,44 @@ def short_completion(reading: Reading, state: int, room: int) -> list[int] | Non
                 break
         else:
             return None
+
+
+def longest_part(reading: Reading, guess: Sequence[int]) -> list[int] | None:
+    """The canvas's tokens, those of ``guess`` where it is open, up to the last slot from which they can be completed.
+
+    None when that is before the last fixed text.
+    """
+    state = reading.sets.start
+    states, texts = [state], []
+    for i, fixed in enumerate(reading.tokens):
+        token = fixed if fixed != OPEN else int(guess[i])
+        if token in reading.ends and reading.optional[i] and i < reading.last:
+            token = EMPTY
+        if token in reading.ends or i == reading.end or token == OPEN:
+            break
+        if token == EMPTY and not reading.optional[i]:
+            break
+        after = state if token == EMPTY else reading.sets.next(state, token)
+        if after < 0:
+            break
+        texts.append(token)
+        states.append(after)
+        state = after
+    i = len(texts)
+    if i <= reading.last:
+        return None
+    if not reading.ends:
+        return texts if i == len(reading.tokens) and reading.sets.is_accepting(state) else None
+    # What is before a part that can be completed can be, too.
+    low, high = reading.last + 1, i
+    if reading.can_end(states[high], high, reading.end):
+        return texts
+    if not reading.can_end(states[low], low, reading.end):
+        return None
+    while low < high - 1:
+        middle = (low + high) // 2
+        if reading.can_end(states[middle], middle, reading.end):
+            low = middle
+        else:
+            high = middle
+    return texts[:low]

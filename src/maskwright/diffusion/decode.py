@@ -348,7 +348,7 @@ def _one_step(
     for position, k in row_of.items():
         guess[position] = chosen[k]
     canvas.suggest(guess)
-    proposals = [(i, as_proposal(run.model, canvas, i, chosen[row_of[i]])) for i in ranked[:count]]
+    proposals = [(i, as_proposal(canvas, i, chosen[row_of[i]])) for i in ranked[:count]]
     before = canvas.refused + canvas.undecided
     taken = canvas.commit_many(proposals)
     for position, _ in proposals:
@@ -383,9 +383,9 @@ def _shown(model: MaskedDiffusionModel, canvas: Canvas | LooseCanvas) -> tuple[l
     return ids, {i: row for row, i in enumerate(shown)}
 
 
-def as_proposal(model: MaskedDiffusionModel, canvas: Canvas | LooseCanvas, position: int, token: int) -> int:
+def as_proposal(canvas: Canvas | LooseCanvas, position: int, token: int) -> int:
     """An end token where the text goes on leaves an optional slot out."""
-    if token in model.eos_ids and canvas.is_optional(position):
+    if token in canvas.ends and canvas.is_optional(position):
         return EMPTY
     return token
 
@@ -472,19 +472,24 @@ def fill_from(
     positions: Sequence[int],
     impossible: npt.NDArray[np.bool_],
 ) -> None:
-    """Fill ``positions`` anew, the surest first, with the likeliest tokens that fit together."""
+    """Fill ``positions`` anew, the surest first, with the likeliest tokens that fit together; then whatever else is open.
+
+    A position without a row is one that was left out, and is again where that fits.
+    """
     canvas.uncommit(i for i in positions if canvas.tokens[i] != OPEN)
     opened = [i for i in positions if i in rows]
     view = logits[[rows[i] for i in opened]]
     view[:, impossible] = -np.inf
     probs = probabilities(view)
     best = probs.argmax(axis=-1)
-    guess = canvas.tokens
+    guess = [
+        EMPTY if token == OPEN and canvas.is_optional(i) else token for i, token in enumerate(canvas.tokens)
+    ]
     for k, i in enumerate(opened):
         guess[i] = int(best[k])
     canvas.suggest(guess)
     ranked = np.argsort(-probs[np.arange(len(opened)), best], kind="stable").tolist()
-    canvas.commit_many([(opened[k], int(best[k])) for k in ranked])
+    canvas.commit_many([(opened[k], as_proposal(canvas, opened[k], int(best[k]))) for k in ranked])
     for k in ranked:
         if canvas.tokens[opened[k]] == OPEN:
             best_other = (t for t in _best(view[k], _LOOKED_AT) if canvas.may_follow(opened[k], t))

@@ -166,7 +166,7 @@ class _Run:
             nonlocal asked
             if token not in known:
                 asked += 1
-                known[token] = _with_token(canvas, position, as_proposal(self.model, canvas, position, token))
+                known[token] = _with_token(canvas, position, as_proposal(canvas, position, token))
             return known[token] is not None
 
         draw = awrs(log_probs, accept, self.rng)
