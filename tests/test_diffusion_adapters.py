@@ -200,3 +200,24 @@ def test_canvases_that_follow_each_other() -> None:
         ids = torch.cat([ids, canvas], dim=1)
     for row in ids[:, 2:].tolist():
         check(row)
+
+
+AB = mw.Vocabulary.from_bytes([b"a", b"b", b"", b""], eos_ids=[2])
+
+
+def test_a_canvas_that_is_shorter_than_the_text_may_be() -> None:
+    scores = torch.zeros((1, 2, 4))
+    scores[..., 0] = 5
+    processor = DiffusionLogitsProcessor(mw.compile_regex("(aaa)?", AB), 0, 4)
+    done = torch.zeros((1, 0), dtype=torch.int64)
+    assert processor(done, scores).argmax(dim=-1).tolist() == [[0, 0]]
+
+
+def test_forced_logits_leave_the_canvas_as_it_is() -> None:
+    canvas = Canvas(mw.compile_regex("a*", AB), [None] * 4)
+    for likeliest, found in ((2, [2, 2]), (0, [0, 0])):
+        logits = np.zeros((2, 4), dtype=np.float32)
+        logits[:, likeliest] = 5
+        assert forced_logits(canvas, logits, [0, 1]).argmax(axis=-1).tolist() == found
+        assert canvas.open == [0, 1, 2, 3]
+        assert canvas.witness()[:2] == found

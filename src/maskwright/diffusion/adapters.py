@@ -107,8 +107,10 @@ def forced_logits(canvas: Canvas, logits: Any, positions: Sequence[int], *, cert
     out = np.array(logits, dtype=np.float32)
     impossible = np.array([not data for data in canvas.vocabulary.tokens])
     impossible[list(canvas.reading.ends)] = False
+    opened = canvas.open
     fill_from(canvas, out, {i: k for k, i in enumerate(positions)}, positions, impossible)
-    canvas.uncommit(positions)
+    # All of them: filling one may fill others.
+    canvas.uncommit(opened)
     witness = canvas.witness()
     for k, i in enumerate(positions):
         top = out[k].max()
