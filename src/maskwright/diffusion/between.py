@@ -70,7 +70,7 @@ class Middle(HoldsSets):
         return self.with_room(lambda: self._closes(self._state()))
 
     def allowed(self) -> npt.NDArray[np.bool_]:
-        """Which ids may come next (bool [vocabulary size]); end tokens exactly when the middle may end."""
+        """Which ids may come next (bool [vocabulary size]); end tokens exactly when the middle may end (``can_end``)."""
         return self.with_room(self._allowed)
 
     def _allowed(self) -> npt.NDArray[np.bool_]:
@@ -87,7 +87,8 @@ class Middle(HoldsSets):
     def accept_token(self, token: int) -> bool:
         """Go on by one token; False, and nothing changed, when it is not allowed.
 
-        Raises ``VocabularyError`` for an id outside the vocabulary.
+        An end token is not part of the middle, so it is False: where ``allowed`` has one and the model chooses it, the middle is
+        over.  Raises ``VocabularyError`` for an id outside the vocabulary.
         """
         state = self.with_room(lambda: self._after(token))
         if state < 0:
@@ -130,9 +131,11 @@ def complete_between(
     ``max_tokens`` bounds the middle; masks never lead to where it does not suffice.  Exact, except that
     undeclared keys of one object may clash with those of the suffix (``StateSets``): then a text may not be completed.
 
-    Raises ``UnsatisfiableError`` when no such middle exists.
+    Raises ``UnsatisfiableError`` when no such middle exists, ``CanvasError`` for ``max_tokens`` outside 0 to 4096 and for what is
+    no text.
     """
-    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or not 0 <= max_tokens <= MAX_MIDDLE:
+    most = whole(max_tokens, "max_tokens", CanvasError, 0)
+    if most > MAX_MIDDLE:
         raise CanvasError(f"max_tokens: expected 0 to {MAX_MIDDLE}, got {max_tokens!r}")
     check_grammar(grammar)
-    return Middle(grammar, text_bytes(prefix, "prefix"), text_bytes(suffix, "suffix"), max_tokens)
+    return Middle(grammar, text_bytes(prefix, "prefix"), text_bytes(suffix, "suffix"), most)

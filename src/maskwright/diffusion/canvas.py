@@ -22,13 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright._core import StateSets
-from maskwright.base.arguments import check_limits, real
+from maskwright.base.arguments import check_limits, check_type, real, whole
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.diffusion.completion import longest_part, short_completion
 from maskwright.diffusion.reading import OutOfBudget, Reading
 from maskwright.diffusion.sets import HoldsSets, state_sets
 from maskwright.diffusion.showing import canvas_html
-from maskwright.diffusion.slots import EMPTY, OPEN, Slots, checked_ends, read_canvas
+from maskwright.diffusion.slots import EMPTY, OPEN, Slots, check_size, checked_ends, read_canvas
 from maskwright.errors import CanvasError, LimitError, UnsatisfiableError, VocabularyError
 from maskwright.limits import DEFAULT_LIMITS, Limits
 
@@ -141,7 +141,7 @@ class Canvas(HoldsSets):
         return list(self._texts)
 
     def is_optional(self, position: int) -> bool:
-        return self.reading.optional[position]
+        return self.reading.optional[self._position(position)]
 
     # --- what may come
 
@@ -151,8 +151,8 @@ class Canvas(HoldsSets):
         Exactly those for which the rest can be filled (see ``exact``).  A slot with a token is taken as open.
         Raises ``LimitError``, and changes nothing, when this exceeds the grammar's ``Limits``.
         """
-        self._check(position)
-        return self.with_room(lambda: self._allowed_if_open(position))
+        at = self._position(position)
+        return self.with_room(lambda: self._allowed_if_open(at))
 
     def _allowed_if_open(self, position: int) -> npt.NDArray[np.bool_]:
         reading = self.reading
@@ -182,11 +182,12 @@ class Canvas(HoldsSets):
 
     def may_follow(self, position: int, token: int) -> bool:
         """Whether ``token`` fits what is before ``position``: quick, and necessary for it to be allowed."""
-        self._check(position)
-        if token in self.reading.ends:
-            return position > self.reading.last
+        at = self._position(position)
+        held = self._token(at, token)
+        if held in self.reading.ends:
+            return at > self.reading.last
         try:
-            return self.with_room(lambda: self._reads(position, token))
+            return self.with_room(lambda: self._reads(at, held))
         except (OutOfBudget, LimitError):
             return True
         finally:
@@ -195,7 +196,7 @@ class Canvas(HoldsSets):
     def _reads(self, position: int, token: int) -> bool:
         self.reading.steps_left = self.search_budget
         state = self.reading.forward(position)
-        return bool(state >= 0 and self.sets.next(state, token) >= 0)
+        return bool(state >= 0 and (token == EMPTY or self.sets.next(state, token) >= 0))
 
     # --- putting down
 
@@ -208,17 +209,17 @@ class Canvas(HoldsSets):
 
     def fill(self, position: int) -> None:
         """Put the witness's token into an open slot."""
-        self.commit_many([(position, self._texts[position])])
+        at = self._position(position)
+        self.commit_many([(at, self._texts[at])])
 
     def commit_many(self, proposals: Sequence[tuple[int, int]]) -> list[int]:
         """Put down as many of ``proposals`` as fit together, earlier ones first; the positions taken.
 
         The result is that of trying one after another; whole groups are tried first.
         """
-        for position, token in proposals:
-            self._check(position)
-            self._check_token(position, token)
-        group = [(position, token) for position, token in proposals if self.reading.tokens[position] == OPEN]
+        asked = [(self._position(position), token) for position, token in proposals]
+        checked = [(position, self._token(position, token)) for position, token in asked]
+        group = [(position, token) for position, token in checked if self.reading.tokens[position] == OPEN]
         self._commit_group(group)
         return [position for position, token in group if self.reading.tokens[position] == token]
 
@@ -288,48 +289,43 @@ class Canvas(HoldsSets):
 
     def uncommit(self, positions: Iterable[int]) -> None:
         """Open slots again; the witness stays."""
-        positions = list(positions)
-        for position in positions:
-            self._check(position)
-        if positions:
-            self.reading.change_many([(position, OPEN) for position in positions])
+        check_type(positions, Iterable, "positions", CanvasError)
+        changes = [(self._position(position), OPEN) for position in positions]
+        if changes:
+            self.reading.change_many(changes)
 
     def replace(self, position: int, token: int) -> bool:
         """Put another token into a slot; False, and nothing changed, when it is refused."""
-        self._check(position)
-        self._check_token(position, token)
-        before = self.reading.tokens[position]
+        at = self._position(position)
+        held = self._token(at, token)
+        before = self.reading.tokens[at]
         if before == OPEN:
-            return self.try_commit(position, token)
-        self.reading.change(position, OPEN)
-        if self.try_commit(position, token):
+            return self.try_commit(at, held)
+        self.reading.change(at, OPEN)
+        if self.try_commit(at, held):
             return True
-        self.reading.change(position, before)
+        self.reading.change(at, before)
         return False
 
     def insert(self, position: int, count: int = 1) -> bool:
         """Add ``count`` open slots before ``position``; False, and nothing changed, when none fit."""
-        if not 0 <= position <= len(self):
-            raise CanvasError(f"position {position} is outside the canvas (0 to {len(self)})")
-        if count < 1:
-            raise CanvasError(f"insert: expected a number of slots, got {count}")
+        at = self._position(position, 1)
+        more = whole(count, "count", CanvasError, 1)
+        check_size(len(self) + more)
         tokens, optional = self.reading.tokens, self.reading.optional
         # Behind an end token there are only end tokens.
-        new = OPEN if position <= self.reading.end or self._end_token is None else self._end_token
+        new = OPEN if at <= self.reading.end or self._end_token is None else self._end_token
         return self._reshape(
-            [*tokens[:position], *[new] * count, *tokens[position:]],
-            [*optional[:position], *[False] * count, *optional[position:]],
+            [*tokens[:at], *[new] * more, *tokens[at:]], [*optional[:at], *[False] * more, *optional[at:]]
         )
 
     def delete(self, position: int) -> bool:
         """Remove a slot and what it holds; False, and nothing changed, when the rest cannot be completed."""
-        self._check(position)
+        at = self._position(position)
         if len(self) == 1:
             raise CanvasError("delete: the canvas would have no slot")
         tokens, optional = self.reading.tokens, self.reading.optional
-        return self._reshape(
-            tokens[:position] + tokens[position + 1 :], optional[:position] + optional[position + 1 :]
-        )
+        return self._reshape(tokens[:at] + tokens[at + 1 :], optional[:at] + optional[at + 1 :])
 
     def _reshape(self, tokens: list[int], optional: list[bool]) -> bool:
         before = self.sets, self.reading, self._texts, self._states
@@ -354,8 +350,12 @@ class Canvas(HoldsSets):
         """
         if len(guess) != len(self):
             raise CanvasError(f"guess: expected an id for each of {len(self)} slots, got {len(guess)}")
+        texts = [whole(token, "guess", CanvasError) for token in guess]
+        for token in texts:
+            if not EMPTY <= token < self.vocabulary.vocab_size:
+                raise self._no_id(token)
         try:
-            return self.with_room(lambda: self._suggested(guess))
+            return self.with_room(lambda: self._suggested(texts))
         except (OutOfBudget, LimitError):
             return False
         finally:
@@ -556,16 +556,25 @@ class Canvas(HoldsSets):
 
     # --- checks
 
-    def _check(self, position: int) -> None:
-        if not 0 <= position < len(self):
-            raise CanvasError(f"position {position} is outside the canvas (0 to {len(self) - 1})")
+    def _position(self, position: int, end: int = 0) -> int:
+        at, last = whole(position, "position", CanvasError), len(self) - 1 + end
+        if not 0 <= at <= last:
+            raise CanvasError(f"position {at} is outside the canvas (0 to {last})")
+        return at
 
-    def _check_token(self, position: int, token: int) -> None:
-        if token == EMPTY:
+    def _token(self, position: int, token: int) -> int:
+        held = whole(token, "token", VocabularyError)
+        if held == EMPTY:
             if not self.reading.optional[position]:
                 raise CanvasError(f"slot {position} must hold a token")
-        elif not 0 <= token < (size := self.vocabulary.vocab_size):
-            raise VocabularyError(f"token id {token} is outside the vocabulary of {size} ids")
+        elif not 0 <= held < self.vocabulary.vocab_size:
+            raise self._no_id(held)
+        return held
+
+    def _no_id(self, token: int) -> VocabularyError:
+        return VocabularyError(
+            f"token id {token} is outside the vocabulary of {self.vocabulary.vocab_size} ids"
+        )
 
     def _check_tail(self) -> None:
         reading = self.reading

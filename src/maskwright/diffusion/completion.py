@@ -51,7 +51,7 @@ def longest_part(reading: Reading, guess: Sequence[int]) -> list[int] | None:
     state = reading.sets.start
     states, texts = [state], []
     for i, fixed in enumerate(reading.tokens):
-        token = fixed if fixed != OPEN else int(guess[i])
+        token = fixed if fixed != OPEN else guess[i]
         if token in reading.ends and reading.optional[i] and i < reading.last:
             token = EMPTY
         if token in reading.ends or i == reading.end or token == OPEN:

@@ -73,7 +73,8 @@ def _checked(given: Any, canvas: list[int], vocab_size: int) -> Logits:
 
 
 def checked_model(model: MaskedDiffusionModel, vocab_size: int) -> None:
-    """Raise ``CanvasError`` when a model's ids do not fit the vocabulary."""
+    """Raise ``CanvasError`` for what is no model, or has ids that do not fit the vocabulary."""
+    check_type(model, MaskedDiffusionModel, "model", CanvasError)
     if model.kind not in ("absorbing", "editing", "uniform"):
         raise CanvasError(f"model.kind: expected absorbing, editing or uniform, got {model.kind!r}")
     if (model.mask_id is None) != (model.kind == "uniform"):

@@ -24,10 +24,10 @@ from maskwright.base.arguments import generator
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
 from maskwright.diffusion.decode import as_proposal, canvas_logits, impossible_ids, open_canvas
-from maskwright.diffusion.model import MaskedDiffusionModel
+from maskwright.diffusion.model import MaskedDiffusionModel, checked_model
 from maskwright.diffusion.schedule import Schedule, checked_schedule, probabilities, scores
 from maskwright.diffusion.sets import check_grammar
-from maskwright.diffusion.slots import EMPTY, OPEN
+from maskwright.diffusion.slots import OPEN
 from maskwright.errors import CanvasError
 from maskwright.sampling.adaptive import awrs
 from maskwright.sampling.logspace import (
@@ -73,6 +73,7 @@ def infill_smc(
     ``MaskwrightError`` for bad options.
     """
     check_grammar(grammar)
+    checked_model(model, grammar.vocabulary.vocab_size)
     schedule, rng = checked_schedule(schedule), generator(seed, CanvasError)
     if model.kind != "absorbing" or schedule.remask:
         raise CanvasError("weights need a model of kind absorbing, and a schedule without remask")
@@ -192,7 +193,7 @@ class _Run:
 
 def _with_token(canvas: Canvas, position: int, token: int) -> Canvas | None:
     """A copy with one more token, or None when it does not fit."""
-    if token != EMPTY and not canvas.may_follow(position, token):
+    if not canvas.may_follow(position, token):
         return None
     filled = canvas.fork()
     if filled.try_commit(position, token):

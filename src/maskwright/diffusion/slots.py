@@ -50,6 +50,12 @@ class Slots:
 MAX_SLOTS = 1 << 16
 
 
+def check_size(slots: int) -> None:
+    """Raises ``CanvasError`` for more slots than a canvas may have."""
+    if slots > MAX_SLOTS:
+        raise CanvasError(f"canvas: too many slots; at most {MAX_SLOTS} are supported")
+
+
 def read_canvas(
     canvas: Sequence[Any],
     vocabulary: Vocabulary,
@@ -70,6 +76,7 @@ def read_canvas(
     for place, part in enumerate(canvas):
         if part is None or isinstance(part, Gap):
             gap = Gap(1, 1) if part is None else part
+            check_size(len(tokens) + gap.max)
             added, free = [OPEN] * gap.max, gap.max - gap.min
         elif isinstance(part, (str, bytes)):
             added, free = _spelled(part, vocabulary, encode, segment, place, vocabulary.at_start(tokens)), 0
@@ -77,8 +84,7 @@ def read_canvas(
             added, free = [_token(part, vocabulary, mask_id, ends, place)], 0
         tokens += added
         optional += [False] * (len(added) - free) + [True] * free
-        if len(tokens) > MAX_SLOTS:
-            raise CanvasError(f"canvas: {len(tokens)} slots or more; at most {MAX_SLOTS} are supported")
+        check_size(len(tokens))
     if not tokens:
         raise CanvasError("canvas: there is no slot")
     return Slots(tokens, optional)
