@@ -16,9 +16,10 @@ def fillings(
     tokens: list[int],
     optional: list[bool],
     ends: tuple[int, ...],
+    forbidden: tuple[int, ...] = (),
 ) -> Iterator[tuple[int, ...]]:
-    """All ways to fill a canvas; ids by slot, EMPTY for what is left out."""
-    texts = [i for i, data in enumerate(vocabulary.tokens) if data]
+    """All ways to fill a canvas; ids by slot, EMPTY for what is left out; open slots get no ``forbidden`` ids."""
+    texts = [i for i, data in enumerate(vocabulary.tokens) if data and i not in forbidden]
 
     def extend(i: int, column: Column | None, ended: bool, start: bool) -> Iterator[tuple[int, ...]]:
         if i == len(tokens):

@@ -105,13 +105,13 @@ def test_schedules(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda c: c.try_commit(1, -3), "token id -3"),
-        (lambda c: c.try_commit(1, 2**70), "token id 1180591620717411303424"),
+        (lambda c: c.try_commit(1, -3), "-3 is outside"),
+        (lambda c: c.try_commit(1, 2**70), "1180591620717411303424 is outside"),
         (lambda c: c.try_commit(1, None), "token"),
         (lambda c: c.try_commit(1, "a"), "token"),
-        (lambda c: c.replace(1, -3), "token id -3"),
+        (lambda c: c.replace(1, -3), "-3 is outside"),
         (lambda c: c.may_follow(1, 1.5), "token"),
-        (lambda c: c.may_follow(1, -3), "token id -3"),
+        (lambda c: c.may_follow(1, -3), "-3 is outside"),
         (lambda c: c.allowed("x"), "position"),
         (lambda c: c.allowed(1.0), "position"),
         (lambda c: c.allowed(2**70), "position"),
@@ -126,8 +126,8 @@ def test_schedules(options: dict[str, Any]) -> None:
         (lambda c: c.uncommit(1), "positions"),
         (lambda c: c.uncommit([1, "a"]), "position"),
         (lambda c: c.suggest(["x"] * 4), "guess"),
-        (lambda c: c.suggest([2**70] * 4), "token id"),
-        (lambda c: c.suggest([97, 97, 97, -3]), "token id -3"),
+        (lambda c: c.suggest([2**70] * 4), "guess"),
+        (lambda c: c.suggest([97, 97, 97, -3]), "-3 is outside"),
     ],
 )
 def test_operations_of_a_canvas(call: Any, message: str) -> None:

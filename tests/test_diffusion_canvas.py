@@ -76,11 +76,13 @@ def random_canvas(rng: random.Random, vocabulary: Vocabulary, found: list[tuple[
     return Slots(tokens, [token in (OPEN, EMPTY) and rng.random() < 0.2 for token in tokens])
 
 
-def checked(canvas: Canvas, oracle: Oracle, ends: tuple[int, ...]) -> list[tuple[int, ...]]:
+def checked(
+    canvas: Canvas, oracle: Oracle, ends: tuple[int, ...], forbidden: tuple[int, ...] = ()
+) -> list[tuple[int, ...]]:
     """Compare a canvas with brute force; all its fillings."""
     tokens = canvas.tokens
     optional = [canvas.is_optional(i) for i in range(len(tokens))]
-    found = list(fillings(oracle, canvas.vocabulary, tokens, optional, ends))
+    found = list(fillings(oracle, canvas.vocabulary, tokens, optional, ends, forbidden))
     assert tuple(canvas.witness()) in found
     if canvas.exact:
         expected = allowed_by_slot(found, len(tokens))
@@ -115,14 +117,15 @@ def compare_with_brute_force(made: Grammar, seed: int) -> None:
     ends = vocabulary.eos_ids if rng.random() < 0.8 else ()
     everything = list(fillings(oracle, vocabulary, [OPEN] * SLOTS, [False] * SLOTS, ends))
     slots = random_canvas(rng, vocabulary, everything)
-    found = list(fillings(oracle, vocabulary, slots.tokens, slots.optional, ends))
+    forbidden = tuple(rng.sample(range(6), rng.choice((0, 0, 1, 3))))
+    found = list(fillings(oracle, vocabulary, slots.tokens, slots.optional, ends, forbidden))
     try:
-        canvas = Canvas(compiled, slots, eos_ids=ends)
+        canvas = Canvas(compiled, slots, eos_ids=ends, forbidden_ids=forbidden)
     except UnsatisfiableError:
         assert not found
         return
     assert found
-    checked(canvas, oracle, ends)
+    checked(canvas, oracle, ends, forbidden)
     while canvas.open:
         # Propose anything; what is refused has no filling.
         position = rng.choice(canvas.open)
@@ -138,16 +141,16 @@ def compare_with_brute_force(made: Grammar, seed: int) -> None:
         kept = list(before)
         for position, token in proposals:
             trial = list(kept)
-            if trial[position] == OPEN:
+            if trial[position] == OPEN and token not in forbidden:
                 trial[position] = token
-                if any(True for _ in fillings(oracle, vocabulary, trial, slots.optional, ends)):
+                if any(True for _ in fillings(oracle, vocabulary, trial, slots.optional, ends, forbidden)):
                     kept = trial
                     for i in range(position, SLOTS) if token in ends else ():
                         if kept[i] == OPEN:
                             kept[i] = EMPTY if slots.optional[i] else token
             assert (position in taken) == (kept[position] == token)
         assert kept == canvas.tokens
-        found = checked(canvas, oracle, ends)
+        found = checked(canvas, oracle, ends, forbidden)
         if not taken:
             position = rng.choice(canvas.open)
             assert canvas.try_commit(position, canvas.witness()[position])
@@ -374,3 +377,33 @@ def test_a_witness_has_the_end_that_was_put_down() -> None:
     assert canvas.tokens == [OPEN, 2, 2]
     assert canvas.witness()[1:] == [2, 2]
     assert fork.witness()[2] == 3
+
+
+@pytest.mark.parametrize("rest", range(5))
+def test_forbidden_ids_are_as_if_the_vocabulary_had_them_not(rest: int) -> None:
+    made = grammar(Choice((Seq((term("("), Ref(0), term(")"))), Seq((Ref(0), term("a"))), term("ab"))))
+    forbidden = [i for i, data in enumerate(LETTERS.tokens) if data and i % 5 == rest]
+    fewer = Vocabulary.from_bytes(
+        [None if i in forbidden else data for i, data in enumerate(LETTERS.tokens)], eos_ids=9
+    )
+    canvas = Canvas(CompiledGrammar(compile_ir(made, LETTERS), LETTERS), [None] * 6, forbidden_ids=forbidden)
+    expected = Canvas(CompiledGrammar(compile_ir(made, fewer), fewer), [None] * 6)
+    for _ in range(6):
+        assert everything_about(canvas) == everything_about(expected)
+        position = canvas.open[len(canvas.open) // 2]
+        token = int(np.flatnonzero(canvas.allowed(position))[0])
+        assert not any(canvas.try_commit(position, each) for each in forbidden)
+        assert canvas.try_commit(position, token) and expected.try_commit(position, token)
+        if not canvas.open:
+            break
+
+
+def test_a_slot_that_was_given_with_a_forbidden_id() -> None:
+    canvas = Canvas(compile_regex("[ab]{2}", AB), [0, None], forbidden_ids=[0])
+    assert canvas.witness() == [0, 1]
+    with pytest.raises(CanvasError, match="never get"):
+        canvas.uncommit([0])
+    assert not canvas.replace(0, 0) and canvas.tokens == [0, OPEN]
+    assert canvas.replace(0, 1)
+    with pytest.raises(VocabularyError, match="forbidden_ids"):
+        Canvas(compile_regex("a", AB), [None], forbidden_ids=[9])

@@ -413,3 +413,47 @@ def test_a_gap_and_a_model_without_a_mask() -> None:
     for criterion in ("exact", "none"):
         found = infill(model, mw.compile_regex("(aaa)?b", AB), [Gap(0, 4), "b"], criterion=criterion, seed=1)
         assert found == ([0, 0, 0, 1] if criterion == "exact" else [0, 0, 0, 0, 1])
+
+
+BYTES = mw.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b"", b""], eos_ids=[256])
+
+
+def byte_model(*ids: int, forbidden: str = "", mask: int = 257) -> Wants:
+    model = Wants(*ids, size=BYTES.vocab_size)
+    model.eos_ids, model.mask_id, model.forbidden_ids = (256,), mask, list(forbidden.encode())
+    return model
+
+
+@pytest.mark.parametrize("budget", [0, 2000])
+def test_forbidden_ids_are_never_put_down(budget: int) -> None:
+    grammar = mw.compile_regex("[xy]{3}", BYTES)
+    for model in (byte_model(ord("a"), forbidden="x"), byte_model(ord("a"), ord("x"), mask=ord("x"))):
+        assert infill(model, grammar, [None] * 3, search_budget=budget) == list(b"yyy")
+        model.calls = 0
+        with pytest.raises(UnsatisfiableError):
+            infill(model, mw.compile_regex("x", BYTES), [None])
+        assert model.calls == 0
+    uniform = byte_model(ord("a"), forbidden="x")
+    uniform.kind, uniform.mask_id = "uniform", None
+    assert infill(uniform, grammar, [None] * 3, search_budget=budget) == list(b"yyy")
+    # What is fixed may hold them.
+    found = infill(byte_model(ord("x"), forbidden="x"), grammar, ["x", None, "x"], search_budget=budget)
+    assert found == list(b"xyx")
+
+
+def test_an_end_that_is_forbidden_is_none() -> None:
+    model = byte_model(256, ord("a"))
+    model.forbidden_ids = [256]
+    assert infill(model, mw.compile_regex("a*", BYTES), [None] * 3) == list(b"aaa")
+
+
+def test_forbidden_ids_in_random_loops() -> None:
+    compiled = GRAMMARS["person"]()
+    forbidden = [i for i, data in enumerate(VOCABULARY.tokens) if data and i % 7 == 3]
+    for seed, schedule in enumerate(SCHEDULES):
+        for trouble in ("none", "infinite", "spaces"):
+            model = Random(trouble, seed)
+            model.forbidden_ids = [*forbidden, ENDS[0]]
+            ids = infill(model, compiled, [MASK] * 18, schedule=schedule, seed=seed)
+            assert is_valid(compiled, ids)
+            assert not set(ids) & set(model.forbidden_ids)

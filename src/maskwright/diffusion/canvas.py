@@ -28,8 +28,17 @@ from maskwright.diffusion.completion import longest_part, short_completion
 from maskwright.diffusion.reading import OutOfBudget, Reading
 from maskwright.diffusion.sets import HoldsSets, state_sets
 from maskwright.diffusion.showing import canvas_html
-from maskwright.diffusion.slots import EMPTY, OPEN, Slots, check_size, checked_ends, read_canvas
-from maskwright.errors import CanvasError, LimitError, UnsatisfiableError, VocabularyError
+from maskwright.diffusion.slots import (
+    EMPTY,
+    OPEN,
+    Slots,
+    check_size,
+    checked_ends,
+    checked_id,
+    checked_ids,
+    read_canvas,
+)
+from maskwright.errors import CanvasError, LimitError, UnsatisfiableError
 from maskwright.limits import DEFAULT_LIMITS, Limits
 
 SEARCH_BUDGET = 16_000
@@ -44,8 +53,8 @@ class Canvas(HoldsSets):
     """Slots under a compiled grammar, with a witness.
 
     ``slots``: ids, None or ``mask_id`` (open), text, ``Gap``; see ``read_canvas``.  ``eos_ids``: ids of end tokens,
-    by default the vocabulary's; with none, the text has to fill every slot.  ``search_budget``: steps that
-    one proposal may take.
+    by default the vocabulary's; with none, the text has to fill every slot.  ``forbidden_ids``: ids that open slots never get; an end
+    among them is none.  ``search_budget``: steps that one proposal may take.
 
     Raises ``UnsatisfiableError`` when no filling exists, ``CanvasError`` for what is no canvas, ``LimitError``
     when the first witness takes more than ``limits.max_canvas_steps`` or ``limits.max_seconds``, or the grammar's own limits.
@@ -58,13 +67,15 @@ class Canvas(HoldsSets):
         *,
         mask_id: int | None = None,
         eos_ids: Iterable[int] | None = None,
+        forbidden_ids: Iterable[int] = (),
         search_budget: float = SEARCH_BUDGET,
         encode: Callable[[str], list[int]] | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.sets = state_sets(grammar)
         self.vocabulary = vocabulary = grammar.vocabulary
-        ends = checked_ends(eos_ids, vocabulary)
+        forbidden = checked_ids(forbidden_ids, "forbidden_ids", vocabulary)
+        ends = [end for end in checked_ends(eos_ids, vocabulary) if end not in forbidden]
         check_limits(limits)
         self.grammar = grammar
         self.search_budget = real(search_budget, "search_budget", CanvasError)
@@ -73,14 +84,16 @@ class Canvas(HoldsSets):
             segment = grammar._core.engine.segment
             slots = read_canvas(slots, vocabulary, mask_id, ends, encode, segment)
         self._end_token = ends[0] if ends else None
-        self.reading = Reading(self.sets, slots, frozenset(ends))
+        self.reading = Reading(
+            self.sets, slots, frozenset(ends), frozenset([i for i in forbidden if vocabulary.tokens[i]])
+        )
         self.refused = 0
         """Proposals that no filling agrees with."""
         self.undecided = 0
         """Proposals refused because the budget ran out."""
         self._texts: list[int] = []
         self._states: list[int] = []
-        self._check_tail()
+        self.reading.check_tail()
         started = time.monotonic()
         if limits.max_seconds > 0:
             self.reading.until = started + limits.max_seconds
@@ -98,10 +111,14 @@ class Canvas(HoldsSets):
 
     def _move(self, sets: StateSets) -> None:
         until = self.reading.until
-        self.reading = Reading(sets, Slots(self.reading.tokens, self.reading.optional), self.reading.ends)
+        self.reading = self._reading(sets, self.reading.tokens, self.reading.optional)
         self.reading.until = until
         self.sets, self._states = sets, []
         self._states = self.reading.states_along(self._texts) if self._texts else []
+
+    def _reading(self, sets: StateSets, tokens: list[int], optional: list[bool]) -> Reading:
+        """One of other slots or sets."""
+        return Reading(sets, Slots(tokens, optional), self.reading.ends, self.reading.banned)
 
     def fork(self) -> Canvas:
         """A canvas that goes its own way from here."""
@@ -186,6 +203,8 @@ class Canvas(HoldsSets):
         held = self._token(at, token)
         if held in self.reading.ends:
             return at > self.reading.last
+        if held in self.reading.banned:
+            return False
         try:
             return self.with_room(lambda: self._reads(at, held))
         except (OutOfBudget, LimitError):
@@ -244,6 +263,8 @@ class Canvas(HoldsSets):
     def _try(self, group: list[tuple[int, int]]) -> bool:
         """Whether the group could be put down; an error changes nothing."""
         reading = self.reading
+        if any(token in reading.banned for _, token in group):
+            return False
         if all(self._texts[position] == token for position, token in group):
             for position, token in group:
                 self._put(position, token)
@@ -288,9 +309,17 @@ class Canvas(HoldsSets):
     # --- taking back, editing
 
     def uncommit(self, positions: Iterable[int]) -> None:
-        """Open slots again; the witness stays."""
+        """Open slots again; the witness stays.
+
+        Raises ``CanvasError`` for a slot that was given with a forbidden token: the witness has none without it.
+        """
         check_type(positions, Iterable, "positions", CanvasError)
         changes = [(self._position(position), OPEN) for position in positions]
+        for position, _ in changes:
+            if (token := self.reading.tokens[position]) in self.reading.banned:
+                raise CanvasError(
+                    f"slot {position} holds token {token}, which open slots never get; replace it"
+                )
         if changes:
             self.reading.change_many(changes)
 
@@ -329,7 +358,7 @@ class Canvas(HoldsSets):
 
     def _reshape(self, tokens: list[int], optional: list[bool]) -> bool:
         before = self.sets, self.reading, self._texts, self._states
-        self.reading = Reading(self.sets, Slots(tokens, optional), self.reading.ends)
+        self.reading = self._reading(self.sets, tokens, optional)
         self._texts, self._states = [], []
         try:
             if self.with_room(lambda: self._reread(self.search_budget)):
@@ -350,10 +379,7 @@ class Canvas(HoldsSets):
         """
         if len(guess) != len(self):
             raise CanvasError(f"guess: expected an id for each of {len(self)} slots, got {len(guess)}")
-        texts = [whole(token, "guess", CanvasError) for token in guess]
-        for token in texts:
-            if not EMPTY <= token < self.vocabulary.vocab_size:
-                raise self._no_id(token)
+        texts = [t if t in (OPEN, EMPTY) else checked_id(t, "guess", self.vocabulary) for t in guess]
         try:
             return self.with_room(lambda: self._suggested(texts))
         except (OutOfBudget, LimitError):
@@ -563,22 +589,8 @@ class Canvas(HoldsSets):
         return at
 
     def _token(self, position: int, token: int) -> int:
-        held = whole(token, "token", VocabularyError)
-        if held == EMPTY:
-            if not self.reading.optional[position]:
-                raise CanvasError(f"slot {position} must hold a token")
-        elif not 0 <= held < self.vocabulary.vocab_size:
-            raise self._no_id(held)
-        return held
-
-    def _no_id(self, token: int) -> VocabularyError:
-        return VocabularyError(
-            f"token id {token} is outside the vocabulary of {self.vocabulary.vocab_size} ids"
-        )
-
-    def _check_tail(self) -> None:
-        reading = self.reading
-        if reading.ends and reading.end <= reading.last:
-            raise UnsatisfiableError(
-                f"slot {reading.end} holds an end token, but slot {reading.last} behind it holds text"
-            )
+        if token != EMPTY:
+            return checked_id(token, "token", self.vocabulary)
+        if not self.reading.optional[position]:
+            raise CanvasError(f"slot {position} must hold a token")
+        return EMPTY

@@ -56,7 +56,7 @@ def longest_part(reading: Reading, guess: Sequence[int]) -> list[int] | None:
             token = EMPTY
         if token in reading.ends or i == reading.end or token == OPEN:
             break
-        if token == EMPTY and not reading.optional[i]:
+        if fixed == OPEN and (token in reading.banned or (token == EMPTY and not reading.optional[i])):
             break
         after = state if token == EMPTY else reading.sets.next(state, token)
         if after < 0:

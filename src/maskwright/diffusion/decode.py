@@ -153,7 +153,7 @@ def infill_steps(
     if criterion == "exact":
         filled = open_canvas(model, grammar, canvas, search_budget, limits)
     else:
-        filled = LooseCanvas(grammar, _slots(model, grammar, canvas), model.eos_ids, criterion)
+        filled = LooseCanvas(grammar, _slots(model, grammar, canvas), _ends(model), criterion)
     impossible = impossible_ids(model, grammar.vocabulary)
     run = _Run(model, filled, schedule, rng, filled.open, impossible)
     phrases = checked_anchors(anchors)
@@ -173,7 +173,14 @@ def open_canvas(
 ) -> Canvas:
     """A canvas for a model; raises as ``infill`` does before the first model call."""
     slots = _slots(model, grammar, canvas)
-    return Canvas(grammar, slots, eos_ids=model.eos_ids, search_budget=search_budget, limits=limits)
+    return Canvas(
+        grammar,
+        slots,
+        eos_ids=model.eos_ids,
+        forbidden_ids=_forbidden(model),
+        search_budget=search_budget,
+        limits=limits,
+    )
 
 
 def _slots(model: MaskedDiffusionModel, grammar: CompiledGrammar, canvas: Sequence[Any]) -> Slots:
@@ -183,19 +190,26 @@ def _slots(model: MaskedDiffusionModel, grammar: CompiledGrammar, canvas: Sequen
         canvas,
         grammar.vocabulary,
         model.mask_id,
-        model.eos_ids,
+        _ends(model),
         model.encode if has_encode else None,
         grammar._core.engine.segment,
     )
+
+
+def _forbidden(model: MaskedDiffusionModel) -> list[int]:
+    """Ids that open slots never get."""
+    return [*model.forbidden_ids, *([] if model.mask_id is None else [model.mask_id])]
+
+
+def _ends(model: MaskedDiffusionModel) -> list[int]:
+    return [end for end in model.eos_ids if end not in model.forbidden_ids]
 
 
 def impossible_ids(model: MaskedDiffusionModel, vocabulary: Vocabulary) -> npt.NDArray[np.bool_]:
     """Ids that are neither text nor an end, or that the model must not put down (bool [vocabulary size])."""
     impossible = np.array([not data for data in vocabulary.tokens])
     impossible[list(model.eos_ids)] = False
-    impossible[list(model.forbidden_ids)] = True
-    if model.mask_id is not None:
-        impossible[model.mask_id] = True
+    impossible[_forbidden(model)] = True
     return impossible
 
 

@@ -19,7 +19,8 @@ class MaskedDiffusionModel:
     """Base class of models.  A subclass sets the attributes and defines ``logits``.
 
     ``mask_id``: the id of an open slot, or None for models that start from noise.  ``eos_ids``: ids that end
-    the text (empty: texts fill the canvas).  ``forbidden_ids``: ids never to be put down (the mask always is).
+    the text (empty: texts fill the canvas).  ``forbidden_ids``: ids that open slots never get (nor the mask); an end
+    among them is none.
     ``kind``: ``"absorbing"`` (open slots become tokens), ``"editing"`` (which it may also change later) or
     ``"uniform"`` (no mask: every slot is predicted anew in every step).
     """

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from maskwright._core import StateSets
 from maskwright.diffusion.distance import Distances
 from maskwright.diffusion.slots import EMPTY, OPEN, Slots
-from maskwright.errors import VocabularyError
+from maskwright.errors import UnsatisfiableError, VocabularyError
 
 Classes: TypeAlias = list[tuple[int, npt.NDArray[np.int32]]]
 """Tokens by the state that they lead to."""
@@ -39,13 +39,19 @@ class OutOfBudget(Exception):
 
 
 class Reading:
-    """A canvas under a grammar; ``ends``: the ids of end tokens (none: the text fills every slot)."""
+    """A canvas under a grammar; ``ends``: the ids of end tokens (none: the text fills every slot).
 
-    def __init__(self, sets: StateSets, slots: Slots, ends: frozenset[int]) -> None:
+    ``banned``: ids of text that open slots do not get.
+    """
+
+    def __init__(
+        self, sets: StateSets, slots: Slots, ends: frozenset[int], banned: frozenset[int] = frozenset()
+    ) -> None:
         self.sets = sets
         self.tokens = list(slots.tokens)
         self.optional = list(slots.optional)
         self.ends = ends
+        self.banned = banned
         self.steps_left: float = float("inf")
         self.until: float = float("inf")
         """When the search for a first filling ends (``time.monotonic``)."""
@@ -54,6 +60,8 @@ class Reading:
         self.known_from = 0
         self._any: dict[int, int] = {}
         self._classes: dict[int, Classes] = {}
+        self._narrowed: set[int] = set()
+        """States from which banned tokens alone lead to some others."""
         self._distances = Distances()
         self._completions: dict[int, list[int] | None] = {}
         self.renew()
@@ -157,15 +165,31 @@ class Reading:
             if time.monotonic() > self.until:
                 raise OutOfBudget
             self.spend(_FRESH_COST + self.sets.cost(state) // _PARTS_A_STEP)
-            target = self._any[state] = self.sets.any(state)
+            target = self._any_allowed(state) if self.banned else self.sets.any(state)
+            self._any[state] = target
+        return target
+
+    def _any_allowed(self, state: int) -> int:
+        classes = self.classes_of(state)
+        if state not in self._narrowed:
+            return self.sets.any(state)
+        target = -1
+        for after, _ in classes:
+            target = self.sets.join(target, after)
         return target
 
     def classes_of(self, state: int) -> Classes:
-        """Tokens by where they lead, large classes first."""
+        """Tokens that an open slot may get, by where they lead, large classes first."""
         classes = self._classes.get(state)
         if classes is None:
             self.spend(len(self._classes) // 8 + 20)
             found = [(target, np.frombuffer(ids, dtype=np.int32)) for target, ids in self.sets.classes(state)]
+            if self.banned:
+                banned = np.array(list(self.banned))
+                kept = [(target, ids[~np.isin(ids, banned)]) for target, ids in found]
+                found = [(target, ids) for target, ids in kept if len(ids)]
+                if len(found) < len(kept):
+                    self._narrowed.add(state)
             classes = self._classes[state] = sorted(found, key=lambda entry: -len(entry[1]))
         return classes
 
@@ -261,10 +285,11 @@ class Reading:
         if state not in self._completions:
             self.spend()
             try:
-                self._completions[state] = self.sets.shortest_completion(state)
+                found = self.sets.shortest_completion(state)
             except VocabularyError:
                 # No tokens spell these bytes; others may do.
-                self._completions[state] = None
+                found = None
+            self._completions[state] = None if found is None or self.banned.intersection(found) else found
         return self._completions[state]
 
     def within(self, state: int, room: int) -> bool:
@@ -299,6 +324,13 @@ class Reading:
                 if state < 0:
                     return False
         return bool(self.sets.is_accepting(state))
+
+    def check_tail(self) -> None:
+        """Raises ``UnsatisfiableError`` for text behind an end."""
+        if self.ends and self.end <= self.last:
+            raise UnsatisfiableError(
+                f"slot {self.end} holds an end token, but slot {self.last} behind it holds text"
+            )
 
     def why(self) -> str:
         """Where the fixed text leaves the language, or that the slots do not suffice."""

@@ -125,12 +125,25 @@ def checked_ends(eos_ids: Iterable[int] | None, vocabulary: Vocabulary) -> tuple
     """End tokens, by default the vocabulary's.  Raises ``VocabularyError`` for what is text or no id."""
     if eos_ids is None:
         return vocabulary.eos_ids
-    check_type(eos_ids, Iterable, "eos_ids", VocabularyError)
-    ends = tuple(whole(end, "eos_ids", VocabularyError) for end in eos_ids)
+    ends = checked_ids(eos_ids, "eos_ids", vocabulary)
     for end in ends:
-        if not 0 <= end < vocabulary.vocab_size or vocabulary.tokens[end]:
-            raise VocabularyError(f"eos_ids: {end} is text or outside the vocabulary")
+        if vocabulary.tokens[end]:
+            raise VocabularyError(f"eos_ids: {end} is text, which no end token is")
     return ends
+
+
+def checked_ids(ids: Iterable[int], name: str, vocabulary: Vocabulary) -> tuple[int, ...]:
+    """Ids of a vocabulary.  Raises ``VocabularyError`` for what is none."""
+    check_type(ids, Iterable, name, VocabularyError)
+    return tuple(checked_id(each, name, vocabulary) for each in ids)
+
+
+def checked_id(given: int, name: str, vocabulary: Vocabulary) -> int:
+    """An id of a vocabulary.  Raises ``VocabularyError`` for what is none."""
+    found = whole(given, name, VocabularyError)
+    if not 0 <= found < vocabulary.vocab_size:
+        raise VocabularyError(f"{name}: {found} is outside the vocabulary of {vocabulary.vocab_size} ids")
+    return found
 
 
 def _spelled(
