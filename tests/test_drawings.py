@@ -15,6 +15,7 @@ from doc_pages import DOCS
 import maskwright as mw
 
 PAGE = (DOCS / "how-it-works.md").read_text("utf-8")
+ARCHITECTURE = (DOCS.parent / "ARCHITECTURE.md").read_text("utf-8")
 DRAWINGS = sorted((DOCS / "drawings").glob("*.svg"))
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -144,6 +145,7 @@ def test_counts_of_tokens_in_tree_and_string(tekken: mw.Vocabulary) -> None:
     assert sum(text.matcher().accept_bytes(b'"' + end) for end in ends) == 486
     written = " ".join(texts("05"))
     assert all(each in written for each in ("127 719", "486", "100 fit", "122 fit"))
+    assert {"127 719", "486"} <= set(re.findall(r"(\d[\d ]*) tokens", ARCHITECTURE))
     assert {b'"', b'",', b'","'} <= name and not {b'"]', b'"],'} & name
     assert {b'"', b'",', b'","', b'"]', b'"],'} <= tags
 

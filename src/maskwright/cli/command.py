@@ -12,7 +12,7 @@ from typing import Any, TextIO
 GOOD, FINDINGS, USAGE, DEFECT, INTERRUPTED = 0, 1, 2, 70, 130
 EXIT_CODES = {
     GOOD: "good: nothing is wrong, or what was asked for is written",
-    FINDINGS: "findings: problems in a source or a text, rows that were left out, or a constraint that cannot be met",
+    FINDINGS: "findings: errors in a source or a text (warnings and notes alone leave 0), rows that were left out, or a constraint that cannot be met",
     USAGE: "usage: bad arguments, files that cannot be read, packages or models that are not there",
     DEFECT: "a defect of maskwright; please report the traceback on standard error",
     INTERRUPTED: "interrupted (Ctrl-C)",
