@@ -260,7 +260,12 @@ def test_no_urls(url: str, tmp_path: Path, schema: str, capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize(
     ("text", "low", "high"),
-    [("3", 3, 3), ("1e300", 1e300, 1e300), ("-1", 0, 0), (formatdate(time.time() + 9000, usegmt=True), 5000, 9001)],
+    [
+        ("3", 3, 3),
+        ("1e300", 1e300, 1e300),
+        ("-1", 0, 0),
+        (formatdate(time.time() + 9000, usegmt=True), 5000, 9001),
+    ],
     ids=["seconds", "large", "negative", "date"],
 )
 def test_retry_after(text: str, low: float, high: float) -> None:

@@ -6,12 +6,13 @@ one hands the rows that are left to a back-end, and appends what comes back.
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 from maskwright.errors import LimitError, MaskwrightError
 from maskwright.offline.answers import record
@@ -173,9 +174,9 @@ def _survey(source: Path, reader: Reader, journal: Journal, report: Callable[[Ba
     return found
 
 
-def open_input(source: Path) -> BinaryIO:
+def open_input(source: Path) -> io.BufferedReader:
     """Open a file of rows.  Raises ``OSError``, and ``MaskwrightError`` where it cannot be read twice."""
-    file = open(source, "rb")
+    file = open(source, "rb")  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise MaskwrightError(f"{source}: the input is read twice, so it must be a file")
