@@ -130,3 +130,33 @@ def test_bad_anchors() -> None:
         infill(model, grammar, [None] * 3, anchors=["storm", "harbour"])
     with pytest.raises(CanvasError, match="infill"):
         infill_smc(model, grammar, [None] * 4, schedule=MIDDLE)
+
+
+@pytest.mark.parametrize("anchors", [None, 5, ["\ud800"], [b"storm"], [""]])
+def test_anchors_that_are_no_phrases(anchors: object) -> None:
+    model = Random(0)
+    with pytest.raises(CanvasError, match="anchors"):
+        infill(model, mw.compile(SENTENCE, VOCABULARY), [None] * 8, anchors=anchors)  # type: ignore[arg-type]
+    assert model.calls == 0
+
+
+def test_anchors_are_spelled_before_the_model_is_asked() -> None:
+    tokens = [b"a", b"b", b" c", b"", b""]
+    vocabulary = mw.Vocabulary.from_bytes(tokens, eos_ids=[4], special_ids=[3])
+
+    class Small(Random):
+        mask_id, eos_ids = 3, (4,)
+
+        def logits(self, canvas: list[int]) -> np.ndarray:
+            self.calls += 1
+            return np.zeros((len(canvas), 5), dtype=np.float32)
+
+    grammar = mw.compile(mw.Regex("[ab]( c|[ab])*"), vocabulary)
+    # One way to write it will do: behind a blank, or without one.
+    for anchor, ids in (("ba", [1, 0]), ("c", [2])):
+        found = infill(Small(0), grammar, [None] * 5, anchors=[anchor], schedule=MIDDLE)
+        assert any(found[i : i + len(ids)] == ids for i in range(5))
+    model = Small(0)
+    with pytest.raises(UnsatisfiableError, match="no tokens spell 'd'"):
+        infill(model, grammar, [None] * 5, anchors=["d"])
+    assert model.calls == 0

@@ -7,14 +7,15 @@ round fills the middle slot of every run of open slots (``Schedule(score="middle
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.diffusion.canvas import Canvas
-from maskwright.diffusion.slots import OPEN
-from maskwright.errors import CanvasError, UnsatisfiableError
+from maskwright.diffusion.slots import OPEN, text_bytes
+from maskwright.errors import CanvasError, UnsatisfiableError, VocabularyError
 
 
 def middles(slots: Sequence[int]) -> list[int]:
@@ -28,29 +29,44 @@ def middles(slots: Sequence[int]) -> list[int]:
     return found
 
 
-def checked_anchors(anchors: Sequence[str]) -> list[str]:
-    """Raises ``CanvasError`` for what is no list of phrases."""
-    if isinstance(anchors, (str, bytes)) or not all(isinstance(each, str) and each for each in anchors):
+def checked_anchors(anchors: Sequence[str], spell: Callable[[str], list[int]]) -> dict[str, list[list[int]]]:
+    """By phrase, the tokens that spell it behind a blank and without one, where some do.
+
+    Raises ``CanvasError`` for what is no list of phrases, ``UnsatisfiableError`` for one that no tokens spell.
+    """
+    if (
+        isinstance(anchors, (str, bytes))
+        or not isinstance(anchors, Iterable)
+        or not all(isinstance(each, str) and each for each in anchors)
+    ):
         raise CanvasError("anchors: expected a list of phrases, none of them empty")
-    return list(dict.fromkeys(anchors))
+    ways: dict[str, list[list[int]]] = {}
+    for anchor in anchors:
+        text_bytes(anchor, "anchors")
+        ways[anchor] = []
+        for text in (" " + anchor, anchor):
+            with contextlib.suppress(VocabularyError):
+                ways[anchor].append(spell(text))
+        if not ways[anchor]:
+            raise UnsatisfiableError(f"anchors: no tokens spell {anchor!r}; choose another phrase")
+    return ways
 
 
 def place_anchors(
     canvas: Canvas,
-    anchors: Sequence[str],
-    spell: Callable[[str], list[int]],
+    anchors: dict[str, list[list[int]]],
     log_probs: npt.NDArray[np.float64],
     rows: dict[int, int],
 ) -> list[int]:
     """Put phrases down where the model likes them best; the slots that were filled, in order.
 
-    ``log_probs``: of every token by row, ``rows``: by slot.  A phrase may have a blank in front.  The one with the likeliest place is
-    first.  Raises ``UnsatisfiableError`` where no place is left for one.
+    ``anchors``: by phrase, its tokens in several ways; ``log_probs``: of every token by row, ``rows``: by slot.  The phrase with the
+    likeliest place is first.  Raises ``UnsatisfiableError`` where no place is left for one.
     """
     ways: list[tuple[float, str, list[tuple[float, int, list[int]]]]] = []
-    for anchor in anchors:
+    for anchor, spelled in anchors.items():
         places = []
-        for ids in (spell(" " + anchor), spell(anchor)):
+        for ids in spelled:
             for first in range(len(canvas) - len(ids) + 1):
                 slots = range(first, first + len(ids))
                 if all(slot in rows for slot in slots):

@@ -7,7 +7,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,8 @@ _OTHER_TRIES = 8
 """Tokens proposed for a slot whose best one was refused, of the best ``_LOOKED_AT``."""
 _LOOKED_AT = 64
 UNIFORM_STEPS = 8
+_Anchors: TypeAlias = dict[str, list[list[int]]]
+"""Phrases, and the tokens that spell them in several ways."""
 
 
 @dataclass
@@ -156,7 +158,10 @@ def infill_steps(
         filled = LooseCanvas(grammar, _slots(model, grammar, canvas), _ends(model), criterion)
     impossible = impossible_ids(model, grammar.vocabulary)
     run = _Run(model, filled, schedule, rng, filled.open, impossible)
-    phrases = checked_anchors(anchors)
+    encode, segment = _encode(model), grammar._core.engine.segment
+    phrases = checked_anchors(
+        anchors, lambda text: list(encode(text)) if encode else segment(text.encode(), False)
+    )
     if phrases and (model.kind == "uniform" or not isinstance(filled, Canvas)):
         raise CanvasError("anchors need a model with a mask, and the exact criterion")
     _check_schedule(run, phrases)
@@ -185,15 +190,19 @@ def open_canvas(
 
 def _slots(model: MaskedDiffusionModel, grammar: CompiledGrammar, canvas: Sequence[Any]) -> Slots:
     checked_model(model, grammar.vocabulary.vocab_size)
-    has_encode = type(model).encode is not MaskedDiffusionModel.encode
     return read_canvas(
         canvas,
         grammar.vocabulary,
         model.mask_id,
         _ends(model),
-        model.encode if has_encode else None,
+        _encode(model),
         grammar._core.engine.segment,
     )
+
+
+def _encode(model: MaskedDiffusionModel) -> Callable[[str], list[int]] | None:
+    """The model's own way to spell a text, if it has one."""
+    return model.encode if type(model).encode is not MaskedDiffusionModel.encode else None
 
 
 def _forbidden(model: MaskedDiffusionModel) -> list[int]:
@@ -213,7 +222,7 @@ def impossible_ids(model: MaskedDiffusionModel, vocabulary: Vocabulary) -> npt.N
     return impossible
 
 
-def _check_schedule(run: _Run, anchors: list[str]) -> None:
+def _check_schedule(run: _Run, anchors: _Anchors) -> None:
     """Say what of the schedule means nothing here, and share the steps; phrases take the first one."""
     schedule = run.schedule
     if run.model.kind == "uniform":
@@ -232,7 +241,7 @@ def _check_schedule(run: _Run, anchors: list[str]) -> None:
         raise CanvasError("ahead: only with the criterion exact")
 
 
-def _steps(run: _Run, first: Step, anchors: list[str]) -> Iterator[Step]:
+def _steps(run: _Run, first: Step, anchors: _Anchors) -> Iterator[Step]:
     yield first
     if not run.generated:
         return
@@ -242,21 +251,15 @@ def _steps(run: _Run, first: Step, anchors: list[str]) -> Iterator[Step]:
     yield from _uniform(run) if run.model.kind == "uniform" else _absorbing(run, int(bool(anchors)))
 
 
-def _anchored(run: _Run, anchors: list[str]) -> Step:
+def _anchored(run: _Run, anchors: _Anchors) -> Step:
     """The first model call where phrases come first."""
     canvas, model = run.canvas, run.model
     assert isinstance(canvas, Canvas)
     logits, rows, seconds = canvas_logits(model, canvas)
     started = time.perf_counter()
-    has_encode = type(model).encode is not MaskedDiffusionModel.encode
-    segment = canvas.grammar._core.engine.segment
-
-    def spell(text: str) -> list[int]:
-        return list(model.encode(text)) if has_encode else segment(text.encode(), False)
-
     opened = {i: rows[i] for i in canvas.open}
     log_probs = np.log(np.maximum(probabilities(logits).astype(np.float64), 1e-300))
-    taken = place_anchors(canvas, anchors, spell, log_probs, opened)
+    taken = place_anchors(canvas, anchors, log_probs, opened)
     return Step(1, canvas.tokens, taken, len(taken), 0, 1, seconds, time.perf_counter() - started)
 
 
