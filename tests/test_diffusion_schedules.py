@@ -104,7 +104,16 @@ def test_steps_are_shared_by_the_size_of_blocks() -> None:
 
 
 @pytest.mark.parametrize(
-    "schedule", [Schedule(block=2), Schedule(threshold=0.5), Schedule(remask=1), Schedule(ahead=2)]
+    "schedule",
+    [
+        Schedule(block=2),
+        Schedule(threshold=0.5),
+        Schedule(remask=1),
+        Schedule(ahead=2),
+        Schedule(temperature=50.0),
+        Schedule(score="middle"),
+        Schedule(edit_threshold=0.1),
+    ],
 )
 def test_what_means_nothing_is_refused(schedule: Schedule) -> None:
     class Uniform(Random):
@@ -113,6 +122,8 @@ def test_what_means_nothing_is_refused(schedule: Schedule) -> None:
 
     with pytest.raises(CanvasError, match="of kind uniform"):
         infill(Uniform("none"), GRAMMARS["expressions"](), [None] * 5, schedule=schedule)
+    usual = Schedule(steps=2, temperature=0.0)
+    assert len(infill(Uniform("none"), GRAMMARS["expressions"](), [None] * 5, schedule=usual)) == 5
 
 
 def test_asking_ahead_where_it_means_nothing(words: CompiledGrammar) -> None:

@@ -226,11 +226,13 @@ def _check_schedule(run: _Run, anchors: _Anchors) -> None:
     """Say what of the schedule means nothing here, and share the steps; phrases take the first one."""
     schedule = run.schedule
     if run.model.kind == "uniform":
-        given = {"block": schedule.block, "threshold": schedule.threshold, "remask": schedule.remask or None}
-        given["ahead"] = schedule.ahead if schedule.ahead > 1 else None
-        for name, value in given.items():
-            if value is not None:
-                raise CanvasError(f"{name}: a model of kind uniform predicts all slots anew in every step")
+        # It is greedy, which may be said.
+        meant = vars(replace(schedule, temperature=schedule.temperature or None))
+        for name, value in vars(Schedule(steps=schedule.steps)).items():
+            if meant[name] != value:
+                raise CanvasError(
+                    f"{name}: a model of kind uniform predicts all slots anew in every step, the likeliest token of each"
+                )
     elif run.generated:
         if anchors and schedule.steps is not None:
             if schedule.steps == 1:
