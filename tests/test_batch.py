@@ -288,8 +288,8 @@ def test_what_is_wrong_with_files_and_options(
     assert "read twice" in capsys.readouterr().err
     assert not output.exists()
     source = write_rows(tmp_path / "in.jsonl", plain_rows(1))
-    assert batch(source, output, "--schema", schema, "--top-p", "0.5") == 1
-    assert "top_p cuts the distribution" in capsys.readouterr().err
+    assert batch(source, output, "--schema", schema, "--top-p", "0.5") == 2
+    assert "--top-p cuts the distribution" in capsys.readouterr().err
     bad = tmp_path / "bad.json"
     bad.write_text('{"type": "integer", "minimum": 3, "maximum": 2}')
     assert batch(source, output, "--schema", str(bad)) == 1

@@ -212,7 +212,30 @@ def test_generate_refusals(tmp_path, schema, capsys):
     assert main(["generate", "--schema", schema, "--prompt", "x", "--model", str(tmp_path)]) == 2
     assert "cannot be loaded" in capsys.readouterr().err
     assert main(["generate", "--schema", schema, "--prompt", "x", "--max-tokens", "1"]) == 1
-    assert "max_new_tokens is 1" in capsys.readouterr().err
+    assert "--max-tokens is 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--top-p", "--min-p", "--top-k"])
+def test_options_that_need_a_temperature(option, schema, capsys):
+    assert main(["generate", "--schema", schema, "--prompt", "x", option, "1"]) == 2
+    assert f"{option} cuts the distribution" in (err := capsys.readouterr().err)
+    assert "pass --temperature as well (1 leaves probabilities as they are)" in err
+
+
+def test_a_malformed_source_is_named(tmp_path, capsys):
+    path = tmp_path / "bad.json"
+    path.write_text('{"type": "string", }')
+    assert main(["bench", "--schema", str(path)]) == 1
+    assert f"maskwright: {path}:1:20: malformed JSON" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["check"], ["bench", "--schema"]])
+def test_instances_are_files(command, schema, capsys):
+    assert main([*command, schema, "--instance", '{"id":1}']) == 2
+    assert (
+        '{"id":1}: No such file or directory (--instance takes files; - is standard input)'
+        in capsys.readouterr().err
+    )
 
 
 def test_version_in_a_process_of_its_own():

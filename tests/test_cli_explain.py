@@ -14,7 +14,7 @@ import maskwright as mw
 from maskwright.cli import main
 from maskwright.cli.completion import SHELLS
 from maskwright.cli.program import make_parser
-from maskwright.cli.sources import json_schema_of
+from maskwright.cli.sources import UsageError, json_schema_of
 from maskwright.compiling.symbols import Symbols
 
 LARK = 'start: "let" NAME "=" sum\nsum: NUMBER ("+" NUMBER)*\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/\n%ignore " "\n'
@@ -32,6 +32,8 @@ def test_explain_says_what_waits_and_why_not(file, capsys):
     assert "waiting: NUMBER (behind '4'), \"+\" in sum < start" in out
     assert "allowed bytes: 12 of 256" in out and "  '+'" in out
     assert "' +' may come next" in out
+    assert main(["explain", "--grammar", grammar, "--token", "="]) == 0
+    assert "'=' may not come next: expected \"let\"" in capsys.readouterr().out
     assert "'5x' may not come next: behind '5', expected NUMBER (behind '45') or \"+\" in sum < start" in out
 
 
@@ -172,6 +174,32 @@ def test_schema_options_of_every_command(command):
     source = json_schema_of(SCHEMA, make_parser().parse_args([*command, *FLAGS]))
     assert (source.property_order, source.whitespace, source.formats) == ("any", 2, "annotate")
     assert not source.additional_properties
+
+
+@pytest.mark.parametrize("command", ["generate", "explain", "batch"])
+def test_what_a_model_writes_has_the_members_of_the_schema(command, file, capsys, monkeypatch):
+    """Unless something is said about others; help says the default."""
+    seen = []
+
+    def see(path, text, args):
+        seen.append(json_schema_of(text, args).additional_properties)
+        raise UsageError("enough")
+
+    monkeypatch.setattr(f"maskwright.cli.{command}.source_of", see)
+    schema = file("s.json", SCHEMA)
+    needs = {
+        "generate": ["--prompt", "x"],
+        "explain": ["--prompt", "x", "--html", "-"],
+        "batch": [file("in", ""), "out"],
+    }
+    for more in ([], ["--additional-properties"], ["--no-additional-properties"]):
+        assert main([command, "--schema", schema, *needs[command], *more]) == 2
+    assert seen == ["needed", True, False]
+    if command == "explain":
+        assert main([command, "--schema", schema]) == 2 and seen[-1] is True
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert "only where nothing satisfies the schema without them" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.slow

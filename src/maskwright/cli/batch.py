@@ -16,7 +16,7 @@ from maskwright.cli.command import Command, add_format_option, is_json, print_do
 from maskwright.cli.explain import add_source_argument
 from maskwright.cli.generation import add_generation_options, generation_options, load_generator
 from maskwright.cli.progress import progress
-from maskwright.cli.sources import UsageError, read_source, schema_options, source_of
+from maskwright.cli.sources import UsageError, leave_out_undeclared, read_source, schema_options, source_of
 from maskwright.errors import MaskwrightError
 
 if TYPE_CHECKING:
@@ -186,9 +186,8 @@ def _constraints(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     from maskwright.compiling.compiler import compile as compile_source
     from maskwright.vocabulary.vocabulary import Vocabulary
 
-    if not args.endpoint and not hasattr(args, "additional_properties"):
-        # Whoever lists members wants no others, if there can be a value without; a server reads schemas as the specification has them.
-        args.additional_properties = "needed"
+    if not args.endpoint:  # A server reads schemas as it does.
+        leave_out_undeclared(args)
     of_schemas = asdict(schema_options(args))
     if args.schema is None:
         return None, of_schemas

@@ -21,7 +21,7 @@ from maskwright.check.sentences import sentences
 from maskwright.cli.command import Command, add_format_option, print_document
 from maskwright.cli.explain import add_source_argument
 from maskwright.cli.progress import progress
-from maskwright.cli.sources import UsageError, count, read_source, source_of, write_output
+from maskwright.cli.sources import UsageError, count, read_instances, read_source, source_of, write_output
 from maskwright.cli.vocabulary import add_tokenizer_option, vocabulary_of
 from maskwright.compiling.compiler import CompiledGrammar, compile_grammar, compile_regex
 from maskwright.compiling.compiler import compile as compile_source
@@ -73,10 +73,10 @@ def bench(args: argparse.Namespace) -> int:
     if args.html == "-" and args.format == "json":
         raise UsageError("--html - and --json both write to standard output: name a file")
     source = source_of(args.schema, read_source(args.schema), args)
-    instances = [(path, read_source(path)) for path in args.instance]
+    instances = read_instances(args.instance)
     grammar, over_bytes = compile_for_bytes(source)
     vocabulary = vocabulary_of(args.tokenizer) or over_bytes.vocabulary
-    texts = [_accepted(over_bytes, path, text) for path, text in instances]
+    texts = [_accepted(over_bytes, path, text) for path, text in instances.items()]
     if not texts:
         texts = [text.encode() for text in sentences(over_bytes, args.sentences, seed=args.seed)]
     with progress("measuring", 2 * args.repeat + 1, "rounds") as bar:

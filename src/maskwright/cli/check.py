@@ -30,6 +30,7 @@ from maskwright.cli.sources import (
     add_language_options,
     add_schema_options,
     count,
+    read_instances,
     read_source,
     schema_options,
     source_of,
@@ -82,7 +83,7 @@ def check(args: argparse.Namespace) -> int:
         raise UsageError("standard input ('-') can be read only once")
     if args.sample and args.format not in ("text", "json"):
         raise UsageError("--sample needs --format text or json")
-    texts = {path: read_source(path) for path in (*args.instance, *args.file)}
+    texts = read_instances(args.instance) | {path: read_source(path) for path in args.file}
     findings: list[Located] = []
     reports: list[tuple[str, Report]] = []
     samples: list[tuple[str, str]] = []

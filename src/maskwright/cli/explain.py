@@ -16,6 +16,7 @@ from maskwright.cli.sources import (
     UsageError,
     add_language_options,
     add_schema_options,
+    leave_out_undeclared,
     read_source,
     source_of,
     write_output,
@@ -161,7 +162,8 @@ def explain(args: argparse.Namespace) -> int:
         if verdict.allowed:
             print(f"{verdict.text!r} may come next")
         else:
-            print(f"{verdict.text!r} may not come next: behind {verdict.fits!r}, {verdict.expected}")
+            behind = f"behind {verdict.fits!r}, " if verdict.fits else ""
+            print(f"{verdict.text!r} may not come next: {behind}{verdict.expected}")
     return 0
 
 
@@ -171,6 +173,8 @@ def _page(args: argparse.Namespace) -> int:
         raise UsageError("--prefix, --prefix-file, --token and --tokenizer do not go with --html")
     if args.format == "json":
         raise UsageError("--html writes a page: leave out --json")
+    if args.prompt is not None:
+        leave_out_undeclared(args)
     source = source_of(args.schema, read_source(args.schema), args)
     name = "standard input" if args.schema == "-" else os.path.basename(args.schema)
     if args.prompt is None:

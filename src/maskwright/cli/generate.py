@@ -12,7 +12,7 @@ from maskwright.cli.command import Command, add_format_option, is_json, print_do
 from maskwright.cli.explain import add_source_argument
 from maskwright.cli.generation import add_generation_options, generation_options, load_generator, writing
 from maskwright.cli.partial import add_hole_options, messages, with_holes
-from maskwright.cli.sources import UsageError, read_source, source_of
+from maskwright.cli.sources import UsageError, leave_out_undeclared, read_source, source_of
 
 if TYPE_CHECKING:
     from maskwright.generation.results import Generation
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 def add_generate_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_argument(parser)
-    # Whoever lists members wants no others, if there can be a value without.
-    parser.set_defaults(additional_properties="needed")
     parser.add_argument("--prompt", required=True, help="what the user asks; - is standard input")
     parser.add_argument("--system", metavar="TEXT", help="a system message")
     parser.add_argument(
@@ -41,6 +39,7 @@ def generate(args: argparse.Namespace) -> int:
     """Print the outputs; 0."""
     if args.stream and (args.holes is not None or is_json(args)):
         raise UsageError("--holes and --json need whole outputs: leave out --stream")
+    leave_out_undeclared(args)
     source = source_of(args.schema, read_source(args.schema), args)
     generator = load_generator(args.model)
     text = read_source("-") if args.prompt == "-" else args.prompt

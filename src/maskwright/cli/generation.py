@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from maskwright.cli.progress import progress
 from maskwright.cli.sources import UsageError
-from maskwright.errors import MaskwrightError
+from maskwright.errors import LimitError, MaskwrightError
 
 if TYPE_CHECKING:
     from maskwright.generation.generator import Generator
@@ -36,7 +36,14 @@ def add_generation_options(parser: argparse._ActionsContainer) -> None:
 
 
 def generation_options(args: argparse.Namespace) -> dict[str, Any]:
-    """What ``add_generation_options`` read, for a ``Generator``."""
+    """What ``add_generation_options`` read, for a ``Generator``.  Raises ``UsageError``."""
+    if not args.temperature:
+        for option in ("top_p", "top_k", "min_p"):
+            if getattr(args, option) is not None:
+                raise UsageError(
+                    f"--{option.replace('_', '-')} cuts the distribution that tokens are sampled from: pass --temperature as well "
+                    "(1 leaves probabilities as they are)"
+                )
     names = (
         "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "stop", "particles", "num_beams", "seed",
         "schema_in_prompt",
@@ -63,6 +70,11 @@ def writing(generator: Generator) -> Iterator[None]:
         hook = generator.model.register_forward_hook(lambda *_: bar.update())
         try:
             yield
+        except LimitError as error:
+            message = error.message.replace("max_new_tokens", "--max-tokens")
+            raise LimitError(
+                error.limit, error.given, error.allowed, place=error.place, message=message
+            ) from None
         finally:
             hook.remove()
 

@@ -57,7 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageError as error:
         return _failed(args, USAGE, "UsageError", str(error))
     except MaskwrightError as error:
-        return _failed(args, FINDINGS, type(error).__name__, str(error), getattr(error, "place", None))
+        return _failed(
+            args, FINDINGS, type(error).__name__, _located(args, error), getattr(error, "place", None)
+        )
     except OSError as error:
         # A full disk, say, below what is written to.
         return _failed(args, USAGE, type(error).__name__, str(error))
@@ -74,6 +76,12 @@ def _flush() -> None:
     """Notice here, and not when Python ends, that something cannot be written."""
     if sys.stdout is not None and not sys.stdout.closed:
         sys.stdout.flush()
+
+
+def _located(args: argparse.Namespace, error: MaskwrightError) -> str:
+    """The message of an error, in front of it the file if the place is one in that."""
+    file = getattr(args, "schema", None)
+    return f"{file}:{error}" if file and getattr(error, "place", None) is not None else str(error)
 
 
 def _failed(args: argparse.Namespace, code: int, kind: str, message: str, place: str | None = None) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -18,6 +19,14 @@ _SUFFIXES = {".lark": "lark", ".gbnf": "gbnf", ".ebnf": "gbnf", ".regex": "regex
 
 class UsageError(Exception):
     """Something on the command line cannot be used."""
+
+
+def read_instances(paths: Iterable[str]) -> dict[str, str]:
+    """The texts that ``--instance`` names.  Raises ``UsageError``."""
+    try:
+        return {path: read_source(path) for path in paths}
+    except UsageError as error:
+        raise UsageError(f"{error} (--instance takes files; - is standard input)") from None
 
 
 def read_source(path: str) -> str:
@@ -93,6 +102,12 @@ def schema_options(args: argparse.Namespace) -> SchemaOptions:
         raise UsageError(str(error)) from None
 
 
+def leave_out_undeclared(args: argparse.Namespace) -> None:
+    """Of what a model writes: whoever lists members wants no others, if there can be a value without."""
+    if not hasattr(args, "additional_properties"):
+        args.additional_properties = "needed"
+
+
 def add_language_options(parser: argparse.ArgumentParser) -> None:
     """``--language`` and what the languages other than JSON Schema take."""
     add_grammar_options(parser).add_argument(
@@ -139,7 +154,8 @@ def add_schema_options(parser: argparse.ArgumentParser) -> None:
     option(
         "--additional-properties",
         action=argparse.BooleanOptionalAction,
-        help="whether objects may have members that the schema does not mention, where it says nothing about them",
+        help="whether objects may have members that the schema does not mention, where it says nothing about them (default: yes; "
+        "what generate, batch and explain --prompt write has them only where nothing satisfies the schema without them)",
     )
     option("--formats", choices=("assert", "annotate"), help="enforce formats, or not (default: assert)")
     option("--dialect", metavar="NAME", help="draft4, 2020-12, openapi-3.0, ... (default: what $schema says)")
