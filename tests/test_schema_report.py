@@ -119,6 +119,24 @@ class TestKeywords:
         (note,) = mw.check_json_schema({"x-required": ["a"]}).findings
         assert "did you mean" not in note.message
 
+    @pytest.mark.parametrize(
+        ("kind", "write"), [("string", 'type ["string", "null"]'), (None, 'anyOf with {"type": "null"}')]
+    )
+    def test_nullable_outside_of_openapi(self, kind, write):
+        schema = {"nullable": True} if kind is None else {"type": kind, "nullable": True}
+        (finding,) = mw.check_json_schema(schema).findings
+        said = f"'nullable' is no keyword of 2020-12; it is ignored (write {write}, or dialect openapi-3.0)"
+        assert (finding.severity, finding.code, finding.message) == ("note", "unknown-keyword", said)
+        assert not mw.check_json_schema({**schema, "nullable": False}).findings
+        found = mw.check_json_schema(schema, mw.SchemaOptions(dialect="openapi-3.0")).findings
+        assert all(finding.code != "unknown-keyword" for finding in found)
+
+    def test_misspelled_formats(self):
+        (finding,) = mw.check_json_schema({"format": "uuidd"}).findings
+        assert finding.message == "format 'uuidd' is not enforced (did you mean 'uuid'?)"
+        (finding,) = mw.check_json_schema({"format": "starship"}).findings
+        assert finding.message == "format 'starship' is not enforced"
+
     def test_keywords_about_other_types(self):
         schema = {"type": ["string", "null"], "minimum": 3, "maxLength": 3, "items": {}}
         notes = [(f.code, f.message.partition(" ")[0]) for f in mw.check_json_schema(schema).findings]

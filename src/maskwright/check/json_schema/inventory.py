@@ -63,6 +63,8 @@ def _not_enforced(node: Node, keyword: str, options: SchemaOptions) -> str | Non
         return "with this value it demands nothing"
     if keyword == "nullable" and dialect.nullable:
         return None if "type" in schema else "without type, it says nothing"
+    if keyword == "nullable" and value is True:
+        return f"{dialect.name} does not have it"
     if keyword in _REFERENCES and keyword not in dialect.references:
         return f"{dialect.name} does not have it"
     if keyword in _ANNOTATIONS:
@@ -101,23 +103,33 @@ def remarks(use: KeywordUse, node: Node) -> Iterator[Finding]:
     keyword, reason = use.keyword, use.reason
     if keyword == "format" and not is_hidden(node):
         message = f"format {node.value[keyword]!r} is not enforced"
+        if reason == "unknown format":
+            message += _meant(node.value[keyword], _FORMATS)
         yield Finding("note", "format-annotation", use.pointer, message)
     elif reason == "no keyword":
         message = f"{keyword!r} is no keyword; it is ignored"
-        close = difflib.get_close_matches(keyword, _KNOWN, 1, _MISSPELLED)
-        if close and not keyword.startswith("x-"):
-            message += f" (did you mean {close[0]!r}?)"
+        if not keyword.startswith("x-"):
+            message += _meant(keyword, _KNOWN)
         yield Finding("note", "unknown-keyword", use.pointer, message)
     elif reason.endswith("does not have it"):
         dialect = node.base.dialect.name
-        yield Finding(
-            "note", "unknown-keyword", use.pointer, f"{keyword!r} is no keyword of {dialect}; it is ignored"
-        )
+        message = f"{keyword!r} is no keyword of {dialect}; it is ignored"
+        if keyword == "nullable":
+            kind = node.value.get("type")
+            instead = f'type ["{kind}", "null"]' if isinstance(kind, str) else 'anyOf with {"type": "null"}'
+            message += f" (write {instead}, or dialect openapi-3.0)"
+        yield Finding("note", "unknown-keyword", use.pointer, message)
     elif reason:
         yield Finding("note", "ignored-keyword", use.pointer, f"{keyword!r} is ignored: {reason}")
 
 
 _KNOWN = sorted(ENFORCED | _ANNOTATIONS)
+_FORMATS = sorted(PATTERNS.keys() | INTEGER_BOUNDS.keys())
+
+
+def _meant(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word, known, 1, _MISSPELLED)
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def about_other_types(node: Node) -> Iterator[Finding]:
