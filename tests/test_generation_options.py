@@ -18,6 +18,7 @@ from test_generation import PEOPLE, PROMPTS, llama  # noqa: E402
 from tiny_model import TINY  # noqa: E402
 
 import maskwright as mw  # noqa: E402
+from maskwright.generation.outputs import Output  # noqa: E402
 from maskwright.hf import LogitsProcessor, forced_decoding  # noqa: E402
 
 TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
@@ -169,8 +170,6 @@ def test_messages_go_through_the_chat_template(chat):
 
 def test_the_schema_is_shown_on_request(chat, generator):
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
-    from maskwright.generation.outputs import Output
-
     instruction = Output(schema).instruction()
     assert json.dumps(schema) in instruction
     asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
@@ -448,3 +447,12 @@ def test_a_processor_that_prefers_the_tokenizers_own_tokens(model, tokenizer, ge
     )
     assert [i for i in own.tolist() if i not in (0, 2)] == tokenizer.encode(text, add_special_tokens=False)
     assert len(plain) > len(own)
+
+
+@pytest.mark.parametrize("text", [r"\d+", "schema.json", "", "yes|no"])
+def test_a_text_that_is_no_schema(text):
+    with pytest.raises(
+        mw.GrammarError, match="is no JSON Schema: a str is read as the text of one; wrap others in Regex"
+    ):
+        Output(text)
+    assert Output(' {"type": "null"}').value("null") is None

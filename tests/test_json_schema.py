@@ -138,6 +138,7 @@ class TestErrors:
         ("schema", "place", "words"),
         [
             ('{"type": }', "1:10", "malformed JSON"),
+            ("schema.json", "1:1", "Expecting value; the text begins with 'schema.json'"),
             ('{"a": NaN}', None, "NaN"),
             ("[1]", "#", "an object or a boolean"),
             (3, "#", "an object or a boolean"),

@@ -533,3 +533,16 @@ def test_what_is_not_sure_to_be_read_is_refused(tp: Any) -> None:
 def test_a_validator_that_raises_anything() -> None:
     with pytest.raises(mw.OutputError):
         parse_output(Annotated[Any, pydantic.Field(gt=3)], "[]")
+
+
+@pytest.mark.parametrize("value", [["a", "b"], ("a", "b"), {"a"}, 3, 2.5])
+def test_values_are_no_types(value: Any) -> None:
+    with pytest.raises(mw.GrammarError) as caught:
+        mw.compile(value, BYTES)
+    assert str(caught.value) == f"{value!r} is no type: mw.Choice([...]) for texts, Literal[...] for values"
+
+
+def test_advice_for_models_is_left_out() -> None:
+    with pytest.raises(mw.GrammarError, match="is no type that pydantic understands: Unable to") as caught:
+        mw.compile(object(), BYTES)
+    assert "arbitrary_types_allowed" not in str(caught.value)

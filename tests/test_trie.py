@@ -170,8 +170,9 @@ def test_wrong_choices() -> None:
     for options, error in (("abc", GrammarError), ([], UnsatisfiableError), (["\ud800"], GrammarError)):
         with pytest.raises(error):
             mw.compile_choice(options, BYTES)
-    with pytest.raises(VocabularyError):
-        mw.compile_choice(["a", 3], BYTES)
+    for mixed, kind in ((["a", 3], "int"), ([1, 2], "int"), ([[97], "a"], "str")):
+        with pytest.raises(VocabularyError, match=f"all texts, or all lists of token ids; got {kind}$"):
+            mw.compile_choice(mixed, BYTES)
     assert accepts(mw.compile_choice([b"\xff", ""], BYTES), "")
     assert mw.compile_choice([""], BYTES).matcher().is_accepting
 

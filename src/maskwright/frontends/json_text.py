@@ -9,10 +9,13 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from maskwright.base.html import cut
 from maskwright.errors import GrammarError, line_column
 
 _TOKENS = re.compile(r'"(?:\\.|[^"\\])*"?|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 """Of JSON text, also of one that is malformed."""
+_SHOWN = 40
+"""Characters of a text in a message."""
 _MARKS = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\],:]', re.DOTALL)
 
 
@@ -40,7 +43,11 @@ def read_json(text: str | bytes, number: Callable[[str], Any] = Decimal) -> Any:
     except _Repeated:
         raise _repeated(text) from None
     except json.JSONDecodeError as error:
-        raise GrammarError(f"malformed JSON: {error.msg}", place=f"{error.lineno}:{error.colno}") from None
+        message = f"malformed JSON: {error.msg}"
+        if error.pos == 0 and error.doc:
+            # Most likely something else than JSON: a pattern, or the name of a file.
+            message += f"; the text begins with {cut(error.doc, _SHOWN)!r}"
+        raise GrammarError(message, place=f"{error.lineno}:{error.colno}") from None
     except UnicodeDecodeError as error:
         raise GrammarError(f"the schema is not UTF-8 text: {error.reason} at byte {error.start}") from None
     except RecursionError:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from maskwright.errors import MaskwrightError
+from maskwright.base.html import cut
+from maskwright.errors import GrammarError, MaskwrightError
 from maskwright.frontends.python.types import PYTHON_OPTIONS, is_schema, parse_output, python_type_to_schema
 from maskwright.generation.partial import NOTHING, partial_value
 from maskwright.sources import (
@@ -26,6 +27,8 @@ from maskwright.sources import (
 
 _TEXT_SOURCES = (Regex, Choice, Lark, GBNF, StructuralTag, *EXPRESSIONS)
 
+_SHOWN = 60
+"""Characters of a text in a message."""
 _DATA_OPTIONS = {**asdict(PYTHON_OPTIONS), "max_number_digits": 20}
 """For somebody who wants the data: as for Python types, and 20 digits hold 64 bits; a model that goes on writing zeros has to stop."""
 
@@ -42,6 +45,11 @@ class Output:
         self.is_json = not isinstance(typed, _TEXT_SOURCES)
         if isinstance(output_type, (JsonSchema, *_TEXT_SOURCES)):
             self.source: Any = output_type
+        elif isinstance(output_type, str) and output_type.lstrip()[:1] not in ("{", "t", "f"):
+            raise GrammarError(
+                f"{cut(output_type, _SHOWN)!r} is no JSON Schema: a str is read as the text of one; wrap others in Regex(...), "
+                "Choice([...]), Lark(...), GBNF(...)"
+            )
         elif is_schema(output_type):
             self.source = JsonSchema(output_type, **_DATA_OPTIONS)
         else:

@@ -12,7 +12,7 @@ tensors, with dense masks of states with many children and batched steps on any 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -314,11 +314,21 @@ def _table(sequences: Any) -> tuple[npt.NDArray[np.integer[Any]], npt.NDArray[np
         lengths = np.fromiter(map(len, sequences), np.int64, len(sequences))
         flat = np.fromiter(map(operator.index, chain.from_iterable(sequences)), np.int64, int(lengths.sum()))
     except (TypeError, ValueError, OverflowError) as error:
-        raise VocabularyError(f"sequences are lists of token ids: {error}") from None
+        raise VocabularyError(
+            f"options are all texts, or all lists of token ids; {_reason(sequences, error)}"
+        ) from None
     width = int(lengths.max(initial=0))
     rows = np.full((len(lengths), width), _PADDING, dtype=np.int64)
     rows[np.arange(width) < lengths[:, None]] = flat
     return rows, lengths
+
+
+def _reason(sequences: Any, error: Exception) -> str:
+    """What is no list among sequences; else what is said of the ids."""
+    items = sequences if isinstance(sequences, Iterable) else [sequences]
+    kinds = [type(each) for each in items if isinstance(each, (str, bytes)) or not isinstance(each, Sized)]
+    odd = next((kind for kind in kinds if not issubclass(kind, (str, bytes))), next(iter(kinds), None))
+    return str(error) if odd is None else f"got {odd.__name__}"
 
 
 def _check_ids(rows: npt.NDArray[Any], lengths: npt.NDArray[np.int64], vocab_size: int) -> None:

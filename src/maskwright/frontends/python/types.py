@@ -23,6 +23,8 @@ def _adapter(tp: Any) -> Any:
         raise MaskwrightError(
             'Python types are read through pydantic: pip install "maskwright[hf]", or pass a JSON Schema'
         ) from None
+    if isinstance(tp, (int, float, list, tuple, set, frozenset)):
+        raise GrammarError(f"{tp!r} is no type: mw.Choice([...]) for texts, Literal[...] for values")
     try:
         return TypeAdapter(tp)
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
@@ -73,8 +75,8 @@ def _type_to_schema(tp: Any, narrowed: bool) -> dict[str, Any]:
 
 
 def _reason(message: str) -> str:
-    """Without what follows in paragraphs of their own, such as addresses of pages."""
-    return message.partition("\n")[0]
+    """Without what follows in paragraphs of their own, such as addresses of pages, and without advice for a class that there is not."""
+    return message.partition("\n")[0].partition(" Set `arbitrary_types_allowed")[0]
 
 
 def is_schema(output_type: Any) -> bool:
