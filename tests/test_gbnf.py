@@ -179,6 +179,7 @@ def test_syntax(text: str, yes: list[str], no: list[str]) -> None:
         ("root ::= [a", "1:10", "not closed"),
         ("root ::= []", "1:10", "needs characters"),
         ("root ::= [b-a]", "1:11", "reversed"),
+        ("root ::= [a-\n", "1:10", "not closed: add ']'"),
         ("root ::= *", "1:10", "repeats nothing"),
         ('root ::= "a" | + "b"', "1:16", "repeats nothing"),
         ('root ::= "a"{2,1}', "1:13", "reversed"),
@@ -256,3 +257,9 @@ def test_a_completion_that_nobody_can_write() -> None:
     with pytest.raises(mw.MaskwrightError, match="longer than"):
         matcher.shortest_completion()
     assert matcher.accept_bytes(b"a")
+
+
+def test_a_rule_without_a_text_has_its_place() -> None:
+    with pytest.raises(mw.UnsatisfiableError, match="no text can be derived from the rule 'root'") as caught:
+        mw.compile_gbnf('x ::= "b"\nroot ::= "a" root', BYTES)
+    assert caught.value.place == "2:1"

@@ -351,7 +351,7 @@ def test_errors_of_imported_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for name, place, says in [
         ("bad.A", "2:1", "in the imported grammar bad: .* line 2"),
         ("latin.A", None, "latin.lark is not in UTF-8"),
-        ("none.A", None, "none.lark"),
+        ("none.A", "2:1", "none.lark"),
         ("repeat.x", "1:8", "least number"),
     ]:
         used = name.partition(".")[2]

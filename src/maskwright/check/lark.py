@@ -121,7 +121,7 @@ def _read_with_stubs(
 
 def _report_undefined(text: str, plain: str, name: str, names: Names, report: Report) -> None:
     kind = "terminal" if name.isupper() else "rule"
-    others = [other for other in names.defined if other.isupper() == name.isupper()]
+    others = [other for other in names.defined if other != name and other.isupper() == name.isupper()]
     close = get_close_matches(name, others, 1)
     hint = f"did you mean {close[0]!r}?" if close else f"add {name}: ..."
     at = names.used.get(name)

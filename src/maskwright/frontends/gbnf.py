@@ -59,7 +59,8 @@ def to_grammar(text: str, root: str = "root", limits: Limits = DEFAULT_LIMITS) -
         raise GrammarError(message, place=line_column(text, at), source=text)
     grammar = to_lexemes(source.rules, source.names, source.start(root), limits)
     if grammar.rules[grammar.start] == FAIL:
-        raise UnsatisfiableError("no text can be derived from the rule", place=root)
+        place = line_column(text, source.defined_at[root])
+        raise UnsatisfiableError(f"no text can be derived from the rule {root!r}", place=place)
     return grammar
 
 
@@ -306,6 +307,8 @@ class _Parser:
             low = high = self.class_character(start)
             if self.text.startswith("-", self.at) and not self.text.startswith("-]", self.at):
                 self.at += 1
+                if self.text[self.at : self.at + 1] in ("\n", "\r") and low > ord("\r"):
+                    raise self.not_closed(start)
                 high = self.class_character(start)
                 if low > high:
                     raise self.error("this range is reversed: write the lower character first", place)
@@ -318,8 +321,11 @@ class _Parser:
 
     def class_character(self, start: int) -> int:
         if self.at >= len(self.text):
-            raise self.error("this character class is not closed: add ']'", start)
+            raise self.not_closed(start)
         return self.character()
+
+    def not_closed(self, start: int) -> GrammarError:
+        return self.error("this character class is not closed: add ']'", start)
 
     def character(self) -> int:
         """The code point here, which may be escaped."""

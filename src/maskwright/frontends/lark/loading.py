@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, ItemsView, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from lark.exceptions import LarkError
@@ -99,8 +100,12 @@ class _Builder(GrammarBuilder):
         # The package's own method begins the next file with a builder of its own, and follows cycles.
         check_time()
         mangle = mangler("__".join(dotted_path), aliases, base_mangle)
-        file, text = self.find(os.path.join(*dotted_path) + EXT, base_path)
-        shown = ".".join(dotted_path)
+        path, shown = os.path.join(*dotted_path) + EXT, ".".join(dotted_path)
+        try:
+            file, text = self.find(path, base_path)
+        except FileNotFoundError:
+            message = f"an imported grammar was not found: {path}; give its folder in import_paths"
+            raise self.at_import(message, shown) from None
         if file in self.files:
             raise self.at_import(f"the imported grammar {shown} imports itself", shown)
         builder = _Builder(self.import_paths, self.places, self.limits, (*self.files, file))
@@ -113,6 +118,7 @@ class _Builder(GrammarBuilder):
             raise self.at_import(
                 f"in the imported grammar {shown}: {' '.join(str(error).split())}", shown
             ) from None
+        self._check_names(builder._definitions, shown, list(map(str, aliases)), mangle)
         builder._remove_unused(map(mangle, aliases))  # type: ignore[no-untyped-call]
         for name in builder._definitions:
             if name in self._definitions:
@@ -136,6 +142,23 @@ class _Builder(GrammarBuilder):
             except OSError:
                 continue
         raise FileNotFoundError(2, "no such grammar", path)
+
+    def _check_names(
+        self, definitions: dict[str, Any], path: str, names: list[str], mangle: Callable[[str], str]
+    ) -> None:
+        """Refuse a name that the imported grammar does not define: the package takes it, and misses it where it is used."""
+        start = mangle(" ")[:-1]  # of all other names
+        for name in names:
+            if mangle(name) in definitions:
+                continue
+            own = [each.removeprefix(start) for each in definitions if each.startswith(start)]
+            own += [each for each in names if mangle(each) in definitions]
+            close = get_close_matches(name, [each for each in own if each.isupper() == name.isupper()], 1)
+            kind = "terminal" if name.isupper() else "rule"
+            hint = f": did you mean {close[0]}?" if close else ""
+            raise self.places.error(
+                f"{path}{EXT} has no {kind} {name}{hint}", self.places.of_imported(path, name)
+            )
 
     def at_import(self, message: str, path: str) -> GrammarError:
         return self.places.error(message, self.places.of_import(path))

@@ -56,6 +56,14 @@ class Places:
         )
         return None if found is None else line_column(self.text, found.start())
 
+    def of_imported(self, path: str, name: str) -> str | None:
+        """Where a name of a grammar is imported, by the path as it is written."""
+        head = (
+            rf"%import[ \t]+\.*{re.escape(path)}(?:\.|[ \t]*\((?:[^)]*\W)?)(?P<use>{re.escape(name)})(?!\w)"
+        )
+        found = re.search(head, self.text)
+        return None if found is None else line_column(self.text, found.start("use"))
+
     def of_tokens(self, parts: Iterable[Any], owner: str) -> str | None:
         """Where a part of a rule or terminal stands, as far as its tokens say it."""
         if owner not in self.imported:

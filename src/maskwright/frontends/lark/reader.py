@@ -18,6 +18,13 @@ MODE_MARK = "@"
 """Between the name of a rule and that of its mode (``modes.py``), where this is not the main one."""
 _NAMES = re.compile(r"'(\w+)'|(?:defined|for|with): (\w+)|\((\w+) in \w+\)")
 _PART = re.compile(r"__(.+)_(?:star|plus|repeat\w*?|group)_\w+$")
+_SIGNS = {
+    "_COLON": "':'", "_DOT": "'.'", "_COMMA": "','", "_OR": "'|'", "_TO": "'->'", "_DOTDOT": "'..'", "TILDE": "'~'",
+    "_LPAR": "'('", "_RPAR": "')'", "_LBRA": "'['", "_RBRA": "']'", "_LBRACE": "'{'", "_RBRACE": "'}'",
+    "RULE": "the name of a rule", "TERMINAL": "the name of a terminal", "STRING": "a text", "REGEXP": "a pattern",
+    "NUMBER": "a number", "_NL": "the end of the line",
+}  # fmt: skip
+"""The package's names of what grammars are written with."""
 _POSITION = re.compile(r"at line (\d+),? column (\d+)")
 
 
@@ -133,10 +140,6 @@ def _asked(text: str, ask: Callable[[Callable[..., Any]], Answer]) -> Answer:
                 raise _grammar_error(text, first) from None
         reason = f": {error}" if str(error) else ""
         raise GrammarError(f"the package lark cannot read this grammar{reason}") from error
-    except OSError as error:
-        raise GrammarError(
-            f"an imported grammar was not found: {error.filename or error}; give its folder in import_paths"
-        ) from None
     except RecursionError:
         raise GrammarError("the grammar is nested too deeply for the package lark") from None
 
@@ -160,6 +163,13 @@ def _terminal(terminal: Any) -> TerminalText:
     rank = (-terminal.priority, not is_string, -width, -len(value), name)
     flags = "".join(sorted(pattern.flags))
     return TerminalText(name, value, is_string, flags, rank)
+
+
+def _expected(names: str) -> str:
+    """What may stand at a place, as an author writes it, for the package's list of names."""
+    found = set(re.findall(r"\w+", names))
+    signs = _SIGNS | ({"_DOT": "'.PRIORITY:'"} if "_COLON" in found else {})
+    return " or ".join(sign for name, sign in signs.items() if name in found)
 
 
 def _bad_part(text: str, error: Any) -> GrammarError:
@@ -187,9 +197,9 @@ def _grammar_error(text: str, error: Exception) -> GrammarError:
         lines = text.split("\n")
         line = min(line, len(lines))
         place = f"{line}:{min(column, len(lines[line - 1]) + 1)}"
-        expected = message.partition("Expected")[2]
-        said = "this cannot stand here" + (f"; expected{expected}" if expected else "")
-        return GrammarError(said.rstrip(), place=place, source=text)
+        expected = _expected(message.partition("Expected")[2])
+        said = "this cannot stand here" + (f"; expected {expected}" if expected else "")
+        return GrammarError(said, place=place, source=text)
     named = next((name for match in _NAMES.finditer(message) for name in match.groups() if name), None)
     found = re.search(rf"(?<![\w%]){re.escape(named)}(?!\w)", text) if named else None
     first_line = " ".join(message.split())
