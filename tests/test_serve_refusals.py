@@ -79,6 +79,8 @@ UNRESOLVED = {"properties": {"a": {"$ref": "http://example.org/other"}}}
         ({"response_format": json_schema([1])}, "response_format.json_schema.schema", "a JSON Schema"),
         ({"response_format": {"type": "json_schema"}}, "response_format.json_schema.schema", "a JSON Schema"),
         ({"response_format": {"type": "xml"}}, "response_format.type", "one of text"),
+        ({"response_format": {"type": "json_schema", "schema": {}}}, "response_format", 'put it into json_schema: {"name", "schema"}'),
+        ({"guided_json": {}}, "guided_json", "this parameter is not known; use response_format"),
         ({"response_format": {"type": "regex", "pattern": "(a"}}, "response_format", "1:1: this group is not closed"),
         ({"response_format": {"type": "regex"}}, "response_format.pattern", "a text is needed"),
         ({"response_format": {"type": "regex", "pattern": "a", "flags": "i"}}, "response_format", "no such member"),
@@ -91,7 +93,7 @@ UNRESOLVED = {"properties": {"a": {"$ref": "http://example.org/other"}}}
         ({"tools": [tool("a b", {})]}, "tools[0].function", "letters, digits"),
         ({"tools": [{"type": "custom", "custom": {}}]}, "tools[0]", "tools are functions"),
         ({"tools": [tool("a", {})] * 4}, "tools", "max_tools, which is 3"),
-        ({"tools": [tool("a", {})], "tool_choice": "b"}, "tool_choice", "tool_choice is"),
+        ({"tools": [tool("a", {})], "tool_choice": "b"}, "tool_choice", "not 'b'"),
         ({"tools": [tool("a", {})], "tool_choice": {"type": "function", "function": {"name": "b"}}}, "tool_choice", "'b'"),
         ({"tool_choice": "required"}, "tool_choice", "there are no tools"),
         *(

@@ -25,6 +25,8 @@ _FORMATS = {
     "regex": {"type", "pattern"},
     "structural_tag": {"type", "format"},
 }
+_NAMED = ("name", "description", "schema", "strict")
+"""Members of a named JSON Schema."""
 _SYNTAXES = {"lark": Lark, "gbnf": GBNF}
 
 
@@ -161,7 +163,12 @@ def _output(given: dict[str, Any], param: str) -> Output | None:
         raise refused(f"{param}.type: one of {', '.join(_FORMATS)}, not {kind!r}"[:300], f"{param}.type")
     for name in given:
         if name not in _FORMATS[kind]:
-            raise refused(f"{param}.{name}: the format {kind} has no such member"[:300], param)
+            hint = (
+                '; put it into json_schema: {"name", "schema"}'
+                if kind == "json_schema" and name in _NAMED
+                else ""
+            )
+            raise refused(f"{param}.{name}: the format {kind} has no such member"[:200] + hint, param)
     if kind == "text":
         return None
     if kind == "json_object":
@@ -174,7 +181,7 @@ def _output(given: dict[str, Any], param: str) -> Output | None:
                 f"{param}.json_schema.schema: a JSON Schema is needed", f"{param}.json_schema.schema"
             )
         for name in named:
-            if name not in ("name", "description", "schema", "strict"):
+            if name not in _NAMED:
                 raise refused(
                     f"{param}.json_schema.{name}: this member is not known"[:300], f"{param}.json_schema"
                 )

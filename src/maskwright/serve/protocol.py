@@ -203,6 +203,8 @@ def _refusal(error: ValidationError, known: list[str]) -> RequestError:
     param = ".".join(map(str, place)) or None
     if found["type"] == "extra_forbidden":
         names = "" if len(place) > 1 else f"; there are {', '.join(known)}"
+        if param is not None and param.startswith("guided_"):  # Of vLLM, before 0.12.
+            names = f"; use {'response_format' if 'response_format' in known else 'text.format'}"
         return refused(f"{param}: this parameter is not known{names}", param, "unknown_parameter")
     if found["type"] == "missing":
         return refused(f"{param}: this parameter is missing", param, "missing_required_parameter")

@@ -379,7 +379,8 @@ def chosen_tools(tool_choice: object, names: list[str]) -> tuple[str, list[str]]
         chosen = [_name(tool) for tool in listed]
     else:
         raise GrammarError(
-            "tool_choice is auto, none, required, a function or allowed_tools", place="/tool_choice"
+            f"tool_choice is auto, none, required, a function or allowed_tools, not {tool_choice!r}"[:300],
+            place="/tool_choice",
         )
     for name in chosen:
         if name not in names:
