@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,46 @@ def test_railroad_diagrams() -> None:
     assert read.tags.count("svg") == len(tracks(mw.shipped_grammar("sql")).rules)
     bad = check_alone(railroad(mw.GBNF(f"root ::= {json.dumps(BAD)} x{{2,4}}\nx ::= [<&>]")))
     assert "b" not in bad.tags and "script" not in bad.tags and "2 to 4 times" in bad.text
+    blanks = railroad(mw.Lark("start: WS\n%import common.WS"))
+    assert (
+        "[ \\t\\f\\r\\n]" in check_alone(blanks).text
+        and "\t" not in blanks
+        and blanks.count(">Terminals<") == 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"format": "uuid"}, "string, format uuid"),
+        ({"minLength": 1}, "string, at least 1 character"),
+        ({"minLength": 2, "maxLength": 2}, "string, 2 characters"),
+        ({"minLength": 2, "maxLength": 5, "pattern": "^a+$"}, "string, 2 to 5 characters, pattern ^a+$"),
+        ({"type": "string"}, "string"),
+        ({"type": "integer", "minimum": 1, "maximum": 999}, "integer from 1 to 999"),
+        (
+            {"type": "number", "exclusiveMinimum": 0, "multipleOf": 0.5},
+            "number, more than 0, multiple of 0.5",
+        ),
+        ({"type": "number", "maximum": 2.5}, "number, at most 2.5"),
+        ({"type": "integer"}, "integer"),
+        ({"enum": [1, 2]}, "one of the numbers 1, 2"),
+        ({"enum": ["new", "paid", "shipped"]}, "one of 'new', 'paid', 'shipped'"),
+        ({"const": "new"}, "'new'"),
+    ],
+    ids=str,
+)
+def test_lexemes_in_words(schema: dict[str, Any], said: str) -> None:
+    kind = {} if "const" in schema or "enum" in schema else {"type": "string"}
+    whole = {
+        "type": "object",
+        "properties": {"a": {**kind, **schema}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+    made = tree(mw.JsonSchema(whole))
+    assert f"<code>{escape(said)}</code>" in made
+    assert '<span class="quiet">object</span>' in made
 
 
 def test_the_tree_of_a_schema() -> None:
@@ -150,8 +191,8 @@ def test_the_tree_of_a_schema() -> None:
     links = [value for name, value in read.attributes if name == "href" and value != "data:,"]
     assert links and all(link and link[1:] in ids for link in links)
     for part in (
-        "string, printed, max_length 20",
-        "number, integral, low value 3",
+        "string, at most 20 characters",
+        "integer, at least 3",
         "all different",
         "items: 1 to 9",
         '"[", whitespace printed',

@@ -16,6 +16,7 @@ from maskwright.pages.page import page
 from maskwright.sources import GBNF, Lark, Regex
 
 _TWICE = re.compile(r"(<text [^<>]*>[^<>]*</text>)\1")
+_CONTROLS = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"})
 _WIDTH = 860
 """Of a row (pixels); what is longer is continued below."""
 _LONGEST = 60
@@ -39,7 +40,7 @@ def railroad(source: Lark | GBNF | Regex, limits: Limits = DEFAULT_LIMITS, title
     if found.terminals:
         figures.append(("Terminals", len(found.terminals)))
     if found.ignored:
-        figures.append(("Ignored between terminals", "  ".join(found.ignored)))
+        figures.append(("Ignored between terminals", _visible("  ".join(found.ignored))))
     text = source.pattern if isinstance(source, Regex) else source.text
     body = (
         facts(figures)
@@ -55,6 +56,11 @@ def railroad(source: Lark | GBNF | Regex, limits: Limits = DEFAULT_LIMITS, title
         + f"<details><summary>The source</summary><pre>{escape(text)}</pre></details>\n"
     )
     return page(title, body)
+
+
+def _visible(pattern: str) -> str:
+    """A pattern in which control characters are written out."""
+    return pattern.translate(_CONTROLS)
 
 
 def _package() -> ModuleType:
@@ -76,12 +82,12 @@ def _terminals(terminals: Mapping[str, str], ignored: Sequence[str], places: Map
     if not terminals:
         return ""
     rows = [
-        f'<tr id="{places[name]}"><th scope="row">{escape(name)}</th><td><code>{escape(cut(pattern, 500))}</code></td>'
+        f'<tr id="{places[name]}"><th scope="row">{escape(name)}</th><td><code>{escape(cut(_visible(pattern), 500))}</code></td>'
         f"<td>{'ignored between terminals' if name in ignored else ''}</td></tr>"
         for name, pattern in terminals.items()
     ]
     whole = table("Terminals", ("terminal", "pattern", "remark"), [])
-    return "<h2>Terminals</h2>\n" + whole.replace("<tbody>\n", "<tbody>\n" + "\n".join(rows))
+    return whole.replace("<tbody>\n", "<tbody>\n" + "\n".join(rows))
 
 
 class _Drawing:
@@ -99,7 +105,7 @@ class _Drawing:
         diagram.writeSvg(parts.append)
         # The package writes the text of a link twice.
         drawn = _TWICE.sub(r"\1", "".join(parts))
-        heading = f'<h2 id="{self.places[name]}">{escape(name)}</h2>\n<p class="quiet mono">{escape(said(track))}</p>\n'
+        heading = f'<h2 id="{self.places[name]}">{escape(name)}</h2>\n<p class="quiet mono">{escape(_visible(said(track)))}</p>\n'
         return f'{heading}<div class="scrolls diagram" tabindex="0" role="region" aria-label="{escape(name)}">{drawn}</div>\n'
 
     def item(self, track: Track) -> Any:
@@ -107,7 +113,7 @@ class _Drawing:
         if isinstance(track, Text):
             return package.Terminal(cut(json.dumps(track.text, ensure_ascii=False), _LONGEST))
         if isinstance(track, Pattern):
-            return package.Terminal(cut(track.text, _LONGEST), cls="pattern")
+            return package.Terminal(cut(_visible(track.text), _LONGEST), cls="pattern")
         if isinstance(track, Name):
             place = self.places.get(track.name)
             return package.NonTerminal(cut(track.name, _LONGEST), href=place and f"#{place}")

@@ -12,6 +12,7 @@ from maskwright.base.html import cut, escape, facts
 from maskwright.check.grammars import compile_for_bytes
 from maskwright.check.tracks import said, track_of
 from maskwright.errors import MaskwrightError
+from maskwright.frontends.json_schema.algebra.groups import NumberGroup, StringGroup
 from maskwright.ir.grammar import (
     Choice,
     Distinct,
@@ -179,7 +180,9 @@ class _Tree:
         ):
             self._term(mark)
         what = "texts, all different" if body.bare and body.unique else "texts" if body.bare else "members"
-        kind = f"{'array' if body.bare else 'object'}: {_times(body.min, body.max)} {what}"
+        counted = body.bare or body.min > 0 or body.max is not None
+        kind = "array" if body.bare else "object"
+        kind += f": {_times(body.min, body.max)} {what}" if counted else ""
         if not body.ordered:
             kind += ", in any order"
         if body.obligations:
@@ -237,12 +240,10 @@ class _Tree:
         """A lexeme in words: its kind, and what sets it apart."""
         if isinstance(lexeme, Words):
             self.lexemes.add(lexeme.key)
-            return _listed([text.decode("utf-8", "replace") for text, _ in lexeme.items()[: _LISTED + 1]])
+            return _one_of([text.decode("utf-8", "replace") for text, _ in lexeme.items()[: _LISTED + 1]])
         if isinstance(lexeme, Keyset):
             self.lexemes.add(lexeme)
-            return (
-                "keys " + _listed(list(lexeme.names)) + (", and others" if lexeme.other is not None else "")
-            )
+            return _one_of(list(lexeme.names)) + (", or another" if lexeme.other is not None else "")
         if isinstance(lexeme, Lexeme):
             self.lexemes.add(lexeme.key)
             return _key(lexeme.key)
@@ -256,15 +257,69 @@ def _times(low: int, high: int | None) -> str:
 
 
 def _listed(texts: list[str]) -> str:
-    shown = " ".join(map(repr, texts[:_LISTED]))
-    return shown + (" …" if len(texts) > _LISTED else "")
+    shown = ", ".join(map(repr, texts[:_LISTED]))
+    return shown + (", …" if len(texts) > _LISTED else "")
+
+
+def _one_of(texts: list[str]) -> str:
+    return ("one of " if len(texts) > 1 else "") + _listed(texts)
+
+
+def _number(group: NumberGroup) -> str:
+    if group.values is not None:
+        listed = ", ".join(map(str, group.values))
+        return f"one of the numbers {listed}" if len(group.values) > 1 else f"the number {listed}"
+    kind = {True: "integer", False: "number that is no integer", None: "number"}[group.integral]
+    low, high = group.low, group.high
+    parts = [kind]
+    if low is not None and high is not None and not (low.exclusive or high.exclusive):
+        parts = [f"{kind} from {low.value} to {high.value}"]
+    else:
+        if low is not None:
+            parts.append(f"{'more than' if low.exclusive else 'at least'} {low.value}")
+        if high is not None:
+            parts.append(f"{'less than' if high.exclusive else 'at most'} {high.value}")
+    parts += [f"multiple of {each}" for each in group.multiples]
+    parts += [f"no multiple of {each}" for each in group.non_multiples]
+    parts += [f"not {each}" for each in group.excluded]
+    if group.plain is not None:
+        parts.append(f"{'without' if group.plain else 'with'} fraction or exponent")
+    return ", ".join(parts)
+
+
+def _string(group: StringGroup) -> str:
+    low, high = group.min_length, group.max_length
+    parts = []
+    if high is not None and low:
+        parts.append(_characters(f"{low}" if low == high else f"{low} to {high}", high))
+    elif high is not None:
+        parts.append(_characters(f"at most {high}", high))
+    elif low:
+        parts.append(_characters(f"at least {low}", low))
+    parts += [f"format {each}" for each in group.formats] + [
+        f"not format {each}" for each in group.not_formats
+    ]
+    parts += [f"pattern {each}" for each in group.patterns] + [
+        f"not pattern {each}" for each in group.not_patterns
+    ]
+    parts += [] if group.values is None else [_one_of(list(group.values))]
+    parts += [f"not {each!r}" for each in group.excluded]
+    return ", ".join(parts)
+
+
+def _characters(count: str, number: int) -> str:
+    return f"{count} character{'' if number == 1 else 's'}"
 
 
 def _key(key: Any) -> str:
     """What identifies a lexeme, for people: texts as they are, and of groups what is not usual."""
     if isinstance(key, str):
         mark = _MARK.fullmatch(key)
-        return key if mark is None else f'"{mark[2]}", whitespace {mark[1]}'
+        return key.removeprefix("printed ") if mark is None else f'"{mark[2]}", whitespace {mark[1]}'
+    if isinstance(key, NumberGroup):
+        return _number(key)
+    if isinstance(key, StringGroup):
+        return _string(key)
     if isinstance(key, (Chars, Lit, Cat, Alt, Repeat, Machine)):
         return said(track_of(key, 1000))
     if is_dataclass(key) and not isinstance(key, type):
@@ -278,7 +333,10 @@ def _key(key: Any) -> str:
         return ", ".join(parts) or "any"
     if isinstance(key, tuple):
         # Numbers are limits on digits and the like, which are the same for all.
+        usual = {"printed", *(("number",) if any(isinstance(each, NumberGroup) for each in key) else ())}
         return ", ".join(
-            _key(each) for each in key if not (each is None or each == () or isinstance(each, int))
+            _key(each)
+            for each in key
+            if not (each is None or each == () or isinstance(each, int) or each in usual)
         )
     return str(key)
