@@ -203,7 +203,7 @@ def _refusal(error: ValidationError, known: list[str]) -> RequestError:
     param = ".".join(map(str, place)) or None
     if found["type"] == "extra_forbidden":
         names = "" if len(place) > 1 else f"; there are {', '.join(known)}"
-        if param is not None and param.startswith("guided_"):  # Of vLLM, before 0.12.
+        if param is not None and param.startswith("guided_"):  # As older versions of vLLM have it.
             names = f"; use {'response_format' if 'response_format' in known else 'text.format'}"
         return refused(f"{param}: this parameter is not known{names}", param, "unknown_parameter")
     if found["type"] == "missing":
