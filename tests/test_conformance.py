@@ -304,6 +304,7 @@ def test_own_cases_and_wrong_arguments(capsys: pytest.CaptureFixture[str], file:
         "both.json": json.dumps([{**case, "schema": True}]),
         "neither.json": json.dumps([{"group": "g", "name": "n"}]),
         "list.json": json.dumps([3]),
+        "deep.json": "[" * 100_000,
     }
     for name, text in wrong.items():
         assert main(["conformance", "--engine", "maskwright", "--cases", file(name, text)]) == 2
@@ -311,5 +312,6 @@ def test_own_cases_and_wrong_arguments(capsys: pytest.CaptureFixture[str], file:
     for arguments in (["--engine", "nosuch"], ["--engine", "maskwright", "--group", "nosuch"]):
         assert main(["conformance", *arguments]) == 2
         assert "there are" in capsys.readouterr().err
-    with pytest.raises(SystemExit, match="2"):
-        main(["conformance", "--engine", "maskwright", "--time-limit", "0"])
+    for option, value in (("--time-limit", "0"), ("--time-limit", "1e300"), ("--memory-limit", "1e300")):
+        with pytest.raises(SystemExit, match="2"):
+            main(["conformance", "--engine", "maskwright", "--group", "const", option, value])

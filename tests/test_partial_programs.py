@@ -17,6 +17,8 @@ import pytest
 import maskwright as mw
 from maskwright import LimitError, MaskwrightError, UnsatisfiableError
 from maskwright.cli import main
+from maskwright.cli.partial import _examples
+from maskwright.cli.sources import UsageError
 from maskwright.generation.default_model import _packaged_weights
 from maskwright.search import PartialProgram, PartialPrograms, Scored, scored
 from maskwright.search.partial import Hole, calibrated, examples_needed, most_misses
@@ -285,6 +287,16 @@ def test_bad_input() -> None:
     assert str(PartialPrograms(mw.compile_lark(GRAMMAR, VOCABULARY)).at(example, 1e-6)) == "‹start›"
     with pytest.raises(mw.GrammarError, match="no symbol"):
         PartialPrograms(mw.compile_lark(GRAMMAR, VOCABULARY), ["nothing"])
+
+
+def test_examples_are_lines(tmp_path: Path) -> None:
+    path = tmp_path / "examples.jsonl"
+    rows = [{"prompt": "a\u2028b\x85", "text": "c"}, {"prompt": "d", "text": "e"}]
+    path.write_bytes("\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows).encode())
+    assert list(_examples(str(path))) == [("a\u2028b\x85", "c"), ("d", "e")]
+    path.write_text("[" * 100_000)
+    with pytest.raises(UsageError, match=r"examples\.jsonl:1: expected"):
+        list(_examples(str(path)))
 
 
 @pytest.mark.slow

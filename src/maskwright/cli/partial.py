@@ -113,12 +113,12 @@ def _calibrated(
 
 
 def _examples(path: str) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(read_source(path).splitlines(), 1):
+    for number, line in enumerate(read_source(path).split("\n"), 1):
         if line.strip():
             try:
                 row = json.loads(line)
                 prompt, text = row["prompt"], row["text"]
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 prompt = text = None
             if not isinstance(prompt, str) or not isinstance(text, str):
                 raise UsageError(f'{path}:{number}: expected {{"prompt": "...", "text": "..."}}')

@@ -94,7 +94,7 @@ def load_cases(paths: Iterable[str | Path] = ()) -> list[Case]:
         try:
             read = json.loads(path.read_text(encoding="utf-8"))
             found += [_case(entry) for entry in read]
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ConformanceError(f"{path}: no file of cases: {error}") from None
     return found
 
