@@ -254,7 +254,7 @@ def test_urls(url: str, base: str) -> None:
 @pytest.mark.parametrize("url", ["a:1", "", "ftp://a", "http://", "http://[::1", "http://a:port"])
 def test_no_urls(url: str, tmp_path: Path, schema: str, capsys: pytest.CaptureFixture[str]) -> None:
     source = write_rows(tmp_path / "in.jsonl", plain_rows(1))
-    assert batch(source, tmp_path / "out.jsonl", schema, url) == 1
+    assert batch(source, tmp_path / "out.jsonl", schema, url) == 2
     assert f"--endpoint {url}: " in capsys.readouterr().err
 
 

@@ -51,8 +51,15 @@ def test_an_instance_on_standard_input_is_checked_by_every_schema(write, stdin, 
 
 def test_standard_input_can_be_read_once(stdin, capsys):
     stdin(INTEGER.encode())
-    assert main(["check", "-", "--instance", "-"]) == 2
-    assert "only once" in capsys.readouterr().err
+    for given in (
+        ["check", "-", "--instance", "-"],
+        ["explain", "--schema", "-", "--prefix-file", "-"],
+        ["explain", "--schema", "-", "--prompt", "-", "--html", "out.html"],
+        ["generate", "--schema", "-", "--prompt", "-", "--model", "missing"],
+    ):
+        stdin(INTEGER.encode())
+        assert main(given) == 2
+        assert "only once" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", [b'"\xff"', b"\xed\xa0\x80"])
@@ -128,6 +135,34 @@ def test_names_that_are_no_text(form, write):
     assert not run.stderr
 
 
+@pytest.mark.parametrize("command", ["mask", "explain", "explain --json", "check --json --instance"])
+def test_output_in_other_encodings(command, write):
+    schema = write("s.json", '{"const": "\u65e5\u672c\U0001f600\u00e9"}')
+    name, *more = command.split()
+    given = [schema, *more, write("i.json", '"\u65e5x"')] if name == "check" else ["--schema", schema, *more]
+    run = subprocess.run(
+        [sys.executable, "-m", "maskwright", name, *given],
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        check=False,
+    )
+    assert run.returncode == (name == "check") and b"Traceback" not in run.stderr
+    assert rb"\u65e5" in run.stdout
+    if "--json" in more:
+        assert "\u65e5" in str(json.loads(run.stdout))
+
+
+def test_pages_are_utf_8(write):
+    schema = write("s.json", '{"const": "\u65e5"}')
+    run = subprocess.run(
+        [sys.executable, "-m", "maskwright", "explain", "--schema", schema, "--html", "-"],
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        check=True,
+    )
+    assert "\u65e5" in run.stdout.decode("utf-8")
+
+
 def test_mask_lists_bytes(write, capsys):
     schema = write("s.json", INTEGER)
     assert main(["mask", "--schema", schema, "--limit", "2"]) == 0
@@ -170,6 +205,43 @@ def test_mask_loads_no_model_library(write):
     code += "; print({'torch', 'transformers', 'pydantic'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.splitlines()[-1] == "set()"
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("generate --prompt x --temperature -1", "temperature"),
+        ("generate --prompt x --top-p 0.5", "top_p cuts"),
+        ("generate --prompt x --n 0", "n: expected"),
+        ("generate --prompt x --n 2", "pass a temperature"),
+        ("generate --prompt x --n 2 --temperature 1 --stream", "--stream shows one output"),
+        ("generate --prompt x --seed -1", "seed"),
+        ("generate --prompt x --top-k 0", "top_k"),
+        ("generate --prompt x --stop=", "not empty"),
+        ("explain --html out.html --prompt x --seed -1", "seed"),
+        ("infill --prompt x --steps 0", "steps"),
+    ],
+)
+def test_values_of_options(command, words, write, capsys):
+    name, *more = command.split()
+    assert main([name, "--schema", write("s.json", INTEGER), *more, "--model", "no/such/model"]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "library"),
+    [
+        ("missing.model", None, "sentencepiece"),
+        ("bad.model", "x" * 100, "sentencepiece"),
+        ("tekken_missing.json", None, "mistral_common"),
+        ("tekken_bad.json", "{}", "mistral_common"),
+    ],
+)
+def test_tokenizers_that_cannot_be_loaded(name, content, library, write, tmp_path, capsys):
+    pytest.importorskip(library)
+    path = str(tmp_path / name) if content is None else write(name, content)
+    assert main(["explain", "--schema", write("s.json", INTEGER), "--tokenizer", path]) == 2
+    assert f"the tokenizer {path!r} cannot be loaded: " in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")

@@ -52,8 +52,8 @@ def test_fixed_text_on_both_sides(schema: str, capsys: pytest.CaptureFixture[str
     [
         (["--slots", "3"], 1, "too few or too many"),
         (["--slots", "0"], 1, "no slot"),
-        (["--steps", "0"], 1, "steps"),
-        (["--temperature", "-1"], 1, "temperature"),
+        (["--steps", "0"], 2, "steps"),
+        (["--temperature", "-1"], 2, "temperature"),
         (["--model", "/nowhere/at/all"], 2, "cannot be loaded"),
         (["--schema", "/nowhere/at/all"], 2, "No such file"),
     ],

@@ -417,8 +417,19 @@ def test_settings_out_of_range(given: dict[str, Any]) -> None:
 def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
     assert main(["serve", "--model", str(tmp_path), "--port", "0"]) == 2
     assert "cannot be loaded" in capsys.readouterr().err
-    assert main(["serve", "--max-rows", "0"]) == 1
-    assert "max_rows" in capsys.readouterr().err
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        for arguments, words in (
+            (["--max-rows", "0"], "max_rows"),
+            (["--dtype", "zzz"], "--dtype zzz: "),
+            (["--port", "99999"], "--port 99999: "),
+            (["--port", port], f"--port {port}: Address already in use"),
+            (["--host", "256.1.1.1", "--port", "0"], "--host 256.1.1.1"),
+        ):
+            assert main(["serve", "--model", str(TINY), *arguments]) == 2
+            assert words in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -16,7 +16,14 @@ from maskwright.cli.command import Command, add_format_option, is_json, print_do
 from maskwright.cli.explain import add_source_argument
 from maskwright.cli.generation import add_generation_options, generation_options, load_generator
 from maskwright.cli.progress import progress
-from maskwright.cli.sources import UsageError, leave_out_undeclared, read_source, schema_options, source_of
+from maskwright.cli.sources import (
+    UsageError,
+    checked_values,
+    leave_out_undeclared,
+    read_source,
+    schema_options,
+    source_of,
+)
 from maskwright.errors import MaskwrightError
 
 if TYPE_CHECKING:
@@ -94,7 +101,6 @@ def add_batch_arguments(parser: argparse.ArgumentParser) -> None:
 
 def batch(args: argparse.Namespace) -> int:
     """Fill the rows; 1 when some were left out."""
-    from maskwright.generation.options import GenerationOptions
     from maskwright.offline.journal import Journal
     from maskwright.offline.rows import Reader
     from maskwright.offline.run import open_input, run, write_record
@@ -102,7 +108,6 @@ def batch(args: argparse.Namespace) -> int:
     _check(args)
     source, of_schemas = _constraints(args)
     options = generation_options(args)
-    GenerationOptions(**options)
     settings = [repr(source), sorted(of_schemas.items()), options, args.system, args.model]
     reader = Reader(
         source=source,
@@ -234,7 +239,8 @@ def _endpoints(args: argparse.Namespace) -> Fill:
         raise UsageError(f'{error}; --endpoint needs: pip install "maskwright[batch]"') from None
     given = {name: getattr(args, name) for name in _OF_ENDPOINTS if getattr(args, name) is not None}
     key = os.environ.get("OPENAI_API_KEY") or None
-    return Endpoints(args.endpoint, model=args.model, key=key, **given).fill
+    with checked_values():
+        return Endpoints(args.endpoint, model=args.model, key=key, **given).fill
 
 
 def _ray(args: argparse.Namespace) -> Any:

@@ -79,8 +79,6 @@ def add_profile_option(parser: argparse.ArgumentParser) -> None:
 
 def check(args: argparse.Namespace) -> int:
     """Print all findings; 1 when one of them is an error."""
-    if [*args.file, *args.instance].count("-") > 1:
-        raise UsageError("standard input ('-') can be read only once")
     if args.sample and args.format not in ("text", "json"):
         raise UsageError("--sample needs --format text or json")
     texts = read_instances(args.instance) | {path: read_source(path) for path in args.file}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
@@ -78,8 +79,12 @@ def is_json(args: argparse.Namespace) -> bool:
 def print_document(args: argparse.Namespace, content: Mapping[str, Any]) -> None:
     """The one document of a command: its ``version``, the ``command``, and the content."""
     document = {"version": VERSION, "command": args.command, **content}
-    # Names in a schema may have lone surrogates, which no output can.
-    text = json.dumps(document, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        # No output can have lone surrogates, as names in a schema may, and some have few characters.
+        text = json.dumps(document, indent=2)
     print(text, flush=True)
 
 

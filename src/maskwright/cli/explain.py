@@ -189,10 +189,11 @@ def _page(args: argparse.Namespace) -> int:
         return 0
     from maskwright.pages.explain import explain
 
+    options = generation_options(args)
     prompt = read_source("-") if args.prompt == "-" else args.prompt
     generator = load_generator(args.model)
     with writing(generator):
-        trace = generator.trace(prompt, source, **generation_options(args))
+        trace = generator.trace(prompt, source, **options)
     write_output(args.html, explain(trace))
     return 0
 

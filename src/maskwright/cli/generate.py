@@ -40,11 +40,13 @@ def generate(args: argparse.Namespace) -> int:
     if args.stream and (args.holes is not None or is_json(args)):
         raise UsageError("--holes and --json need whole outputs: leave out --stream")
     leave_out_undeclared(args)
+    options = generation_options(args, n=args.n)
+    if args.stream and (args.n > 1 or args.particles is not None or args.num_beams > 1):
+        raise UsageError("--stream shows one output: leave out --n, --particles and --num-beams")
     source = source_of(args.schema, read_source(args.schema), args)
-    generator = load_generator(args.model)
     text = read_source("-") if args.prompt == "-" else args.prompt
     prompt = messages(args, text)
-    options = {**generation_options(args), "n": args.n}
+    generator = load_generator(args.model)
     if args.holes is not None:
         with writing(generator):
             threshold, partial = with_holes(args, source, generator, prompt, options)

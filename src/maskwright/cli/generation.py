@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from maskwright.cli.progress import progress
-from maskwright.cli.sources import UsageError
+from maskwright.cli.sources import UsageError, checked_values
 from maskwright.errors import LimitError, MaskwrightError
 
 if TYPE_CHECKING:
@@ -35,8 +35,10 @@ def add_generation_options(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--seed", type=int, metavar="N")
 
 
-def generation_options(args: argparse.Namespace) -> dict[str, Any]:
-    """What ``add_generation_options`` read, for a ``Generator``.  Raises ``UsageError``."""
+def generation_options(args: argparse.Namespace, **more: Any) -> dict[str, Any]:
+    """What ``add_generation_options`` read, and ``more``, for a ``Generator``.  Raises ``UsageError`` for values that it does not take."""
+    from maskwright.generation.options import GenerationOptions
+
     if not args.temperature:
         for option in ("top_p", "top_k", "min_p"):
             if getattr(args, option) is not None:
@@ -48,7 +50,10 @@ def generation_options(args: argparse.Namespace) -> dict[str, Any]:
         "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "stop", "particles", "num_beams", "seed",
         "schema_in_prompt",
     )  # fmt: skip
-    return {"max_new_tokens": args.max_tokens, **{name: getattr(args, name) for name in names}}
+    given = {"max_new_tokens": args.max_tokens, **{name: getattr(args, name) for name in names}, **more}
+    with checked_values():
+        GenerationOptions(**given)
+    return given
 
 
 def load_generator(name: str | None) -> Generator:

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 from maskwright.cli.command import Command, add_format_option, is_json, print_document
 from maskwright.cli.generation import loading
 from maskwright.cli.progress import progress
-from maskwright.cli.sources import UsageError, add_schema_options, json_schema_of, read_source, write_output
+from maskwright.cli.sources import (
+    UsageError,
+    add_schema_options,
+    checked_values,
+    json_schema_of,
+    read_source,
+    write_output,
+)
 
 if TYPE_CHECKING:
     from maskwright.diffusion import Step
@@ -65,7 +72,8 @@ def infill(args: argparse.Namespace) -> int:
         raise UsageError("--html - and --json both write to standard output: name a file")
     source = json_schema_of(read_source(args.schema), args)
     # Bad options and schemas are reported before a model is loaded.
-    schedule = Schedule(steps=args.steps, block=args.block, temperature=args.temperature)
+    with checked_values():
+        schedule = Schedule(steps=args.steps, block=args.block, temperature=args.temperature)
     with loading(args.model), progress("loading the model"):
         model, vocabulary = _load(args, source)
     compiled = compile_source(source, vocabulary)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import traceback
@@ -43,6 +44,10 @@ Structured output that always validates: JSON Schemas, grammars and regular expr
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns one of ``EXIT_CODES``.  Raises ``SystemExit`` (2) for arguments that are none, as argparse does."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Texts may have characters that the encoding of a terminal does not.
+            stream.reconfigure(errors="backslashreplace")
     args = make_parser().parse_args(arguments)
     if sys.stdout is None:
         return _failed(args, USAGE, "UsageError", "standard output is closed")

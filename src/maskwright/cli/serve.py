@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import socket
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maskwright.cli.command import Command
 from maskwright.cli.progress import progress
-from maskwright.cli.sources import UsageError
+from maskwright.cli.sources import UsageError, checked_values
 from maskwright.errors import MaskwrightError
 from maskwright.serve.settings import Settings
+
+if TYPE_CHECKING:
+    from maskwright.generation.generator import Generator
 
 
 def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,37 +52,61 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_of(args: argparse.Namespace) -> Settings:
-    """The settings given on the command line.  Raises ``MaskwrightError`` for values out of range."""
-    return Settings(**{each.name: getattr(args, each.name) for each in fields(Settings)})
+    """The settings given on the command line.  Raises ``UsageError`` for values out of range."""
+    with checked_values():
+        return Settings(**{each.name: getattr(args, each.name) for each in fields(Settings)})
 
 
 def serve(args: argparse.Namespace) -> int:
     """Load the model, and serve until a signal comes; 0.  Raises ``UsageError`` and ``MaskwrightError``."""
     settings = settings_of(args)
     try:
-        from maskwright.generation.generator import Generator
         from maskwright.serve.running import make_server
         from maskwright.serve.service import Service
     except ImportError as error:
         raise UsageError(f'{error}; the server needs: pip install "maskwright[serve]"') from None
+    # Before the model is loaded, which takes longer.
+    with _bound(args) as bound:
+        generator = _load(args)
+        name = args.served_model_name or args.model or "SmolLM2-135M-Instruct"
+        server = make_server(Service(generator, settings), name, log_level=args.log_level)
+        server.run([bound])
+    return 0
+
+
+def _bound(args: argparse.Namespace) -> socket.socket:
+    """A socket with the address, which does not listen yet.  Raises ``UsageError``."""
+    found = socket.socket(socket.AF_INET6 if ":" in args.host else socket.AF_INET)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((args.host, args.port))
+    except (OSError, OverflowError) as error:
+        found.close()
+        problem = getattr(error, "strerror", None) or error
+        raise UsageError(f"--host {args.host} --port {args.port}: {problem}") from None
+    return found
+
+
+def _load(args: argparse.Namespace) -> Generator:
+    import torch
+
+    from maskwright.generation.generator import Generator
+
     options: dict[str, Any] = {}
     if args.dtype is not None:
+        if args.dtype != "auto" and not isinstance(getattr(torch, args.dtype, None), torch.dtype):
+            raise UsageError(f"--dtype {args.dtype}: torch has no type of this name")
         options["dtype"] = args.dtype
     try:
         with progress("loading the model"):
             generator = Generator.from_pretrained(args.model, **options)
             if args.device is not None:
                 generator.model.to(args.device)
+            return generator
     except MaskwrightError:
         raise
     except (OSError, ValueError, RuntimeError) as error:
         raise UsageError(f"the model {args.model!r} cannot be loaded: {error}") from None
-    name = args.served_model_name or args.model or "SmolLM2-135M-Instruct"
-    server = make_server(
-        Service(generator, settings), name, host=args.host, port=args.port, log_level=args.log_level
-    )
-    server.run()
-    return 0
 
 
 COMMAND = Command(

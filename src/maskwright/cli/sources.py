@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -29,12 +30,29 @@ def read_instances(paths: Iterable[str]) -> dict[str, str]:
         raise UsageError(f"{error} (--instance takes files; - is standard input)") from None
 
 
+@contextmanager
+def checked_values() -> Iterator[None]:
+    """What the values of options are refused for is a ``UsageError``."""
+    try:
+        yield
+    except MaskwrightError as error:
+        raise UsageError(str(error)) from None
+
+
+_read: Any = None
+"""The standard input that was read."""
+
+
 def read_source(path: str) -> str:
-    """The text of a file or of standard input.  Raises ``UsageError`` when it cannot be read."""
+    """The text of a file or of standard input.  Raises ``UsageError`` when it cannot be read, or was read before."""
+    global _read
     try:
         if path == "-":
             if sys.stdin is None:
                 raise UsageError("standard input is closed")
+            if sys.stdin is _read:
+                raise UsageError("standard input ('-') can be read only once: name a file for one of them")
+            _read = sys.stdin
             return sys.stdin.buffer.read().decode("utf-8-sig")
         with open(path, encoding="utf-8-sig", newline="") as file:
             return file.read()
@@ -47,7 +65,9 @@ def read_source(path: str) -> str:
 def write_output(path: str, text: str) -> None:
     """Write a file, or standard output.  Raises ``UsageError`` when it cannot be written."""
     if path == "-":
-        sys.stdout.write(text)
+        # As in a file: pages say that they are UTF-8.
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode())
         return
     try:
         with open(path, "w", encoding="utf-8", newline="\n") as file:
@@ -96,10 +116,8 @@ def json_schema_of(text: str, args: argparse.Namespace) -> JsonSchema:
 def schema_options(args: argparse.Namespace) -> SchemaOptions:
     """The options given on the command line.  Raises ``UsageError`` for values that they do not have."""
     names = [option.name for option in fields(SchemaOptions)]
-    try:
+    with checked_values():
         return SchemaOptions(**{name: getattr(args, name) for name in names if hasattr(args, name)})
-    except MaskwrightError as error:
-        raise UsageError(str(error)) from None
 
 
 def leave_out_undeclared(args: argparse.Namespace) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from maskwright.cli.sources import UsageError
 from maskwright.errors import MaskwrightError
@@ -50,11 +53,12 @@ def _loaded(name: str) -> Vocabulary:
     if path.suffix == ".model":
         import sentencepiece
 
-        return Vocabulary.from_sentencepiece(sentencepiece.SentencePieceProcessor(model_file=name))
+        read = partial(sentencepiece.SentencePieceProcessor, model_file=name)
+        return Vocabulary.from_sentencepiece(_of_file(path, read))
     if path.suffix == ".json" and path.name.startswith("tekken"):
         from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 
-        return Vocabulary.from_mistral_common(Tekkenizer.from_file(path))
+        return Vocabulary.from_mistral_common(_of_file(path, partial(Tekkenizer.from_file, path)))
     from transformers import AutoTokenizer
 
     if name == "demo":
@@ -66,3 +70,12 @@ def _loaded(name: str) -> Vocabulary:
 
         name = default_model()
     return Vocabulary.from_huggingface(AutoTokenizer.from_pretrained(name))
+
+
+def _of_file(path: Path, read: Callable[[], Any]) -> Any:
+    """What a library reads of a file.  For one that is no tokenizer, libraries raise anything: here ``ValueError`` or ``OSError``."""
+    path.open("rb").close()
+    try:
+        return read()
+    except Exception as error:
+        raise ValueError(f"the file is no tokenizer ({type(error).__name__}: {error})") from None

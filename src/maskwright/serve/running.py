@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import socket
 import threading
 from types import FrameType
 from typing import Any
@@ -22,6 +24,16 @@ class Server(uvicorn.Server):
     def __init__(self, service: Service, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.service = service
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen.  Of sockets that it is given, uvicorn does not say where they are."""
+        await super().startup(sockets)
+        for each in sockets or ():
+            host, port, *_ = each.getsockname()
+            shown = f"[{host}]" if ":" in host else host
+            logging.getLogger("uvicorn.error").info(
+                "Listening on http://%s:%d (ends with Ctrl-C)", shown, port
+            )
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal came."""
