@@ -341,6 +341,11 @@ def test_a_triple_ends_in_one_state(monkeypatch: pytest.MonkeyPatch) -> None:
 
 CONTEXT_FREE = mw.GBNF('root ::= "(" root ")" | "x"')
 OPEN = mw.JsonSchema({"type": "object", "properties": {"a": {"type": "integer"}}})
+NAMES = mw.JsonSchema(
+    {"type": "object", "patternProperties": {"^[jk<]+$": {"type": "boolean"}}, "additionalProperties": False},
+    escapes="any",
+)
+BYTE = mw.Choice([b"\xff"])
 DIFFERENT = mw.JsonSchema({"type": "array", "items": {"type": "integer"}, "uniqueItems": True})
 INDENTED = mw.Lark('start: "a" _NEWLINE [_INDENT start _DEDENT]\n_NEWLINE: /\\n */\n%declare _INDENT _DEDENT')
 REFUSED = {
@@ -352,7 +357,11 @@ REFUSED = {
     "undeclared members": (OPEN & mw.Regex(".{3,9}"), GrammarError, "no two undeclared members.*additional_properties"),
     "different items": (DIFFERENT & mw.Regex(".{3,9}"), GrammarError, "uniqueItems"),
     "blocks": (INDENTED & mw.Regex("(?s).{3,9}"), GrammarError, "column"),
-    "bytes": (mw.Choice([b"\xff"]) & mw.Regex("a"), GrammarError, "no UTF-8"),
+    "bytes": (BYTE & mw.Regex("a"), GrammarError, "no UTF-8"),
+    "names with escapes": (NAMES & mw.Contains(["k"]), GrammarError, "no two undeclared members.*additional_properties"),
+    "names of characters that may be escaped": (NAMES & mw.Contains(["<"]), GrammarError, "no two undeclared members"),
+    "names that cannot have it": (NAMES & mw.Contains(["K"]), UnsatisfiableError, "in JsonSchema.*in Contains"),
+    "bytes that are no text": (mw.JsonString(BYTE), GrammarError, "no UTF-8"),
     "nothing in common": (CONTEXT_FREE & mw.Regex("y"), UnsatisfiableError, "in GBNF.*and in Regex.*'y'"),
     "nothing left": (mw.Regex("a|b") - mw.Regex("[ab]"), UnsatisfiableError, "in Regex.*outside of Regex"),
     "no other text": (~mw.Regex("(?s).*"), UnsatisfiableError, "no text is in Not"),
@@ -542,3 +551,26 @@ def test_terminals_that_do_not_clash_lead_into_no_dead_end(source: object, alpha
             assert accepted == bool(bitmask[0, c >> 5] >> (c & 31) & 1), (text, c)
             if accepted and len(text) < 6:
                 texts.append(text + bytes([c]))
+
+
+@pytest.mark.parametrize(
+    ("source", "texts", "others"),
+    [
+        (BYTE | mw.Regex("a"), [b"\xff", b"a"], [b"", b"b", b"\xfe"]),
+        (BYTE + mw.Regex("a+"), [b"\xffa", b"\xffaa"], [b"\xff", b"a"]),
+        (mw.Optional(BYTE), [b"", b"\xff"], [b"\xff\xff"]),
+        (BYTE * 2, [b"\xff\xff"], [b"\xff", b"\xff\xff\xff"]),
+        (
+            BYTE | mw.Choice(["a"]) | BYTE + mw.Not(mw.Regex("a")),
+            [b"\xff", b"a", b"\xff", b"\xffb"],
+            [b"\xffa"],
+        ),
+    ],
+)
+def test_choices_of_bytes_that_are_no_text(source: object, texts: list[bytes], others: list[bytes]) -> None:
+    grammar = mw.compile(source, VOCABULARY)
+    for text in [*texts, *others]:
+        matcher = grammar.matcher()
+        assert (matcher.accept_tokens(list(text)) == len(text) and matcher.is_accepting) == (text in texts), (
+            text
+        )

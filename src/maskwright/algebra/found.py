@@ -250,6 +250,8 @@ class Found:
         self.rests: dict[int, Seq] = {}
         self.to_make: list[tuple[int, Body, int]] = []
         self.forbids = len(phrases.phrases) > required
+        self.unseen: dict[tuple[object, int], Lexeme] = {}
+        """Names of undeclared members, by key and by a phrase that is not looked for in them."""
 
     def grammar(self) -> Grammar:
         """It may have no text."""
@@ -259,6 +261,12 @@ class Found:
             index, body, wanted = self.to_make.pop()
             self.out.rules[index] = self.body(body, wanted)
         return self.out
+
+    def check_names(self) -> None:
+        """Raises ``Shared`` where a phrase may stand in a name that it is not looked for in."""
+        for (_, phrase), names in self.unseen.items():
+            if self.phrases.common(text_of(names), self.phrases.languages[phrase]):
+                raise Shared
 
     def rule(self, rule: int, wanted: int) -> int:
         key = (rule, wanted)
@@ -444,6 +452,7 @@ class Found:
         plain = [
             i for i in _members(wanted) if record.spelling == "printed" and _is_plain(self.phrases.phrases[i])
         ]
+        self.unseen |= {(other.keys.key, i): other.keys for i in _members(wanted) if i not in plain}
         names = other.keys.regular
         made: list[OtherMembers] = []
         for flags, part in partition([names, *[self.phrases.languages[i] for i in plain]], self.limits):

@@ -73,8 +73,12 @@ def with_phrases(
     phrases.check_apart(leaves_of(rules), lexing)
     if lexing is not None:
         return _LexedProduct(rules, FoundStates(phrases, len(required)), lexing).grammar()
-    made = Found(rules, phrases, len(required)).grammar()
-    return made if is_satisfiable(made) else None
+    found = Found(rules, phrases, len(required))
+    made = found.grammar()
+    if is_satisfiable(made):
+        return made
+    found.check_names()
+    return None
 
 
 def _check_captures(grammar: Grammar) -> None:

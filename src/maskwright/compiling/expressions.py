@@ -73,6 +73,17 @@ def described(source: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 5]} ...)"
 
 
+def _is_text(options: Iterable[Any]) -> bool:
+    """Whether no option is bytes that are no UTF-8."""
+    try:
+        for option in options:
+            if isinstance(option, bytes):
+                option.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _phrases(operand: Operand) -> tuple[str, ...] | None:
     """The phrases that a text must contain in any order; None: something else is asked of it."""
     source = operand.source
@@ -123,7 +134,7 @@ class Expressions:
             return Operand(
                 shown, part, lambda: parse_regex(source.pattern, source.flavour, self.limits, letters)
             )
-        if isinstance(source, Choice):
+        if isinstance(source, Choice) and _is_text(source.options):
             return Operand(shown, part, lambda: regular_language(part.make(), self.limits))
         return Operand(shown, part)
 
