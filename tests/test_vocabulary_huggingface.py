@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 
 import pytest
+import toys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from maskwright import compile_regex
 from maskwright.errors import VocabularyError
 from maskwright.vocabulary.vocabulary import Vocabulary
 
@@ -378,3 +380,13 @@ def test_other_objects_are_refused():
 
     with pytest.raises(VocabularyError, match=r"\.tokenizer"):
         Vocabulary.from_huggingface(Processor())
+
+
+def test_a_piece_that_is_a_prefix_alone_is_no_text():
+    pieces = ["[UNK]", "a", "b", "##a", "##", "[SEP]"]
+    model = models.WordPiece(vocab={piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]")
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.decoder = decoders.WordPiece(cleanup=False)
+    vocabulary = Vocabulary.from_huggingface(tokenizer, eos_ids=5)
+    assert vocabulary.tokens[4] == b"" and vocabulary.decode([1, 4, 3]) == b"aa"
+    assert toys.allowed(compile_regex("(#|a)+", vocabulary).matcher()) == {1, 3}

@@ -43,9 +43,11 @@ def read(tokenizer: Any, at_start: bool) -> TokenTable:
     verify(tokens, ordinary, tokenizer.decode, source, byte_ids)
     start_tokens = {}
     if reading.start is not None:
-        found = ((i, reading.start(strings[i])) for i in ordinary)
+        # What spells nothing behind other tokens ("##" alone) is never allowed.
+        spelled = [i for i in ordinary if tokens[i]]
+        found = ((i, reading.start(strings[i])) for i in spelled)
         start_tokens = {i: data for i, data in found if data != tokens[i]}
-        verify_start(tokens, start_tokens, ordinary, tokenizer.decode, source, byte_ids)
+        verify_start(tokens, start_tokens, spelled, tokenizer.decode, source, byte_ids)
     return TokenTable(
         tokens=tokens,
         special_tokens={strings[i]: i for i in sorted(special_ids)},
