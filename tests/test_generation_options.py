@@ -417,6 +417,30 @@ def test_forced_decoding_in_generate(options, model, tokenizer, generator):
             assert text == generator.generate([prompt], PEOPLE, max_new_tokens=100)[0].text
 
 
+def test_forced_decoding_penalizes_each_row_alone(model, tokenizer, generator):
+    tokenizer.pad_token_id = 0
+    grammar = generator.compile(mw.Regex("[ab]{1,12}"))
+    batch = tokenizer(["ab", "ab b a abab"], return_tensors="pt", padding=True, padding_side="left")
+    width = batch["input_ids"].shape[1]
+    options = {
+        "custom_generate": forced_decoding(grammar, tokenizer),
+        "max_new_tokens": 14,
+        "pad_token_id": 0,
+    }
+    ready = transformers.generation.RepetitionPenaltyLogitsProcessor
+    for given, length in (
+        ({"repetition_penalty": 1.8}, None),
+        ({"logits_processor": [ready(1.8, prompt_ignore_length=width)]}, -1),
+    ):
+        output = model.generate(**batch.to(DEVICE), **given, **options)
+        for row, ids in enumerate(batch["input_ids"]):
+            alone = ids[batch["attention_mask"][row].bool()][None]
+            if length == -1:
+                given = {"logits_processor": [ready(1.8, prompt_ignore_length=alone.shape[1])]}
+            expected = model.generate(alone, **given, **options)[0, alone.shape[1] :].tolist()
+            assert output[row, width:].tolist()[: len(expected)] == expected
+
+
 def test_forced_decoding_refuses_what_it_cannot_do(model, tokenizer, generator):
     ids = tokenizer("x", return_tensors="pt").to(DEVICE)
     decode = forced_decoding(generator.compile(PEOPLE), tokenizer)

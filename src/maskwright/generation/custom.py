@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from transformers.generation import stopping_criteria as ready
+from transformers.generation.logits_process import LogitsProcessorList, RepetitionPenaltyLogitsProcessor
 from transformers.generation.utils import GenerateDecoderOnlyOutput
 
 from maskwright.base.arguments import whole
@@ -69,7 +71,9 @@ def forced_decoding(
                     grammar.matcher(),
                     prompt,
                     room,
-                    Chooser(logits_processor, samples=samples, seed=seed),
+                    Chooser(
+                        _of_row(logits_processor, index, len(ids) - len(prompt)), samples=samples, seed=seed
+                    ),
                     forced=forced,
                     drafter=Drafter(prompt, habits[id(grammar)], forced),
                 )
@@ -99,6 +103,21 @@ def _check(model: Any, config: Any, criteria: Any, streamer: Any, count: int) ->
             )
     if streamer is not None and count > 1:
         raise MaskwrightError("a streamer shows one prompt at a time")
+
+
+def _of_row(processors: Any, index: int, padding: int) -> Any:
+    """The processors of a batch for one of its rows, which is read without its padding."""
+    found = LogitsProcessorList()
+    for each in processors or ():
+        if (
+            isinstance(each, RepetitionPenaltyLogitsProcessor)
+            and getattr(each, "prompt_ignore_length", None) is not None
+        ):
+            given, each = each.prompt_ignore_length, copy.copy(each)
+            length = int(given if isinstance(given, int) else given[index])
+            each.prompt_ignore_length = max(length - padding, 0)
+        found.append(each)
+    return found
 
 
 def _run(batch: Batch, rows: list[Row], streamer: Any) -> None:
