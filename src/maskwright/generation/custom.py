@@ -109,11 +109,9 @@ def _of_row(processors: Any, index: int, padding: int) -> Any:
     """The processors of a batch for one of its rows, which is read without its padding."""
     found = LogitsProcessorList()
     for each in processors or ():
-        if (
-            isinstance(each, RepetitionPenaltyLogitsProcessor)
-            and getattr(each, "prompt_ignore_length", None) is not None
-        ):
-            given, each = each.prompt_ignore_length, copy.copy(each)
+        given: Any = getattr(each, "prompt_ignore_length", None)
+        if isinstance(each, RepetitionPenaltyLogitsProcessor) and given is not None:
+            each = copy.copy(each)
             length = int(given if isinstance(given, int) else given[index])
             each.prompt_ignore_length = max(length - padding, 0)
         found.append(each)
