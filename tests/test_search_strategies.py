@@ -121,13 +121,6 @@ def test_bad_strategies(wrong: dict[str, Any]) -> None:
         Strategy(**wrong)
 
 
-def test_tuning_begins_with_the_defaults_of_each_method(constraints: dict[str, Any]) -> None:
-    pytest.importorskip("optuna", reason="the optional extra tune is not installed")
-    tuned = tune([Task(model(), constraints, near)], budget=60, calls=5, max_tokens=9, seed=0)
-    found = [trial.strategy for trial in tuned.trials]
-    assert found[:6] == [Strategy(method, max_tokens=9) for method in METHODS]
-
-
 @pytest.mark.slow
 def test_tuning_finds_what_the_tasks_need(constraints: dict[str, Any]) -> None:
     """An unlikely goal with a reward on the way to it needs a tree, and is spoiled by a wrong constraint."""
@@ -139,7 +132,7 @@ def test_tuning_finds_what_the_tasks_need(constraints: dict[str, Any]) -> None:
     best = max(trial.reward for trial in tuned.trials)
     assert "no a" not in tuned.strategy.constraints
     greedy = next(trial for trial in tuned.trials if trial.strategy.method == "greedy")
-    assert best >= 3 / 7 > greedy.reward
+    assert best >= 4 / 7 > greedy.reward
     assert (
         tuned.trials
         == tune(

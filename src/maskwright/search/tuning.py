@@ -7,7 +7,7 @@ are those of ``Strategy``, and the file that comes out is used as it is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -57,9 +57,9 @@ def tune(
 ) -> Tuned:
     """Try strategies on ``tasks``, each with at most ``calls`` model calls a task, as long as ``budget`` calls last for a whole trial.
 
-    ``methods``: those to choose from; the first trial of each comes before any other, with the defaults of ``Strategy`` and the required constraints alone.
-    ``required``: constraints that are always used; the others of the tasks are used or not, as it pays.  Equal seeds give equal results.  Raises ``LimitError`` when the budget does not
-    last for one trial, ``MaskwrightError`` for bad options and without optuna (``pip install "maskwright[tune]"``).
+    ``methods``: those to choose from; the first trial of each comes before any other, with parameters that are drawn as later ones.
+    ``required``: constraints that are always used; the others of the tasks are used or not, as it pays.  Equal seeds give equal
+    results.  Raises ``LimitError`` when the budget does not last for one trial, ``MaskwrightError`` for bad options and without optuna (``pip install "maskwright[tune]"``).
     """
     try:
         import optuna
@@ -78,11 +78,8 @@ def tune(
     optional = sorted(shared - set(required))
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
-    defaults = asdict(Strategy())
-    usual = {name: defaults[name] for name in ("width", "temperature", "exploration", "power")}
-    unused = {f"uses {name}": False for name in optional}
     for method in methods:
-        study.enqueue_trial({"method": method, **usual, **unused})
+        study.enqueue_trial({"method": method})
     trials: list[Trial] = []
     left = budget
     while left >= len(tasks) * calls:
