@@ -1,17 +1,16 @@
 """Unions, sequences and repetitions of grammars.
 
 Grammars without a lexer are parts of the result, as imports: their tables are made once for all who use them.  One with captures
-is copied into it.  A grammar with
-a lexer is the result itself, to which the others are added: an engine has one lexer.  Its ignored text is made explicit
-(``lexers``), since it belongs to its own texts only.
+is copied into it.  A grammar with a lexer is the result itself, to which the others are added: an engine has one lexer.  Its ignored
+text is made explicit (``lexers``), since it belongs to its own texts only.
 """
 
 from __future__ import annotations
 
 from maskwright.algebra.inexact import Inexact
 from maskwright.algebra.lexers import closes, explicit
-from maskwright.algebra.rules import moved
-from maskwright.ir.grammar import EMPTY, FAIL, Choice, Expr, Grammar, Import, Ref, Repeated, Seq
+from maskwright.algebra.rules import include
+from maskwright.ir.grammar import EMPTY, Choice, Expr, Grammar, Import, Ref, Repeated, Seq
 
 
 def union(parts: list[Import]) -> Grammar:
@@ -61,13 +60,13 @@ def _together(parts: list[Import], in_a_row: bool = False) -> tuple[Grammar, lis
         if number in lexed:
             items.append(Ref(begun))
         elif grammar.captures:
-            items.append(with_captures(out, grammar))
+            items.append(_with_captures(out, grammar))
         else:
             items.append(part)
     return out, items
 
 
-def with_captures(out: Grammar, grammar: Grammar) -> Expr:
+def _with_captures(out: Grammar, grammar: Grammar) -> Expr:
     """The rules of a grammar without a lexer, added to another one: of an import, nobody reads captures.
 
     Raises ``Inexact`` where what is captured would be read in another way there.
@@ -77,10 +76,7 @@ def with_captures(out: Grammar, grammar: Grammar) -> Expr:
     if grammar.blank is not None and out.blank is not None:
         raise Inexact("both capture parts of texts with ignored text between them")
     first = len(out.rules)
-    for body, name in zip(grammar.rules, grammar.names, strict=True):
-        out.add(name, FAIL if body is None else moved(body, lambda rule: first + rule))
-    out.captures |= {first + rule: given for rule, given in grammar.captures.items()}
-    out.helpers |= {first + rule for rule in grammar.helpers}
+    include(out, first, grammar)
     if grammar.blank is not None:
         out.blank = first + grammar.blank
     return Ref(first + grammar.start)

@@ -64,10 +64,7 @@ class Rules:
     def include(self, grammar: Grammar) -> int:
         """The rules of another grammar, which is pruned; its start."""
         first = len(self.bodies)
-        for body, name in zip(grammar.rules, grammar.names, strict=True):
-            self.add(name, FAIL if body is None else moved(body, lambda rule: first + rule))
-        self.captures |= {first + rule: given for rule, given in grammar.captures.items()}
-        self.helpers |= {first + rule for rule in grammar.helpers}
+        include(self, first, grammar)
         return first + grammar.start
 
     def imported(self, part: Import) -> int:
@@ -205,6 +202,14 @@ class _Places:
             Seq((*before, Term(key), *colon, Ref(rule), self.ref((at, more, missing & ~obligations))))
             for rule, obligations in values
         ]
+
+
+def include(out: Rules | Grammar, first: int, grammar: Grammar) -> None:
+    """Add the rules of a grammar, from number ``first`` on, with what is said of them."""
+    for body, name in zip(grammar.rules, grammar.names, strict=True):
+        out.add(name, FAIL if body is None else moved(body, lambda rule: first + rule))
+    out.captures |= {first + rule: given for rule, given in grammar.captures.items()}
+    out.helpers |= {first + rule for rule in grammar.helpers}
 
 
 def moved(body: Body, to: Callable[[int], int]) -> Body:

@@ -37,15 +37,14 @@ def add_generation_options(parser: argparse._ActionsContainer) -> None:
 
 def generation_options(args: argparse.Namespace, **more: Any) -> dict[str, Any]:
     """What ``add_generation_options`` read, and ``more``, for a ``Generator``.  Raises ``UsageError`` for values that it does not take."""
-    from maskwright.generation.options import GenerationOptions
+    from maskwright.generation.options import GenerationOptions, useless_cut
 
-    if not args.temperature:
-        for option in ("top_p", "top_k", "min_p"):
-            if getattr(args, option) is not None:
-                raise UsageError(
-                    f"--{option.replace('_', '-')} cuts the distribution that tokens are sampled from: pass --temperature as well "
-                    "(1 leaves probabilities as they are)"
-                )
+    cut = useless_cut(args)
+    if cut is not None:
+        raise UsageError(
+            f"--{cut.replace('_', '-')} cuts the distribution that tokens are sampled from: pass --temperature as well "
+            "(1 leaves probabilities as they are)"
+        )
     names = (
         "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "stop", "particles", "num_beams", "seed",
         "schema_in_prompt",

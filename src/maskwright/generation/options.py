@@ -80,13 +80,12 @@ class GenerationOptions:
         object.__setattr__(self, name, value)
 
     def _check_together(self) -> None:
-        if not self.samples:
-            for name in ("top_p", "top_k", "min_p"):
-                if getattr(self, name) is not None:
-                    raise MaskwrightError(
-                        f"{name} cuts the distribution that tokens are sampled from: "
-                        "pass a temperature above 0 as well (temperature=1.0 leaves probabilities as they are)"
-                    )
+        name = useless_cut(self)
+        if name is not None:
+            raise MaskwrightError(
+                f"{name} cuts the distribution that tokens are sampled from: "
+                "pass a temperature above 0 as well (temperature=1.0 leaves probabilities as they are)"
+            )
         if self.particles is not None and self.num_beams > 1:
             raise MaskwrightError("particles and num_beams are two ways to keep candidates: pass one of them")
         if self.particles is not None or self.num_beams > 1:
@@ -118,6 +117,12 @@ class GenerationOptions:
     def top(self) -> int:
         """How many of the likeliest tokens to list at each place."""
         return 0 if isinstance(self.logprobs, bool) else self.logprobs
+
+
+def useless_cut(options: Any) -> str | None:
+    """Which of ``top_p``, ``top_k`` and ``min_p`` is given where nothing is sampled; of ``GenerationOptions``, or what a command line has."""
+    given = [name for name in ("top_p", "top_k", "min_p") if getattr(options, name) is not None]
+    return given[0] if given and not options.temperature else None
 
 
 def _texts(stop: Any) -> tuple[str, ...] | None:

@@ -89,24 +89,25 @@ class Productions:
             return self.repeated(expr)
         if not isinstance(expr, (Seq, Choice)):
             raise GrammarError(f"captures are not supported next to {type(expr).__name__}")
-        self.count += 1
-        left = self.count - 1
+        left = self.new_rule()
         self.add_rule(left, expr)
         return left
+
+    def new_rule(self) -> int:
+        self.count += 1
+        return self.count - 1
 
     def repeated(self, body: Repeated) -> int:
         """What derives so many items: one rule for each number that must come, or may, and one for any number more."""
         last = max(body.min, 1) if body.max is None else body.max
         if last > MAX_REPETITIONS:
             raise GrammarError(f"captures are read in at most {MAX_REPETITIONS} repetitions, not in {last}")
-        behind = self.count
-        self.count += 1
+        behind = self.new_rule()
         self.productions.append((behind, ()))
         if body.max is None:
             self.productions.append((behind, (body.rest, behind)))
         for number in range(last - 1, -1, -1):
-            left = self.count
-            self.count += 1
+            left = self.new_rule()
             if number >= body.min:
                 self.productions.append((left, ()))
             self.productions.append((left, (body.rest if number else body.first, behind)))

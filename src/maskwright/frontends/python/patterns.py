@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from maskwright.errors import GrammarError
 
-_ASCII = r"^[\x00-\x7f]*$"
+ASCII_TEXT = r"^[\x00-\x7f]*$"
 
 
-def as_read(pattern: str, *, rust: bool) -> dict[str, str]:
-    """What a string must have beside ``pattern``, so that the reader finds it too.  ``rust``: whether Rust's regex reads it.
+def is_for_ascii(pattern: str, *, rust: bool) -> bool:
+    """Whether only of ASCII texts the reader finds ``pattern`` in the same ones.  ``rust``: whether Rust's regex reads it.
 
     Raises ``GrammarError`` for what Rust reads as an operation on classes: a class in a class, ``&&``, ``--`` and ``~~``.
     """
@@ -36,4 +36,4 @@ def as_read(pattern: str, *, rust: bool) -> dict[str, str]:
             inside, negated = True, pattern[at : at + 1] == "^"
             # A bracket that comes first is a character there.
             at += negated
-    return {"pattern": _ASCII} if ascii_only else {}
+    return ascii_only

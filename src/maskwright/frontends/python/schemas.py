@@ -21,7 +21,7 @@ from pydantic_core import SchemaValidator, ValidationError, to_json
 from maskwright.errors import GrammarError
 from maskwright.frontends.json_schema.texts.formats import PATTERNS
 from maskwright.frontends.python.embedded_json import with_embedded_json
-from maskwright.frontends.python.patterns import as_read
+from maskwright.frontends.python.patterns import ASCII_TEXT, is_for_ascii
 from maskwright.frontends.python.ranges import integers
 from maskwright.frontends.python.times import date_pattern, datetime_pattern, duration_pattern, time_pattern
 from maskwright.frontends.python.urls import EMAIL, NAMED_EMAIL, url
@@ -52,7 +52,6 @@ _SECOND = datetime.timedelta(seconds=1)
 _DAY = datetime.timedelta(days=1)
 _LEAD = datetime.timedelta(hours=1)
 """What is in the future when a type is compiled should still be so when its values are read."""
-_ASCII_TEXT = r"^[\x00-\x7f]*$"
 _LONGEST_KEY = 100
 """Of keys with a pattern and a length: the automaton of both has a state for each pair."""
 _INCLUSIVE = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
@@ -156,7 +155,7 @@ class ReadableSchema(GenerateJsonSchema):
         made = super().generate_inner(schema)
         form = made.get("format", "")
         if form == "password" and "maxLength" in made and "pattern" not in made and _of_bytes(schema):
-            return {**made, "pattern": _ASCII_TEXT}
+            return {**made, "pattern": ASCII_TEXT}
         if kind == "function-after" and form in _ASCII_BASE64 and schema["schema"].get("type") == "str":
             return {**made, "pattern": _ASCII_BASE64[form]}
         if form == "zoneinfo":
@@ -232,7 +231,7 @@ class ReadableSchema(GenerateJsonSchema):
                 raise GrammarError("bytes that are written in Base64 cannot have a bounded length here")
             return {"type": "string", "pattern": _PATTERNS["base64url"]}
         if "maxLength" in made:
-            made["pattern"] = _ASCII_TEXT
+            made["pattern"] = ASCII_TEXT
         return made
 
     def enum_schema(self, schema: Any) -> JsonSchemaValue:
@@ -263,16 +262,14 @@ class ReadableSchema(GenerateJsonSchema):
     def str_schema(self, schema: Any) -> JsonSchemaValue:
         """Where blanks are stripped before lengths are looked at, none are written at the ends; patterns as pydantic reads them."""
         made = super().str_schema(schema)
-        if "pattern" in made:
-            rust = self._config.config_dict.get("regex_engine", "rust-regex") == "rust-regex"
-            beside = as_read(made["pattern"], rust=rust)
-            if beside:
-                made = {**made, "allOf": [*made.get("allOf", []), beside]}
+        beside = []
+        rust = self._config.config_dict.get("regex_engine", "rust-regex") == "rust-regex"
+        if "pattern" in made and is_for_ascii(made["pattern"], rust=rust):
+            beside.append({"pattern": ASCII_TEXT})
         stripped = schema.get("strip_whitespace", self._config.config_dict.get("str_strip_whitespace"))
         if stripped and made.keys() & {"minLength", "pattern"}:
-            ends = {"pattern": r"^(?:\S(?:[^]*\S)?)?$"}
-            return {**made, "allOf": [*made.get("allOf", []), ends]}
-        return made
+            beside.append({"pattern": r"^(?:\S(?:[^]*\S)?)?$"})
+        return {**made, "allOf": [*made.get("allOf", []), *beside]} if beside else made
 
     def date_schema(self, schema: Any) -> JsonSchemaValue:
         """Days between bounds; past and future are those of today."""
