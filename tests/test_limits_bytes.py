@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import subprocess
 import sys
@@ -129,6 +130,44 @@ def test_calls_that_never_look_at_the_clock_end_with_the_deadline() -> None:
     end = time.monotonic() + 0.2
     while time.monotonic() < end:
         pass
+
+
+def test_a_late_call_is_not_ended_where_exceptions_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python drops what finalizers and the like raise, and prints it."""
+
+    def wait() -> None:
+        end = time.monotonic() + 0.02
+        while time.monotonic() < end:
+            pass
+
+    def slowly(*_: object) -> None:
+        wait()
+
+    class Finalized:
+        def __del__(self) -> None:
+            wait()
+
+    def collecting() -> None:
+        while True:
+            gc.collect(0)
+            wait()
+
+    def finalizing() -> None:
+        while True:
+            Finalized()
+            wait()
+
+    printed: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", printed.append)
+    gc.callbacks.append(slowly)
+    try:
+        for call in (collecting, finalizing):
+            for milliseconds in (30, 50, 70, 90):
+                with deadline(milliseconds / 1000), pytest.raises(LimitError, match="max_seconds"):
+                    within_time(call)
+    finally:
+        gc.callbacks.remove(slowly)
+    assert printed == []
 
 
 def test_a_watch_that_is_late_as_soon_as_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import gc
+import sys
 import threading
 from collections.abc import Callable
 from math import inf
@@ -38,7 +40,7 @@ class _Watch(threading.Thread):
             if not self.is_late():
                 continue
             with self.lock:
-                if not self.over.is_set():
+                if not self.over.is_set() and not _is_swallowing(self.watched.value):
                     self.fired = True
                     _raise_in(self.watched)
 
@@ -65,6 +67,19 @@ class _Watch(threading.Thread):
                         pass
             except _Late:
                 pass
+
+
+def _is_swallowing(thread: int) -> bool:
+    """Whether a thread is where the interpreter drops what is raised, and prints that it did: in a finalizer, or what is called for weak
+    references or by the garbage collector."""
+    frame = sys._current_frames().get(thread)
+    called = [getattr(each, "__code__", None) for each in gc.callbacks]
+    while frame is not None and frame.f_code is not within_time.__code__:
+        module = frame.f_globals.get("__name__")
+        if frame.f_code in called or frame.f_code.co_name == "__del__" or module in ("weakref", "_weakrefset"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _raise_in(thread: ctypes.c_ulong) -> bool:
