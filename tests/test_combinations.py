@@ -74,6 +74,9 @@ def test_several_ends_are_one() -> None:
     ):
         assert np.exp(model.state([[0]]).logprobs[0]) == pytest.approx(wanted)
     assert np.exp(mixture([a, b]).state([[0]]).logprobs[0]) == pytest.approx([0.5, 0.25, 0.25])
+    for large in (1e308, 1e-300):
+        model = mixture([a, b], weights=[1e308, large])
+        assert np.exp(model.state([[0]]).logprobs[0]).sum() == pytest.approx(1)
 
 
 @pytest.mark.slow
@@ -338,7 +341,7 @@ def test_bad_input() -> None:
             make([first(), ByteModel(strong, digits)])
         with pytest.raises(MaskwrightError, match="at least one"):
             make([])
-        for weights in ([1], [1, 0], [1, -1], [1, float("inf")], [1, float("nan")]):
+        for weights in ([1], [1, 0], [1, -1], [1, float("inf")], [1, float("nan")], 5):
             with pytest.raises(MaskwrightError, match="weights"):
                 make([first(), second()], weights=weights)
     with pytest.raises(VocabularyError, match="share no bytes"):

@@ -439,13 +439,24 @@ def test_seeds_repeat() -> None:
         ({"max_accepts": 1}, "max_accepts"),
         ({"max_rejects": 0}, "max_rejects"),
         ({"method": "geometric", "max_rejects": 1}, "max_rejects"),
+        ({"probes": "x"}, "probes"),
+        ({"probes": math.nan}, "probes"),
+        ({"max_rejects": math.nan}, "max_rejects"),
+        ({"max_accepts": 2.5}, "max_accepts"),
         ({"min_remaining": 1.0}, "min_remaining"),
+        ({"min_remaining": "x"}, "min_remaining"),
         ({"method": "geometric", "min_remaining": 0.1}, "min_remaining"),
     ],
 )
 def test_bad_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(MaskwrightError, match=message):
         awrs(np.log([0.5, 0.5]), lambda v: True, 0, **options)
+
+
+@pytest.mark.parametrize("wrong", [-1, "x", 0.5])
+def test_bad_seeds(wrong: Any) -> None:
+    with pytest.raises(MaskwrightError, match="rng: expected an integer of at least 0"):
+        awrs(np.log([0.5, 0.5]), lambda v: True, wrong)
 
 
 def test_bad_scores() -> None:

@@ -134,6 +134,12 @@ def test_errors_of_predicates_come_through() -> None:
         Predicate(prefix=3)  # type: ignore[arg-type]
 
 
+def test_a_product_is_of_constraints() -> None:
+    wrong: Any = [Everything(), None]
+    with pytest.raises(MaskwrightError, match="factors: expected Constraint, got NoneType"):
+        Product(wrong)
+
+
 # --- baselines
 
 

@@ -294,6 +294,14 @@ def test_resampling_edges(scheme: str) -> None:
         assert resample(third, scheme, rng).tolist() == [0, 1, 2]
 
 
+def test_nothing_to_resample_or_to_pool() -> None:
+    for weights in (np.zeros(3), np.zeros(0), np.full(3, math.nan)):
+        with pytest.raises(MaskwrightError, match="no weight is positive"):
+            resample(weights, "systematic", np.random.default_rng(0))
+    with pytest.raises(MaskwrightError, match="at least one"):
+        pooled([])
+
+
 def test_unknown_schemes() -> None:
     with pytest.raises(MaskwrightError, match="systematic"):
         resample(np.ones(1), "best", np.random.default_rng(0))
@@ -432,7 +440,9 @@ def test_answers_that_are_no_booleans() -> None:
         smc(bigram_model(), Predicate(lambda ids: None), 8, max_tokens=6, seed=1)  # type: ignore[arg-type, return-value]
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, None, "much"])
+@pytest.mark.parametrize(
+    "value", [math.nan, math.inf, -1.0, None, "much", pytest.param(10**5000, id="large")]
+)
 @pytest.mark.parametrize("name", ["reward", "twist"])
 def test_bad_rewards(name: str, value: Any) -> None:
     with pytest.raises(ConstraintError, match=name):
@@ -494,13 +504,22 @@ def test_vocabularies_that_differ() -> None:
         {"block": 0},
         {"block": "line"},
         {"block": lambda ids: True, "rejuvenation": 1},
+        {"power": "2"},
+        {"ramp": "2"},
+        {"ramp": math.nan, "power": 2.0},
         {"reward": 3},
         {"awrs_options": {"probes": 0}},
+        {"awrs_options": {"probes": "x"}},
+        {"awrs_options": {"tries": 1}},
+        {"awrs_options": 5},
     ],
 )
-def test_bad_options(options: dict[str, Any]) -> None:
-    with pytest.raises(MaskwrightError):
-        smc(bigram_model(), predicate(), **{"n_particles": 4, "max_tokens": 4, **options})
+@pytest.mark.parametrize("constraint", [predicate, Exact])
+def test_bad_options(options: dict[str, Any], constraint: Callable[[], Constraint]) -> None:
+    """Whatever the constraint needs, and with the option's name."""
+    name = next(iter(options))
+    with pytest.raises(MaskwrightError, match="awrs_options|probes" if name == "awrs_options" else name):
+        smc(bigram_model(), constraint(), **{"n_particles": 4, "max_tokens": 4, **options})
 
 
 def test_arguments_of_other_kinds() -> None:

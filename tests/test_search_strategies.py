@@ -114,11 +114,20 @@ def test_files(suffix: str, tmp_path: Path) -> None:
         {"power": float("nan")},
         {"max_tokens": 1.5},
         {"constraints": "grammar"},
+        {"constraints": 5},
+        {"constraints": None},
+        {"constraints": ("grammar", 5)},
     ],
 )
 def test_bad_strategies(wrong: dict[str, Any]) -> None:
     with pytest.raises(mw.MaskwrightError, match=next(iter(wrong))):
         Strategy(**wrong)
+
+
+def test_rewards_beyond_doubles(constraints: dict[str, Any]) -> None:
+    for method in ("greedy", "smc"):
+        with pytest.raises(mw.ConstraintError, match="reward"):
+            search(model(), Strategy(method, max_tokens=9), constraints, lambda ids: 10**5000, budget=50)
 
 
 @pytest.mark.slow

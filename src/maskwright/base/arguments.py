@@ -43,11 +43,11 @@ def real(
 
 
 def generator(
-    seed: int | np.random.Generator | None, error: type[Exception] = MaskwrightError
+    seed: int | np.random.Generator | None, error: type[Exception] = MaskwrightError, name: str = "seed"
 ) -> np.random.Generator:
     """The random numbers of a seed."""
     if not isinstance(seed, np.random.Generator) and seed is not None:
-        seed = whole(seed, "seed", error, 0)
+        seed = whole(seed, name, error, 0)
     return np.random.default_rng(seed)
 
 

@@ -44,6 +44,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.base.arguments import generator, real, whole
 from maskwright.errors import BitmaskError, ConstraintError, MaskwrightError, ModelError
 from maskwright.masks import bitmask
 from maskwright.sampling.inverse import inverse_draws
@@ -108,8 +109,8 @@ def awrs(
     the last one (recursive).  These limits keep the weight unbiased but make the weight 0 possible while good tokens
     exist.
 
-    When nothing was accepted, the token is a rejected one and the log-weight minus infinity; a token that
-    was accepted always has a finite one.  Raises ``ModelError`` for NaN, infinite or no scores,
+    When nothing was accepted, the token is a rejected one, or -1 where no score that is allowed is finite, and the log-weight minus
+    infinity; a token that was accepted always has a finite one.  Raises ``ModelError`` for NaN, plus infinity and no scores at all,
     ``ConstraintError`` when ``accept`` does not answer with a boolean, ``MaskwrightError`` for bad options.
     """
     scores = np.asarray(logprobs, dtype=np.float64)
@@ -157,7 +158,7 @@ def awrs_batch(
         Table(logprobs),
         np.arange(len(logprobs)),
         accept,
-        np.random.default_rng(rng),
+        generator(rng, name="rng"),
         method=method,
         probes=probes,
         max_rejects=max_rejects,
@@ -179,7 +180,7 @@ def awrs_table(
     min_remaining: float = 0.0,
 ) -> Draws:
     """``awrs_batch`` for B draws from rows [B] of a table, which may come several times; ``accept`` gets positions in B."""
-    _check_options(method, probes, max_rejects, max_accepts, min_remaining)
+    check_options(method, probes, max_rejects, max_accepts, min_remaining)
     limit = max_rejects if max_rejects is not None else np.inf
     if method == "geometric":
         return _geometric(table, rows, accept, rng, max_accepts, limit)
@@ -327,19 +328,22 @@ def boolean(answer: Any, what: str, about: Any) -> bool:
     raise ConstraintError(f"{what}({about}) answered {answer!r}; it must answer True or False")
 
 
-def _check_options(
-    method: str, probes: int, max_rejects: int | None, max_accepts: int, min_remaining: float
+def check_options(
+    method: str = "auto",
+    probes: int = 1,
+    max_rejects: int | None = None,
+    max_accepts: int = 2,
+    min_remaining: float = 0.0,
 ) -> None:
+    """Raise ``MaskwrightError`` for options of ``awrs`` that make no sense."""
     if method not in ("auto", "recursive", "geometric"):
         raise MaskwrightError(f'method is "auto", "recursive" or "geometric", not {method!r}')
-    if probes < 1:
-        raise MaskwrightError(f"probes is at least 1, not {probes}: the weight would be no estimate")
-    if max_accepts < 2:
-        raise MaskwrightError(f"max_accepts is at least 2, not {max_accepts}: the weight would be 0 / 0")
-    least = 2 if method == "geometric" else 1
-    if max_rejects is not None and max_rejects < least:
-        raise MaskwrightError(f"max_rejects is at least {least}, not {max_rejects}")
-    if not 0 <= min_remaining < 1:
-        raise MaskwrightError(f"min_remaining is a share of the mass, 0 <= x < 1, not {min_remaining}")
+    # With less the weight would be no estimate.
+    whole(probes, "probes", low=1)
+    whole(max_accepts, "max_accepts", low=2)
+    if max_rejects is not None:
+        whole(max_rejects, "max_rejects", low=2 if method == "geometric" else 1)
+    if real(min_remaining, "min_remaining", high=1.0) == 1:
+        raise MaskwrightError("min_remaining is a share of the mass below 1")
     if min_remaining and method == "geometric":
         raise MaskwrightError("min_remaining belongs to the recursive estimator")

@@ -5,7 +5,7 @@ All parts have the same ids and ends.  Models with different vocabularies get th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,7 @@ def _shared_bytes(models: Sequence[LanguageModel]) -> frozenset[int] | None:
 
 def checked_weights(weights: Any, count: int, default: float) -> Floats:
     """One positive, finite weight for each model."""
+    check_type(weights, (Iterable, type(None)), "weights", MaskwrightError)
     given = [default] * count if weights is None else list(weights)
     if len(given) != count:
         raise MaskwrightError(f"weights: one for each of {count} models is needed, not {len(given)}")
@@ -143,13 +144,15 @@ class Mixture(Combination):
 
     def __init__(self, models: Sequence[LanguageModel], weights: Sequence[float] | None = None) -> None:
         super().__init__(models)
-        found = checked_weights(weights, len(self.models), 1.0)
-        self.weights = found / found.sum()
+        # As logarithms, since the sum of large weights may be no double.
+        self.log_weights = normalized_rows(np.log(checked_weights(weights, len(self.models), 1.0))[None, :])[
+            0
+        ]
 
     def state(self, prefixes: Sequence[Sequence[int]]) -> ModelState:
         start = np.zeros((len(prefixes), 1), dtype=np.int64)
         state: ModelState = _MixtureState(
-            self._states([[] for _ in prefixes]), np.log(self.weights)[None, :] + start
+            self._states([[] for _ in prefixes]), self.log_weights[None, :] + start
         )
         for column in columns(prefixes):
             state = state.extend(np.arange(len(prefixes)), np.array(column, dtype=np.int64))

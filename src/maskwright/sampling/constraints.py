@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.base.arguments import check_type
 from maskwright.errors import MaskwrightError, VocabularyError
 from maskwright.masks.bitmask import allocate_token_bitmask, fill_next_token_bitmasks
 from maskwright.sampling.logspace import Booleans
@@ -181,6 +182,7 @@ class Product(Constraint):
         self.factors: tuple[Constraint, ...]
         flat: list[Constraint] = []
         for factor in factors:
+            check_type(factor, Constraint, "factors", MaskwrightError)
             flat.extend(factor.factors if isinstance(factor, Product) else [factor])
         if not flat:
             raise MaskwrightError("a product needs at least one constraint")

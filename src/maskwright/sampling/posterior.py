@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from maskwright.errors import MaskwrightError
 from maskwright.sampling.logspace import (
     MINUS_INFINITY,
     Booleans,
@@ -124,7 +125,9 @@ class Posterior:
 
 
 def pooled(parts: Sequence[Posterior]) -> Posterior:
-    """Runs with as many particles each as one posterior, every run weighted by its evidence."""
+    """Runs with as many particles each as one posterior, every run weighted by its evidence.  Raises ``MaskwrightError`` for no runs."""
+    if not parts:
+        raise MaskwrightError("pooled needs at least one posterior")
     return Posterior(
         [ids for part in parts for ids in part.sequences],
         np.concatenate([part.log_weights for part in parts]),

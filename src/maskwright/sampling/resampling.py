@@ -36,10 +36,12 @@ def is_uneven(sizes: Floats, means: Floats, ess_threshold: float, n_particles: i
 def resample(weights: Floats, scheme: str, rng: np.random.Generator) -> Integers:
     """Ancestors [N], ascending, for ``weights`` [N] that are not negative and sum to one.
 
-    A particle of weight zero is never chosen.  Raises ``MaskwrightError`` for another scheme.
+    A particle of weight zero is never chosen.  Raises ``MaskwrightError`` for another scheme, and where no weight is positive.
     """
     if scheme not in SCHEMES:
         raise MaskwrightError(f"resampling is one of {', '.join(SCHEMES)}, not {scheme!r}")
+    if not (weights > 0).any():
+        raise MaskwrightError("no weight is positive, so there is nothing to resample")
     count = len(weights)
     if scheme == "residual":
         copies = np.floor(count * weights * (1 + 1e-12)).astype(np.int64)

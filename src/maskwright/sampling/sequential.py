@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.base.arguments import generator
+from maskwright.base.arguments import check_type, generator
 from maskwright.errors import LimitError, MaskwrightError
+from maskwright.sampling.adaptive import check_options
 from maskwright.sampling.constraints import Constraint, Everything
 from maskwright.sampling.logspace import (
     Booleans,
@@ -106,9 +107,12 @@ def make_problem(
     awrs_options: Mapping[str, Any] | None = None,
 ) -> Problem:
     """Check that everything fits together."""
-    unknown = set(awrs_options or ()) - _AWRS_OPTIONS
+    check_type(awrs_options, (Mapping, type(None)), "awrs_options", MaskwrightError)
+    options = dict(awrs_options or {})
+    unknown = set(options) - _AWRS_OPTIONS
     if unknown:
         raise MaskwrightError(f"awrs_options: expected {', '.join(sorted(_AWRS_OPTIONS))}, got {unknown}")
+    check_options(**options)
     check_fit(model, constraint, target.max_tokens)
     needed = constraint.needed(constraint.start()) + 1
     if needed > target.max_tokens:
@@ -116,7 +120,7 @@ def make_problem(
             f"max_tokens is {target.max_tokens}, but the shortest text takes {needed} tokens, EOS included"
         )
         raise LimitError("max_tokens", needed, target.max_tokens, message=message)
-    return Problem(model, constraint, target, generator(seed), dict(awrs_options or {}))
+    return Problem(model, constraint, target, generator(seed), options)
 
 
 def check_fit(model: Any, constraint: Any, max_tokens: int | None = None) -> None:

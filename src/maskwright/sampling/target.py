@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from maskwright.base.arguments import real, whole
 from maskwright.errors import ConstraintError, MaskwrightError
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers
 
@@ -46,10 +47,9 @@ class Target:
     def __post_init__(self) -> None:
         if isinstance(self.max_tokens, bool) or not isinstance(self.max_tokens, int) or self.max_tokens < 1:
             raise MaskwrightError(f"max_tokens is at least 1 (it counts EOS), not {self.max_tokens!r}")
-        if not (math.isfinite(self.power) and self.power > 0):
+        if not 0 < real(self.power, "power") < math.inf:
             raise MaskwrightError(f"power is positive and finite, not {self.power}")
-        if self.ramp < 0:
-            raise MaskwrightError(f"ramp is a number of tokens, not {self.ramp}")
+        whole(self.ramp, "ramp", low=0)
         for name, function in (("reward", self.reward), ("twist", self.twist)):
             if function is not None and not callable(function):
                 raise MaskwrightError(f"{name} is a function of token ids, not {type(function).__name__}")
@@ -91,6 +91,8 @@ def log_potential(value: Any, name: str, ids: list[int]) -> float:
         number = float(value)
     except (TypeError, ValueError):
         number = math.nan
+    except OverflowError:
+        value = number = math.inf
     if not (math.isfinite(number) and number >= 0):
         raise ConstraintError(
             f"{name}({ids}) is {value!r}; it must be a finite number that is not negative (a weight, no logarithm)"

@@ -65,6 +65,8 @@ def number(value: Any, what: str, low: float, high: float) -> float:
         found = float(value)
     except (TypeError, ValueError):
         found = math.nan
+    except OverflowError:
+        value = found = math.inf
     if not (low <= found <= high and found < math.inf):
         raise ConstraintError(f"{what} answered {value!r}; it must be a number from {low:g} to {high:g}")
     return found

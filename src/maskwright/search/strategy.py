@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from maskwright.base.arguments import generator, real, whole
+from maskwright.base.arguments import check_type, generator, real, whole
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.constraints import END, Constraint, Everything, GrammarConstraint, Product
@@ -59,9 +59,12 @@ class Strategy:
             value = real(getattr(self, name), name)
             if value == float("inf") or (value == 0 and name != "exploration"):
                 raise MaskwrightError(f"{name} is positive and finite, not {value}")
-        if isinstance(self.constraints, str) or not all(isinstance(name, str) for name in self.constraints):
-            raise MaskwrightError(f"constraints: expected names, got {self.constraints!r}")
-        object.__setattr__(self, "constraints", tuple(self.constraints))
+        names = self.constraints
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise MaskwrightError(f"constraints: expected names, got {names!r}")
+        object.__setattr__(self, "constraints", tuple(names))
+        for name in self.constraints:
+            check_type(name, str, "constraints", MaskwrightError)
 
     @classmethod
     def load(cls, path: str | Path) -> Strategy:
