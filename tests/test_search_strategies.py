@@ -124,6 +124,14 @@ def test_bad_strategies(wrong: dict[str, Any]) -> None:
         Strategy(**wrong)
 
 
+def test_the_least_temperature_is_greedy(constraints: dict[str, Any]) -> None:
+    """Scores divided by it are beyond doubles; no forbidden token is taken for that."""
+    cold = Strategy("sample", temperature=1e-310, max_tokens=9)
+    found = search(model(), cold, constraints, near, budget=30, seed=0)
+    greedy = search(model(), Strategy("greedy", max_tokens=9), constraints, near, budget=30)
+    assert found.ids is not None and found.rewards == greedy.rewards
+
+
 def test_rewards_beyond_doubles(constraints: dict[str, Any]) -> None:
     for method in ("greedy", "smc"):
         with pytest.raises(mw.ConstraintError, match="reward"):

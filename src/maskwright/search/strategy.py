@@ -273,7 +273,10 @@ def _sample(
             if scores.max() == MINUS_INFINITY:
                 break
             noise = np.log(rng.standard_exponential(len(scores)))
-            token = int((scores / strategy.temperature - noise).argmax())
+            # The best one stays at 0, where others may be beyond what a double holds.
+            with np.errstate(over="ignore"):
+                cooled = (scores - scores.max()) / strategy.temperature
+            token = int((cooled - noise).argmax())
             if token == model.eos_ids[0]:
                 judged(ids)
                 break
