@@ -76,7 +76,11 @@ def _is_swallowing(thread: int) -> bool:
     called = [getattr(each, "__code__", None) for each in gc.callbacks]
     while frame is not None and frame.f_code is not within_time.__code__:
         module = frame.f_globals.get("__name__")
-        if frame.f_code in called or frame.f_code.co_name == "__del__" or module in ("weakref", "_weakrefset"):
+        if (
+            frame.f_code in called
+            or frame.f_code.co_name == "__del__"
+            or module in ("weakref", "_weakrefset")
+        ):
             return True
         frame = frame.f_back
     return False

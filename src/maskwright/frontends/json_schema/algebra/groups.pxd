@@ -25,7 +25,7 @@ cdef class NumberGroup:
 cdef class StringGroup:
     cdef readonly tuple patterns, formats
     cdef readonly object min_length, max_length
-    cdef readonly tuple values, not_patterns, not_formats, excluded
+    cdef readonly tuple values, not_patterns, not_formats, excluded, avoided
 
 cdef class Contained:
     cdef readonly tuple items

@@ -101,6 +101,8 @@ class StringGroup:
     not_patterns: tuple[str, ...] = ()
     not_formats: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
+    avoided: tuple[str, ...] = ()
+    """Patterns of which ``excluded`` has all texts: what other engines find them in is not written."""
 
 
 @dataclass(frozen=True)
@@ -358,6 +360,7 @@ def _meet_strings(a: StringGroup, b: StringGroup) -> StringGroup:
         _joined(a.not_patterns, b.not_patterns),
         _joined(a.not_formats, b.not_formats),
         excluded,
+        _joined(a.avoided, b.avoided) if values is None else (),
     )
     for kind, positive, negative in (
         ("pattern", met.patterns, met.not_patterns),

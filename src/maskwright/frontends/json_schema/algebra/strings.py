@@ -46,18 +46,28 @@ def string_term(group: StringGroup, limits: Limits, spelling: Spelling) -> Term 
 
 @lru_cache(maxsize=1024)
 def written_language(group: StringGroup, limits: Limits) -> Regular:
-    """The texts of a group that are written: those that validators agree on; all texts, where there are no such.
+    """The texts of a group that are written: those that validators agree on; all texts, where there are no such."""
+    language = agreed_language(group, limits, 1)
+    if language is not None and not is_empty(language):
+        return language
+    return string_language(group, limits)
+
+
+@lru_cache(maxsize=1024)
+def agreed_language(group: StringGroup, limits: Limits, agreed: int) -> Regular | None:
+    """With ``agreed=1`` the texts that are in a group for all validators, with -1 for any of them; None: these are those of the group.
 
     Validators read patterns with the engine of their language (``search_language``)."""
-    if any(map(_DISPUTED.search, group.patterns)) or any(map(_DISPUTED_OUTSIDE.search, group.not_patterns)):
-        inside = [_agreed_language(p, limits, 1) for p in group.patterns]
-        outside = [_agreed_language(p, limits, -1) for p in group.not_patterns]
-        others = replace(group, patterns=(), not_patterns=())
-        more_inside, more_outside = _languages(others, limits)
-        language = _within(group, [*inside, *more_inside], [*outside, *more_outside], limits)
-        if not is_empty(language):
-            return language
-    return string_language(group, limits)
+    avoided = group.avoided if agreed > 0 else ()
+    if not any(is_disputed(p, agreed) for p in group.patterns) and not any(
+        is_disputed(p, -agreed) for p in (*group.not_patterns, *avoided)
+    ):
+        return None
+    inside = [agreed_pattern(p, limits, agreed) for p in group.patterns]
+    outside = [agreed_pattern(p, limits, -agreed) for p in (*group.not_patterns, *avoided)]
+    others = replace(group, patterns=(), not_patterns=())
+    more_inside, more_outside = _languages(others, limits)
+    return _within(group, [*inside, *more_inside], [*outside, *more_outside], limits)
 
 
 # Where engines differ: white space; and what a pattern that must not match says of the ends of lines.
@@ -65,10 +75,15 @@ _DISPUTED = re.compile(r"\\[sS]|\(\?<?!.*[.$]", re.DOTALL)
 _DISPUTED_OUTSIDE = re.compile(r"\\[sS]|[.$]")
 
 
+def is_disputed(pattern: str, agreed: int) -> bool:
+    """Whether engines may differ in the texts in which a pattern is found: in what is found by all of them (1), or by any (-1)."""
+    return (_DISPUTED if agreed > 0 else _DISPUTED_OUTSIDE).search(pattern) is not None
+
+
 @lru_cache(maxsize=1024)
-def _agreed_language(pattern: str, limits: Limits, agreed: int) -> Regular:
-    disputed = _DISPUTED if agreed > 0 else _DISPUTED_OUTSIDE
-    if not disputed.search(pattern):
+def agreed_pattern(pattern: str, limits: Limits, agreed: int) -> Regular:
+    """The texts in which all engines find a pattern, or any of them."""
+    if not is_disputed(pattern, agreed):
         return pattern_language(pattern, limits)
     return search_language(pattern, "ecma", limits, agreed=agreed)
 
@@ -151,7 +166,7 @@ def pattern_texts(pattern: str, limits: Limits) -> tuple[str, ...] | None:
     """The texts in which a ``pattern`` is found, where these are seen to be few, and undisputed.
 
     Raises as ``pattern_language``."""
-    if _DISPUTED.search(pattern):
+    if is_disputed(pattern, 1):
         return None
     return listed_texts(pattern_language(pattern, limits), _FEW_TEXTS)
 

@@ -241,8 +241,18 @@ class TypedKeywords:
                 continue
             if isinstance(group, NumberGroup) and group.integral and name == "number":
                 violating.append(NumberGroup(integral=False))
-            violating.extend(complement(group, node.pointer))
+            if isinstance(group, StringGroup) and group.values is not None and "pattern" in node.value:
+                violating.append(self._unlisted(group.values, node.value["pattern"]))
+            else:
+                violating.extend(complement(group, node.pointer))
         return tuple(violating)
+
+    def _unlisted(self, values: tuple[str, ...], pattern: str) -> StringGroup:
+        """All strings but the texts of a pattern that are long enough, and not too long."""
+        texts = pattern_texts(pattern, self.limits)
+        return StringGroup(
+            excluded=values, avoided=(pattern,) if texts is not None and len(texts) == len(values) else ()
+        )
 
 
 def complement(group: Group, pointer: str) -> list[Group]:

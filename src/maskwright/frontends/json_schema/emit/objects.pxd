@@ -7,7 +7,7 @@ from maskwright.frontends.json_schema.algebra.strings cimport is_text
 from maskwright.ir.grammar cimport Member, OtherMembers, Record, Ref
 
 cdef class Kind:
-    cdef readonly object language
+    cdef readonly object language, without
     cdef readonly frozenset within
     cpdef bint holds(self, Keys keys)
     cpdef tuple value(self, KeyMap keys)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import compress
@@ -23,12 +24,27 @@ from maskwright.frontends.json_schema.algebra.groups import (
     nothing,
 )
 from maskwright.frontends.json_schema.algebra.keys import KeyMap, is_false, string_groups
-from maskwright.frontends.json_schema.algebra.strings import is_text, pattern_language, string_language
+from maskwright.frontends.json_schema.algebra.strings import (
+    agreed_language,
+    agreed_pattern,
+    is_disputed,
+    is_text,
+    pattern_language,
+    string_language,
+)
 from maskwright.frontends.json_schema.algebra.typed import negation
 from maskwright.frontends.json_schema.texts.lexemes import string_lexeme
 from maskwright.ir.grammar import FAIL, Expr, Member, OtherMembers, Record, Ref, Values
 from maskwright.limits import Limits
-from maskwright.regular.dfa import count_texts, difference, finite_texts, is_empty, matcher, partition
+from maskwright.regular.dfa import (
+    count_texts,
+    difference,
+    finite_texts,
+    is_empty,
+    matcher,
+    only_in,
+    partition,
+)
 from maskwright.regular.expressions import EVERY_TEXT, Lit, Regular, alt
 
 if TYPE_CHECKING:
@@ -185,7 +201,7 @@ class ObjectRules:
             value = kind.value(keys)
             if is_false(value):
                 continue
-            language = self._without(kind, keys.declared)
+            language = self._agreed(kind, self._without(kind, keys.declared))
             if kind.within is None or not is_empty(language):
                 found.append((kind, value, language))
         return found
@@ -223,7 +239,39 @@ class ObjectRules:
         if not atoms:
             return _ONE_KIND
         classes = _classes(tuple([self._language(atom) for atom in atoms]), self.limits)
-        return [Kind(language, frozenset(compress(atoms, flags))) for flags, language in in_time(classes)]
+        return [
+            Kind(
+                language,
+                frozenset(compress(atoms, flags)),
+                [atom for atom, flag in zip(atoms, flags, strict=True) if not flag],
+            )
+            for flags, language in in_time(classes)
+        ]
+
+    def _agreed(self, kind: Kind, language: Regular) -> Regular:
+        """The keys, without those that some validator counts to another kind (``agreed_language``); all of them, where no others are left."""
+        inside = [found for atom in kind.within or () if (found := self._agreed_atom(atom, 1)) is not None]
+        outside = [found for atom in kind.without if (found := self._agreed_atom(atom, -1)) is not None]
+        if not inside and not outside:
+            return language
+        agreed = only_in([language, *inside], outside, self.limits)
+        return language if is_empty(agreed) else agreed
+
+    def _agreed_atom(self, atom: Atom, agreed: int) -> Regular | None:
+        """The keys that satisfy a pattern or schema for all validators (1) or for any (-1); None: all agree."""
+        limits = self.limits
+        if isinstance(atom, str):
+            return agreed_pattern(atom, limits, agreed) if is_disputed(atom, agreed) else None
+        groups = string_groups(self.normalizer, atom)
+        found = [agreed_language(group, limits, agreed) for group in groups]
+        if StringGroup() in groups or not any(each is not None for each in found):
+            return None
+        return alt(
+            *(
+                each if each is not None else string_language(group, limits)
+                for each, group in zip(found, groups, strict=True)
+            )
+        )
 
     def _without(self, kind: Kind, names: list[str]) -> Regular:
         """The keys of a kind that are none of these names."""
@@ -264,10 +312,14 @@ def closed(group: ObjectGroup) -> ObjectGroup:
 class Kind:
     """Undeclared keys that the same rules are about."""
 
-    def __init__(self, language: Regular, within: frozenset[Atom] | None) -> None:
+    def __init__(
+        self, language: Regular, within: frozenset[Atom] | None, without: Sequence[Atom] = ()
+    ) -> None:
         self.language = language
         self.within = within
         """The patterns and schemas for keys that they satisfy; None: there are none to tell keys apart."""
+        self.without = without
+        """Those that they do not satisfy."""
 
     def holds(self, keys: Keys) -> bool:
         """Whether these keys are among ``keys``."""
