@@ -193,7 +193,8 @@ def test_children_of_children() -> None:
     assert in_child(lambda: job(2)) == [[1, True]] * 3
 
 
-def test_a_grammar_that_begins_anew_while_a_child_is_forked() -> None:
+@pytest.mark.parametrize("children", [10, pytest.param(60, marks=pytest.mark.slow)])
+def test_a_grammar_that_begins_anew_while_a_child_is_forked(children: int) -> None:
     """Who was about to make another generation is not there in the child, and somebody else makes it."""
     shared = vocabulary(size=400)
     shared.state_budget = 1 << 14
@@ -210,5 +211,5 @@ def test_a_grammar_that_begins_anew_while_a_child_is_forked() -> None:
         return bool(grammar._core.generation > before)
 
     with meanwhile(*[lambda times: texts(10, times)] * 3):
-        for _ in range(60):
+        for _ in range(children):
             assert in_child(child) is True

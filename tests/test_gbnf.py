@@ -65,7 +65,7 @@ def accepted(text: str, *values: str) -> list[bool]:
     return [accepts(compiled, value) for value in values]
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(bnf_strategies.grammars(), st.integers(0, 99))
 def test_masks_agree_with_the_oracle(bodies: list[tuple], seed: int) -> None:
     check_equal(made(bnf_strategies.gbnf_text(bodies)), bnf_strategies.naive(bodies), seed)
