@@ -7,7 +7,7 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import pydantic
 import pytest
@@ -574,3 +574,10 @@ def test_choices_of_bytes_that_are_no_text(source: object, texts: list[bytes], o
         assert (matcher.accept_tokens(list(text)) == len(text) and matcher.is_accepting) == (text in texts), (
             text
         )
+
+
+@pytest.mark.parametrize("options", [5, None, "ab", b"ab"])
+def test_choices_of_no_options(options: Any) -> None:
+    for source in (mw.Choice(options), mw.Choice(options) | mw.Choice(["a"])):
+        with pytest.raises(GrammarError, match="options"):
+            mw.compile(source, VOCABULARY)

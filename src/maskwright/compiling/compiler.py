@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar, overload
@@ -29,7 +29,14 @@ from maskwright.frontends.json_schema import Registry, SchemaOptions
 from maskwright.frontends.json_schema.clashes import explained
 from maskwright.frontends.json_schema.read.options import schema_options
 from maskwright.frontends.lark import Indentation, LexerKind
-from maskwright.frontends.parts import choice_part, gbnf_part, json_schema_part, lark_part, regex_part
+from maskwright.frontends.parts import (
+    check_options,
+    choice_part,
+    gbnf_part,
+    json_schema_part,
+    lark_part,
+    regex_part,
+)
 from maskwright.frontends.python.types import PYTHON_OPTIONS, python_type_to_schema
 from maskwright.frontends.regex import Flavour
 from maskwright.ir.grammar import FAIL, Grammar, Import
@@ -316,11 +323,9 @@ def compile_choice(
     Texts may be spelled in any tokens, token sequences are exactly what they are.  Raises ``GrammarError``,
     ``UnsatisfiableError`` when there are no options, ``VocabularyError`` for ids outside the vocabulary.
     """
-    if isinstance(options, (str, bytes)):
-        raise GrammarError("a choice has several options: pass a list")
+    check_options(options)
     check_limits(limits)
     if not isinstance(options, np.ndarray):
-        check_type(options, Iterable, "options", GrammarError)
         options = list(options)
         if all(isinstance(option, (str, bytes)) for option in options):
             with rare_collection(), deadline(limits.max_seconds):

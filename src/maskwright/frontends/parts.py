@@ -148,8 +148,16 @@ class _Unique:
     """A key that equals no other: for what must not be taken for something made before."""
 
 
+def check_options(options: object) -> None:
+    """Raises ``GrammarError`` for what is no collection of options."""
+    if isinstance(options, (str, bytes)):
+        raise GrammarError("a choice has several options: pass a list")
+    check_type(options, Iterable, "options", GrammarError)
+
+
 def choice_part(texts: Iterable[str | bytes], limits: Limits) -> Import:
     """One of some texts."""
+    check_options(texts)
     encoded = []
     for text in in_time(texts):
         if isinstance(text, str):

@@ -27,6 +27,7 @@ class Combination(LanguageModel):
     """
 
     def __init__(self, models: Sequence[LanguageModel]) -> None:
+        check_type(models, Iterable, "models", MaskwrightError)
         self.models = list(models)
         if not self.models:
             raise MaskwrightError("models: at least one is needed")
