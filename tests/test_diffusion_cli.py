@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -47,11 +48,22 @@ def test_fixed_text_on_both_sides(schema: str, capsys: pytest.CaptureFixture[str
     jsonschema.validate(json.loads(out), CASE["schema"])
 
 
+def test_the_prompt_from_standard_input(
+    schema: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(schema) == 0
+    text = capsys.readouterr().out
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(CASE["request"].encode()), encoding="utf-8"))
+    assert run(schema, "--prompt", "-") == 0
+    assert capsys.readouterr().out == text
+
+
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
         (["--slots", "3"], 1, "too few or too many"),
         (["--slots", "0"], 1, "no slot"),
+        (["--slots", "-1"], 2, "slots"),
         (["--steps", "0"], 2, "steps"),
         (["--temperature", "-1"], 2, "temperature"),
         (["--model", "/nowhere/at/all"], 2, "cannot be loaded"),

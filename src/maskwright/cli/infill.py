@@ -29,7 +29,7 @@ _OPEN_SLOT = "░"
 
 def add_infill_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--schema", required=True, metavar="FILE")
-    parser.add_argument("--prompt", required=True, help="the request")
+    parser.add_argument("--prompt", required=True, help="the request; - is standard input")
     parser.add_argument(
         "--model",
         metavar="NAME",
@@ -70,14 +70,17 @@ def infill(args: argparse.Namespace) -> int:
 
     if args.html == "-" and is_json(args):
         raise UsageError("--html - and --json both write to standard output: name a file")
+    if args.slots < 0:
+        raise UsageError(f"--slots: expected an integer of at least 0, got {args.slots}")
     source = json_schema_of(read_source(args.schema), args)
+    text = read_source("-") if args.prompt == "-" else args.prompt
     # Bad options and schemas are reported before a model is loaded.
     with checked_values():
         schedule = Schedule(steps=args.steps, block=args.block, temperature=args.temperature)
     with loading(args.model), progress("loading the model"):
-        model, vocabulary = _load(args, source)
+        model, vocabulary = _load(args, source, text)
     compiled = compile_source(source, vocabulary)
-    canvas: list[Any] = [None] * max(args.slots, 0)
+    canvas: list[Any] = [None] * args.slots
     canvas = [*([args.prefix] if args.prefix else []), *canvas, *([args.suffix] if args.suffix else [])]
     view = _View(vocabulary, args.live)
     calls, seconds, tokens = 0, 0.0, []
@@ -110,7 +113,7 @@ def infill(args: argparse.Namespace) -> int:
     return 0 if valid else 1
 
 
-def _load(args: argparse.Namespace, source: JsonSchema) -> tuple[HuggingFaceDiffusionModel, Vocabulary]:
+def _load(args: argparse.Namespace, source: JsonSchema, text: str) -> tuple[HuggingFaceDiffusionModel, Vocabulary]:
     import torch
     from transformers import AutoModelForMaskedLM, AutoTokenizer
     from transformers.utils import logging
@@ -124,7 +127,7 @@ def _load(args: argparse.Namespace, source: JsonSchema) -> tuple[HuggingFaceDiff
     path = args.model or str(demo_diffusion_path())
     tokenizer = AutoTokenizer.from_pretrained(path)
     module = AutoModelForMaskedLM.from_pretrained(path).eval()
-    prompt = args.prompt if args.model else format_prompt(args.prompt, read_json(str(source.schema)))
+    prompt = text if args.model else format_prompt(text, read_json(str(source.schema)))
     if not args.model:
         # For so small a model, waiting for a second thread takes longer than its help saves.
         torch.set_num_threads(1)

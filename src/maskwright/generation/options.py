@@ -42,7 +42,7 @@ class GenerationOptions:
     schema_in_prompt: bool = False
 
     def __post_init__(self) -> None:
-        self._keep("max_new_tokens", whole(self.max_new_tokens, "max_new_tokens"))
+        self._keep("max_new_tokens", whole(self.max_new_tokens, "max_new_tokens", low=0))
         if self.temperature is not None:
             self._keep("temperature", real(self.temperature, "temperature"))
             if not math.isfinite(self.temperature):
