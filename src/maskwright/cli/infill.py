@@ -113,7 +113,9 @@ def infill(args: argparse.Namespace) -> int:
     return 0 if valid else 1
 
 
-def _load(args: argparse.Namespace, source: JsonSchema, text: str) -> tuple[HuggingFaceDiffusionModel, Vocabulary]:
+def _load(
+    args: argparse.Namespace, source: JsonSchema, text: str
+) -> tuple[HuggingFaceDiffusionModel, Vocabulary]:
     import torch
     from transformers import AutoModelForMaskedLM, AutoTokenizer
     from transformers.utils import logging

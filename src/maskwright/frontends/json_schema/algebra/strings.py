@@ -20,7 +20,15 @@ from maskwright.frontends.json_schema.texts.lexemes import string_lexeme
 from maskwright.ir.grammar import FAIL, Choice, Keyset, Lexeme, Spelling, Term
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex, search_language
-from maskwright.regular.dfa import is_empty, least_length, listed_texts, matcher, only_in, with_length
+from maskwright.regular.dfa import (
+    difference,
+    is_empty,
+    least_length,
+    listed_texts,
+    matcher,
+    only_in,
+    with_length,
+)
 from maskwright.regular.expressions import ANY_CHAR, EVERY_TEXT, Lit, Regular, alt, is_nothing, repeat
 
 _ANY_STRING = StringGroup()
@@ -86,6 +94,12 @@ def agreed_pattern(pattern: str, limits: Limits, agreed: int) -> Regular:
     if not is_disputed(pattern, agreed):
         return pattern_language(pattern, limits)
     return search_language(pattern, "ecma", limits, agreed=agreed)
+
+
+@lru_cache(maxsize=1024)
+def disputed_texts(pattern: str, limits: Limits) -> Regular:
+    """The texts in which only some engines find a pattern."""
+    return difference(agreed_pattern(pattern, limits, -1), agreed_pattern(pattern, limits, 1), limits)
 
 
 @lru_cache(maxsize=1024)

@@ -7,8 +7,9 @@ from maskwright.frontends.json_schema.algebra.strings cimport is_text
 from maskwright.ir.grammar cimport Member, OtherMembers, Record, Ref
 
 cdef class Kind:
-    cdef readonly object language, without
+    cdef readonly object language
     cdef readonly frozenset within
+    cdef readonly tuple atoms
     cpdef bint holds(self, Keys keys)
     cpdef tuple value(self, KeyMap keys)
     cpdef list wanted(self, tuple clauses)
@@ -22,7 +23,7 @@ cdef class ObjectRules:
     cdef Emitter emitter
     cdef object options, limits, normalizer
     cdef TriviallyEmpty trivially_empty
-    cdef dict _within
+    cdef dict _within, _disputed
     cdef _absent(self, KeyMap keys, str name)
     cdef list _wanted_of(self, KeyMap keys, str name)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import compress
@@ -26,7 +25,7 @@ from maskwright.frontends.json_schema.algebra.groups import (
 from maskwright.frontends.json_schema.algebra.keys import KeyMap, is_false, string_groups
 from maskwright.frontends.json_schema.algebra.strings import (
     agreed_language,
-    agreed_pattern,
+    disputed_texts,
     is_disputed,
     is_text,
     pattern_language,
@@ -36,16 +35,16 @@ from maskwright.frontends.json_schema.algebra.typed import negation
 from maskwright.frontends.json_schema.texts.lexemes import string_lexeme
 from maskwright.ir.grammar import FAIL, Expr, Member, OtherMembers, Record, Ref, Values
 from maskwright.limits import Limits
+from maskwright.regular.determinize import minimal_dfa
 from maskwright.regular.dfa import (
     count_texts,
     difference,
     finite_texts,
     is_empty,
     matcher,
-    only_in,
     partition,
 )
-from maskwright.regular.expressions import EVERY_TEXT, Lit, Regular, alt
+from maskwright.regular.expressions import EVERY_TEXT, NOTHING, Lit, Regular, alt, is_nothing
 
 if TYPE_CHECKING:
     from maskwright.frontends.json_schema.algebra.normalize import Normalizer
@@ -70,6 +69,7 @@ class ObjectRules:
     normalizer: Normalizer
     trivially_empty: TriviallyEmpty
     _within: dict[Regular, Within]
+    _disputed: dict[tuple[Atom, ...], Regular]
 
     def __init__(self, emitter: Emitter) -> None:
         self.emitter = emitter
@@ -78,6 +78,7 @@ class ObjectRules:
         self.normalizer = emitter.normalizer
         self.trivially_empty = emitter.normalizer.trivially_empty
         self._within = {}
+        self._disputed = {}
 
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
@@ -239,39 +240,44 @@ class ObjectRules:
         if not atoms:
             return _ONE_KIND
         classes = _classes(tuple([self._language(atom) for atom in atoms]), self.limits)
+        found = tuple(atoms)
         return [
-            Kind(
-                language,
-                frozenset(compress(atoms, flags)),
-                [atom for atom, flag in zip(atoms, flags, strict=True) if not flag],
-            )
-            for flags, language in in_time(classes)
+            Kind(language, frozenset(compress(atoms, flags)), found) for flags, language in in_time(classes)
         ]
 
     def _agreed(self, kind: Kind, language: Regular) -> Regular:
-        """The keys, without those that some validator counts to another kind (``agreed_language``); all of them, where no others are left."""
-        inside = [found for atom in kind.within or () if (found := self._agreed_atom(atom, 1)) is not None]
-        outside = [found for atom in kind.without if (found := self._agreed_atom(atom, -1)) is not None]
-        if not inside and not outside:
+        """The keys that all validators count to the same kind; all of them, where there are no such."""
+        if kind.atoms not in self._disputed:
+            disputed = [keys for atom in kind.atoms if (keys := self._disputed_of(atom)) is not None]
+            # One automaton, which each of many kinds is compared with.
+            self._disputed[kind.atoms] = (
+                minimal_dfa(alt(*disputed), self.limits).to_regular() if disputed else NOTHING
+            )
+        disputed_keys = self._disputed[kind.atoms]
+        if is_nothing(disputed_keys):
             return language
-        agreed = only_in([language, *inside], outside, self.limits)
+        agreed = difference(language, disputed_keys, self.limits)
         return language if is_empty(agreed) else agreed
 
-    def _agreed_atom(self, atom: Atom, agreed: int) -> Regular | None:
-        """The keys that satisfy a pattern or schema for all validators (1) or for any (-1); None: all agree."""
+    def _disputed_of(self, atom: Atom) -> Regular | None:
+        """The keys that satisfy a pattern or schema for some validators only; None: there are none."""
         limits = self.limits
         if isinstance(atom, str):
-            return agreed_pattern(atom, limits, agreed) if is_disputed(atom, agreed) else None
+            return disputed_texts(atom, limits) if is_disputed(atom, -1) else None
         groups = string_groups(self.normalizer, atom)
-        found = [agreed_language(group, limits, agreed) for group in groups]
-        if StringGroup() in groups or not any(each is not None for each in found):
+        if StringGroup() in groups:
             return None
-        return alt(
-            *(
-                each if each is not None else string_language(group, limits)
-                for each, group in zip(found, groups, strict=True)
-            )
+        sure, any_of_them = (
+            [agreed_language(group, limits, agreed) for group in groups] for agreed in (1, -1)
         )
+        if not any(each is not None for each in (*sure, *any_of_them)):
+            return None
+        own = [string_language(group, limits) for group in groups]
+        widest, narrowest = (
+            alt(*(plain if each is None else each for each, plain in zip(found, own, strict=True)))
+            for found in (any_of_them, sure)
+        )
+        return difference(widest, narrowest, limits)
 
     def _without(self, kind: Kind, names: list[str]) -> Regular:
         """The keys of a kind that are none of these names."""
@@ -313,13 +319,13 @@ class Kind:
     """Undeclared keys that the same rules are about."""
 
     def __init__(
-        self, language: Regular, within: frozenset[Atom] | None, without: Sequence[Atom] = ()
+        self, language: Regular, within: frozenset[Atom] | None, atoms: tuple[Atom, ...] = ()
     ) -> None:
         self.language = language
         self.within = within
         """The patterns and schemas for keys that they satisfy; None: there are none to tell keys apart."""
-        self.without = without
-        """Those that they do not satisfy."""
+        self.atoms = atoms
+        """All by which keys are told apart."""
 
     def holds(self, keys: Keys) -> bool:
         """Whether these keys are among ``keys``."""
