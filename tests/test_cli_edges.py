@@ -152,6 +152,18 @@ def test_output_in_other_encodings(command, write):
         assert "\u65e5" in str(json.loads(run.stdout))
 
 
+def test_sarif_in_other_encodings(write):
+    bounds = {"type": "integer", "minimum": 5, "maximum": 3}
+    schema = write("s.json", json.dumps({"properties": {"\U0001d11e": bounds}}))
+    run = subprocess.run(
+        [sys.executable, "-m", "maskwright", "check", schema, "--format", "sarif"],
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        check=True,
+    )
+    assert "\U0001d11e" in str(json.loads(run.stdout))
+
+
 def test_pages_are_utf_8(write):
     schema = write("s.json", '{"const": "\u65e5"}')
     run = subprocess.run(

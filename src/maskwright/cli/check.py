@@ -23,6 +23,7 @@ from maskwright.cli.command import (
     add_format_option,
     has_colours,
     print_document,
+    printable_json,
 )
 from maskwright.cli.progress import progress
 from maskwright.cli.sources import (
@@ -283,7 +284,7 @@ def _sarif(findings: Sequence[Located], reports: Reports, positions: _Positions,
         "version": "2.1.0",
         "runs": [run],
     }
-    return json.dumps(log, indent=2, ensure_ascii=False) + "\n"
+    return printable_json(log) + "\n"
 
 
 def _result(path: str, finding: Finding, position: tuple[int, int]) -> dict[str, Any]:

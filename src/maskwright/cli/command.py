@@ -78,14 +78,18 @@ def is_json(args: argparse.Namespace) -> bool:
 
 def print_document(args: argparse.Namespace, content: Mapping[str, Any]) -> None:
     """The one document of a command: its ``version``, the ``command``, and the content."""
-    document = {"version": VERSION, "command": args.command, **content}
+    print(printable_json({"version": VERSION, "command": args.command, **content}), flush=True)
+
+
+def printable_json(document: Mapping[str, Any]) -> str:
+    """A document with the characters that standard output has, and escapes for others."""
     text = json.dumps(document, indent=2, ensure_ascii=False)
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
         # No output can have lone surrogates, as names in a schema may, and some have few characters.
         text = json.dumps(document, indent=2)
-    print(text, flush=True)
+    return text
 
 
 def has_colours(stream: TextIO) -> bool:
