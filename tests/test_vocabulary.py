@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import maskwright as mw
 from maskwright.errors import MaskwrightError, VocabularyError
 from maskwright.vocabulary.vocabulary import Vocabulary
 
@@ -247,3 +248,12 @@ def test_bytes_that_no_token_stands_for() -> None:
     assert whole.missing_bytes == b""
     few = Vocabulary.from_bytes([b"a", b"bb", b"c", None], eos_ids=[3])
     assert few.missing_bytes == bytes(sorted(set(range(256)) - {97, 99}))
+
+
+def test_a_vocabulary_that_lacks_bytes_needs_a_language_of_those_it_has() -> None:
+    few = Vocabulary.from_bytes([b"a", b"b", b'"', None], eos_ids=[3])
+    source = mw.JsonSchema({"enum": ["ab", "aac"]})
+    assert mw.compile(source, few).matcher().accept_tokens([2, 0, 0]) == 3, "a dead end"
+    restricted = mw.compile(source & mw.Regex('[ab"]*'), few)
+    assert restricted.matcher().accept_tokens([2, 0, 0]) == 2
+    assert restricted.matcher().accept_tokens([2, 0, 1, 2]) == 4

@@ -49,6 +49,7 @@ class Vocabulary:
 
     Languages are of bytes.  As long as every byte is a token, as in byte-level tokenizers and those with byte
     fallback, tokens can spell every text, so that nothing ends in a dead end; ``missing_bytes`` has the others.
+    For a vocabulary that lacks some, compile the texts of its bytes alone: ``JsonSchema(...) & Regex('[a-z"]*')``.
     """
 
     def __init__(
