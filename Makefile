@@ -136,7 +136,7 @@ wheel sdist sbom reproducible: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --
 # Where namespaces may be made, building has no network.
 OFFLINE = $(shell unshare --map-root-user --net true 2>/dev/null && echo unshare --map-root-user --net)
 WHEEL_OF = export PATH=$(abspath $(WHEEL_BIN)):$$PATH && $(OFFLINE) python -m build --wheel --no-isolation --outdir built . && \
-  python -m auditwheel repair --strip -w repaired built/*.whl
+  python -m auditwheel repair --strip --zip-compression-level 9 -w repaired built/*.whl
 
 wheel: build/wheel-env/installed sdist
 	rm -rf dist/wheels build/wheel build/trial
