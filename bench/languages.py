@@ -2,7 +2,7 @@
 
     python bench/languages.py NAME [FOLDER ...] [--files N] [--walks N] [--seed N]
 
-NAME: html (html5lib), markdown (markdown-it-py, which must see the same parts), javascript (Node.js), typescript (version 5 of the package of npm, on NODE_PATH), shell (bash and dash).  Files below the folders that the reader refuses are counted apart.
+NAME: html (html5lib), markdown (markdown-it-py, which must see the same parts), javascript (Node.js), typescript (version 5 of the package of npm, on NODE_PATH), shell (bash and dash), verilog (the parser of pyslang).  Files below the folders that the reader refuses are counted apart.
 What no context-free grammar says (names declared twice and the like) is no error of a random text.
 """
 
@@ -129,6 +129,34 @@ def said_by_shells(texts: list[str]) -> list[str]:
     return found
 
 
+def said_by_slang(texts: list[str]) -> list[str]:
+    """What slang's parser says of Verilog; its elaboration is not asked.
+
+    Macros that a text uses stand for the name ``x``, unless the text says what they stand for.  Files to include are empty.
+    """
+    import pyslang
+
+    found = []
+    for text in texts:
+        used = set(re.findall(r"`([A-Za-z_][\w$]*)", text)) - DIRECTIVES
+        own = set(re.findall(r"`(?:define|undef)[ \t]+([\w$]+)", text))
+        options = pyslang.parsing.PreprocessorOptions()
+        options.predefines = [f"{name}=x" for name in sorted(used - own)]
+        tree = pyslang.syntax.SyntaxTree.fromText(
+            text, pyslang.SourceManager(), options=pyslang.Bag([options])
+        )
+        codes = [re.sub(r"\w+\((\w+)\)", r"\1", str(each.code)) for each in tree.diagnostics if each.isError()]
+        codes = [code for code in codes if code != "CouldNotOpenIncludeFile"]
+        own_macros = "its own macros: " if codes and used & own else ""
+        found.append(own_macros + codes[0] if codes else "")
+    return found
+
+
+DIRECTIVES = {
+    *("begin_keywords celldefine default_nettype define else elsif end_keywords endcelldefine endif ifdef ifndef include line").split(),
+    *("nounconnected_drive pragma resetall timescale unconnected_drive undef undefineall __FILE__ __LINE__").split(),
+}
+
 JUDGES = {
     "javascript": Judge(
         said_by_node,
@@ -175,6 +203,23 @@ JUDGES = {
         ("", "a ", "if a; then b", "case $x in ", "case $x in a) b ;; ", "for x in a; do ", "while a; do b; ", "f() {\n", "( ", "x=$(", 'x="$(',
          "cat <<EOF\n", "cat <<'END' | b\n", "x=$(cat <<-EOF\n", "x=$((", "x=${y", '"${y%', '"${y:-', "${y#", "${y=", "echo `", "a 2>", "{ a; }", "until a\ndo b\ndone", 'echo "$'),
         "'\"{}()$;&|<>\n` #\\",
+    ),
+    "verilog": Judge(
+        said_by_slang,
+        ("python:pyslang",),
+        ("v",),
+        ("", "module m;", "module m(", "module m(`ifdef A\n", "module m #(parameter A=1)(input a, ", "module m; wire ", "module m; reg ", "module m; trireg ",
+         "module m; event ", "module m; assign a = ", "module m; assign (", "module m; assign a = 8'", "module m; assign a = {", "module m; assign a = b[",
+         "module m; assign a = ~", "module m; assign a = b ? ", "module m; x #(", "module m; x u(", "module m; x u(`ifdef A\n", "module m; and ",
+         "module m; pullup ", "module m; defparam ", "module m; generate ", "module m; for (i = 0; i < 2; i = i + 1) ", "module m; if (a) ", "module m; case (a) ",
+         "module m; function ", "module m; task ", "module m; always @", "module m; initial begin ", "module m; initial case (a) ", "module m; initial a <= ",
+         "module m; initial $display(", "module m; initial @(", "module m; initial #", "module m; initial for (", "module m; initial fork ",
+         "module m; initial begin : a ", "module m; initial \\a ", 'module m; initial a = "', "module m; initial `ifdef A\n", "module m; `",
+         "module m; specify ", "module m; specify (a => ", "module m; specify $setup(", "module m; specify if (", "primitive p(",
+         "primitive p(o, a); output o; input a; table ", "primitive p(o, a); output o; reg o; input a; table ", "(* ", "`", "`define A ", "`timescale ", "`include "),
+        "()[]{}#@*;:,.='`\n+-&|~^<>?\"",
+        # Generate loops count with one name; a text's own macros can stand for anything.
+        r"ExpectedGenvarIterVar|its own macros",
     ),
 }  # fmt: skip
 
