@@ -215,7 +215,7 @@ JUDGES = {
          "module m; function ", "module m; task ", "module m; always @", "module m; initial begin ", "module m; initial case (a) ", "module m; initial a <= ",
          "module m; initial $display(", "module m; initial @(", "module m; initial #", "module m; initial for (", "module m; initial fork ",
          "module m; initial begin : a ", "module m; initial \\a ", 'module m; initial a = "', "module m; initial `ifdef A\n", "module m; `",
-         "module m; specify ", "module m; specify (a => ", "module m; specify $setup(", "module m; specify if (", "primitive p(",
+         "module m; specify ", "module m; specify (a => ", "module m; specify $setup(", "module m; specify $setuphold(posedge a, b, 1, 2", "module m; specify $width(", "module m; specify if (", "primitive p(",
          "primitive p(o, a); output o; input a; table ", "primitive p(o, a); output o; reg o; input a; table ", "(* ", "`", "`define A ", "`timescale ", "`include "),
         "()[]{}#@*;:,.='`\n+-&|~^<>?\"",
         # Generate loops count with one name; a text's own macros can stand for anything.
