@@ -132,24 +132,28 @@ def said_by_shells(texts: list[str]) -> list[str]:
 def said_by_slang(texts: list[str]) -> list[str]:
     """What slang's parser says of Verilog; its elaboration is not asked.
 
-    Macros that a text uses stand for the name ``x``, unless the text says what they stand for.  Files to include are empty.
+    Macros that a text uses and does not define stand for the name ``x``.  Files to include are empty.
     """
-    import pyslang
-
     found = []
     for text in texts:
-        used = set(re.findall(r"`([A-Za-z_][\w$]*)", text)) - DIRECTIVES
-        own = set(re.findall(r"`(?:define|undef)[ \t]+([\w$]+)", text))
-        options = pyslang.parsing.PreprocessorOptions()
-        options.predefines = [f"{name}=x" for name in sorted(used - own)]
-        tree = pyslang.syntax.SyntaxTree.fromText(
-            text, pyslang.SourceManager(), options=pyslang.Bag([options])
-        )
-        codes = [re.sub(r"\w+\((\w+)\)", r"\1", str(each.code)) for each in tree.diagnostics if each.isError()]
-        codes = [code for code in codes if code != "CouldNotOpenIncludeFile"]
-        own_macros = "its own macros: " if codes and used & own else ""
-        found.append(own_macros + codes[0] if codes else "")
+        code = _slang_error(text)
+        own = re.compile(r"`(define|undef)\b([^\n\\]|\\.|\\\n)*")
+        if code and own.search(text) and not _slang_error(own.sub("", text)):
+            code = f"its own macros: {code}"
+        found.append(code)
     return found
+
+
+def _slang_error(text: str) -> str:
+    import pyslang
+
+    used = set(re.findall(r"`([A-Za-z_][\w$]*)", text)) - DIRECTIVES
+    own = set(re.findall(r"`(?:define|undef)[ \t]+([\w$]+)", text))
+    options = pyslang.parsing.PreprocessorOptions()
+    options.predefines = [f"{name}=x" for name in sorted(used - own)]
+    tree = pyslang.syntax.SyntaxTree.fromText(text, pyslang.SourceManager(), options=pyslang.Bag([options]))
+    codes = [re.sub(r"\w+\((\w+)\)", r"\1", str(each.code)) for each in tree.diagnostics if each.isError()]
+    return next((code for code in codes if code != "CouldNotOpenIncludeFile"), "")
 
 
 DIRECTIVES = {
@@ -218,7 +222,7 @@ JUDGES = {
          "module m; specify ", "module m; specify (a => ", "module m; specify $setup(", "module m; specify $setuphold(posedge a, b, 1, 2", "module m; specify $width(", "module m; specify if (", "primitive p(",
          "primitive p(o, a); output o; input a; table ", "primitive p(o, a); output o; reg o; input a; table ", "(* ", "`", "`define A ", "`timescale ", "`include "),
         "()[]{}#@*;:,.='`\n+-&|~^<>?\"",
-        # Generate loops count with one name; a text's own macros can stand for anything.
+        # Generate loops count with one name; a text's own macros can stand for anything (without them, it is read).
         r"ExpectedGenvarIterVar|its own macros",
     ),
 }  # fmt: skip
