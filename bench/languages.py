@@ -137,7 +137,7 @@ def said_by_slang(texts: list[str]) -> list[str]:
     found = []
     for text in texts:
         code = _slang_error(text)
-        own = re.compile(r"`(define|undef)\b([^\n\\]|\\.|\\\n)*")
+        own = re.compile(r"`undef\s+[\w$]+|`define\b([^\n\\]|\\.|\\\n)*")
         if code and own.search(text) and not _slang_error(own.sub("", text)):
             code = f"its own macros: {code}"
         found.append(code)
