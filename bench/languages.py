@@ -2,7 +2,7 @@
 
     python bench/languages.py NAME [FOLDER ...] [--files N] [--walks N] [--seed N]
 
-NAME: html (html5lib), markdown (markdown-it-py, which must see the same parts), javascript (Node.js), typescript (version 5 of the package of npm, on NODE_PATH), shell (bash and dash).  Files below the folders that the reader refuses are counted apart.
+NAME: html (html5lib), markdown (markdown-it-py, which must see the same parts), javascript (Node.js), typescript (version 5 of the package of npm, on NODE_PATH), shell (bash and dash), verilog (the parser of pyslang).  Files below the folders that the reader refuses are counted apart.
 What no context-free grammar says (names declared twice and the like) is no error of a random text.
 """
 
@@ -129,6 +129,39 @@ def said_by_shells(texts: list[str]) -> list[str]:
     return found
 
 
+def said_by_slang(texts: list[str]) -> list[str]:
+    """What slang's parser says of Verilog; its elaboration is not asked.
+
+    Macros that a text uses and does not define stand for the name ``x``.  Files to include are empty.
+    """
+    found = []
+    for text in texts:
+        code = _slang_error(text)
+        own = re.compile(r"`undef\s+[\w$]+|`define\b([^\n\\]|\\.|\\\n)*")
+        if code and own.search(text) and not _slang_error(own.sub("", text)):
+            code = f"its own macros: {code}"
+        found.append(code)
+    return found
+
+
+def _slang_error(text: str) -> str:
+    import pyslang
+
+    used = set(re.findall(r"`([A-Za-z_][\w$]*)", text)) - DIRECTIVES
+    own = set(re.findall(r"`(?:define|undef)[ \t]+([\w$]+)", text))
+    options = pyslang.parsing.PreprocessorOptions()
+    options.predefines = [f"{name}=x" for name in sorted(used - own)]
+    tree = pyslang.syntax.SyntaxTree.fromText(text, pyslang.SourceManager(), options=pyslang.Bag([options]))
+    codes = [re.sub(r"\w+\((\w+)\)", r"\1", str(each.code)) for each in tree.diagnostics if each.isError()]
+    return next((code for code in codes if code != "CouldNotOpenIncludeFile"), "")
+
+
+# Of compilers: no macros.
+DIRECTIVES = {
+    "begin_keywords", "celldefine", "default_nettype", "define", "else", "elsif", "end_keywords", "endcelldefine", "endif", "ifdef", "ifndef",
+    "include", "line", "nounconnected_drive", "pragma", "resetall", "timescale", "unconnected_drive", "undef", "undefineall", "__FILE__", "__LINE__",
+}  # fmt: skip
+
 JUDGES = {
     "javascript": Judge(
         said_by_node,
@@ -175,6 +208,23 @@ JUDGES = {
         ("", "a ", "if a; then b", "case $x in ", "case $x in a) b ;; ", "for x in a; do ", "while a; do b; ", "f() {\n", "( ", "x=$(", 'x="$(',
          "cat <<EOF\n", "cat <<'END' | b\n", "x=$(cat <<-EOF\n", "x=$((", "x=${y", '"${y%', '"${y:-', "${y#", "${y=", "echo `", "a 2>", "{ a; }", "until a\ndo b\ndone", 'echo "$'),
         "'\"{}()$;&|<>\n` #\\",
+    ),
+    "verilog": Judge(
+        said_by_slang,
+        ("python:pyslang",),
+        ("v",),
+        ("", "module m;", "module m(", "module m(`ifdef A\n", "module m #(parameter A=1)(input a, ", "module m; wire ", "module m; reg ", "module m; trireg ",
+         "module m; event ", "module m; assign a = ", "module m; assign (", "module m; assign a = 8'", "module m; assign a = {", "module m; assign a = b[",
+         "module m; assign a = ~", "module m; assign a = b ? ", "module m; x #(", "module m; x u(", "module m; x u(`ifdef A\n", "module m; and ",
+         "module m; pullup ", "module m; defparam ", "module m; generate ", "module m; for (i = 0; i < 2; i = i + 1) ", "module m; if (a) ", "module m; case (a) ",
+         "module m; function ", "module m; task ", "module m; always @", "module m; initial begin ", "module m; initial case (a) ", "module m; initial a <= ",
+         "module m; initial $display(", "module m; initial @(", "module m; initial #", "module m; initial for (", "module m; initial fork ",
+         "module m; initial begin : a ", "module m; initial \\a ", 'module m; initial a = "', "module m; initial `ifdef A\n", "module m; `",
+         "module m; specify ", "module m; specify (a => ", "module m; specify $setup(", "module m; specify $setuphold(posedge a, b, 1, 2", "module m; specify $width(", "module m; specify if (", "primitive p(",
+         "primitive p(o, a); output o; input a; table ", "primitive p(o, a); output o; reg o; input a; table ", "(* ", "`", "`define A ", "`timescale ", "`include "),
+        "()[]{}#@*;:,.='`\n+-&|~^<>?\"",
+        # Generate loops count with one name; a text's own macros can stand for anything (without them, it is read).
+        r"ExpectedGenvarIterVar|its own macros",
     ),
 }  # fmt: skip
 

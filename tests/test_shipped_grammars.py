@@ -23,7 +23,7 @@ import maskwright as mw
 from maskwright.compiling.shipped import examples, shipped_grammar, shipped_grammars
 
 NAMES = ["arithmetic", "c", "csv", "dates", "email", "gbnf", "html", "javascript", "json", "jsonl", "lark", "markdown", "pddl", "python",
-         "regex", "shell", "smiles", "sql", "typescript", "url", "yaml"]  # fmt: skip
+         "regex", "shell", "smiles", "sql", "typescript", "url", "verilog", "yaml"]  # fmt: skip
 # Lark needs a postlexer for indentation, and knows no modes.
 NOT_FOR_LARK = {"html", "javascript", "python", "typescript", "yaml"}
 
@@ -32,6 +32,18 @@ LEFT_OUT = {
     "html": ["<p>", "<x></x>", "<ul>x</ul>", "<P></P>"],
     "shell": ["x=$((1 + ))", "((a))", "[[ a ]]"],
     "typescript": ["type = string", "interface A extends { }", "@a class B {}", "<T>x"],
+    # SystemVerilog, and what slang's parser leaves to its elaboration.
+    "verilog": [
+        "module m; endmodule;",
+        "module m; initial i++; endmodule",
+        "module m; logic a; endmodule",
+        "module m; always_ff @(posedge clk) q <= d; endmodule",
+        "module m; u(.a(b), c); endmodule",
+        "module m; x u(.a(b), .c(d),); endmodule",
+        "module m; function f; f = 1; endfunction endmodule",
+        "module m; `timescale 1ns/1ps\nendmodule",
+        "assign a = b;",
+    ],
 }
 
 
@@ -74,7 +86,7 @@ def mutations(texts: list[str], rng: random.Random) -> list[str]:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow) if name in {"shell", "sql"} else name
+        pytest.param(name, marks=pytest.mark.slow) if name in {"shell", "sql", "verilog"} else name
         for name in sorted({*NAMES} - NOT_FOR_LARK)
     ],
 )
@@ -143,7 +155,7 @@ def judges(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["html", "javascript", "markdown", "shell", "typescript"])
+@pytest.mark.parametrize("name", ["html", "javascript", "markdown", "shell", "typescript", "verilog"])
 def test_walks_are_read_by_what_reads_the_language(name: str, judges: Any) -> None:
     """``bench/languages.py`` asks more."""
     judge = judges.JUDGES[name]
