@@ -112,7 +112,8 @@ def test_extreme_temperatures(temperature, generator):
         (["x"], {"temperature": float("inf")}, "temperature"),
         (["x"], {"temperature": float("nan")}, "temperature"),
         (["x"], {"max_new_tokens": None}, "max_new_tokens"),
-        (["x"], {"max_new_tokens": -1}, "max_new_tokens is -1, but the shortest output takes"),
+        (["x"], {"max_new_tokens": -1}, "max_new_tokens: expected an integer of at least 0"),
+        (["x"], {"max_new_tokens": 1}, "max_new_tokens is 1, but the shortest output takes"),
         ([5], {}, "prompts"),
     ],
 )
