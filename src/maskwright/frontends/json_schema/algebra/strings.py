@@ -55,24 +55,33 @@ def string_term(group: StringGroup, limits: Limits, spelling: Spelling) -> Term 
 @lru_cache(maxsize=1024)
 def written_language(group: StringGroup, limits: Limits) -> Regular:
     """The texts of a group that are written: those that validators agree on; all texts, where there are no such."""
-    language = agreed_language(group, limits, 1)
-    if language is not None and not is_empty(language):
-        return language
+    if _is_disputed(group, 1):
+        language = agreed_language(group, limits, 1)
+        if not is_empty(language):
+            return language
     return string_language(group, limits)
 
 
+def _avoided(group: StringGroup, agreed: int) -> tuple[str, ...]:
+    """The patterns that a text must not match."""
+    return (*group.not_patterns, *group.avoided) if agreed > 0 else group.not_patterns
+
+
+def _is_disputed(group: StringGroup, agreed: int) -> bool:
+    return any(is_disputed(p, agreed) for p in group.patterns) or any(
+        is_disputed(p, -agreed) for p in _avoided(group, agreed)
+    )
+
+
 @lru_cache(maxsize=1024)
-def agreed_language(group: StringGroup, limits: Limits, agreed: int) -> Regular | None:
-    """With ``agreed=1`` the texts that are in a group for all validators, with -1 for any of them; None: these are those of the group.
+def agreed_language(group: StringGroup, limits: Limits, agreed: int) -> Regular:
+    """With ``agreed=1`` the texts that are in a group for all validators, with -1 for any of them.
 
     Validators read patterns with the engine of their language (``search_language``)."""
-    avoided = group.avoided if agreed > 0 else ()
-    if not any(is_disputed(p, agreed) for p in group.patterns) and not any(
-        is_disputed(p, -agreed) for p in (*group.not_patterns, *avoided)
-    ):
-        return None
+    if not _is_disputed(group, agreed):
+        return string_language(group, limits)
     inside = [agreed_pattern(p, limits, agreed) for p in group.patterns]
-    outside = [agreed_pattern(p, limits, -agreed) for p in (*group.not_patterns, *avoided)]
+    outside = [agreed_pattern(p, limits, -agreed) for p in _avoided(group, agreed)]
     others = replace(group, patterns=(), not_patterns=())
     more_inside, more_outside = _languages(others, limits)
     return _within(group, [*inside, *more_inside], [*outside, *more_outside], limits)

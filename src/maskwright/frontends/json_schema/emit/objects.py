@@ -267,16 +267,11 @@ class ObjectRules:
         groups = string_groups(self.normalizer, atom)
         if StringGroup() in groups:
             return None
-        sure, any_of_them = (
-            [agreed_language(group, limits, agreed) for group in groups] for agreed in (1, -1)
-        )
-        if not any(each is not None for each in (*sure, *any_of_them)):
-            return None
-        own = [string_language(group, limits) for group in groups]
         widest, narrowest = (
-            alt(*(plain if each is None else each for each, plain in zip(found, own, strict=True)))
-            for found in (any_of_them, sure)
+            alt(*(agreed_language(group, limits, agreed) for group in groups)) for agreed in (-1, 1)
         )
+        if widest == narrowest:
+            return None
         return difference(widest, narrowest, limits)
 
     def _without(self, kind: Kind, names: list[str]) -> Regular:
