@@ -7,12 +7,11 @@ import re
 from dataclasses import dataclass
 
 from maskwright.errors import GrammarError, line_column
+from maskwright.frontends.lark.literals import REGEXP, STRING
 from maskwright.frontends.lark.modes import Mode, check_lexeme, check_mode, take_modes
 
 _HEAD = re.compile(r"^[ \t]*[?!]*(\w+)[ \t]*(\[)", re.MULTILINE)
-_ITEM = re.compile(
-    r'\s*(\w+)\s*(?:=\s*("(?:\\.|[^"\\\n])*"i?|/(?!/)(?:\\.|[^/\\\n])+/[imslux]*|<[^<>\n]+>|[\w.+-]+)\s*)?(,|\])'
-)
+_ITEM = re.compile(rf"\s*(\w+)\s*(?:=\s*({STRING}i?|{REGEXP}[imslux]*|<[^<>\n]+>|[\w.+-]+)\s*)?(,|\])")
 _COLON = re.compile(r"\s*(\.\s*-?\d+)?\s*:")
 _LIST = "__LIST_APPEND:"
 _KNOWN = ("capture", "lazy", "stop", "suffix", "stop_capture", "mode")

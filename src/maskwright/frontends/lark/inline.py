@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from maskwright.errors import GrammarError, line_column
+from maskwright.frontends.lark.literals import REGEXP, STRING
 from maskwright.ir.grammar import Tokens
 from maskwright.regular.expressions import Lit, Machine, Regular
 
@@ -17,7 +18,7 @@ MARK = "\ue0a7"
 """Around the number of a ``%regex``, which stands in the text as a string."""
 # What may hold the characters "%json" without meaning it; and what is meant.
 _TOKENS = re.compile(
-    r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|(?://|\#)[^\n]*|%(json|regex|lark|llguidance)\b'
+    rf"{STRING}|{REGEXP}|(?://|\#)[^\n]*|%(json|regex|lark|llguidance)\b"
     r"|(<\[[^\]\n]*\]>|<[^<>\s\[\]\"]+>)"
 )
 _ESCAPES = re.compile(

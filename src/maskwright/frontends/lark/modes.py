@@ -13,6 +13,7 @@ from difflib import get_close_matches
 
 from maskwright.base.deadline import check_time
 from maskwright.errors import GrammarError, LimitError, line_column
+from maskwright.frontends.lark.literals import REGEXP, STRING
 from maskwright.frontends.lark.reader import MODE_MARK, LarkText
 from maskwright.limits import Limits
 
@@ -23,7 +24,7 @@ _HEAD = re.compile(r"^[ \t]*%mode\b[ \t]*([^\n]*)", re.MULTILINE)
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _USE = re.compile(r"([a-z][a-z0-9_]*)[ \t]*->[ \t]*([a-z][a-z0-9_]*)")
 _TOKEN = re.compile(
-    r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|(?://|\#)[^\n]*|%(?P<directive>\w+)|(?P<name>[_A-Za-z]\w*)|(?P<line>\n)'
+    rf"{STRING}|{REGEXP}|(?://|\#)[^\n]*|%(?P<directive>\w+)|(?P<name>[_A-Za-z]\w*)|(?P<line>\n)"
 )
 _COLON = re.compile(r"(?:\{[^}\n]*\}|\[[^\]\n]*\])?(?:\.-?\d+)?[ \t]*:")
 _REST = re.compile(r"[ \t]*([^\n]*?)[ \t\r]*(?=(?://|\#)[^\n]*$|$)", re.MULTILINE)

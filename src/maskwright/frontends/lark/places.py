@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from maskwright.errors import GrammarError, line_column
+from maskwright.frontends.lark.literals import REGEXP, STRING
 
-_TEXTS = r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|//[^\n]*'
+_TEXTS = rf"{STRING}|{REGEXP}|//[^\n]*"
 """Where a name stands for nothing."""
 _IMPORT = re.compile(r"%import[ \t]+\.*([\w.]+)")
 
