@@ -83,7 +83,7 @@ _python: Any = eval("lambda: None")
 enough.  It wakes those who wait, they seldom are in time, and count anew how long they have waited."""
 _turn: float = 0.0
 """When compiled code next lets other threads run."""
-_REST_SECONDS: float = 0.02
+_REST_SECONDS: float = 0.01
 _PAUSE_SECONDS: float = 0.00005
 _rest: float = 0.0
 """When it next pauses, of what has taken so long already: who lets the interpreter go again and again, as engine operations do, would

@@ -77,7 +77,7 @@ def _fill(
                 emitter.emit((document.root,))
             finally:
                 emitter.release()
-                let_go(emitter.grammar.rules)
+                let_go(emitter.grammar.rules, emitter.grammar.names)
         if wanted is not None:
             report.findings.extend(outside_profile(wanted, document, nodes))
     except LimitError as error:

@@ -55,7 +55,7 @@ class Surveyor(Emitter):
 
     def release(self) -> None:
         super().release()
-        let_go(self.grammar.rules)
+        let_go(self.grammar.rules, self.grammar.names)
 
     def in_use(self) -> list[Conjunction]:
         """Those that the root of the document leads to, without those behind ones that nothing satisfies."""
