@@ -33,10 +33,11 @@ test-all: test test-slow test-hostile
 GPU_PYTHON ?= python3
 
 test-gpu:
-	MASKWRIGHT_TEST_DEVICE=cuda $(GPU_PYTHON) -m pytest -m "slow or not slow" $(ON_GPU:%=tests/test_%.py)
+	MASKWRIGHT_TEST_DEVICE=cuda $(GPU_PYTHON) -m pytest -m "slow or not slow" $(ON_GPU:%=tests/%.py)
 
-ON_GPU = gpu bitmask_kernel mask_table bitmask_edges trie hf generator generator_edges generation generation_options sampling_hf \
-  integrations_transformers_batching diffusion_adapters
+ON_GPU = masks/test_gpu masks/test_bitmask_kernel masks/test_mask_table masks/test_bitmask_edges masks/test_trie generation/test_hf \
+  generation/test_generator generation/test_generator_edges generation/test_generation generation/test_generation_options \
+  sampling/test_sampling_hf integrations/test_integrations_transformers_batching diffusion/test_diffusion_adapters
 
 # The back-end of vLLM, in an environment of its own with vLLM for the CPU: some four minutes and 3.5 GB to install it, a minute
 # of tests without a model, then five starts of the engine with the default model (540 MB): 6 to 16 minutes on two cores, 4 GB of memory.
@@ -46,8 +47,9 @@ VLLM_BIN = build/vllm-env/bin
 
 test-vllm: build build/vllm-env/installed
 	$(BIN)/python -c "from maskwright.generation.default_model import default_model; default_model()"
-	$(VLLM_BIN)/python -m pytest tests/test_integrations_vllm.py tests/test_tool_judges.py tests/test_docs.py::test_the_page_on_vllm
-	$(VLLM_BIN)/python -m pytest -s tests/vllm_engine.py
+	$(VLLM_BIN)/python -m pytest tests/integrations/test_integrations_vllm.py tests/frontends/tools/test_tool_judges.py \
+	  tests/docs/test_docs.py::test_the_page_on_vllm
+	$(VLLM_BIN)/python -m pytest -s tests/integrations/vllm_engine.py
 
 build/vllm-env/installed: pyproject.toml constraints.txt
 	test -d build/vllm-env || $(PYTHON) -m venv build/vllm-env
@@ -65,7 +67,7 @@ RAY ?= ray[data]==2.60.0
 RAY_BIN = build/ray-env/bin
 
 test-ray: build build/ray-env/installed
-	$(RAY_BIN)/python -m pytest --durations=0 tests/test_batch_ray.py tests/test_docs.py::test_the_page_on_batches
+	$(RAY_BIN)/python -m pytest --durations=0 tests/offline/test_batch_ray.py tests/docs/test_docs.py::test_the_page_on_batches
 
 build/ray-env/installed: pyproject.toml constraints.txt
 	test -d build/ray-env || $(PYTHON) -m venv build/ray-env
@@ -84,8 +86,8 @@ SGLANG_WHOLE = msgspec pyzmq ipython aiohttp starlette fastapi uvicorn openai or
 
 test-engines: build build/engines-env/installed
 	$(ENGINES_BIN)/python -c "from maskwright.generation.default_model import default_model; default_model()"
-	$(ENGINES_BIN)/python -m pytest tests/test_bitmask_kernel.py tests/test_integrations_sglang.py tests/test_integrations_llama_cpp.py \
-	  tests/test_integrations_mlx.py tests/test_docs.py::test_the_page_on_engines
+	$(ENGINES_BIN)/python -m pytest tests/masks/test_bitmask_kernel.py tests/integrations/test_integrations_sglang.py \
+	  tests/integrations/test_integrations_llama_cpp.py tests/integrations/test_integrations_mlx.py tests/docs/test_docs.py::test_the_page_on_engines
 
 build/engines-env/installed: $(VENV)/installed
 	test -d build/engines-env || $(PYTHON) -m venv build/engines-env
@@ -100,7 +102,7 @@ build/engines-env/installed: $(VENV)/installed
 PEERS_BIN = build/peers-env/bin
 
 test-peers: build build/peers-env/installed
-	$(BIN)/python -m pytest tests/test_coming_from.py
+	$(BIN)/python -m pytest tests/docs/test_coming_from.py
 
 build/peers-env/installed: $(VENV)/installed
 	test -d build/peers-env || $(PYTHON) -m venv build/peers-env
@@ -148,11 +150,11 @@ wheel: build/wheel-env/installed sdist
 	test $$(stat -c %s dist/wheels/*.whl) -le 8388608
 	$(PYTHON) -m venv build/trial
 	build/trial/bin/python -m pip install --quiet dist/wheels/*.whl
-	cd build/trial && bin/python $(CURDIR)/tests/wheel.py
+	cd build/trial && bin/python $(CURDIR)/tests/house/wheel.py
 
 # How long somebody waits who has the wheel, and no compiler: from an empty environment to a valid output of the real model, downloads apart.
 first-output:
-	$(PYTHON) tests/first_output.py dist/wheels/*.whl
+	$(PYTHON) tests/house/first_output.py dist/wheels/*.whl
 
 # The archive is written anew, in order, with one time and no owner.
 sdist: build/wheel-env/installed sbom
@@ -228,9 +230,11 @@ fuzz: build/fuzz/built
 # Python is not built so: it keeps memory until it ends, which is no leak, and the libraries have to be there before it starts.
 # What they find they write to the process's own standard error, which is therefore not captured.
 RUNTIME = $(shell $(CC) -print-file-name=$(1).so)
-SANITIZED = against_reference automata bitmask_edges contains distinct eviction fuzz imports lark_modes lexing limits mask_view matcher \
-  opening slices spelling state_sets symbols tokens unique
-RACING = threads forks processes
+SANITIZED = engine/test_against_reference regular/test_automata masks/test_bitmask_edges frontends/json_schema/test_contains \
+  engine/test_distinct engine/test_eviction fuzz/test_fuzz frontends/test_imports frontends/lark/test_lark_modes engine/test_lexing \
+  base/test_limits engine/test_mask_view engine/test_matcher engine/test_opening engine/test_slices engine/test_spelling \
+  engine/test_state_sets compiling/test_symbols engine/test_tokens engine/test_unique
+RACING = engine/test_threads engine/test_forks engine/test_processes
 
 build/asan/built: $(VENV)/installed $(SOURCES)
 	MASKWRIGHT_WATCHED="-O1 -g1 -fsanitize=address,undefined -fno-omit-frame-pointer" $(WATCHED) \
@@ -244,9 +248,9 @@ build/tsan/built: $(VENV)/installed $(SOURCES)
 sanitize: build/asan/built build/tsan/built
 	PYTHONPATH=build/asan/lib LD_PRELOAD="$(call RUNTIME,libasan) $(call RUNTIME,libubsan) $(call RUNTIME,libstdc++)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYTHONMALLOC=malloc \
-	  $(PYTEST) -x --capture=sys -m "not slow or sanitized" $(SANITIZED:%=tests/test_%.py)
+	  $(PYTEST) -x --capture=sys -m "not slow or sanitized" $(SANITIZED:%=tests/%.py)
 	PYTHONPATH=build/tsan/lib LD_PRELOAD="$(call RUNTIME,libtsan)" TSAN_OPTIONS=halt_on_error=1:die_after_fork=0 \
-	  setarch -R $(BIN)/python -m pytest -x --capture=sys -m "not slow or sanitized" $(RACING:%=tests/test_%.py)
+	  setarch -R $(BIN)/python -m pytest -x --capture=sys -m "not slow or sanitized" $(RACING:%=tests/%.py)
 
 # Python compiles what is imported, which is little of what is installed.
 $(VENV)/installed: pyproject.toml constraints.txt

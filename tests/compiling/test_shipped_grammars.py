@@ -1,0 +1,188 @@
+"""The grammars that come with the package: their examples, Lark's opinion of them, and random walks."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import random
+import sqlite3
+import sysconfig
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import lark
+import pytest
+import toys
+from byte_walks import BYTES
+from byte_walks import accepts as holds
+
+import maskwright as mw
+from maskwright.compiling.shipped import examples, shipped_grammar, shipped_grammars
+
+NAMES = ["arithmetic", "c", "csv", "dates", "email", "gbnf", "html", "javascript", "json", "jsonl", "lark", "markdown", "pddl", "python",
+         "regex", "shell", "smiles", "sql", "typescript", "url", "verilog", "yaml"]  # fmt: skip
+# Lark needs a postlexer for indentation, and knows no modes.
+NOT_FOR_LARK = {"html", "javascript", "python", "typescript", "yaml"}
+
+# What a reader takes, and the grammar leaves out.
+LEFT_OUT = {
+    "html": ["<p>", "<x></x>", "<ul>x</ul>", "<P></P>"],
+    "shell": ["x=$((1 + ))", "((a))", "[[ a ]]"],
+    "typescript": ["type = string", "interface A extends { }", "@a class B {}", "<T>x"],
+    # SystemVerilog, and what slang's parser leaves to its elaboration.
+    "verilog": [
+        "module m; endmodule;",
+        "module m; initial i++; endmodule",
+        "module m; logic a; endmodule",
+        "module m; always_ff @(posedge clk) q <= d; endmodule",
+        "module m; u(.a(b), c); endmodule",
+        "module m; x u(.a(b), .c(d),); endmodule",
+        "module m; function f; f = 1; endfunction endmodule",
+        "module m; `timescale 1ns/1ps\nendmodule",
+        "assign a = b;",
+    ],
+}
+
+
+@cache
+def compiled(name: str) -> mw.CompiledGrammar:
+    # However busy the machine is.
+    return mw.compile(shipped_grammar(name), BYTES, limits=mw.Limits(max_seconds=60))
+
+
+def accepts(name: str, text: str) -> bool:
+    return holds(compiled(name), text)
+
+
+def test_names() -> None:
+    assert shipped_grammars() == NAMES
+    with pytest.raises(mw.GrammarError, match="sql"):
+        shipped_grammar("sqk")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_examples(name: str) -> None:
+    texts = examples(name)
+    assert texts["accept"] and texts["reject"]
+    assert [text for text in texts["accept"] if not accepts(name, text)] == []
+    assert [text for text in texts["reject"] if accepts(name, text)] == []
+
+
+def mutations(texts: list[str], rng: random.Random) -> list[str]:
+    alphabet = sorted(set("".join(texts)))
+    found = []
+    for text in texts:
+        for _ in range(3):
+            at = rng.randrange(len(text) + 1)
+            kind = rng.randrange(3)
+            middle = "" if kind == 0 else rng.choice(alphabet)
+            found.append(text[:at] + middle + text[at + (kind != 1) :])
+    return found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in {"shell", "sql", "verilog"} else name
+        for name in sorted({*NAMES} - NOT_FOR_LARK)
+    ],
+)
+def test_lark_agrees(name: str) -> None:
+    """What we accept, Lark accepts as well; it may accept more, for its dynamic lexer knows no longest match."""
+    parser = lark.Lark(shipped_grammar(name).text, parser="earley")
+    texts = examples(name)
+
+    def read(text: str) -> bool:
+        try:
+            parser.parse(text)
+        except (lark.exceptions.LarkError, AssertionError):
+            return False
+        return True
+
+    assert [text for text in texts["accept"] if not read(text)] == []
+    short = [text for text in texts["accept"] if len(text) < 80]
+    for text in mutations(short, random.Random(1))[:40]:
+        if accepts(name, text):
+            assert read(text), text
+
+
+def walk(name: str, rng: random.Random, steps: int) -> str:
+    matcher = compiled(name).matcher()
+    for _ in range(rng.randrange(1, steps)):
+        allowed = sorted(toys.allowed(matcher) - {*BYTES.eos_ids})
+        if not allowed:
+            break
+        letters = [i for i in allowed if 32 <= i < 127 or i == 10]
+        assert matcher.accept_token(rng.choice(letters or allowed))
+    ids = [i for i in matcher.accepted_tokens if i < 256]
+    text = bytes(ids) + b"".join(BYTES.tokens[i] or b"" for i in matcher.shortest_completion())
+    return text.decode()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_random_walks_end_in_the_language(name: str) -> None:
+    rng = random.Random(2)
+    for _ in range(15):
+        text = walk(name, rng, 60)
+        assert accepts(name, text), text
+
+
+def test_files_of_the_standard_library_are_python() -> None:
+    """A few; ``bench/stdlib.py`` reads all of them."""
+    files = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
+    small = [file for file in files if 1_000 < file.stat().st_size < 12_000]
+    for file in random.Random(4).sample(small, 12):
+        text = file.read_text(encoding="utf-8")
+        assert accepts("python", text if text.endswith("\n") else text + "\n"), file.name
+
+
+def test_walks_are_python() -> None:
+    rng = random.Random(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(60):
+            ast.parse(walk("python", rng, 60))
+
+
+@pytest.fixture
+def judges(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """``bench/languages.py``: what reads a language anyway."""
+    return importlib.import_module("languages")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["html", "javascript", "markdown", "shell", "typescript", "verilog"])
+def test_walks_are_read_by_what_reads_the_language(name: str, judges: Any) -> None:
+    """``bench/languages.py`` asks more."""
+    judge = judges.JUDGES[name]
+    if missing := judge.missing():
+        pytest.skip(f"needs {' and '.join(missing)}")
+    rng = random.Random(3)
+    assert judge.wrong([judges.walk(compiled(name), judge, rng) for _ in range(60)]) == []
+    texts = examples(name)
+    assert judge.wrong(texts["accept"]) == []
+    if name == "markdown":
+        # Every text is Markdown: what the judge sees of a text must be what the grammar calls it.
+        structure = importlib.import_module("markdown_structure")
+        assert structure.of_parser("# a\n\n- `b`") == {
+            "heading": [("h1", "a")],
+            "item": [("1", "`b`")],
+            "code": [("b",)],
+        }
+        return
+    read = [text for text, said in zip(texts["reject"], judge.said(texts["reject"]), strict=True) if not said]
+    assert read == LEFT_OUT.get(name, [])
+
+
+def test_walks_are_sql() -> None:
+    rng = random.Random(3)
+    with sqlite3.connect(":memory:") as connection:
+        for _ in range(60):
+            text = walk("sql", rng, 60)
+            try:
+                connection.execute(text)
+            except sqlite3.Error as error:
+                # Tables and columns that are not there are no question of grammar.
+                assert "syntax error" not in str(error) and "unrecognized" not in str(error), (text, error)

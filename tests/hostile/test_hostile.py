@@ -1,0 +1,125 @@
+"""What strangers may send ends in a result or a typed error, in time and within bounded memory, in a process that stays alive.
+
+The cases are those of ``tests/hostile``.  A small sample of each kind runs always, a larger one with the slow tests; ``make test-hostile``
+runs all of them.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from typing import Any
+
+import pytest
+
+import maskwright as mw
+from hostile.child import all_cases
+from hostile.driver import gone_through
+
+NAMES = list(all_cases())
+KINDS = {kind: list(names) for kind, names in groupby(sorted(NAMES), key=lambda name: name.partition("/")[0])}
+EVERY, OFTEN = 48, 6
+"""Of the cases of a kind, one in so many belongs to a sample."""
+BYTES = 2 << 30
+SHORT, USUAL = 1.0, mw.Limits().max_seconds
+OF_SOURCES = {"compile", "check", "explain"}
+SLACK, SLACK_OF_SOURCES = 1.5, 0.1
+"""Processor time of an operation besides what its deadline allows (seconds): for the usual one, they end within 6 s; some
+steps of the engine cannot be stopped, and take up to 1.2 s."""
+
+WAITS, WAITS_OF_SOURCES = 1.0, 0.08
+"""Processor time that another thread may wait for a turn (seconds).  Others wait for a source to be compiled 0.02 s, and 0.05 s where
+the engine or a function of Python takes a hundred thousand of something at once."""
+AT_ONCE = {
+    # A text of megabytes is one token for the package lark, and one call of its regular expressions.
+    "lark/long text/2000000",
+    # The engine puts the characters of 20 000 different sets into classes: one call of a second or two, during which others run.
+    "gbnf/classes/20000",
+    # The engine frees an automaton for each of 100 000 texts.
+    "tags/sequence/100000",
+    # Of these, the package lark makes hundreds of thousands of objects: Python's collector looks at all of them at once, and they
+    # are freed at once.
+    "lark/alternatives/50000",
+    "lark/chain of rules/20000",
+    "lark/deep groups/100000",
+    "lark/odd: bars",
+    "lark/rules alone/20000",
+    # A list of a hundred thousand entries is made at once, here and there.
+    "lark/long rule/100000",
+}
+"""Sources of which a part cannot be stopped; mostly, nor do others have their turns meanwhile."""
+
+
+def late(found: dict[str, Any], seconds: float) -> list[str]:
+    """Operations that took more than a tenth above their deadline, which is one of wall time: processor time is never more."""
+    return [
+        f"{name} took {used:.2f} s"
+        for name, (used, _) in found["took"].items()
+        if used > 1.1 * seconds + _allowed(found, name, SLACK_OF_SOURCES, SLACK)
+    ]
+
+
+def rude(found: dict[str, Any]) -> list[str]:
+    """Operations during which another thread waited long for its turn."""
+    return [
+        f"{name} made others wait {used:.2f} s"
+        for name, used in found["waited"].items()
+        if used > _allowed(found, name, WAITS_OF_SOURCES, WAITS)
+    ]
+
+
+def _allowed(found: dict[str, Any], operation: str, of_sources: float, of_others: float) -> float:
+    if found["case"] in AT_ONCE and operation in OF_SOURCES:
+        return 4.0
+    return of_sources if operation in OF_SOURCES else of_others
+
+
+def wrong(found: dict[str, Any], seconds: float) -> list[str]:
+    if "died" in found:
+        return [f"the process ended with {found['died']}"]
+    heavy = [f"{found['bytes'] >> 20} MiB"] if found["bytes"] > BYTES else []
+    return [
+        *found["wrong"],
+        *late(found, seconds),
+        *rude(found),
+        *heavy,
+        *([] if found["alive"] else ["no answer any more"]),
+    ]
+
+
+def problems_of(names: list[str], seconds: float) -> dict[str, list[str]]:
+    return {found["case"]: told for found in gone_through(names, seconds) if (told := wrong(found, seconds))}
+
+
+def check(names: list[str], seconds: float, processes: int = 1) -> None:
+    problems: dict[str, list[str]] = {}
+    # On a busy machine, something may be late once: what is wrong is wrong each time.
+    for _ in range(3):
+        with ThreadPoolExecutor(processes) as pool:
+            parts = pool.map(
+                problems_of, (names[i::processes] for i in range(processes)), [seconds] * processes
+            )
+            problems = {name: told for part in parts for name, told in part.items()}
+        names = list(problems)
+    assert problems == {}
+
+
+def test_there_are_many_cases() -> None:
+    assert len(NAMES) >= 500 and min(map(len, KINDS.values())) >= 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sample(kind: str) -> None:
+    check(KINDS[kind][::EVERY], SHORT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_larger_sample(kind: str) -> None:
+    check([name for i, name in enumerate(KINDS[kind]) if i % EVERY and not i % OFTEN], SHORT)
+
+
+@pytest.mark.slow
+@pytest.mark.hostile
+def test_all_with_the_usual_deadline() -> None:
+    check(NAMES, USUAL, processes=2)
