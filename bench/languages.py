@@ -2,7 +2,8 @@
 
     python bench/languages.py NAME [FOLDER ...] [--files N] [--walks N] [--seed N]
 
-NAME: html (html5lib), markdown (markdown-it-py, which must see the same parts), javascript (Node.js), typescript (version 5 of the package of npm, on NODE_PATH), shell (bash and dash), verilog (the parser of pyslang).  Files below the folders that the reader refuses are counted apart.
+NAME: html (html5lib), markdown (markdown-it-py, which must see the same parts), javascript (Node.js), typescript (version 5 of the package of npm, on NODE_PATH), shell (bash and dash), verilog (the parser of pyslang),
+python-3.12 and python-3.13 (``ast`` of python3.12 and python3.13, on PATH).  Files below the folders that the reader refuses are counted apart.
 What no context-free grammar says (names declared twice and the like) is no error of a random text.
 """
 
@@ -18,6 +19,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +48,17 @@ require('readline').createInterface({input: process.stdin}).on('line', line => {
   console.log(JSON.stringify(first ? ts.flattenDiagnosticMessageText(first.messageText, ' ') : ''));
 });
 """
+PYTHON = """
+import ast, json, sys, warnings
+warnings.simplefilter('ignore')
+for line in sys.stdin:
+    said = ''
+    try:
+        ast.parse(json.loads(line))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        said = f'{type(error).__name__}: {error}'
+    print(json.dumps(said))
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +68,7 @@ class Judge:
     said: Callable[[list[str]], list[str]]
     """By text, the reader's error, or nothing."""
     needs: tuple[str, ...]
-    """Programs; modules of Node.js (``NODE_PATH``) and Python as "node:name" and "python:name"."""
+    """Programs; modules of Node.js (``NODE_PATH``) and Python as "node:name" and "python:name"; releases of Python as "cpython:3.12"."""
     suffixes: tuple[str, ...]
     beginnings: tuple[str, ...] = ("",)
     """How random texts begin."""
@@ -81,15 +94,26 @@ def _is_here(name: str) -> bool:
     if kind == "node":
         command = ["node", "-e", f"require.resolve({module!r})"]
         return _is_here("node") and not subprocess.run(command, capture_output=True, check=False).returncode
+    if kind == "cpython":
+        # Where several are managed, a program of that name may only say that it was not chosen.
+        name = f"python{module}"
+        return (
+            _is_here(name)
+            and not subprocess.run([name, "-c", ""], capture_output=True, check=False).returncode
+        )
     return shutil.which(name) is not None
 
 
-def node(script: str, texts: list[str], *options: str) -> list[str]:
-    """What a script of Node.js answers to each text, both as lines of JSON."""
+def answers(command: list[str], texts: list[str]) -> list[str]:
+    """What a program answers to each text, both as lines of JSON."""
     lines = "".join(json.dumps(text) + "\n" for text in texts)
-    command = ["node", "--no-warnings", *options, "-e", script]
     done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
     return [str(json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def node(script: str, texts: list[str], *options: str) -> list[str]:
+    """What a script of Node.js answers to each text."""
+    return answers(["node", "--no-warnings", *options, "-e", script], texts)
 
 
 def said_by_node(texts: list[str]) -> list[str]:
@@ -98,6 +122,10 @@ def said_by_node(texts: list[str]) -> list[str]:
 
 def said_by_typescript(texts: list[str]) -> list[str]:
     return node(TYPESCRIPT, texts)
+
+
+def said_by_python(version: str, texts: list[str]) -> list[str]:
+    return answers([f"python{version}", "-c", PYTHON], texts)
 
 
 def said_by_html5lib(texts: list[str]) -> list[str]:
@@ -163,6 +191,18 @@ DIRECTIVES = {
 }  # fmt: skip
 
 JUDGES = {
+    **{
+        f"python-{version}": Judge(
+            partial(said_by_python, version),
+            (f"cpython:{version}",),
+            ("py",),
+            ("", "f'", "f'{", 'f"{a', 'f"{a:', 'f"""{', "f'''{a:", "rf'{", "fr'''{a:", "f'{f\"{", "f'{a:{", 'f"{a:{b:', "f'{a #\n", "f'{a!", "f'{a=", "f'{(lambda a:",
+             "f'{a:x{b}", "type ", "type A[", "type[", "type A = ", "class A[", "class A[T](", "def f[", "def f[T: ", "def f[*T", "async def f[T](", "type: ",
+             "if a:\n  type ", "def f(", "match a:\n  case ", "@type\n", "with a as ", "try: a\nexcept ", "lambda ", "[a for ", "import ", "from a import (", "del "),
+            "'\"{}()[]:=;,.\\\n#*!@",
+        )
+        for version in ("3.12", "3.13")
+    },
     "javascript": Judge(
         said_by_node,
         ("node",),
@@ -265,7 +305,7 @@ def main() -> int:
     args = parser.parse_args()
     rng = random.Random(args.seed)
     judge = JUDGES[args.name]
-    grammar = compile_for_bytes(shipped_grammar(args.name), LIMITS)[1]
+    grammar = compile_for_bytes(shipped_grammar(*args.name.split("-")), LIMITS)[1]
     paths = sorted(
         path
         for folder in args.folders

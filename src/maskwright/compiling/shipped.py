@@ -6,30 +6,47 @@ import json
 import re
 from importlib.resources import files
 
+from maskwright.base.arguments import check_type
 from maskwright.errors import GrammarError
 from maskwright.sources import Lark
 
 _FOLDER = files("maskwright") / "grammars"
-_ON = re.compile(r"// On (\w+)\.lark")
+_ON = re.compile(r"// On ([\w.-]+)\.lark")
+_VERSIONS = {"python": ("3.11", "3.12", "3.13")}
+"""Of grammars that come in several: the first is NAME.lark, and what a later one adds is NAME-VERSION.lark."""
 
 
 def shipped_grammars() -> list[str]:
     """The names that ``shipped_grammar`` knows, sorted."""
-    return sorted(
-        entry.name.removesuffix(".lark") for entry in _FOLDER.iterdir() if entry.name.endswith(".lark")
-    )
+    names = [entry.name.removesuffix(".lark") for entry in _FOLDER.iterdir() if entry.name.endswith(".lark")]
+    return sorted(name for name in names if "-" not in name)
 
 
-def shipped_grammar(name: str) -> Lark:
+def shipped_grammar(name: str, version: str | None = None) -> Lark:
     """A grammar that comes with the package, as a source for ``compile``: "sql", "python", "json" ...
 
-    Raises ``GrammarError`` for another name.
+    ``version``, of a language that comes in several: "3.11" (the same as None), "3.12" or "3.13" of "python".
+
+    Raises ``GrammarError`` for another name or version.
     """
     if name not in shipped_grammars():
         raise GrammarError(
             f"there is no shipped grammar {name!r}: it is one of {', '.join(shipped_grammars())}"
         )
-    return Lark(_text(name))
+    return Lark(_text(f"{name}{_suffix(name, version)}"))
+
+
+def _suffix(name: str, version: str | None) -> str:
+    """What a version adds to the name of a file."""
+    known = _VERSIONS.get(name, ())
+    # A number would lose zeros: 3.1 is not 3.10.
+    check_type(version, (str, type(None)), "version", GrammarError)
+    if version is None or version in known[:1]:
+        return ""
+    if version not in known:
+        hint = f"it is one of {', '.join(known)}" if known else "it comes in one only, without version="
+        raise GrammarError(f"there is no version {version!r} of the shipped grammar {name!r}: {hint}")
+    return f"-{version}"
 
 
 def _text(name: str) -> str:
@@ -50,7 +67,7 @@ def _halves(text: str) -> tuple[str, str]:
 
 
 def examples(name: str) -> dict[str, list[str]]:
-    """Texts to "accept" and to "reject" of a shipped grammar."""
+    """Texts to "accept" and to "reject" of a shipped grammar ("python", "python-3.12")."""
     found: dict[str, list[str]] = json.loads(
         (_FOLDER / "examples" / f"{name}.json").read_text(encoding="utf-8")
     )
