@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import random
-import sys
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+import languages
 import pytest
+import stdlib
 from byte_walks import BYTES
 from byte_walks import accepts as holds
 
@@ -27,18 +26,12 @@ def compiled(version: str) -> mw.CompiledGrammar:
     return mw.compile(mw.shipped_grammar("python", version), BYTES, limits=mw.Limits(max_seconds=60))
 
 
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [str(Path(__file__).parents[1] / "bench"), *sys.path])
-
-
-def judge_of(version: str) -> tuple[Any, Any]:
-    """``bench/languages.py`` and its judge; skips where that Python is not there."""
-    languages = importlib.import_module("languages")
+def judge_of(version: str) -> Any:
+    """That of ``bench/languages.py``; skips where that Python is not there."""
     judge = languages.JUDGES[f"python-{version}"]
     if missing := judge.missing():
         pytest.skip(f"needs {' and '.join(missing)}: python{version} on PATH")
-    return languages, judge
+    return judge
 
 
 def test_a_version_is_one_of_those_that_there_are() -> None:
@@ -71,9 +64,9 @@ def test_a_later_version_takes_what_an_earlier_one_took() -> None:
 
 
 @pytest.mark.parametrize("version", [VERSIONS[0], pytest.param(VERSIONS[1], marks=pytest.mark.slow)])
-def test_walks_are_read_by_that_python(version: str, bench: None) -> None:
+def test_walks_are_read_by_that_python(version: str) -> None:
     """``bench/languages.py`` asks more."""
-    languages, judge = judge_of(version)
+    judge = judge_of(version)
     texts = examples(f"python-{version}")
     assert judge.wrong(texts["accept"]) == []
     refused = [text for text in texts["reject"] if text not in LEFT_OUT]
@@ -83,10 +76,9 @@ def test_walks_are_read_by_that_python(version: str, bench: None) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_files_of_its_standard_library_are_python(version: str, bench: None) -> None:
+def test_files_of_its_standard_library_are_python(version: str) -> None:
     """A few, and those that test what is new; ``bench/stdlib.py`` reads all of them."""
     judge_of(version)
-    stdlib = importlib.import_module("stdlib")
     root = stdlib.standard_library(version)
     small = [file for file in sorted(root.glob("*.py")) if 1_000 < file.stat().st_size < 12_000]
     new = [root / "test" / f"test_{name}.py" for name in ("type_aliases", "type_params")]
