@@ -48,7 +48,10 @@ SUM = r"""
     SIGN: "+" | "-"
     NUMBER: /[1-9][0-9]?/
 """
-SUM_PROMPT = "43=12*3+7\n66=9*9-20+5\n28=4*5+8\n35=50-15\n{}="
+SHOWN = {43: "12*3+7", 66: "9*9-20+5", 28: "4*5+8", 35: "50-15"}
+TURN = "<|im_start|>user\n{}=<|im_end|>\n<|im_start|>assistant\n"
+SUM_PROMPT = "".join(f"{TURN.format(value)}{text}<|im_end|>\n" for value, text in SHOWN.items()) + TURN
+"""A chat, so that the model knows the end: behind plain lines, it goes on with the next line, and every end is unlikely."""
 SUM_TOKENS = 12
 TERMS = np.unique([*range(1, 100), *(a * b for a in range(1, 100) for b in range(1, 100))])
 ADJECTIVES = ["small", "large", "old", "new", "cheap", "fine", "strong", "light", "dark", "plain"]
@@ -65,6 +68,8 @@ WEIGHTS = (0.4, 0.3, 0.3)
 NOISE = 0.3
 POWER = 16
 """Of values in A*: p(y) alone spans many orders of magnitude, ratings do not."""
+TEMPERATURE = 0.25
+"""Of the model in A*: every token makes a prefix less likely, so at 1 the budget goes into short prefixes and ends before a sum does."""
 Bound = Callable[[list[int]], float]
 
 
@@ -102,6 +107,7 @@ class Remembered:
 
 @dataclass
 class Problem:
+    ask: Remembered
     model: CallableModel
     source: HuggingFaceModel
     constraint: Any
@@ -159,8 +165,9 @@ def sums(model: Any, tokenizer: Any, goals: Iterable[int]) -> Iterable[Problem]:
         def bound(ids: list[int], source: Any = source, goal: int = goal) -> float:
             return closeness(nearest(source.decode(ids), goal))
 
-        asked = CallableModel(Remembered(source), source.vocab_size, source.eos_ids)
-        yield Problem(asked, source, constraint, reward, {"arithmetic": bound}, goal)
+        memory = Remembered(source)
+        asked = CallableModel(memory, source.vocab_size, source.eos_ids)
+        yield Problem(memory, asked, source, constraint, reward, {"arithmetic": bound}, goal)
 
 
 def goals_of(count: int, training: int) -> tuple[list[int], list[int]]:
@@ -182,10 +189,11 @@ def items(model: Any, tokenizer: Any, count: int, seed: int) -> Iterable[Problem
         asked = CallableModel(memory, source.vocab_size, source.eos_ids)
         for _ in range(number, count, len(ITEM_PROMPTS)):
             seed += 1
-            yield rated(asked, source, constraint, names, sequences, random.Random(seed))
+            yield rated(memory, asked, source, constraint, names, sequences, random.Random(seed))
 
 
 def rated(
+    memory: Remembered,
     model: CallableModel,
     source: HuggingFaceModel,
     constraint: Any,
@@ -219,14 +227,19 @@ def rated(
         "noisy": lambda ids: noisy[tuple(ids)],
         "index": lambda ids: highest[tuple(ids)],
     }
-    return Problem(model, source, constraint, lambda ids: values[tuple(ids)], bounds)
+    return Problem(memory, model, source, constraint, lambda ids: values[tuple(ids)], bounds)
 
 
-def a_star(problem: Problem, value: str, budget: int, power: float = POWER) -> Outcome:
+def a_star(
+    problem: Problem,
+    value: str,
+    budget: int,
+    power: float = POWER,
+    temperature: float = TEMPERATURE,
+) -> Outcome:
     """``best_first`` with a value; it goes on until the budget is spent, or a text has reward 1."""
     found = Outcome(0)
-    bound = problem.bounds[value]
-    before = problem.model.rows
+    bound = problem.bounds.get(value, lambda ids: 1.0)
 
     class SolvedError(Exception):
         pass
@@ -237,9 +250,13 @@ def a_star(problem: Problem, value: str, budget: int, power: float = POWER) -> O
             raise SolvedError
         return float(found.rewards[tuple(ids)] ** power)
 
+    def sharpened(prefixes: Sequence[Sequence[int]]) -> Any:
+        return torch.log_softmax(torch.from_numpy(problem.ask(prefixes)) / temperature, dim=-1).numpy()
+
+    model = CallableModel(sharpened, problem.model.vocab_size, problem.model.eos_ids)
     with contextlib.suppress(SolvedError):
         best_first(
-            problem.model,
+            model,
             problem.constraint,
             n=10**6,
             reward=reward,
@@ -248,7 +265,7 @@ def a_star(problem: Problem, value: str, budget: int, power: float = POWER) -> O
             max_nodes=budget,
             batch=1,
         )
-    found.calls = problem.model.rows - before
+    found.calls = model.rows
     return found
 
 
@@ -261,16 +278,19 @@ def by_strategy(problem: Problem, strategy: Strategy, budget: int, seed: int) ->
 
 def methods(kind: str, budget: int, tuned: Strategy | None) -> dict[str, Strategy | str]:
     """What is compared: strategies, and A* by what its value knows.  Beams are as wide as the budget lasts."""
-    width = budget // 9 if kind == "sums" else (budget - 11) // 2
+    width = budget // SUM_TOKENS if kind == "sums" else (budget - 11) // 2
     listed: dict[str, Strategy | str] = {
         "greedy": Strategy("greedy", max_tokens=SUM_TOKENS),
         "beam": Strategy("beam", width=width, max_tokens=SUM_TOKENS),
         "best of n": Strategy("sample", max_tokens=SUM_TOKENS),
+        "best of n, cooler": Strategy("sample", temperature=0.5, max_tokens=SUM_TOKENS),
         "particles": Strategy("smc", width=4, max_tokens=SUM_TOKENS),
         "tree": Strategy("mcts", max_tokens=SUM_TOKENS),
         "best first": Strategy("best_first", width=1000, max_tokens=SUM_TOKENS),
     }
-    for value in ["arithmetic"] if kind == "sums" else ["first words", "noisy", "index"]:
+    for value in (
+        ["no value", "arithmetic"] if kind == "sums" else ["no value", "first words", "noisy", "index"]
+    ):
         listed[f"A*, {value}"] = value
     if tuned is not None:
         listed["tuned"] = tuned
