@@ -53,6 +53,7 @@ TURN = "<|im_start|>user\n{}=<|im_end|>\n<|im_start|>assistant\n"
 SUM_PROMPT = "".join(f"{TURN.format(value)}{text}<|im_end|>\n" for value, text in SHOWN.items()) + TURN
 """A chat, so that the model knows the end: behind plain lines, it goes on with the next line, and every end is unlikely."""
 SUM_TOKENS = 12
+MOST_SUMS = 24
 TERMS = np.unique([*range(1, 100), *(a * b for a in range(1, 100) for b in range(1, 100))])
 ADJECTIVES = ["small", "large", "old", "new", "cheap", "fine", "strong", "light", "dark", "plain"]
 MATERIALS = ["wooden", "metal", "glass", "plastic", "cotton", "leather", "paper", "stone", "steel", "silver"]
@@ -171,9 +172,9 @@ def sums(model: Any, tokenizer: Any, goals: Iterable[int]) -> Iterable[Problem]:
 
 
 def goals_of(count: int, training: int) -> tuple[list[int], list[int]]:
-    """Different goals for tests and for tuning."""
-    drawn = random.Random(0).sample(range(20, 151), count + training)
-    return drawn[:count], drawn[count:]
+    """Different goals for tests and for tuning; tuning does not depend on how many are tested."""
+    drawn = random.Random(0).sample(range(20, 151), MOST_SUMS + training)
+    return drawn[: min(count, MOST_SUMS)], drawn[MOST_SUMS:]
 
 
 def items(model: Any, tokenizer: Any, count: int, seed: int) -> Iterable[Problem]:
@@ -298,13 +299,15 @@ def methods(kind: str, budget: int, tuned: Strategy | None) -> dict[str, Strateg
 
 
 def measure(
-    kind: str, problems: Iterable[Problem], listed: dict[str, Strategy | str], budget: int
+    kind: str, problems: Iterable[Problem], listed: dict[str, Strategy | str], budget: int, minutes: float
 ) -> dict[str, Any]:
-    """Figures of each method over tasks, and paired differences to best of n and to particles."""
+    """Figures of each method over tasks, paired differences to best of n and to particles.  After ``minutes`` no task is begun."""
     outcomes: dict[str, list[Outcome]] = {name: [] for name in listed}
     words: dict[str, list[int]] = {name: [] for name in listed}
     started = time.perf_counter()
     for seed, problem in enumerate(problems):
+        if time.perf_counter() - started > 60 * minutes:
+            break
         for name, method in listed.items():
             if isinstance(method, Strategy):
                 found = by_strategy(problem, method, budget, seed)
@@ -385,7 +388,7 @@ def by_generator(
     model: Any, tokenizer: Any, strategy: Strategy, goals: list[int], budget: int
 ) -> list[float]:
     """The rewards that ``Generator.search`` has with a strategy, as ``by_strategy`` has them."""
-    generator = mw.Generator(model, tokenizer)
+    generator = mw.Generator(model, tokenizer, format_prompt=lambda prompt, schema: prompt)
     found = []
     for seed, goal in enumerate(goals):
 
@@ -422,6 +425,7 @@ def main() -> None:
     parser.add_argument("part", choices=("tune", "sums", "items"))
     parser.add_argument("--tasks", type=int, default=24)
     parser.add_argument("--budget", type=int, default=100, help="model calls a task")
+    parser.add_argument("--minutes", type=float, default=1000, help="begin no task later")
     parser.add_argument("--training", type=int, default=6, help="tasks to tune on")
     parser.add_argument("--tuning-budget", type=int, default=6000, help="model calls in all trials")
     parser.add_argument(
@@ -445,7 +449,7 @@ def main() -> None:
             problems = sums(model, tokenizer, test)
         else:
             problems = items(model, tokenizer, args.tasks, seed=0)
-        result = measure(args.part, problems, listed, args.budget)
+        result = measure(args.part, problems, listed, args.budget, args.minutes)
         if tuned is not None and args.generated:
             result["by Generator.search"] = by_generator(
                 model, tokenizer, tuned, test[: args.generated], args.budget
