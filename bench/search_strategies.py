@@ -1,8 +1,9 @@
 """Value-guided search and a tuned strategy beside best-of-n and particles, at equal numbers of model calls, on the default model.
 
-    PYTHONPATH=src python bench/search_strategies.py tune --save strategy.toml --out bench/results/DATE-search.json
-    PYTHONPATH=src python bench/search_strategies.py sums --strategy strategy.toml --out bench/results/DATE-search.json
-    PYTHONPATH=src python bench/search_strategies.py items --out bench/results/DATE-search.json
+    export OUT=bench/results/DATE-search.json PYTHONPATH=src
+    python bench/search_strategies.py tune --save strategy.toml --out $OUT
+    python bench/search_strategies.py sums --tasks 17 --generated 4 --strategy strategy.toml --out $OUT
+    python bench/search_strategies.py items --tasks 32 --out $OUT
 
 Two kinds of tasks.  *Sums*: write a sum of small numbers and products that has a given value; the reward is 1 for the value, and
 falls with the distance (PG-TD: executed candidates are the reward of the tree).  *Items*: of 1000 names in a ``TokenTrie``, find the
@@ -10,7 +11,7 @@ one of highest rating; a rating is a sum of random numbers of the name's first w
 say something about it (V-STAR).  Searches stop at reward 1.  What the model says of a prefix is kept: a search pays for what it
 asks, also where another one asked before.
 
-A*-decoding is ``best_first`` by p(y) · value^power, with values that are never too low; without one it is ``best first``.  What they know:
+A*-decoding is ``best_first`` by p(y) · value^power for a sharpened p, with values that are never too low.  What they know:
 
     arithmetic   sums: the values that a begun sum can still have, and nothing of the model
     first words  items: the ratings' part of the first word, nothing of the rest
