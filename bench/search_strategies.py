@@ -1,16 +1,38 @@
-"""Value-guided search beside best-of-n and particles, at equal numbers of model calls, on the default model.
+"""Value-guided search and a tuned strategy beside best-of-n and particles, at equal numbers of model calls, on the default model.
 
-    PYTHONPATH=src python bench/search_strategies.py --tasks 8 --budget 150
+    export OUT=bench/results/DATE-search.json PYTHONPATH=src
+    python bench/search_strategies.py tune --save strategy.toml --out $OUT
+    python bench/search_strategies.py sums --tasks 17 --generated 4 --strategy strategy.toml --out $OUT
+    python bench/search_strategies.py items --tasks 32 --out $OUT
 
-Two kinds of tasks.  *Sums*: write a sum of small numbers and products that has a given value; the reward is 1 for the value, and falls with the
-distance (PG-TD: executed candidates are the reward of the tree; A*-decoding: prefixes in the order of their probability).  *Items*: of 400 names in
-a ``TokenTrie``, find the one of highest rating, which names with equal first words have in common (V-STAR: values along the trie).
+Two kinds of tasks.  *Sums*: write a sum of small numbers and products that has a given value; the reward is 1 for the value, and
+falls with the distance (PG-TD: executed candidates are the reward of the tree).  *Items*: of 1000 names in a ``TokenTrie``, find the
+one of highest rating; a rating is a sum of random numbers of the name's first word, of its first two, and of all three, so prefixes
+say something about it (V-STAR).  Searches stop at reward 1.  What the model says of a prefix is kept: a search pays for what it
+asks, also where another one asked before.
+
+A*-decoding is ``best_first`` by p(y) · value^power for a sharpened p, with values that are never too low.  What they know:
+
+    arithmetic   sums: the values that a begun sum can still have, and nothing of the model
+    first words  items: the ratings' part of the first word, nothing of the rest
+    noisy        items: the highest rating below a prefix, too high by up to 0.3
+    index        items: the highest rating below a prefix, that is, the answer
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
+import platform
 import random
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +41,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import maskwright as mw
 from maskwright.generation.default_model import default_model
-from maskwright.sampling import GrammarConstraint, HuggingFaceModel, TrieConstraint
-from maskwright.search import Strategy, search
+from maskwright.sampling import CallableModel, GrammarConstraint, HuggingFaceModel, TrieConstraint
+from maskwright.search import Strategy, Task, best_first, search, tune
 
 SUM = r"""
     start: term (SIGN term)~1..2
@@ -28,124 +50,413 @@ SUM = r"""
     SIGN: "+" | "-"
     NUMBER: /[1-9][0-9]?/
 """
-STRATEGIES = {
-    "greedy": Strategy("greedy", max_tokens=12),
-    "beam": Strategy("beam", width=4, max_tokens=12),
-    "best first": Strategy("best_first", width=1000, max_tokens=12),
-    "best of n": Strategy("sample", max_tokens=12),
-    "particles": Strategy("smc", width=4, max_tokens=12),
-    "tree": Strategy("mcts", max_tokens=12),
-}
-ADJECTIVES = [
-    "red",
-    "blue",
-    "green",
-    "small",
-    "large",
-    "old",
-    "new",
-    "cheap",
-    "fine",
-    "strong",
-    "light",
-    "dark",
-    "soft",
-    "hard",
-    "warm",
-    "cold",
-    "plain",
-    "bright",
-    "smooth",
-    "heavy",
+SHOWN = {43: "12*3+7", 66: "9*9-20+5", 28: "4*5+8", 35: "50-15"}
+TURN = "<|im_start|>user\n{}=<|im_end|>\n<|im_start|>assistant\n"
+SUM_PROMPT = "".join(f"{TURN.format(value)}{text}<|im_end|>\n" for value, text in SHOWN.items()) + TURN
+"""A chat, so that the model knows the end: behind plain lines, it goes on with the next line, and every end is unlikely."""
+SUM_TOKENS = 12
+MOST_SUMS = 24
+TERMS = np.unique([*range(1, 100), *(a * b for a in range(1, 100) for b in range(1, 100))])
+ADJECTIVES = ["small", "large", "old", "new", "cheap", "fine", "strong", "light", "dark", "plain"]
+MATERIALS = ["wooden", "metal", "glass", "plastic", "cotton", "leather", "paper", "stone", "steel", "silver"]
+NOUNS = ["chair", "table", "lamp", "bowl", "knife", "cup", "shelf", "clock", "mirror", "box"]
+ITEM_PROMPTS = [
+    "The customer bought the",
+    "For the kitchen they chose the",
+    "In the window of the shop she saw the",
+    "He paid least for the",
 ]
-NOUNS = [
-    "chair",
-    "table",
-    "lamp",
-    "bowl",
-    "knife",
-    "cup",
-    "shelf",
-    "clock",
-    "mirror",
-    "basket",
-    "pillow",
-    "blanket",
-    "vase",
-    "rug",
-    "candle",
-    "kettle",
-    "spoon",
-    "plate",
-    "jar",
-    "box",
-]
+WEIGHTS = (0.4, 0.3, 0.3)
+"""Of the rating's parts: the first word's, the first two words', the name's own."""
+NOISE = 0.3
+POWER = 1024
+"""Of values in A*; of 16, 64, 256 and 1024 the best on other draws of items.  Values decide, and p among equals; below 0.48 is nothing."""
+TEMPERATURE = 0.25
+"""Of the model in A*; of 1, 0.5 and 0.25 the best on other sums.  At 1 every token costs much, so the budget goes into short prefixes."""
+Bound = Callable[[list[int]], float]
 
 
-def sums(model: Any, tokenizer: Any, rng: random.Random, count: int) -> list[tuple[Any, Any, Any]]:
-    """(model, constraint, reward) of tasks to write a sum of a value."""
-    found = []
-    for _ in range(count):
-        goal = rng.randint(20, 150)
-        source = HuggingFaceModel(
-            model, tokenizer, f"12*3+7 = 43\n9*9-20+5 = 66\nWrite {goal} as a sum: {goal} = "
-        )
+class Remembered:
+    """What a model says behind prefixes, kept for the next search; and the states of the latest ones, to go on from."""
+
+    def __init__(self, source: HuggingFaceModel, states: int = 600) -> None:
+        self.source = source
+        self.most = states
+        self.rows: dict[tuple[int, ...], Any] = {}
+        self.states: dict[tuple[int, ...], tuple[Any, int]] = {(): (source.state([[]]), 0)}
+
+    def __call__(self, prefixes: Sequence[Sequence[int]]) -> Any:
+        keys = [tuple(prefix) for prefix in prefixes]
+        self.learn(key for key in keys if key not in self.rows)
+        return np.stack([self.rows[key] for key in keys])
+
+    def learn(self, keys: Iterable[tuple[int, ...]]) -> None:
+        """Ask about prefixes, those with one parent in one pass."""
+        parents: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+        for key in dict.fromkeys(keys):
+            parents.setdefault(key[:-1], []).append(key)
+        for parent, children in parents.items():
+            if children == [()]:
+                self.rows[()] = self.states[()][0].logprobs[0]
+                continue
+            state, row = self.states.get(parent) or (self.source.state([list(parent)]), 0)
+            tokens = np.array([key[-1] for key in children])
+            below = state.extend(np.full(len(children), row), tokens)
+            for place, key in enumerate(children):
+                self.rows[key], self.states[key] = below.logprobs[place], (below, place)
+        while len(self.states) > self.most:
+            del self.states[next(key for key in self.states if key)]
+
+
+@dataclass
+class Problem:
+    ask: Remembered
+    model: CallableModel
+    source: HuggingFaceModel
+    constraint: Any
+    reward: Callable[[list[int]], float]
+    bounds: dict[str, Bound]
+    """Values for A*, by what they know."""
+    goal: int = 0
+
+
+@dataclass
+class Outcome:
+    calls: int
+    rewards: dict[tuple[int, ...], float] = field(default_factory=dict)
+
+    @property
+    def reward(self) -> float:
+        return max(self.rewards.values(), default=0.0)
+
+
+def closeness(distance: int) -> float:
+    return 1.0 if not distance else 0.9 / (1 + distance / 10)
+
+
+def nearest(text: str, goal: int) -> int:
+    """How near to ``goal`` a sum that begins with ``text`` can still come, or a smaller number."""
+    *done, begun = re.split("([+-])", text)
+    if not done:
+        return 0
+    so_far = eval("".join(done[:-1]), {"__builtins__": {}})
+    first, times, second = begun.partition("*")
+    numbers = np.array([n for n in range(1, 100) if str(n).startswith(second if times else first)])
+    if times:
+        begun_values = int(first) * numbers
+    else:
+        begun_values = np.unique(np.concatenate([numbers, np.outer(numbers, np.arange(1, 100)).ravel()]))
+    missing = np.abs(goal - so_far - (begun_values if done[-1] == "+" else -begun_values))
+    if len(done) == 2:
+        # One more term may follow, added or taken off.
+        place = np.searchsorted(TERMS, missing).clip(1, len(TERMS) - 1)
+        after = np.minimum(np.abs(TERMS[place] - missing), np.abs(TERMS[place - 1] - missing))
+        missing = np.minimum(missing, after)
+    return int(missing.min())
+
+
+def sums(model: Any, tokenizer: Any, goals: Iterable[int]) -> Iterable[Problem]:
+    """Tasks to write a sum of a value, one after another: what was asked for one is forgotten with it."""
+    for goal in goals:
+        source = HuggingFaceModel(model, tokenizer, SUM_PROMPT.format(goal))
         constraint = GrammarConstraint(mw.compile_lark(SUM, source.vocabulary))
 
         def reward(ids: list[int], source: Any = source, goal: int = goal) -> float:
             # The text is of the grammar above, so it is digits and signs.
-            distance = abs(eval(source.decode(ids), {"__builtins__": {}}) - goal)
-            return 1.0 if not distance else 0.9 / (1 + distance / 10)
+            return closeness(abs(eval(source.decode(ids), {"__builtins__": {}}) - goal))
 
-        found.append((source, constraint, reward))
+        def bound(ids: list[int], source: Any = source, goal: int = goal) -> float:
+            return closeness(nearest(source.decode(ids), goal))
+
+        memory = Remembered(source)
+        asked = CallableModel(memory, source.vocab_size, source.eos_ids)
+        yield Problem(memory, asked, source, constraint, reward, {"arithmetic": bound}, goal)
+
+
+def goals_of(count: int, training: int) -> tuple[list[int], list[int]]:
+    """Different goals for tests and for tuning; tuning does not depend on how many are tested."""
+    drawn = random.Random(0).sample(range(20, 151), MOST_SUMS + training)
+    return drawn[: min(count, MOST_SUMS)], drawn[MOST_SUMS:]
+
+
+def items(model: Any, tokenizer: Any, count: int, seed: int) -> Iterable[Problem]:
+    """Tasks to find the item of highest rating; those with one prompt share what the model says."""
+    names = [f" {' '.join(words)}" for words in product(ADJECTIVES, MATERIALS, NOUNS)]
+    sequences = [tuple(tokenizer.encode(name, add_special_tokens=False)) for name in names]
+    for number, prompt in enumerate(ITEM_PROMPTS):
+        source = HuggingFaceModel(model, tokenizer, prompt)
+        memory = Remembered(source)
+        for length in range(max(map(len, sequences)) + 1):
+            memory.learn(ids[:length] for ids in sequences if length <= len(ids))
+        constraint = TrieConstraint(mw.TokenTrie(sequences, source.vocab_size, source.eos_ids))
+        asked = CallableModel(memory, source.vocab_size, source.eos_ids)
+        for _ in range(number, count, len(ITEM_PROMPTS)):
+            seed += 1
+            yield rated(memory, asked, source, constraint, names, sequences, random.Random(seed))
+
+
+def rated(
+    memory: Remembered,
+    model: CallableModel,
+    source: HuggingFaceModel,
+    constraint: Any,
+    names: list[str],
+    sequences: list[tuple[int, ...]],
+    rng: random.Random,
+) -> Problem:
+    """Ratings for all names, the best one's 1, and three values that know more or less of them."""
+    parts: dict[tuple[str, ...], float] = {}
+    ratings = []
+    for name in names:
+        words = tuple(name.split())
+        drawn = [parts.setdefault(words[: i + 1], rng.random()) for i in range(3)]
+        ratings.append(sum(weight * part for weight, part in zip(WEIGHTS, drawn, strict=True)))
+    best = max(ratings)
+    values = {ids: rating / best for ids, rating in zip(sequences, ratings, strict=True)}
+    highest: dict[tuple[int, ...], float] = {}
+    first: dict[tuple[int, ...], float] = {}
+    for name, ids in zip(names, sequences, strict=True):
+        known = (WEIGHTS[0] * parts[(name.split()[0],)] + sum(WEIGHTS[1:])) / best
+        for length in range(len(ids) + 1):
+            prefix = ids[:length]
+            highest[prefix] = max(highest.get(prefix, 0.0), values[ids])
+            first[prefix] = max(first.get(prefix, 0.0), known)
+    noisy: dict[tuple[int, ...], float] = {}
+    for prefix in sorted(highest, key=len):
+        guess = highest[prefix] + NOISE * rng.random()
+        noisy[prefix] = min(guess, noisy[prefix[:-1]]) if prefix else guess
+    bounds: dict[str, Bound] = {
+        "first words": lambda ids: first[tuple(ids)],
+        "noisy": lambda ids: noisy[tuple(ids)],
+        "index": lambda ids: highest[tuple(ids)],
+    }
+    return Problem(memory, model, source, constraint, lambda ids: values[tuple(ids)], bounds)
+
+
+def a_star(
+    problem: Problem,
+    value: str,
+    budget: int,
+    power: float = POWER,
+    temperature: float = TEMPERATURE,
+) -> Outcome:
+    """``best_first`` with a value; it goes on until the budget is spent, or a text has reward 1."""
+    found = Outcome(0)
+    bound = problem.bounds.get(value, lambda ids: 1.0)
+
+    class SolvedError(Exception):
+        pass
+
+    def reward(ids: list[int]) -> float:
+        found.rewards[tuple(ids)] = problem.reward(ids)
+        if found.rewards[tuple(ids)] == 1.0:
+            raise SolvedError
+        return float(found.rewards[tuple(ids)] ** power)
+
+    def sharpened(prefixes: Sequence[Sequence[int]]) -> Any:
+        return torch.log_softmax(torch.from_numpy(problem.ask(prefixes)) / temperature, dim=-1).numpy()
+
+    model = CallableModel(sharpened, problem.model.vocab_size, problem.model.eos_ids)
+    with contextlib.suppress(SolvedError):
+        best_first(
+            model,
+            problem.constraint,
+            n=10**6,
+            reward=reward,
+            bound=lambda ids: bound(ids) ** power,
+            max_tokens=SUM_TOKENS,
+            max_nodes=budget,
+            batch=1,
+        )
+    found.calls = model.rows
     return found
 
 
-def items(model: Any, tokenizer: Any, rng: random.Random, count: int) -> list[tuple[Any, Any, Any]]:
-    """(model, constraint, reward) of tasks to find the item of highest rating."""
-    names = [f" {adjective} {noun}" for adjective in ADJECTIVES for noun in NOUNS]
+def by_strategy(problem: Problem, strategy: Strategy, budget: int, seed: int) -> Outcome:
+    found = search(
+        problem.model, strategy, {"grammar": problem.constraint}, problem.reward, budget=budget, seed=seed
+    )
+    return Outcome(found.calls, found.rewards)
+
+
+def methods(kind: str, budget: int, tuned: Strategy | None) -> dict[str, Strategy | str]:
+    """What is compared: strategies, and A* by what its value knows.  Beams are as wide as the budget lasts."""
+    width = budget // SUM_TOKENS if kind == "sums" else (budget - 11) // 2
+    listed: dict[str, Strategy | str] = {
+        "greedy": Strategy("greedy", max_tokens=SUM_TOKENS),
+        "beam": Strategy("beam", width=width, max_tokens=SUM_TOKENS),
+        "best of n": Strategy("sample", max_tokens=SUM_TOKENS),
+        "best of n, cooler": Strategy("sample", temperature=0.5, max_tokens=SUM_TOKENS),
+        "particles": Strategy("smc", width=4, max_tokens=SUM_TOKENS),
+        "tree": Strategy("mcts", max_tokens=SUM_TOKENS),
+        "best first": Strategy("best_first", width=1000, max_tokens=SUM_TOKENS),
+    }
+    for value in (
+        ["no value", "arithmetic"] if kind == "sums" else ["no value", "first words", "noisy", "index"]
+    ):
+        listed[f"A*, {value}"] = value
+    if tuned is not None:
+        listed["tuned"] = tuned
+    return listed
+
+
+def measure(
+    kind: str, problems: Iterable[Problem], listed: dict[str, Strategy | str], budget: int, minutes: float
+) -> dict[str, Any]:
+    """Figures of each method over tasks, paired differences to best of n and to particles.  After ``minutes`` no task is begun."""
+    outcomes: dict[str, list[Outcome]] = {name: [] for name in listed}
+    words: dict[str, list[int]] = {name: [] for name in listed}
+    started = time.perf_counter()
+    for seed, problem in enumerate(problems):
+        if time.perf_counter() - started > 60 * minutes:
+            break
+        for name, method in listed.items():
+            if isinstance(method, Strategy):
+                found = by_strategy(problem, method, budget, seed)
+            else:
+                found = a_star(problem, method, budget)
+            outcomes[name].append(found)
+            ten = sorted(found.rewards, key=lambda ids: -found.rewards[ids])[:10]
+            words[name].append(len({problem.source.decode(ids).split()[0] for ids in ten}))
+        rewards = {name: round(each[-1].reward, 3) for name, each in outcomes.items()}
+        print(kind, seed, f"{time.perf_counter() - started:.0f} s", rewards, flush=True)
+    table: dict[str, Any] = {}
+    for name, found in outcomes.items():
+        rewards = np.array([each.reward for each in found])
+        tens = [sum(sorted(each.rewards.values(), reverse=True)[:10]) / 10 for each in found]
+        row = {
+            "reward": interval(rewards),
+            "solved": int((rewards == 1).sum()),
+            "calls": round(float(np.mean([each.calls for each in found])), 1),
+            "different texts": round(float(np.mean([len(each.rewards) for each in found])), 1),
+            "best ten": interval(np.array(tens)),
+        }
+        if kind == "items":
+            row["first words of the best ten"] = round(float(np.mean(words[name])), 2)
+        for other in ("best of n", "particles"):
+            if name != other and other in outcomes:
+                row[f"reward less {other}"] = interval(rewards - [each.reward for each in outcomes[other]])
+        table[name] = {**row, "rewards": np.round(rewards, 4).tolist()}
+        print(f"{kind}, {name}:", row, flush=True)
+    return {"tasks": len(rewards), "budget": budget, "methods": table}
+
+
+def interval(values: Any) -> dict[str, float]:
+    """A mean, and the 95 % interval of its bootstrap over tasks."""
+    means = np.random.default_rng(0).choice(values, (10_000, len(values))).mean(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return {
+        "mean": round(float(values.mean()), 4),
+        "low": round(float(low), 4),
+        "high": round(float(high), 4),
+    }
+
+
+def tuning(
+    model: Any, tokenizer: Any, goals: list[int], budget: int, calls: int, save: Path
+) -> dict[str, Any]:
+    """Tune on sums and keep the strategy as a file."""
+    problems = list(sums(model, tokenizer, goals))
+    tasks = [Task(each.model, {"grammar": each.constraint}, each.reward) for each in problems]
+    tuned = tune(tasks, budget=budget, calls=calls, max_tokens=SUM_TOKENS, seed=0)
+    tuned.strategy.save(save)
+    trials = []
+    for trial in tuned.trials:
+        strategy = {
+            name: getattr(trial.strategy, name) for name in ("method", *PARAMETERS[trial.strategy.method])
+        }
+        trials.append({**strategy, "reward": round(trial.reward, 4), "calls": trial.calls})
+        print(trials[-1], flush=True)
+    return {
+        "tasks": len(goals),
+        "budget": budget,
+        "calls a task": calls,
+        "trials": trials,
+        "file": save.read_text(),
+    }
+
+
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    "greedy": (),
+    "sample": ("temperature",),
+    "beam": ("width",),
+    "best_first": ("width",),
+    "mcts": ("exploration",),
+    "smc": ("width", "power"),
+}
+
+
+def by_generator(
+    model: Any, tokenizer: Any, strategy: Strategy, goals: list[int], budget: int
+) -> list[float]:
+    """The rewards that ``Generator.search`` has with a strategy, as ``by_strategy`` has them."""
+    generator = mw.Generator(model, tokenizer, format_prompt=lambda prompt, schema: prompt)
     found = []
-    for _ in range(count):
-        source = HuggingFaceModel(model, tokenizer, "The customer bought the")
-        sequences = [tokenizer.encode(name, add_special_tokens=False) for name in names]
-        trie = mw.TokenTrie(sequences, source.vocab_size, source.eos_ids)
-        first = {word: rng.random() for word in ADJECTIVES}
-        second = {word: rng.random() for word in NOUNS}
-        ratings = {name: 0.7 * first[name.split()[0]] + 0.25 * second[name.split()[1]] for name in names}
-        best = max(ratings.values())
-        constraint = TrieConstraint(trie)
-        values = {tuple(ids): ratings[name] / best for ids, name in zip(sequences, names, strict=True)}
-        found.append((source, constraint, lambda ids, values=values: values[tuple(ids)]))
+    for seed, goal in enumerate(goals):
+
+        def reward(text: str, goal: int = goal) -> float:
+            return closeness(abs(eval(text, {"__builtins__": {}}) - goal))
+
+        text = generator.search(
+            SUM_PROMPT.format(goal), mw.Lark(SUM), strategy, reward, budget=budget, seed=seed
+        )
+        found.append(0.0 if text is None else round(reward(text), 4))
     return found
+
+
+def write(path: Path | None, part: str, result: dict[str, Any]) -> None:
+    """One part of a file of results, the others as they are."""
+    if path is None:
+        return
+    machine = {
+        "architecture": platform.machine(),
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in ("torch", "transformers", "optuna")},
+    }
+    known = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    known = {"date": time.strftime("%Y-%m-%d"), "machine": machine, **known, part: result}
+    # One line for each list of rewards.
+    text = re.sub(r"\[[^\][{}]*\]", lambda found: re.sub(r"\s+", " ", found[0]), json.dumps(known, indent=1))
+    path.write_text(text + "\n", "utf-8")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tasks", type=int, default=8)
-    parser.add_argument("--budget", type=int, default=150)
-    parser.add_argument("--kinds", nargs="+", choices=("sums", "items"), default=["sums", "items"])
-    parser.add_argument("--methods", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("part", choices=("tune", "sums", "items"))
+    parser.add_argument("--tasks", type=int, default=24)
+    parser.add_argument("--budget", type=int, default=100, help="model calls a task")
+    parser.add_argument("--minutes", type=float, default=1000, help="begin no task later")
+    parser.add_argument("--training", type=int, default=6, help="tasks to tune on")
+    parser.add_argument("--tuning-budget", type=int, default=6000, help="model calls in all trials")
+    parser.add_argument(
+        "--save", type=Path, default=Path("strategy.toml"), help="where the tuned strategy goes"
+    )
+    parser.add_argument("--strategy", type=Path, help="a tuned strategy, one more row")
+    parser.add_argument("--generated", type=int, default=0, help="so many sums by Generator.search as well")
+    parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     torch.set_num_threads(1)
     name = default_model()
     model = AutoModelForCausalLM.from_pretrained(name).eval()
     tokenizer = AutoTokenizer.from_pretrained(name)
-    for kind in args.kinds:
-        tasks = {"sums": sums, "items": items}[kind](model, tokenizer, random.Random(0), args.tasks)
-        for method in args.methods:
-            found = [
-                search(
-                    source, STRATEGIES[method], {"grammar": constraint}, reward, budget=args.budget, seed=i
-                )
-                for i, (source, constraint, reward) in enumerate(tasks)
-            ]
-            print(
-                f"{kind}, {method}: reward {np.mean([each.reward for each in found]):.3f}, "
-                f"solved {sum(each.reward == 1.0 for each in found)} of {len(found)}, "
-                f"calls {np.mean([each.calls for each in found]):.0f}, "
-                f"different texts {np.mean([len(each.rewards) for each in found]):.1f}",
-                flush=True,
+    test, training = goals_of(args.tasks, args.training)
+    if args.part == "tune":
+        result = tuning(model, tokenizer, training, args.tuning_budget, args.budget, args.save)
+    else:
+        tuned = Strategy.load(args.strategy) if args.strategy else None
+        listed = methods(args.part, args.budget, tuned)
+        if args.part == "sums":
+            problems = sums(model, tokenizer, test)
+        else:
+            problems = items(model, tokenizer, args.tasks, seed=0)
+        result = measure(args.part, problems, listed, args.budget, args.minutes)
+        if tuned is not None and args.generated:
+            result["by Generator.search"] = by_generator(
+                model, tokenizer, tuned, test[: args.generated], args.budget
             )
+    write(args.out, args.part, result)
 
 
 if __name__ == "__main__":

@@ -202,6 +202,8 @@ def test_the_page_on_strategies(with_model: bool, tmp_path: Path, monkeypatch: p
     names = run("strategies.md", slice(None if with_model else 2))
     if with_model:
         assert re.fullmatch(r"[1-9]([+*][1-9]){1,4}", names["value"])
+        assert names["model"].decode(names["found"].found[0].ids) == " old clock" and names["found"].proved
+        assert names["chosen"].reward == 1
     else:
         assert names["strategy"] == names["tuned"].strategy
     assert names["best"].calls <= 500 and 0 < names["best"].reward <= 1
