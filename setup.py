@@ -1,5 +1,6 @@
 """The extension modules, and what they make of the shipped grammars; everything else is in pyproject.toml."""
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -42,6 +43,14 @@ DIRECTIVES = {
 }
 
 
+# What most modules include.  GCC reads it once for all of them, which saves more than a second for each: a third of the engine's build.
+PRELUDES = {
+    "c": "Python.h math.h stdint.h stdlib.h string.h",
+    "c++": "Python.h algorithm atomic cmath condition_variable cstdlib cstring deque ios memory mutex queue shared_mutex stdexcept "
+    "string thread typeinfo unordered_map vector",
+}
+
+
 def engine(source: Path) -> Extension:
     """A module of the engine; its place below cext/ is its name."""
     top = Path("cext")
@@ -68,7 +77,7 @@ def extensions() -> list[Extension]:
     modules = [compiled(types) for types in sorted(Path("src").rglob("*.pxd"))]
     # What is None where a type says otherwise is an error, not a crash.
     safely = {"nonecheck": True, "auto_pickle": False}
-    return [
+    made = [
         *cythonize(
             engines,
             include_path=["cext"],
@@ -86,6 +95,8 @@ def extensions() -> list[Extension]:
             emit_linenums=bool(WATCHED),
         ),
     ]
+    # The longest first: none is left for one processor at the end.
+    return sorted(made, key=lambda module: -os.path.getsize(module.sources[0]))
 
 
 class Build(build_ext):
@@ -103,10 +114,40 @@ class Build(build_ext):
             step = [sys.executable, "-B", "-m", "maskwright.compiling.build_tables"]
             subprocess.run(step, check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(path)})
 
+    def build_extensions(self) -> None:
+        self.kind = "msvc" if self.compiler.compiler_type == "msvc" else "unix"
+        self.includes = {language: self.prelude(language) for language in PRELUDES}
+        super().build_extensions()
+
+    def prelude(self, language: str) -> list[str]:
+        """The arguments with which GCC finds what it has read already; none for other compilers."""
+        compiler = self.compiler
+        if self.kind == "msvc":
+            return []
+        command = compiler.compiler_so_cxx if language == "c++" else compiler.compiler_so
+        told = subprocess.run([command[0], "--version"], capture_output=True, text=True).stdout
+        if "Free Software Foundation" not in told:
+            return []
+        folders = [f"-I{folder}" for folder in compiler.include_dirs]
+        macros = [f"-D{name}={value}" for name, value in MACROS]
+        command = [*command, *folders, *macros, *FLAGS[self.kind][language], *WATCHED]
+        text = "".join(
+            ["#define PY_SSIZE_T_CLEAN\n", *(f"#include <{name}>\n" for name in PRELUDES[language].split())]
+        )
+        key = hashlib.blake2b(repr([told, command, text]).encode(), digest_size=8).hexdigest()
+        header = Path(GENERATED, f"prelude-{key}.h")
+        if not Path(f"{header}.gch").exists():
+            header.parent.mkdir(parents=True, exist_ok=True)
+            header.write_text(text)
+            subprocess.run(
+                [*command, "-x", f"{language}-header", str(header), "-o", f"{header}.gch"], check=True
+            )
+        return ["-include", str(header)]
+
     def build_extension(self, ext: Extension) -> None:
-        kind = "msvc" if self.compiler.compiler_type == "msvc" else "unix"
-        ext.extra_compile_args = [*FLAGS[kind][ext.language or "c"], *WATCHED]
-        ext.extra_link_args = [*(["-pthread"] if kind == "unix" else []), *WATCHED]
+        language = ext.language or "c"
+        ext.extra_compile_args = [*FLAGS[self.kind][language], *WATCHED, *self.includes[language]]
+        ext.extra_link_args = [*(["-pthread"] if self.kind == "unix" else []), *WATCHED]
         super().build_extension(ext)
 
 
