@@ -3,7 +3,6 @@ from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 from maskwright._engine.containers cimport Csr
-from maskwright._engine.vocabulary cimport Bits
 from maskwright._engine.program cimport Call, PlainTerm, Program, RecordDef, RepeatedDef, RuleStart
 from maskwright._engine.tracked cimport Guard
 from maskwright._engine.core cimport Core, Outcome
@@ -48,12 +47,6 @@ cdef class CompiledCore:
     cdef int renew(self) except -1
     cdef int find_tokens(self, Program* program) except -1
 
-
-cdef class BitmaskView:
-    cdef Bits* bits
-    cdef TokenIndex owner
-    cdef Py_ssize_t shape[1]
-    cdef Py_ssize_t strides[1]
 
 cdef void explain_threads(Core* core, int32_t id, vector[int32_t]& out) noexcept nogil
 cdef void explain_items(Core* core, int32_t parser, vector[int32_t]& out) noexcept nogil

@@ -1,7 +1,6 @@
 # The Python classes of a grammar: its tables, and what they are linked into, which owns all that is computed for it.
 
 cimport cython
-from cpython.buffer cimport PyBUF_WRITABLE
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint32_t
 from libcpp.unordered_map cimport unordered_map
@@ -11,7 +10,6 @@ from maskwright.base.deadline import check_time, in_time
 from maskwright.errors import GrammarError, LimitError, UnsatisfiableError
 
 from maskwright._engine.limits cimport deferred_free_finish
-from maskwright._engine.char_index cimport bits_release
 from maskwright._engine.lexemes cimport KIND_TOKENS
 from maskwright._engine.token_index cimport forks_passed
 from maskwright._engine.longest_match cimport lexer_of
@@ -570,30 +568,3 @@ cdef dict rule_places(Program* program):
             for i in range(program.plain_calls[at].size()):
                 work.push_back(program.plain_calls[at][i].back)
     return places
-
-
-@cython.no_gc_clear
-cdef class BitmaskView:
-    """The buffer behind ``Matcher.next_token_bitmask``."""
-
-    def __getbuffer__(self, Py_buffer* buffer, int flags):
-        if flags & PyBUF_WRITABLE:
-            raise BufferError("a mask is read-only; copy it first")
-        buffer.buf = self.bits.words.data()
-        buffer.obj = self
-        buffer.len = self.shape[0] * 4
-        buffer.itemsize = 4
-        buffer.readonly = 1
-        buffer.ndim = 1
-        buffer.format = b"i"
-        buffer.shape = self.shape
-        buffer.strides = self.strides
-        buffer.suboffsets = NULL
-        buffer.internal = NULL
-
-    def __dealloc__(self):
-        if self.bits != NULL:
-            with nogil:
-                self.owner.index.lock.lock()
-                bits_release(self.owner.index, self.bits)
-                self.owner.index.lock.unlock()

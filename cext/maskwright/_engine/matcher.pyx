@@ -16,10 +16,10 @@ from maskwright._engine.completion cimport COMPLETION_LIMIT, forced_bytes, short
 from maskwright._engine.generations cimport bits_of_state, check_outcome, core_enter, core_leave, fill_known, fill_new
 from maskwright._engine.moves cimport past_begin, past_count, past_cut, past_known, past_push, PAST_SLACK
 from maskwright._engine.rows cimport (
-    bitmask_open, bitmask_row, pool_threads, Row, shown_number, token_number, tree_flags, tree_into, tree_legal,
+    BitmaskView, bitmask_open, bitmask_row, pool_threads, Row, shown_number, token_number, tree_flags, tree_into, tree_legal,
     tree_read, tree_run, whole_number
 )
-from maskwright._engine.compiled cimport BitmaskView, explain_items, explain_returns, explain_threads
+from maskwright._engine.compiled cimport explain_items, explain_returns, explain_threads
 
 
 @cython.no_gc_clear

@@ -2,8 +2,9 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
 from libcpp.vector cimport vector
 
 from maskwright._engine.trie cimport Trie
-from maskwright._engine.vocabulary cimport Opening
+from maskwright._engine.vocabulary cimport Bits, Opening
 from maskwright._engine.core cimport Core, Outcome
+from maskwright._engine.token_index cimport TokenIndex
 
 cdef enum:
     CHUNK_ROWS = 16                # of a bitmask that a thread takes at a time
@@ -28,6 +29,12 @@ cdef cppclass Tree:
     vector[int32_t] states         # behind each node; NO_STATE where it is illegal
     char* rows                     # of the bitmask, or NULL
     int64_t row_bytes              # from one row to the next
+
+cdef class BitmaskView:
+    cdef Bits* bits
+    cdef TokenIndex owner
+    cdef Py_ssize_t shape[1]
+    cdef Py_ssize_t strides[1]
 
 cdef int64_t whole_number(object value, int64_t above) except? -1
 cdef int64_t token_number(object token, int64_t vocab_size) except -1

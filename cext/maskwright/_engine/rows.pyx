@@ -1,5 +1,6 @@
 # Rows of bitmasks: where callers want them, the numbers that they give, how rows are shared out, and draft trees.
 
+cimport cython
 from cpython.buffer cimport (
     PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
 )
@@ -12,6 +13,7 @@ from maskwright.errors import BitmaskError, LimitError, MaskwrightError, Vocabul
 
 from maskwright._engine.limits cimport pool_run_or_alone
 from maskwright._engine.trie cimport trie_child
+from maskwright._engine.char_index cimport bits_release
 from maskwright._engine.program cimport NO_STATE, UNKNOWN
 from maskwright._engine.core cimport OUTCOME_GOOD
 from maskwright._engine.masks cimport mask_get
@@ -76,6 +78,33 @@ cdef Row bitmask_row(object bitmask, object row, size_t words, Py_buffer* view) 
     out.data = <uint32_t*>(<char*>view.buf + (number * view.strides[0] if view.ndim == 2 else 0))
     out.words = words
     return out
+
+
+@cython.no_gc_clear
+cdef class BitmaskView:
+    """The buffer behind ``Matcher.next_token_bitmask``."""
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        if flags & PyBUF_WRITABLE:
+            raise BufferError("a mask is read-only; copy it first")
+        buffer.buf = self.bits.words.data()
+        buffer.obj = self
+        buffer.len = self.shape[0] * 4
+        buffer.itemsize = 4
+        buffer.readonly = 1
+        buffer.ndim = 1
+        buffer.format = b"i"
+        buffer.shape = self.shape
+        buffer.strides = self.strides
+        buffer.suboffsets = NULL
+        buffer.internal = NULL
+
+    def __dealloc__(self):
+        if self.bits != NULL:
+            with nogil:
+                self.owner.index.lock.lock()
+                bits_release(self.owner.index, self.bits)
+                self.owner.index.lock.unlock()
 
 
 # --- Numbers that callers give: integers, and nothing that only looks like one.
