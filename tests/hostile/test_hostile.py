@@ -27,27 +27,16 @@ SLACK, SLACK_OF_SOURCES = 1.5, 0.1
 """Processor time of an operation besides what its deadline allows (seconds): for the usual one, they end within 6 s; some
 steps of the engine cannot be stopped, and take up to 1.2 s."""
 
-WAITS, WAITS_OF_SOURCES = 1.0, 0.08
-"""Processor time that another thread may wait for a turn (seconds).  Others wait for a source to be compiled 0.02 s, and 0.05 s where
-the engine or a function of Python takes a hundred thousand of something at once."""
+WAITS, WAITS_OF_SOURCES = 1.0, 0.1
+"""Processor time that another thread may wait for a turn (seconds).  Others wait 0.02 s for a source to be compiled, and up to 0.04 s on
+a quiet machine where Python's collector or one of its functions looks at a hundred thousand of something at once."""
 AT_ONCE = {
     # A text of megabytes is one token for the package lark, and one call of its regular expressions.
     "lark/long text/2000000",
     # The engine puts the characters of 20 000 different sets into classes: one call of a second or two, during which others run.
     "gbnf/classes/20000",
-    # The engine frees an automaton for each of 100 000 texts.
-    "tags/sequence/100000",
-    # Of these, the package lark makes hundreds of thousands of objects: Python's collector looks at all of them at once, and they
-    # are freed at once.
-    "lark/alternatives/50000",
-    "lark/chain of rules/20000",
-    "lark/deep groups/100000",
-    "lark/odd: bars",
-    "lark/rules alone/20000",
-    # A list of a hundred thousand entries is made at once, here and there.
-    "lark/long rule/100000",
 }
-"""Sources of which a part cannot be stopped; mostly, nor do others have their turns meanwhile."""
+"""Sources of which a part cannot be stopped."""
 
 
 def late(found: dict[str, Any], seconds: float) -> list[str]:
