@@ -43,7 +43,7 @@ DIRECTIVES = {
 }
 
 
-# What most modules include.  GCC reads it once for all of them, which saves more than a second for each: a third of the engine's build.
+# What most modules include.  GCC reads it once for all of them: with the order of modules (see below), a cold build takes 0.86 to 0.95 of its time.
 PRELUDES = {
     "c": "Python.h math.h stdint.h stdlib.h string.h",
     "c++": "Python.h algorithm atomic cmath condition_variable cstdlib cstring deque ios memory mutex queue shared_mutex stdexcept "

@@ -27,7 +27,7 @@ SLACK, SLACK_OF_SOURCES = 1.5, 0.1
 """Processor time of an operation besides what its deadline allows (seconds): for the usual one, they end within 6 s; some
 steps of the engine cannot be stopped, and take up to 1.2 s."""
 
-WAITS, WAITS_OF_SOURCES = 1.0, 0.1
+WAITS, WAITS_OF_SOURCES = 1.0, 0.08
 """Processor time that another thread may wait for a turn (seconds).  Others wait 0.02 s for a source to be compiled, and up to 0.04 s on
 a quiet machine where Python's collector or one of its functions looks at a hundred thousand of something at once."""
 AT_ONCE = {
@@ -35,6 +35,8 @@ AT_ONCE = {
     "lark/long text/2000000",
     # The engine puts the characters of 20 000 different sets into classes: one call of a second or two, during which others run.
     "gbnf/classes/20000",
+    # Python's collector looks at hundreds of thousands of objects of the package lark: up to 0.1 s on a busy machine.
+    "lark/chain of rules/20000",
 }
 """Sources of which a part cannot be stopped."""
 
