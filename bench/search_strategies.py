@@ -29,7 +29,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
@@ -37,6 +37,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from quality_report import paired_interval
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import maskwright as mw
@@ -343,13 +344,7 @@ def measure(
 
 def interval(values: Any) -> dict[str, float]:
     """A mean, and the 95 % interval of its bootstrap over tasks."""
-    means = np.random.default_rng(0).choice(values, (10_000, len(values))).mean(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return {
-        "mean": round(float(values.mean()), 4),
-        "low": round(float(low), 4),
-        "high": round(float(high), 4),
-    }
+    return {name: round(value, 4) for name, value in asdict(paired_interval(values)).items()}
 
 
 def tuning(
