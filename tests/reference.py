@@ -157,14 +157,14 @@ class Oracle:
                 if not member.required:
                     self.add(here, symbol(i + 1, count, missing & ~member.absent))
                 key = self.language(name_language, member.name, body.spelling)
-                taken = [(key, value, i + 1) for value in member.values]
+                taken = [((key, colon), value, i + 1) for value in member.values]
             else:
                 if missing == 0 and body.min <= count:
                     self.add(here, close if count else self.expression(body.close_empty))
                 for other in body.others:
-                    key = self.language(other_language, other.keys, names)
-                    taken += [(key, value, i) for value in other.values]
-            for key, (rule, obligations), after in taken:
+                    before_value = () if other.keys is None else (self.language(other_language, other.keys, names), colon)
+                    taken += [(before_value, value, i) for value in other.values]
+            for before_value, (rule, obligations), after in taken:
                 if body.max is None:
                     more = min(count + 1, max(body.min, 1))
                 elif count < body.max:
@@ -172,7 +172,7 @@ class Oracle:
                 else:
                     continue
                 before = [comma] if count else []
-                self.add(here, *before, key, colon, rule, symbol(after, more, missing & ~obligations))
+                self.add(here, *before, *before_value, rule, symbol(after, more, missing & ~obligations))
 
     # --- properties of symbols
 

@@ -334,7 +334,7 @@ def _spelling(draw: Any, other: Lexeme | None) -> Spelling:
 
 @st.composite
 def records(draw: Any, rules: int) -> Record:
-    """Members, others of one or two kinds, and now and then counts and obligations."""
+    """Members, others of one or two kinds, or values alone, and now and then counts and obligations."""
     names, other = _names_and_other(draw)
     obligations = draw(st.sampled_from((0, 0, 0, 1, 2)))
     counted = obligations or draw(st.integers(0, 3)) == 0
@@ -352,6 +352,8 @@ def records(draw: Any, rules: int) -> Record:
         if other in (ANY_STRING, PRINTED_STRING) and draw(st.booleans()):
             kinds = TWO_KINDS if other is ANY_STRING else PRINTED_KINDS
             made = replace(made, others=tuple(OtherMembers(keys, draw(some)) for keys in kinds))
+    if draw(st.integers(0, 3)) == 0:
+        made = replace(made, members=(), others=(OtherMembers(None, draw(some)),))
     if counted:
         low = draw(st.integers(0, 3))
         made = replace(made, min=low, max=draw(st.none() | st.integers(low, low + 3)))

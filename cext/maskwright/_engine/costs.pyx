@@ -32,7 +32,7 @@ from maskwright._engine.program cimport (
     RuleStart
 )
 from maskwright._engine.rules cimport (
-    parse_rule_start, parse_term_start, record_complete, record_has_others, record_key_alive, record_register,
+    parse_rule_start, parse_term_start, record_complete, record_has_others, record_is_keyless, record_key_alive, record_register,
     record_search, record_skip, record_take, RecordWeights
 )
 from maskwright._engine.stacks cimport state_goto, state_goto_guarded
@@ -167,7 +167,7 @@ cdef int32_t cost_term(Program* program, Costs* costs, const PlainTerm& term) no
 
 
 cdef int32_t cost_colon(Program* program, Costs* costs, const RecordDef* record) noexcept nogil:
-    return 0 if record.bare else cost_lexeme(costs, program.automata[record.colon].start)
+    return 0 if record.bare or record_is_keyless(record) else cost_lexeme(costs, program.automata[record.colon].start)
 
 
 cdef int32_t cost_record_from(Program* program, Costs* costs, int32_t index, RecordRegister place,
@@ -214,9 +214,11 @@ cdef int32_t cost_other_key(Program* program, RecordDef* record, int32_t kind) n
     cdef int32_t i, cost
     if record.other_key_bytes.empty():
         for i in range(record.count, <int32_t>record.values.size()):
-            path.clear()
-            lex_shortest(program.automata[record.keys.back()].start, i, path, &found)
-            cost = <int32_t>path.size() if found else UNREACHED
+            cost = 0
+            if not record_is_keyless(record):
+                path.clear()
+                lex_shortest(program.automata[record.keys.back()].start, i, path, &found)
+                cost = <int32_t>path.size() if found else UNREACHED
             record.other_key_bytes.push_back(cost)
     return record.other_key_bytes[kind]
 

@@ -77,7 +77,7 @@ cdef struct RecordRegister:
 
 cdef cppclass RecordDef:
     # Members are numbered in their order; other members follow, a number for each kind.
-    vector[int32_t] keys           # automaton, by set of sorts of other members that are allowed
+    vector[int32_t] keys           # automaton, by set of sorts of other members that are allowed; none: values alone
     vector[int32_t] sorts          # by other kind: those that may reach the same obligations are of one sort
     int32_t count                  # members that may occur
     Csr[RecordValue] values       # by member

@@ -42,5 +42,10 @@ cdef inline LexState* parse_term_start(const Program* program, int32_t term) noe
     return program.terminal_starts[-1 - term] if term < 0 else program.automata[term].start
 
 
+cdef inline cbool record_is_keyless(const RecordDef* record) noexcept nogil:
+    # An array: its members are values alone.
+    return record.keys.empty()
+
+
 cdef inline cbool record_has_others(const RecordDef* record) noexcept nogil:
     return <int32_t>record.values.size() > record.count

@@ -366,37 +366,48 @@ cdef LexState* record_key_start(Program* program, RecordDef* record, RecordRegis
                      place.used, place.pending)
 
 
+cdef inline cbool record_goes_on(Program* program, RecordDef* record, const RecordRegister& place) noexcept nogil:
+    # Whether another member may come.
+    if record_is_keyless(record):
+        return record_key_alive(record, place, 0)
+    return record_key_start(program, record, place) != LEX_DEAD
+
+
+cdef void record_offer_value(Program* program, DottedItem* local, RecordDef* record, const RecordRegister& place) noexcept nogil:
+    # The ways to write the member at `position`.
+    cdef RecordRegister after
+    cdef Call call
+    cdef size_t i
+    for i in range(record.values[place.position].size()):
+        after = place
+        if record_take(record, &after, record.values[place.position][i]) and record_alive(record, after):
+            call.rule = record.values[place.position][i].rule
+            call.back = parse_local(program, LOCAL_RECORD, local.index, RECORD_AFTER,
+                                    record_register_id(record, after))
+            local.calls.push_back(call)
+
+
 cdef void record_expand(Program* program, DottedItem* local) noexcept nogil:
     cdef RecordDef* record = &program.records[local.index]
     cdef RecordRegister place = record_register(record, local.count)
-    cdef RecordRegister after
-    cdef LexState* keys = LEX_DEAD
-    cdef Call call
-    cdef size_t i
-    if local.phase in (RECORD_FIRST_KEY, RECORD_NEXT_KEY, RECORD_AFTER):
-        keys = record_key_start(program, record, place)
+    cdef LexState* keys
     if local.phase == RECORD_OPEN:
         parse_add_term(program, local, record.open)
-    elif local.phase == RECORD_FIRST_KEY:
-        if keys != LEX_DEAD:
-            local.terms.push_back(keys)
-        if record_complete(record, place):
+    elif local.phase in (RECORD_FIRST_KEY, RECORD_NEXT_KEY):
+        if record_is_keyless(record):
+            record_offer_value(program, local, record, place)
+        else:
+            keys = record_key_start(program, record, place)
+            if keys != LEX_DEAD:
+                local.terms.push_back(keys)
+        if local.phase == RECORD_FIRST_KEY and record_complete(record, place):
             parse_add_term(program, local, record.close_empty)
-    elif local.phase == RECORD_NEXT_KEY:
-        if keys != LEX_DEAD:
-            local.terms.push_back(keys)
     elif local.phase == RECORD_COLON:
         parse_add_term(program, local, record.colon)
     elif local.phase == RECORD_VALUE:
-        for i in range(record.values[place.position].size()):
-            after = place
-            if record_take(record, &after, record.values[place.position][i]) and record_alive(record, after):
-                call.rule = record.values[place.position][i].rule
-                call.back = parse_local(program, LOCAL_RECORD, local.index, RECORD_AFTER,
-                                        record_register_id(record, after))
-                local.calls.push_back(call)
+        record_offer_value(program, local, record, place)
     elif local.phase == RECORD_AFTER:
-        if keys != LEX_DEAD:
+        if record_goes_on(program, record, place):
             parse_add_term(program, local, record.comma)
         if record_complete(record, place):
             parse_add_term(program, local, record.close)
@@ -425,8 +436,7 @@ cdef int32_t record_phase_after(Program* program, const DottedItem* local, const
     if local.phase == RECORD_AFTER:
         if automaton == program.automata[record.close] and record_complete(record, place):
             return RECORD_DONE
-        if (automaton == program.automata[record.comma]
-                and record_key_start(program, record, place) != LEX_DEAD):
+        if automaton == program.automata[record.comma] and record_goes_on(program, record, place):
             return RECORD_NEXT_KEY
         return NO_STATE
     if record_owns_keys(program, record, automaton):

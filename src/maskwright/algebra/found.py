@@ -214,9 +214,9 @@ def leaves_of(rules: Rules) -> list[_Leaf]:
                 parts += [Term(leaf) for leaf in leaves]
             elif isinstance(part, Record):
                 parts += [part.open, part.close_empty, part.close, part.comma]
-                parts += [] if part.bare else [part.colon]
+                parts += [part.colon] if part.has_colons else []
                 parts += [Term(_key(member.name, part)) for member in part.members]
-                parts += [Term(other.keys) for other in part.others]
+                parts += [Term(other.keys) for other in part.others if other.keys is not None]
                 for values in (*[m.values for m in part.members], *[o.values for o in part.others]):
                     after += [value for value, _ in values]
             else:
@@ -411,13 +411,13 @@ class Found:
             record.close_empty,
             record.comma,
             record.close,
-            *([] if record.bare else [record.colon]),
+            *([record.colon] if record.has_colons else []),
         ]
         for mark in marks:
             assert not isinstance(mark.lexeme, Tokens)
             if any(self.phrases.split(mark.lexeme)):
                 raise Shared
-        if record.others and self.forbids:
+        if record.others and not record.keyless and self.forbids:
             raise Shared
         obligations = record.obligations + wanted.bit_count()
         if obligations > self.limits.max_object_obligations:
@@ -449,6 +449,8 @@ class Found:
         self, other: OtherMembers, record: Record, wanted: int, bits: dict[int, int]
     ) -> list[OtherMembers]:
         """Undeclared members, by the phrases that stand in their names as they are."""
+        if other.keys is None:
+            return [OtherMembers(None, self.values(other.values, 0, wanted, bits))]
         plain = [
             i for i in _members(wanted) if record.spelling == "printed" and _is_plain(self.phrases.phrases[i])
         ]

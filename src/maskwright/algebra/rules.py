@@ -174,22 +174,31 @@ class _Places:
             member = record.members[i]
             key = Lexeme(("name", record.spelling, member.name), Lit(member.name), record.spelling)
             found += self.member(
-                key, member.values, at + 1 if record.ordered else at | 1 << i, count, missing
+                self.named(key), member.values, at + 1 if record.ordered else at | 1 << i, count, missing
             )
         if record.ordered and left_out:
             return found
         for other in record.others:
+            if other.keys is None:
+                found += self.member((), other.values, at, count, missing)
+                continue
             language = difference(other.keys.regular, self.key_names, self.rules.limits)
             if not is_nothing(language):
                 key = Lexeme(("other names", record.spelling, language), language, record.spelling)
-                found += self.member(key, other.values, at, count, missing)
+                found += self.member(self.named(key), other.values, at, count, missing)
         for member in left_out:
             missing &= ~member.absent
         if not missing and record.min <= count and not any(member.required for member in left_out):
             found.append(record.close if count else record.close_empty)
         return found
 
-    def member(self, key: Lexeme, values: Values, at: int, count: int, missing: int) -> list[Expr]:
+    def named(self, key: Lexeme) -> tuple[Expr, ...]:
+        """What stands before a value: the key, and its colon."""
+        return (Term(key), self.record.colon) if self.record.has_colons else (Term(key),)
+
+    def member(
+        self, before_value: tuple[Expr, ...], values: Values, at: int, count: int, missing: int
+    ) -> list[Expr]:
         """A member, by the ways to write its value, and what may follow it."""
         record = self.record
         if record.max is not None and count >= record.max:
@@ -197,9 +206,8 @@ class _Places:
         # Nobody counts further than to what is asked for.
         more = count + 1 if record.max is not None else min(count + 1, max(record.min, 1))
         before: tuple[Expr, ...] = (record.comma,) if count else ()
-        colon: tuple[Expr, ...] = () if record.bare else (record.colon,)
         return [
-            Seq((*before, Term(key), *colon, Ref(rule), self.ref((at, more, missing & ~obligations))))
+            Seq((*before, *before_value, Ref(rule), self.ref((at, more, missing & ~obligations))))
             for rule, obligations in values
         ]
 

@@ -398,6 +398,8 @@ class _Lowering:
         # By set of sorts; the empty set needs none of its own, and not all can occur.
         together = [1] if len(by_goals) == 1 else allowed_together(list(by_goals), self.limits)
         keys = [-1] * (1 << len(by_goals))
+        if body.keyless:
+            keys, together = [], []
         if not body.others:
             keys[0] = self.add_automaton(self.keyset(names, tags, allowed, (), body.spelling))
         for chosen in together:

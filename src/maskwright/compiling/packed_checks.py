@@ -200,7 +200,9 @@ def _check_record(record: Sequence[Any], kinds: Sequence[str], rules: int) -> No
     count = len(lengths)
     need(len(values) == count + len(sorts) and len(absent) == len(required) == count, "members")
     _within(sorts, 0, len(sorts), "kinds of members")
-    need(len(keys) == 1 << (max(sorts) + 1 if sorts else 0), "keys")
+    # Without keys, it is an array of one kind of members.
+    keyless = not keys and count == 0 and len(sorts) == 1
+    need(keyless or len(keys) == 1 << (max(sorts) + 1 if sorts else 0), "keys")
     _within(keys, -1, len(kinds), "keys")
     need(all(kinds[at] == "keyset" for at in keys if at >= 0), "keys")
     ways = list(chain.from_iterable(values))

@@ -236,9 +236,9 @@ class Member:
 
 @dataclass(frozen=True)
 class OtherMembers:
-    """Members whose keys, quoted strings, are in a language, and the ways to write their values."""
+    """Members whose keys, quoted strings, are in a language (None: they have no keys), and the ways to write their values."""
 
-    keys: Lexeme
+    keys: Lexeme | None
     values: Values
 
 
@@ -248,10 +248,12 @@ class Record:
 
     Declared members come in the order given, each at most once, required ones always; then other
     ones (keys that are not the name of any declared member).  Not ``ordered``, all may come in any
-    order.  With ``unique``, no other key comes twice, however it is spelled.  A ``bare`` record has keys only,
-    without colons and values: with ``unique``, a list of different strings.  In all, there are ``min`` to ``max``
+    order.  With ``unique``, no other key comes twice, however it is spelled.  In all, there are ``min`` to ``max``
     members, and each of the ``obligations`` (bits, from the lowest) is reached by a member's value or by
     leaving one out.  ``close_empty`` closes a record with no members.
+
+    Two kinds are arrays.  A ``bare`` record has keys only, without colons and values: with ``unique``, a list of
+    different strings.  One that is ``keyless`` has values only: its one kind of members has no keys.
 
     The languages of ``others`` are disjoint; for their keys see ``Keyset.other``.  ``spelling`` is that of all keys.
     """
@@ -270,6 +272,14 @@ class Record:
     unique: bool = False
     bare: bool = False
     spelling: Spelling = "quoted"
+
+    @property
+    def keyless(self) -> bool:
+        return len(self.others) == 1 and self.others[0].keys is None
+
+    @property
+    def has_colons(self) -> bool:
+        return not self.bare and not self.keyless
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,15 @@ def _body_is_productive(body: Body | None, good: list[bool]) -> bool:
                 if member.required and not _any_good(member.values, good):
                     return False
             return True
-        return is_completable(_prune_record(record, good))
+        if record.keyless and record.max is None:
+            together = 0
+            found = False
+            for rule, bits in record.others[0].values:
+                if good[rule]:
+                    together |= bits
+                    found = True
+            return found and together == (1 << record.obligations) - 1
+        return is_completable(record, good)
     if isinstance(body, Indented):
         return good[body.rule]
     if isinstance(body, Distinct):
@@ -304,11 +312,11 @@ def _good_values(values: Values, good: list[bool]) -> Values:
     return tuple([way for way in values if good[way[0]]])
 
 
-def is_completable(record: Record) -> bool:
-    """Whether the counts, obligations and required members of a record can be met at once."""
+def is_completable(record: Record, good: list[bool]) -> bool:
+    """Whether the counts, obligations and required members of a record can be met at once, with values of rules that are ``good``."""
     members = record.members
     for m in members:
-        if m.required and not m.values:
+        if m.required and not _any_good(m.values, good):
             return False
     # Each obligation set, with the numbers of members by which it is reached, as bits.
     everything = (1 << record.obligations) - 1
@@ -320,24 +328,41 @@ def is_completable(record: Record) -> bool:
             if not member.required:
                 left_out = obligations | member.absent
                 after[left_out] = after.get(left_out, 0) | counts
-            for bits in {bits for _, bits in member.values}:
+            for bits in {bits for rule, bits in member.values if good[rule]}:
                 after[obligations | bits] = after.get(obligations | bits, 0) | counts << 1
         reached = after
-    for _ in range(record.obligations + 1 if record.others else 0):
+    ways = _most_reached(record, good)
+    if record.max is None and ways:
+        # They may come as often as somebody wants.
+        together = 0
+        for bits in ways:
+            together |= bits
+        return any([obligations | together == everything for obligations in reached])
+    for _ in range(record.obligations + 1 if ways else 0):
         for obligations, counts in list(reached.items()):
-            check_time()
-            for other in record.others:
-                for bits in {bits for _, bits in other.values}:
-                    reached[obligations | bits] = reached.get(obligations | bits, 0) | counts << 1
+            for bits in ways:
+                check_time()
+                reached[obligations | bits] = reached.get(obligations | bits, 0) | counts << 1
     counts = reached.get(everything, 0)
     if not counts:
         return False
-    if record.others:
+    if ways:
         least = (counts & -counts).bit_length() - 1
         return record.max is None or least <= record.max
     if record.max is not None:
         counts &= (1 << min(record.max, len(members)) + 1) - 1
     return counts.bit_length() > record.min
+
+
+def _most_reached(record: Record, good: list[bool]) -> list[int]:
+    """The obligations that one member that is not declared can reach, as sets that are in no other."""
+    every = {bits for other in record.others for rule, bits in other.values if good[rule]}
+    most: list[int] = []
+    for bits in sorted(every, key=int.bit_count, reverse=True):
+        check_time()
+        if all([bits & ~larger for larger in most]):
+            most.append(bits)
+    return most
 
 
 @cython.cfunc

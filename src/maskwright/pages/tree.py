@@ -63,7 +63,7 @@ def tree(source: Any, limits: Limits = DEFAULT_LIMITS, title: str = "The compile
     figures: list[tuple[str, object]] = [
         ("Rules", len(grammar.rules)),
         ("Lexemes", len(drawn.lexemes)),
-        ("Objects", sum(isinstance(body, Record) and not body.bare for body in grammar.rules)),
+        ("Objects", sum(isinstance(body, Record) and body.has_colons for body in grammar.rules)),
         ("Other grammars", len(grammar.imports())),
         ("A shortest text", _short(shortest)),
     ]
@@ -176,12 +176,13 @@ class _Tree:
             body.close_empty,
             body.comma,
             body.close,
-            *(() if body.bare else (body.colon,)),
+            *((body.colon,) if body.has_colons else ()),
         ):
             self._term(mark)
         what = "texts, all different" if body.bare and body.unique else "texts" if body.bare else "members"
-        counted = body.bare or body.min > 0 or body.max is not None
-        kind = "array" if body.bare else "object"
+        what = "items" if body.keyless else what
+        counted = not body.has_colons or body.min > 0 or body.max is not None
+        kind = "object" if body.has_colons else "array"
         kind += f": {_times(body.min, body.max)} {what}" if counted else ""
         if not body.ordered:
             kind += ", in any order"
@@ -193,6 +194,9 @@ class _Tree:
             label = f"{member.name!r}" + (f", {mark}" if mark else "")
             parts += self._ways(label, member.values, depth)
         for other in body.others:
+            if other.keys is None:
+                parts += self._ways("each", other.values, depth)
+                continue
             keys = self._language(other.keys)
             if body.bare:
                 parts.append(self._leaf("each", f"<code>{escape(keys)}</code>"))

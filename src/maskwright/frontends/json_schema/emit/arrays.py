@@ -103,7 +103,12 @@ class ArrayRules:
         self, group: ArrayGroup, unique: bool, counted: CountedItems | None, free: int | None
     ) -> Expr:
         """The arrays with some items."""
-        filled = self._filled(group) if counted is None else counted.filled()
+        if counted is None:
+            filled = self._filled(group)
+        elif not unique and group.repeated is None and counted.only_wants_some():
+            return counted.record()
+        else:
+            filled = counted.filled()
         if group.repeated is not None:
             body = self._repeating(filled, group)
             filled = Ref(self.grammar.add("items of which two are equal", body))
@@ -239,7 +244,11 @@ class ArrayRules:
 
 
 class CountedItems:
-    """Arrays with ``contains``, or with places that only few values fit and nothing else may have taken: one rule for each number of items and of matches, as far as they matter."""
+    """Arrays with ``contains``, or with places that only few values fit and nothing else may have taken.
+
+    Where each constraint wants some item and no more, a record without keys; else one rule for each number of items and of
+    matches, as far as they matter.
+    """
 
     rules: ArrayRules
     group: ArrayGroup
@@ -288,6 +297,37 @@ class CountedItems:
             if most is not None and most <= i:
                 found.append(Contained(group.prefix[i], 0, max(most - 1, 0), 0, i))
         return found
+
+    def only_wants_some(self) -> bool:
+        """Whether each constraint wants no more than one item that matches, at any place."""
+        for c in self.contained:
+            contained: Contained = c
+            if contained.low != 1 or contained.high is not None or contained.start or contained.stop is not None:
+                return False
+        return not self.group.prefix and len(self.contained) <= self.limits.max_object_obligations
+
+    def record(self) -> Expr:
+        """These arrays, then: the engine counts items, and notes what has matched, so that no rules are needed for it."""
+        marks, emitter = self.rules.marks, self.rules.emitter
+        ways = [
+            (emitter.rule(item), sum([1 << i for i, yes in enumerate(holds) if yes]))
+            for item, holds in self._items(0)
+        ]
+        if not ways:
+            return FAIL
+        record = Record(
+            (),
+            (OtherMembers(None, tuple(ways)),),
+            marks.open_array,
+            marks.close_empty_array,
+            marks.colon,
+            marks.comma,
+            marks.close_array,
+            self.group.min_items,
+            self.group.max_items,
+            len(self.contained),
+        )
+        return Ref(self.rules.grammar.add("items", record))
 
     def filled(self) -> Expr:
         """The arrays with some items."""

@@ -147,15 +147,15 @@ class _Copies:
                 record,
                 members=tuple(replace(m, values=self.values(m.values, depth + 1)) for m in record.members),
                 others=tuple(replace(o, values=self.values(o.values, depth + 1)) for o in record.others),
-                open=self.mark("[" if record.bare else "{", depth + 1, ""),
-                close=self.mark("", depth, "]" if record.bare else "}"),
+                open=self.mark("{" if record.has_colons else "[", depth + 1, ""),
+                close=self.mark("", depth, "}" if record.has_colons else "]"),
                 colon=self.colon,
                 comma=self.mark(",", depth + 1, ""),
                 min=max(record.min, 1),
             )
             ways.append(Ref(self.grammar.add("indented members", filled)))
         if _may_be_empty(record):
-            ways.append(self.empty_array if record.bare else self.empty_object)
+            ways.append(self.empty_object if record.has_colons else self.empty_array)
         return Choice(tuple(ways))
 
     def values(self, values: Values, depth: int) -> Values:
