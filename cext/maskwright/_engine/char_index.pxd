@@ -4,7 +4,7 @@ from libcpp.vector cimport vector
 
 from maskwright._engine.sizes cimport set_has
 from maskwright._engine.trie cimport Trie
-from maskwright._engine.vocabulary cimport Bits, CodeRange, Exit, Index
+from maskwright._engine.vocabulary cimport Bits, CodeRange, Exit, Index, TallNode
 
 cdef enum:
     MOVE_STEPS = 500       # that a mover makes in one operation
@@ -73,3 +73,12 @@ cdef inline const uint8_t* index_char_text(const Index* index, size_t position) 
     if index.by_char.char_starts[position] < index.by_char.char_starts[position + 1]:
         return index.by_char.char_texts.data() + index.by_char.char_starts[position]
     return index_text(index, index.by_char.chars[position].node)
+
+
+cdef inline int32_t tall_least(int32_t kind) noexcept nogil:
+    # Bytes from the parent of a node in such a list to the end of the longest token below: 4, 8, 16.
+    return 4 << kind
+
+
+cdef int32_t tall_kind(int32_t bytes) noexcept nogil
+cdef size_t tall_below(const vector[TallNode]* tall, uint32_t node) noexcept nogil

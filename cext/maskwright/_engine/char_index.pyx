@@ -1,5 +1,6 @@
 # What the tokens are made of: an index of the trie by character, read as UTF-8 from the root.
 
+from libc.stdint cimport uint16_t
 from libc.string cimport memcpy, memset
 from libcpp.pair cimport pair
 from libcpp.string cimport string
@@ -7,7 +8,7 @@ from libcpp.string cimport string
 from maskwright._engine.sizes cimport set_add, set_has
 from maskwright._engine.limits cimport NO_LIMIT
 from maskwright._engine.trie cimport TrieNode
-from maskwright._engine.vocabulary cimport CharNode, LAST_CODE_POINT, PartNode, Slice
+from maskwright._engine.vocabulary cimport CharNode, LAST_CODE_POINT, PartNode, Slice, TALL_KINDS
 
 
 cdef Bits* bits_new(Index* index) noexcept nogil:
@@ -246,6 +247,7 @@ cdef void index_fill_children(Index* index, const vector[uint32_t]& parents) noe
     cdef const Trie* trie = index.trie
     cdef uint32_t node, last = trie.nodes[0].end
     cdef vector[uint32_t] next
+    cdef int32_t kind
     index.by_char.child_first.assign(<size_t>last + 1, 0)
     for node in range(1, last):
         index.by_char.child_first[parents[node] + 1] += 1
@@ -258,6 +260,12 @@ cdef void index_fill_children(Index* index, const vector[uint32_t]& parents) noe
         index.by_char.child_nodes[next[parents[node]]] = node
         index.by_char.child_bytes[next[parents[node]]] = trie.nodes[node].byte
         next[parents[node]] += 1
+    # Children come behind their parents.
+    index.by_char.heights.assign(last, 0)
+    for node in range(last - 1, 0, -1):
+        index.by_char.heights[parents[node]] = max(index.by_char.heights[parents[node]], <uint16_t>(index.by_char.heights[node] + 1))
+    for kind in range(TALL_KINDS):
+        index_fill_tall(index, kind)
 
 
 cdef uint32_t index_child_from(const Index* index, uint32_t low, uint32_t high, uint8_t byte) noexcept nogil:
@@ -418,3 +426,46 @@ cdef int32_t text_point(const uint8_t* text, size_t end, size_t* at) noexcept no
         at[0] += 1
         left -= 1
     return point
+
+
+cdef int32_t tall_kind(int32_t bytes) noexcept nogil:
+    # The list with the fewest nodes among those that have every node that ends so many bytes behind its parent, or further; -1: none.
+    cdef int32_t kind = TALL_KINDS - 1
+    while kind >= 0 and tall_least(kind) > bytes:
+        kind -= 1
+    return kind
+
+
+cdef void index_fill_tall(Index* index, int32_t kind) noexcept nogil:
+    cdef const TrieNode* nodes = index.trie.nodes.data()
+    cdef vector[TallNode]* tall = &index.by_char.tall[kind]
+    cdef vector[size_t] around
+    cdef TallNode each
+    cdef size_t at
+    cdef uint32_t node
+    for node in range(1, nodes[0].end):
+        if index.by_char.heights[node] + 1 < tall_least(kind):
+            continue
+        while not around.empty() and nodes[tall[0][around.back()].node].end <= node:
+            tall[0][around.back()].end = <uint32_t>tall.size()
+            around.pop_back()
+        around.push_back(tall.size())
+        each.node = node
+        each.height = index.by_char.heights[node]
+        each.byte = nodes[node].byte
+        tall.push_back(each)
+    for at in around:
+        tall[0][at].end = <uint32_t>tall.size()
+    tall.shrink_to_fit()
+
+
+cdef size_t tall_below(const vector[TallNode]* tall, uint32_t node) noexcept nogil:
+    # The position of the first one behind a node.
+    cdef size_t low = 0, high = tall.size(), middle
+    while low < high:
+        middle = (low + high) // 2
+        if tall[0][middle].node <= node:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -3,11 +3,14 @@ from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 from maskwright._engine.vocabulary cimport CodeRange, Index
+from maskwright._engine.lexeme_ends cimport Ends
 from maskwright._engine.lexemes cimport Automaton, DfaState, LexMask, LexState, MaskTable
 
 cdef enum:
     SELF_LOOP_STATES = 32       # at most reached over C
-    SPREAD_STATES = 1024   # the same, where it is only looked at whether they are alive
+    FEW_EXITS = 4          # so many times these are at most the nodes that a self-loop must spare
+    NEAR_ENDS = 2          # characters to where the lexeme may be dead
+    NEAR_COST = 4          # so many times the trie nodes behind such characters are at most those of all
     EXIT_COST = 8          # following an exit costs as much as walking so many nodes
     NOT_KNOWN = -2
 
@@ -15,6 +18,7 @@ cdef cppclass SelfLoop:
     vector[uint64_t] classes           # C, as a set of classes
     int32_t room                       # characters; negative: any number
     vector[DfaState*] states          # all that are reached over C; none: not known
+    Ends ends                          # what of C ends the lexeme; without distances, nothing does
     cbool counting                     # then states[i] is reached over i characters
     vector[uint64_t] leaving           # classes outside C that may lead on from there
     cbool closing                      # whether a quote may close the text there

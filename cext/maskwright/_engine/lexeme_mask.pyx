@@ -5,7 +5,6 @@ from libc.stdint cimport int64_t, uint32_t
 from libcpp.algorithm cimport sort
 from libcpp.pair cimport pair
 from libcpp.string cimport string
-from libcpp.unordered_map cimport unordered_map
 
 from maskwright._engine.sizes cimport set_add, set_has
 from maskwright._engine.limits cimport deadline_passed
@@ -23,6 +22,7 @@ from maskwright._engine.lexeme_texts cimport (
     BACKSLASH, FORM_TEXT, LEX_DEAD, QUOTE, SPELLING_UTF8, text_after, text_state
 )
 from maskwright._engine.lexeme_state cimport lex_next
+from maskwright._engine.lexeme_ends cimport ends_measure, ends_remove, FAR_FROM_ENDS
 from maskwright._engine.lexeme_walks cimport (
     self_loop_close, key_walk, lexmask_finish, lexmask_forget_crossing, lexmask_key, lexmask_new, lexmask_release,
     lexmask_walk, words_walk
@@ -38,7 +38,7 @@ from maskwright._engine.lexeme_walks cimport (
 # any state that holds it (a pattern that may match anywhere).  Else C is grown greedily, classes
 # with the most trie nodes first, as long as few states are reached; or, where characters are
 # counted, all classes of C lead through the same states up to the bound.  Where many states are reached (keys of which some
-# match a pattern), it is enough that all are alive over all classes.
+# match a pattern), C is all classes, and the few tokens that end the lexeme are left out (ends_remove).
 #
 # Plain text may be *open* in a self-loop: the lexeme may end anywhere in it.  Then nearly every token has a crossing at every
 # byte; these are looked for only when something can follow (lexmask_open).
@@ -181,36 +181,27 @@ cdef void self_loop_sustain(Automaton* automaton, SelfLoop* self_loop, DfaState*
 
 cdef cbool self_loop_spread(Automaton* automaton, SelfLoop* self_loop, DfaState* start, vector[ClassMass]& order,
                        const Index* index) noexcept nogil:
-    # Many states: all classes, when no text of the length of a token ends the lexeme.
-    cdef LazyDfa* dfa = automaton.dfa
-    cdef unordered_map[int64_t, char] known
-    cdef vector[DfaState*] states
-    cdef DfaState* target
+    # Many states: all classes, when few texts of the length of a token end the lexeme.
     cdef ClassMass each
-    cdef size_t i = 0, last
-    cdef int32_t _depth
+    cdef DfaState* target
+    cdef int32_t near = 0
     for each in order:
         set_add(self_loop.classes, each.cls)
         self_loop.mass += each.mass
+        self_loop.ends.classes.push_back(each.cls)
     self_loop_leave_any(automaton, self_loop)
     if not self_loop_pays(self_loop, index):
         return False
-    states.push_back(start)
-    known[<int64_t>start] = 1
-    for _depth in range(index.by_char.longest):
-        last = states.size()
-        while i < last:
-            for each in order:
-                target = dfa_next(dfa, states[i], each.cls)
-                if target == DFA_DEAD or states.size() > SPREAD_STATES:
-                    return False
-                if known.count(<int64_t>target) == 0:
-                    known[<int64_t>target] = 1
-                    states.push_back(target)
-            i += 1
-        if last == states.size():
-            break
-    return True
+    ends_measure(automaton.dfa, start, &self_loop.ends)
+    if self_loop.ends.distances[start.id] == FAR_FROM_ENDS:
+        self_loop.ends.distances.clear()
+        return True
+    # Below such characters, nearly all tokens are looked at.
+    for each in order:
+        target = dfa_next(automaton.dfa, start, each.cls)
+        if target != DFA_DEAD and self_loop.ends.distances[target.id] <= NEAR_ENDS:
+            near += each.mass
+    return <int64_t>near * NEAR_COST <= self_loop.mass
 
 
 cdef void self_loop_leave_any(Automaton* automaton, SelfLoop* self_loop) noexcept nogil:
@@ -253,34 +244,55 @@ cdef void self_loop_forget(SelfLoop* self_loop) noexcept nogil:
     self_loop.mass = 0
     self_loop.counting = False
     self_loop.states.clear()
+    self_loop.ends.classes.clear()
+    self_loop.ends.distances.clear()
     self_loop.classes.assign(self_loop.classes.size(), 0)
     self_loop.leaving = self_loop.classes
 
 
 cdef cbool self_loop_find(Automaton* automaton, const Index* index, DfaState* start, SelfLoop* self_loop) noexcept nogil:
+    # One with few exits, or else all classes where few tokens end the lexeme, if that has fewer.
     cdef LazyDfa* dfa = automaton.dfa
     cdef vector[ClassMass] order
     cdef ClassMass each
-    cdef DfaState* state = start
-    cdef int32_t steps = 0
+    cdef SelfLoop found
     self_loop.classes.resize(<size_t>(dfa.classes >> 6) + 1)
     self_loop_forget(self_loop)
     if automaton.class_mass.empty():
         self_loop_count(automaton, index)
     if automaton.spelling != SPELLING_UTF8:
         self_loop_sustain(automaton, self_loop, start)
-        if self_loop_pays(self_loop, index):
-            return True
-        self_loop_forget(self_loop)
     for each.cls in range(dfa.classes):
         each.mass = automaton.class_mass[each.cls]
         # Characters in few tokens are cheap to follow.
         if each.mass * 8 > index.self_loop_least and dfa_next(dfa, start, each.cls) != DFA_DEAD:
             order.push_back(each)
-    if order.empty():
-        return False
     sort(order.begin(), order.end(), &mass_before)
+    if not self_loop_pays(self_loop, index):
+        if order.empty():
+            return False
+        self_loop_forget(self_loop)
+        self_loop_come_back(automaton, self_loop, start, order, index)
+    found.mass = 0
+    if self_loop_pays(self_loop, index):
+        if self_loop.exits * FEW_EXITS <= index.self_loop_least or order.empty() or automaton.spelling == SPELLING_UTF8:
+            return True
+        found = self_loop[0]
+    elif automaton.spelling == SPELLING_UTF8:
+        return False
+    self_loop_forget(self_loop)
+    if self_loop_spread(automaton, self_loop, start, order, index) and (found.mass == 0 or self_loop.exits < found.exits):
+        return True
+    self_loop[0] = found
+    return found.mass > 0
+
+
+cdef void self_loop_come_back(Automaton* automaton, SelfLoop* self_loop, DfaState* start, vector[ClassMass]& order,
+                              const Index* index) noexcept nogil:
     # Does the heaviest class come back to a state, or does it count?
+    cdef LazyDfa* dfa = automaton.dfa
+    cdef DfaState* state = start
+    cdef int32_t steps = 0
     while state != DFA_DEAD and steps < SELF_LOOP_STATES:
         state = dfa_next(dfa, state, order[0].cls)
         if state != DFA_DEAD and dfa_next(dfa, state, order[0].cls) == state:
@@ -290,12 +302,6 @@ cdef cbool self_loop_find(Automaton* automaton, const Index* index, DfaState* st
     else:
         self_loop_follow(automaton, self_loop, start, order, index.by_char.longest)
     self_loop_leave(automaton, self_loop)
-    if self_loop_pays(self_loop, index):
-        return True
-    if automaton.spelling == SPELLING_UTF8:
-        return False
-    self_loop_forget(self_loop)
-    return self_loop_spread(automaton, self_loop, start, order, index)
 
 
 # --- the mask -------------------------------------------------------------------------------
@@ -456,6 +462,8 @@ cdef cbool self_loop_fill(LexMask* mask, LexState* start) noexcept nogil:
     self_loop_points(start.automaton, self_loop.classes, points)
     slice = index_slice(mask.index, points)
     mask.bits = bits_hold(slice_limited(mask.index, slice, self_loop.room))
+    if not self_loop.ends.distances.empty():
+        ends_remove(mask, start, 0, &self_loop.ends)
     self_loop_exits(mask, start, &self_loop, slice, 0)
     if start.automaton.spelling == SPELLING_UTF8 and self_loop.tag >= 0:
         mask.open_tag = self_loop.tag
@@ -477,6 +485,8 @@ cdef cbool self_loop_fill_below(LexMask* mask, LexState* state, uint32_t top) no
     slice = index_slice(index, points)
     mask.bits = bits_owned(index, mask.bits)
     bits_unite(mask.bits, slice_below(index, slice, top))
+    if not self_loop.ends.distances.empty():
+        ends_remove(mask, state, top, &self_loop.ends)
     self_loop_exits(mask, state, &self_loop, slice, top)
     return True
 

@@ -45,11 +45,22 @@ cdef cppclass Slice:
     unordered_map[int64_t, vector[Exit]] exits         # by trie node and character outside C, from that node on
     unordered_map[uint32_t, Bits*] below               # by trie node: those below it
 
+cdef enum:
+    TALL_KINDS = 3
+
+cdef struct TallNode:
+    uint32_t node
+    uint32_t end           # position behind those below, in the same list
+    uint16_t height
+    uint8_t byte
+
 cdef cppclass CharTable:
     # The trie by character (char_index.pyx).
     vector[uint32_t] child_first       # by node: its children are [child_first[node], child_first[node + 1]) of
     vector[uint32_t] child_nodes       # these,
     vector[uint8_t] child_bytes        # reached by these
+    vector[uint16_t] heights           # by node: bytes from it to the end of the longest token below
+    vector[TallNode] tall[TALL_KINDS]  # nodes of at least some height (tall_least), in order
     vector[CharNode] chars             # sorted
     vector[uint8_t] char_texts         # in this order: the bytes from the root to each one's node, unless they are many,
     vector[size_t] char_starts         # and where these begin

@@ -1,0 +1,71 @@
+"""Masks of text that hardly any token ends: words that must not come, or of which just one may, or that say what a member is."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import maskwright as mw
+
+tekken = pytest.importorskip("mistral_common.tokens.tokenizers.mistral")
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> mw.Vocabulary:
+    from maskbench_tokenizers import TOKENIZERS
+
+    return TOKENIZERS["tekken"]().vocabulary()
+
+
+def excluded(*words: str) -> dict[str, Any]:
+    return {"type": "string", "not": {"pattern": "|".join(words)}}
+
+
+def just_one(*words: str) -> dict[str, Any]:
+    return {"type": "string", "oneOf": [{"pattern": word} for word in words]}
+
+
+def by_key(*words: str) -> dict[str, Any]:
+    kinds = [{"type": "string"}, {"type": "null"}, {"type": "array", "items": False}]
+    return {"type": "object", "patternProperties": dict(zip(words, kinds, strict=False))}
+
+
+CASES = [
+    (excluded("maker"), ["", "mak", "make", "xm"]),
+    (excluded("the"), ["", "t", "th", "x th"]),
+    (excluded("er$"), ["", "e"]),
+    (excluded(" of ", "ing"), [" o", "in"]),
+    (excluded("[0-9]{3}"), ["", "1", "12"]),
+    (excluded("\u00e4\u00f6\u00fc", "\u4e2d\u56fd"), ["", "\u00e4", "\u4e2d"]),
+    (excluded("[eE][rR][rR]or"), ["", "ER"]),
+    (just_one("customer", "maker", "operator", "admin", "designer"), ["", "cust", "operator", "maker, des", "design"]),
+    (just_one("a{4}", "ab", "bab"), ["", "aa", "ba"]),
+    (just_one("cat", "category", "gory"), ["", "ca", "catego"]),
+    (by_key("name", "me_", "^x-"), ["", "na", "x", "name", "m"]),
+    (by_key("id$", "Id"), ["", "user", "userI"]),
+]
+
+
+@pytest.mark.parametrize(("schema", "beginnings"), CASES, ids=[json.dumps(schema) for schema, _ in CASES])
+@pytest.mark.parametrize("escapes", ["printed", "any"])
+def test_masks_say_what_bytes_say(schema: Any, beginnings: list[str], escapes: Any, vocabulary: mw.Vocabulary) -> None:
+    """Whether a token may come is whether its bytes can be read, one after the other."""
+    if escapes == "any":
+        beginnings = beginnings[:2]
+    compiled = mw.compile_json_schema(schema, vocabulary, escapes=escapes)
+    mask = mw.allocate_token_bitmask(1, vocabulary.vocab_size)
+    for beginning in beginnings:
+        matcher = compiled.matcher()
+        assert matcher.accept_bytes((("{" if "patternProperties" in schema else "") + '"' + beginning).encode())
+        matcher.fill_next_token_bitmask(mask)
+        bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
+        rng = random.Random(beginning)
+        # All that has a part of one of the words, and some others.
+        parts = [word[:3].encode() for word in json.dumps(schema).split('"') if len(word) > 2]
+        for token, data in enumerate(vocabulary.tokens):
+            if data and (any(part in data for part in parts) or rng.random() < 0.05):
+                assert bits[token] == matcher.fork().accept_bytes(data), (beginning, data)
