@@ -1,4 +1,5 @@
-"""Masks of text that hardly any token ends: words that must not come, or of which just one may, or that say what a member is."""
+"""Masks of text that hardly any token ends (words that must not come, or of which just one may, or that say what a member is), or that
+is counted below a blank."""
 
 from __future__ import annotations
 
@@ -34,6 +35,10 @@ def by_key(*words: str) -> dict[str, Any]:
     return {"type": "object", "patternProperties": dict(zip(words, kinds, strict=False))}
 
 
+def words(count: int, most: int) -> dict[str, Any]:
+    return {"type": "string", "maxLength": most, "pattern": r"^(?:\S+\s+){0,%d}\S+$" % count}
+
+
 CASES = [
     (excluded("maker"), ["", "mak", "make", "xm"]),
     (excluded("the"), ["", "t", "th", "x th"]),
@@ -45,6 +50,10 @@ CASES = [
     (just_one("customer", "maker", "operator", "admin", "designer"), ["", "cust", "operator", "maker, des", "design"]),
     (just_one("a{4}", "ab", "bab"), ["", "aa", "ba"]),
     (just_one("cat", "category", "gory"), ["", "ca", "catego"]),
+    # Counted words, and characters: what is below a blank is cut to what is left.
+    (words(3, 20), ["", "one two", "one two three fo", "one two three four", "a b c ddddddddd"]),
+    (words(9, 100), ["", "It is said that", "a b c d e f g h ", "x" * 85 + " y"]),
+    (words(9, 30), ["It is " + "x" * 20, "x" * 28]),
     (by_key("name", "me_", "^x-"), ["", "na", "x", "name", "m"]),
     (by_key("id$", "Id"), ["", "user", "userI"]),
 ]

@@ -14,7 +14,7 @@ from maskwright._engine.char_index cimport (
     bits_hold, bits_owned, bits_unite, index_count, index_first, index_first_part, index_text, text_point
 )
 from maskwright._engine.slices cimport (
-    index_slice, slice_below, slice_exit, slice_exits, slice_left_inside, slice_limited
+    index_slice, slice_below, slice_cut_below, slice_exit, slice_exits, slice_left_inside, slice_limited
 )
 from maskwright._engine.lexemes cimport LazyDfa, KIND_TEXT, KIND_WORDS, NO_CLASS, NO_TAG
 from maskwright._engine.lazy_dfa cimport DFA_DEAD, dfa_next, dfa_sustained, dfa_class
@@ -199,7 +199,7 @@ cdef cbool self_loop_spread(Automaton* automaton, SelfLoop* self_loop, DfaState*
     # Below such characters, nearly all tokens are looked at.
     for each in order:
         target = dfa_next(automaton.dfa, start, each.cls)
-        if target != DFA_DEAD and self_loop.ends.distances[target.id] <= NEAR_ENDS:
+        if target == DFA_DEAD or self_loop.ends.distances[target.id] <= NEAR_ENDS:
             near += each.mass
     return <int64_t>near * NEAR_COST <= self_loop.mass
 
@@ -281,6 +281,12 @@ cdef cbool self_loop_find(Automaton* automaton, const Index* index, DfaState* st
     elif automaton.spelling == SPELLING_UTF8:
         return False
     self_loop_forget(self_loop)
+    # What ends the lexeme here and nowhere else.
+    for each.cls in range(dfa.classes if not order.empty() else 0):
+        each.mass = automaton.class_mass[each.cls]
+        if (each.mass * 8 > index.self_loop_least and dfa_next(dfa, start, each.cls) == DFA_DEAD
+                and dfa_next(dfa, dfa_next(dfa, start, order[0].cls), each.cls) != DFA_DEAD):
+            order.push_back(each)
     if self_loop_spread(automaton, self_loop, start, order, index) and (found.mass == 0 or self_loop.exits < found.exits):
         return True
     self_loop[0] = found
@@ -479,12 +485,13 @@ cdef cbool self_loop_fill_below(LexMask* mask, LexState* state, uint32_t top) no
     cdef Slice* slice
     if (<int64_t>(index.trie.nodes[top].end - top) <= index.self_loop_least or state.form != FORM_TEXT
             or state.automaton.spelling == SPELLING_UTF8
-            or not self_loop_find(state.automaton, index, state.dfa_state, &self_loop) or self_loop.room >= 0):
+            or not self_loop_find(state.automaton, index, state.dfa_state, &self_loop)):
         return False
     self_loop_points(state.automaton, self_loop.classes, points)
     slice = index_slice(index, points)
     mask.bits = bits_owned(index, mask.bits)
     bits_unite(mask.bits, slice_below(index, slice, top))
+    slice_cut_below(index, mask.bits, slice, top, self_loop.room)
     if not self_loop.ends.distances.empty():
         ends_remove(mask, state, top, &self_loop.ends)
     self_loop_exits(mask, state, &self_loop, slice, top)
