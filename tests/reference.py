@@ -162,7 +162,11 @@ class Oracle:
                 if missing == 0 and body.min <= count:
                     self.add(here, close if count else self.expression(body.close_empty))
                 for other in body.others:
-                    before_value = () if other.keys is None else (self.language(other_language, other.keys, names), colon)
+                    before_value = (
+                        ()
+                        if other.keys is None
+                        else (self.language(other_language, other.keys, names), colon)
+                    )
                     taken += [(before_value, value, i) for value in other.values]
             for before_value, (rule, obligations), after in taken:
                 if body.max is None:

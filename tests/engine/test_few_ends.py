@@ -36,7 +36,7 @@ def by_key(*words: str) -> dict[str, Any]:
 
 
 def words(count: int, most: int) -> dict[str, Any]:
-    return {"type": "string", "maxLength": most, "pattern": r"^(?:\S+\s+){0,%d}\S+$" % count}
+    return {"type": "string", "maxLength": most, "pattern": rf"^(?:\S+\s+){{0,{count}}}\S+$"}
 
 
 CASES = [
@@ -47,7 +47,10 @@ CASES = [
     (excluded("[0-9]{3}"), ["", "1", "12"]),
     (excluded("\u00e4\u00f6\u00fc", "\u4e2d\u56fd"), ["", "\u00e4", "\u4e2d"]),
     (excluded("[eE][rR][rR]or"), ["", "ER"]),
-    (just_one("customer", "maker", "operator", "admin", "designer"), ["", "cust", "operator", "maker, des", "design"]),
+    (
+        just_one("customer", "maker", "operator", "admin", "designer"),
+        ["", "cust", "operator", "maker, des", "design"],
+    ),
     (just_one("a{4}", "ab", "bab"), ["", "aa", "ba"]),
     (just_one("cat", "category", "gory"), ["", "ca", "catego"]),
     # Counted words, and characters: what is below a blank is cut to what is left.
@@ -61,7 +64,9 @@ CASES = [
 
 @pytest.mark.parametrize(("schema", "beginnings"), CASES, ids=[json.dumps(schema) for schema, _ in CASES])
 @pytest.mark.parametrize("escapes", ["printed", "any"])
-def test_masks_say_what_bytes_say(schema: Any, beginnings: list[str], escapes: Any, vocabulary: mw.Vocabulary) -> None:
+def test_masks_say_what_bytes_say(
+    schema: Any, beginnings: list[str], escapes: Any, vocabulary: mw.Vocabulary
+) -> None:
     """Whether a token may come is whether its bytes can be read, one after the other."""
     if escapes == "any":
         beginnings = beginnings[:2]
@@ -69,7 +74,9 @@ def test_masks_say_what_bytes_say(schema: Any, beginnings: list[str], escapes: A
     mask = mw.allocate_token_bitmask(1, vocabulary.vocab_size)
     for beginning in beginnings:
         matcher = compiled.matcher()
-        assert matcher.accept_bytes((("{" if "patternProperties" in schema else "") + '"' + beginning).encode())
+        assert matcher.accept_bytes(
+            (("{" if "patternProperties" in schema else "") + '"' + beginning).encode()
+        )
         matcher.fill_next_token_bitmask(mask)
         bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
         rng = random.Random(beginning)

@@ -75,7 +75,9 @@ def test_long_chains() -> None:
 def test_a_rule_that_waits_for_many_is_looked_at_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
     original = prune.is_completable
-    monkeypatch.setattr(prune, "is_completable", lambda record, good: calls.append(record) or original(record, good))
+    monkeypatch.setattr(
+        prune, "is_completable", lambda record, good: calls.append(record) or original(record, good)
+    )
     known = {"type": "object", "properties": {"v": {"type": "string"}}, "required": ["v"]}
     member = {"type": "object", "properties": {"x": {"$ref": "#/$defs/known"}}, "required": ["x"]}
     members = {f"p{i}": {**member, "title": str(i)} for i in range(60)}

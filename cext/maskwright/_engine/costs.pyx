@@ -214,11 +214,10 @@ cdef int32_t cost_other_key(Program* program, RecordDef* record, int32_t kind) n
     cdef int32_t i, cost
     if record.other_key_bytes.empty():
         for i in range(record.count, <int32_t>record.values.size()):
-            cost = 0
+            path.clear()
             if not record_is_keyless(record):
-                path.clear()
                 lex_shortest(program.automata[record.keys.back()].start, i, path, &found)
-                cost = <int32_t>path.size() if found else UNREACHED
+            cost = <int32_t>path.size() if found or record_is_keyless(record) else UNREACHED
             record.other_key_bytes.push_back(cost)
     return record.other_key_bytes[kind]
 

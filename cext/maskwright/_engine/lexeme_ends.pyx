@@ -18,9 +18,8 @@ from maskwright._engine.limits cimport deadline_passed
 from maskwright._engine.trie cimport TrieNode
 from maskwright._engine.vocabulary cimport Index, TallNode
 from maskwright._engine.char_index cimport (
-    bits_hold_token, bits_owned, bits_remove, index_clear_below, tall_below, tall_kind
+    bits_owned, bits_remove, index_clear_below, tall_below, tall_kind
 )
-from maskwright._engine.lexemes cimport NO_CLASS
 from maskwright._engine.lazy_dfa cimport DFA_DEAD, dfa_next
 from maskwright._engine.lexeme_texts cimport BACKSLASH, FORM_TEXT, LEX_DEAD, QUOTE
 from maskwright._engine.lexeme_state cimport lex_next

@@ -337,7 +337,7 @@ def is_completable(record: Record, good: list[bool]) -> bool:
         together = 0
         for bits in ways:
             together |= bits
-        return any([obligations | together == everything for obligations in reached])
+        return any(obligations | together == everything for obligations in reached)
     for _ in range(record.obligations + 1 if ways else 0):
         for obligations, counts in list(reached.items()):
             for bits in ways:
@@ -360,7 +360,7 @@ def _most_reached(record: Record, good: list[bool]) -> list[int]:
     most: list[int] = []
     for bits in sorted(every, key=int.bit_count, reverse=True):
         check_time()
-        if all([bits & ~larger for larger in most]):
+        if all(bits & ~larger for larger in most):
             most.append(bits)
     return most
 

@@ -244,7 +244,11 @@ class _TextEmitter(Emitter):
         if not isinstance(record, Record) or not record.others:
             return made
         assert isinstance(made, Ref)
-        others = tuple(replace(other, keys=self.readable_keys(other.keys)) for other in record.others)
+        others = tuple(
+            replace(other, keys=self.readable_keys(other.keys))
+            for other in record.others
+            if other.keys is not None
+        )
         self.grammar.rules[made.rule] = replace(record, others=others)
         return made
 

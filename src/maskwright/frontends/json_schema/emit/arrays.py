@@ -302,7 +302,12 @@ class CountedItems:
         """Whether each constraint wants no more than one item that matches, at any place."""
         for c in self.contained:
             contained: Contained = c
-            if contained.low != 1 or contained.high is not None or contained.start or contained.stop is not None:
+            if (
+                contained.low != 1
+                or contained.high is not None
+                or contained.start
+                or contained.stop is not None
+            ):
                 return False
         return not self.group.prefix and len(self.contained) <= self.limits.max_object_obligations
 
