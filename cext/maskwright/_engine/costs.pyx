@@ -28,8 +28,7 @@ from maskwright._engine.shortest_match cimport NEAR_STATES, nearest_match, UNREA
 from maskwright._engine.program cimport (
     ACCEPT, ANY_KEY, Call, cost_add, INDENTED_INSIDE, Item, DottedItem, LOCAL_INDENTED, LOCAL_PLAIN, LOCAL_RECORD,
     LOCAL_REPEATED, NO_KEY, NO_STATE, ParserState, PlainTerm, RECORD_AFTER, RECORD_COLON, RECORD_DONE,
-    RECORD_FIRST_KEY, RECORD_OPEN, RECORD_VALUE, RecordDef, RecordRegister, RecordValue, RepeatedDef, Return,
-    RuleStart
+    RECORD_FIRST_KEY, RECORD_OPEN, RECORD_VALUE, RecordDef, RecordRegister, RecordValue, RepeatedDef, Return, RuleStart
 )
 from maskwright._engine.rules cimport (
     parse_rule_start, parse_term_start, record_complete, record_has_others, record_is_keyless, record_key_alive, record_register,
