@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import schema_walks
 
 import maskwright as mw
-
-tekken = pytest.importorskip("mistral_common.tokens.tokenizers.mistral")
 
 
 @pytest.fixture(scope="module")
 def vocabulary() -> mw.Vocabulary:
+    pytest.importorskip("mistral_common.tokens.tokenizers.mistral")
     from maskbench_tokenizers import TOKENIZERS
 
     return TOKENIZERS["tekken"]().vocabulary()
@@ -85,3 +85,61 @@ def test_masks_say_what_bytes_say(
         for token, data in enumerate(vocabulary.tokens):
             if data and (any(part in data for part in parts) or rng.random() < 0.05):
                 assert bits[token] == matcher.fork().accept_bytes(data), (beginning, data)
+
+
+def some_word(rng: random.Random, pieces: list[str]) -> str:
+    piece = "".join(c for c in rng.choice(pieces) if c.isalnum())[:6]
+    return (
+        piece if piece and rng.random() < 0.4 else "".join(rng.choices("abc1\u00e9", k=rng.randrange(1, 6)))
+    )
+
+
+def some_pattern(rng: random.Random, pieces: list[str]) -> str:
+    word = some_word(rng, pieces)
+    return rng.choice([word] * 4 + [f"^{word}", f"{word}$", f"{word}|{some_word(rng, pieces)}", "[abc]{4}"])
+
+
+def some_text(rng: random.Random, pieces: list[str]) -> dict[str, Any]:
+    patterns = [some_pattern(rng, pieces) for _ in range(rng.randrange(2, 5))]
+    schema = rng.choice(
+        [
+            excluded(*patterns),
+            just_one(*patterns),
+            {"type": "string", "pattern": patterns[0], "not": {"pattern": patterns[1]}},
+            words(rng.randrange(1, 6), 1000),
+        ]
+    )
+    return {**schema, "maxLength": rng.randrange(3, 40)} if rng.random() < 0.5 else schema
+
+
+FOUND = [
+    # Behind states that were not measured, tokens were not looked at.
+    (317, just_one("a$", "ad83d", "aabnu0", "[abc]{4}") | {"maxLength": 20, "minLength": 2}),
+    (1, just_one("\u00e9aa", "abu00b|ca1") | {"maxLength": 37}),
+]
+
+
+@pytest.mark.parametrize("seed", range(8 + len(FOUND)))
+def test_loops_and_walks_make_the_same_masks(seed: int) -> None:
+    made = FOUND[seed - 8][0] if seed >= 8 else seed
+    loops = schema_walks.vocabulary(seed=made, size=600, self_loop_least=0)
+    walks = schema_walks.vocabulary(seed=made, size=600, self_loop_least=2**30)
+    pieces = [data.decode(errors="ignore") for data in loops.tokens if len(data) > 1]
+    rng = random.Random(seed)
+    for _ in range(6):
+        schema = FOUND[seed - 8][1] if seed >= 8 else some_text(rng, pieces)
+        if seed % 4 == 3 and seed < 8:
+            schema = by_key(*[some_pattern(rng, pieces) for _ in range(3)])
+        try:
+            matchers = [mw.compile_json_schema(schema, each).matcher() for each in (loops, walks)]
+        except mw.UnsatisfiableError:
+            continue
+        masks = [mw.allocate_token_bitmask(1, loops.vocab_size) for _ in matchers]
+        for _ in range(15):
+            for matcher, mask in zip(matchers, masks, strict=True):
+                matcher.fill_next_token_bitmask(mask)
+            assert (masks[0] == masks[1]).all(), schema
+            token = int(rng.choice(np.unpackbits(masks[1].view(np.uint8), bitorder="little").nonzero()[0]))
+            if token in loops.eos_ids:
+                break
+            assert all(matcher.accept_token(token) for matcher in matchers)

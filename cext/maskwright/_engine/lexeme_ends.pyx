@@ -259,10 +259,11 @@ cdef void ends_at(LexMask* mask, LexState* parent, uint32_t node, uint8_t byte, 
         return
     distance -= 1
     if state.form == FORM_TEXT:
-        # Other characters are not of these tokens.
-        distance = FAR_FROM_ENDS
-        if (state.dfa_state != usual and <size_t>state.dfa_state.id < ends.distances.size()
-                and ends.distances[state.dfa_state.id] > 0):
+        # Of what is not measured, nothing is known.
+        distance = 1
+        if state.dfa_state == usual:
+            distance = FAR_FROM_ENDS
+        elif <size_t>state.dfa_state.id < ends.distances.size() and ends.distances[state.dfa_state.id] > 0:
             distance = ends.distances[state.dfa_state.id]
     if height >= distance:
         ends_below(mask, state, node, distance, kind, at, ends, usual)
