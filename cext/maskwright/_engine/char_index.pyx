@@ -183,6 +183,7 @@ cdef void index_build(Index* index, const Trie* trie, size_t words) noexcept nog
         counts.push_back(count)
         node += 1
     index_fill_children(index, parents)
+    index_fill_heights(index, parents)
     index_fill_escaping(index, parents)
     commonness.resize(256, 0)
     for node in range(1, last):
@@ -247,7 +248,6 @@ cdef void index_fill_children(Index* index, const vector[uint32_t]& parents) noe
     cdef const Trie* trie = index.trie
     cdef uint32_t node, last = trie.nodes[0].end
     cdef vector[uint32_t] next
-    cdef int32_t kind
     index.by_char.child_first.assign(<size_t>last + 1, 0)
     for node in range(1, last):
         index.by_char.child_first[parents[node] + 1] += 1
@@ -260,6 +260,11 @@ cdef void index_fill_children(Index* index, const vector[uint32_t]& parents) noe
         index.by_char.child_nodes[next[parents[node]]] = node
         index.by_char.child_bytes[next[parents[node]]] = trie.nodes[node].byte
         next[parents[node]] += 1
+
+
+cdef void index_fill_heights(Index* index, const vector[uint32_t]& parents) noexcept nogil:
+    cdef uint32_t node, last = index.trie.nodes[0].end
+    cdef int32_t kind
     # Children come behind their parents.
     index.by_char.heights.assign(last, 0)
     for node in range(last - 1, 0, -1):

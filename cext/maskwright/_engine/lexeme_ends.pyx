@@ -27,7 +27,6 @@ from maskwright._engine.lexeme_state cimport lex_next
 cdef enum:
     MEASURED_STATES = 256  # at most; where they end, the lexeme is as good as dead one character behind
     DEAD_BEHIND = -1
-    UNKNOWN_BEHIND = -2
     FEW_TOKENS = 16384     # that are read one by one
     FEW_NEEDS = 32         # different sets of characters that are needed
     MANY_STEPS = 4 * MEASURED_STATES
@@ -37,7 +36,7 @@ cdef void ends_measure(LazyDfa* dfa, DfaState* start, Ends* ends) noexcept nogil
     # Over `ends.classes`.
     cdef vector[int32_t] places            # by the id of a state, one more than its position
     cdef DfaState* target
-    cdef size_t i = 0, at, width = ends.classes.size()
+    cdef size_t i = 0, at, measured, width = ends.classes.size()
     cdef int32_t least
     cdef cbool more = True
     ends.states.clear()
@@ -58,16 +57,16 @@ cdef void ends_measure(LazyDfa* dfa, DfaState* start, Ends* ends) noexcept nogil
                 places[target.id] = <int32_t>ends.states.size()
             ends.moves.push_back(places[target.id] - 1)
         i += 1
-    ends.moves.resize(ends.states.size() * width, UNKNOWN_BEHIND)
+    measured = i
     ends.distances.assign(dfa.states.size(), 0)
     for i in range(ends.states.size()):
-        ends.distances[ends.states[i].id] = FAR_FROM_ENDS
+        ends.distances[ends.states[i].id] = FAR_FROM_ENDS if i < measured else 1
     while more:
         more = False
-        for i in range(ends.states.size(), 0, -1):
+        for i in range(measured, 0, -1):
             least = ends.distances[ends.states[i - 1].id]
             for at in range((i - 1) * width, i * width):
-                if ends.moves[at] < 0:
+                if ends.moves[at] == DEAD_BEHIND:
                     least = 1
                 elif ends.distances[ends.states[ends.moves[at]].id] < least - 1:
                     least = ends.distances[ends.states[ends.moves[at]].id] + 1
@@ -133,6 +132,11 @@ cdef cbool needs_add(vector[uint64_t]& needs, uint64_t need) noexcept nogil:
     return True
 
 
+cdef cbool needs_end(vector[uint64_t]& needs, uint64_t need) noexcept nogil:
+    # A set with which the lexeme ends; False when there are too many, or it says next to nothing.
+    return not needs_add(needs, need) or (popcount[uint64_t](need) > 1 and needs.size() <= FEW_NEEDS)
+
+
 cdef cbool find_needs(const LazyDfa* dfa, const Ends* ends, int32_t usual, vector[uint64_t]& needs) noexcept nogil:
     # The least sets of classes, as bits, of which one is in every text that ends the lexeme from the usual state.  False when there are
     # too many, or one says next to nothing.
@@ -154,12 +158,17 @@ cdef cbool find_needs(const LazyDfa* dfa, const Ends* ends, int32_t usual, vecto
         state = work.back()
         work.pop_back()
         here = before[state]
+        if state * width >= ends.moves.size():
+            for i in range(here.size()):
+                if not needs_end(needs, here[i]):
+                    return False
+            continue
         for at in range(width):
             target = ends.moves[state * width + at]
             for i in range(here.size()):
-                need = here[i] if target == UNKNOWN_BEHIND else here[i] | bits[at]
-                if target < 0:
-                    if needs_add(needs, need) and (popcount[uint64_t](need) < 2 or needs.size() > FEW_NEEDS):
+                need = here[i] | bits[at]
+                if target == DEAD_BEHIND:
+                    if not needs_end(needs, need):
                         return False
                 elif needs_add(before[target], need):
                     work.push_back(target)

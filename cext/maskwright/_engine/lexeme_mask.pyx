@@ -9,7 +9,7 @@ from libcpp.string cimport string
 from maskwright._engine.sizes cimport set_add, set_has
 from maskwright._engine.limits cimport deadline_passed
 from maskwright._engine.trie cimport Trie, TrieNode
-from maskwright._engine.vocabulary cimport Exit, LAST_CODE_POINT, Slice
+from maskwright._engine.vocabulary cimport Bits, Exit, LAST_CODE_POINT, Slice
 from maskwright._engine.char_index cimport (
     bits_hold, bits_owned, bits_unite, index_count, index_first, index_first_part, index_text, text_point
 )
@@ -240,6 +240,11 @@ cdef cbool self_loop_pays(const SelfLoop* self_loop, const Index* index) noexcep
                                      and <int64_t>self_loop.exits * EXIT_COST <= self_loop.mass)
 
 
+cdef cbool self_loop_is_cheap(const SelfLoop* self_loop, const Index* index) noexcept nogil:
+    # Whether looking for another one would cost more than its exits.
+    return self_loop_pays(self_loop, index) and self_loop.exits * FEW_EXITS <= index.self_loop_least
+
+
 cdef void self_loop_forget(SelfLoop* self_loop) noexcept nogil:
     self_loop.mass = 0
     self_loop.counting = False
@@ -262,6 +267,8 @@ cdef cbool self_loop_find(Automaton* automaton, const Index* index, DfaState* st
         self_loop_count(automaton, index)
     if automaton.spelling != SPELLING_UTF8:
         self_loop_sustain(automaton, self_loop, start)
+        if self_loop_is_cheap(self_loop, index):
+            return True
     for each.cls in range(dfa.classes):
         each.mass = automaton.class_mass[each.cls]
         # Characters in few tokens are cheap to follow.
@@ -275,7 +282,7 @@ cdef cbool self_loop_find(Automaton* automaton, const Index* index, DfaState* st
         self_loop_come_back(automaton, self_loop, start, order, index)
     found.mass = 0
     if self_loop_pays(self_loop, index):
-        if self_loop.exits * FEW_EXITS <= index.self_loop_least or order.empty() or automaton.spelling == SPELLING_UTF8:
+        if self_loop_is_cheap(self_loop, index) or order.empty() or automaton.spelling == SPELLING_UTF8:
             return True
         found = self_loop[0]
     elif automaton.spelling == SPELLING_UTF8:
@@ -483,6 +490,7 @@ cdef cbool self_loop_fill_below(LexMask* mask, LexState* state, uint32_t top) no
     cdef SelfLoop self_loop
     cdef vector[CodeRange] points
     cdef Slice* slice
+    cdef Bits* below
     if (<int64_t>(index.trie.nodes[top].end - top) <= index.self_loop_least or state.form != FORM_TEXT
             or state.automaton.spelling == SPELLING_UTF8
             or not self_loop_find(state.automaton, index, state.dfa_state, &self_loop)):
@@ -490,8 +498,9 @@ cdef cbool self_loop_fill_below(LexMask* mask, LexState* state, uint32_t top) no
     self_loop_points(state.automaton, self_loop.classes, points)
     slice = index_slice(index, points)
     mask.bits = bits_owned(index, mask.bits)
-    bits_unite(mask.bits, slice_below(index, slice, top))
-    slice_cut_below(index, mask.bits, slice, top, self_loop.room)
+    below = slice_below(index, slice, top)
+    bits_unite(mask.bits, below)
+    slice_cut_below(index, mask.bits, below, top, self_loop.room)
     if not self_loop.ends.distances.empty():
         ends_remove(mask, state, top, &self_loop.ends)
     self_loop_exits(mask, state, &self_loop, slice, top)

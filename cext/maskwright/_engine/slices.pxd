@@ -11,4 +11,4 @@ cdef cbool slice_left_inside(const Index* index, const Slice* slice, const PartN
 cdef cbool slice_exit(const Index* index, const Slice* slice, size_t position, uint32_t top, Exit* exit) noexcept nogil
 cdef const vector[Exit]* slice_exits(Index* index, Slice* slice, int32_t point, uint32_t top) noexcept nogil
 cdef Bits* slice_below(Index* index, Slice* slice, uint32_t top) noexcept nogil
-cdef void slice_cut_below(Index* index, Bits* bits, Slice* slice, uint32_t top, int32_t count) noexcept nogil
+cdef void slice_cut_below(const Index* index, Bits* bits, const Bits* below, uint32_t top, int32_t count) noexcept nogil

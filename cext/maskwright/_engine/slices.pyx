@@ -260,9 +260,8 @@ cdef Bits* slice_below(Index* index, Slice* slice, uint32_t top) noexcept nogil:
     return made
 
 
-cdef void slice_cut_below(Index* index, Bits* bits, Slice* slice, uint32_t top, int32_t count) noexcept nogil:
-    # Out of a set, the tokens below a trie node that go on over C for more than `count` characters (negative: any number).
-    cdef const Bits* below
+cdef void slice_cut_below(const Index* index, Bits* bits, const Bits* below, uint32_t top, int32_t count) noexcept nogil:
+    # Out of a set, those of the tokens `below` a trie node that go on for more than `count` characters (negative: any number).
     cdef const uint8_t* text = index_text(index, top)
     cdef size_t at = 0, i
     cdef int32_t most = count
@@ -273,7 +272,6 @@ cdef void slice_cut_below(Index* index, Bits* bits, Slice* slice, uint32_t top, 
         most += 1
     if most >= index.by_char.longest:
         return
-    below = slice_below(index, slice, top)
     for i in range(<size_t>index.by_char.longer[most]):
         if bits_hold_token(below, index.by_char.by_length[i]):
             bits_remove(bits, index.by_char.by_length[i])

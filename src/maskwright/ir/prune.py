@@ -160,14 +160,6 @@ def _body_is_productive(body: Body | None, good: list[bool]) -> bool:
                 if member.required and not _any_good(member.values, good):
                     return False
             return True
-        if record.keyless and record.max is None:
-            together = 0
-            found = False
-            for rule, bits in record.others[0].values:
-                if good[rule]:
-                    together |= bits
-                    found = True
-            return found and together == (1 << record.obligations) - 1
         return is_completable(record, good)
     if isinstance(body, Indented):
         return good[body.rule]
