@@ -88,6 +88,16 @@ _PAUSE_SECONDS: float = 0.00005
 _rest: float = 0.0
 """When it next pauses, of what has taken so long already: who lets the interpreter go again and again, as engine operations do, would
 otherwise keep it, since each time those who wait count anew."""
+_OFTEN_SECONDS: float = 0.00002
+_SELDOM_SECONDS: float = 0.0001
+_MOST_SKIPPED: cython.Py_ssize_t = 7
+_skipped: cython.Py_ssize_t = 0
+"""So many calls of ``check_time`` do nothing between two that read the clock: more where these follow each other often, none where
+seldom.  Reading it at each takes a fortieth of compiling a small schema."""
+_unread: cython.Py_ssize_t = 0
+"""How many of these are left."""
+_read: float = 0.0
+"""When the clock was read last."""
 _soonest: float = inf
 """Before the first of them there is nothing to look at."""
 
@@ -108,12 +118,13 @@ class deadline:
         self._seconds = seconds
 
     def __enter__(self) -> None:
-        global _rest
+        global _rest, _unread
         clock: _Clock = _thread.clock
         self._clock = clock
         self._end_before, self._seconds_before = clock.end, clock.seconds
         now: float = monotonic()
         _rest = now + _REST_SECONDS
+        _unread = 0
         if self._seconds and now + self._seconds < clock.end:
             clock.end, clock.seconds = now + self._seconds, self._seconds
         self._end = clock.end
@@ -165,11 +176,29 @@ def cancellation_of_thread() -> Cancellation | None:
 def check_time() -> None:
     """Raises ``LimitError`` (max_seconds) when the deadline of this thread is over, again and again; ``Cancelled``; and what
     handlers of signals raise, such as KeyboardInterrupt: compiled code has no other place for them."""
+    global _unread
+    if _unread:
+        _unread -= 1
+    else:
+        _look()
+
+
+def _look() -> None:
+    """What ``check_time`` does now and then."""
+    global _unread, _skipped, _read
     PyErr_CheckSignals()
     now: float = monotonic()
+    since: float = now - _read
+    _read = now
+    if since < _OFTEN_SECONDS:
+        _skipped = min(2 * _skipped + 1, _MOST_SKIPPED)
+    elif since > _SELDOM_SECONDS:
+        _skipped = 0
+    _unread = _skipped
     _take_turns(now)
     if now <= _soonest:
         return
+    _unread = _skipped = 0
     if is_cancelled():
         raise Cancelled
     clock: _Clock = _thread.clock
@@ -180,7 +209,7 @@ def check_time() -> None:
 
 def out_of_time() -> None:
     """To be called where another clock says that the deadline is over: raises what ``check_time`` does, and does so in any case."""
-    check_time()
+    _look()
     seconds = _thread.clock.seconds
     raise LimitError("max_seconds", seconds, seconds)
 
@@ -219,7 +248,7 @@ def ends_at() -> float:
 
 def seconds_left() -> float:
     """What the deadline of this thread leaves; 0: there is none.  Raises ``LimitError`` when it is over."""
-    check_time()
+    _look()
     end: float = _thread.clock.end
     return 0.0 if end == inf else max(end - monotonic(), 1e-9)
 
