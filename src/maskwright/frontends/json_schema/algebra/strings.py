@@ -106,12 +106,6 @@ def agreed_pattern(pattern: str, limits: Limits, agreed: int) -> Regular:
 
 
 @lru_cache(maxsize=1024)
-def disputed_texts(pattern: str, limits: Limits) -> Regular:
-    """The texts in which only some engines find a pattern."""
-    return difference(agreed_pattern(pattern, limits, -1), agreed_pattern(pattern, limits, 1), limits)
-
-
-@lru_cache(maxsize=1024)
 def string_language(group: StringGroup, limits: Limits) -> Regular:
     """The texts of a group; NOTHING when there are none."""
     return _within(group, *_languages(group, limits), limits)

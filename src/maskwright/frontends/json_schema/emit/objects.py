@@ -25,7 +25,7 @@ from maskwright.frontends.json_schema.algebra.groups import (
 from maskwright.frontends.json_schema.algebra.keys import KeyMap, is_false, string_groups
 from maskwright.frontends.json_schema.algebra.strings import (
     agreed_language,
-    disputed_texts,
+    agreed_pattern,
     is_disputed,
     is_text,
     pattern_language,
@@ -202,9 +202,15 @@ class ObjectRules:
             value = kind.value(keys)
             if is_false(value):
                 continue
-            language = self._agreed(kind, self._without(kind, keys.declared))
-            if kind.within is None or not is_empty(language):
-                found.append((kind, value, language))
+            language = EVERY_TEXT
+            if kind.within is not None:
+                language = self._without(self._agreed(kind), keys.declared)
+                if is_empty(language):
+                    # Better keys that not all validators count to it than none.
+                    language = self._without(self._all(kind), keys.declared)
+                    if is_empty(language):
+                        continue
+            found.append((kind, value, language))
         return found
 
     def _too_few(self, group: ObjectGroup, declared: int, languages: list[Regular]) -> bool:
@@ -239,45 +245,60 @@ class ObjectRules:
                     atoms.update(dict.fromkeys(_atoms(atom.keys)))
         if not atoms:
             return _ONE_KIND
-        classes = _classes(tuple([self._language(atom) for atom in atoms]), self.limits)
         found = tuple(atoms)
+        if len(found) == 1:
+            return [Kind(None, frozenset(found), found), Kind(None, frozenset(), found)]
         return [
-            Kind(language, frozenset(compress(atoms, flags)), found) for flags, language in in_time(classes)
+            Kind(language, frozenset(compress(found, flags)), found)
+            for flags, language in in_time(self._classes(found))
         ]
 
-    def _agreed(self, kind: Kind, language: Regular) -> Regular:
-        """The keys that all validators count to the same kind; all of them, where there are no such."""
-        if kind.atoms not in self._disputed:
-            disputed = [keys for atom in kind.atoms if (keys := self._disputed_of(atom)) is not None]
-            # One automaton, which each of many kinds is compared with.
-            self._disputed[kind.atoms] = (
-                minimal_dfa(alt(*disputed), self.limits).to_regular() if disputed else NOTHING
-            )
-        disputed_keys = self._disputed[kind.atoms]
-        if is_nothing(disputed_keys):
-            return language
-        agreed = difference(language, disputed_keys, self.limits)
-        return language if is_empty(agreed) else agreed
+    def _classes(self, atoms: tuple[Atom, ...]) -> list[tuple[bytes, Regular]]:
+        """The keys that satisfy the same of the atoms (a byte for each, 1 or 0)."""
+        return _classes(tuple([self._language(atom) for atom in atoms]), self.limits)
 
-    def _disputed_of(self, atom: Atom) -> Regular | None:
-        """The keys that satisfy a pattern or schema for some validators only; None: there are none."""
-        limits = self.limits
+    def _all(self, kind: Kind) -> Regular:
+        """The keys of a kind, by what this dialect says."""
+        if kind.language is not None:
+            return kind.language
+        return dict(self._classes(kind.atoms)).get(bytes([atom in kind.within for atom in kind.atoms]), NOTHING)
+
+    def _agreed(self, kind: Kind) -> Regular:
+        """The keys that all validators count to a kind."""
+        atoms, limits = kind.atoms, self.limits
+        if kind.language is None:
+            # Told apart by one atom: nothing has to be compared.
+            if kind.within:
+                return self._satisfying(atoms[0], 1)
+            return _difference(EVERY_TEXT, self._satisfying(atoms[0], -1), limits)
+        if atoms not in self._disputed:
+            disputed = [keys for atom in atoms if not is_nothing(keys := self._disputed_of(atom))]
+            # One automaton, which each of many kinds is compared with.
+            self._disputed[atoms] = minimal_dfa(alt(*disputed), limits).to_regular() if disputed else NOTHING
+        disputed_keys = self._disputed[atoms]
+        if is_nothing(disputed_keys):
+            return kind.language
+        return _difference(kind.language, disputed_keys, limits)
+
+    def _disputed_of(self, atom: Atom) -> Regular:
+        """The keys that satisfy a pattern or schema for some validators only."""
+        if isinstance(atom, str) and not is_disputed(atom, -1):
+            return NOTHING
+        widest, narrowest = self._satisfying(atom, -1), self._satisfying(atom, 1)
+        return NOTHING if widest == narrowest else _difference(widest, narrowest, self.limits)
+
+    def _satisfying(self, atom: Atom, agreed: int) -> Regular:
+        """The keys that satisfy a pattern or schema for all validators (1), or for any of them (-1)."""
         if isinstance(atom, str):
-            return disputed_texts(atom, limits) if is_disputed(atom, -1) else None
+            return agreed_pattern(atom, self.limits, agreed)
         groups = string_groups(self.normalizer, atom)
         if StringGroup() in groups:
-            return None
-        widest, narrowest = (
-            alt(*(agreed_language(group, limits, agreed) for group in groups)) for agreed in (-1, 1)
-        )
-        if widest == narrowest:
-            return None
-        return difference(widest, narrowest, limits)
+            return EVERY_TEXT
+        return alt(*(agreed_language(group, self.limits, agreed) for group in groups))
 
-    def _without(self, kind: Kind, names: list[str]) -> Regular:
-        """The keys of a kind that are none of these names."""
-        language = kind.language
-        if kind.within is None or language == EVERY_TEXT:
+    def _without(self, language: Regular, names: list[str]) -> Regular:
+        """The keys of a language that are none of these names."""
+        if language == EVERY_TEXT:
             # Any prefix goes on to infinitely many keys: leaving names out costs nothing.
             return language
         check_time()
@@ -314,9 +335,10 @@ class Kind:
     """Undeclared keys that the same rules are about."""
 
     def __init__(
-        self, language: Regular, within: frozenset[Atom] | None, atoms: tuple[Atom, ...] = ()
+        self, language: Regular | None, within: frozenset[Atom] | None, atoms: tuple[Atom, ...] = ()
     ) -> None:
         self.language = language
+        """None: it is not made unless it is needed."""
         self.within = within
         """The patterns and schemas for keys that they satisfy; None: there are none to tell keys apart."""
         self.atoms = atoms
@@ -390,6 +412,11 @@ _ONE_KIND = [Kind(EVERY_TEXT, None)]
 @lru_cache(maxsize=512)
 def _classes(languages: tuple[Regular, ...], limits: Limits) -> list[tuple[bytes, Regular]]:
     return partition(languages, limits)
+
+
+@lru_cache(maxsize=512)
+def _difference(language: Regular, other: Regular, limits: Limits) -> Regular:
+    return difference(language, other, limits)
 
 
 @lru_cache(maxsize=512)
