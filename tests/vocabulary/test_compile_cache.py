@@ -407,13 +407,41 @@ def test_grammars_that_have_grown_make_room(monkeypatch: pytest.MonkeyPatch) -> 
     first = mw.compile_json_schema({"type": "string"}, vocabulary)
     second = mw.compile_json_schema({"type": "object"}, vocabulary)
     assert first.matcher().accept_bytes(b'"some text"')
-    monkeypatch.setattr(compiled, "_SHED_EVERY", 1)
-    monkeypatch.setattr(compiled, "_STATES_KEPT", first._core.state_count + second._core.state_count)
     assert mw.compile_json_schema({"type": "string"}, vocabulary) is first
-    third = mw.compile_json_schema({"type": "array"}, vocabulary)
-    assert mw.compile_json_schema({"type": "array"}, vocabulary) is third
-    assert mw.compile_json_schema({"type": "string"}, vocabulary) is first
-    assert mw.compile_json_schema({"type": "object"}, vocabulary) is not second
+    most = 2 * first._core.state_count
+    monkeypatch.setattr(compiled, "_STATES_KEPT", most)
+    for i in range(60):
+        last = mw.compile_json_schema({"type": "string", "minLength": i + 1}, vocabulary)
+        assert last.matcher().accept_bytes(b'"some text"') == (i < 9)
+        assert mw.compile_json_schema({"type": "string", "minLength": i + 1}, vocabulary) is last
+    kept = [grammar for grammar, _ in vocabulary._compiled._kept.values()]
+    assert first not in kept and second not in kept and last in kept
+    assert sum(grammar._core.state_count for grammar in kept) < 3 * most
+
+
+def test_what_has_grown_is_looked_at_before_it_can_be_much_too_much() -> None:
+    cache = compile_cache.CompileCache(1_000_000)
+    taken: dict[int, int] = {}
+    looked: list[int] = []
+
+    def size(key: int) -> int:
+        looked.append(key)
+        return taken[key]
+
+    for key in range(5_000):
+        taken[key] = 10
+        cache.put(key, key)
+        cache.shed(size, 10_000)
+        assert sum(taken[kept] for kept in cache._kept) <= 2 * 10_000
+    # About one for each that was added.
+    assert len(looked) <= 2 * 5_000 and len(cache) >= 1_000
+    assert cache.get(4_999) == 4_999 and cache.get(3_000) is None
+    # The last one stays, whatever it takes.
+    taken[4_999] = 20_000
+    assert cache.shed(size, 10_000, 1) is None
+    while cache.shed(size, 10_000, 1) is None:
+        pass
+    assert len(cache) == 1 and cache.get(4_999) == 4_999
 
 
 def test_tables_are_kept_by_their_weight() -> None:

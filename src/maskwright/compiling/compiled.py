@@ -28,7 +28,7 @@ _LAYOUT = 3
 """To be raised whenever tables mean something else, or are packed in another way."""
 # Of all grammars that are kept together: a state takes about a kilobyte.
 _STATES_KEPT = 1_000_000
-_SHED_EVERY = 16
+_BYTES_EVERY = 16
 _LINE = _KIND + f"{_LAYOUT} {sys.byteorder}\n".encode()
 
 
@@ -136,10 +136,10 @@ def keep_grammar(key: Hashable, compiled: CompiledGrammar, vocabulary: Vocabular
     """Have it found under a key, and let go of others that were not used lately."""
     kept = vocabulary._compiled
     kept.put(key, compiled)
-    kept.shed(_states_of, _STATES_KEPT, _SHED_EVERY)
+    kept.shed(_states_of, _STATES_KEPT)
     if kept.most_bytes is not None:
         # Of many, one more matters less than looking at all of them takes.
-        held = kept.shed(grammar_size, kept.most_bytes, max(len(kept) // _SHED_EVERY, 1))
+        held = kept.shed(grammar_size, kept.most_bytes, max(len(kept) // _BYTES_EVERY, 1))
         kept.held_bytes = kept.held_bytes if held is None else held
 
 

@@ -49,9 +49,6 @@ from maskwright.vocabulary.vocabulary import Vocabulary
 
 _TABLES_BYTES = 64 << 20
 """What the states of their automata may take, of the tables that a vocabulary keeps."""
-_LOOKED_AT = 4
-"""So many of them, for each new one: all are looked at now and then."""
-
 _T = TypeVar("_T")
 
 
@@ -408,7 +405,7 @@ def _tables(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
         if part.keep:
             kept = vocabulary._tables
             kept.put(part.key, tables, len(tables.names))
-            kept.shed(automata_bytes, _TABLES_BYTES, len(kept) // _LOOKED_AT + 1)
+            kept.shed(automata_bytes, _TABLES_BYTES)
     return tables
 
 

@@ -15,6 +15,7 @@ from threading import RLock
 from typing import Any
 
 _KEPT = 64
+_SELDOM = 8
 
 _lock = RLock()
 """Of all caches: it is held for a moment, and by whoever forks, so that no child finds a cache half changed.  Nothing is freed
@@ -53,14 +54,17 @@ class CompileCache:
                 dropped.append(self._kept.popitem(last=False)[1])
                 self._weight -= dropped[-1][1]
 
-    def shed(self, size: Callable[[Any], int], most: int, every: int = 1) -> int | None:
-        """Drop what was used longest ago while sizes, which may have grown, are more than ``most`` together; looked at
-        once in so many calls.  What is left, if it was looked at; the last one is kept whatever its size."""
+    def shed(self, size: Callable[[Any], int], most: int, every: int | None = None) -> int | None:
+        """Drop what was used longest ago while sizes, which may have grown, are more than ``most`` together.
+
+        All are looked at once in so many calls; None: when there would be too much if what is added took as much, or at
+        last when there are nine times as many.  What is left, if it was looked at; the last one is kept whatever its size.
+        """
         with _lock:
-            calls = self._calls[size] = self._calls.get(size, 0) + 1
-            if calls < every:
+            left = self._calls.get(size, 0)
+            if left > 0:
+                self._calls[size] = left - 1
                 return None
-            self._calls[size] = 0
             kept = [(key, held) for key, (held, _) in self._kept.items()]
         # Asking may take long, so nobody else waits for it.
         sizes = [size(held) for _, held in kept]
@@ -74,6 +78,11 @@ class CompileCache:
                     dropped.append(self._kept.pop(key))
                     self._weight -= dropped[-1][1]
                 total -= each
+            if every is None:
+                # Looking at all of them takes longer than compiling a small schema.
+                room = max(most // max(total, 1) - 1, 1)
+                every = min(room, _SELDOM) * len(self._kept)
+            self._calls[size] = every - 1
         return total
 
     def __len__(self) -> int:
