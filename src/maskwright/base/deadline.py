@@ -90,11 +90,11 @@ _rest: float = 0.0
 otherwise keep it, since each time those who wait count anew."""
 _OFTEN_SECONDS: float = 0.00002
 _SELDOM_SECONDS: float = 0.0001
-_MOST_SKIPPED: cython.Py_ssize_t = 7
-_skipped: cython.Py_ssize_t = 0
+_MOST_SKIPPED: int = 7
+_skipped: int = 0
 """So many calls of ``check_time`` do nothing between two that read the clock: more where these follow each other often, none where
 seldom.  Reading it at each takes a fortieth of compiling a small schema."""
-_unread: cython.Py_ssize_t = 0
+_unread: int = 0
 """How many of these are left."""
 _read: float = 0.0
 """When the clock was read last."""

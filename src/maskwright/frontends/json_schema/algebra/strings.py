@@ -21,7 +21,6 @@ from maskwright.ir.grammar import FAIL, Choice, Keyset, Lexeme, Spelling, Term
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex, search_language
 from maskwright.regular.dfa import (
-    difference,
     is_empty,
     least_length,
     listed_texts,

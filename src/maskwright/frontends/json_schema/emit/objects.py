@@ -261,7 +261,8 @@ class ObjectRules:
         """The keys of a kind, by what this dialect says."""
         if kind.language is not None:
             return kind.language
-        return dict(self._classes(kind.atoms)).get(bytes([atom in kind.within for atom in kind.atoms]), NOTHING)
+        within = kind.within or frozenset[Atom]()
+        return dict(self._classes(kind.atoms)).get(bytes([atom in within for atom in kind.atoms]), NOTHING)
 
     def _agreed(self, kind: Kind) -> Regular:
         """The keys that all validators count to a kind."""
