@@ -196,6 +196,29 @@ def test_python_shorthands_and_case_variants_agree_with_re() -> None:
                 assert ord(other) in classes[code], hex(code)
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"(?a:\B)Σ|a\b",
+        r"a\b(?a:\b)é",
+        r"é(?a:\b)a\b",
+        r"(?=.*(?a:\b)é).*\b",
+        r"(?:.(?a:\b)|.\B)+",
+        r"(?!(?a:\b).\b).*",
+        r"(?:(?a:\B)é|\ba|\b | )*",
+        r"\b(?:(?=(?a:\b)).)*",
+        r"(?=(?a:\b)a?\b)[aé]*(?<=a)(?a:\b)",
+    ],
+)
+def test_boundaries_of_different_words_in_one_pattern(pattern: str) -> None:
+    whole, anywhere = matcher(parse_regex(pattern, "python")), matcher(search_language(pattern, "python"))
+    expected = re.compile(pattern)
+    for length in range(1, 5):
+        for text in map("".join, itertools.product("aéΣ ", repeat=length)):
+            assert whole(text) == (expected.fullmatch(text) is not None), text
+            assert anywhere(text) == (expected.search(text) is not None), text
+
+
 @pytest.mark.parametrize("pattern", [r"\W", r"\D", r"\S", r"[\W_]"])
 def test_what_is_negated_is_so_where_case_is_ignored(pattern: str) -> None:
     expected = re.compile(pattern, re.IGNORECASE)

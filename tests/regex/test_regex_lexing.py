@@ -60,6 +60,10 @@ def test_lazy_patterns(pattern: str) -> None:
         assert found == expected
 
 
+def test_where_a_lazy_quantifier_chooses_nothing_alternatives_are_equal() -> None:
+    assert language("(?:a|ab){2}?/") == {"aa/", "aab/", "aba/", "abab/"} & {*TEXTS}
+
+
 @pytest.mark.parametrize(
     "pattern",
     [r"/.*?/", r"/[ab]*?/b*", r"a??b", r"/(?!/)(?:/a|[^/])*?/", r"(?:/.*?/|a.*?a)", r"((?:a|b)+?/)", r"a+?", r"/.*?(?<!a)(aa)*?/"],

@@ -45,8 +45,9 @@ from maskwright.regular.expressions import (
 )
 from maskwright.regular.thompson import Sizes, Thompson
 
-# What stands before a position: nothing, a word character, another character.
-START, AFTER_WORD, AFTER_OTHER = 0, 1, 2
+Before: TypeAlias = frozenset[Ranges] | None
+"""What stands before a position: a character that is in these sets of word characters, or nothing."""
+START: Before = None
 
 # The deterministic automaton is kept when it is no larger than this times the other one (of languages that are cut with
 # each other: the product of their sizes).
@@ -59,7 +60,9 @@ _WORK_PER_STATE = 4
 _Obligations: TypeAlias = frozenset[tuple[int, int]]
 
 
-def resolve(tree: Regular, limits: Limits, *, search: bool, before: int = START, depth: int = 0) -> Regular:
+def resolve(
+    tree: Regular, limits: Limits, *, search: bool, before: Before = START, depth: int = 0
+) -> Regular:
     """The language of a tree with ``Assertion`` leaves, as a tree without any.
 
     With ``search``, the texts in which a match of the tree occurs; else those that it matches.
@@ -85,7 +88,7 @@ def resolve(tree: Regular, limits: Limits, *, search: bool, before: int = START,
     return _Resolver(tree, limits, before, depth).language()
 
 
-def _after_leading_looks(tree: Regular, limits: Limits, search: bool, before: int) -> Regular | None:
+def _after_leading_looks(tree: Regular, limits: Limits, search: bool, before: Before) -> Regular | None:
     """The language of a tree that begins with look-aheads: what comes after them, cut with their languages.
 
     None where it begins otherwise, or that needs many states.
@@ -121,7 +124,7 @@ def _after_leading_looks(tree: Regular, limits: Limits, search: bool, before: in
         return None
 
 
-def _ahead_language(look: Look, limits: Limits, before: int, depth: int) -> Regular:
+def _ahead_language(look: Look, limits: Limits, before: Before, depth: int) -> Regular:
     """The texts that may stand behind a look-ahead, were it positive."""
     _check_nesting(look, limits, depth)
     return resolve(cat(look.body, EVERY_TEXT), limits, search=False, before=before, depth=depth + 1)
@@ -135,9 +138,9 @@ def _check_nesting(look: Look, limits: Limits, depth: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What a thread knows of the text before it: a kind of neighbour, and look-behind states."""
+    """What a thread knows of the text before it: the neighbour, and look-behind states."""
 
-    before: int
+    before: Before
     behinds: tuple[int, ...]
 
 
@@ -171,34 +174,34 @@ class _Automaton:
 
 
 class _Resolver:
-    def __init__(self, tree: Regular, limits: Limits, before: int, depth: int) -> None:
+    def __init__(self, tree: Regular, limits: Limits, before: Before, depth: int) -> None:
         self.limits = limits
         self.depth = depth
         builder = _AssertionThompson(limits)
         self.start, self.accept = builder.new_state(), builder.new_state()
         builder.place(tree, self.start, self.accept)
-        self.before = before
         assertions = list(dict.fromkeys(assertion for _, assertion, _ in builder.assertions))
-        word = _word_set(assertions)
+        words = _word_sets(assertions)
+        self.before = before if before is None else before.intersection(words)
         # Neighbours are told apart only where it matters, which keeps the threads few.
         self.tells_start = any(isinstance(a, (TextStart, WordBoundary)) or _looks_back(a) for a in assertions)
         behinds = [a for a in assertions if isinstance(a, Look) and a.behind]
         behind_languages = [self._behind(look) for look in behinds]
-        ahead_languages: dict[tuple[Assertion, int], Regular] = {}
+        ahead_languages: dict[tuple[Assertion, Before], Regular] = {}
         for assertion in assertions:
             if not isinstance(assertion, TextStart) and not (
                 isinstance(assertion, Look) and assertion.behind
             ):
-                for context in (START, AFTER_WORD, AFTER_OTHER) if self.tells_start else (before,):
-                    ahead_languages[assertion, context] = self._ahead(assertion, context, word)
+                for context in (START, *_neighbours(words)) if self.tells_start else (self.before,):
+                    ahead_languages[assertion, context] = self._ahead(assertion, context)
         languages = [*behind_languages, *ahead_languages.values()]
         sets = [*builder.sets, *leaf_sets(*languages)]
-        self.alphabet = alphabet_of([*sets, word] if word else sets)
-        self.word = frozenset(self.alphabet.members(word)) if word else frozenset()
+        self.alphabet = alphabet_of([*sets, *words])
+        self.neighbour_of = _neighbours_of(self.alphabet, words)
         self.behinds = [_Automaton(language, self.alphabet, limits) for language in behind_languages]
         self.behind_index = {look: i for i, look in enumerate(behinds)}
         self.aheads: list[_Automaton | None] = []
-        self.ahead_index: dict[tuple[Assertion, int], int] = {}
+        self.ahead_index: dict[tuple[Assertion, Before], int] = {}
         shared: dict[Regular, int] = {}
         for key, language in ahead_languages.items():
             if language not in shared:
@@ -216,12 +219,13 @@ class _Resolver:
         for a, assertion, b in builder.assertions:
             self.epsilons[a].append((assertion, b))
 
-    def _ahead(self, assertion: Assertion, before: int, word: Ranges) -> Regular:
+    def _ahead(self, assertion: Assertion, before: Before) -> Regular:
         """The texts that may stand behind the assertion, as a minimal automaton."""
         if isinstance(assertion, TextEnd):
             return alt(EPSILON, char("\n")) if assertion.newline else EPSILON
         if isinstance(assertion, WordBoundary):
-            ends_word = (before == AFTER_WORD) != assertion.negative
+            word = assertion.word
+            ends_word = (before is not None and word in before) != assertion.negative
             if ends_word:
                 return alt(EPSILON, cat(Chars(complement_ranges(word)), EVERY_TEXT))
             return cat(Chars(word), EVERY_TEXT)
@@ -340,12 +344,11 @@ class _Resolver:
         return all(self._automaton(index).accepting(state) for index, state in obligations)
 
     def _step_context(self, context: _Context, minterm: int) -> _Context:
-        before = AFTER_WORD if minterm in self.word else AFTER_OTHER
         behinds = tuple(
             automaton.step(state).get(minterm, -1) if state >= 0 else -1
             for automaton, state in zip(self.behinds, context.behinds, strict=True)
         )
-        return _Context(before if self.tells_start else self.before, behinds)
+        return _Context(self.neighbour_of[minterm] if self.tells_start else self.before, behinds)
 
     def _step_owed(self, obligations: _Obligations, minterm: int) -> _Obligations | None:
         owed = set()
@@ -379,11 +382,33 @@ def _looks(look: Look) -> list[object]:
     return nodes
 
 
-def _word_set(assertions: list[Assertion]) -> Ranges:
-    """The word characters of the boundaries, nested ones included; () without any."""
+def _word_sets(assertions: Iterable[object]) -> list[Ranges]:
+    """The word characters of the boundaries, nested ones included: more than one set with flags inside of the pattern."""
+    found: dict[Ranges, None] = {}
     for assertion in assertions:
         nested = _looks(assertion) if isinstance(assertion, Look) else []
         for node in (assertion, *nested):
             if isinstance(node, WordBoundary):
-                return node.word
-    return ()
+                found[node.word] = None
+    return list(found)
+
+
+def _neighbours_of(alphabet: Alphabet, words: list[Ranges]) -> list[frozenset[Ranges]]:
+    """By minterm, the sets of word characters that it is in."""
+    inside = [frozenset(alphabet.members(word)) for word in words]
+    made: dict[frozenset[Ranges], frozenset[Ranges]] = {}
+    found = []
+    for minterm in range(len(alphabet)):
+        sets = frozenset([word for word, members in zip(words, inside, strict=True) if minterm in members])
+        found.append(made.setdefault(sets, sets))
+    return found
+
+
+def _neighbours(words: list[Ranges]) -> list[frozenset[Ranges]]:
+    """All that a character can be."""
+    return list(dict.fromkeys(_neighbours_of(alphabet_of(words), words)))
+
+
+def neighbours(assertions: Iterable[object]) -> list[frozenset[Ranges]]:
+    """What characters before a pattern can be, as far as its assertions tell them apart."""
+    return _neighbours(_word_sets(assertions))

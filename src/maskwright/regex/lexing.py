@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from maskwright.errors import GrammarError
 from maskwright.limits import DEFAULT_LIMITS, Limits
-from maskwright.regex.assertions import AFTER_OTHER, AFTER_WORD, resolve
+from maskwright.regex.assertions import neighbours, resolve
 from maskwright.regex.parser import Dialect, Group, Item, Parser
 from maskwright.regex.syntax import ASSERTIONS, Look, TextEnd, TextStart, WordBoundary
 from maskwright.regular.dfa import (
@@ -172,7 +172,7 @@ def _check_greedy(items: list[Item], behind: Regular, limits: Limits) -> None:
 def _check_before(tree: Regular, limits: Limits) -> None:
     """What a pattern with word boundaries matches must not depend on what stands before."""
     alone = resolve(tree, limits, search=False)
-    for before in (AFTER_WORD, AFTER_OTHER):
+    for before in neighbours(_assertions(tree)):
         there = resolve(tree, limits, search=False, before=before)
         if not (is_empty(difference(alone, there, limits)) and is_empty(difference(there, alone, limits))):
             raise GrammarError("a terminal cannot look at the text before it: remove what does")

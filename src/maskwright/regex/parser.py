@@ -97,7 +97,8 @@ class Group:
     def repeat_last(self, low: Int, high: Int | None, lazy: bool, ordered: bool) -> None:
         item: Item = self.items[-1]
         chooses = low != high
-        tree = item.tree if item.group is None or not (lazy and ordered) else item.group.ordered_body()
+        in_order = ordered and lazy and chooses
+        tree = item.group.ordered_body() if in_order and item.group is not None else item.tree
         lazily, greedily = item.lazy or (lazy and chooses), item.greedy or (not lazy and chooses)
         self.items[-1] = Item(repeat(tree, low, high), lazily, greedily, None)
         self.quantifiable = False
