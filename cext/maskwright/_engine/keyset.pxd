@@ -25,6 +25,7 @@ cdef LexState* key_intern(Automaton* keys, const KeyPlace& place) noexcept nogil
 cdef int32_t key_filter_intern(Automaton* keys, const vector[char]& filter) noexcept nogil
 cdef LexState* key_start(Automaton* keys, int32_t low, int32_t high, cbool other,
                          const vector[char]* allowed, int32_t used, cbool pending) noexcept nogil
+cdef cbool key_may_run_out(const LexState* start) noexcept nogil
 cdef cbool key_move(Automaton* keys, KeyPlace* place, uint8_t byte) noexcept nogil
 cdef LexState* key_next(LexState* state, uint8_t byte) noexcept nogil
 cdef void key_fill_first(LexState* state) noexcept nogil

@@ -421,6 +421,13 @@ cdef cbool key_completable(Automaton* keys, const KeyPlace& place) noexcept nogi
     return state.alive == 1
 
 
+cdef cbool key_may_run_out(const LexState* start) noexcept nogil:
+    # Whether the key that came before, and is not known, may have been the last one that was left.
+    if start == LEX_DEAD or start.key.other == 0 or key_any_allowed(start.automaton, &start.key):
+        return False
+    return not dfa_more_texts(start.base.automaton.dfa, start.base.dfa_state, start.key.used_left + 1)
+
+
 cdef cbool key_on_other(KeyPlace* place) noexcept nogil:
     # On the way to no name any more.
     cdef int32_t pending = place.at.pending

@@ -118,6 +118,7 @@ cdef cppclass DottedItem:
     vector[int32_t] terminals       # of the lexer
     vector[uint64_t] terminal_set   # these as bits
     cbool waits_for_line            # what comes next depends on the column of the next line (stacks.pyx)
+    cbool may_run_out               # a key that is not known may have been the last one that was left
     SmallVector[Call] calls
 
 cdef cppclass GssNode:
@@ -128,6 +129,7 @@ cdef cppclass GssNode:
 cdef cppclass ParserState:
     SmallVector[Item] items
     cbool complete         # the start rule may end here
+    cbool may_run_out      # of one of them, a key that is not known may have been the last one
     SmallVector[LexState*] starts
     vector[LexState*] tokens    # of those waited for that stand for themselves
     LexState* lexer        # start of the lexer for the terminals waited for, or NULL

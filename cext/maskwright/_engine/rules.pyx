@@ -14,7 +14,7 @@ from libcpp.unordered_map cimport unordered_map
 from maskwright._engine.limits cimport deferred_free_breathe
 from maskwright._engine.lexemes cimport KIND_KEYSET, KIND_TOKENS, NO_TAG
 from maskwright._engine.lexeme_texts cimport automaton_new, LEX_DEAD
-from maskwright._engine.keyset cimport key_start
+from maskwright._engine.keyset cimport key_may_run_out, key_start
 from maskwright._engine.shortest_match cimport UNREACHED
 from maskwright._engine.longest_match cimport terminals_add
 from maskwright._engine.longest_match_walks cimport lex_free
@@ -132,7 +132,7 @@ cdef DottedItem* parse_expand(Program* program, int32_t id) noexcept nogil:
     cdef DottedItem* local = program.locals[id]
     if not local.expanded:
         local.expanded = True
-        local.final = False
+        local.final = local.may_run_out = False
         if local.kind == LOCAL_PLAIN:
             parse_expand_plain(program, local)
         elif local.kind == LOCAL_REPEATED:
@@ -391,6 +391,8 @@ cdef void record_expand(Program* program, DottedItem* local) noexcept nogil:
     cdef RecordDef* record = &program.records[local.index]
     cdef RecordRegister place = record_register(record, local.count)
     cdef LexState* keys
+    if place.pending and local.phase in (RECORD_NEXT_KEY, RECORD_AFTER) and not record_is_keyless(record):
+        local.may_run_out = key_may_run_out(record_key_start(program, record, place))
     if local.phase == RECORD_OPEN:
         parse_add_term(program, local, record.open)
     elif local.phase in (RECORD_FIRST_KEY, RECORD_NEXT_KEY):

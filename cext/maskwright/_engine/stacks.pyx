@@ -74,6 +74,7 @@ cdef void state_finish(ParserState* state, Program* program) noexcept nogil:
     cdef int32_t guard
     for i in range(state.items.size()):
         local = parse_expand(program, state.items[i].local)
+        state.may_run_out = state.may_run_out or local.may_run_out
         if program.nodes[state.items[i].node].indent > state.indent:
             state.indent = program.nodes[state.items[i].node].indent
         guard = parse_guard(program, state.items[i].local)

@@ -101,13 +101,16 @@ cdef int64_t matcher_read(Core* core, int32_t id, const uint8_t* data, int64_t l
 # --- masks ----------------------------------------------------------------------------------
 
 cdef cbool threads_pending(Core* core, const vector[Thread]& threads) noexcept nogil:
-    # Whether some thread is in a key or an item that may have come before, in this very token.
+    # Whether some thread is in a key or an item that may have come before, in this very token, or behind one that may
+    # have been the last one left.
     cdef size_t i
     for i in range(threads.size()):
         if is_tracked(threads[i].memory) and tracker_doubtful(&core.tracker, threads[i].memory):
             return True
         if (threads[i].lex != NULL and threads[i].lex.automaton.kind == KIND_KEYSET
                 and threads[i].lex.key.pending):
+            return True
+        if core.program.states[threads[i].parser].may_run_out:
             return True
     return False
 
@@ -139,7 +142,7 @@ cdef void mask_check(Core* core, const vector[Thread]& threads, const ResidualVi
 cdef void mask_walk(Core* core, const vector[Thread]& threads, const ResidualView& view,
                     const vector[Thread]& start, vector[int32_t]& added) noexcept nogil:
     # Add the tokens of the residuals that `start` accepts; `threads` are those of the whole state.
-    # Which key a token completes matters only if another one begins in it: then it is checked on its own.
+    # Which key a token completes matters only if another one begins in it, or may be missing: then it is checked on its own.
     cdef const Trie* trie = view.trie
     cdef uint32_t node = view.first
     cdef size_t depth
