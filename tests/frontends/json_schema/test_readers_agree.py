@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from typing import Any
 
 import pytest
 from toys import byte_vocabulary
@@ -107,6 +108,24 @@ def test_disputed_texts_are_written_where_there_are_no_others() -> None:
     schema = {"type": "string", "pattern": r"^\s$", "not": {"enum": agreed}}
     assert accepted(schema, '"\ufeff"')
     assert not accepted(schema, '" "')
+
+
+def test_keys_of_which_all_are_disputed_are_written_only_where_members_are_needed() -> None:
+    # Patterns that have many other keys each leave none between them but those on which engines differ.
+    schema: dict[str, Any] = {
+        "propertyNames": {"maxLength": 1},
+        "patternProperties": {"^.$": {"type": "string"}, "^$": {"type": "string"}},
+        "type": "object",
+    }
+    for key in ("\n", "\u2028"):
+        assert not accepted(schema, json.dumps({key: 0}))
+        assert not accepted(schema, json.dumps({key: "a"}))
+    for value in ({}, {"": "a"}, {"b": "a"}):
+        assert accepted(schema, json.dumps(value))
+    only = {"type": "object", "propertyNames": {"pattern": r"^\s$", "not": {"pattern": "^[^\ufeff]"}}}
+    text = json.dumps({"\ufeff": 0}, ensure_ascii=False)
+    assert accepted(only, "{}") and not accepted(only, text)
+    assert accepted({**only, "minProperties": 1}, text)
 
 
 @pytest.mark.parametrize(

@@ -205,11 +205,12 @@ class ObjectRules:
             language = EVERY_TEXT
             if kind.within is not None:
                 language = self._without(self._agreed(kind), keys.declared)
-                if is_empty(language):
+                needed = keys.group.min_members or keys.group.clauses
+                if is_empty(language) and needed:
                     # Better keys that not all validators count to it than none.
                     language = self._without(self._all(kind), keys.declared)
-                    if is_empty(language):
-                        continue
+                if is_empty(language):
+                    continue
             found.append((kind, value, language))
         return found
 
