@@ -256,6 +256,7 @@ def test_formats(tag: dict[str, Any], yes: list[str], no: list[str]) -> None:
         ({"type": "triggered_tags", "triggers": ["<"], "tags": [word("a")]}, "/tags/0", "tag is expected"),
         ({"type": "triggered_tags", "triggers": ["<"], "tags": [ONE], "at_least_one": 1}, "/at_least_one", "true"),
         ({"type": "dispatch", "rules": [["", word("a")]]}, "/rules/0", "pair"),
+        ({"type": "dispatch", "rules": [["<f", word("a")], ["a", ONE], ["<", word("b")]]}, "/rules", "'<f' is never"),
         ({"type": "structural_tag", "format": {"type": "json_schema"}}, "/format", "missing"),
         ({"triggers": ["<"], "structures": [{}]}, "/structures/0", "begin"),
     ],

@@ -13,6 +13,7 @@ are parts that are lowered once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 from maskwright.base.deadline import check_time
@@ -478,6 +479,12 @@ class _Builder:
             rules.setdefault(rule[0], []).append(("", self.expr(rule[1], f"{place}/1", ())))
         if not rules:
             raise GrammarError("there are no rules", place=f"{pointer}/rules")
+        for begun, longer in pairwise(sorted(rules)):
+            if longer.startswith(begun):
+                raise GrammarError(
+                    f"{longer!r} is never reached: {begun!r}, which it begins with, is found first",
+                    place=f"{pointer}/rules",
+                )
         excluded = texts_field(source, "excludes", pointer)
         loop = self.grammar.reserve("text with calls")
         again: Expr = Ref(loop) if flag_field(source, "loop", pointer, True) else EMPTY
