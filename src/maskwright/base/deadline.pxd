@@ -1,13 +1,13 @@
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.time cimport monotonic
 
-cdef double _soonest, _TURN_SECONDS, _turn, _REST_SECONDS, _PAUSE_SECONDS, _rest, _OFTEN_SECONDS, _SELDOM_SECONDS, _read
-cdef Py_ssize_t _MOST_SKIPPED, _skipped, _unread
+cdef double _soonest, _TURN_SECONDS, _turn, _REST_SECONDS, _PAUSE_SECONDS, _rest, _AT_ONCE_SECONDS, _at_once
+cdef Py_ssize_t _UNREAD, _unread
 cdef object _python
 
 cdef _take_turns(double now)
 cpdef check_time()
-cdef _look()
+cpdef check_time_now()
 
 cdef class _Clock:
     cdef public double end, seconds

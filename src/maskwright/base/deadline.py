@@ -88,16 +88,14 @@ _PAUSE_SECONDS: float = 0.00005
 _rest: float = 0.0
 """When it next pauses, of what has taken so long already: who lets the interpreter go again and again, as engine operations do, would
 otherwise keep it, since each time those who wait count anew."""
-_OFTEN_SECONDS: float = 0.00002
-_SELDOM_SECONDS: float = 0.0001
-_MOST_SKIPPED: int = 7
-_skipped: int = 0
-"""So many calls of ``check_time`` do nothing between two that read the clock: more where these follow each other often, none where
-seldom.  Reading it at each takes a fortieth of compiling a small schema."""
+_AT_ONCE_SECONDS: float = 0.001
+_UNREAD: int = 7
+"""In the first moment of an operation, so many calls of ``check_time`` between two do not read the clock: reading it at each takes a
+fortieth of compiling a small schema."""
 _unread: int = 0
 """How many of these are left."""
-_read: float = 0.0
-"""When the clock was read last."""
+_at_once: float = 0.0
+"""When that moment is over."""
 _soonest: float = inf
 """Before the first of them there is nothing to look at."""
 
@@ -118,13 +116,14 @@ class deadline:
         self._seconds = seconds
 
     def __enter__(self) -> None:
-        global _rest, _unread
+        global _rest, _unread, _at_once
         clock: _Clock = _thread.clock
         self._clock = clock
         self._end_before, self._seconds_before = clock.end, clock.seconds
         now: float = monotonic()
         _rest = now + _REST_SECONDS
         _unread = 0
+        _at_once = now + _AT_ONCE_SECONDS
         if self._seconds and now + self._seconds < clock.end:
             clock.end, clock.seconds = now + self._seconds, self._seconds
         self._end = clock.end
@@ -180,25 +179,19 @@ def check_time() -> None:
     if _unread:
         _unread -= 1
     else:
-        _look()
+        check_time_now()
 
 
-def _look() -> None:
-    """What ``check_time`` does now and then."""
-    global _unread, _skipped, _read
+def check_time_now() -> None:
+    """``check_time`` for where calls are few, or what came before may have taken long."""
+    global _unread
     PyErr_CheckSignals()
     now: float = monotonic()
-    since: float = now - _read
-    _read = now
-    if since < _OFTEN_SECONDS:
-        _skipped = min(2 * _skipped + 1, _MOST_SKIPPED)
-    elif since > _SELDOM_SECONDS:
-        _skipped = 0
-    _unread = _skipped
     _take_turns(now)
     if now <= _soonest:
+        if now < _at_once:
+            _unread = _UNREAD
         return
-    _unread = _skipped = 0
     if is_cancelled():
         raise Cancelled
     clock: _Clock = _thread.clock
@@ -209,7 +202,7 @@ def _look() -> None:
 
 def out_of_time() -> None:
     """To be called where another clock says that the deadline is over: raises what ``check_time`` does, and does so in any case."""
-    _look()
+    check_time_now()
     seconds = _thread.clock.seconds
     raise LimitError("max_seconds", seconds, seconds)
 
@@ -219,7 +212,7 @@ def in_time(items: Iterable[_T]) -> Iterator[_T]:
     i: int
     for i, item in enumerate(items):
         if i & 31 == 31:
-            check_time()
+            check_time_now()
         yield item
 
 
@@ -248,7 +241,7 @@ def ends_at() -> float:
 
 def seconds_left() -> float:
     """What the deadline of this thread leaves; 0: there is none.  Raises ``LimitError`` when it is over."""
-    _look()
+    check_time_now()
     end: float = _thread.clock.end
     return 0.0 if end == inf else max(end - monotonic(), 1e-9)
 

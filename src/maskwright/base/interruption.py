@@ -11,7 +11,7 @@ from math import inf
 from time import monotonic
 from typing import TypeVar
 
-from maskwright.base.deadline import Cancellation, cancellation_of_thread, check_time, ends_at
+from maskwright.base.deadline import Cancellation, cancellation_of_thread, check_time_now, ends_at
 
 _T = TypeVar("_T")
 _AGAIN = 0.05
@@ -99,7 +99,7 @@ def within_time(call: Callable[[], _T]) -> _T:
     end, cancellation = ends_at(), cancellation_of_thread()
     if end == inf and cancellation is None:
         return call()
-    check_time()
+    check_time_now()
     watch = _Watch(end, cancellation)
     try:
         try:
@@ -110,7 +110,7 @@ def within_time(call: Callable[[], _T]) -> _T:
             _stop(watch)
     except _Late:
         _stop(watch)
-        check_time()
+        check_time_now()
         raise
 
 
