@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 import pytest
 from toys import byte_vocabulary, compile_ir
@@ -186,6 +187,30 @@ def test_a_watch_that_is_late_as_soon_as_it_begins(monkeypatch: pytest.MonkeyPat
     end = time.monotonic() + 0.2
     while time.monotonic() < end:
         pass
+
+
+def test_nothing_comes_while_a_late_call_is_being_stopped() -> None:
+    """Between any two steps of a program, more time may pass than between two attempts: there are none that are not the call's."""
+
+    def forever() -> None:
+        while True:
+            pass
+
+    steps: set[tuple[str, str]] = set()
+
+    def trace(frame: Any, event: str, argument: object) -> Any:
+        steps.add((frame.f_code.co_filename, frame.f_code.co_name))
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        with deadline(0.1), pytest.raises(LimitError, match="max_seconds"):
+            within_time(forever)
+    finally:
+        sys.settrace(before)
+    own = {name for file, name in steps if "interruption" in file}
+    assert own <= {"run", "wait"} and (__file__, "forever") in steps
 
 
 TRACED = """

@@ -1,4 +1,8 @@
-"""A deadline for code that never looks at the clock: the package lark, which reads what strangers write."""
+"""A deadline for code that never looks at the clock: the package lark, which reads what strangers write.
+
+An exception is raised in the thread that runs it, between two of its steps, again and again until it is stopped.  This module is
+compiled: its own functions have no steps at which one could come, when nobody is there to catch it any more.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,24 @@ import threading
 from collections.abc import Callable
 from math import inf
 from time import monotonic
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from maskwright.base.deadline import Cancellation, cancellation_of_thread, check_time_now, ends_at
 
 _T = TypeVar("_T")
 _AGAIN = 0.05
 """Seconds."""
+
+# Two functions that are not compiled: what a call is run by, which is found on the stack, and a place to wait for an exception.
+_STEPS: dict[str, Any] = {}
+exec(
+    compile(
+        "def run(call):\n    return call()\n\ndef wait():\n    while True:\n        pass\n", __file__, "exec"
+    ),
+    _STEPS,
+)
+_run: Any = _STEPS["run"]
+_wait: Any = _STEPS["wait"]
 
 
 class _Late(BaseException):
@@ -32,15 +47,17 @@ class _Watch(threading.Thread):
         self.end = end
         self.cancellation = cancellation
         self.lock = threading.Lock()
-        self.over = threading.Event()
-        self.fired = False
+        # Held until the call is over.
+        self.running = threading.Lock()
+        self.running.acquire()
+        self.over = self.fired = False
 
     def run(self) -> None:
-        while not self.over.wait(self.wait()):
+        while not self.running.acquire(timeout=self.wait()):
             if not self.is_late():
                 continue
             with self.lock:
-                if not self.over.is_set() and not _is_swallowing(self.watched.value):
+                if not self.over and not _is_swallowing(self.watched.value):
                     self.fired = True
                     _raise_in(self.watched)
 
@@ -56,15 +73,15 @@ class _Watch(threading.Thread):
     def stop(self) -> None:
         """To be called by the thread that made it: from now on, nothing comes any more."""
         with self.lock:
-            self.over.set()
+            self.over = True
             fired = self.fired
+        self.running.release()
         if fired:
             # The last one may be on its way, or was swallowed.  Taken back, it would leave the interpreter's mark that one is on its
             # way, with which Python before 3.13 looks at every step for what is not there, and for ever where steps are traced.
             try:
                 if _raise_in(self.watched):
-                    while True:
-                        pass
+                    _wait()
             except _Late:
                 pass
 
@@ -74,7 +91,7 @@ def _is_swallowing(thread: int) -> bool:
     references or by the garbage collector."""
     frame = sys._current_frames().get(thread)
     called = [getattr(each, "__code__", None) for each in gc.callbacks]
-    while frame is not None and frame.f_code is not within_time.__code__:
+    while frame is not None and frame.f_code is not _run.__code__:
         module = frame.f_globals.get("__name__")
         if (
             frame.f_code in called
@@ -105,18 +122,10 @@ def within_time(call: Callable[[], _T]) -> _T:
         try:
             # It may be late before it has returned.
             watch.start()
-            return call()
+            returned: _T = _run(call)
+            return returned
         finally:
-            _stop(watch)
+            watch.stop()
     except _Late:
-        _stop(watch)
         check_time_now()
         raise
-
-
-def _stop(watch: _Watch) -> None:
-    while True:
-        try:
-            return watch.stop()
-        except _Late:
-            continue
