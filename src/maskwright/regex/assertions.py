@@ -281,9 +281,9 @@ class _Resolver:
             check_time_again(error)
             return machine
 
-    def _close(self, thread: _Thread) -> set[_Thread]:
-        """All threads that are reached without reading."""
-        seen = {thread}
+    def _close(self, thread: _Thread) -> list[_Thread]:
+        """All threads that are reached without reading, in an order that no hash has a part in."""
+        seen = {thread: None}
         work = [thread]
         while work:
             position, context, obligations = work.pop()
@@ -292,10 +292,10 @@ class _Resolver:
                 if assertion is not None:
                     owed = self._assert(assertion, context, obligations)
                 if owed is not None and (target, context, owed) not in seen:
-                    seen.add((target, context, owed))
+                    seen[target, context, owed] = None
                     work.append((target, context, owed))
         check_states(len(seen), self.limits)
-        return seen
+        return list(seen)
 
     def _assert(
         self, assertion: Assertion, context: _Context, obligations: _Obligations
@@ -314,7 +314,7 @@ class _Resolver:
             return None
         return obligations if automaton.accepts_all(0) else obligations | {(index, 0)}
 
-    def _moves(self, threads: set[_Thread]) -> tuple[bool, dict[_Thread, list[int]]]:
+    def _moves(self, threads: list[_Thread]) -> tuple[bool, dict[_Thread, list[int]]]:
         """Whether some thread may end here, and the threads behind one character."""
         accepting = False
         moves: dict[_Thread, list[int]] = {}
