@@ -187,12 +187,13 @@ class _Resolver:
         self.tells_start = any(isinstance(a, (TextStart, WordBoundary)) or _looks_back(a) for a in assertions)
         behinds = [a for a in assertions if isinstance(a, Look) and a.behind]
         behind_languages = [self._behind(look) for look in behinds]
+        contexts: list[Before] = [START, *_neighbours(words)] if self.tells_start else [self.before]
         ahead_languages: dict[tuple[Assertion, Before], Regular] = {}
         for assertion in assertions:
             if not isinstance(assertion, TextStart) and not (
                 isinstance(assertion, Look) and assertion.behind
             ):
-                for context in (START, *_neighbours(words)) if self.tells_start else (self.before,):
+                for context in contexts:
                     ahead_languages[assertion, context] = self._ahead(assertion, context)
         languages = [*behind_languages, *ahead_languages.values()]
         sets = [*builder.sets, *leaf_sets(*languages)]

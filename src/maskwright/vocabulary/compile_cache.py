@@ -16,6 +16,7 @@ from typing import Any
 
 _KEPT = 64
 _SELDOM = 8
+"""Sizes are looked at again when as many things were added as are kept, or up to so many times as many where there is room."""
 
 _lock = RLock()
 """Of all caches: it is held for a moment, and by whoever forks, so that no child finds a cache half changed.  Nothing is freed
@@ -57,8 +58,8 @@ class CompileCache:
     def shed(self, size: Callable[[Any], int], most: int, every: int | None = None) -> int | None:
         """Drop what was used longest ago while sizes, which may have grown, are more than ``most`` together.
 
-        All are looked at once in so many calls; None: when there would be too much if what is added took as much, or at
-        last when there are nine times as many.  What is left, if it was looked at; the last one is kept whatever its size.
+        All are looked at once in ``every`` calls; None: when there would be too much if what is added took as much (see
+        ``_SELDOM``).  What is left, if it was looked at; the last one is kept whatever its size.
         """
         with _lock:
             left = self._calls.get(size, 0)

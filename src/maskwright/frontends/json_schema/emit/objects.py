@@ -206,7 +206,7 @@ class ObjectRules:
             if kind.within is not None:
                 language = self._without(self._agreed(kind), keys.declared)
                 needed = keys.group.min_members or keys.group.clauses
-                if is_empty(language) and needed:
+                if needed and is_empty(language):
                     # Better keys that not all validators count to it than none.
                     language = self._without(self._all(kind), keys.declared)
                 if is_empty(language):
