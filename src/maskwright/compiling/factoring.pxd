@@ -1,4 +1,6 @@
+cimport cython
 from maskwright.base.deadline cimport check_time
+@cython.no_gc
 cdef class PlainState:
     cdef public list terms, calls
     cdef public bint final

@@ -1,32 +1,43 @@
 # The types of the attributes, with which the compiled module keeps them in C structures.
 
+cimport cython
+
+@cython.no_gc
 cdef class Lexeme:
     cdef readonly object key, regular, spelling
 
+@cython.no_gc
 cdef class Keyset:
     cdef readonly tuple names
     cdef readonly object other, spelling
 
+@cython.no_gc
 cdef class Words:
     cdef readonly bytes data
     cdef readonly object key, starts, tags
 
+@cython.no_gc
 cdef class Tokens:
     cdef readonly tuple names, ids
     cdef readonly object excluded, place
 
+@cython.no_gc
 cdef class Term:
     cdef readonly object lexeme
 
+@cython.no_gc
 cdef class Ref:
     cdef readonly Py_ssize_t rule
 
+@cython.no_gc
 cdef class Seq:
     cdef readonly tuple items
 
+@cython.no_gc
 cdef class Choice:
     cdef readonly tuple items
 
+@cython.no_gc
 cdef class Switch:
     cdef readonly object lexemes
     cdef readonly tuple cases
@@ -35,20 +46,24 @@ cdef class Import:
     cdef readonly object key, make
     cdef readonly bint keep, stored
 
+@cython.no_gc
 cdef class Repeated:
     cdef readonly Py_ssize_t first, rest
     cdef readonly object min, max
 
+@cython.no_gc
 cdef class Member:
     cdef readonly object name
     cdef readonly tuple values
     cdef readonly bint required
     cdef readonly object absent
 
+@cython.no_gc
 cdef class OtherMembers:
     cdef readonly Lexeme keys
     cdef readonly tuple values
 
+@cython.no_gc
 cdef class Record:
     cdef readonly tuple members, others
     cdef readonly Term open, close_empty, colon, comma, close
@@ -56,9 +71,11 @@ cdef class Record:
     cdef readonly bint ordered, unique, bare
     cdef readonly object spelling
 
+@cython.no_gc
 cdef class Indented:
     cdef readonly Py_ssize_t rule
 
+@cython.no_gc
 cdef class Distinct:
     cdef readonly object array, free, least
     cdef readonly bint repeats
@@ -72,6 +89,7 @@ cdef class Lexing:
     cdef readonly tuple early
     cdef readonly bint placed
 
+@cython.no_gc
 cdef class Capture:
     cdef readonly object name
     cdef readonly bint append

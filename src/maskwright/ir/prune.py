@@ -11,7 +11,7 @@ from operator import is_
 
 import cython
 
-from maskwright.base.deadline import check_time
+from maskwright.base.deadline import check_time, let_go
 from maskwright.errors import UnsatisfiableError
 from maskwright.ir.grammar import (
     EMPTY,
@@ -113,6 +113,7 @@ def productive_rules(grammar: Grammar, known: list[bool] | None = None) -> list[
                 touched.update(waiting.get(i, ()))
         # Once a round, however many of those that it waits for have become productive.
         work = sorted([i for i in touched if not good[i]], reverse=True)
+    let_go(waiting)
     return good
 
 

@@ -1,12 +1,15 @@
+cimport cython
 from maskwright.base.deadline cimport check_time
 from maskwright.regex.escapes cimport EscapeReader
 from maskwright.regular.expressions cimport Chars
 
+@cython.no_gc
 cdef class Item:
     cdef readonly object tree
     cdef readonly bint lazy, greedy
     cdef readonly Group group
 
+@cython.no_gc
 cdef class Group:
     cdef readonly Py_ssize_t opened_at, agreed
     cdef readonly frozenset flags

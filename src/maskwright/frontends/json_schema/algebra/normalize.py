@@ -36,7 +36,7 @@ from maskwright.frontends.json_schema.algebra.groups import (
     value_group,
 )
 from maskwright.frontends.json_schema.algebra.strings import widened
-from maskwright.frontends.json_schema.algebra.trivially_empty import TriviallyEmpty
+from maskwright.frontends.json_schema.algebra.trivially_empty import MOST_KNOWN, TriviallyEmpty
 from maskwright.frontends.json_schema.algebra.typed import TypedKeywords, complement, value_groups
 from maskwright.frontends.json_schema.algebra.unevaluated import SELF_REFERENCE, Unevaluated
 from maskwright.frontends.json_schema.read.document import Document
@@ -59,7 +59,7 @@ _BEYOND_TYPES = _IN_PLACE | {
 
 
 Count: TypeAlias = int
-Pairs: TypeAlias = dict[tuple[int, int], bool]
+Pairs: TypeAlias = dict[int, dict[int, bool]]
 # Above this many groups, empty ones and idle clauses are looked for: conditions multiply.
 _MANY = 16
 
@@ -132,6 +132,8 @@ class Normalizer:
             groups = self.meet_all(groups, self.expand(literal), literal.pointer)
         if self._lowest >= len(self._open):
             # Otherwise something further out is still to be known.
+            if len(self._conjunctions) >= MOST_KNOWN:
+                let_go(self._conjunctions)
             self._conjunctions[conjunction] = groups
         return groups
 
@@ -411,10 +413,14 @@ class Normalizer:
             if type(other) is not type(group):
                 continue
             first, second = id(group), id(other)
-            pair = (first, second) if first < second else (second, first)
-            found = known.get(pair)
+            if first > second:
+                first, second = second, first
+            of_first = known.get(first)
+            if of_first is None:
+                of_first = known[first] = {}
+            found = of_first.get(second)
             if found is None:
-                found = known[pair] = self.overlap(group, other)
+                found = of_first[second] = self.overlap(group, other)
             if found:
                 return True
         return False

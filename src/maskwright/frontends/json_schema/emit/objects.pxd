@@ -1,3 +1,4 @@
+cimport cython
 from maskwright.base.deadline cimport check_time
 from maskwright.frontends.json_schema.emit.emitter cimport Emitter
 from maskwright.frontends.json_schema.algebra.groups cimport Absent, Keys, ObjectGroup, Some, StringGroup, conjoin
@@ -6,6 +7,7 @@ from maskwright.frontends.json_schema.algebra.keys cimport KeyMap, is_false
 from maskwright.frontends.json_schema.algebra.strings cimport is_text
 from maskwright.ir.grammar cimport Member, OtherMembers, Record, Ref
 
+@cython.no_gc
 cdef class Kind:
     cdef readonly object language
     cdef readonly frozenset within
