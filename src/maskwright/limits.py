@@ -55,6 +55,9 @@ class Limits:
     its own; deeper values are not written."""
     max_regex_states: int = 100_000
     """NFA states of one terminal, or DFA states of an intersection (count)."""
+    max_lark_tokens: int = 25_000
+    """Names, texts, patterns, signs and comments in one text of a Lark grammar (count).  It may have ten times as many
+    characters."""
     max_expansion: int = 5_000_000
     """Size of a Lark grammar without names for parts (characters): of the patterns of its terminals, each with those of
     all that it consists of, which is how long reading them takes; and of the rules that its templates make (a symbol as

@@ -453,12 +453,13 @@ cdef class Engine:
         for i in range(count):
             spelled[i].first = <bytes?>names[i]
             spelled[i].second = tags[i]
-        sort(spelled.begin(), spelled.end())
-        a.keyset.names.resize(count)
-        a.tags.resize(count)
-        for i in range(count):
-            a.keyset.names[i].swap(spelled[i].first)
-            a.tags[i] = spelled[i].second
+        with nogil:
+            sort(spelled.begin(), spelled.end())
+            a.keyset.names.resize(count)
+            a.tags.resize(count)
+            for i in range(count):
+                a.keyset.names[i].swap(spelled[i].first)
+                a.tags[i] = spelled[i].second
         a.keyset.other_tag = other_tag
         a.kinds = kinds
         if base is not None:

@@ -46,6 +46,18 @@ class rare_collection:
             gc.set_threshold(*before)
 
 
+_young = 0
+
+
+def collect_young() -> None:
+    """To be called every few milliseconds of what takes long: few objects can be so large that looking at ``RARE`` of them takes longer than
+    other threads should wait."""
+    global _young
+    if gc.get_threshold()[0] == RARE and gc.isenabled():
+        _young = (_young + 1) % MIDDLE
+        gc.collect(0 if _young else 1)
+
+
 def _put_off() -> None:
     """A full collection may come next.  Begin to count anew: what was counted is mostly objects of the compile, which are freed or
     about to be.

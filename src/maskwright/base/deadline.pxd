@@ -1,7 +1,7 @@
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.time cimport monotonic
 
-cdef double _soonest, _TURN_SECONDS, _turn, _REST_SECONDS, _PAUSE_SECONDS, _rest, _AT_ONCE_SECONDS, _at_once
+cdef double _soonest, _TURN_SECONDS, _turn, _COLLECTION_SECONDS, _collection, _REST_SECONDS, _PAUSE_SECONDS, _rest, _AT_ONCE_SECONDS, _at_once
 cdef Py_ssize_t _UNREAD, _unread
 cdef object _python
 

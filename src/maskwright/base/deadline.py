@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import cython
 
+from maskwright.base.collection import collect_young
 from maskwright.errors import LimitError
 
 if not cython.compiled:
@@ -88,6 +89,9 @@ _PAUSE_SECONDS: float = 0.00005
 _rest: float = 0.0
 """When it next pauses, of what has taken so long already: who lets the interpreter go again and again, as engine operations do, would
 otherwise keep it, since each time those who wait count anew."""
+_COLLECTION_SECONDS: float = 0.004
+_collection: float = 0.0
+"""When what takes long collects its young objects: since its beginning, so many seconds are over."""
 _AT_ONCE_SECONDS: float = 0.001
 _UNREAD: int = 7
 """In the first moment of an operation, so many calls of ``check_time`` between two do not read the clock: reading it at each takes a
@@ -116,12 +120,13 @@ class deadline:
         self._seconds = seconds
 
     def __enter__(self) -> None:
-        global _rest, _unread, _at_once
+        global _rest, _collection, _unread, _at_once
         clock: _Clock = _thread.clock
         self._clock = clock
         self._end_before, self._seconds_before = clock.end, clock.seconds
         now: float = monotonic()
         _rest = now + _REST_SECONDS
+        _collection = now + _COLLECTION_SECONDS
         _unread = 0
         _at_once = now + _AT_ONCE_SECONDS
         if self._seconds and now + self._seconds < clock.end:
@@ -137,10 +142,13 @@ class deadline:
 
 
 def _take_turns(now: float) -> None:
-    global _turn, _rest
+    global _turn, _rest, _collection
     if now > _turn:
         _turn = now + _TURN_SECONDS
         _python()
+        if now > _collection:
+            _collection = now + _COLLECTION_SECONDS
+            collect_young()
         if now > _rest:
             _rest = now + _REST_SECONDS
             sleep(_PAUSE_SECONDS)

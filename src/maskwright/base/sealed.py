@@ -15,8 +15,9 @@ _DIGEST_BYTES = 16
 
 def seal(line: bytes, name: str, parts: tuple[bytes, ...] | list[bytes]) -> bytes:
     """The parts under a first line and a name."""
-    content = struct.pack(f"={1 + len(parts)}q", len(parts), *map(len, parts)) + b"".join(parts)
-    return line + _digest(name, content) + content
+    lengths = struct.pack(f"={1 + len(parts)}q", len(parts), *map(len, parts))
+    # Parts can be of tens of megabytes: they are copied once.
+    return b"".join([line, _digest(name, lengths, *parts), lengths, *parts])
 
 
 def unseal(line: bytes, name: str, data: bytes) -> list[bytes] | None:
@@ -41,7 +42,8 @@ def unseal(line: bytes, name: str, data: bytes) -> list[bytes] | None:
     return parts
 
 
-def _digest(name: str, content: bytes) -> bytes:
+def _digest(name: str, *content: bytes) -> bytes:
     digest = hashlib.blake2b(name.encode(), digest_size=_DIGEST_BYTES)
-    digest.update(content)
+    for part in content:
+        digest.update(part)
     return digest.digest()

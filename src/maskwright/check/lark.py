@@ -12,7 +12,7 @@ from maskwright.check.report import Report
 from maskwright.check.terminals import Terminals, check_terminals
 from maskwright.errors import GrammarError, LimitError, MaskwrightError, line_column, line_columns
 from maskwright.frontends.characters import Items, Node, Ways
-from maskwright.frontends.lark import Reading
+from maskwright.frontends.lark import Reading, check_size
 from maskwright.frontends.lark.attributes import Attributed, take_attributes
 from maskwright.frontends.lark.inline import take_inline
 from maskwright.frontends.lark.reader import LarkText, TerminalText, owner_of, read
@@ -75,6 +75,7 @@ def check_lark(source: Lark, limits: Limits) -> tuple[Report, Reading | None]:
     report = Report()
     text = source.text
     try:
+        check_size(text, limits)
         taken = take_attributes(text)
         inlined = take_inline(taken.text)
         plain = inlined.text

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
-from maskwright.base.deadline import check_time, let_go
+from maskwright.base.deadline import check_time, in_time, let_go
 
 # Deterministic rule bodies may have so many times as many states.
 _MAX_GROWTH = 4
@@ -87,9 +87,13 @@ def factor(
     """
     most = _MAX_GROWTH * len(plain)
     for inlined in dict.fromkeys((_inlined(plain, starts, helpers), frozenset[int]())):
-        found = _Factoring(plain, starts, inlined).states(most)
-        if found is not None:
-            return _minimal(*found)
+        factoring = _Factoring(plain, starts, inlined)
+        try:
+            found = factoring.states(most)
+            if found is not None:
+                return _minimal(*found)
+        finally:
+            let_go(factoring.numbers, *factoring.sets, factoring.sets, factoring.again)
     return plain, starts
 
 
@@ -122,7 +126,7 @@ def _inlined(plain: list[PlainState], starts: dict[int, int], helpers: Collectio
 
 def _reachable(plain: list[PlainState], start: int) -> list[int]:
     found = {start: None}
-    for state in (work := [start]):
+    for state in in_time(work := [start]):
         after = [target for _, target, _ in plain[state].terms] + [back for _, back in plain[state].calls]
         new = [target for target in dict.fromkeys(after) if target not in found]
         found.update(dict.fromkeys(new))
@@ -228,7 +232,7 @@ def _minimal(plain: list[PlainState], starts: dict[int, int]) -> tuple[list[Plai
         for at in _reachable(plain, start):
             owners.setdefault(at, rule)
     classes = _numbered(
-        [(_OWN if _ends(state) else owners[at], state.final) for at, state in enumerate(plain)]
+        [(_OWN if _ends(state) else owners[at], state.final) for at, state in enumerate(in_time(plain))]
     )
     count = 0
     for _ in range(_MAX_ROUNDS):
@@ -243,13 +247,13 @@ def _minimal(plain: list[PlainState], starts: dict[int, int]) -> tuple[list[Plai
                     frozenset([(term, tag, classes[target]) for term, target, tag in state.terms]),
                     frozenset([(rule, classes[back]) for rule, back in state.calls]),
                 )
-                for at, state in enumerate(plain)
+                for at, state in enumerate(in_time(plain))
             ]
         )
     else:
         return plain, starts
     made = [PlainState() for _ in range(count)]
-    for at, state in enumerate(plain):
+    for at, state in enumerate(in_time(plain)):
         one = made[classes[at]]
         if not one.terms and not one.calls:
             one.final = state.final
@@ -260,4 +264,6 @@ def _minimal(plain: list[PlainState], starts: dict[int, int]) -> tuple[list[Plai
 
 def _numbered(names: list[object]) -> list[int]:
     numbers: dict[object, int] = {}
-    return [numbers.setdefault(name, len(numbers)) for name in names]
+    found = [numbers.setdefault(name, len(numbers)) for name in in_time(names)]
+    let_go(names, numbers)
+    return found

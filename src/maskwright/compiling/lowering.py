@@ -174,7 +174,9 @@ class _Lowering:
             choice: Choice = expr
             if len(choice.items) == 1:
                 return self.expression(choice.items[0], behind)
-            moves.add_all([self.expression(item, behind) for item in choice.items])
+            parts = [self.expression(item, behind) for item in choice.items]
+            moves.add_all(parts)
+            let_go(parts)
             return moves
         sequence: Seq = expr
         if not sequence.items:
@@ -340,7 +342,7 @@ class _Lowering:
             elif isinstance(lexeme, Tokens):
                 handle = self.engine.add_tokens(token_ids(lexeme, self.engine))
             else:
-                names = [canonical_spelling(name) for name in lexeme.names]
+                names = [canonical_spelling(name) for name in in_time(lexeme.names)]
                 others = () if lexeme.other is None else (lexeme.other,)
                 handle = self.keyset(names, list(range(len(names))), len(names), others, lexeme.spelling)
             found = self.automaton_index[key] = self.add_automaton(handle)
@@ -372,7 +374,9 @@ class _Lowering:
         absent: list[int] = []
         lengths: list[int] = []
         required: list[bool] = []
-        for m in body.members:
+        for i, m in enumerate(body.members):
+            if i & 127 == 127:
+                check_time()
             member: Member = m
             name = canonical_spelling(member.name)
             names.append(name)
@@ -488,7 +492,9 @@ def lower_to_tables(
     try:
         return _lowered(lowering, grammar, engine, limits, imports)
     finally:
-        let_go(lowering.plain, lowering.records, lowering.shared, lowering.tails)
+        let_go(
+            lowering.plain, lowering.records, lowering.shared, lowering.tails, lowering.automaton_index
+        )
 
 
 @cython.cfunc
@@ -509,7 +515,10 @@ def _lowered(
                 raise (error.at(name) if name.startswith(("#", "/")) else error) from None
     if grammar.lexing is not None:
         starts = {i: index for i, (kind, index, _) in enumerate(rules) if kind == PLAIN}
-        lowering.plain, starts = factor(lowering.plain, starts, grammar.helpers)
+        written = lowering.plain
+        lowering.plain, starts = factor(written, starts, grammar.helpers)
+        if lowering.plain is not written:
+            let_go(written)
         rules = [(kind, starts.get(i, index), nullable) for i, (kind, index, nullable) in enumerate(rules)]
     for tables in imports.values():
         if tables.lexer is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
-from maskwright.base.deadline import check_time, in_time
+from maskwright.base.deadline import check_time, in_time, let_go
 from maskwright.errors import LimitError
 from maskwright.ir.grammar import Lexeme
 from maskwright.limits import Limits
@@ -26,6 +26,17 @@ from maskwright.regular.expressions import (
 )
 
 
+class _Sought(tuple[tuple[str, ...], ...]):
+    """Hashed once: in the keys of as many lexemes as there are patterns are all of these."""
+
+    _hash: int | None = None
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = super().__hash__()
+        return self._hash
+
+
 class Scanner:
     """Looks for ``patterns``; texts with one of ``excluded`` are in none of its languages.  No text is empty.
 
@@ -35,6 +46,7 @@ class Scanner:
     def __init__(self, patterns: Iterable[str], excluded: Iterable[str] = (), *, limits: Limits) -> None:
         self.patterns = tuple(dict.fromkeys(patterns))
         self.excluded = tuple(dict.fromkeys(excluded))
+        self._sought = _Sought((self.patterns, self.excluded))
         self._children: list[dict[str, int]] = [{}]
         self._found: list[tuple[str, ...]] = [()]
         for pattern in (*self.patterns, *self.excluded):
@@ -65,6 +77,10 @@ class Scanner:
                 queue.append(child)
         return moves
 
+    def release(self) -> None:
+        """Let go of the automaton, of which its languages need nothing."""
+        let_go(self._children, self._found, self._moves)
+
     @cached_property
     def marks(self) -> list[tuple[str, ...]]:
         """The sets of patterns that can be completed at once."""
@@ -90,7 +106,7 @@ class Scanner:
         start = machine.n_states
         copies = tuple((start, label, b) for a, label, b in in_time(machine.edges) if a == machine.start)
         language = Machine(start + 1, start, machine.edges + copies, machine.accepts)
-        return Lexeme(("free text", self.patterns, self.excluded), language)
+        return Lexeme(("free text", self._sought), language)
 
     def mark_lexeme(self, mark: tuple[str, ...]) -> Lexeme:
         """The texts that end where for the first time something is found: exactly the patterns of ``mark``."""
@@ -100,7 +116,7 @@ class Scanner:
             for state, found in enumerate(in_time(self._found))
             if found and tuple(sorted(found)) == mark
         ]
-        return Lexeme(("text up to", mark, self.patterns, self.excluded), self._machine(states))
+        return Lexeme(("text up to", mark, self._sought), self._machine(states))
 
     def _machine(self, accepts: list[int]) -> Machine:
         return Machine(len(self._moves), 0, self._edges, tuple(accepts))

@@ -131,6 +131,7 @@ def lark_part(
     _check_text(text, "a Lark grammar")
     check_type(start, str, "start", GrammarError)
     check_type(import_paths, (list, tuple), "import_paths", GrammarError)
+    lark.check_size(text, limits)
     # What a file holds that is imported may have changed.  A name right behind the word is that of a grammar of the package; behind a
     # quotation mark, it is no statement.
     alone = not import_paths and not re.search(r'(?<!")%import(?![ \t]+\w)', text)

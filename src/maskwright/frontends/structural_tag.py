@@ -271,7 +271,9 @@ class _Builder:
             beginning = cat(Lit(text_field(source, "begins_without", pointer)), EVERY_TEXT)
             return regular_expr(difference(scanner.free(), beginning, self.limits), self.limits)
         if most is None:
-            return Choice((Term(scanner.free_lexeme()), EMPTY))
+            free = scanner.free_lexeme()
+            scanner.release()
+            return Choice((Term(free), EMPTY))
         if type(most) is not int or most < 0:
             raise GrammarError("max_chars is a number of characters", place=f"{pointer}/max_chars")
         return regular_expr(with_length(scanner.free(), 0, most, self.limits), self.limits)
@@ -446,6 +448,7 @@ class _Builder:
         if behind is not None:
             return Switch(tuple(lexemes), tuple(cases))
         switch = Switch((*lexemes, scanner.free_lexeme()), (*cases, EMPTY))
+        scanner.release()
         return Choice((switch, EMPTY))
 
     def tags_with_separator(self, source: dict[str, Any], pointer: str, ends: tuple[str, ...]) -> Expr:

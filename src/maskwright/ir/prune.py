@@ -387,6 +387,8 @@ def _prune_expr(expr: Expr, good: list[bool]) -> Expr:
     choice: Choice = expr
     items = choice.items
     for i in range(len(items)):
+        if i & 255 == 255:
+            check_time()
         pruned = _prune_expr(items[i], good)
         failed = _is_fail(pruned)
         if kept is None and (failed or pruned is not items[i]):

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from maskwright._subsets import reduce
-from maskwright.base.deadline import check_time, in_time
+from maskwright.base.deadline import check_time, in_time, let_go
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regular.determinize import (
     Dfa,
@@ -318,6 +318,14 @@ def finite_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> t
 def listed_texts(node: Regular, most: int) -> tuple[str, ...] | None:
     """The texts of a tree of literals and small sets, in its order; None for other trees, and beyond ``most`` texts."""
     found: dict[int, list[str]] = {}
+    try:
+        return _listed(node, most, found)
+    finally:
+        let_go(found)
+
+
+def _listed(node: Regular, most: int, found: dict[int, list[str]]) -> tuple[str, ...] | None:
+    """The same; ``found``: those of its parts."""
     for part in postorder(node, into_automata=False):
         check_time()
         texts: list[str] = []

@@ -8,7 +8,7 @@ what they say about a loop, and a name should be in its loop after one letter.
 from __future__ import annotations
 
 from maskwright._subsets import Edges
-from maskwright.base.deadline import check_time
+from maskwright.base.deadline import check_time, in_time, let_go
 from maskwright.regular.automata import Nfa
 
 _WIDE = 64
@@ -22,7 +22,7 @@ def merge_states(nfa: Nfa, starts: list[int], apart: int) -> tuple[Nfa, list[int
     edges: list[list[tuple[int, int]]] = [[] for _ in range(nfa.n_states)]
     epsilons: list[list[tuple[int, int, int]]] = [[] for _ in range(nfa.n_states)]
     before: list[list[int]] = [[] for _ in range(nfa.n_states)]
-    for source, label, target in nfa.edges:
+    for source, label, target in in_time(nfa.edges):
         edges[source].append((label, target))
         before[target].append(source)
     for source, target, op, loop in nfa.epsilons:
@@ -66,7 +66,7 @@ def merge_states(nfa: Nfa, starts: list[int], apart: int) -> tuple[Nfa, list[int
         before[other] += before[state]
         work += before[state]
     number = {state: index for index, state in enumerate(q for q in range(nfa.n_states) if same[q] == q)}
-    new = [number[found(state)] for state in range(nfa.n_states)]
+    new = [number[found(state)] for state in in_time(range(nfa.n_states))]
     merged = Nfa(
         len(number),
         new[nfa.start],
@@ -76,4 +76,5 @@ def merge_states(nfa: Nfa, starts: list[int], apart: int) -> tuple[Nfa, list[int
         nfa.loops,
         list(dict.fromkeys((new[state], tag) for state, tag in nfa.accepts)),
     )
+    let_go(known, edges, epsilons, before)
     return merged, [new[state] for state in starts]

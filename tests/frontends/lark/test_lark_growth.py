@@ -231,6 +231,25 @@ def test_refused(text: str, place: str | None, says: str) -> None:
     assert mw.check_grammar(mw.Lark(text)).findings[0].place == place or "1:1"
 
 
+def test_long_texts(tmp_path: Path) -> None:
+    # 6 tokens a line, and 3 in the first and the last one.
+    text = lines("start: r0", *(f'r{i}: "a" r{i + 1} | "b"' for i in range(100)), 'r100: "c"')
+    limits = mw.Limits(max_lark_tokens=600)
+    with pytest.raises(mw.LimitError, match="max_lark_tokens is 600, 606 needed"):
+        mw.compile_lark(text, BYTES, limits=limits)
+    (finding,) = mw.check_grammar(mw.Lark(text), limits=limits).findings
+    assert finding.code == "limit"
+    (tmp_path / "long.lark").write_text(text)
+    with pytest.raises(mw.LimitError, match="max_lark_tokens is 600, 606 needed"):
+        mw.compile_lark("%import long.r0\nstart: r0", BYTES, import_paths=[str(tmp_path)], limits=limits)
+    assert accepts(mw.compile_lark(text, BYTES, limits=mw.Limits(max_lark_tokens=606)), "aab")
+    # One token, of many characters.
+    for text in ('start: "' + "a" * 7_000 + '"', 'start: "a" //' + "a" * 7_000):
+        with pytest.raises(mw.LimitError, match="of 70.. characters: max_lark_tokens is 600, 70. needed"):
+            mw.compile_lark(text, BYTES, limits=limits)
+        mw.compile_lark(text, BYTES, limits=mw.Limits(max_lark_tokens=701))
+
+
 # --- terminals ------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@
     expansion.py  how large terminals become in place of their names
     templates.py  rules of templates, one for each list of arguments
     groups.py     rules whose groups multiply -> rules that do not
+    size.py       how long a text may be
     places.py     where names stand
     terminals.py  patterns -> regular languages, ranked as Lark's lexer ranks them
     build.py      rules -> the intermediate representation
@@ -20,5 +21,6 @@ from __future__ import annotations
 
 from maskwright.frontends.lark.build import LexerKind, Reading, to_grammar
 from maskwright.frontends.lark.indentation import Indentation
+from maskwright.frontends.lark.size import check_size
 
-__all__ = ["Indentation", "LexerKind", "Reading", "to_grammar"]
+__all__ = ["Indentation", "LexerKind", "Reading", "check_size", "to_grammar"]

@@ -18,6 +18,7 @@ from maskwright.errors import GrammarError
 from maskwright.frontends.lark.expansion import check_expansion
 from maskwright.frontends.lark.groups import split_rules
 from maskwright.frontends.lark.places import Places
+from maskwright.frontends.lark.size import check_size
 from maskwright.frontends.lark.templates import Rule, apply_templates
 from maskwright.limits import Limits
 
@@ -108,6 +109,7 @@ class _Builder(GrammarBuilder):
             raise self.at_import(message, shown) from None
         if file in self.files:
             raise self.at_import(f"the imported grammar {shown} imports itself", shown)
+        check_size(text, self.limits)
         builder = _Builder(self.import_paths, self.places, self.limits, (*self.files, file))
         try:
             builder.load_grammar(text, file, mangle)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
+from maskwright.base.deadline import let_go
 from maskwright.base.interruption import within_time
 from maskwright.errors import GrammarError, MaskwrightError, line_column
 from maskwright.frontends.lark.places import Places
@@ -83,13 +84,19 @@ def read(
 
     def rules_of(load: Callable[..., Any]) -> Any:
         loaded, starts = within_time(lambda: load(text, import_paths, limits))
-        return within_time(lambda: loaded.compile(starts, "*"))
+        compiled = within_time(lambda: loaded.compile(starts, "*"))
+        for _, _, tree, _ in loaded.rule_defs:
+            # From the leaves on, so that no part takes long to free.
+            for part in tree.iter_subtrees():
+                let_go(part.children)
+        return compiled
 
     terminals, rules, ignored = _asked(text, rules_of)
     expansions: dict[str, list[list[tuple[str, bool]]]] = {}
     for rule in rules:
         symbols = [(str(symbol.name), bool(symbol.is_term)) for symbol in rule.expansion]
         expansions.setdefault(str(rule.origin.name), []).append(symbols)
+    let_go(rules)
     if start not in expansions:
         close = get_close_matches(start, [name for name in expansions if not name.startswith("__")], 1)
         hint = f"did you mean {close[0]!r}?" if close else "name another one with start=..."

@@ -104,7 +104,9 @@ class KeyMap:
                 for name in keys.names:
                     if name not in declared:
                         declared[name] = None
-            for name in group.required:
+            for i, name in enumerate(group.required):
+                if i & 255 == 255:
+                    check_time()
                 if name not in declared:
                     declared[name] = None
             for clause in group.clauses:

@@ -412,12 +412,8 @@ class Normalizer:
         for other in others:
             if type(other) is not type(group):
                 continue
-            first, second = id(group), id(other)
-            if first > second:
-                first, second = second, first
-            of_first = known.get(first)
-            if of_first is None:
-                of_first = known[first] = {}
+            first, second = sorted((id(group), id(other)))
+            of_first = known.setdefault(first, {})
             found = of_first.get(second)
             if found is None:
                 found = of_first[second] = self.overlap(group, other)

@@ -361,6 +361,9 @@ def check_size(schema: Any, limits: Limits, before: int = 0) -> tuple[int, set[s
                 count += len(members)
                 more = more or len(members) > 0
                 for name, part in members.items():
+                    looked += 1
+                    if looked & 1023 == 1:
+                        check_time()
                     if type(name) is not str:
                         odd = True
                     if depth:
