@@ -27,16 +27,12 @@ SLACK, SLACK_OF_SOURCES = 1.5, 0.1
 """Processor time of an operation besides what its deadline allows (seconds): for the usual one, they end within 6 s; some
 steps of the engine cannot be stopped, and take up to 1.2 s."""
 
-WAITS, WAITS_OF_SOURCES = 1.0, 0.08
-"""Processor time that another thread may wait for a turn (seconds).  Others wait 0.02 s for a source to be compiled, and up to 0.04 s on
-a quiet machine where Python's collector or one of its functions looks at a hundred thousand of something at once."""
+WAITS, WAITS_OF_SOURCES = 1.0, 0.06
+"""Processor time that another thread may wait for a turn (seconds).  Others wait 0.02 s for a source to be compiled, on a quiet machine;
+what is of a hundred thousand of something takes some milliseconds more, and a busy machine half as much again."""
 AT_ONCE = {
-    # A text of megabytes is one token for the package lark, and one call of its regular expressions.
-    "lark/long text/2000000",
     # The engine puts the characters of 20 000 different sets into classes: one call of a second or two, during which others run.
     "gbnf/classes/20000",
-    # Python's collector looks at hundreds of thousands of objects of the package lark: up to 0.1 s on a busy machine.
-    "lark/chain of rules/20000",
 }
 """Sources of which a part cannot be stopped."""
 

@@ -3,7 +3,7 @@ from maskwright.frontends.json_schema.algebra.discriminators cimport Discriminat
 from maskwright.frontends.json_schema.read.dialects cimport Dialect
 from maskwright.frontends.json_schema.read.document cimport Document
 from maskwright.frontends.json_schema.algebra.groups cimport Either, Keys, Neither, ObjectGroup, meet
-from maskwright.frontends.json_schema.algebra.trivially_empty cimport TriviallyEmpty
+from maskwright.frontends.json_schema.algebra.trivially_empty cimport TriviallyEmpty, remember
 from maskwright.frontends.json_schema.read.keywords cimport is_hidden
 from maskwright.frontends.json_schema.read.nodes cimport Node, says_any
 from maskwright.frontends.json_schema.algebra.typed cimport TypedKeywords

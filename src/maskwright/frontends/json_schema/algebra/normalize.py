@@ -36,7 +36,7 @@ from maskwright.frontends.json_schema.algebra.groups import (
     value_group,
 )
 from maskwright.frontends.json_schema.algebra.strings import widened
-from maskwright.frontends.json_schema.algebra.trivially_empty import MOST_KNOWN, TriviallyEmpty
+from maskwright.frontends.json_schema.algebra.trivially_empty import TriviallyEmpty, remember
 from maskwright.frontends.json_schema.algebra.typed import TypedKeywords, complement, value_groups
 from maskwright.frontends.json_schema.algebra.unevaluated import SELF_REFERENCE, Unevaluated
 from maskwright.frontends.json_schema.read.document import Document
@@ -132,9 +132,7 @@ class Normalizer:
             groups = self.meet_all(groups, self.expand(literal), literal.pointer)
         if self._lowest >= len(self._open):
             # Otherwise something further out is still to be known.
-            if len(self._conjunctions) >= MOST_KNOWN:
-                let_go(self._conjunctions)
-            self._conjunctions[conjunction] = groups
+            remember(self._conjunctions, conjunction, groups)
         return groups
 
     def meet_all(self, a: Sequence[Group], b: Sequence[Group], pointer: str) -> tuple[Group, ...]:
@@ -248,7 +246,7 @@ class Normalizer:
             self._open.pop()
         if self._lowest >= len(self._open):
             # Otherwise something further out is still to be known.
-            self._known[literal] = groups
+            remember(self._known, literal, groups)
             self._lowest = _NOTHING_OPEN
         return groups
 

@@ -1,6 +1,8 @@
 from maskwright.frontends.json_schema.algebra.groups cimport Absent, ArrayGroup, ObjectGroup, Some, StringGroup, conjoin
 from maskwright.frontends.json_schema.algebra.keys cimport KeyMap
 
+cpdef remember(dict memo, object key, object value)
+
 cdef class TriviallyEmpty:
     cdef readonly object normalizer, limits
     cdef dict _known, _groups, _maps

@@ -6,7 +6,7 @@ decided on the grammar, by ``ir.prune``); the more is seen here, the fewer branc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from maskwright.base.deadline import check_time, check_time_again, let_go
 from maskwright.errors import GrammarError, LimitError
@@ -31,9 +31,16 @@ if TYPE_CHECKING:
 _DEPTH = 4
 _EMPTY = -1
 _FEW_CLAUSES = 16
-MOST_KNOWN = 100_000
-"""Conjunctions that are remembered at a time.  A dictionary that grows is copied in one step, for which all other threads wait: of a million
-entries, 40 ms."""
+_MOST_KNOWN = 100_000
+"""What is remembered at a time.  A dictionary that grows is copied in one step, for which all other threads wait: of a million entries,
+40 ms."""
+
+
+def remember(memo: dict[Any, Any], key: object, value: object) -> None:
+    """What was found; everything else is forgotten where that is too much."""
+    if len(memo) >= _MOST_KNOWN:
+        let_go(memo)
+    memo[key] = value
 
 
 class TriviallyEmpty:
@@ -93,9 +100,7 @@ class TriviallyEmpty:
         finally:
             self._depth -= 1
             del self.normalizer.clashes[mark:]
-        if len(self._known) >= MOST_KNOWN:
-            let_go(self._known)
-        self._known[conjunction] = _EMPTY if result else levels
+        remember(self._known, conjunction, _EMPTY if result else levels)
         return result
 
     def group(self, group: Group) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Literal
 
-from maskwright.base.deadline import check_time, let_go
+from maskwright.base.deadline import check_time, in_time, let_go
 from maskwright.errors import LimitError, Refusal, UnsatisfiableError, UnsupportedSchemaError, no_recursion
 from maskwright.frontends.json_schema.algebra.groups import (
     ANYTHING,
@@ -134,7 +134,7 @@ class Emitter:
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
         # One conjunction may be all that holds a hundred thousand subschemas.
-        nodes = [node for conjunction in self._rules if len(conjunction) > _MANY for node in conjunction]
+        nodes = [node for conjunction in in_time(self._rules) if len(conjunction) > _MANY for node in conjunction]
         self.normalizer.release()
         self.arrays.release()
         self.objects.release()
