@@ -58,8 +58,13 @@ def holds(spec: dict[str, Any], text: str, closing: str | None = None) -> bool:
         return final(tail) if once else free(tail)
 
     def free(text: str) -> bool:
-        patterns = [*spec["triggers"], *spec["excludes"], *([closing] if closing else [])]
-        at, found = first_found(text, patterns)
+        marks = [*spec["triggers"], *([closing] if closing else [])]
+        at, found = first_found(text, marks)
+        if closing in found and at == len(text):
+            # What is excluded is excluded from the text before the end, and may be in it.
+            if first_found(text[: at - len(closing)], spec["excludes"])[0] < 0:
+                return True
+        at, found = first_found(text, [*marks, *spec["excludes"]])
         if at < 0:
             return closing is None
         if any(p in spec["excludes"] for p in found):
@@ -83,6 +88,18 @@ def holds(spec: dict[str, Any], text: str, closing: str | None = None) -> bool:
     )
 
 
+@pytest.mark.parametrize("excluded", ["</", "/t", "<", ">", "t>", "</t>", "i<", "hi</t"])
+def test_what_is_excluded_may_be_in_the_end(excluded: str) -> None:
+    tag = {"type": "tag", "begin": "<u>", "content": {"type": "const_string", "value": "x"}, "end": "</u>"}
+    content = {"type": "triggered_tags", "triggers": ["<u"], "tags": [tag], "excludes": [excluded]}
+    compiled = mw.compile_structural_tag(
+        {"type": "tag", "begin": "<t>", "content": content, "end": "</t>"}, BYTES
+    )
+    assert accepts(compiled, "<t>hi</t>") and accepts(compiled, "<t></t>")
+    assert not accepts(compiled, f"<t>q{excluded} </t>") and not accepts(compiled, f"<t>{excluded}q</t>")
+    assert compiled.matcher().shortest_completion_bytes() == b"<t></t>"
+
+
 @st.composite
 def triggered(draw: Any) -> dict[str, Any]:
     triggers = draw(st.lists(st.sampled_from(MARKS), min_size=1, max_size=2, unique=True))
@@ -97,7 +114,7 @@ def triggered(draw: Any) -> dict[str, Any]:
         }
         for _ in range(draw(st.integers(1, 3)))
     ]
-    excludes = draw(st.lists(st.sampled_from(("aa", "bb", "ba<")), max_size=1))
+    excludes = draw(st.lists(st.sampled_from(("aa", "bb", "ba<", "b<", "<")), max_size=1))
     flags = {name: draw(st.booleans()) for name in ("at_least_one", "stop_after_first")}
     excludes = [text for text in excludes if text not in triggers]
     return {"type": "triggered_tags", "triggers": triggers, "tags": tags, "excludes": excludes, **flags}

@@ -14,12 +14,15 @@ from maskwright.base.deadline import check_time, in_time, let_go
 from maskwright.errors import LimitError
 from maskwright.ir.grammar import Lexeme
 from maskwright.limits import Limits
+from maskwright.regular.dfa import is_empty, only_in
 from maskwright.regular.expressions import (
     ANY_CHAR,
     Chars,
+    Lit,
     Machine,
     Ranges,
     Regular,
+    cat,
     complement_ranges,
     intersect_ranges,
     normalize_ranges,
@@ -46,6 +49,7 @@ class Scanner:
     def __init__(self, patterns: Iterable[str], excluded: Iterable[str] = (), *, limits: Limits) -> None:
         self.patterns = tuple(dict.fromkeys(patterns))
         self.excluded = tuple(dict.fromkeys(excluded))
+        self._limits = limits
         self._sought = _Sought((self.patterns, self.excluded))
         self._children: list[dict[str, int]] = [{}]
         self._found: list[tuple[str, ...]] = [()]
@@ -108,15 +112,41 @@ class Scanner:
         language = Machine(start + 1, start, machine.edges + copies, machine.accepts)
         return Lexeme(("free text", self._sought), language)
 
-    def mark_lexeme(self, mark: tuple[str, ...]) -> Lexeme:
-        """The texts that end where for the first time something is found: exactly the patterns of ``mark``."""
+    def mark_lexeme(self, mark: tuple[str, ...]) -> Lexeme | None:
+        """The texts that end where for the first time something is found: exactly the patterns of ``mark``.
+
+        None: there are none, since something else is always found before.
+        """
         check_time()
         states = [
             state
             for state, found in enumerate(in_time(self._found))
-            if found and tuple(sorted(found)) == mark
+            if state in self._reached and found and tuple(sorted(found)) == mark
         ]
-        return Lexeme(("text up to", mark, self._sought), self._machine(states))
+        return Lexeme(("text up to", mark, self._sought), self._machine(states)) if states else None
+
+    def late_end_lexeme(self, mark: tuple[str, ...], end: str, excluded: Scanner) -> Lexeme | None:
+        """Those with nothing of ``excluded`` before ``end``, one of ``mark``, but with something of it that ends in there."""
+        up_to = self.mark_lexeme(mark)
+        others = excluded.mark_lexeme(mark)
+        if up_to is None:
+            return None
+        before = cat(Scanner(excluded.excluded, limits=self._limits).free(), Lit(end))
+        refused = [] if others is None else [others.regular]
+        language = only_in([up_to.regular, before], refused, self._limits)
+        return None if is_empty(language) else Lexeme(("text up to", mark, end, excluded._sought), language)
+
+    @cached_property
+    def _reached(self) -> set[int]:
+        reached = {0}
+        targets: dict[int, list[int]] = {}
+        for a, _, b in in_time(self._edges):
+            targets.setdefault(a, []).append(b)
+        for state in in_time(work := [0]):
+            new = [b for b in targets.get(state, ()) if b not in reached]
+            reached.update(new)
+            work += new
+        return reached
 
     def _machine(self, accepts: list[int]) -> Machine:
         return Machine(len(self._moves), 0, self._edges, tuple(accepts))
@@ -142,6 +172,12 @@ class Scanner:
                 others[known] = Chars(intersect_ranges(complement_ranges(_ranges(known)), ANY_CHAR.ranges))
             edges.append((state, others[known], 0))
         return tuple(edges)
+
+
+def ends_inside(text: str, mark: str) -> bool:
+    """Whether a text may end in a mark: as a part of it, or with what stands before it."""
+    beginnings = (mark[: i + 1] for i in range(len(mark)))
+    return any(each.endswith(text) or text.endswith(each) for each in beginnings)
 
 
 def _ranges(characters: Iterable[str]) -> Ranges:

@@ -18,7 +18,7 @@ from typing import Any
 
 from maskwright.base.deadline import check_time
 from maskwright.errors import GrammarError, LimitError, Refusal, UnsatisfiableError, UnsupportedSchemaError
-from maskwright.frontends.free_text import Scanner
+from maskwright.frontends.free_text import Scanner, ends_inside
 from maskwright.frontends.json_schema import SchemaOptions
 from maskwright.frontends.lexical import regular_expr
 from maskwright.frontends.parts import (
@@ -360,7 +360,8 @@ class _Builder:
         assert isinstance(source, dict)
         if kind == "any_text" and all(source.get(name) in (None, []) for name in _FIELDS[kind]):
             scanner = Scanner(ends, limits=self.limits)
-            return Choice(tuple(Term(scanner.mark_lexeme(mark)) for mark in scanner.marks))
+            found = (scanner.mark_lexeme(mark) for mark in scanner.marks)
+            return Choice(tuple(Term(lexeme) for lexeme in found if lexeme is not None))
         if kind == "triggered_tags":
             return self.triggered_tags(source, pointer, ends, EMPTY)
         return Seq((self.checked(kind, source, pointer, ends), self.one_of(ends)))
@@ -432,21 +433,33 @@ class _Builder:
         """Free text, or text up to a key of ``rules`` and then one of its ways (a text, what follows it) and ``again``."""
         marks = {} if behind is None else dict.fromkeys(ends, behind)
         barred = [text for text in (*excluded, *(ends if behind is None else ())) if text not in rules]
-        excluded = (text for text in barred if text not in marks)
+        excluded = [text for text in barred if text not in marks]
         scanner = Scanner((*rules, *marks), excluded, limits=self.limits)
         lexemes: list[Lexeme] = []
         cases: list[Expr] = []
         for mark in scanner.marks:
+            lexeme = scanner.mark_lexeme(mark)
+            if lexeme is None:
+                continue
             follow: dict[str, list[Expr]] = {}
             for pattern in mark:
                 if pattern in marks:
                     follow.setdefault("", []).append(marks[pattern])
                 for rest, body in rules.get(pattern, ()):
                     follow.setdefault(rest, []).append(Seq((body, again)))
-            lexemes.append(scanner.mark_lexeme(mark))
+            lexemes.append(lexeme)
             cases.append(self.words(follow))
+        if any(ends_inside(text, end) for text in excluded for end in marks):
+            # What must not be in free text may be in the end behind it.
+            loose = Scanner((*rules, *marks), limits=self.limits)
+            for mark in loose.marks:
+                end = max((text for text in mark if text in marks), key=len, default=None)
+                lexeme = None if end is None else loose.late_end_lexeme(mark, end, scanner)
+                if lexeme is not None:
+                    lexemes.append(lexeme)
+                    cases.append(behind)
         if behind is not None:
-            return Switch(tuple(lexemes), tuple(cases))
+            return Switch(tuple(lexemes), tuple(cases)) if lexemes else FAIL
         switch = Switch((*lexemes, scanner.free_lexeme()), (*cases, EMPTY))
         scanner.release()
         return Choice((switch, EMPTY))
