@@ -492,9 +492,7 @@ def lower_to_tables(
     try:
         return _lowered(lowering, grammar, engine, limits, imports)
     finally:
-        let_go(
-            lowering.plain, lowering.records, lowering.shared, lowering.tails, lowering.automaton_index
-        )
+        let_go(lowering.plain, lowering.records, lowering.shared, lowering.tails, lowering.automaton_index)
 
 
 @cython.cfunc

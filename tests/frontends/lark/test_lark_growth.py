@@ -245,7 +245,7 @@ def test_long_texts(tmp_path: Path) -> None:
     assert accepts(mw.compile_lark(text, BYTES, limits=mw.Limits(max_lark_tokens=606)), "aab")
     # One token, of many characters.
     for text in ('start: "' + "a" * 7_000 + '"', 'start: "a" //' + "a" * 7_000):
-        with pytest.raises(mw.LimitError, match="of 70.. characters: max_lark_tokens is 600, 70. needed"):
+        with pytest.raises(mw.LimitError, match=r"of 70.. characters: max_lark_tokens is 600, 70. needed"):
             mw.compile_lark(text, BYTES, limits=limits)
         mw.compile_lark(text, BYTES, limits=mw.Limits(max_lark_tokens=701))
 

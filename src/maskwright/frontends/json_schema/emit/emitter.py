@@ -134,7 +134,9 @@ class Emitter:
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
         # One conjunction may be all that holds a hundred thousand subschemas.
-        nodes = [node for conjunction in in_time(self._rules) if len(conjunction) > _MANY for node in conjunction]
+        nodes = [
+            node for conjunction in in_time(self._rules) if len(conjunction) > _MANY for node in conjunction
+        ]
         self.normalizer.release()
         self.arrays.release()
         self.objects.release()
