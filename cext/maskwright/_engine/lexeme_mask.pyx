@@ -296,8 +296,11 @@ cdef cbool self_loop_find(Automaton* automaton, const Index* index, DfaState* st
             order.push_back(each)
     if self_loop_spread(automaton, self_loop, start, order, index) and (found.mass == 0 or self_loop.exits < found.exits):
         return True
+    if found.mass == 0:
+        self_loop_forget(self_loop)
+        return False
     self_loop[0] = found
-    return found.mass > 0
+    return True
 
 
 cdef void self_loop_come_back(Automaton* automaton, SelfLoop* self_loop, DfaState* start, vector[ClassMass]& order,
