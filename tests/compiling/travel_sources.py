@@ -80,6 +80,7 @@ SOURCES: dict[str, Any] = {
     "modes": mw.Lark(
         'start: ("a" | "q" text)*\ntext[mode=text]: CHARS? "q"\n%ignore " "\n%mode text\nCHARS: /[a ]+/'
     ),
+    "mode without terminals": mw.Lark('start: t\nt[mode=text]:\n%mode text\n%ignore "c"\n'),
     "dynamic": mw.Lark('start: "a" (start | "b") "c"? | "ab"', lexer="dynamic"),
     "tokens": mw.Lark(f"start: name <[256-258]> /x+/\nname[capture]: /[a-c]+/ | <[{END - 1}]>"),
     "gbnf": mw.GBNF('root ::= "(" root ")" root | "a"*'),

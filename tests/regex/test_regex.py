@@ -102,6 +102,17 @@ def test_flags_agree_with_re(pattern: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "pattern", [r"(?u:\w)", r"(?u:\s)", r"(?ui:k)", r"(?u:[\S])", r"(?u:(?a:\w)\w)", r"\w(?u:\W)"]
+)
+def test_unicode_inside_of_ascii(pattern: str) -> None:
+    language = parse_regex(pattern, "python", flags="a")
+    for text in ("a", "ß", "\u2003", "\u212a", "\x1c", " ", "aß", "ßa", "a\u2003"):
+        assert matches(language, text) == bool(re.fullmatch(pattern, text, re.ASCII)), text
+    with pytest.raises(GrammarError, match="exclude each other"):
+        parse_regex("(?au:a)", "python")
+
+
+@pytest.mark.parametrize(
     ("pattern", "yes", "no"),
     [
         ("^a|b$", ["a", "ax", "xb"], ["xa", "bx", ""]),

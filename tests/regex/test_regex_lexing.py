@@ -84,6 +84,15 @@ def test_usual_patterns(pattern: str) -> None:
         (r"a|b(?!a)", "ab", True),
         (r"a|b(?!a)", "ba", False),
         (r"a(?!aa)a?", "aaa", False),
+        # What a shorter match refuses does not matter behind a longer one.
+        (r"a+(?!ab)", "aab", True),
+        (r"[ab]+(?!a/)", "ba/", True),
+        (r"[ab]+(?!//)", "ba//", False),
+        (r"a(?!bb)|ab+(?!/)", "abb/", False),
+        (r"a(?!bb)|abb", "abb/", True),
+        # Nor where another alternative matches as much.
+        (r"a(?!b)|a", "ab", True),
+        (r"(?:a|b)\b", "ab", False),
     ],
 )
 def test_look_ahead_refuses_matches(pattern: str, text: str, counts: bool) -> None:
@@ -102,6 +111,8 @@ def test_greedy_patterns_are_their_language() -> None:
     "pattern",
     [
         *(r"^a", r"a$", r"(?<=b)a", r"\ba", r"a(?=b)", r"a.*?b[ab]*/", r"\Aa", r"a\Z"),
+        # Some of what they match is no match where no word follows.
+        *(r"a /*\b", r"a/?\b", r"(?:a|/)\b"),
         # What is refused by `ab` behind it is not refused by `abb`.
         *(r"a(?!ab(?!b))", r"a(?!ab\b)", r"b|a(?!b(?=a))"),
     ],

@@ -23,22 +23,23 @@ from maskwright.regular.dfa import (
     intersect,
     is_empty,
     length_bounds,
+    without_empty,
 )
 from maskwright.regular.expressions import (
     EVERY_TEXT,
     NOTHING,
-    Cat,
     Chars,
-    Lit,
     Ranges,
     Regular,
     Repeat,
     alt,
     cat,
-    intersect_ranges,
     postorder,
     repeat,
 )
+from maskwright.regular.refusals import refused_texts
+
+_ASKS = "a terminal cannot ask for certain text behind it: make that text part of it"
 
 
 class Matches(NamedTuple):
@@ -75,7 +76,7 @@ def lexer_matches(
             )
         _check_before(tree, limits)
     ahead = sum(not _looks_behind(node) for node in assertions)
-    return Matches(language, _refused(tree, alternatives, ahead, limits) if ahead else NOTHING)
+    return Matches(language, _refused(language, tree, alternatives, ahead, limits) if ahead else NOTHING)
 
 
 def _assertions(tree: Regular) -> list[object]:
@@ -178,9 +179,12 @@ def _check_before(tree: Regular, limits: Limits) -> None:
             raise GrammarError("a terminal cannot look at the text before it: remove what does")
 
 
-def _refused(tree: Regular, alternatives: list[list[Item]], ahead: int, limits: Limits) -> Regular:
+def _refused(
+    language: Regular, tree: Regular, alternatives: list[list[Item]], ahead: int, limits: Limits
+) -> Regular:
     """Texts that show that a match does not count; ``ahead``: how many assertions look at what is behind."""
-    parts: list[Regular] = []
+    parts: list[tuple[Regular, Regular]] = []
+    plain: list[Regular] = []
     for items in alternatives:
         last = items[-1].tree if items else None
         before = cat(*(item.tree for item in items[:-1]))
@@ -191,24 +195,27 @@ def _refused(tree: Regular, alternatives: list[list[Item]], ahead: int, limits: 
                     "a look-ahead at the end of a terminal cannot look further ahead itself: "
                     "list what may not follow, as in (?!as[^a-z]), or make it part of another terminal"
                 )
+            parts.append((resolve(before, limits, search=False), resolve(last.body, limits, search=False)))
+        elif isinstance(last, WordBoundary) and not last.negative:
             before = resolve(before, limits, search=False)
-            parts.append(cat(before, resolve(last.body, limits, search=False)))
-        elif isinstance(last, WordBoundary) and not last.negative and _ends_in(before, last.word):
-            parts.append(cat(before, Chars(last.word)))
+            if not _ends_in(before, last.word, limits):
+                raise GrammarError(_ASKS)
+            parts.append((before, Chars(last.word)))
+        else:
+            plain.append(cat(*(item.tree for item in items)))
     if len(parts) == ahead:
-        return alt(*parts)
+        return refused_texts(language, parts, resolve(alt(*plain), limits, search=False), limits)
     language = resolve(tree, limits, search=False)
     alone = cat(language, EVERY_TEXT)
     somewhere = resolve(cat(tree, EVERY_TEXT), limits, search=False)
     if not is_empty(difference(somewhere, alone, limits)):
-        raise GrammarError("a terminal cannot ask for certain text behind it: make that text part of it")
+        raise GrammarError(_ASKS)
     # More text may undo a refusal (`(?!(in|input)\b)`), with a longer match; then the next one counts as well.
-    return alt(*parts, first_matches_since(difference(alone, somewhere, limits), language, limits))
+    simple = [cat(before, body) for before, body in parts]
+    return alt(*simple, first_matches_since(difference(alone, somewhere, limits), language, limits))
 
 
-def _ends_in(tree: Regular, word: Ranges) -> bool:
-    """Whether all its texts end with a character of ``word``, for trees of which this is plain."""
-    last = tree.parts[-1] if isinstance(tree, Cat) else tree
-    if isinstance(last, Lit):
-        return any(low <= ord(last.text[-1]) <= high for low, high in word)
-    return isinstance(last, Chars) and intersect_ranges(last.ranges, word) == last.ranges
+def _ends_in(language: Regular, word: Ranges, limits: Limits) -> bool:
+    """Whether all texts but the empty one end with a character of ``word``."""
+    others = difference(without_empty(language, limits), cat(EVERY_TEXT, Chars(word)), limits)
+    return is_empty(others)

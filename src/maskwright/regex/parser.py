@@ -463,7 +463,10 @@ class Parser(EscapeReader):
         on, _, off = pattern[start + 2 : end].partition("-")
         off_at = start + 3 + len(on)
         added = self._flag_letters(start + 2, start + 2 + len(on))
-        group.flags = (self.flags | added) - self._flag_letters(off_at, off_at + len(off))
+        if "a" in on and "u" in on:
+            raise self.error("the flags 'a' and 'u' exclude each other: remove one", start + 2)
+        before = self.flags - {"a"} if "u" in on and self.python else self.flags
+        group.flags = (before | added) - self._flag_letters(off_at, off_at + len(off))
         self.at = end + 1
 
 

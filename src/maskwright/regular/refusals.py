@@ -18,6 +18,7 @@ from maskwright.regular.dfa import explored
 from maskwright.regular.expressions import Regular
 
 _NONE: frozenset[int] = frozenset()
+_REFUSED = -2
 
 
 class Refusal(NamedTuple):
@@ -26,6 +27,17 @@ class Refusal(NamedTuple):
     owner: int
     language: Regular
     unless: tuple[int, ...] = ()
+
+
+class _Match(NamedTuple):
+    """Behind a beginning of a text."""
+
+    own: int
+    """State of the language, or -1; so for the next two."""
+    counted: int
+    before: tuple[int, ...]
+    behind: tuple[int | None, ...]
+    """Of what must not stand behind the longest match: -1, it does not; ``_REFUSED``; None, that match is none of this part."""
 
 
 class _Place(NamedTuple):
@@ -38,6 +50,62 @@ class _Place(NamedTuple):
     """Those that match more than the owner's last match, or as much and rank higher; None: it has not matched yet."""
     unless: frozenset[int] | None
     """Of a text that is refused: beside which terminals it is not."""
+
+
+def refused_texts(
+    language: Regular, parts: Sequence[tuple[Regular, Regular]], plain: Regular, limits: Limits
+) -> Regular:
+    """The texts that show that the longest match in them does not count.
+
+    ``language`` has all matches, ``plain`` those that count in any case, each of ``parts`` some of them and what must not stand behind
+    those.  Behind a longer match, what a shorter one refuses does not matter.  Raises ``LimitError`` (max_regex_states).
+    """
+    alphabet = alphabet_of(leaf_sets(language, plain, *(node for part in parts for node in part)))
+    whole, counted, *others = (
+        subset_automaton(each, alphabet, limits)
+        for each in (language, plain, *(node for part in parts for node in part))
+    )
+    befores, bodies = others[::2], others[1::2]
+
+    def begun(part: int, state: int) -> int | None:
+        if state < 0 or not befores[part].accepting(state):
+            return None
+        return _REFUSED if bodies[part].accepting(0) else 0
+
+    def moves(place: _Match) -> dict[int, _Match]:
+        running = [(bodies[part], state) for part, state in enumerate(place.behind) if state is not None]
+        rows = [automaton.row(state) for automaton, state in [(whole, place.own), *running] if state >= 0]
+        found = {}
+        for minterm in dict.fromkeys(minterm for row in rows for minterm in row):
+            own, free = _next(whole, place.own, minterm), _next(counted, place.counted, minterm)
+            before = tuple(
+                _next(automaton, state, minterm)
+                for automaton, state in zip(befores, place.before, strict=True)
+            )
+            if own >= 0 and whole.accepting(own):
+                counts = free >= 0 and counted.accepting(free)
+                behind = tuple(None if counts else begun(part, state) for part, state in enumerate(before))
+            else:
+                behind = tuple(
+                    state if state is None or state < 0 else _further(bodies[part], state, minterm)
+                    for part, state in enumerate(place.behind)
+                )
+            found[minterm] = _Match(own, free, before, behind)
+        return found
+
+    start = _Match(0, 0, (0,) * len(parts), (None,) * len(parts))
+    places, rows = explored(start, moves, limits)
+    accepting = [set(place.behind) - {None} == {_REFUSED} for place in places]
+    return Dfa(reduce(alphabet, rows, accepting)).to_regular()
+
+
+def _next(automaton: SubsetAutomaton, state: int, minterm: int) -> int:
+    return automaton.row(state).get(minterm, -1) if state >= 0 else -1
+
+
+def _further(body: SubsetAutomaton, state: int, minterm: int) -> int:
+    state = _next(body, state, minterm)
+    return _REFUSED if state >= 0 and body.accepting(state) else state
 
 
 def refusals(

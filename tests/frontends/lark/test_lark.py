@@ -102,6 +102,7 @@ def test_walks_are_parsed_by_lark(name: str) -> None:
         ('start: e start "b" | "a"\ne: | "c"', ["a", "ab", "cab", "cabb"], ["b", "ac"]),
         ("start: STRING+\nSTRING: /\".*?\"/", ['"a"', '"a""b"', '"a" "b"'.replace(" ", "")], ['"a"b"', '"a']),
         ("start: REGEXP\nREGEXP: /\\/(?!\\/)(\\\\\\/|\\\\\\\\|[^\\/])*?\\/[imslux]*/", ["/a/", "/a\\/b/im"], ["//", "/a/b/", "/a\\/"]),
+        ("start: N \".\"\nN: /[0-9]+(?!0\\.)/", ["10.", "20.", "1."], ["1", "."]),
         ("start: (NUM | NAME)+\nNUM: /\\d+(?![a-z])/\nNAME: /[a-z]+/\n%ignore / /", ["1 a", "a1", "12"], ["1a", "12a"]),
         ("start: (IF | NAME)+\nIF: /if\\b/\nNAME: /[a-z]+/\n%ignore / /", ["if x", "ifx", "if"], []),
         ("start: IF /x/\nIF: /if\\b/\n%ignore / /", ["if x"], ["ifx"]),

@@ -367,7 +367,7 @@ def test_many_modes_meet_a_limit() -> None:
     modes = "\n".join(f"%mode m{i}" for i in range(100))
     grammar = f"start: {' | '.join(f'x{i}' for i in range(100))}\n{rules}\n{chain}\n{modes}"
     with pytest.raises(LimitError) as caught:
-        maskwright.compile_lark(grammar, TOKENS, limits=Limits(max_rules=5000))
+        maskwright.compile_lark(grammar, TOKENS, limits=Limits(max_rules=5000, max_seconds=60))
     assert caught.value.limit == "max_rules"
 
 
