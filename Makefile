@@ -35,7 +35,7 @@ GPU_PYTHON ?= python3
 test-gpu:
 	MASKWRIGHT_TEST_DEVICE=cuda $(GPU_PYTHON) -m pytest -m "slow or not slow" $(ON_GPU:%=tests/%.py)
 
-ON_GPU = masks/test_gpu masks/test_bitmask_kernel masks/test_mask_table masks/test_bitmask_edges masks/test_trie generation/test_hf \
+ON_GPU = masks/test_gpu masks/test_bitmask_kernel masks/test_mask_table masks/test_bitmask_edges masks/test_trie generation/test_hf generation/test_hf_reuse \
   generation/test_generator generation/test_generator_edges generation/test_generation generation/test_generation_options \
   sampling/test_sampling_hf integrations/test_integrations_transformers_batching diffusion/test_diffusion_adapters
 

@@ -4,6 +4,10 @@
 permuted at every step, and assisted decoding shrinks and regrows its candidates.  So the state here
 is a function of the generated tokens alone: each row is looked up among the prefixes seen lately, and
 only what is missing is replayed.
+
+Where a generation begins is told by the masks: what they forbid had no chance to be chosen, so who shows it behind a
+prompt, or behind an output, begins anew.  Three things are chosen nevertheless: padding behind the end of a row while
+others go on, tokens of beams that have no hope, and tokens of a draft, which are rejected in the same pass.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
     from maskwright._core import Matcher
     from maskwright.compiling.compiler import CompiledGrammar
 
-_MAX_PROMPTS = 8
+_MAX_PROMPTS = 32
 _TOKEN_BYTES = 8
 _WINDOW = 16
 """Tokens that a matcher remembers: prefixes are found by others, and forced text looks a few tokens back."""
@@ -41,17 +45,18 @@ class LogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc, unuse
     ``grammars``: one for all rows, or a list with one for each prompt of the batch (then prompt i owns rows
     ``i * k`` to ``(i + 1) * k - 1``, with k beams or returned sequences).
     ``prompt_length``: the number of columns of ``input_ids`` before the generated tokens.  Without it, a
-    generation begins where the processor first sees a prompt.  One case cannot be told from a
-    continuation: a new prompt that extends an earlier one by text which the grammar also allows; pass
-    ``prompt_length``, call ``reset()``, or use a new processor then.
+    generation begins where the processor first sees a prompt, also one that extends an earlier prompt or output.
+    One case cannot be told from a continuation: a new prompt that extends an earlier one by text which the grammar
+    also allows there (an output with its EOS, say, and nothing behind it); pass ``prompt_length``, call
+    ``reset()``, or use a new processor then.
     ``assistant_vocab_size``: logits of this width come from an assistant model and pass unchanged; needed
     when the assistant's width differs from the model's (the model checks what it drafts anyway).
     ``tokenizer``: with one, text that the grammar forces is written in its own tokens, as the model was trained on,
     instead of any that spell it.  (``forced_decoding`` does not even ask the model about them.)
 
-    A row whose tokens the grammar does not allow (a rejected candidate, a beam without hope) is left as it
-    came; a finished row allows EOS.  Raises ``VocabularyError`` when the logits are not as wide as the
-    vocabulary.
+    A row whose tokens the grammar does not allow (a beam without hope) is left as it came; a finished row allows EOS.
+    Where something behind this processor overrules it in the middle of an output, what follows begins anew, with a
+    warning.  Raises ``VocabularyError`` when the logits are not as wide as the vocabulary.
     """
 
     supports_continuous_batching = False
@@ -87,7 +92,14 @@ class LogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc, unuse
     def reset(self) -> None:
         """Forget all prompts and prefixes: the next call begins a new generation."""
         self._prompts: list[npt.NDArray[np.int64]] = []
-        self._histories = {id(grammar): _History(grammar.matcher(_WINDOW)) for grammar in self._grammars}
+        self._last: npt.NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
+        self._begun = 0 if self._prompt_length is None else self._prompt_length
+        """Columns before the generated tokens, in the last call."""
+        self._given: torch.Tensor | None = None
+        self._histories = {
+            id(grammar): _History(grammar.matcher(_WINDOW), frozenset(grammar.vocabulary.eos_ids))
+            for grammar in self._grammars
+        }
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.Tensor) -> torch.Tensor:
         """A masked copy of ``scores`` ([rows, V]) for what follows ``input_ids`` ([rows, columns])."""
@@ -112,7 +124,14 @@ class LogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc, unuse
         ids = input_ids.detach().cpu().numpy().astype(np.int64, copy=False)
         started = time.perf_counter()
         bitmask = allocate_token_bitmask(rows, width)
-        for row, matcher in enumerate(self._follow(ids)):
+        drafted = self._is_drafted(input_ids)
+        matchers = self._follow(ids, drafted)
+        if not drafted and all(matcher is None for matcher in matchers):
+            warnings.warn(
+                "no row is a text of the grammar, so nothing is masked: is prompt_length that of this prompt?",
+                stacklevel=2,
+            )
+        for row, matcher in enumerate(matchers):
             if matcher is not None:
                 matcher.fill_next_token_bitmask(bitmask, row)
                 if self._forced is not None:
@@ -123,18 +142,77 @@ class LogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc, unuse
         self.mask_seconds += time.perf_counter() - started
         return scores
 
-    def _follow(self, ids: npt.NDArray[np.int64]) -> list[Matcher | None]:
-        """A matcher for each row (do not change it), None for rows outside the language."""
-        length = self._known_prompt_length(ids)
-        found = self._look_up(ids, length)
-        if length != ids.shape[1] and self._prompt_length is None and all(leap for _, _, leap in found):
-            # Nothing led here step by step, and it is no output of ours: the prompt of a new generation.
-            if any(matcher is None or stray for matcher, stray, _ in found):
-                self._remember_prompt(ids)
-                found = self._look_up(ids, ids.shape[1])
-        return [matcher for matcher, _, _ in found]
+    def _is_drafted(self, input_ids: torch.Tensor) -> bool:
+        """Whether the last column is a candidate's: assisted decoding shows more and more of one tensor."""
+        # The last one is held on to, so that no other tensor can lie in its place.
+        before, self._given = self._given, input_ids
+        return (
+            before is not None
+            and input_ids.shape[1] == before.shape[1] + 1
+            and input_ids.device == before.device
+            and input_ids.untyped_storage().data_ptr() == before.untyped_storage().data_ptr()
+        )
 
-    def _look_up(self, ids: npt.NDArray[np.int64], length: int) -> list[tuple[Matcher | None, bool, bool]]:
+    def _follow(self, ids: npt.NDArray[np.int64], drafted: bool = False) -> list[Matcher | None]:
+        """A matcher for each row (do not change it), None for rows outside the language."""
+        width = int(ids.shape[1])
+        if self._prompt_length is not None:
+            if width < self._prompt_length:
+                raise MaskwrightError(
+                    f"prompt_length is {self._prompt_length}, but there are only {width} tokens"
+                )
+            return [place.matcher for place in self._look_up(ids, self._prompt_length)]
+        step = self._is_step(ids)
+        length = self._begun if step else self._known_prompt_length(ids)
+        found = self._look_up(ids, length)
+        if length < width and self._begins(ids[:, :length], found, step):
+            if step and not drafted:
+                self._warn_of_disobedience(ids, length, found)
+            length = width
+            found = self._look_up(ids, length)
+        if length == width and not drafted:
+            # The drafts of one pass could push out the prompt that they are for.
+            self._remember_prompt(ids)
+        self._last, self._begun = ids.copy(), length
+        return [place.matcher for place in found]
+
+    def _is_step(self, ids: npt.NDArray[np.int64]) -> bool:
+        """Whether these are rows of the last call with a token more each, in any order, or the same rows again."""
+        last = self._last
+        if len(last) != len(ids) or not 0 <= ids.shape[1] - last.shape[1] <= 1:
+            return False
+        before = np.ascontiguousarray(ids[:, : last.shape[1]])
+        return bool(np.array_equal(before, last)) or {row.tobytes() for row in before} <= {
+            row.tobytes() for row in last
+        }
+
+    def _begins(self, prompts: npt.NDArray[np.int64], found: list[_Place], step: bool) -> bool:
+        """Whether these rows are no outputs behind ``prompts``, but prompts themselves."""
+        strange = [place.matcher is None or bool(place.padding) for place in found]
+        if len(found) == 1 or not step:
+            # A single row is not padded, and several never leap.
+            return any(strange)
+        if all(strange) or len(frozenset[int]().union(*(place.padding for place in found))) > 1:
+            return True
+        # Beams begin with equal rows; only they may be without hope.
+        beams = len({row.tobytes() for row in prompts}) < len(found)
+        return not beams and any(place.matcher is None for place in found)
+
+    def _warn_of_disobedience(self, ids: npt.NDArray[np.int64], length: int, found: list[_Place]) -> None:
+        if ids.shape[1] - length < 2:  # no output has been seen that this could be the middle of
+            return
+        before = self._look_up(ids[:, :-1], length)
+        for place, earlier in zip(found, before, strict=True):
+            if place.matcher is None and earlier.matcher is not None and not earlier.matcher.is_accepting:
+                warnings.warn(
+                    "behind an output that is not complete stands a token that the grammar forbids; it is taken "
+                    "for the end of a new prompt. Where a logits processor behind this one wrote it, the output is "
+                    "no text of the grammar; where it is a prompt, call reset() before it, or pass prompt_length",
+                    stacklevel=4,
+                )
+                return
+
+    def _look_up(self, ids: npt.NDArray[np.int64], length: int) -> list[_Place]:
         share = ids.shape[0] // len(self._grammars)
         # Only a single row may shrink by more than a step (assisted decoding).
         keep = 2 * ids.shape[0] + (32 if ids.shape[0] == 1 else 2)
@@ -145,24 +223,21 @@ class LogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc, unuse
         ]
 
     def _known_prompt_length(self, ids: npt.NDArray[np.int64]) -> int:
-        if self._prompt_length is not None:
-            if ids.shape[1] < self._prompt_length:
-                raise MaskwrightError(
-                    f"prompt_length is {self._prompt_length}, but there are only {ids.shape[1]} tokens"
-                )
-            return self._prompt_length
-        lengths = [
-            prompt.shape[1]
+        known = [
+            prompt
             for prompt in self._prompts
             if prompt.shape[0] == ids.shape[0] and np.array_equal(prompt, ids[:, : prompt.shape[1]])
         ]
-        if not lengths:
-            self._remember_prompt(ids)
-        return max(lengths, default=int(ids.shape[1]))
+        if not known:
+            return int(ids.shape[1])
+        longest = max(known, key=lambda prompt: prompt.shape[1])
+        self._remember_prompt(longest)
+        return int(longest.shape[1])
 
     def _remember_prompt(self, ids: npt.NDArray[np.int64]) -> None:
-        # Several, since an assistant with a tokenizer of its own has another prompt.
-        self._prompts = [*self._prompts[1 - _MAX_PROMPTS :], ids.copy()]
+        # Several, since an assistant with a tokenizer of its own has another prompt; the latest used last.
+        others = [prompt for prompt in self._prompts if not np.array_equal(prompt, ids)]
+        self._prompts = [*others[1 - _MAX_PROMPTS :], ids.copy()]
 
     def _rescue(self, scores: torch.Tensor, bitmask: npt.NDArray[np.int32]) -> None:
         # Processors before this one may have forbidden all that the grammar allows.
@@ -190,41 +265,43 @@ def _leave_own_token(forced: ForcedText, matcher: Matcher, words: npt.NDArray[np
         words.view(np.uint32)[tokens[0] >> 5] = 1 << (tokens[0] & 31)
 
 
+class _Place(NamedTuple):
+    """Where a row is: its matcher, None outside of the language, and what stands behind its end other than EOS."""
+
+    matcher: Matcher | None
+    padding: frozenset[int] = frozenset()
+
+
 class _History:
-    """Matchers by generated prefix, the latest used last."""
+    """Places by generated prefix, the latest used last."""
 
-    def __init__(self, start: Matcher) -> None:
-        self._start = start
-        self._matchers: dict[bytes, Matcher | None] = {}
+    def __init__(self, start: Matcher, eos_ids: frozenset[int]) -> None:
+        self._start = _Place(start)
+        self._eos_ids = eos_ids
+        self._places: dict[bytes, _Place] = {}
 
-    def follow(self, tokens: npt.NDArray[np.int64], keep: int) -> tuple[Matcher | None, bool, bool]:
-        """(the matcher behind ``tokens`` or None, whether text follows its EOS, whether the prefix is new by
-        more than one token); at most ``keep`` prefixes are kept."""
+    def follow(self, tokens: npt.NDArray[np.int64], keep: int) -> _Place:
+        """The place behind ``tokens``; at most ``keep`` prefixes are kept."""
         data = tokens.tobytes()
         # startswith is one memcmp: cheaper than hashing every prefix, and exact.
-        known = max((path for path in self._matchers if data.startswith(path)), key=len, default=b"")
-        matcher = self._matchers.pop(known, self._start)
+        known = max((path for path in self._places if data.startswith(path)), key=len, default=b"")
+        place = self._places.pop(known, self._start)
         missing = tokens[len(known) // _TOKEN_BYTES :].tolist()
-        stray = False
         if known:
-            self._matchers[known] = matcher
-        if missing and matcher is not None:
-            matcher, stray = _advance(matcher.fork(), missing)
+            self._places[known] = place
+        if missing and place.matcher is not None:
+            place = self._advance(place.matcher.fork(), place.padding, missing)
         if data:
-            self._matchers[data] = matcher
-        while len(self._matchers) > keep:
-            del self._matchers[next(iter(self._matchers))]
-        return matcher, stray, len(missing) > 1
+            self._places[data] = place
+        while len(self._places) > keep:
+            del self._places[next(iter(self._places))]
+        return place
 
-
-def _advance(matcher: Matcher, tokens: list[int]) -> tuple[Matcher | None, bool]:
-    try:
-        taken = matcher.accept_tokens(tokens)
-    except VocabularyError:  # an id of another tokenizer
-        return None, False
-    if taken == len(tokens):
-        return matcher, False
-    if not matcher.is_terminated:
-        return None, False
-    # A finished row is padded with one token, whichever that is.
-    return matcher, len(set(tokens[taken:])) > 1
+    def _advance(self, matcher: Matcher, padding: frozenset[int], tokens: list[int]) -> _Place:
+        try:
+            taken = matcher.accept_tokens(tokens)
+        except VocabularyError:  # an id of another tokenizer
+            return _Place(None)
+        if taken < len(tokens) and not matcher.is_terminated:
+            return _Place(None)
+        return _Place(matcher, padding | (frozenset(tokens[taken:]) - self._eos_ids))

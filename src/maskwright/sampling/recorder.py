@@ -19,7 +19,7 @@ class WeightRecorder(LogitsProcessor):
     left, with which the finished rows are properly weighted for p(y) · 1[y in the language].  p is what reaches
     this processor; what comes behind it (temperature, top-k, top-p) must leave scores as they are.  For sampling
     only: beams and drafted tokens have no such weights.  Rows that did not reach EOS are no complete texts.
-    A new generation is recognised by its prompt not being longer than the last input; ``reset`` forgets.
+    A new generation is recognised as ``LogitsProcessor`` does; ``reset`` forgets.
     """
 
     def reset(self) -> None:
@@ -40,7 +40,7 @@ class WeightRecorder(LogitsProcessor):
     def __call__(self, input_ids: torch.LongTensor, scores: torch.Tensor) -> torch.Tensor:
         masked = super().__call__(input_ids, scores)
         rows, columns = input_ids.shape
-        if len(self._weights) != rows or columns <= self._columns:
+        if len(self._weights) != rows or columns <= self._columns or columns == self._begun:
             self._weights = np.zeros(rows)
         self._columns = columns
         left = masked.float().logsumexp(dim=-1) - scores.float().logsumexp(dim=-1)
