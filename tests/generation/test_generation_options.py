@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 
 import jsonschema
 import numpy as np
@@ -450,6 +451,67 @@ def test_forced_decoding_refuses_what_it_cannot_do(model, tokenizer, generator):
         model.generate(**ids, custom_generate=decode, max_new_tokens=5, pad_token_id=0)
     with pytest.raises(mw.MaskwrightError, match="would cut outputs"):
         model.generate(**ids, custom_generate=decode, max_new_tokens=100, pad_token_id=0, max_time=60.0)
+    for asked in ("output_scores", "output_logits", "output_attentions", "output_hidden_states"):
+        options = {asked: True, "max_new_tokens": 100, "pad_token_id": 0}
+        with pytest.raises(mw.MaskwrightError, match=f"{asked}: .* does not ask the model"):
+            model.generate(**ids, custom_generate=decode, return_dict_in_generate=True, **options)
+        assert len(model.generate(**ids, custom_generate=decode, **options)) == 1
+    embedded = model.get_input_embeddings()(ids["input_ids"])
+    with pytest.raises(mw.MaskwrightError, match="inputs_embeds"):
+        model.generate(inputs_embeds=embedded, custom_generate=decode, max_new_tokens=100, pad_token_id=0)
+
+
+class Shown(transformers.generation.BaseStreamer):
+    def __init__(self):
+        self.tokens = []
+        self.ends = 0
+
+    def put(self, value):
+        assert not self.ends
+        self.tokens += value.flatten().tolist()
+
+    def end(self):
+        self.ends += 1
+
+
+def test_forced_decoding_streams(model, tokenizer, generator):
+    ids = tokenizer("x", return_tensors="pt").to(DEVICE)
+    decode = forced_decoding(generator.compile(mw.Regex("abc[0-9]{2}x{8}")), tokenizer)
+
+    def wrapped(model, input_ids, **options):
+        return decode(model, input_ids, **options)
+
+    for method in (decode, wrapped):
+        shown = Shown()
+        output = model.generate(
+            **ids, custom_generate=method, streamer=shown, max_new_tokens=30, pad_token_id=0
+        )
+        # As without a method of ours: the prompt, each token, EOS.
+        assert shown.tokens == output[0].tolist()
+        assert shown.ends == 1
+    streamer = transformers.TextIteratorStreamer(
+        tokenizer, skip_prompt=True, skip_special_tokens=True, timeout=20
+    )
+    options = {"custom_generate": decode, "streamer": streamer, "max_new_tokens": 30, "pad_token_id": 0}
+    thread = threading.Thread(target=lambda: model.generate(**ids, **options))
+    thread.start()
+    text = "".join(streamer)
+    thread.join()
+    assert text == tokenizer.decode(output[0, ids["input_ids"].shape[1] :], skip_special_tokens=True)
+
+
+def test_a_streamer_ends_with_an_error(model, tokenizer, generator):
+    ids = tokenizer("x", return_tensors="pt").to(DEVICE)
+    decode = forced_decoding(generator.compile(PEOPLE), tokenizer)
+    shown = Shown()
+    with pytest.raises(mw.LimitError, match="the shortest output takes"):
+        model.generate(**ids, custom_generate=decode, streamer=shown, max_new_tokens=5, pad_token_id=0)
+    assert shown.ends == 1
+    shown = Shown()
+    two = {name: torch.cat([tensor, tensor]) for name, tensor in ids.items()}
+    with pytest.raises(mw.MaskwrightError, match="one prompt at a time"):
+        model.generate(**two, custom_generate=decode, streamer=shown, max_new_tokens=100, pad_token_id=0)
+    assert shown.ends == 1
 
 
 def test_a_processor_that_prefers_the_tokenizers_own_tokens(model, tokenizer, generator):

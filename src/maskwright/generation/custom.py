@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 import torch
@@ -29,8 +31,11 @@ def forced_decoding(
 
     Greedy search and sampling of decoder-only models, with any logits processors; every output is complete within
     ``max_new_tokens``.  ``grammars``: one for all prompts, or a list with one each.  ``batch_size``: rows at a time.
-    Equal prefixes of prompts are read once.  Raises ``MaskwrightError`` for beams, and for stopping criteria other than
-    lengths and end tokens; ``LimitError`` when the shortest output does not fit ``max_new_tokens``.
+    Equal prefixes of prompts are read once.  A ``streamer`` is shown one prompt's output, several tokens at a time where
+    they are forced.  Raises ``MaskwrightError`` for beams, for stopping criteria other than lengths and end tokens, for
+    ``inputs_embeds``, and for scores, logits and states of the model, which it is not asked for; ``LimitError`` when the
+    shortest output does not fit ``max_new_tokens``.  (``stop_strings`` are refused by ``generate`` itself, which asks for a
+    tokenizer that it does not hand on; ``Generator`` has ``stop``.)
     """
     listed = list(grammars) if isinstance(grammars, Sequence) else [grammars]
     if not listed:
@@ -51,45 +56,58 @@ def forced_decoding(
         streamer: Any = None,
         **model_options: Any,
     ) -> Any:
-        _check(model, generation_config, stopping_criteria, streamer, len(input_ids))
-        if len(input_ids) % len(listed):
-            raise MaskwrightError(f"{len(input_ids)} rows cannot be shared out among {len(listed)} grammars")
-        share = len(input_ids) // len(listed)
-        room = generation_config.max_length - input_ids.shape[1]
-        mask = model_options.get("attention_mask")
-        rows = []
-        for index, ids in enumerate(input_ids):
-            prompt = (ids if mask is None else ids[mask[index].bool()]).tolist()
-            grammar = listed[index // share]
-            least = len(grammar.matcher().shortest_completion()) + 1
-            if least > room:
-                raise too_short("max_new_tokens", least, room)
-            samples = bool(generation_config.do_sample)
-            seed = int(torch.randint(2**62, ())) if samples else None
-            rows.append(
-                Row(
-                    grammar.matcher(),
-                    prompt,
-                    room,
-                    Chooser(
-                        _of_row(logits_processor, index, len(ids) - len(prompt)), samples=samples, seed=seed
-                    ),
-                    forced=forced,
-                    drafter=Drafter(prompt, habits[id(grammar)], forced),
+        if streamer is None:
+            streamer = _streamer_of_generate()
+        try:
+            _check(model, generation_config, stopping_criteria, streamer, len(input_ids), model_options)
+            if len(input_ids) % len(listed):
+                raise MaskwrightError(
+                    f"{len(input_ids)} rows cannot be shared out among {len(listed)} grammars"
                 )
+            share = len(input_ids) // len(listed)
+            room = generation_config.max_length - input_ids.shape[1]
+            mask = model_options.get("attention_mask")
+            rows = []
+            for index, ids in enumerate(input_ids):
+                prompt = (ids if mask is None else ids[mask[index].bool()]).tolist()
+                grammar = listed[index // share]
+                least = len(grammar.matcher().shortest_completion()) + 1
+                if least > room:
+                    raise too_short("max_new_tokens", least, room)
+                samples = bool(generation_config.do_sample)
+                seed = int(torch.randint(2**62, ())) if samples else None
+                rows.append(
+                    Row(
+                        grammar.matcher(),
+                        prompt,
+                        room,
+                        Chooser(
+                            _of_row(logits_processor, index, len(ids) - len(prompt)),
+                            samples=samples,
+                            seed=seed,
+                        ),
+                        forced=forced,
+                        drafter=Drafter(prompt, habits[id(grammar)], forced),
+                    )
+                )
+            _run(Batch(KeyValueRows(model, Prefixes()), batch_size), rows, streamer)
+            sequences = _sequences(input_ids, rows, generation_config)
+            return (
+                GenerateDecoderOnlyOutput(sequences=sequences)
+                if generation_config.return_dict_in_generate
+                else sequences
             )
-        _run(Batch(KeyValueRows(model, Prefixes()), batch_size), rows, streamer)
-        sequences = _sequences(input_ids, rows, generation_config)
-        return (
-            GenerateDecoderOnlyOutput(sequences=sequences)
-            if generation_config.return_dict_in_generate
-            else sequences
-        )
+        finally:
+            # Whoever reads what is streamed would wait for ever, behind an error as well.
+            if streamer is not None:
+                streamer.end()
 
     return decode
 
 
-def _check(model: Any, config: Any, criteria: Any, streamer: Any, count: int) -> None:
+def _check(
+    model: Any, config: Any, criteria: Any, streamer: Any, count: int, options: dict[str, Any]
+) -> None:
     if model.config.is_encoder_decoder:
         raise MaskwrightError("forced_decoding is for decoder-only models; Generator takes others as well")
     if config.num_beams and config.num_beams > 1:
@@ -103,6 +121,24 @@ def _check(model: Any, config: Any, criteria: Any, streamer: Any, count: int) ->
             )
     if streamer is not None and count > 1:
         raise MaskwrightError("a streamer shows one prompt at a time")
+    if options.get("inputs_embeds") is not None:
+        raise MaskwrightError("forced_decoding reads tokens: pass input_ids instead of inputs_embeds")
+    if config.return_dict_in_generate:
+        for name in ("output_scores", "output_logits", "output_attentions", "output_hidden_states"):
+            if getattr(config, name, None):
+                raise MaskwrightError(
+                    f"{name}: forced_decoding does not ask the model about every token; LogitsProcessor does"
+                )
+
+
+def _streamer_of_generate() -> Any:
+    """The streamer that was passed to ``generate``, which does not hand it on to methods that are functions."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "generate" and {"streamer", "custom_generate"} <= frame.f_locals.keys():
+            return frame.f_locals.get("streamer")
+        frame = frame.f_back
+    return None
 
 
 def _of_row(processors: Any, index: int, padding: int) -> Any:
@@ -129,7 +165,7 @@ def _run(batch: Batch, rows: list[Row], streamer: Any) -> None:
             streamer.put(torch.tensor(rows[0].ids[shown:]))
             shown = len(rows[0].ids)
     if streamer is not None:
-        streamer.end()
+        streamer.put(torch.tensor([rows[0].vocabulary.eos_ids[0]]))
 
 
 def _sequences(input_ids: Any, rows: list[Row], config: Any) -> Any:
