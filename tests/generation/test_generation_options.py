@@ -117,6 +117,19 @@ def test_beams_give_several_outputs_that_are_judged_by_the_model(generator):
         assert len(first.removed_mass.steps) == len(first.logprobs) == len(first.token_ids)
 
 
+def test_more_beams_than_outputs_give_so_many_nevertheless(generator):
+    """Outputs of several prompts are told apart by their number."""
+    results = generator.generate(["x", "y"], mw.Choice(["a", "b"]), n=3, num_beams=3)
+    assert [sorted({each.text for each in results[at : at + 2]}) for at in (0, 3)] == [["a", "b"]] * 2
+    assert len(results) == 6
+    assert {results[2].text, results[5].text} <= {"a", "b"}
+    spelled = [
+        tuple(each.token_ids) for each in generator.generate(["x"], mw.Choice(["the"]), n=5, num_beams=5)
+    ]
+    different = len(set(spelled))
+    assert len(set(spelled[:different])) == different
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("beams", [2, 5])
 def test_beams_keep_the_budget(beams, generator):

@@ -61,7 +61,8 @@ def beam_search(
     model: Any, prompt: list[int], grammar: CompiledGrammar, room: int, beams: int, count: int, pad: int
 ) -> tuple[list[list[int]], int, float]:
     """The ``count`` best outputs of a search with so many beams (token ids without EOS), the forward passes that it
-    took, and the seconds spent on masks.  Different texts come before the same text in other tokens.
+    took, and the seconds spent on masks.  Different texts come before the same text in other tokens, and where the search
+    finds fewer than ``count``, outputs come again: callers count on so many for each prompt.
 
     ``room``: the tokens of an output, EOS included; the shortest one must fit.
     """
