@@ -449,12 +449,12 @@ class _Builder:
                     follow.setdefault(rest, []).append(Seq((body, again)))
             lexemes.append(lexeme)
             cases.append(self.words(follow))
-        if any(ends_inside(text, end) for text in excluded for end in marks):
+        if behind is not None and any(ends_inside(text, end) for text in excluded for end in ends):
             # What must not be in free text may be in the end behind it.
             loose = Scanner((*rules, *marks), limits=self.limits)
             for mark in loose.marks:
-                end = max((text for text in mark if text in marks), key=len, default=None)
-                lexeme = None if end is None else loose.late_end_lexeme(mark, end, scanner)
+                last = max((text for text in mark if text in marks), key=len, default=None)
+                lexeme = None if last is None else loose.late_end_lexeme(mark, last, scanner)
                 if lexeme is not None:
                     lexemes.append(lexeme)
                     cases.append(behind)
