@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import jsonschema
@@ -18,6 +19,7 @@ from pydantic import BaseModel, Field
 from serving import MODEL, PERSON, Served, json_schema, serving, tiny, tool
 
 import maskwright as mw
+from maskwright.serve.logprobs import TokenList
 from maskwright.serve.settings import Settings
 
 
@@ -315,6 +317,40 @@ def test_completions(served: Served) -> None:
     assert parts[-2].choices[0].finish_reason and parts[-2].choices[0].maskwright
     whole = create(model=MODEL, prompt="Once", max_tokens=5, temperature=0).choices[0].text
     assert "".join(part.choices[0].text for part in parts[:-1]) == whole
+
+
+def test_probabilities_of_tokens_that_are_no_whole_text(served: Served) -> None:
+    text = "é😀日本"
+    form: Any = {"response_format": {"type": "regex", "pattern": text}}
+    options: dict[str, Any] = {
+        "model": MODEL,
+        "prompt": "x",
+        "max_tokens": 30,
+        "logprobs": 2,
+        "extra_body": form,
+    }
+    found = served.client.completions.create(**options).choices[0].logprobs
+    names = [name.encode() for name in found.tokens]
+    assert any(name.startswith(b"bytes:") for name in names)
+    parts = [
+        bytes.fromhex(name[6:].replace(b"\\x", b"").decode()) if name.startswith(b"bytes:") else name
+        for name in names
+    ]
+    assert b"".join(parts).decode() == text
+    # A token within a character begins where that does.
+    before = [b"".join(parts[:at]) for at in range(len(parts))]
+    assert found.text_offset == [len(data.decode("utf-8", "ignore")) for data in before]
+    streamed = [part.choices[0].logprobs for part in served.client.completions.create(stream=True, **options)]
+    assert [name for part in streamed if part for name in part.tokens] == found.tokens
+    assert [at for part in streamed if part for at in part.text_offset] == found.text_offset
+
+
+def test_likely_tokens_that_are_no_whole_text_are_told_apart() -> None:
+    vocabulary = mw.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
+    top = {0xF0: -1.0, 0x9F: -2.0, 0x61: -3.0}
+    row: Any = SimpleNamespace(ids=[0x61], logprobs=[-3.0], top=3, top_logprobs=[top], vocabulary=vocabulary)
+    shown = TokenList(row, vocabulary).completion([(0, 0)])
+    assert shown["top_logprobs"] == [{"bytes:\\xf0": -1.0, "bytes:\\x9f": -2.0, "a": -3.0}]
 
 
 def test_responses(served: Served) -> None:

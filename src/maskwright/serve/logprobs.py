@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from typing import Any
 
 from maskwright.generation.row import Row
@@ -20,13 +21,20 @@ class TokenList:
         self._names = {i: name for name, i in vocabulary.special_tokens.items()}
         self._at = 0
         self._offset = 0
+        self._characters = 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def more(self, shown: int, judged: int) -> list[tuple[int, int]]:
-        """(place, offset in bytes) of the next tokens that begin among the first ``shown`` bytes, of the ``judged`` ones."""
+        """(place, offset in characters) of the next tokens that begin among the first ``shown`` bytes, of the ``judged`` ones.
+
+        A token in the middle of a character has the offset of that character.
+        """
         found = []
         while self._at < min(judged, len(self.row.ids)) and self._offset < shown:
-            found.append((self._at, self._offset))
-            self._offset += len(self.vocabulary.decode([self.row.ids[self._at]], start=self._at == 0))
+            found.append((self._at, self._characters))
+            data = self.vocabulary.decode([self.row.ids[self._at]], start=self._at == 0)
+            self._offset += len(data)
+            self._characters += len(self._decoder.decode(data))
             self._at += 1
         return found
 
@@ -41,12 +49,12 @@ class TokenList:
         ]
 
     def completion(self, places: list[tuple[int, int]]) -> dict[str, Any]:
-        """``logprobs`` of completions; offsets are bytes of the output."""
+        """``logprobs`` of completions; offsets are characters of the output."""
         return {
-            "tokens": [self._text(self.row.ids[at]) for at, _ in places],
+            "tokens": [self._name(self.row.ids[at]) for at, _ in places],
             "token_logprobs": [max(self.row.logprobs[at], _LEAST) for at, _ in places],
             "top_logprobs": [
-                {self._text(token): max(value, _LEAST) for token, value in self._top(at)} for at, _ in places
+                {self._name(token): max(value, _LEAST) for token, value in self._top(at)} for at, _ in places
             ]
             if self.row.top
             else None,
@@ -59,6 +67,15 @@ class TokenList:
     def _text(self, token: int) -> str:
         data = self.vocabulary.tokens[token]
         return data.decode("utf-8", "replace") if data else self._names.get(token, "")
+
+    def _name(self, token: int) -> str:
+        """As OpenAI writes tokens that are no whole text, which would all look the same: ``bytes:\\xf0\\x9f``."""
+        data = self.vocabulary.tokens[token]
+        try:
+            return data.decode() if data else self._text(token)
+        except UnicodeDecodeError:
+            assert data is not None
+            return "bytes:" + "".join(f"\\x{byte:02x}" for byte in data)
 
     def _entry(self, token: int, logprob: float) -> dict[str, Any]:
         data = self.vocabulary.tokens[token]
