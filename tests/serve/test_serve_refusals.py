@@ -112,7 +112,7 @@ UNRESOLVED = {"properties": {"a": {"$ref": "http://example.org/other"}}}
         ({"stop": "\ud800"}, "stop", "lone surrogate"),
         (
             {"messages": [{"role": "assistant", "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": '"\\ud800"'}}]}]},
-            "messages[0].tool_calls[0].arguments", "no JSON",
+            "messages[0].tool_calls[0].function.arguments", "no JSON",
         ),
         ({"n": 5}, "n", "max_outputs, which is 4"),
         ({"n": 0}, "n", "greater than or equal to 1"),
@@ -125,6 +125,10 @@ UNRESOLVED = {"properties": {"a": {"$ref": "http://example.org/other"}}}
         ({"stop": ["a", "b", "c"]}, "stop", "max_stops, which is 2"),
         ({"stop": ""}, "stop", "from 1 to"),
         ({"stop": ["x"], "response_format": json_schema(PERSON)}, "stop", "would cut JSON"),
+        ({"stop": "c", "response_format": {"type": "regex", "pattern": "[ab]c"}}, "stop", "not complete, behind"),
+        ({"stop": "b", "response_format": {"type": "regex", "pattern": "ab|abc"}}, "stop", "not complete, behind"),
+        ({"stop": ["a", 5]}, "stop[1]", "a valid string, got 5"),
+        ({"stop": {}}, "stop", "a valid string or a valid list, got {}"),
         ({"logit_bias": {"99999999": 1}}, "logit_bias", "is no token id below"),
         ({"logit_bias": {"1": 101}}, "logit_bias", "-100 to 100"),
         ({"top_logprobs": 3}, "top_logprobs", "only with logprobs"),
@@ -141,6 +145,7 @@ UNRESOLVED = {"properties": {"a": {"$ref": "http://example.org/other"}}}
         ({"messages": [{"role": "user", "content": "\ud800"}]}, "messages[0].content", "lone surrogate"),
         ({"messages": [{"role": "user", "content": "word " * 900}]}, "messages", "at most 200 are read"),
         ({"messages": "hello"}, "messages", "valid list"),
+        ({"messages": [{"role": "user", "content": "x"}, "hello"]}, "messages[1]", "valid dictionary"),
     ],
 )  # fmt: skip
 def test_refused(served: Served, body: dict[str, Any], param: str, message: str) -> None:
@@ -151,27 +156,39 @@ def test_refused(served: Served, body: dict[str, Any], param: str, message: str)
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "param"),
+    ("path", "body", "param", "message"),
     [
-        ("completions", {"prompt": "x", "suffix": "y"}, "suffix"),
-        ("completions", {"prompt": "x", "echo": True}, "echo"),
-        ("completions", {"prompt": [10**9]}, "prompt"),
-        ("completions", {"prompt": []}, "prompt"),
-        ("completions", {"prompt": ["a", "b", "c"], "n": 2}, "n"),
-        ("completions", {}, "prompt"),
-        ("responses", {"input": "x", "previous_response_id": "resp_1"}, "previous_response_id"),
-        ("responses", {"input": "x", "reasoning": {"effort": "low"}}, "reasoning"),
-        ("responses", {"input": [{"type": "reasoning"}]}, "input[0]"),
-        ("responses", {"input": "x", "text": {"format": {"type": "json_schema", "name": "a", "schema": UNRESOLVED}}}, "text.format"),
-        ("responses", {"input": "x", "text": {"verbosity": "low"}}, "text"),
-        ("responses", {"input": "x", "tools": [{"type": "web_search"}]}, "tools[0]"),
-        ("responses", {"input": "x", "tools": [{"type": "function", "name": "f"}], "tool_choice": {"type": "web_search"}}, "tool_choice"),
-        ("responses", {"input": "x", "metadata": {"a": "\ud800"}, "stream": True}, "metadata.a"),
+        ("completions", {"prompt": "x", "suffix": "y"}, "suffix", "suffix"),
+        ("completions", {"prompt": "x", "echo": True}, "echo", "echo"),
+        ("completions", {"prompt": [10**9]}, "prompt", "prompt"),
+        ("completions", {"prompt": []}, "prompt", "prompt"),
+        ("completions", {"prompt": ["a", "b", "c"], "n": 2}, "n", "n"),
+        ("completions", {}, "prompt", "prompt"),
+        ("responses", {"input": "x", "previous_response_id": "resp_1"}, "previous_response_id", "previous_response_id"),
+        ("responses", {"input": "x", "reasoning": {"effort": "low"}}, "reasoning", "reasoning"),
+        ("responses", {"input": [{"type": "reasoning"}]}, "input[0]", "input[0]"),
+        ("responses", {"input": "x", "text": {"format": {"type": "json_schema", "name": "a", "schema": UNRESOLVED}}}, "text.format", "/properties/a/$ref"),
+        ("responses", {"input": "x", "text": {"verbosity": "low"}}, "text", "text"),
+        ("responses", {"input": "x", "tools": [{"type": "web_search"}]}, "tools[0]", "tools[0]"),
+        ("responses", {"input": "x", "tools": [{"type": "function", "name": "f"}], "tool_choice": {"type": "web_search"}}, "tool_choice", "tool_choice"),
+        ("responses", {"input": "x", "metadata": {"a": "\ud800"}, "stream": True}, "metadata.a", "metadata.a"),
+        ("completions", {"prompt": [5] * 300}, "prompt", "at most 200 are read"),
+        ("completions", {"prompt": [1, "a"]}, "prompt[1]", "a valid integer, got 'a'"),
+        ("completions", {"prompt": [[1], "a"]}, "prompt[1]", "a valid list, got 'a'"),
+        ("completions", {"prompt": [[1, "a"]]}, "prompt[0][1]", "a valid integer, got 'a'"),
+        ("completions", {"prompt": 5}, "prompt", "a valid string or a valid list, got 5"),
+        ("completions", {"prompt": "x", "logprobs": 21}, "logprobs", "logprobs: 21 is above max_top_logprobs"),
+        ("responses", {"input": "word " * 900}, "input", "at most 200 are read"),
+        ("responses", {"input": "x", "text": {"format": {"type": "json_schema"}}}, "text.format.schema", "text.format.schema: a JSON Schema"),
+        ("responses", {"input": "x", "text": {"format": {"type": "json_schema", "schema": {}, "odd": 1}}}, "text.format", "text.format.odd"),
+        ("responses", {"input": "x", "tools": [{"type": "function", "name": "a b"}]}, "tools[0]", "tools[0].name: letters"),
+        ("responses", {"input": [{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{"}]}, "input[0].arguments", "no JSON"),
     ],
 )  # fmt: skip
-def test_refused_elsewhere(served: Served, path: str, body: dict[str, Any], param: str) -> None:
+def test_refused_elsewhere(served: Served, path: str, body: dict[str, Any], param: str, message: str) -> None:
     error = refusal(served, path, **body)
     assert error["status"] == 400 and error["param"] == param, error["message"]
+    assert message in error["message"]
 
 
 def test_keywords_that_cannot_be_enforced_are_listed(served: Served) -> None:

@@ -29,6 +29,10 @@ from maskwright.masks.bitmask import apply_token_bitmask_inplace
 from maskwright.masks.forced import ForcedText, Words, mask_words
 
 
+class StopError(MaskwrightError):
+    """A stop text would cut an output where it is not complete."""
+
+
 class Stop:
     """Texts at which an output ends."""
 
@@ -284,7 +288,7 @@ class Row:
         short.reset()
         if (at and not short.accept_bytes(data[:at])) or not short.is_accepting:
             shown = data[:at].decode("utf-8", "replace")[-60:]
-            raise MaskwrightError(
+            raise StopError(
                 f"a stop text would cut the output where it is not complete, behind {shown!r}: choose another one"
             )
         self.text = data[:at]

@@ -40,6 +40,7 @@ def plan_chat(request: ChatRequest, service: Service) -> Plan:
         prompts=lambda: [
             service.prompts.chat(messages, constraint.shown, instruction(constraint, service), "messages")
         ],
+        prompt_param="messages",
         constraint=constraint,
         sampling=request.sampling(len(service.vocabulary)),
         n=request.n,

@@ -29,12 +29,14 @@ def plan_completion(request: CompletionRequest, service: Service) -> Plan:
 
     return Plan(
         prompts=read,
+        prompt_param="prompt",
         constraint=constraint,
         sampling=request.sampling(len(service.vocabulary)),
         n=request.n,
         max_tokens=request.max_tokens,
         stops=request.stops,
         top=request.logprobs,
+        top_param="logprobs",
         stream=request.stream,
     )
 

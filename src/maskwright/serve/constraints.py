@@ -66,9 +66,13 @@ class Writing:
     vocabulary: Vocabulary
 
 
-def format_constraint(response_format: dict[str, Any] | None, param: str) -> Constraint:
-    """What a ``response_format`` asks for.  Raises ``RequestError``."""
-    output = None if response_format is None else _output(response_format, param)
+def format_constraint(
+    response_format: dict[str, Any] | None, param: str, *, named: str | None = None
+) -> Constraint:
+    """What a ``response_format`` asks for; ``named``: where a named schema is, if not in ``json_schema``.  Raises ``RequestError``."""
+    output = None
+    if response_format is not None:
+        output = _output(response_format, param, named or f"{param}.json_schema")
     return Constraint(output, param, is_format=True)
 
 
@@ -80,16 +84,17 @@ def tool_constraint(
     writing: Writing,
     parallel: bool,
     most: int,
+    inside: str = ".function",
 ) -> Constraint:
     """What an output with tools may be: calls, and beside them text or, with a ``response_format``, instead of them ``answer``.
 
-    Raises ``RequestError`` for tools and choices in another shape.
+    ``inside``: where in a tool its name is, for errors.  Raises ``RequestError`` for tools and choices in another shape.
     """
     if len(tools) > most:
         raise refused(
             f"tools: {len(tools)} are more than max_tools, which is {most}", "tools", "limit_max_tools"
         )
-    schemas = _schemas(tools)
+    schemas = _schemas(tools, inside)
     choice = "auto" if tool_choice is None else tool_choice
     try:
         mode, called = chosen_tools(choice, list(schemas))
@@ -157,7 +162,7 @@ def response_choice(choice: str | dict[str, Any] | None) -> str | dict[str, Any]
     return choice
 
 
-def _output(given: dict[str, Any], param: str) -> Output | None:
+def _output(given: dict[str, Any], param: str, within: str) -> Output | None:
     kind = given.get("type")
     if not isinstance(kind, str) or kind not in _FORMATS:
         raise refused(f"{param}.type: one of {', '.join(_FORMATS)}, not {kind!r}"[:300], f"{param}.type")
@@ -177,14 +182,10 @@ def _output(given: dict[str, Any], param: str) -> Output | None:
         named = given.get("json_schema")
         schema = named.get("schema") if isinstance(named, dict) else None
         if not isinstance(named, dict) or not isinstance(schema, (dict, bool)):
-            raise refused(
-                f"{param}.json_schema.schema: a JSON Schema is needed", f"{param}.json_schema.schema"
-            )
+            raise refused(f"{within}.schema: a JSON Schema is needed", f"{within}.schema")
         for name in named:
             if name not in _NAMED:
-                raise refused(
-                    f"{param}.json_schema.{name}: this member is not known"[:300], f"{param}.json_schema"
-                )
+                raise refused(f"{within}.{name}: this member is not known"[:300], within)
         return Output(schema)
     if kind == "structural_tag":
         return Output(StructuralTag(given))
@@ -203,11 +204,11 @@ def _text(given: dict[str, Any], name: str, param: str) -> str:
     return value
 
 
-def _schemas(tools: list[dict[str, Any]]) -> dict[str, Any]:
+def _schemas(tools: list[dict[str, Any]], inside: str) -> dict[str, Any]:
     """The schemas of arguments, by the names of tools."""
     schemas: dict[str, Any] = {}
     for at, tool in enumerate(tools):
-        place = f"tools[{at}].function"
+        place = f"tools[{at}]{inside}"
         function = tool.get("function")
         if not isinstance(function, dict):
             raise refused(f"{place}: an object with name and parameters is needed", place)

@@ -93,7 +93,7 @@ def _chat_call(call: object, place: str) -> dict[str, Any]:
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(call, dict) or not isinstance(function, dict):
         raise refused(f'{place}: a call is {{"id", "type": "function", "function": {{...}}}}', place)
-    return _call(function, call.get("id"), place)
+    return _call(function, call.get("id"), f"{place}.function")
 
 
 def _call(function: dict[str, Any], call_id: object, place: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from maskwright.errors import (
     UnsatisfiableError,
     UnsupportedSchemaError,
 )
+from maskwright.generation.row import StopError
 
 
 class RequestError(Exception):
@@ -92,6 +93,8 @@ def of_row(error: Exception) -> RequestError:
         return RequestError(500, str(error), code="model_error")
     if isinstance(error, LimitError):
         return RequestError(400, _said(error, "step_seconds"), code=f"limit_{error.limit}")
+    if isinstance(error, StopError):
+        return refused(str(error), "stop", "invalid_value")
     if isinstance(error, MaskwrightError):
         return refused(str(error), None, "invalid_value")
     return RequestError(500, "the model failed; the log of the server says why", code="internal_error")

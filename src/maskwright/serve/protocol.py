@@ -6,9 +6,11 @@ named.  null is the same as leaving it out.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from types import NoneType
+from typing import Any, ClassVar, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from maskwright.serve.errors import RequestError, refused
 from maskwright.serve.sampling import Sampling
@@ -61,7 +63,7 @@ class _Request(BaseModel):
         try:
             made = cls.model_validate(given)
         except ValidationError as error:
-            raise _refusal(error, sorted(cls.model_fields)) from None
+            raise _refusal(error, cls) from None
         if made.stream_options is not None and not made.stream:
             raise refused("stream_options: only for stream: true", "stream_options")
         return made
@@ -192,18 +194,16 @@ class ResponseRequest(_Request):
     max_output_tokens: int | None = Field(None, ge=1)
 
 
-def _refusal(error: ValidationError, known: list[str]) -> RequestError:
+def _refusal(error: ValidationError, kind: type[_Request]) -> RequestError:
     """The first thing that is wrong, as OpenAI says it."""
-    found = error.errors(include_url=False, include_context=False)[0]
-    place = [
-        part
-        for part in found["loc"]
-        if not (isinstance(part, str) and ("[" in part or part in ("str", "int")))
-    ]
-    param = ".".join(map(str, place)) or None
+    known = sorted(kind.model_fields)
+    errors = error.errors(include_url=False, include_context=False)
+    name, *_ = errors[0]["loc"]
+    found, inner = _nearest(errors, str(name)) if _is_union(kind, name) else (errors[0], errors[0]["loc"][1:])
+    param = str(name) + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in inner)
     if found["type"] == "extra_forbidden":
-        names = "" if len(place) > 1 else f"; there are {', '.join(known)}"
-        if param is not None and param.startswith("guided_"):  # As older versions of vLLM have it.
+        names = "" if inner else f"; there are {', '.join(known)}"
+        if param.startswith("guided_"):  # As older versions of vLLM have it.
             names = f"; use {'response_format' if 'response_format' in known else 'text.format'}"
         return refused(f"{param}: this parameter is not known{names}", param, "unknown_parameter")
     if found["type"] == "missing":
@@ -211,3 +211,23 @@ def _refusal(error: ValidationError, known: list[str]) -> RequestError:
     shown = repr(found["input"])
     shown = shown if len(shown) < 80 else f"{shown[:76]} ..."
     return refused(f"{param}: {found['msg']}, got {shown}", param, "invalid_value")
+
+
+def _is_union(kind: type[_Request], name: int | str) -> bool:
+    """Whether a parameter may have values of several types, each of which has errors of its own."""
+    field = kind.model_fields.get(str(name))
+    return (
+        field is not None and len([each for each in get_args(field.annotation) if each is not NoneType]) > 1
+    )
+
+
+def _nearest(errors: list[ErrorDetails], name: str) -> tuple[ErrorDetails, tuple[int | str, ...]]:
+    """Of the types that a parameter may have, the error of the one that its value fits longest, and the place within the value."""
+    firsts: dict[int | str | None, tuple[ErrorDetails, tuple[int | str, ...]]] = {}
+    for each in errors:
+        if each["loc"][0] == name:
+            branch, *inner = each["loc"][1:] or (None,)
+            firsts.setdefault(branch, (each, tuple(inner)))
+    found, place = max(firsts.values(), key=lambda first: first[1])
+    messages = dict.fromkeys(each["msg"] for each, inner in firsts.values() if inner == place)
+    return {**found, "msg": " or ".join(messages).replace(" or Input should be ", " or ")}, place

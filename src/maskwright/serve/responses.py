@@ -24,7 +24,7 @@ from maskwright.serve.tool_calls import CallBegins, CallGoesOn, Event, Thought
 def plan_response(request: ResponseRequest, service: Service) -> Plan:
     """What a response asks for.  Raises ``RequestError``."""
     settings = service.settings
-    constraint = format_constraint(_format(request.text), "text.format")
+    constraint = format_constraint(_format(request.text), "text.format", named="text.format")
     choice = response_choice(request.tool_choice)
     if request.tools:
         constraint = tool_constraint(
@@ -34,6 +34,7 @@ def plan_response(request: ResponseRequest, service: Service) -> Plan:
             writing=service.writing,
             parallel=request.parallel_tool_calls,
             most=settings.max_tools,
+            inside="",
         )
     elif choice not in (None, "none", "auto"):
         raise refused("tool_choice: there are no tools", "tool_choice")
@@ -42,6 +43,7 @@ def plan_response(request: ResponseRequest, service: Service) -> Plan:
         prompts=lambda: [
             service.prompts.chat(messages, constraint.shown, instruction(constraint, service), "input")
         ],
+        prompt_param="input",
         constraint=constraint,
         sampling=Sampling(temperature=request.temperature, top_p=request.top_p),
         max_tokens=request.max_output_tokens,

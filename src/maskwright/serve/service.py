@@ -19,7 +19,7 @@ from maskwright.generation.batch import Batch
 from maskwright.generation.drafts import Drafter, Habits
 from maskwright.generation.generator import Generator
 from maskwright.generation.key_values import KeyValueRows, Prefixes
-from maskwright.generation.row import Row, Stop
+from maskwright.generation.row import Row, Stop, StopError
 from maskwright.generation.stops import check_stops
 from maskwright.limits import Limits
 from maskwright.masks.forced import ForcedText, mask_words
@@ -40,11 +40,13 @@ _T = TypeVar("_T")
 class Plan:
     """What a request asks for, once it was read.
 
-    ``prompts``: makes the token ids of its prompts, in a thread.  ``max_tokens``: None where it says nothing; ``max_param``: what
-    it is called.  ``top``: likeliest tokens at each place; None: no probabilities.
+    ``prompts``: makes the token ids of its prompts, in a thread; ``prompt_param``: what they are called.  ``max_tokens``: None
+    where it says nothing; ``max_param``: what it is called.  ``top``: likeliest tokens at each place; None: no probabilities;
+    ``top_param``: what it is called.
     """
 
     prompts: Callable[[], list[list[int]]]
+    prompt_param: str
     constraint: Constraint
     sampling: Sampling
     n: int = 1
@@ -52,6 +54,7 @@ class Plan:
     max_param: str = "max_tokens"
     stops: list[str] = field(default_factory=list)
     top: int | None = None
+    top_param: str = "top_logprobs"
     stream: bool = False
 
 
@@ -131,8 +134,8 @@ class Service:
                 )
         if plan.top is not None and plan.top > settings.max_top_logprobs:
             raise refused(
-                f"top_logprobs: {plan.top} is above max_top_logprobs, which is {settings.max_top_logprobs}",
-                "top_logprobs",
+                f"{plan.top_param}: {plan.top} is above max_top_logprobs, which is {settings.max_top_logprobs}",
+                plan.top_param,
             )
         if plan.max_tokens is not None and plan.max_tokens > settings.max_tokens:
             raise refused(
@@ -191,6 +194,9 @@ class Service:
                 for at, (prompt, room) in enumerate(zip(prompts, rooms, strict=True))
                 for copy in range(plan.n)
             ]
+        except StopError as error:
+            # What is forced already runs into a stop text.
+            raise of_source(error, "stop") from None
         except MaskwrightError as error:
             raise of_source(error, param) from None
 
@@ -232,7 +238,7 @@ class Service:
             raise RequestError(
                 400,
                 f"the prompt has {prompt} tokens; at most {most} are read (max_prompt_tokens, and a context of {self._context})",
-                param="messages",
+                param=plan.prompt_param,
                 code="context_length_exceeded",
             )
         wanted = plan.max_tokens
