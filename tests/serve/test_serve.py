@@ -382,6 +382,35 @@ def test_responses(served: Served) -> None:
     assert free.status in ("completed", "incomplete")
 
 
+def test_items_of_a_response_that_is_incomplete(served: Served) -> None:
+    options: dict[str, Any] = {"model": MODEL, "input": "Who?", "temperature": 0}
+    answer = served.client.responses.create(max_output_tokens=3, **options)
+    assert answer.status == "incomplete" and [item.status for item in answer.output] == ["incomplete"]
+    with served.client.responses.stream(max_output_tokens=3, **options) as stream:
+        events = list(stream)
+    (done,) = [event.item for event in events if event.type == "response.output_item.done"]
+    assert (
+        done.status == "incomplete" == events[-1].response.output[0].status
+        and events[-1].type == "response.incomplete"
+    )
+    fixed: Any = {"format": {"type": "regex", "pattern": "abc"}}
+    (item,) = served.client.responses.create(text=fixed, **options).output
+    assert item.status == "completed"
+    (call,) = served.client.responses.create(
+        tools=[{"type": "function", **SUM["function"]}],
+        tool_choice="required",
+        parallel_tool_calls=False,
+        **options,
+    ).output
+    assert call.status == "completed"
+
+
+def test_a_format_of_null_is_text(served: Served) -> None:
+    nothing: Any = {"format": None}
+    answer = served.client.responses.create(model=MODEL, input="x", text=nothing, max_output_tokens=2)
+    assert answer.text.format.type == "text"
+
+
 def test_events_of_responses(served: Served) -> None:
     with served.client.responses.stream(
         model=MODEL, input="Who?", text_format=Person, max_output_tokens=200

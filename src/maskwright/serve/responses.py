@@ -114,7 +114,8 @@ class ResponseAnswer:
         for event in self.choice.feed(progress):
             yield from self._take(event)
         if progress.done:
-            yield from self._close()
+            # What was being written when the budget ran out is as incomplete as the response.
+            yield from self._close(self._status)
 
     def _take(self, event: Event) -> Iterator[dict[str, Any]]:
         item = self._items[-1] if self._is_open else None
@@ -155,11 +156,11 @@ class ResponseAnswer:
             "item": dict(item),
         }
 
-    def _close(self) -> Iterator[dict[str, Any]]:
+    def _close(self, status: str = "completed") -> Iterator[dict[str, Any]]:
         if not self._is_open:
             return
         item = self._items[-1]
-        item["status"] = "completed"
+        item["status"] = status
         if item["type"] == "message":
             part = item["content"][0]
             yield self._about("response.output_text.done", content_index=0, text=part["text"], logprobs=[])
@@ -177,7 +178,6 @@ class ResponseAnswer:
     def _response(self, status: str) -> dict[str, Any]:
         request = self.request
         done = status != "in_progress"
-        text = request.text or {"format": {"type": "text"}}
         return {
             "id": self._id,
             "object": "response",
@@ -194,7 +194,7 @@ class ResponseAnswer:
             "previous_response_id": None,
             "store": False,
             "temperature": request.temperature,
-            "text": text,
+            "text": {"format": (request.text or {}).get("format") or {"type": "text"}},
             "tool_choice": request.tool_choice or "auto",
             "tools": request.tools or [],
             "top_p": request.top_p,
