@@ -291,6 +291,27 @@ def test_a_conversation_with_calls(served: Served) -> None:
     )
 
 
+def test_what_clients_send_back(served: Served) -> None:
+    """Answers as they are, whatever members they have, and members that are null."""
+    parsed = served.client.chat.completions.parse(
+        model=MODEL, messages=[{"role": "user", "content": "Who?"}], response_format=Person, max_tokens=200
+    )
+    called = served.chat(tools=[CITY], tool_choice="required", parallel_tool_calls=False, max_tokens=120)
+    messages: Any = [
+        {"role": "user", "name": "ada", "content": "Who?"},
+        parsed.choices[0].message,
+        {"role": "user", "content": "Where?", "name": None},
+        {**called.choices[0].message.model_dump(), "annotations": [], "reasoning_content": "Hm."},
+        {"role": "tool", "tool_call_id": called.choices[0].message.tool_calls[0].id, "content": "x"},
+    ]
+    plain: Any = {**CITY, "strict": None}
+    assert served.client.chat.completions.create(
+        model=MODEL, messages=messages, tools=[plain], max_tokens=2
+    ).choices
+    said = served.client.responses.create(model=MODEL, input="Who?", max_output_tokens=3).output
+    assert served.client.responses.create(model=MODEL, input=[*said, *said], max_output_tokens=2).output  # type: ignore[list-item, unused-ignore]
+
+
 # --- completions, responses, the rest
 
 

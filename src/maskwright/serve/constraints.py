@@ -27,6 +27,7 @@ _FORMATS = {
 }
 _NAMED = ("name", "description", "schema", "strict")
 """Members of a named JSON Schema."""
+_OF_FUNCTIONS = ("name", "description", "parameters", "strict")
 _SYNTAXES = {"lark": Lark, "gbnf": GBNF}
 
 
@@ -138,12 +139,21 @@ def of_compile(error: MaskwrightError, constraint: Constraint, tool: str | None 
     return of_source(error, constraint.param, None if tool is None else f"tool {tool!r}")
 
 
-def chat_tools(tools: list[Any], place: str = "tools") -> list[dict[str, Any]]:
-    """The tools of a chat request, each ``{"type": "function", "function": {...}}``.  Raises ``RequestError``."""
+def chat_tools(tools: list[Any], *, flat: bool = False) -> list[dict[str, Any]]:
+    """The tools of a chat request, each ``{"type": "function", "function": {...}}``.  Raises ``RequestError``.
+
+    ``flat``: what is in ``function`` is beside ``type``, where members are checked with it.
+    """
+    place = "tools"
     for at, tool in enumerate(tools):
         if not isinstance(tool, dict) or tool.get("type") != "function":
             kind = tool.get("type") if isinstance(tool, dict) else tool
             raise refused(f"{place}[{at}]: tools are functions, not {kind!r}"[:300], f"{place}[{at}]")
+        for name, value in tool.items():
+            if flat or name in ("type", "function") or value is None:
+                continue
+            hint = "; put it into function" if name in _OF_FUNCTIONS else ""
+            raise refused(f"{place}[{at}].{name}: this member is not known"[:200] + hint, f"{place}[{at}]")
     return tools
 
 
@@ -151,7 +161,7 @@ def response_tools(tools: list[Any]) -> list[dict[str, Any]]:
     """The tools of a response, where name and parameters are not in an object of their own."""
     return [
         {"type": "function", "function": {name: value for name, value in tool.items() if name != "type"}}
-        for tool in chat_tools(tools)
+        for tool in chat_tools(tools, flat=True)
     ]
 
 
@@ -220,7 +230,7 @@ def _schemas(tools: list[dict[str, Any]], inside: str) -> dict[str, Any]:
         if name in schemas:
             raise refused(f"{place}.name: two tools are named {name!r}", place)
         for member in function:
-            if member not in ("name", "description", "parameters", "strict"):
+            if member not in _OF_FUNCTIONS:
                 raise refused(f"{place}.{member}: this member is not known (tool {name!r})"[:300], place)
         parameters = function.get("parameters")
         if parameters is not None and not isinstance(parameters, (dict, bool)):

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Set
 from typing import Any
 
 from maskwright.serve.errors import refused
 
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+_MEMBERS = {"role", "content", "name", "tool_calls"}
+_MORE = {
+    # What answers have, and clients send back: thinking is not shown to the model again, nor is what was parsed.
+    "assistant": {"refusal", "annotations", "parsed", "reasoning_content"},
+    "tool": {"tool_call_id"},
+}
+"""Members that messages may have: all of them, and those of a role."""
+_ITEM = {"type", "id", "status", "phase"}
+"""And those that are items of a response."""
 _TEXTS = ("text", "input_text", "output_text", "refusal")
 
 
@@ -29,7 +39,7 @@ def response_messages(given: str | list[Any], instructions: str | None) -> list[
             raise refused(f"{place}: an item is an object", place)
         kind = item.get("type", "message")
         if kind == "message":
-            messages.append(_message(item, place))
+            messages.append(_message(item, place, _ITEM))
         elif kind == "function_call":
             call = _call(item, item.get("call_id"), place)
             last = messages[-1] if messages else {}
@@ -48,17 +58,24 @@ def response_messages(given: str | list[Any], instructions: str | None) -> list[
     return messages
 
 
-def _message(message: dict[str, Any], place: str) -> dict[str, Any]:
+def _message(message: dict[str, Any], place: str, more: Set[str] = frozenset()) -> dict[str, Any]:
+    """``more``: members that it may have as well."""
     role = message.get("role")
     if not isinstance(role, str) or role not in _ROLES:
         raise refused(f"{place}.role: one of {', '.join(_ROLES)}, not {role!r}"[:300], f"{place}.role")
+    known = _MEMBERS | _MORE.get(role, set()) | more
+    for name, value in message.items():
+        if value is not None and name not in known:
+            raise refused(
+                f"{place}.{name}: messages of the role {role} have no such member here"[:300], place
+            )
     made: dict[str, Any] = {"role": _ROLES[role]}
     calls = message.get("tool_calls")
     content = message.get("content")
     if content is None and role == "assistant" and (calls or message.get("refusal")):
         content = message.get("refusal") or ""
     made["content"] = _content(content, f"{place}.content")
-    if isinstance(message.get("name"), str):
+    if message.get("name") is not None:
         made["name"] = _text(message["name"], f"{place}.name")
     if role == "tool":
         made["tool_call_id"] = message.get("tool_call_id")
