@@ -475,6 +475,16 @@ def test_models_health_and_metrics(served: Served) -> None:
         assert float(line.rpartition(" ")[2]) >= (0 if "rows" in name else 1e-9), line
 
 
+@pytest.mark.parametrize("path", ["/health", "/v1/models", f"/v1/models/{MODEL}", "/metrics"])
+def test_heads_of_what_can_be_read(served: Served, path: str) -> None:
+    """And /docs lists each once."""
+    with urllib.request.urlopen(urllib.request.Request(served.url + path, method="HEAD")) as answer:
+        assert answer.status == 200 and int(answer.headers["Content-Length"]) > 0 and answer.read() == b""
+    with urllib.request.urlopen(f"{served.url}/openapi.json") as answer:
+        listed = json.load(answer)["paths"]
+    assert set(listed[path.replace(MODEL, "{name}")]) == {"get"}
+
+
 def test_many_at_once_share_the_batch(served: Served) -> None:
     schemas = [
         {

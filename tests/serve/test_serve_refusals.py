@@ -221,6 +221,22 @@ def test_wrong_model_and_path(served: Served) -> None:
 
 
 @pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("POST", "/health", {"GET", "HEAD"}),
+        ("DELETE", "/v1/models", {"GET", "HEAD"}),
+        ("GET", "/v1/responses", {"POST"}),
+    ],
+)
+def test_methods_that_a_path_does_not_have(served: Served, method: str, path: str, allowed: set[str]) -> None:
+    request = urllib.request.Request(served.url + path, method=method)
+    with pytest.raises(urllib.error.HTTPError) as found:
+        urllib.request.urlopen(request, timeout=60)
+    assert found.value.code == 405 and set(found.value.headers["Allow"].split(", ")) == allowed
+    assert json.load(found.value)["error"]["message"].startswith(f"{method} {path}: ")
+
+
+@pytest.mark.parametrize(
     "body",
     [
         b"",

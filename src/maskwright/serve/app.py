@@ -71,7 +71,16 @@ def make_app(service: Service, model: str) -> FastAPI:
 
     app = FastAPI(title="maskwright", version=__version__, lifespan=lifespan)
 
-    @app.get("/health")
+    def reads(path: str) -> Callable[[Any], Any]:
+        """GET and HEAD of a path.  One route with both would be two operations of one name in OpenAPI: it lists the second route."""
+
+        def add(function: Any) -> Any:
+            app.api_route(path, methods=["GET", "HEAD"], include_in_schema=False)(function)
+            return app.get(path)(function)
+
+        return add
+
+    @reads("/health")
     async def health() -> Response:
         """Whether requests are taken."""
         if service.engine.is_refusing:
@@ -80,19 +89,19 @@ def make_app(service: Service, model: str) -> FastAPI:
             return JSONResponse({"status": "the thread of the model has ended"}, 503)
         return JSONResponse({"status": "ok", "model": model})
 
-    @app.get("/metrics")
+    @reads("/metrics")
     async def metrics() -> Response:
         """What Prometheus reads."""
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     about = {"id": model, "object": "model", "created": started, "owned_by": "maskwright"}
 
-    @app.get("/v1/models")
+    @reads("/v1/models")
     async def models() -> dict[str, Any]:
         """The one model."""
         return {"object": "list", "data": [about]}
 
-    @app.get("/v1/models/{name:path}")
+    @reads("/v1/models/{name:path}")
     async def one_model(name: str) -> Response:
         """What is known of it."""
         return JSONResponse(about) if name == model else error_response(_no_model(name, model))
@@ -106,9 +115,9 @@ def make_app(service: Service, model: str) -> FastAPI:
 
     @app.exception_handler(StarletteError)
     async def unknown(request: Request, error: HTTPException) -> Response:
-        return error_response(
-            RequestError(error.status_code, f"{request.method} {request.url.path}: {error.detail}")
-        )
+        message = f"{request.method} {request.url.path}: {error.detail}"
+        # Allow, of a method that a path does not have.
+        return error_response(RequestError(error.status_code, message), error.headers)
 
     return app
 

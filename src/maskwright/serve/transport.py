@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from fastapi import Request
@@ -81,9 +81,9 @@ def _surrogate(read: Any) -> str:
     return ""
 
 
-def error_response(error: RequestError) -> JSONResponse:
-    """An error as an answer."""
-    return JSONResponse(error.body, error.status, headers=error.headers)
+def error_response(error: RequestError, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """An error as an answer, with its own headers and others."""
+    return JSONResponse(error.body, error.status, headers={**error.headers, **(headers or {})})
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, _T]) -> _T:
