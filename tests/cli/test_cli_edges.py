@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from tiny_model import TINY
 
 from maskwright.cli import main
 
@@ -180,8 +181,32 @@ def test_mask_lists_bytes(write, capsys):
     assert main(["mask", "--schema", schema, "--limit", "2"]) == 0
     out = capsys.readouterr().out
     assert "allowed bytes: 11\n  b'-'\n  b'0'\n  ... and 9 more\n" in out
-    assert main(["mask", "--schema", schema, "--limit", "-1", "--prefix", "1"]) == 0
+    assert main(["mask", "--schema", schema, "--limit", "0", "--prefix", "1"]) == 0
     assert "b'" not in capsys.readouterr().out
+    for command in ("mask", "explain"):
+        with pytest.raises(SystemExit) as found:
+            main([command, "--schema", schema, "--limit", "-1"])
+        assert found.value.code == 2 and "must not be negative" in capsys.readouterr().err
+
+
+def test_a_prefix_on_standard_input(write, stdin, capsys):
+    schema = write("s.json", '{"enum": ["ab", "ac"]}')
+    for command in ("mask", "explain"):
+        stdin(b'"a')
+        assert main([command, "--schema", schema, "--prefix", "-", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["allowed"] == 2
+    stdin(b"{}")
+    assert main(["mask", "--schema", "-", "--prefix", "-"]) == 2
+    assert "only once" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", ["- out.jsonl", "in.jsonl -", "in.jsonl out.jsonl --errors -"])
+def test_batches_take_files_only(given, write, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write("in.jsonl", "")
+    assert main(["batch", *given.split(), "--json"]) == 2
+    assert "so it must be a file: name one" in capsys.readouterr().err
+    assert not (tmp_path / "-").exists() and not (tmp_path / "out.jsonl").exists()
 
 
 def test_prefixes_that_are_no_text(write, capsys):
@@ -230,6 +255,14 @@ def test_mask_loads_no_model_library(write):
         ("generate --prompt x --seed -1", "seed"),
         ("generate --prompt x --top-k 0", "--top-k"),
         ("generate --prompt x --stop=", "not empty"),
+        ("generate --prompt x --stop x", "would cut JSON"),
+        ("generate --prompt x --error-rate 0.5", "--error-rate is for --holes"),
+        ("generate --prompt x --confidence 0.5 --holes 3", "--confidence is for --holes with a file"),
+        ("generate --prompt x --error-rate 2 --holes examples.jsonl", "--error-rate lies between 0 and 1"),
+        ("generate --prompt x --hole start", "--hole is for --holes"),
+        ("explain --temperature 1", "--temperature is for a page about a generation"),
+        ("explain --html out.html --max-tokens 5", "--max-tokens is for a page about a generation"),
+        ("explain --html out.html --prompt x --stop x", "would cut JSON"),
         ("explain --html out.html --prompt x --seed -1", "seed"),
         ("infill --prompt x --steps 0", "steps"),
     ],
@@ -238,6 +271,13 @@ def test_values_of_options(command, words, write, capsys):
     name, *more = command.split()
     assert main([name, "--schema", write("s.json", INTEGER), *more, "--model", "no/such/model"]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_system_message_for_a_model_without_a_template(write, capsys):
+    pytest.importorskip("transformers")
+    given = ["generate", "--schema", write("s.json", INTEGER), "--prompt", "x", "--model", str(TINY)]
+    assert main([*given, "--system", "Be brief."]) == 2
+    assert "--system: the tokenizer has no chat template" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,13 @@ def _check(args: argparse.Namespace) -> None:
                 raise UsageError(f"--{name.replace('_', '-')}: a server cannot be told this by a request")
         if args.flavour != "python":
             raise UsageError("--flavour: servers read Python's regular expressions")
+    for name, what in (
+        (args.input, "the input is read twice"),
+        (args.output, "the output is read again"),
+        (args.errors, "rows that were left out are written to one"),
+    ):
+        if name == "-":
+            raise UsageError(f"-: {what}, so it must be a file: name one")
     outputs = [name for name in (args.output, args.errors) if name is not None]
     paths = [os.path.realpath(name) for name in (args.input, *outputs)]
     if len(set(paths)) < len(paths):

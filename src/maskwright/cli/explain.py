@@ -10,14 +10,23 @@ from typing import Any
 from maskwright.check.grammars import compile_for_bytes
 from maskwright.check.texts import Expectation, Explainer, allowed_tokens
 from maskwright.cli.command import Command, add_format_option, print_document
-from maskwright.cli.generation import add_generation_options, generation_options, load_generator, writing
+from maskwright.cli.generation import (
+    add_generation_options,
+    check_stop_texts,
+    generation_options,
+    given_options,
+    load_generator,
+    writing,
+)
 from maskwright.cli.progress import progress
 from maskwright.cli.sources import (
     UsageError,
     add_language_options,
     add_schema_options,
+    count,
     leave_out_undeclared,
     read_source,
+    read_text,
     source_of,
     write_output,
 )
@@ -42,15 +51,15 @@ def add_source_argument(parser: argparse.ArgumentParser, *, required: bool = Tru
 
 def add_mask_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_argument(parser)
-    parser.add_argument("--prefix", default="", metavar="TEXT", help="the output so far")
-    parser.add_argument("--limit", type=int, default=50, metavar="N", help="bytes to list (default 50)")
+    parser.add_argument("--prefix", default="", metavar="TEXT", help="the output so far; - is standard input")
+    parser.add_argument("--limit", type=count, default=50, metavar="N", help="bytes to list (default 50)")
     add_format_option(parser)
 
 
 def add_explain_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_argument(parser)
     given = parser.add_mutually_exclusive_group()
-    given.add_argument("--prefix", default="", metavar="TEXT", help="the output so far")
+    given.add_argument("--prefix", default="", metavar="TEXT", help="the output so far; - is standard input")
     given.add_argument("--prefix-file", metavar="FILE", help="the output so far, all of a file's text")
     parser.add_argument(
         "--token",
@@ -59,7 +68,7 @@ def add_explain_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help="say whether this may come next, and if not, how far it fits and what was expected there",
     )
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="tokens to list (default 20)")
+    parser.add_argument("--limit", type=count, default=20, metavar="N", help="tokens to list (default 20)")
     add_format_option(parser)
     add_tokenizer_option(parser, "whose tokens to list (default: single bytes)")
     page = parser.add_argument_group(
@@ -90,7 +99,7 @@ class Verdict:
 
 def mask(args: argparse.Namespace) -> int:
     """Print what may come next, in bytes; 1 when the prefix is none."""
-    place = _Place(args, args.prefix)
+    place = _Place(args, read_text(args.prefix))
     matcher = place.matcher
     allowed = allowed_tokens(place.compiled, matcher)
     if args.format == "json":
@@ -98,7 +107,7 @@ def mask(args: argparse.Namespace) -> int:
             **_of_matcher(matcher),
             "expected": str(place.expected()),
             "allowed": len(allowed),
-            "bytes": [token[0] for token in allowed[: max(args.limit, 0)]],
+            "bytes": [token[0] for token in allowed[: args.limit]],
         }
         print_document(args, content)
         return 0
@@ -108,7 +117,7 @@ def mask(args: argparse.Namespace) -> int:
     if not place.explainer.is_schema:
         print(place.expected())
     print(f"allowed bytes: {len(allowed)}")
-    _list([repr(token) for token in allowed], max(args.limit, 0))
+    _list([repr(token) for token in allowed], args.limit)
     return 0
 
 
@@ -119,10 +128,13 @@ def explain(args: argparse.Namespace) -> int:
     """Print what may come next and which rules wait for it; 1 when the prefix is none."""
     if args.prompt is not None and args.html is None:
         raise UsageError("a page about a generation needs both --html and --prompt")
+    if args.prompt is None:
+        for option in given_options(args):
+            raise UsageError(f"--{option} is for a page about a generation: it needs --prompt")
     if args.html is not None:
         return _page(args)
     vocabulary = vocabulary_of(args.tokenizer)
-    place = _Place(args, read_source(args.prefix_file) if args.prefix_file else args.prefix)
+    place = _Place(args, read_source(args.prefix_file) if args.prefix_file else read_text(args.prefix))
     compiled = place.compiled
     matcher = place.matcher
     if vocabulary is not None:
@@ -140,7 +152,7 @@ def explain(args: argparse.Namespace) -> int:
             "characters": expected.characters,
             "allowed": len(tokens),
             "vocabulary": compiled.vocabulary.vocab_size - len(ends),
-            "tokens": tokens[: max(args.limit, 0)],
+            "tokens": tokens[: args.limit],
             "verdicts": [
                 {"text": v.text, "allowed": v.allowed, "fits": v.fits, "expected": v.expected}
                 for v in verdicts
@@ -157,7 +169,7 @@ def explain(args: argparse.Namespace) -> int:
     print(f"characters: {expected.characters or 'none'}")
     kind = "bytes" if vocabulary is None else "tokens"
     print(f"allowed {kind}: {len(tokens)} of {compiled.vocabulary.vocab_size - len(ends)}")
-    _list([repr(token) for token in tokens], max(args.limit, 0))
+    _list([repr(token) for token in tokens], args.limit)
     for verdict in verdicts:
         if verdict.allowed:
             print(f"{verdict.text!r} may come next")
@@ -190,7 +202,8 @@ def _page(args: argparse.Namespace) -> int:
     from maskwright.pages.explain import explain
 
     options = generation_options(args)
-    prompt = read_source("-") if args.prompt == "-" else args.prompt
+    check_stop_texts(source, args)
+    prompt = read_text(args.prompt)
     generator = load_generator(args.model)
     with writing(generator):
         trace = generator.trace(prompt, source, **options)

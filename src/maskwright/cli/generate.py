@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from maskwright.cli.command import Command, add_format_option, is_json, print_document
 from maskwright.cli.explain import add_source_argument
-from maskwright.cli.generation import add_generation_options, generation_options, load_generator, writing
-from maskwright.cli.partial import add_hole_options, messages, with_holes
-from maskwright.cli.sources import UsageError, leave_out_undeclared, read_source, source_of
+from maskwright.cli.generation import (
+    add_generation_options,
+    check_stop_texts,
+    check_system,
+    generation_options,
+    load_generator,
+    writing,
+)
+from maskwright.cli.partial import add_hole_options, check_hole_options, messages, with_holes
+from maskwright.cli.sources import UsageError, leave_out_undeclared, read_source, read_text, source_of
 
 if TYPE_CHECKING:
     from maskwright.generation.results import Generation
@@ -39,14 +46,16 @@ def generate(args: argparse.Namespace) -> int:
     """Print the outputs; 0."""
     if args.stream and (args.holes is not None or is_json(args)):
         raise UsageError("--holes and --json need whole outputs: leave out --stream")
+    check_hole_options(args)
     leave_out_undeclared(args)
     options = generation_options(args, n=args.n)
     if args.stream and (args.n > 1 or args.particles is not None or args.num_beams > 1):
         raise UsageError("--stream shows one output: leave out --n, --particles and --num-beams")
     source = source_of(args.schema, read_source(args.schema), args)
-    text = read_source("-") if args.prompt == "-" else args.prompt
-    prompt = messages(args, text)
+    check_stop_texts(source, args)
+    prompt = messages(args, read_text(args.prompt))
     generator = load_generator(args.model)
+    check_system(generator, args)
     if args.holes is not None:
         with writing(generator):
             threshold, partial = with_holes(args, source, generator, prompt, options)

@@ -55,6 +55,31 @@ def generation_options(args: argparse.Namespace, **more: Any) -> dict[str, Any]:
     return given
 
 
+def given_options(args: argparse.Namespace) -> list[str]:
+    """What was said of a model and how it writes, for commands that need not have one: names as they are typed."""
+    names = {
+        "schema_in_prompt": False, "max_tokens": 512, "temperature": None, "top_p": None, "top_k": None, "min_p": None,
+        "repetition_penalty": None, "stop": None, "particles": None, "num_beams": 1, "seed": None, "model": None,
+    }  # fmt: skip
+    return [name.replace("_", "-") for name, default in names.items() if getattr(args, name) != default]
+
+
+def check_stop_texts(source: Any, args: argparse.Namespace) -> None:
+    """Before a model is loaded.  Raises ``UsageError`` for a ``--stop`` that no output of the source can end at."""
+    from maskwright.generation.outputs import Output
+    from maskwright.generation.stops import check_stops
+    from maskwright.limits import DEFAULT_LIMITS
+
+    with checked_values():
+        check_stops(Output(source), args.stop or (), DEFAULT_LIMITS)
+
+
+def check_system(generator: Generator, args: argparse.Namespace) -> None:
+    """Raises ``UsageError`` for a ``--system`` that the model has no place for."""
+    if args.system is not None and not getattr(generator.tokenizer, "chat_template", None):
+        raise UsageError("--system: the tokenizer has no chat template, so there are no system messages")
+
+
 def load_generator(name: str | None) -> Generator:
     """The generator of a model.  Raises ``UsageError`` when it cannot be loaded."""
     with loading(name), progress("loading the model"):

@@ -15,6 +15,7 @@ from maskwright.cli.sources import (
     checked_values,
     json_schema_of,
     read_source,
+    read_text,
     write_output,
 )
 
@@ -36,8 +37,12 @@ def add_infill_arguments(parser: argparse.ArgumentParser) -> None:
         help="name or path; default: the demo masked-diffusion model of this package",
     )
     parser.add_argument("--slots", type=int, default=72, metavar="N", help="open slots (default 72)")
-    parser.add_argument("--prefix", default="", metavar="TEXT", help="fixed text before the slots")
-    parser.add_argument("--suffix", default="", metavar="TEXT", help="fixed text behind the slots")
+    parser.add_argument(
+        "--prefix", default="", metavar="TEXT", help="fixed text before the slots; - is standard input"
+    )
+    parser.add_argument(
+        "--suffix", default="", metavar="TEXT", help="fixed text behind the slots; - is standard input"
+    )
     parser.add_argument("--steps", type=int, metavar="N", help="model calls (default: one for every slot)")
     parser.add_argument("--block", type=int, metavar="N", help="fill blocks of N slots from left to right")
     parser.add_argument(
@@ -73,7 +78,8 @@ def infill(args: argparse.Namespace) -> int:
     if args.slots < 0:
         raise UsageError(f"--slots: expected an integer of at least 0, got {args.slots}")
     source = json_schema_of(read_source(args.schema), args)
-    text = read_source("-") if args.prompt == "-" else args.prompt
+    text = read_text(args.prompt)
+    args.prefix, args.suffix = read_text(args.prefix), read_text(args.suffix)
     # Bad options and schemas are reported before a model is loaded.
     with checked_values():
         schedule = Schedule(steps=args.steps, block=args.block, temperature=args.temperature)

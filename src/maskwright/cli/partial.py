@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _BATCH = 8
 """Examples that are written at a time."""
+_ERROR_RATE = 0.1
+_CONFIDENCE = 0.95
 
 
 def add_hole_options(parser: argparse.ArgumentParser) -> None:
@@ -30,20 +32,32 @@ def add_hole_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--error-rate",
         type=float,
-        default=0.1,
         metavar="P",
-        help="of outputs whose holes miss the right one (default 0.1)",
+        help=f"of outputs whose holes miss the right one (default {_ERROR_RATE:g})",
     )
     group.add_argument(
         "--confidence",
         type=float,
-        default=0.95,
         metavar="P",
-        help="in that, over draws of the examples (default 0.95)",
+        help=f"in that, over draws of the examples (default {_CONFIDENCE:g})",
     )
     group.add_argument(
         "--hole", action="append", metavar="SYMBOL", help="a symbol that may be left open; default: all rules"
     )
+
+
+def check_hole_options(args: argparse.Namespace) -> None:
+    """What does not go together.  Raises ``UsageError``."""
+    if args.hole and args.holes is None:
+        raise UsageError("--hole is for --holes")
+    for name in ("error_rate", "confidence"):
+        option, value = f"--{name.replace('_', '-')}", getattr(args, name)
+        if value is None:
+            continue
+        if args.holes is None or _number(args.holes) is not None:
+            raise UsageError(f"{option} is for --holes with a file of examples")
+        if not 0 < value < 1:
+            raise UsageError(f"{option} lies between 0 and 1, not at {value:g}")
 
 
 def messages(args: argparse.Namespace, text: str) -> Any:
@@ -90,8 +104,10 @@ def _calibrated(
     from maskwright.search.partial import check_examples, scored
 
     examples = list(_examples(args.holes))
+    error_rate = _ERROR_RATE if args.error_rate is None else args.error_rate
+    confidence = _CONFIDENCE if args.confidence is None else args.confidence
     # Before the model is asked.
-    check_examples(len(examples), args.error_rate, args.confidence)
+    check_examples(len(examples), error_rate, confidence)
     results: list[Generation] = []
     for at in range(0, len(examples), _BATCH):
         prompts = [messages(args, prompt) for prompt, _ in examples[at : at + _BATCH]]
@@ -101,8 +117,8 @@ def _calibrated(
             (scored(programs.grammar, result.token_ids, result.logprobs or []), right)
             for result, (_, right) in zip(results, examples, strict=True)
         ],
-        error_rate=args.error_rate,
-        confidence=args.confidence,
+        error_rate=error_rate,
+        confidence=confidence,
     )
     print(
         f"maskwright: --holes {found.threshold!r}: {found.misses} of {found.examples} examples are missed; with confidence "

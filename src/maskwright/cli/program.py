@@ -39,7 +39,7 @@ from maskwright.errors import MaskwrightError
 
 _DESCRIPTION = """\
 Structured output that always validates: JSON Schemas, grammars and regular expressions as exact masks for language models.
-- is standard input wherever a file or a text is asked for."""
+- is standard input wherever a file to read, a prompt, a prefix or a suffix is asked for."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

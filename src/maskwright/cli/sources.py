@@ -62,6 +62,11 @@ def read_source(path: str) -> str:
         raise UsageError(f"{path}: not UTF-8 text (byte {error.start})") from None
 
 
+def read_text(text: str) -> str:
+    """A text of the command line; of ``-`` what standard input has.  Raises ``UsageError`` as ``read_source`` does."""
+    return read_source(text) if text == "-" else text
+
+
 def write_output(path: str, text: str) -> None:
     """Write a file, or standard output.  Raises ``UsageError`` when it cannot be written."""
     if path == "-":
