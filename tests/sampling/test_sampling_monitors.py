@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -231,6 +233,75 @@ def test_what_is_refused_before_the_end(database: Path) -> None:
         "select name from singer union select foo from singer order ",
     ):
         assert not monitor.prefix(ids(text)), text
+
+
+def test_a_name_that_looks_like_an_error_of_bindings(database: Path) -> None:
+    monitor = SqlNames(VOCABULARY, database)
+    for name in ("bind", "binding", "bindings"):
+        assert not monitor.complete(ids(f"select {name} from singer"))
+        assert not monitor.prefix(ids(f"select {name} from singer where "))
+    assert monitor.complete(ids("select name from singer where age = ? and id = :id"))
+
+
+def test_a_connection_that_cannot_answer_is_an_error_and_nothing_is_remembered(database: Path) -> None:
+    text = ids("select name from singer")
+    with closing(sqlite3.connect(database)) as connection:
+        monitor = SqlNames(VOCABULARY, connection)
+        with ThreadPoolExecutor(1) as pool, pytest.raises(ConstraintError, match="thread"):
+            pool.submit(monitor.complete, text).result()
+        assert monitor.complete(text)
+        with closing(sqlite3.connect(database)) as other:
+            other.execute("begin exclusive")
+            locked = sqlite3.connect(f"{database.as_uri()}", uri=True, timeout=0)
+            with closing(locked), pytest.raises(ConstraintError, match="locked"):
+                SqlNames(VOCABULARY, locked)
+    with pytest.raises(ConstraintError, match="closed"):
+        monitor.complete(ids("select age from singer"))
+    with pytest.raises(ConstraintError, match="closed"):
+        SqlNames(VOCABULARY, connection)
+
+
+@pytest.mark.parametrize("rows", [None, sqlite3.Row, lambda cursor, row: {"value": row}])
+@pytest.mark.parametrize("texts", [str, bytes, bytearray])
+def test_settings_of_an_open_connection(database: Path, rows: Any, texts: Any) -> None:
+    with closing(sqlite3.connect(database)) as connection:
+        connection.row_factory, connection.text_factory = rows, texts
+        monitor = SqlNames(VOCABULARY, connection)
+        assert connection.row_factory is rows and connection.text_factory is texts
+        assert monitor.tables == SqlNames(VOCABULARY, database).tables
+        for text in ACCEPTED:
+            assert monitor.complete(ids(text)), text
+
+
+def test_tables_of_all_schemas() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("create temp table boat (id, mast)")
+        assert SqlNames(VOCABULARY, connection).tables == {"boat": ("id", "mast")}
+        connection.execute("attach ':memory:' as first")
+        connection.execute("attach ':memory:' as second")
+        for schema in ("second", "first", "main"):
+            connection.execute(f"create table {schema}.boat (of_{schema})")
+            connection.execute(f"create table {schema}.crew (of_{schema})")
+        connection.execute("create table second.port (city)")
+        monitor = SqlNames(VOCABULARY, connection)
+        assert monitor.tables == {"boat": ("id", "mast"), "crew": ("of_main",), "port": ("city",)}
+        # As SQLite finds them.
+        for name, columns in monitor.tables.items():
+            found = connection.execute(f"select * from {name}").description
+            assert tuple(each[0] for each in found) == columns
+        connection.execute("drop table main.crew")
+        assert SqlNames(VOCABULARY, connection).tables["crew"] == ("of_first",)
+
+
+@pytest.mark.parametrize("database", [5, None, b"music.db", "\0", ["music.db"]])
+def test_what_is_no_database(database: Any) -> None:
+    with pytest.raises(ConstraintError, match="database"):
+        SqlNames(VOCABULARY, database)
+
+
+def test_what_is_no_vocabulary(database: Path) -> None:
+    with pytest.raises(VocabularyError, match="vocabulary"):
+        SqlNames(5, database)  # type: ignore[arg-type]
 
 
 STATEMENTS = [

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maskwright.base.arguments import check_type
 from maskwright.errors import ConstraintError, VocabularyError
 from maskwright.sampling.constraints import END, Bitmask, Constraint
 from maskwright.sampling.logspace import Booleans, Integers
@@ -76,6 +77,7 @@ class Monitor(Constraint):
         between: bytes = b"",
         released: bytes = b"",
     ) -> None:
+        check_type(vocabulary, Vocabulary, "vocabulary", VocabularyError)
         self.vocabulary = vocabulary
         self.analyses = 0
         self._options = options

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+from maskwright.base.arguments import check_type
 from maskwright.errors import ConstraintError
 from maskwright.sampling.monitors.monitor import Monitor, MonitorState
 from maskwright.sampling.monitors.sql_text import Reading, common_names, read, table_position, top_query
@@ -24,6 +27,22 @@ _FINAL = (
     "wrong number of arguments",
 )
 """Errors that nothing behind a complete FROM clause can mend."""
+_OF_STATEMENTS = ("You can only execute one statement", "the query contains a null character")
+"""Errors of the module's own that are about the statement; its others are about the connection."""
+_OF_DATABASES = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_INTERRUPT,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_NOTADB,
+    }
+)
+"""Errors of SQLite's that say nothing about the statement."""
 _SYSTEM = ("sqlite_master", "sqlite_schema", "sqlite_temp_master", "sqlite_temp_schema", "main", "temp")
 
 
@@ -37,13 +56,13 @@ class SqlNames(Monitor):
     before FROM anything may stand.  Case does not matter, quoted names and subqueries are read as SQLite reads them.
 
     The monitor knows names, no syntax: combine it with a grammar, ``GrammarConstraint(cg) * SqlNames(...)``.
-    Raises ``ConstraintError`` when the database has no tables or cannot be read.
+    Raises ``ConstraintError`` when the database has no tables or cannot be read.  So do its answers where SQLite cannot judge a text: a
+    connection that is closed, or of another thread (open it with ``check_same_thread=False``), or a database that is locked.
     """
 
     def __init__(self, vocabulary: Vocabulary, database: str | Path | sqlite3.Connection) -> None:
         self._connection = _connected(database)
-        self.tables = _read_tables(self._connection)
-        self._sources = _sources(self._connection, self.tables)
+        self.tables, self._sources = _read_names(self._connection)
         self._answers: OrderedDict[str, str | None] = OrderedDict()
         self._readings: OrderedDict[str, Reading] = OrderedDict()
         super().__init__(vocabulary, self.names, triggers=_TRIGGERS, word=_WORD, ignore_case=True)
@@ -94,48 +113,72 @@ class SqlNames(Monitor):
 
 def _prepare(connection: sqlite3.Connection, text: str) -> str | None:
     try:
-        connection.execute(f"EXPLAIN {text}").close()
+        _rows(connection, f"EXPLAIN {text}").close()
     except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
-        # Parameters are bound behind preparing, and none were given.
         message = str(error)
-        return None if "bind" in message else message
+        if isinstance(error, sqlite3.ProgrammingError):
+            # Parameters are bound behind preparing, and none were given.
+            if message.startswith("Incorrect number of bindings"):
+                return None
+            if not message.startswith(_OF_STATEMENTS):
+                raise _unreadable(error) from None
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _OF_DATABASES:
+            raise _unreadable(error) from None
+        return message
     return None
 
 
 def _connected(database: str | Path | sqlite3.Connection) -> sqlite3.Connection:
     if isinstance(database, sqlite3.Connection):
         return database
+    check_type(database, (str, os.PathLike, sqlite3.Connection), "database", ConstraintError)
     try:
         return sqlite3.connect(
             f"{Path(database).absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False
         )
-    except sqlite3.Error as error:
-        raise ConstraintError(f"the database cannot be read: {error}") from None
+    except (sqlite3.Error, ValueError) as error:
+        raise _unreadable(error) from None
 
 
-def _read_tables(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
-    tables = {}
+def _unreadable(error: Exception) -> ConstraintError:
+    return ConstraintError(f"the database cannot be read: {error}")
+
+
+def _read_names(connection: sqlite3.Connection) -> tuple[dict[str, tuple[str, ...]], frozenset[str]]:
+    """The columns of tables and views, and all words that may stand for one, or begin its name: of all schemas, of functions that
+    make tables, of schemas."""
+    tables: dict[str, tuple[str, ...]] = {}
+    found = set(_SYSTEM)
     try:
-        for name in _column(connection, "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"):
-            columns = connection.execute("SELECT name FROM pragma_table_info(?)", (name,))
-            tables[name.lower()] = tuple(column.lower() for (column,) in columns.fetchall())
+        schemas = _column(connection, "SELECT name FROM pragma_database_list")
+        # Of tables with one name SQLite takes that of temp, then that of main, then that which was attached first.
+        first = {"temp": -2, "main": -1}
+        order = sorted(schemas, key=lambda each: first.get(each, 0))
+        for schema in order[::-1]:
+            quoted = schema.replace('"', '""')
+            found |= {schema, *_column(connection, f'SELECT name FROM "{quoted}".sqlite_master')}
+            kinds = "type IN ('table', 'view')"
+            for name in _column(connection, f'SELECT name FROM "{quoted}".sqlite_master WHERE {kinds}'):
+                columns = _column(connection, "SELECT name FROM pragma_table_info(?, ?)", (name, schema))
+                tables[name.lower()] = tuple(column.lower() for column in columns)
+        found |= set(_column(connection, "SELECT name FROM pragma_module_list"))
+        found |= {f"pragma_{name}" for name in _column(connection, "SELECT name FROM pragma_pragma_list")}
     except sqlite3.Error as error:
-        raise ConstraintError(f"the database cannot be read: {error}") from None
+        raise _unreadable(error) from None
     if not tables:
         raise ConstraintError("the database has no tables")
-    return tables
+    return tables, frozenset(name.lower() for name in found)
 
 
-def _sources(connection: sqlite3.Connection, tables: Iterable[str]) -> frozenset[str]:
-    """All words that may stand for a table, or begin its name: of all schemas, of functions that make tables, of schemas."""
-    found = {*tables, *_SYSTEM}
-    for schema in _column(connection, "SELECT name FROM pragma_database_list"):
-        quoted = schema.replace('"', '""')
-        found |= {schema, *_column(connection, f'SELECT name FROM "{quoted}".sqlite_master')}
-    found |= set(_column(connection, "SELECT name FROM pragma_module_list"))
-    found |= {f"pragma_{name}" for name in _column(connection, "SELECT name FROM pragma_pragma_list")}
-    return frozenset(name.lower() for name in found)
+def _rows(connection: sqlite3.Connection, query: str, values: tuple[str, ...] = ()) -> sqlite3.Cursor:
+    # A cursor of its own: what the caller makes of rows is set for the connection, and is none of ours.
+    return sqlite3.Cursor(connection).execute(query, values)
 
 
-def _column(connection: sqlite3.Connection, query: str) -> list[str]:
-    return [str(row[0]) for row in connection.execute(query).fetchall()]
+def _column(connection: sqlite3.Connection, query: str, values: tuple[str, ...] = ()) -> list[str]:
+    return [_text(row[0]) for row in _rows(connection, query, values).fetchall()]
+
+
+def _text(value: Any) -> str:
+    # What the caller makes of texts can be set for the connection only.
+    return value.decode("utf-8", "replace") if isinstance(value, (bytes, bytearray)) else str(value)
