@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 import maskwright as mw
 from maskwright.errors import BitmaskError, GrammarError, UnsatisfiableError, VocabularyError
 from maskwright.frontends.parts import choice_part
+from maskwright.integrations.following import Follower
 from maskwright.ir.grammar import Choice, Grammar, Lexeme, Seq, Term
 from maskwright.limits import DEFAULT_LIMITS
 from maskwright.masks.trie import CompiledTrie, TokenTrie, TrieMatcher
@@ -137,6 +140,92 @@ def test_a_matcher_forks_rolls_back_and_ends() -> None:
 def test_wrong_sequences(sequences: object, error: type[Exception]) -> None:
     with pytest.raises(error):
         TokenTrie(sequences, VOCAB)  # type: ignore[arg-type]
+
+
+NARROW = [
+    (np.uint8, 255, 256),
+    (np.int8, 127, 300),
+    (np.int16, 2**15 - 1, 2**15),
+    (np.uint16, 65535, 70_000),
+    (np.int32, 2**31 - 1, 2**31),
+    (np.uint32, 2**31 - 1, 2**31),
+    (np.uint64, 2**31 - 1, 2**31),
+]
+
+
+@pytest.mark.parametrize(("dtype", "last", "vocab_size"), NARROW)
+def test_the_last_id_of_a_narrow_type(dtype: Any, last: int, vocab_size: int) -> None:
+    rows = [[5, 1], [last, 7], [5, 0], [last, 3]]
+    made = TokenTrie(np.array(rows, dtype=dtype), vocab_size)
+    wanted = TokenTrie(rows, vocab_size)
+    assert made.tokens.tolist() == wanted.tokens.tolist() == [5, last, 0, 1, 3, 7]
+    assert made.offsets.tolist() == wanted.offsets.tolist()
+    for row in rows:
+        assert made.final[made.next(made.next(0, row[0]), row[1])]
+
+
+@pytest.mark.parametrize(
+    ("sequences", "place"),
+    [([[3, 1]], "sequence 0, position 0: 3"), ([[1], [0, 4, 2]], "sequence 1, position 1: 4"),
+     ([[0, 1], [0, 3]], "sequence 1, position 1: 3"), (np.array([[1, 2], [4, -1]], np.int8), "sequence 1, position 0: 4")],
+    ids=str,
+)  # fmt: skip
+def test_an_end_is_no_part_of_a_sequence(sequences: Any, place: str) -> None:
+    with pytest.raises(VocabularyError, match=f"{place} is an end token, .* leave it out"):
+        TokenTrie(sequences, 5, [3, 4])
+    vocabulary = mw.Vocabulary.from_bytes([b"a", b"b", b"c", b"", b""], eos_ids=[3, 4])
+    with pytest.raises(VocabularyError, match=place):
+        mw.compile_choice(sequences, vocabulary)
+
+
+@pytest.mark.parametrize("size", ["a", None, 3.5, True, 0, -1, 2**31 + 1, 2**70])
+def test_wrong_sizes(size: Any) -> None:
+    with pytest.raises(VocabularyError, match="vocab_size"):
+        TokenTrie([[0]], size)
+
+
+@pytest.mark.parametrize("ends", [5, None, [None], "a", [2**70]])
+def test_wrong_ends(ends: Any) -> None:
+    with pytest.raises(VocabularyError, match="eos_ids"):
+        TokenTrie([[1]], 3, ends)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_copies_are_of_their_own(copied: Any) -> None:
+    trie = TokenTrie([[1, 2], [1, 3]], VOCAB, [EOS])
+    matcher = TrieMatcher(trie)
+    assert matcher.accept_token(1)
+    other = copied(matcher)
+    assert other.accept_token(2) and other.compiled is trie
+    assert matcher.accepted_tokens == [1] and matcher.accept_token(3)
+    assert other.accepted_tokens == [1, 2]
+
+
+def test_the_mask_as_a_view() -> None:
+    matcher = TrieMatcher(TokenTrie([[1, 2], [1]], VOCAB, [EOS]))
+    first = matcher.next_token_bitmask()
+    assert first.readonly and first.format == "i" and first.shape == (3,)
+    for token in (1, EOS):
+        assert bits(np.asarray(matcher.next_token_bitmask())) == toys_allowed(matcher)
+        assert matcher.accept_token(token)
+    assert bits(np.asarray(matcher.next_token_bitmask())) == {EOS}
+    assert bits(np.asarray(first)) == {1}
+
+
+def test_tries_where_matchers_are_expected() -> None:
+    compiled = mw.compile_choice([[97, 98], [97], [99]], BYTES)
+    assert isinstance(compiled, CompiledTrie)
+    follower = Follower(compiled, 0)
+    for text, allowed in (([], {97, 99}), ([97], {98, *BYTES.eos_ids}), ([97, 99], set(BYTES.eos_ids))):
+        assert bits(np.asarray(follower.mask(np.array(text, dtype=np.int64)))) == allowed
+    assert follower.error is not None
+    table = mw.MaskTable(BYTES.vocab_size, 8, "cpu")
+    matchers = [compiled.matcher() for _ in range(3)]
+    assert matchers[1].accept_token(97) and matchers[2].accept_token(99)
+    rows = table.rows([*matchers, mw.compile_regex("a", BYTES).matcher()])
+    for matcher, row in zip(matchers, rows.tolist(), strict=False):
+        assert np.array_equal(table.masks[row].numpy(), np.asarray(matcher.next_token_bitmask()))
+    assert len(set(rows.tolist())) == 4 and table.rows(matchers).tolist() == rows.tolist()[:3]
 
 
 # --- texts

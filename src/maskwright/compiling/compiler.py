@@ -318,7 +318,8 @@ def compile_choice(
     int, or an integer array [N, L] padded with -1).
 
     Texts may be spelled in any tokens, token sequences are exactly what they are.  Raises ``GrammarError``,
-    ``UnsatisfiableError`` when there are no options, ``VocabularyError`` for ids outside the vocabulary.
+    ``UnsatisfiableError`` when there are no options, ``VocabularyError`` for ids outside the vocabulary, and for end tokens in
+    a sequence.
     """
     check_options(options)
     check_limits(limits)

@@ -218,7 +218,7 @@ class Row:
         matcher = self.matcher
         # A token spells at least one byte, unless it stands for itself, so that few bytes need no look at the tokens.
         if (
-            hasattr(matcher, "compiled")
+            hasattr(matcher, "shortest_completion_bytes")
             and not matcher.compiled.has_tokens
             and len(matcher.shortest_completion_bytes()) < self.remaining
         ):

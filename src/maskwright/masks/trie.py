@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.base.arguments import whole
+from maskwright.base.arguments import check_type, whole
 from maskwright.errors import BitmaskError, MaskwrightError, UnsatisfiableError, VocabularyError
 
 if TYPE_CHECKING:
@@ -29,18 +29,20 @@ if TYPE_CHECKING:
 _DEAD = -1
 _ENDED = -2
 _PADDING = -1
+_MOST_IDS = 1 << 31
+"""What an edge's token can hold."""
 
 
 class TokenTrie:
     """A set of token sequences.
 
     ``sequences``: lists of token ids, or an integer array [N, L] whose rows may be padded at the end with -1.
-    ``vocab_size``: width of the model's logits.  ``eos_ids``: allowed exactly behind a whole sequence.
+    ``vocab_size``: width of the model's logits.  ``eos_ids``: allowed exactly behind a whole sequence, and never part of one.
     Duplicates count once; the empty sequence may be in the set.
 
     ``tokens``: int32 [E], the token of each edge; ``offsets``: int64 [S + 1], the edges of state ``s`` are
     ``offsets[s]`` to ``offsets[s + 1]``, and edge ``e`` leads to state ``e + 1``; ``final``: bool [S]; state 0 is the root.
-    Raises ``VocabularyError`` for ids outside the vocabulary, ``UnsatisfiableError`` for an empty set.
+    Raises ``VocabularyError`` for ids outside the vocabulary and for end tokens in a sequence, ``UnsatisfiableError`` for an empty set.
     """
 
     def __init__(
@@ -49,7 +51,10 @@ class TokenTrie:
         vocab_size: int,
         eos_ids: Iterable[int] = (),
     ) -> None:
-        self.vocab_size = vocab_size
+        self.vocab_size = vocab_size = whole(vocab_size, "vocab_size", VocabularyError, 1)
+        if vocab_size > _MOST_IDS:
+            raise VocabularyError(f"vocab_size: expected at most {_MOST_IDS} ids, got {vocab_size}")
+        check_type(eos_ids, Iterable, "eos_ids", VocabularyError)
         self.eos_ids = tuple(whole(each, "eos_ids", VocabularyError) for each in eos_ids)
         for each in self.eos_ids:
             if not 0 <= each < vocab_size:
@@ -57,7 +62,7 @@ class TokenTrie:
         rows, lengths = _table(sequences)
         if not len(rows):
             raise UnsatisfiableError("a trie needs at least one sequence")
-        _check_ids(rows, lengths, vocab_size)
+        _check_ids(rows, lengths, vocab_size, self.eos_ids)
         order = _order(rows, vocab_size)
         self._build(rows[order], lengths[order])
 
@@ -139,6 +144,21 @@ class TrieMatcher:
         self._history = [0]
         self._tokens: list[int] = []
 
+    def __copy__(self) -> TrieMatcher:
+        return self.fork()
+
+    def __deepcopy__(self, memo: Any) -> TrieMatcher:
+        return self.fork()
+
+    @property
+    def compiled(self) -> TokenTrie:
+        """What its states are of: equal ones of one trie have equal numbers."""
+        return self._trie
+
+    def next_token_bitmask(self) -> memoryview:
+        """The mask as a read-only view (int32 [ceil(V / 32)], a buffer).  It stays what it was when the matcher moves on."""
+        return memoryview(self._packed(self._history[-1])).toreadonly()
+
     def fill_next_token_bitmask(self, bitmask: Any, row: int = 0) -> None:
         """Write which tokens may come next into ``bitmask[row]``; see ``Matcher.fill_next_token_bitmask``."""
         row = whole(row, "row", BitmaskError)
@@ -157,10 +177,13 @@ class TrieMatcher:
             raise BitmaskError(f"a bitmask is a table, not {list(shape)}")
         return int(shape[0]) if len(shape) == 2 else 1
 
-    def _write(self, bitmask: Any, row: int, state: int) -> None:
+    def _packed(self, state: int) -> npt.NDArray[np.int32]:
         allowed = np.zeros((self._trie.vocab_size + 31) // 32 * 32, dtype=np.uint8)
         allowed[self._allowed(state)] = 1
-        packed = np.packbits(allowed, bitorder="little").view(np.int32)
+        return np.packbits(allowed, bitorder="little").view(np.int32)
+
+    def _write(self, bitmask: Any, row: int, state: int) -> None:
+        packed = self._packed(state)
         target = bitmask[row] if len(bitmask.shape) == 2 else bitmask
         if isinstance(target, np.ndarray):
             target[:] = packed
@@ -331,7 +354,9 @@ def _reason(sequences: Any, error: Exception) -> str:
     return str(error) if odd is None else f"got {odd.__name__}"
 
 
-def _check_ids(rows: npt.NDArray[Any], lengths: npt.NDArray[np.int64], vocab_size: int) -> None:
+def _check_ids(
+    rows: npt.NDArray[Any], lengths: npt.NDArray[np.int64], vocab_size: int, eos_ids: Sequence[int]
+) -> None:
     within = np.arange(rows.shape[1]) < lengths[:, None]
     wrong = np.where(within, (rows < 0) | (rows >= vocab_size), rows != _PADDING)
     if wrong.any():
@@ -339,6 +364,13 @@ def _check_ids(rows: npt.NDArray[Any], lengths: npt.NDArray[np.int64], vocab_siz
         raise VocabularyError(
             f"sequence {row}, position {column}: {rows[row, column]} is no token id (0 to {vocab_size - 1})"
         )
+    # The end would come before the end: what follows it is not generated, and the sequence would not be recognised.
+    for end in eos_ids:
+        if (found := rows == end).any():
+            row, column = np.argwhere(found)[0]
+            raise VocabularyError(
+                f"sequence {row}, position {column}: {end} is an end token, which comes behind a whole sequence by itself: leave it out"
+            )
 
 
 def _order(rows: npt.NDArray[Any], vocab_size: int) -> npt.NDArray[np.int64]:
@@ -349,7 +381,8 @@ def _order(rows: npt.NDArray[Any], vocab_size: int) -> npt.NDArray[np.int64]:
     for first in range(0, rows.shape[1], together):
         key = np.zeros(len(rows), dtype=np.int64)
         for column in range(first, min(first + together, rows.shape[1])):
-            key = (key << bits) | (rows[:, column] + 1)
+            # Padding is 0; the array's own type may not hold one more.
+            key = (key << bits) | (rows[:, column].astype(np.int64) + 1)
         keys.append(key)
     if not keys:
         return np.arange(len(rows))
