@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,3 +57,9 @@ def test_samples_and_searches_are_of_the_items() -> None:
         budget=200, seed=0,
     )  # fmt: skip
     assert best.ids == ITEMS[-1] and len(best.rewards) == len(ITEMS)
+
+
+@pytest.mark.parametrize("trie", ["a", None, ITEMS])
+def test_what_is_no_trie(trie: Any) -> None:
+    with pytest.raises(mw.MaskwrightError, match="trie: expected TokenTrie"):
+        TrieConstraint(trie)

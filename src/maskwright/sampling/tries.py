@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from maskwright.base.arguments import check_type
 from maskwright.errors import MaskwrightError, VocabularyError
 from maskwright.masks.bitmask import allocate_token_bitmask
 from maskwright.masks.trie import TokenTrie
@@ -20,6 +21,7 @@ class TrieConstraint(Constraint):
     measured = True
 
     def __init__(self, trie: TokenTrie) -> None:
+        check_type(trie, TokenTrie, "trie", MaskwrightError)
         self.trie = trie
         self._needed = _needed(trie)
 
