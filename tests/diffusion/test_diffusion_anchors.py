@@ -132,6 +132,27 @@ def test_bad_anchors() -> None:
         infill_smc(model, grammar, [None] * 4, schedule=MIDDLE)
 
 
+def test_a_canvas_without_an_open_slot_must_have_the_anchors() -> None:
+    grammar = mw.compile(mw.Regex("[ab ]*(storm)?"), VOCABULARY)
+    a, b, storm = (TOKENS.index(text) for text in (b"a", b"b", b"storm"))
+    model = Random(0)
+    for canvas in ([a], ["a"], [a, EOS]):
+        with pytest.raises(
+            UnsatisfiableError, match="anchors: no slot is open, and the fixed text has no 'b'"
+        ):
+            infill(model, grammar, canvas, anchors=["a", "b"])
+    for canvas, anchor in (
+        ([a, b], "ab"),
+        (["ab"], "b"),
+        ([a, storm, EOS], "storm"),
+        (["a st", "orm"], "storm"),
+    ):
+        assert text_of(infill(model, grammar, canvas, anchors=[anchor])).endswith(anchor)
+    assert model.calls == 0
+    with pytest.raises(UnsatisfiableError, match="no place is left for 'bb'"):
+        infill(model, grammar, [a, None], anchors=["bb"])
+
+
 @pytest.mark.parametrize("anchors", [None, 5, ["\ud800"], [b"storm"], [""]])
 def test_anchors_that_are_no_phrases(anchors: object) -> None:
     model = Random(0)

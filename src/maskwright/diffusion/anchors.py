@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.diffusion.canvas import Canvas
-from maskwright.diffusion.slots import OPEN, text_bytes
+from maskwright.diffusion.slots import EMPTY, OPEN, text_bytes
 from maskwright.errors import CanvasError, UnsatisfiableError, VocabularyError
+from maskwright.vocabulary.vocabulary import Vocabulary
 
 
 def middles(slots: Sequence[int]) -> list[int]:
@@ -50,6 +52,20 @@ def checked_anchors(anchors: Sequence[str], spell: Callable[[str], list[int]]) -
         if not ways[anchor]:
             raise UnsatisfiableError(f"anchors: no tokens spell {anchor!r}; choose another phrase")
     return ways
+
+
+def check_written(
+    anchors: Iterable[str], vocabulary: Vocabulary, tokens: Sequence[int], ends: Sequence[int]
+) -> None:
+    """Raises ``UnsatisfiableError`` unless all phrases are in the text of a full canvas, where none can be put down."""
+    text = vocabulary.decode(
+        [each for each in takewhile(lambda each: each not in ends, tokens) if each != EMPTY]
+    )
+    for anchor in anchors:
+        if anchor.encode() not in text:
+            raise UnsatisfiableError(
+                f"anchors: no slot is open, and the fixed text has no {anchor!r}: leave slots for it, or leave it out"
+            )
 
 
 def place_anchors(

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from maskwright.base.arguments import generator
 from maskwright.compiling.compiler import CompiledGrammar
-from maskwright.diffusion.anchors import checked_anchors, middles, place_anchors
+from maskwright.diffusion.anchors import check_written, checked_anchors, middles, place_anchors
 from maskwright.diffusion.canvas import SEARCH_BUDGET, Canvas
 from maskwright.diffusion.criteria import CRITERIA, LooseCanvas
 from maskwright.diffusion.model import MaskedDiffusionModel, checked_logits, checked_logits_of, checked_model
@@ -108,7 +108,7 @@ def infill(
     for a variable number of tokens (slots of it that stay empty are left out of the result).
     ``anchors``: phrases that are put down first, after one model call, where the model likes them best; with
     ``Schedule(score="middle")`` the rest follows from coarse to fine (POINTER).  A grammar that demands them (``mw.Contains``) does so
-    without anchors too.  ``on_step`` sees every ``Step``.  ``search_budget``: steps of search that one proposal may take; whatever it is, the
+    without anchors too.  In a canvas without open slots they must stand already.  ``on_step`` sees every ``Step``.  ``search_budget``: steps of search that one proposal may take; whatever it is, the
     result is in the language.  ``criterion`` "exact" gives that; the others are baselines (``criteria``).  ``limits``: what the first
     filling may take (``Canvas``); the grammar has limits of its own.
 
@@ -165,6 +165,8 @@ def infill_steps(
     if phrases and (model.kind == "uniform" or not isinstance(filled, Canvas)):
         raise CanvasError("anchors need a model with a mask, and the exact criterion")
     _check_schedule(run, phrases)
+    if not run.generated:
+        check_written(phrases, grammar.vocabulary, filled.tokens, _ends(model))
     first = Step(0, filled.tokens, [], constraint_seconds=time.perf_counter() - started)
     return _steps(run, first, phrases)
 
