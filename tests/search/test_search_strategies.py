@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from test_search import GRAMMAR, VOCABULARY, model, ranked
 
@@ -93,7 +94,8 @@ def test_constraints_are_chosen_by_name(constraints: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("suffix", [".toml", ".json"])
 def test_files(suffix: str, tmp_path: Path) -> None:
-    strategy = Strategy("smc", width=3, power=0.1 + 0.2, constraints=("grammar", 'a "name"'))
+    names = ("grammar", 'a "name"', "\U0001f600 \u20ac", "\x00\x1f\x7f\x80\u2028\n\\")
+    strategy = Strategy("smc", width=3, power=0.1 + 0.2, constraints=names)
     path = tmp_path / f"strategy{suffix}"
     strategy.save(path)
     assert Strategy.load(path) == strategy
@@ -103,6 +105,37 @@ def test_files(suffix: str, tmp_path: Path) -> None:
             Strategy.load(path)
     with pytest.raises(mw.MaskwrightError, match="nosuch"):
         Strategy.load(tmp_path / "nosuch.toml")
+    for text in ('["' * 100_000, "[" * 100_000, "a = " + "[" * 100_000, '{"method": ' * 100_000):
+        path.write_text(text, "utf-8")
+        with pytest.raises(mw.MaskwrightError, match="strategy"):
+            Strategy.load(path)
+    with pytest.raises(mw.MaskwrightError, match="nosuch"):
+        strategy.save(tmp_path / "nosuch" / "strategy.toml")
+
+
+@pytest.mark.parametrize("path", [None, 5, b"strategy.toml", "\0"])
+def test_what_is_no_path(path: Any) -> None:
+    for call in (Strategy.load, Strategy().save):
+        with pytest.raises(mw.MaskwrightError, match=r"path|null"):
+            call(path)
+
+
+@pytest.mark.parametrize("suffix", [".toml", ".json"])
+def test_numbers_of_other_types_are_pythons(suffix: str, tmp_path: Path) -> None:
+    strategy = Strategy(
+        "sample", width=np.int64(3), temperature=np.float32(0.5), exploration=np.int8(2), power=1, max_tokens=np.uint16(9)
+    )  # fmt: skip
+    numbers = (
+        strategy.width,
+        strategy.max_tokens,
+        strategy.temperature,
+        strategy.exploration,
+        strategy.power,
+    )
+    assert [type(each) for each in numbers] == [int, int, float, float, float]
+    path = tmp_path / f"strategy{suffix}"
+    strategy.save(path)
+    assert Strategy.load(path) == strategy == Strategy("sample", 3, 0.5, 2.0, 1.0, 9)
 
 
 @pytest.mark.parametrize(
@@ -117,6 +150,9 @@ def test_files(suffix: str, tmp_path: Path) -> None:
         {"constraints": 5},
         {"constraints": None},
         {"constraints": ("grammar", 5)},
+        {"constraints": ("grammar", "\ud83d")},
+        {"method": ["smc"]},
+        {"method": np.array(["smc", "beam"])},
     ],
 )
 def test_bad_strategies(wrong: dict[str, Any]) -> None:
@@ -136,6 +172,22 @@ def test_rewards_beyond_doubles(constraints: dict[str, Any]) -> None:
     for method in ("greedy", "smc"):
         with pytest.raises(mw.ConstraintError, match="reward"):
             search(model(), Strategy(method, max_tokens=9), constraints, lambda ids: 10**5000, budget=50)
+
+
+@pytest.mark.parametrize("seed", [-1, "a", 1.5, True, [1]])
+def test_bad_seeds_of_tuning(seed: Any, constraints: dict[str, Any]) -> None:
+    pytest.importorskip("optuna")
+    with pytest.raises(mw.MaskwrightError, match="seed"):
+        tune([Task(model(), constraints, near)], budget=20, calls=10, seed=seed)
+
+
+def test_seeds_of_tuning_are_those_of_searches(constraints: dict[str, Any]) -> None:
+    pytest.importorskip("optuna")
+    tasks = [Task(model(), constraints, near)]
+    for seed in (None, 2**32, 2**70, np.int64(3), np.random.default_rng(0)):
+        assert tune(tasks, budget=20, calls=10, max_tokens=9, seed=seed).trials
+    same = [tune(tasks, budget=60, calls=10, max_tokens=9, seed=np.random.default_rng(5)) for _ in range(2)]
+    assert same[0] == same[1]
 
 
 @pytest.mark.slow

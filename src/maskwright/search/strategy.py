@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -51,42 +52,51 @@ class Strategy:
     constraints: tuple[str, ...] = ("grammar",)
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
+        if not isinstance(self.method, str) or self.method not in METHODS:
             raise MaskwrightError(f"method: expected one of {', '.join(METHODS)}, got {self.method!r}")
         for name in ("width", "max_tokens"):
-            whole(getattr(self, name), name, low=1)
+            object.__setattr__(self, name, whole(getattr(self, name), name, low=1))
         for name in ("temperature", "exploration", "power"):
             value = real(getattr(self, name), name)
             if value == float("inf") or (value == 0 and name != "exploration"):
                 raise MaskwrightError(f"{name} is positive and finite, not {value}")
+            object.__setattr__(self, name, value)
         names = self.constraints
         if isinstance(names, str) or not isinstance(names, Iterable):
             raise MaskwrightError(f"constraints: expected names, got {names!r}")
         object.__setattr__(self, "constraints", tuple(names))
         for name in self.constraints:
             check_type(name, str, "constraints", MaskwrightError)
+            if name.encode("utf-8", "replace").decode() != name:
+                raise MaskwrightError(f"constraints: {name!r} has half a character, which no file holds")
 
     @classmethod
     def load(cls, path: str | Path) -> Strategy:
         """From a file, TOML or JSON by its suffix.  Raises ``MaskwrightError`` for what is no strategy."""
-        path = Path(path)
+        path = _path(path)
         try:
             text = path.read_text("utf-8")
             data = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
         except (OSError, ValueError) as error:
             raise MaskwrightError(f"{path}: {error}") from None
+        except RecursionError:
+            raise MaskwrightError(f"{path}: nested too deeply for a strategy") from None
         known = {field.name for field in fields(cls)}
         if not isinstance(data, dict) or not data.keys() <= known:
             raise MaskwrightError(f"{path}: expected an object with members among {', '.join(sorted(known))}")
         return cls(**data)
 
     def save(self, path: str | Path) -> None:
-        """To a file, TOML or JSON by its suffix."""
+        """To a file, TOML or JSON by its suffix.  Raises ``MaskwrightError`` where it cannot be written."""
+        path = _path(path)
         data = {**asdict(self), "constraints": list(self.constraints)}
-        # What is written here in JSON means the same in TOML.
-        lines = [f"{name} = {json.dumps(value)}\n" for name, value in data.items()]
-        text = "".join(lines) if Path(path).suffix == ".toml" else json.dumps(data, indent=2) + "\n"
-        Path(path).write_text(text, "utf-8")
+        # What is written here in JSON means the same in TOML, which has no pairs of surrogates, and no DEL as it is.
+        lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in data.items()]
+        toml = "".join(lines).replace("\x7f", "\\u007f")
+        try:
+            path.write_text(toml if path.suffix == ".toml" else json.dumps(data, indent=2) + "\n", "utf-8")
+        except (OSError, ValueError) as error:
+            raise MaskwrightError(f"{path}: {error}") from None
 
     def write(
         self,
@@ -104,6 +114,11 @@ class Strategy:
 
         source = HuggingFaceModel(model, tokenizer, prompt, eos_ids=grammar.vocabulary.eos_ids)
         return search(source, self, {"grammar": GrammarConstraint(grammar)}, reward, budget=budget, seed=seed)
+
+
+def _path(path: str | Path) -> Path:
+    check_type(path, (str, os.PathLike), "path", MaskwrightError)
+    return Path(path)
 
 
 @dataclass(frozen=True)
