@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.base.arguments import whole
+from maskwright.base.arguments import generator, whole
 from maskwright.errors import LimitError, MaskwrightError
 from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.models import LanguageModel
 from maskwright.search.strategy import METHODS, Reward, Strategy, search
+
+_SEEDS = 1 << 32
+"""As many has the estimator."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ def tune(
     methods: Sequence[str] = METHODS,
     required: Sequence[str] = ("grammar",),
     max_tokens: int = 256,
-    seed: int = 0,
+    seed: int | np.random.Generator | None = 0,
 ) -> Tuned:
     """Try strategies on ``tasks``, each with at most ``calls`` model calls a task, as long as ``budget`` calls last for a whole trial.
 
@@ -74,10 +77,15 @@ def tune(
             f"budget: {budget} calls do not last for one trial of {len(tasks)} tasks with {calls} calls each"
         )
         raise LimitError("budget", len(tasks) * calls, budget, message=message)
+    rng = generator(seed)
+    # Searches get numbers that differ.
+    number = int(rng.integers(_SEEDS)) if seed is None or rng is seed else whole(seed, "seed", low=0)
     shared = set.intersection(*(set(task.constraints) for task in tasks))
     optional = sorted(shared - set(required))
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
+    study = optuna.create_study(
+        direction="maximize", sampler=optuna.samplers.TPESampler(seed=number % _SEEDS)
+    )
     for method in methods:
         study.enqueue_trial({"method": method})
     trials: list[Trial] = []
@@ -86,7 +94,7 @@ def tune(
         asked = study.ask()
         strategy = _suggested(asked, methods, required, optional, max_tokens)
         found = [
-            search(task.model, strategy, task.constraints, task.reward, budget=calls, seed=seed + i)
+            search(task.model, strategy, task.constraints, task.reward, budget=calls, seed=number + i)
             for i, task in enumerate(tasks)
         ]
         trial = Trial(
