@@ -157,7 +157,8 @@ class TrieMatcher:
 
     def next_token_bitmask(self) -> memoryview:
         """The mask as a read-only view (int32 [ceil(V / 32)], a buffer).  It stays what it was when the matcher moves on."""
-        return memoryview(self._packed(self._history[-1])).toreadonly()
+        packed: Any = self._packed(self._history[-1])
+        return memoryview(packed).toreadonly()
 
     def fill_next_token_bitmask(self, bitmask: Any, row: int = 0) -> None:
         """Write which tokens may come next into ``bitmask[row]``; see ``Matcher.fill_next_token_bitmask``."""
