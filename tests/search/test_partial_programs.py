@@ -132,7 +132,7 @@ def test_the_critical_cost_is_where_the_right_program_is_lost() -> None:
 
 def test_the_most_misses_by_exact_arithmetic() -> None:
     for count, error, confidence in itertools.product(
-        (5, 28, 29, 60, 200), (0.05, 0.1, 0.3), (0.5, 0.9, 0.95)
+        (1, 2, 3, 5, 7, 28, 29, 60, 200), (0.05, 0.1, 0.25, 0.3, 0.5, 0.75), (0.125, 0.5, 0.875, 0.9, 0.95)
     ):
         p, tail, found = Fraction(error), Fraction(0), -1
         for misses in range(count + 1):
@@ -142,6 +142,18 @@ def test_the_most_misses_by_exact_arithmetic() -> None:
             found = misses
         assert most_misses(count, error, confidence) == found
         assert (found >= 0) == (count >= examples_needed(error, confidence))
+
+
+def test_limits_that_are_met_exactly() -> None:
+    assert most_misses(3, 0.5, 0.5) == 1
+    for count in (1, 9, 101, 1001, 10_001):
+        # Half of all outcomes have fewer misses than hits.
+        assert most_misses(count, 0.5, 0.5) == count // 2
+        assert most_misses(count, 0.5, math.nextafter(0.5, 1)) == count // 2 - 1
+    for count in range(1, 53):
+        assert examples_needed(0.5, 1 - 0.5**count) == count
+    # Where too many digits would have to be looked at, the guarantee is kept.
+    assert most_misses(1_000_001, 0.5, 0.5) == 499_999
 
 
 @cache

@@ -21,6 +21,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 from typing import NamedTuple
 
 from maskwright.base.arguments import check_type, real
@@ -34,6 +36,12 @@ _LEAST = 1e-9
 """What a byte costs at least (nats), and a text of no bytes."""
 _LEAST_RATE = 1e-12
 """The least error rate: less takes more examples than there can be."""
+_DIGITS = 50
+_RANGE = {"Emin": MIN_EMIN, "Emax": MAX_EMAX}
+_UNROUNDED = Decimal("0." + "9" * 30)
+"""The share of a rounded binomial tail that is sure: some steps for each example add 1e-49 each."""
+_MOST_BITS = 1 << 32
+"""In whole numbers, so many bits are counted at most: a second or so."""
 
 
 class Scored(NamedTuple):
@@ -223,24 +231,55 @@ def check_examples(count: int, error_rate: float, confidence: float) -> int:
 def most_misses(count: int, error_rate: float, confidence: float) -> int:
     """The most misses among ``count`` examples for which P(at most so many | probability ``error_rate`` each) ≤ 1 - ``confidence``;
     -1: none."""
-    total = 0.0
+    # All is rounded upwards, so the sum is never below what it stands for: the guarantee holds.
+    up, down = Context(_DIGITS, ROUND_CEILING, **_RANGE), Context(_DIGITS, ROUND_FLOOR, **_RANGE)
+    one, rate = Decimal(1), Decimal(error_rate)
+    hit, limit = up.subtract(one, rate), down.subtract(one, Decimal(confidence))
+    ratio = up.divide(rate, down.subtract(one, rate))
+    term, total = _power(hit, count, up), Decimal(0)
     for misses in range(count):
-        total += math.exp(
-            math.lgamma(count + 1)
-            - math.lgamma(misses + 1)
-            - math.lgamma(count - misses + 1)
-            + misses * math.log(error_rate)
-            + (count - misses) * math.log1p(-error_rate)
-        )
-        if total > 1 - confidence:
-            return misses - 1
+        total = up.add(total, term)
+        if total > limit:
+            # It may be that only the rounding is: then all digits count, if there are not too many.
+            near = down.multiply(total, _UNROUNDED) <= limit
+            if not (
+                near and _is_exactly_within(count, misses, Fraction(error_rate), 1 - Fraction(confidence))
+            ):
+                return misses - 1
+        term = up.divide(up.multiply(up.multiply(term, Decimal(count - misses)), ratio), Decimal(misses + 1))
     return count - 1
+
+
+def _power(base: Decimal, exponent: int, context: Context) -> Decimal:
+    """By squares, since rounding of the power itself is not promised."""
+    found = Decimal(1)
+    while exponent:
+        if exponent & 1:
+            found = context.multiply(found, base)
+        base, exponent = context.multiply(base, base), exponent >> 1
+    return found
+
+
+def _is_exactly_within(count: int, misses: int, rate: Fraction, limit: Fraction) -> bool:
+    """Whether the tail is at most the limit, in whole numbers; False as well where they are too long."""
+    miss, whole = rate.numerator, rate.denominator
+    if (misses + 1) * count * whole.bit_length() > _MOST_BITS:
+        return False
+    hit = whole - miss
+    term = total = hit**count
+    for i in range(misses):
+        term = term * (count - i) * miss // ((i + 1) * hit)
+        total += term
+    return total * limit.denominator <= limit.numerator * whole**count
 
 
 def examples_needed(error_rate: float, confidence: float) -> int:
     """The least number of examples that can support a guarantee: all of them must then be met."""
-    count = math.ceil(math.log(1 - confidence) / math.log1p(-error_rate))
-    return count if most_misses(count, error_rate, confidence) >= 0 else count + 1
+    # The quotient is rounded.
+    count = max(1, math.ceil(math.log(1 - confidence) / math.log1p(-error_rate)) - 1)
+    while most_misses(count, error_rate, confidence) < 0:
+        count += 1
+    return count
 
 
 @dataclass(frozen=True, slots=True)
