@@ -64,6 +64,12 @@ def check_type(value: object, kind: type | tuple[type, ...], name: str, error: t
         raise error(f"{name}: expected {names}, got {type(value).__name__}: {value!r}"[:300])
 
 
+def check_function(value: object, name: str, *, optional: bool = False) -> None:
+    """Raises ``MaskwrightError`` for what cannot be called."""
+    if not callable(value) and not (optional and value is None):
+        raise MaskwrightError(f"{name} is a function of token ids, not {type(value).__name__}")
+
+
 def check_limits(limits: object) -> None:
     """Raises ``GrammarError`` unless these are ``Limits``."""
     check_type(limits, Limits, "limits", GrammarError)

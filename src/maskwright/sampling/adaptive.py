@@ -44,7 +44,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.base.arguments import generator, real, whole
+from maskwright.base.arguments import check_function, generator, real, whole
 from maskwright.errors import BitmaskError, ConstraintError, MaskwrightError, ModelError
 from maskwright.masks import bitmask
 from maskwright.sampling.inverse import inverse_draws
@@ -113,7 +113,8 @@ def awrs(
     infinity; a token that was accepted always has a finite one.  Raises ``ModelError`` for NaN, plus infinity and no scores at all,
     ``ConstraintError`` when ``accept`` does not answer with a boolean, ``MaskwrightError`` for bad options.
     """
-    scores = np.asarray(logprobs, dtype=np.float64)
+    scores = _numbers(logprobs)
+    check_function(accept, "accept")
     if scores.ndim != 1:
         raise ModelError(f"logprobs must be [V], not {list(scores.shape)}")
 
@@ -151,7 +152,8 @@ def awrs_batch(
     The rows go in step, so that a slow checker sees as many candidates together as there are rows.  A row
     without finite scores comes back with token -1 and weight zero.
     """
-    logprobs = np.asarray(logprobs, dtype=np.float64)
+    logprobs = _numbers(logprobs)
+    check_function(accept, "accept")
     if logprobs.ndim != 2 or not logprobs.shape[1]:
         raise ModelError(f"logprobs must be [B, V], not {list(logprobs.shape)}")
     return awrs_table(
@@ -165,6 +167,13 @@ def awrs_batch(
         max_accepts=max_accepts,
         min_remaining=min_remaining,
     )
+
+
+def _numbers(logprobs: npt.ArrayLike) -> Floats:
+    try:
+        return np.asarray(logprobs, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"logprobs must be numbers, not {logprobs!r}"[:300]) from None
 
 
 def awrs_table(

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from maskwright.base.arguments import generator, real, whole
+from maskwright.base.arguments import check_function, generator, real, whole
 from maskwright.errors import ConstraintError, MaskwrightError
 from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, log
@@ -85,6 +85,7 @@ def rejection_sampling(
     if not 0 < reward_bound < math.inf:
         raise MaskwrightError(f"reward_bound is positive and finite, not {reward_bound}")
     check_fit(model, constraint)
+    check_function(reward, "reward", optional=True)
     rng = generator(seed)
     wanted = max(n_samples, 2)
     accepted: list[list[int]] = []

@@ -23,13 +23,14 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.base.arguments import check_type
+from maskwright.compiling.compiled import CompiledGrammar
 from maskwright.errors import MaskwrightError, VocabularyError
 from maskwright.masks.bitmask import allocate_token_bitmask, fill_next_token_bitmasks
+from maskwright.masks.trie import CompiledTrie
 from maskwright.sampling.logspace import Booleans
 
 if TYPE_CHECKING:
     from maskwright._core import Matcher
-    from maskwright.compiling.compiler import CompiledGrammar
 
 END = -1
 """Stands for EOS, whichever of a model's EOS ids that is."""
@@ -119,6 +120,11 @@ class GrammarConstraint(Constraint):
     measured = True
 
     def __init__(self, grammar: CompiledGrammar) -> None:
+        if isinstance(grammar, CompiledTrie):
+            raise MaskwrightError(
+                "grammar: this is a set of token sequences; use TrieConstraint(grammar.trie)"
+            )
+        check_type(grammar, CompiledGrammar, "grammar", MaskwrightError)
         self.grammar = grammar
         self._root: Matcher = grammar.matcher()
         self._needed: dict[int, int] = {}

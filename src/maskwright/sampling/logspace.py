@@ -46,9 +46,11 @@ def log(values: Any) -> Floats:
 def normalized(log_weights: Any) -> Floats:
     """Weights that sum to 1; all zero when every log-weight is minus infinity."""
     log_weights = np.asarray(log_weights, dtype=np.float64)
-    total = log_sum_exp(log_weights)
-    weights: Floats = np.exp(log_weights - np.where(np.isfinite(total), total, 0.0)[..., None])
-    return weights
+    top = log_weights.max(axis=-1, keepdims=True, initial=MINUS_INFINITY)
+    weights: Floats = np.exp(log_weights - np.where(np.isfinite(top), top, 0.0))
+    # The logarithm of their sum would be lost beside a large one.
+    total = weights.sum(axis=-1, keepdims=True)
+    return np.divide(weights, total, out=weights, where=total > 0)
 
 
 def effective_sample_size(log_weights: Any) -> Floats:

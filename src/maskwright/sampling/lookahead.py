@@ -45,7 +45,8 @@ class LookAhead:
         rows = population.rows.select(chosen)
         scout = Population(population.problem, rows, np.repeat(np.arange(len(chosen)), self._rollouts))
         for _ in range(self._steps):
-            if scout.is_live.any():
-                scout.step()
+            if not scout.is_live.any():
+                break
+            scout.step()
         found = log_mean_exp(np.column_stack([scout.log_weights.reshape(len(chosen), -1), mass]))
         return np.where(mass > MINUS_INFINITY, found, MINUS_INFINITY)

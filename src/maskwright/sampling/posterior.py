@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from maskwright.base.arguments import check_type
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.logspace import (
     MINUS_INFINITY,
@@ -125,9 +126,24 @@ class Posterior:
 
 
 def pooled(parts: Sequence[Posterior]) -> Posterior:
-    """Runs with as many particles each as one posterior, every run weighted by its evidence.  Raises ``MaskwrightError`` for no runs."""
+    """Runs with as many particles each as one posterior, every run weighted by its evidence.
+
+    Raises ``MaskwrightError`` for no runs, and for runs whose islands differ in size.
+    """
+    check_type(parts, Iterable, "parts", MaskwrightError)
+    parts = list(parts)
     if not parts:
         raise MaskwrightError("pooled needs at least one posterior")
+    sizes = []
+    for part in parts:
+        check_type(part, Posterior, "parts", MaskwrightError)
+        sizes.append(len(part.log_weights) / part.islands)
+    # The mean weight of all would not be that of the runs.
+    odd = next((at for at, size in enumerate(sizes) if size != sizes[0]), None)
+    if odd is not None:
+        raise MaskwrightError(
+            f"pooled: run 0 has {sizes[0]:g} particles an island and run {odd} has {sizes[odd]:g}; pool runs with as many each"
+        )
     return Posterior(
         [ids for part in parts for ids in part.sequences],
         np.concatenate([part.log_weights for part in parts]),

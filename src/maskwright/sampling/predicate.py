@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from maskwright.base.arguments import check_function, whole
 from maskwright.errors import ConstraintError, MaskwrightError
 from maskwright.sampling.adaptive import boolean
 from maskwright.sampling.constraints import END, Constraint
@@ -41,13 +42,11 @@ class Predicate(Constraint):
         workers: int = 0,
         pool: str = "thread",
     ) -> None:
-        for name, function in (("prefix", prefix), ("complete", complete)):
-            if function is not None and not callable(function):
-                raise MaskwrightError(f"{name} is a function of token ids, not {type(function).__name__}")
+        check_function(prefix, "prefix", optional=True)
+        check_function(complete, "complete", optional=True)
         if pool not in ("thread", "process"):
             raise MaskwrightError(f'pool is "thread" or "process", not {pool!r}')
-        if workers < 0:
-            raise MaskwrightError(f"workers is a number of workers, not {workers}")
+        workers = whole(workers, "workers", low=0)
         self._prefix = prefix
         self._complete = complete
         self._workers = workers

@@ -7,7 +7,10 @@ multinomial; systematic has no such theorem, but its counts differ from N W_i by
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from maskwright.base.arguments import real
 from maskwright.errors import MaskwrightError
@@ -15,11 +18,18 @@ from maskwright.sampling.logspace import Booleans, Floats, Integers
 
 SCHEMES = ("systematic", "stratified", "residual", "multinomial")
 
+MOST = (1 << 31) - 1
+"""More particles fit in no memory."""
+_ROUNDED = 1e-6
+"""By how much the sum of weights may miss 1: weights may have been single precision once."""
+
 
 def check_particles(n_particles: int, ess_threshold: float, scheme: str) -> None:
     """Raise ``MaskwrightError`` for options of particles that make no sense."""
     if isinstance(n_particles, bool) or not isinstance(n_particles, (int, np.integer)) or n_particles < 1:
         raise MaskwrightError(f"n_particles is a number, at least 1, not {n_particles!r}")
+    if n_particles > MOST:
+        raise MaskwrightError(f"n_particles: {n_particles} are too many, at most {MOST} make sense")
     real(ess_threshold, "ess_threshold", high=1.0)
     if scheme not in SCHEMES:
         raise MaskwrightError(f"resampling is one of {', '.join(SCHEMES)}, not {scheme!r}")
@@ -33,15 +43,14 @@ def is_uneven(sizes: Floats, means: Floats, ess_threshold: float, n_particles: i
     return uneven
 
 
-def resample(weights: Floats, scheme: str, rng: np.random.Generator) -> Integers:
+def resample(weights: npt.ArrayLike, scheme: str, rng: np.random.Generator) -> Integers:
     """Ancestors [N], ascending, for ``weights`` [N] that are not negative and sum to one.
 
-    A particle of weight zero is never chosen.  Raises ``MaskwrightError`` for another scheme, and where no weight is positive.
+    A particle of weight zero is never chosen.  Raises ``MaskwrightError`` for another scheme, and for other weights.
     """
     if scheme not in SCHEMES:
         raise MaskwrightError(f"resampling is one of {', '.join(SCHEMES)}, not {scheme!r}")
-    if not (weights > 0).any():
-        raise MaskwrightError("no weight is positive, so there is nothing to resample")
+    weights = _checked(weights)
     count = len(weights)
     if scheme == "residual":
         copies = np.floor(count * weights * (1 + 1e-12)).astype(np.int64)
@@ -54,6 +63,23 @@ def resample(weights: Floats, scheme: str, rng: np.random.Generator) -> Integers
         return _invert(weights, np.sort(rng.random(count)))
     shifts = rng.random() if scheme == "systematic" else rng.random(count)
     return _invert(weights, (np.arange(count) + shifts) / count)
+
+
+def _checked(weights: Any) -> Floats:
+    try:
+        found = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = None
+    if found is None or found.ndim != 1:
+        raise MaskwrightError(f"weights: expected numbers [N], got {weights!r}"[:300])
+    if not (found > 0).any():
+        raise MaskwrightError("no weight is positive, so there is nothing to resample")
+    total = float(found.sum())
+    if not ((found >= 0).all() and abs(total - 1) <= _ROUNDED):
+        raise MaskwrightError(
+            f"weights: they are not negative and sum to 1; these sum to {total:g}, the least is {found.min():g}"
+        )
+    return found
 
 
 def _invert(weights: Floats, points: Floats) -> Integers:

@@ -17,11 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.base.arguments import real, whole
+from maskwright.base.arguments import check_function, real, whole
 from maskwright.errors import ConstraintError, MaskwrightError
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers
 
 Potential = Callable[[list[int]], float]
+
+_MOST = (1 << 63) - 1
 
 
 class InLogarithms:
@@ -47,12 +49,16 @@ class Target:
     def __post_init__(self) -> None:
         if isinstance(self.max_tokens, bool) or not isinstance(self.max_tokens, int) or self.max_tokens < 1:
             raise MaskwrightError(f"max_tokens is at least 1 (it counts EOS), not {self.max_tokens!r}")
-        if not 0 < real(self.power, "power") < math.inf:
+        # Numbers of arrays have an end.
+        for name, value in (("max_tokens", self.max_tokens), ("ramp", whole(self.ramp, "ramp", low=0))):
+            if value > _MOST:
+                raise MaskwrightError(f"{name} is at most {_MOST}, not {value}")
+        power = real(self.power, "power")
+        if not 0 < power < math.inf:
             raise MaskwrightError(f"power is positive and finite, not {self.power}")
-        whole(self.ramp, "ramp", low=0)
-        for name, function in (("reward", self.reward), ("twist", self.twist)):
-            if function is not None and not callable(function):
-                raise MaskwrightError(f"{name} is a function of token ids, not {type(function).__name__}")
+        object.__setattr__(self, "power", power)
+        check_function(self.reward, "reward", optional=True)
+        check_function(self.twist, "twist", optional=True)
 
     def powers(self, lengths: Integers) -> Floats:
         """The exponent of the step that follows ``lengths`` tokens (exponent bridging of Power-SMC,

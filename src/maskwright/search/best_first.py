@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maskwright.base.arguments import check_function
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.constraints import END, Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Floats, Integers
@@ -73,6 +74,8 @@ def best_first(
     check_problem(
         model, constraint, n=(n, 1), max_tokens=(max_tokens, 1), max_nodes=(max_nodes, 1), batch=(batch, 1)
     )
+    check_function(reward, "reward", optional=True)
+    check_function(bound, "bound", optional=True)
     judge = _Judge(reward or _one, bound or _one)
     end = model.eos_ids[0]
     order = itertools.count()

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.base.arguments import generator, real
+from maskwright.base.arguments import check_function, generator, real
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.constraints import END, Constraint
 from maskwright.sampling.logspace import MINUS_INFINITY, Booleans, Floats, log_sum_exp
@@ -69,6 +69,7 @@ def mcts(
     numbers, ``MaskwrightError`` for bad options.
     """
     check_problem(model, constraint, simulations=(simulations, 1), max_tokens=(max_tokens, 1))
+    check_function(reward, "reward")
     exploration = real(exploration, "exploration")
     if exploration == float("inf"):
         raise MaskwrightError("exploration is finite")

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.base.arguments import check_type, generator, real, whole
+from maskwright.base.arguments import check_function, check_type, generator, real, whole
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.errors import MaskwrightError
 from maskwright.sampling.constraints import END, Constraint, Everything, GrammarConstraint, Product
@@ -161,6 +161,7 @@ def search(
     chosen = [constraints[name] for name in strategy.constraints]
     constraint = chosen[0] if len(chosen) == 1 else Product(chosen) if chosen else Everything()
     check_problem(model, constraint, budget=(budget, 1), max_tokens=(strategy.max_tokens, 1))
+    check_function(reward, "reward")
     metered = _Metered(model, budget)
     judged = _Judged(reward)
     rng = generator(seed)

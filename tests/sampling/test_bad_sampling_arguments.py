@@ -1,0 +1,104 @@
+"""Arguments of samplers that make no sense: errors that name them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from byte_walks import BYTES
+from sampling_models import Exact, bigram_model, predicate
+
+import maskwright as mw
+from maskwright.errors import MaskwrightError
+from maskwright.sampling import GrammarConstraint, Predicate, awrs, pooled, rejection_sampling, smc
+from maskwright.sampling.adaptive import awrs_batch
+from maskwright.sampling.resampling import resample
+from maskwright.search import Strategy, best_first, mcts, search
+
+
+def test_what_is_not_pooled() -> None:
+    for parts in (5, None, [1], [None]):
+        with pytest.raises(MaskwrightError, match="parts"):
+            pooled(parts)  # type: ignore[arg-type]
+    runs = [
+        smc(bigram_model(), Exact(), n, max_tokens=4, islands=i, seed=n) for n, i in ((4, 1), (4, 2), (6, 1))
+    ]
+    assert pooled(iter(runs[:2])).island_log_evidence.shape == (3,)  # type: ignore[arg-type]
+    with pytest.raises(MaskwrightError, match="run 0 has 4 particles an island and run 1 has 6"):
+        pooled([runs[0], runs[2]])
+    with pytest.raises(MaskwrightError, match="run 2 has 6"):
+        pooled(runs)
+
+
+@pytest.mark.parametrize("grammar", [1, None, "a", mw.compile_choice([[97]], BYTES)])
+def test_what_is_no_grammar(grammar: Any) -> None:
+    with pytest.raises(MaskwrightError, match="grammar: expected CompiledGrammar|TrieConstraint"):
+        GrammarConstraint(grammar)
+
+
+@pytest.mark.parametrize("scheme", ["systematic", "stratified", "residual", "multinomial"])
+def test_weights_that_are_none(scheme: str) -> None:
+    rng = np.random.default_rng(0)
+    assert resample([0.5, 0.5], scheme, rng).shape == (2,)  # type: ignore[arg-type]
+    assert resample(np.array([1, 0]), scheme, rng).tolist() == [0, 0]
+    for weights in ([0.5, 0.4], [2.0, 2.0], [-0.5, 1.5], [np.nan, 1.0], [np.inf, 0.0], "a", None, [[1.0]], 1.0, ["a"], [1j]):
+        with pytest.raises(MaskwrightError, match="weight"):
+            resample(weights, scheme, rng)  # type: ignore[arg-type]
+
+
+def test_scores_and_verdicts_that_are_none() -> None:
+    for scores in ("a", None, ["a"], [[1.0], [1.0, 2.0]], {}):
+        with pytest.raises(MaskwrightError, match="logprobs"):
+            awrs(scores, lambda token: True)
+        with pytest.raises(MaskwrightError, match="logprobs"):
+            awrs_batch(scores, lambda rows, tokens: tokens >= 0)  # type: ignore[arg-type]
+    for accept in (None, 5, "a"):
+        with pytest.raises(MaskwrightError, match="accept"):
+            awrs([0.0], accept)  # type: ignore[arg-type]
+        with pytest.raises(MaskwrightError, match="accept"):
+            awrs_batch(np.zeros((1, 1)), accept)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [5, "a", [1]])
+def test_what_is_no_function(wrong: Any) -> None:
+    model, constraint = bigram_model(), predicate()
+    calls: list[tuple[str, Any]] = [
+        ("reward", lambda: smc(model, constraint, 2, reward=wrong)),
+        ("twist", lambda: smc(model, constraint, 2, twist=wrong)),
+        ("reward", lambda: rejection_sampling(model, constraint, 2, reward=wrong)),
+        ("reward", lambda: best_first(model, constraint, reward=wrong)),
+        ("bound", lambda: best_first(model, constraint, reward=len, bound=wrong)),
+        ("reward", lambda: mcts(model, constraint, wrong)),
+        ("reward", lambda: search(model, Strategy("greedy", constraints=()), {}, wrong, budget=3)),
+    ]
+    for name, call in calls:
+        with pytest.raises(MaskwrightError, match=name):
+            call()
+
+
+@pytest.mark.parametrize("workers", [None, "a", 1.5, True, -1])
+def test_numbers_of_workers(workers: Any) -> None:
+    with pytest.raises(MaskwrightError, match="workers"):
+        Predicate(len, workers=workers)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("max_tokens", (2**63, 2**70)), ("ramp", (2**63, 2**70)), ("n_particles", (2**31, 2**70)),
+     ("islands", (2**31, 2**70)), ("rollouts", (2**31, 2**70)), ("power", (10**400,))],
+)  # fmt: skip
+def test_numbers_beyond_all_measure(name: str, values: tuple[int, ...]) -> None:
+    for value in values:
+        with pytest.raises(MaskwrightError, match=name):
+            smc(bigram_model(), Exact(), **{"n_particles": 2, "max_tokens": 4, "lookahead": 2, name: value})
+    with pytest.raises(MaskwrightError, match="islands of n_particles"):
+        smc(bigram_model(), Exact(), 2**20, islands=2**20)
+
+
+def test_large_numbers_that_mean_something() -> None:
+    options: dict[str, Any] = {"power": 2**70, "max_tokens": sys.maxsize, "lookahead": 2**70}
+    found = smc(bigram_model(), Exact(), 2, seed=0, **options)
+    same = smc(bigram_model(), Exact(), 2, seed=0, power=2.0**70, max_tokens=2**60, lookahead=50)
+    assert found.sequences == same.sequences and found.log_evidence == same.log_evidence
