@@ -86,11 +86,24 @@ def test_ratios_that_no_double_holds() -> None:
     data = mw.Vocabulary.from_bytes([*(bytes((byte,)) for byte in range(256)), b""], eos_ids=256)
     phrase = "ab" * 75
     constraint = GrammarConstraint(mw.compile(mw.Contains([phrase]), data))
-    for pull in (10.0, 800.0):
+    for pull in (10.0, 800.0, 10_000.0):
         found = phrase_smc(
             flat([1 / 257] * 257), constraint, [phrase], data, 4, max_tokens=151, seed=0, pull=pull
         )
         assert found.log_evidence == pytest.approx(-151 * math.log(257))
+
+
+@pytest.mark.parametrize(
+    "options", [{"boost": 1000.0}, {"pull": 10_000.0}, {"boost": 1000.0, "pull": 10_000.0}]
+)
+def test_the_largest_preferences_leave_the_evidence_as_it_is(options: dict[str, Any]) -> None:
+    words = mw.Vocabulary.from_bytes([b"the", b"x", b"y", b""], eos_ids=[3])
+    late = GrammarConstraint(mw.compile_regex("[xy]{240}the", words))
+    steps = [0.05, 0.45, 0.3, 0.2]
+    found = phrase_smc(flat(steps), late, ["the"], words, 8, max_tokens=300, seed=0, **options)
+    assert found.log_evidence == pytest.approx(240 * math.log(0.75) + math.log(0.05 * 0.2), rel=1e-9)
+    for ids, logprobs in zip(found.sequences, found.logprobs, strict=True):
+        assert logprobs == pytest.approx([math.log(steps[token]) for token in [*ids, 3]], rel=1e-9)
 
 
 def test_bad_arguments() -> None:
@@ -100,11 +113,22 @@ def test_bad_arguments() -> None:
         )
     with pytest.raises(MaskwrightError, match="twist is not available"):
         run(0, twist=lambda ids: 1.0)
-    for wrong in (math.nan, math.inf):
+    for wrong in (math.nan, math.inf, 1e308, 10_001, -1):
         with pytest.raises(MaskwrightError, match="boost"):
             run(0, boost=wrong)
         with pytest.raises(MaskwrightError, match="pull"):
             run(0, pull=wrong)
+    with pytest.raises(MaskwrightError, match="boost"):
+        run(0, boost=1001)
+    constraint = GrammarConstraint(mw.compile(mw.Contains(["a"]), VOCABULARY))
+    for texts in (5, None, [], [""], [5], b"a", ["\ud800"]):
+        with pytest.raises(MaskwrightError, match="phrase_smc: texts"):
+            phrase_smc(bigram_model(), constraint, texts, VOCABULARY)  # type: ignore[arg-type]
+    for vocabulary in (None, 5):
+        with pytest.raises(VocabularyError, match="vocabulary"):
+            phrase_smc(bigram_model(), constraint, ["a"], vocabulary)  # type: ignore[arg-type]
+    with pytest.raises(MaskwrightError, match="model"):
+        phrase_smc(None, constraint, ["a"], VOCABULARY)  # type: ignore[arg-type]
     other = mw.Vocabulary.from_bytes([b"a", b""], eos_ids=[1])
     with pytest.raises(VocabularyError, match="5 ids"):
         phrase_smc(bigram_model(), GrammarConstraint(mw.compile(mw.Contains(["a"]), other)), ["a"], other)

@@ -11,13 +11,12 @@ constraint, whatever ``boost`` and ``pull`` are; only the variance depends on th
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from maskwright.base.arguments import real
+from maskwright.base.arguments import check_type, real
 from maskwright.errors import MaskwrightError, VocabularyError
 from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.logspace import Floats, Integers, log_sum_exp
@@ -29,6 +28,10 @@ from maskwright.vocabulary.vocabulary import Vocabulary
 
 _SURE = 3
 """Bytes of a phrase that a token must have to begin it."""
+_MOST_BOOST = 1e3
+_MOST_PULL = 1e4
+"""Nats.  They divide out by subtraction: beside larger ones too little is left of log p.  With these, the evidence of texts of 300 tokens
+is right to 2e-11 of itself, and errors grow with both; a boost of 1e12 leaves two digits."""
 
 
 def phrase_smc(
@@ -48,30 +51,43 @@ def phrase_smc(
     ``boost``: nats by which tokens of missing phrases are preferred when tokens are proposed.  ``pull``: what a missing phrase
     is taken to cost (nats), so a guess at minus the logarithm of how likely the model writes it of its own accord.
     ``options``: those of ``smc``, but for ``reward``, ``twist``, ``power``, ``ramp`` and ``rejuvenation``.
-    Both are finite.
+    ``boost`` is at most 1,000 and ``pull`` at most 10,000: more decides nothing else, and log p would be lost beside it.
     Raises ``VocabularyError`` where model and vocabulary differ in size, ``MaskwrightError`` for bad options, and what ``smc`` raises.
     """
     taken = {"reward", "twist", "power", "ramp", "rejuvenation"} & options.keys()
     if taken:
         raise MaskwrightError(f"phrase_smc: {', '.join(sorted(taken))} is not available: use smc")
-    if isinstance(texts, (str, bytes)) or not texts or not all(isinstance(t, str) and t for t in texts):
-        raise MaskwrightError("phrase_smc: texts is a list of phrases, none of them empty")
+    phrases = _phrases(texts)
+    check_type(model, LanguageModel, "model", MaskwrightError)
+    check_type(vocabulary, Vocabulary, "vocabulary", VocabularyError)
     if model.vocab_size != vocabulary.vocab_size:
         raise VocabularyError(
             f"the model has {model.vocab_size} ids and the vocabulary {vocabulary.vocab_size}: use the model's own"
         )
     guided = _Guided(
         model,
-        [text.encode() for text in texts],
+        phrases,
         vocabulary,
-        real(boost, "boost", high=sys.float_info.max),
-        real(pull, "pull", high=sys.float_info.max),
+        real(boost, "boost", high=_MOST_BOOST),
+        real(pull, "pull", high=_MOST_PULL),
     )
     reward, twist = InLogarithms(guided.log_reward), InLogarithms(guided.log_twist)
     found = smc(guided, constraint, n_particles, reward=reward, twist=twist, **options)
     for ids, logprobs in zip(found.sequences, found.logprobs, strict=True):
         guided.as_model(ids, logprobs)
     return found
+
+
+def _phrases(texts: Iterable[str]) -> list[bytes]:
+    found = list(texts) if isinstance(texts, Iterable) and not isinstance(texts, (str, bytes)) else []
+    if not found or not all(isinstance(text, str) and text for text in found):
+        raise MaskwrightError("phrase_smc: texts is a list of phrases, none of them empty")
+    try:
+        return [text.encode() for text in found]
+    except UnicodeEncodeError as error:
+        raise MaskwrightError(
+            f"phrase_smc: texts: {error.object!r} has half a character, which no text has"
+        ) from None
 
 
 class _Guided(LanguageModel):
