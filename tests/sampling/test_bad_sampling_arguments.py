@@ -34,7 +34,7 @@ def test_what_is_not_pooled() -> None:
 
 @pytest.mark.parametrize("grammar", [1, None, "a", mw.compile_choice([[97]], BYTES)])
 def test_what_is_no_grammar(grammar: Any) -> None:
-    with pytest.raises(MaskwrightError, match="grammar: expected CompiledGrammar|TrieConstraint"):
+    with pytest.raises(MaskwrightError, match=r"grammar: expected CompiledGrammar|TrieConstraint"):
         GrammarConstraint(grammar)
 
 
@@ -43,7 +43,19 @@ def test_weights_that_are_none(scheme: str) -> None:
     rng = np.random.default_rng(0)
     assert resample([0.5, 0.5], scheme, rng).shape == (2,)  # type: ignore[arg-type]
     assert resample(np.array([1, 0]), scheme, rng).tolist() == [0, 0]
-    for weights in ([0.5, 0.4], [2.0, 2.0], [-0.5, 1.5], [np.nan, 1.0], [np.inf, 0.0], "a", None, [[1.0]], 1.0, ["a"], [1j]):
+    for weights in (
+        [0.5, 0.4],
+        [2.0, 2.0],
+        [-0.5, 1.5],
+        [np.nan, 1.0],
+        [np.inf, 0.0],
+        "a",
+        None,
+        [[1.0]],
+        1.0,
+        ["a"],
+        [1j],
+    ):
         with pytest.raises(MaskwrightError, match="weight"):
             resample(weights, scheme, rng)  # type: ignore[arg-type]
 

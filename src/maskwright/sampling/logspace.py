@@ -50,7 +50,8 @@ def normalized(log_weights: Any) -> Floats:
     weights: Floats = np.exp(log_weights - np.where(np.isfinite(top), top, 0.0))
     # The logarithm of their sum would be lost beside a large one.
     total = weights.sum(axis=-1, keepdims=True)
-    return np.divide(weights, total, out=weights, where=total > 0)
+    np.divide(weights, total, out=weights, where=total > 0)
+    return weights
 
 
 def effective_sample_size(log_weights: Any) -> Floats:

@@ -37,7 +37,6 @@ _LEAST = 1e-9
 _LEAST_RATE = 1e-12
 """The least error rate: less takes more examples than there can be."""
 _DIGITS = 50
-_RANGE = {"Emin": MIN_EMIN, "Emax": MAX_EMAX}
 _UNROUNDED = Decimal("0." + "9" * 30)
 """The share of a rounded binomial tail that is sure: some steps for each example add 1e-49 each."""
 _MOST_BITS = 1 << 32
@@ -232,7 +231,7 @@ def most_misses(count: int, error_rate: float, confidence: float) -> int:
     """The most misses among ``count`` examples for which P(at most so many | probability ``error_rate`` each) ≤ 1 - ``confidence``;
     -1: none."""
     # All is rounded upwards, so the sum is never below what it stands for: the guarantee holds.
-    up, down = Context(_DIGITS, ROUND_CEILING, **_RANGE), Context(_DIGITS, ROUND_FLOOR, **_RANGE)
+    up, down = (Context(_DIGITS, each, MIN_EMIN, MAX_EMAX) for each in (ROUND_CEILING, ROUND_FLOOR))
     one, rate = Decimal(1), Decimal(error_rate)
     hit, limit = up.subtract(one, rate), down.subtract(one, Decimal(confidence))
     ratio = up.divide(rate, down.subtract(one, rate))
@@ -266,11 +265,13 @@ def _is_exactly_within(count: int, misses: int, rate: Fraction, limit: Fraction)
     if (misses + 1) * count * whole.bit_length() > _MOST_BITS:
         return False
     hit = whole - miss
-    term = total = hit**count
+    term: int = hit**count
+    total = term
     for i in range(misses):
         term = term * (count - i) * miss // ((i + 1) * hit)
         total += term
-    return total * limit.denominator <= limit.numerator * whole**count
+    most: int = limit.numerator * whole**count
+    return total * limit.denominator <= most
 
 
 def examples_needed(error_rate: float, confidence: float) -> int:
