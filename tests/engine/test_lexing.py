@@ -198,7 +198,8 @@ def test_random_grammars(grammar: Grammar) -> None:
     try:
         check(grammar)
     except LimitError as error:
-        assert error.limit == "max_search"
+        # Which of the two comes first depends on the machine.
+        assert error.limit in ("max_search", "max_seconds")
         assume(False)
 
 
@@ -210,7 +211,8 @@ def test_random_grammars_that_say_where_text_is_ignored(grammar: Grammar) -> Non
     try:
         check(grammar)
     except LimitError as error:
-        assert error.limit == "max_search"
+        # Which of the two comes first depends on the machine.
+        assert error.limit in ("max_search", "max_seconds")
         assume(False)
 
 
@@ -222,7 +224,8 @@ def test_random_grammars_of_terminals_that_do_not_touch(grammar: Grammar) -> Non
     try:
         check(grammar)
     except LimitError as error:
-        assert error.limit == "max_search"
+        # Which of the two comes first depends on the machine.
+        assert error.limit in ("max_search", "max_seconds")
         assume(False)
 
 
