@@ -134,9 +134,10 @@ class Emitter:
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
         # One conjunction may be all that holds a hundred thousand subschemas.
-        nodes = [
-            node for conjunction in in_time(self._rules) if len(conjunction) > _MANY for node in conjunction
-        ]
+        nodes: list[object] = []
+        for conjunction in in_time(self._rules):
+            if len(conjunction) > _MANY:
+                nodes += conjunction
         self.normalizer.release()
         self.arrays.release()
         self.objects.release()
