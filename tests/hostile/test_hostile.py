@@ -29,7 +29,7 @@ steps of the engine cannot be stopped, and take up to 1.2 s."""
 
 WAITS, WAITS_OF_SOURCES = 1.0, 0.06
 """Processor time that another thread may wait for a turn (seconds).  Others wait 0.02 s for a source to be compiled, on a quiet machine;
-what is of a hundred thousand of something takes some milliseconds more, and a busy machine half as much again."""
+what is of a hundred thousand of something takes up to 0.03 s, and a busy machine or a full process half as much again."""
 AT_ONCE = {
     # The engine puts the characters of 20 000 different sets into classes: one call of a second or two, during which others run.
     "gbnf/classes/20000",
