@@ -35,16 +35,6 @@ def tokenizer():
 
 
 @pytest.fixture(scope="module")
-def model():
-    return transformers.AutoModelForCausalLM.from_pretrained(TINY).to(DEVICE).eval()
-
-
-@pytest.fixture(scope="module")
-def vocabulary(model, tokenizer):
-    return mw.Vocabulary.from_huggingface(tokenizer, vocab_size=model.config.vocab_size)
-
-
-@pytest.fixture(scope="module")
 def person(vocabulary):
     return mw.compile_json_schema(PERSON, vocabulary)
 

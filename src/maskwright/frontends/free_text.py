@@ -131,10 +131,14 @@ class Scanner:
         others = excluded.mark_lexeme(mark)
         if up_to is None:
             return None
-        before = cat(Scanner(excluded.excluded, limits=self._limits).free(), Lit(end))
+        before = cat(excluded._without_excluded, Lit(end))
         refused = [] if others is None else [others.regular]
         language = only_in([up_to.regular, before], refused, self._limits)
         return None if is_empty(language) else Lexeme(("text up to", mark, end, excluded._sought), language)
+
+    @cached_property
+    def _without_excluded(self) -> Machine:
+        return Scanner(self.excluded, limits=self._limits).free()
 
     @cached_property
     def _reached(self) -> set[int]:
