@@ -69,9 +69,11 @@ class Served:
         return self.client.chat.completions.create(model=MODEL, messages=messages, **given)  # type: ignore[arg-type, unused-ignore]
 
     def metric(self, name: str) -> float:
-        """The value of a line of /metrics."""
+        """The value of a line of /metrics; 0 for labels that nothing was counted for."""
         lines = self.service.metrics.text().decode().splitlines()
-        return float(next(line for line in lines if line.startswith(f"{name} ")).rpartition(" ")[2])
+        values = [line.rpartition(" ")[2] for line in lines if line.startswith(f"{name} ")]
+        assert values or "{" in name, f"there is no metric {name}"
+        return float(values[0]) if values else 0.0
 
     def wait_until_idle(self, seconds: float = 30) -> None:
         """Until no row runs or waits."""
