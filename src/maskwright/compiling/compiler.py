@@ -425,6 +425,9 @@ def _made(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
     grammar = part.make()
     try:
         tables = _lowered(grammar, vocabulary, limits)
+    except BaseException:
+        let_go(grammar.names)
+        raise
     finally:
         if not grammar.captures:
             # Nobody else has it.
@@ -441,6 +444,8 @@ def _lowered(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> Tables
     tables = lower_to_tables(pruned, engine, limits, imports)
     if pruned.captures:
         tables.reader = capture_reader(pruned, engine, limits, imports)
+    elif pruned is not grammar:
+        let_go(pruned.rules)
     # Only the engine knows whether there are enough different items.
     while tables.unproved and tables.lexer is None and (empty := link(tables, limits).unfillable_rules()):
         rules = [FAIL if i in empty else body for i, body in enumerate(grammar.rules)]

@@ -6,6 +6,7 @@ and items are dropped; a grammar whose start rule is unproductive is unsatisfiab
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from operator import is_
 
@@ -83,8 +84,9 @@ def productive_rules(grammar: Grammar, known: list[bool] | None = None) -> list[
     """
     rules: list[Body | None] = grammar.rules
     good: list[bool] = [] if known is None else known
-    work = list(range(len(rules) - 1, len(good) - 1, -1))
-    good += [False] * len(work)
+    work: Iterable[int] = range(len(rules) - 1, len(good) - 1, -1)
+    many = len(work)
+    good += [False] * many
     # Most rules refer to later ones only: from the back, these settle at once.
     for _ in range(_SWEEPS):
         left: list[int] = []
@@ -94,9 +96,10 @@ def productive_rules(grammar: Grammar, known: list[bool] | None = None) -> list[
             good[i] = _body_is_productive(rules[i], good)
             if not good[i]:
                 left.append(i)
-        if len(left) == len(work):
+        if len(left) == many:
             return good
         work = left
+        many = len(left)
     # What is left is looked at again when a rule that it refers to has become productive.
     waiting: dict[int, list[int]] = {}
     for i in work:
@@ -104,7 +107,7 @@ def productive_rules(grammar: Grammar, known: list[bool] | None = None) -> list[
         for rule in references(rules[i]):
             if not good[rule]:
                 waiting.setdefault(rule, []).append(i)
-    while work:
+    while many:
         touched: set[int] = set()
         for i in work:
             check_time()
@@ -113,6 +116,7 @@ def productive_rules(grammar: Grammar, known: list[bool] | None = None) -> list[
                 touched.update(waiting.get(i, ()))
         # Once a round, however many of those that it waits for have become productive.
         work = sorted([i for i in touched if not good[i]], reverse=True)
+        many = len(work)
     let_go(waiting)
     return good
 

@@ -198,14 +198,15 @@ class ObjectGroup:
     clauses: tuple[Clause, ...] = ()
 
     def __hash__(self) -> int:
-        # Rules may be thousands; groups with as many, the same first and last values, equal requirements and the
-        # same first atom are few.
-        rules = self.rules
+        # Rules and requirements may be thousands; groups with as many, the same first and last of them and the same first
+        # atom are few.
+        rules, required = self.rules, self.required
         ends = (rules[0][1], rules[-1][1]) if rules else ()
+        names = required if len(required) < 8 else (len(required), required[0], required[-1])
         clauses = self.clauses
         atom = clauses[0][0] if clauses and clauses[0] else None
         first = (atom.value if isinstance(atom, Some) else atom, len(clauses))
-        return hash((len(rules), ends, self.required, self.min_members, self.max_members, first))
+        return hash((len(rules), ends, names, self.min_members, self.max_members, first))
 
 
 Group: TypeAlias = NullGroup | BooleanGroup | NumberGroup | StringGroup | ArrayGroup | ObjectGroup

@@ -474,7 +474,7 @@ def object_group(node: Node) -> ObjectGroup:
             clauses += [(Absent(name), Some(Keys((other,)))) for other in others]
     group = ObjectGroup(
         tuple(rules),
-        tuple(dict.fromkeys(required)) if not isinstance(required, bool) else (),
+        tuple(dict.fromkeys(in_time(required))) if not isinstance(required, bool) else (),
         int(schema.get("minProperties", 0)),
         int(schema["maxProperties"]) if "maxProperties" in schema else None,
         tuple(clauses),

@@ -137,7 +137,7 @@ class Emitter:
         nodes: list[object] = []
         for conjunction in in_time(self._rules):
             if len(conjunction) > _MANY:
-                nodes += conjunction
+                nodes.extend(in_time(conjunction))
         self.normalizer.release()
         self.arrays.release()
         self.objects.release()
