@@ -271,11 +271,11 @@ def tables_bytes(Tables tables not None):
     return total + tables.rules.size() * 128 + tables.repeated.size() * sizeof(RepeatedDef)
 
 
-def automata_bytes(Tables tables not None):
-    """About what the states of its automata take, of which others share some (bytes)."""
-    cdef int64_t total = 0 if tables.lexer is None else handle_bytes(tables.lexer)
+def automata_bytes(Tables tables not None, bint states=True):
+    """About what its automata take, of which others share some (bytes); not ``states``: without those that texts have reached."""
+    cdef int64_t total = 0 if tables.lexer is None else handle_bytes(tables.lexer, states)
     for handle in tables.handles:
-        total += handle_bytes(handle)
+        total += handle_bytes(handle, states)
     return total
 
 

@@ -10,6 +10,7 @@ cdef class AutomatonHandle:
     cdef MaskTableHandle counted
     cdef readonly tuple names      # of a lexer: its terminals
     cdef int64_t used              # when it was last: a count of uses
+    cdef int64_t made_of           # what its texts or edges take (bytes, about)
     cdef object __weakref__
 
 
@@ -27,6 +28,7 @@ cdef class Engine:
     cdef object automata           # others, as long as a grammar uses them
     cdef object tables             # masks of counted automata, by content without bounds
     cdef int64_t remembered        # how often one was used
+    cdef int64_t added             # bytes of new ones since all were counted
     cdef int32_t next_uid
     cdef size_t longest            # token, in bytes
     cdef public dict special_tokens    # ids by name
@@ -37,4 +39,4 @@ cdef class Engine:
     cdef int64_t forget_oldest(self) except -1
     cdef AutomatonHandle fresh_automaton(self, AutomatonHandle handle)
 
-cdef int64_t handle_bytes(AutomatonHandle handle) except -1
+cdef int64_t handle_bytes(AutomatonHandle handle, bint states) except -1

@@ -38,8 +38,11 @@ from maskwright._engine.rows cimport Segments, segments_extend, segments_open
 cdef enum:
     RECENT_AUTOMATA = 2048         # kept though no grammar uses them
     RECENT_DROPPED = 64            # of these at once, those that were used longest ago
-    RECENT_BYTES = 1 << 26         # of their states; counted once in so many uses
+    RECENT_BYTES = 1 << 26         # of them and their states; counted once in so many uses, or when so much was added
     RECENT_LOOKED_AT = 1024
+    RECENT_ADDED = 1 << 24
+    STATE_BYTES = 24               # of what an automaton is made of: its state, its epsilon edge
+    EPSILON_BYTES = 16
 
 # The place of an automaton that eviction does not see yet.
 cdef size_t NOT_LISTED = SIZE_MAX
@@ -111,9 +114,14 @@ cdef void list_automaton(Automaton* automaton) noexcept nogil:
     automaton.index.cache.automata.push_back(automaton)
 
 
-cdef int64_t handle_bytes(AutomatonHandle handle) except -1:
-    # About what its states take.
-    return handle.automaton.dfa.held.load(memory_order_relaxed) if handle.automaton.dfa != NULL else 0
+cdef int64_t handle_bytes(AutomatonHandle handle, bint states) except -1:
+    # About what it takes; with the `states` that texts have reached.
+    cdef LazyDfa* dfa = handle.automaton.dfa
+    cdef AutomatonHandle base = handle.base
+    cdef int64_t total = handle.made_of
+    if base is not None:
+        total += base.made_of
+    return total + (dfa.held.load(memory_order_relaxed) if states and dfa != NULL else 0)
 
 
 cdef vector[vector[int32_t]] terminal_sets(bytes rows, size_t count):
@@ -281,15 +289,18 @@ cdef class Engine:
     cdef int remember(self, key, AutomatonHandle handle) except -1:
         cdef int64_t total = 0
         cdef AutomatonHandle each
+        if not handle.used:
+            self.added += handle.made_of
         self.remembered += 1
         handle.used = self.remembered
         self.recent[key] = handle
         if len(self.recent) > RECENT_AUTOMATA:
             self.forget_oldest()
         # Their states come later, as texts reach them.
-        if self.remembered % RECENT_LOOKED_AT == 0:
+        if self.remembered % RECENT_LOOKED_AT == 0 or self.added > RECENT_ADDED:
+            self.added = 0
             for each in self.recent.copy().values():
-                total += handle_bytes(each)
+                total += handle_bytes(each, True)
             while total > RECENT_BYTES and len(self.recent) > 1:
                 total -= self.forget_oldest()
         return 0
@@ -316,19 +327,20 @@ cdef class Engine:
             if self.recent.get(key) is not each or each.used > last:
                 continue
             del self.recent[key]
-            total += handle_bytes(each)
+            total += handle_bytes(each, True)
             self.automata[key] = each
         # They are freed behind this: then others may have a turn.
         return total
 
     def add_automaton(self, key, int32_t n_states, int32_t start, list sets, bytes edges, list epsilons,
-                      list loops, list accepts, str spelling):
+                      list loops, list accepts, str spelling, int64_t key_bytes=0):
         """Register an NFA (see ``maskwright.regular.automata.Nfa``) under a content key; ``spelling``: of its texts (see
-        ``maskwright.ir.grammar.Spelling``)."""
+        ``maskwright.ir.grammar.Spelling``).  ``key_bytes``: what the key takes, where that is much."""
         cdef AutomatonHandle handle = self.new_automaton(KIND_TEXT)
         cdef Automaton* a = handle.automaton
         a.dfa = dfa_new(&self.owner.index.deadline)
         a.spelling = spelling_number(spelling)
+        handle.made_of = key_bytes + STATE_BYTES * n_states + len(edges) + EPSILON_BYTES * len(epsilons)
         read_code_points(a.dfa, n_states, sets, edges, epsilons, loops, accepts)
         a.kinds = max((tag for _, tag in accepts), default=0) + 1
         text_byte_classes(a)
@@ -459,6 +471,7 @@ cdef class Engine:
             a.tags.resize(count)
             for i in range(count):
                 a.keyset.names[i].swap(spelled[i].first)
+                handle.made_of += sizeof(string) + a.keyset.names[i].size()
                 a.tags[i] = spelled[i].second
         a.keyset.other_tag = other_tag
         a.kinds = kinds
@@ -481,6 +494,7 @@ cdef class Engine:
         cdef AutomatonHandle handle = self.new_automaton(KIND_WORDS)
         cdef Automaton* a = handle.automaton
         cdef WordPlace place
+        handle.made_of = len(data) + len(starts) + len(tags)
         a.texts.data.assign(<const char*>data, <const char*>data + len(data))
         a.texts.starts.resize(len(starts) // sizeof(int64_t))
         memcpy(a.texts.starts.data(), <const char*>starts, len(starts))

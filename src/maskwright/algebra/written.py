@@ -6,8 +6,6 @@ intersection, needs the language of its spellings: each character is replaced by
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from maskwright.algebra.inexact import Inexact
 from maskwright.base.deadline import check_time
 from maskwright.ir.grammar import Keyset, Lexeme, Spelling, Tokens, Words
@@ -28,6 +26,7 @@ from maskwright.regular.expressions import (
     postorder,
     repeat,
 )
+from maskwright.regular.memo import remembered
 
 _UNESCAPED: Ranges = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0xD7FF), (0xE000, 0x10FFFF))
 _SHORT = {0x22: '"', 0x5C: "\\", 0x08: "b", 0x0C: "f", 0x0A: "n", 0x0D: "r", 0x09: "t"}
@@ -89,7 +88,7 @@ def written(language: Regular, spelling: Spelling) -> Regular:
     return made[id(language)]
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _characters(ranges: Ranges, spelling: Spelling) -> Regular:
     """The ways to write one character out of a set."""
     ranges = intersect_ranges(ranges, ANY_CHAR.ranges)

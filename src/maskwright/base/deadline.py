@@ -241,6 +241,13 @@ def let_go(*held: dict[Any, Any] | list[Any] | set[Any]) -> None:
                 _take_turns(monotonic())
 
 
+def let_go_of_large(held: dict[Any, Any]) -> None:
+    """``let_go`` for automata and tables, of which each takes long to free."""
+    while held:
+        held.popitem()
+        _take_turns(monotonic())
+
+
 def ends_at() -> float:
     """When the deadline of this thread is over, by the clock of ``time.monotonic``; infinity: there is none."""
     end: float = _thread.clock.end

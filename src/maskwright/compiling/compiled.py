@@ -11,7 +11,15 @@ from dataclasses import fields
 from typing import Any
 from weakref import ref
 
-from maskwright._core import CompiledCore, Matcher, StateSets, history_of, replay_history, tables_bytes
+from maskwright._core import (
+    CompiledCore,
+    Matcher,
+    StateSets,
+    automata_bytes,
+    history_of,
+    replay_history,
+    tables_bytes,
+)
 from maskwright.base.arguments import check_type
 from maskwright.base.collection import rare_collection
 from maskwright.base.deadline import deadline
@@ -29,6 +37,8 @@ _LAYOUT = 3
 # Of all grammars that are kept together: a state takes about a kilobyte.
 _STATES_KEPT = 1_000_000
 _BYTES_EVERY = 16
+_LARGE = 4 << 20
+"""Bytes of a grammar that weigh as much as another one."""
 _LINE = _KIND + f"{_LAYOUT} {sys.byteorder}\n".encode()
 
 
@@ -135,7 +145,9 @@ def grammar_size(grammar: CompiledGrammar) -> int:
 def keep_grammar(key: Hashable, compiled: CompiledGrammar, vocabulary: Vocabulary) -> None:
     """Have it found under a key, and let go of others that were not used lately."""
     kept = vocabulary._compiled
-    kept.put(key, compiled)
+    tables = compiled._core.first_tables.all_tables()
+    made_of = sum([tables_bytes(each) + automata_bytes(each, False) for each in tables])
+    kept.put(key, compiled, 1 + made_of // _LARGE)
     kept.shed(_states_of, _STATES_KEPT)
     if kept.most_bytes is not None:
         # Of many, one more matters less than looking at all of them takes.

@@ -48,7 +48,9 @@ from maskwright.vocabulary.engine_cache import engine_for
 from maskwright.vocabulary.vocabulary import Vocabulary
 
 _TABLES_BYTES = 64 << 20
-"""What the states of their automata may take, of the tables that a vocabulary keeps."""
+"""What their automata with their states may take, of the tables that a vocabulary keeps."""
+_RULE_BYTES = 4096
+"""Of automata that are new, which weigh as much as one rule."""
 _T = TypeVar("_T")
 
 
@@ -405,7 +407,7 @@ def _tables(part: Import, vocabulary: Vocabulary, limits: Limits) -> Tables:
         tables = _made(part, vocabulary, limits)
         if part.keep:
             kept = vocabulary._tables
-            kept.put(part.key, tables, len(tables.names))
+            kept.put(part.key, tables, len(tables.names) + automata_bytes(tables, False) // _RULE_BYTES)
             kept.shed(automata_bytes, _TABLES_BYTES)
     return tables
 

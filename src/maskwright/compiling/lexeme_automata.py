@@ -8,6 +8,10 @@ from maskwright._core import AutomatonHandle, Engine
 from maskwright.ir.grammar import Lexeme, Name, Words
 from maskwright.limits import Limits
 from maskwright.regular.automata import build_nfa
+from maskwright.regular.memo import OBJECT_BYTES, weight
+
+_MANY = 256
+"""States of an automaton whose key may be large as well: mostly it is the language's tree."""
 
 
 def lexeme_automaton(engine: Engine, lexeme: Lexeme, limits: Limits) -> AutomatonHandle:
@@ -34,6 +38,7 @@ def tagged_automaton(engine: Engine, lexemes: tuple[Lexeme | None, ...], limits:
             nfa.loops,
             nfa.accepts,
             next(lexeme.spelling for lexeme in lexemes if lexeme is not None),
+            OBJECT_BYTES * weight(key) if nfa.n_states > _MANY else 0,
         )
     return handle
 

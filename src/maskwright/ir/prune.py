@@ -6,7 +6,7 @@ and items are dropped; a grammar whose start rule is unproductive is unsatisfiab
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from operator import is_
 
@@ -84,7 +84,7 @@ def productive_rules(grammar: Grammar, known: list[bool] | None = None) -> list[
     """
     rules: list[Body | None] = grammar.rules
     good: list[bool] = [] if known is None else known
-    work: Iterable[int] = range(len(rules) - 1, len(good) - 1, -1)
+    work: Sequence[int] = range(len(rules) - 1, len(good) - 1, -1)
     many = len(work)
     good += [False] * many
     # Most rules refer to later ones only: from the back, these settle at once.

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from functools import cache, lru_cache
+from functools import cache
 from itertools import groupby
 
 import numpy as np
 
 from maskwright.regular.expressions import MAX_CODE_POINT, Ranges, complement_ranges, normalize_ranges
+from maskwright.regular.memo import remembered
 
 ASCII_DIGIT: Ranges = ((0x30, 0x39),)
 ASCII_WORD: Ranges = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
@@ -127,7 +128,7 @@ def _matched(pattern: str) -> Ranges:
 _FEW = 256
 
 
-@lru_cache(1024)
+@remembered(1024)
 def case_variants(ranges: Ranges, dialect: str) -> Ranges:
     """The set and everything that equals a member when case is ignored.
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from maskwright._subsets import Edges, useful_states
 from maskwright.limits import Limits
 from maskwright.regular.expressions import ANY_CHAR, Ranges, Regular, intersect_ranges
+from maskwright.regular.memo import remembered
 from maskwright.regular.refusals import Refusal
 from maskwright.regular.thompson import PLAIN, Thompson
 
@@ -126,7 +126,7 @@ class _SetThompson(Thompson):
         return _scalar_values(ranges) if ranges and ranges[-1][1] >= _SURROGATES else ranges
 
 
-@lru_cache(4096)
+@remembered(4096)
 def _scalar_values(ranges: Ranges) -> Ranges:
     """Without surrogates, which no text holds."""
     return intersect_ranges(ranges, ANY_CHAR.ranges)

@@ -8,7 +8,6 @@ All operations raise ``LimitError`` above ``limits.max_regex_states`` states.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import TypeVar
 
 from maskwright._subsets import reduce
@@ -46,6 +45,7 @@ from maskwright.regular.expressions import (
     postorder,
     repeat,
 )
+from maskwright.regular.memo import remembered
 from maskwright.regular.thompson import without_empty_string
 
 _Place = TypeVar("_Place", bound=Hashable)
@@ -291,7 +291,7 @@ def _least_length(machine: Machine, alive: Mapping[int, object]) -> int | None:
     return None
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def finite_texts(node: Regular, most: int, limits: Limits = DEFAULT_LIMITS) -> tuple[str, ...] | None:
     """All texts in order, when there are at most ``most``; else None."""
     if _surely_more(node, most):

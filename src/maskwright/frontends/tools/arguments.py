@@ -14,7 +14,6 @@ import keyword
 import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 from maskwright.errors import GrammarError, Refusal, UnsupportedSchemaError
@@ -48,6 +47,7 @@ from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex
 from maskwright.regular.dfa import matches, only_in, with_length, without_empty
 from maskwright.regular.expressions import EVERY_TEXT, Lit, Regular, alt, cat, is_nothing
+from maskwright.regular.memo import remembered
 
 ARGUMENT_OPTIONS = SchemaOptions(plain_integers=True)
 """Whoever reads arguments from text makes integers with what their language has for that: ``1e3`` is none."""
@@ -258,7 +258,7 @@ class _TextEmitter(Emitter):
         return self.lexeme(("keys", keys.key), _both(keys.regular, self.free, self.limits))
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def _any_value(excludes: tuple[str, ...], options: SchemaOptions, limits: Limits) -> Import:
     """What satisfies every schema: the same in all documents."""
 
@@ -429,17 +429,17 @@ def _literal(text: str) -> Expr:
     return Term(Lexeme(("regular", Lit(text)), Lit(text)))
 
 
-@lru_cache(maxsize=512)
+@remembered(512)
 def _both(a: Regular, b: Regular, limits: Limits) -> Regular:
     return only_in([a, b], [], limits)
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def _free(excludes: tuple[str, ...], limits: Limits) -> Regular:
     return Scanner(excludes, limits=limits).free() if excludes else EVERY_TEXT
 
 
-@lru_cache(maxsize=512)
+@remembered(512)
 def _readable(
     groups: tuple[StringGroup, ...], kinds: tuple[type, ...], excludes: tuple[str, ...], limits: Limits
 ) -> Regular:

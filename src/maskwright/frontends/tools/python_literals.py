@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from maskwright.errors import Refusal
 from maskwright.frontends.json_schema.algebra.groups import (
     ArrayGroup,
@@ -34,6 +32,7 @@ from maskwright.regular.expressions import (
     postorder,
     repeat,
 )
+from maskwright.regular.memo import remembered
 
 _TRUE, _FALSE = Lexeme("True", Lit("True")), Lexeme("False", Lit("False"))
 _BOOLEAN = Lexeme("True or False", alt(Lit("True"), Lit("False")))
@@ -65,7 +64,7 @@ class PythonEmitter(Emitter):
         return super().group(group)
 
 
-@lru_cache(maxsize=512)
+@remembered(512)
 def _string(group: StringGroup, limits: Limits) -> Regular:
     """The literals of a group's strings, in either kind of quotes."""
     if group.values is not None:

@@ -97,23 +97,21 @@ class KeyMap:
         if found is None:
             group = self.group
             # Names of rules that are not general are there in their order.
-            declared: dict[str, object] = dict(self._names()) if self._general_last else {}
+            declared: dict[str, object] = dict.fromkeys(in_time(self._names()) if self._general_last else ())
             for rule in self.general if self._general_last else group.rules:
                 keys: Keys = rule[0]
                 check_time()
                 for name in keys.names:
                     if name not in declared:
                         declared[name] = None
-            for i, name in enumerate(group.required):
-                if i & 255 == 255:
-                    check_time()
+            for name in in_time(group.required):
                 if name not in declared:
                     declared[name] = None
             for clause in group.clauses:
                 check_time()
                 for atom in clause:
                     declared.update(dict.fromkeys(atom_names(atom)))
-            self._declared = found = list(declared)
+            self._declared = found = list(in_time(declared))
         return found
 
     def value(self, name: str) -> Conjunction:

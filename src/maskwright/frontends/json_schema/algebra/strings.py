@@ -29,6 +29,7 @@ from maskwright.regular.dfa import (
     with_length,
 )
 from maskwright.regular.expressions import ANY_CHAR, EVERY_TEXT, Lit, Regular, alt, is_nothing, repeat
+from maskwright.regular.memo import remembered
 
 _ANY_STRING = StringGroup()
 # A pattern of so few texts is a list of values.
@@ -51,7 +52,7 @@ def string_term(group: StringGroup, limits: Limits, spelling: Spelling) -> Term 
     return Term(Lexeme(("string", spelling, group), language, spelling))
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def written_language(group: StringGroup, limits: Limits) -> Regular:
     """The texts of a group that are written: those that validators agree on; all texts, where there are no such."""
     if _is_disputed(group, 1):
@@ -72,7 +73,7 @@ def _is_disputed(group: StringGroup, agreed: int) -> bool:
     )
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def agreed_language(group: StringGroup, limits: Limits, agreed: int) -> Regular:
     """With ``agreed=1`` the texts that are in a group for all validators, with -1 for any of them.
 
@@ -96,7 +97,7 @@ def is_disputed(pattern: str, agreed: int) -> bool:
     return (_DISPUTED if agreed > 0 else _DISPUTED_OUTSIDE).search(pattern) is not None
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def agreed_pattern(pattern: str, limits: Limits, agreed: int) -> Regular:
     """The texts in which all engines find a pattern, or any of them."""
     if not is_disputed(pattern, agreed):
@@ -104,7 +105,7 @@ def agreed_pattern(pattern: str, limits: Limits, agreed: int) -> Regular:
     return search_language(pattern, "ecma", limits, agreed=agreed)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def string_language(group: StringGroup, limits: Limits) -> Regular:
     """The texts of a group; NOTHING when there are none."""
     return _within(group, *_languages(group, limits), limits)
@@ -171,13 +172,13 @@ def widened(group: StringGroup) -> StringGroup:
     )
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def pattern_language(pattern: str, limits: Limits) -> Regular:
     """The texts in which a ``pattern`` is found (ECMA-262).  Raises ``GrammarError``, ``LimitError``."""
     return search_language(pattern, "ecma", limits)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def pattern_texts(pattern: str, limits: Limits) -> tuple[str, ...] | None:
     """The texts in which a ``pattern`` is found, where these are seen to be few, and undisputed.
 
@@ -187,7 +188,7 @@ def pattern_texts(pattern: str, limits: Limits) -> tuple[str, ...] | None:
     return listed_texts(pattern_language(pattern, limits), _FEW_TEXTS)
 
 
-@lru_cache(maxsize=65536)
+@remembered(65536)
 def pattern_found(pattern: str, text: str, limits: Limits) -> bool:
     """Whether a ``pattern`` is found in a text."""
     return _reader(pattern_language, pattern, limits)(text)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from maskwright.errors import GrammarError, LimitError
@@ -28,6 +27,7 @@ from maskwright.frontends.json_schema.algebra.strings import string_allows, writ
 from maskwright.frontends.json_schema.numbers.bounds import integer_bounds
 from maskwright.limits import Limits
 from maskwright.regular.dfa import count_texts
+from maskwright.regular.memo import remembered
 
 if TYPE_CHECKING:
     from maskwright.frontends.json_schema.algebra.normalize import Normalizer
@@ -183,7 +183,7 @@ class ValueCounts:
         return _number_of_strings(group, self.limits)
 
 
-@lru_cache(maxsize=512)
+@remembered(512)
 def _number_of_strings(group: StringGroup, limits: Limits) -> int:
     few = count_texts(written_language(group, limits), _MANY, limits)
     return _MANY if few is None else few

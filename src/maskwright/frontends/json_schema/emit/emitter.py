@@ -54,6 +54,7 @@ from maskwright.ir.grammar import (
 from maskwright.limits import Limits
 from maskwright.regular.dfa import difference, intersect
 from maskwright.regular.expressions import NOTHING
+from maskwright.regular.memo import remembered
 
 _MANY = 64
 
@@ -239,7 +240,7 @@ def _number(group: NumberGroup, limits: Limits, digits: int) -> Expr:
     return _number_term(group, limits, digits)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _number_term(group: NumberGroup, limits: Limits, digits: int) -> Expr:
     divided = group.multiples or group.non_multiples or group.excluded
     if group.plain and group.values is None and not divided:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from itertools import compress
 from typing import TYPE_CHECKING, TypeAlias
 
-from maskwright.base.deadline import check_time, in_time
+from maskwright.base.deadline import check_time, in_time, let_go_of_large
 from maskwright.errors import LimitError
 from maskwright.frontends.json_schema.algebra.clauses import propagate_units, told_apart
 from maskwright.frontends.json_schema.algebra.groups import (
@@ -45,6 +44,7 @@ from maskwright.regular.dfa import (
     partition,
 )
 from maskwright.regular.expressions import EVERY_TEXT, NOTHING, Lit, Regular, alt, is_nothing
+from maskwright.regular.memo import remembered
 
 if TYPE_CHECKING:
     from maskwright.frontends.json_schema.algebra.normalize import Normalizer
@@ -83,6 +83,8 @@ class ObjectRules:
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
         self.emitter = None  # type: ignore[assignment]
+        let_go_of_large(self._within)
+        let_go_of_large(self._disputed)
 
     def object(self, group: ObjectGroup) -> Expr:
         """The objects of a group."""
@@ -411,17 +413,17 @@ class Within:
 _ONE_KIND = [Kind(EVERY_TEXT, None)]
 
 
-@lru_cache(maxsize=512)
+@remembered(512)
 def _classes(languages: tuple[Regular, ...], limits: Limits) -> list[tuple[bytes, Regular]]:
     return partition(languages, limits)
 
 
-@lru_cache(maxsize=512)
+@remembered(512)
 def _difference(language: Regular, other: Regular, limits: Limits) -> Regular:
     return difference(language, other, limits)
 
 
-@lru_cache(maxsize=512)
+@remembered(512)
 def _without(language: Regular, names: tuple[str, ...], limits: Limits) -> Regular:
     return difference(language, alt(*(Lit(name) for name in in_time(names))), limits)
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
-from functools import lru_cache
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -66,6 +65,7 @@ from maskwright.limits import Limits
 from maskwright.regular.determinize import minimal_dfa
 from maskwright.regular.dfa import difference, intersect
 from maskwright.regular.expressions import NOTHING, Lit, Machine, Regular, alt, cat, repeat
+from maskwright.regular.memo import remembered
 
 __all__ = [
     "Bound",
@@ -124,7 +124,7 @@ def written_numbers(
     return number_regular(*constraints, digits)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def number_regular(
     low: Bound | None,
     high: Bound | None,
@@ -216,7 +216,7 @@ def values_texts(values: tuple[Decimal, ...], digits: int = NUMBER_DIGITS) -> Re
     return _values_texts(tuple(map(str, in_time(values))), digits)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _values_texts(written: tuple[str, ...], digits: int) -> Regular:
     values = tuple(map(Decimal, in_time(written)))
     positive = tuple(value for value in in_time(values) if value >= 0)
@@ -359,7 +359,7 @@ def _clipped(low: Bound, high: Bound | None, digits: int) -> _Interval:
     return low, end if high is not None and high.value > end.value else high
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _scientific_multiples(
     low: Bound, high: Bound | None, divisor: Decimal, limits: Limits, digits: int
 ) -> Regular:
@@ -372,7 +372,7 @@ def _scientific_multiples(
     return alt(scientific_multiples(divisor, -323, 307, digits), last)
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _scientific_non_multiples(
     low: Bound,
     high: Bound | None,
@@ -394,7 +394,7 @@ def _scientific_non_multiples(
     return language
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _seventeen_digits(low: Bound, high: Bound | None, digits: int) -> Regular:
     most = min(SCIENTIFIC_DIGITS, digits)
     return scientific(low, high, lambda exponent: most)

@@ -31,6 +31,7 @@ from maskwright.frontends.json_schema.numbers.texts import (
 from maskwright.limits import Limits
 from maskwright.regular.determinize import Dfa, alphabet_of
 from maskwright.regular.expressions import NOTHING, Lit, Machine, Regular, alt, cat, chars, repeat
+from maskwright.regular.memo import remembered
 
 EXACT_REMAINDERS = 32
 """Up to this divisor, scientific form has every multiple of so many digits."""
@@ -97,7 +98,7 @@ def lowest(divisor: Decimal) -> tuple[int, int]:
 # --- plain decimals -------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def plain_multiples(divisor: Decimal, digits: int | None, limits: Limits) -> Regular:
     """The plain texts of the multiples; ``digits`` None: with any number of digits."""
     k, power = lowest(divisor)
@@ -180,7 +181,7 @@ def _without_ten(k: int) -> int:
     return k
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def scientific_multiples(divisor: Decimal, least: int, greatest: int, digits: int) -> Regular:
     """Multiples in scientific form, with exponents from ``least`` to ``greatest``.
 
@@ -204,7 +205,7 @@ def scientific_multiples(divisor: Decimal, least: int, greatest: int, digits: in
     return _ScientificMultiples(rows, needs, power, least, greatest, most).machine()
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _merged(k: int, needs: tuple[int | None, ...]) -> tuple[list[list[int]], list[int | None]]:
     """The remainders modulo ``k`` that nothing tells apart as one: where digits lead, and the needs."""
     classes = _numbered(needs)
@@ -290,7 +291,7 @@ class _ScientificMultiples:
             low = after
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def scientific_integers(low: int, high: int | None, digits: int) -> Regular:
     """Integers in scientific form, above zero; NOTHING when there are none."""
     bounds = positive_bounds(Bound(Decimal(low)), None if high is None else Bound(Decimal(high)))
