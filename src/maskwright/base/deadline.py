@@ -7,7 +7,7 @@ Compiling is many small steps that call each other deeply.  Those that can be re
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from math import inf
 from time import sleep
@@ -222,6 +222,11 @@ def in_time(items: Iterable[_T]) -> Iterator[_T]:
         if i & 31 == 31:
             check_time_now()
         yield item
+
+
+def if_many(items: Collection[_T]) -> Iterable[_T]:
+    """``in_time`` of many; few as they are, which costs nothing."""
+    return items if len(items) <= _PIECE else in_time(items)
 
 
 def let_go(*held: dict[Any, Any] | list[Any] | set[Any]) -> None:

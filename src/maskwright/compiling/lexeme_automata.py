@@ -8,7 +8,8 @@ from maskwright._core import AutomatonHandle, Engine
 from maskwright.ir.grammar import Lexeme, Name, Words
 from maskwright.limits import Limits
 from maskwright.regular.automata import build_nfa
-from maskwright.regular.memo import OBJECT_BYTES, weight
+from maskwright.regular.expressions import OBJECT_BYTES, weight
+from maskwright.regular.memo import ROOM
 
 _MANY = 256
 """States of an automaton whose key may be large as well: mostly it is the language's tree."""
@@ -38,7 +39,7 @@ def tagged_automaton(engine: Engine, lexemes: tuple[Lexeme | None, ...], limits:
             nfa.loops,
             nfa.accepts,
             next(lexeme.spelling for lexeme in lexemes if lexeme is not None),
-            OBJECT_BYTES * weight(key) if nfa.n_states > _MANY else 0,
+            OBJECT_BYTES * weight(key, ROOM) if nfa.n_states > _MANY else 0,
         )
     return handle
 

@@ -171,6 +171,50 @@ def children(node: Regular) -> tuple[Regular, ...]:
     return ()
 
 
+OBJECT_BYTES = 100
+"""Of a small object, roughly."""
+_TEXT = 64
+"""Characters that take as much as a small object: roughly."""
+_STATES = 4
+"""Small objects that take as much as a state of an automaton."""
+_fields: dict[type, tuple[str, ...]] = {}
+"""What objects of other classes are made of: groups of keywords, terms of the grammar and their lexemes."""
+
+
+def weight(value: Any, most: int) -> int:
+    """How many small objects a tree, or something that holds trees, is made of: roughly, and few above ``most`` are counted."""
+    total: int = 0
+    stack = [value]
+    while stack and total <= most:
+        each = stack.pop()
+        total += 1
+        if isinstance(each, (str, bytes)):
+            total += len(each) // _TEXT
+        elif isinstance(each, tuple):
+            if len(each) > most:
+                return total + len(each)
+            stack.extend(each)
+        elif isinstance(each, (Cat, Alt)):
+            stack.append(each.parts)
+        elif isinstance(each, Chars):
+            total += 2 * len(each.ranges)
+        elif isinstance(each, Lit):
+            total += len(each.text) // _TEXT
+        elif isinstance(each, Repeat):
+            stack.append(each.body)
+        elif isinstance(each, Machine):
+            total += _STATES * len(each.moves) + len(each.accepts)
+        elif each is not None and not isinstance(each, (bool, int)):
+            names = _fields.get(type(each))
+            if names is None:
+                names = ("key", "regular") if hasattr(each, "regular") else ()
+                names = tuple(getattr(each, "__dataclass_fields__", names))
+                _fields[type(each)] = names = () if type(each).__name__ == "Limits" else names
+            for name in names:
+                stack.append(getattr(each, name))
+    return total
+
+
 def postorder(root: Regular, into_automata: bool = True, known: Container[int] = ()) -> list[Regular]:
     """Every node object of the tree once, children before parents.
 

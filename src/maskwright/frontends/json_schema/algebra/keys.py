@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from maskwright.base.deadline import check_time, in_time
+from maskwright.base.deadline import check_time, if_many, in_time
 from maskwright.frontends.json_schema.algebra.groups import (
     Conjunction,
     Keys,
@@ -97,21 +97,21 @@ class KeyMap:
         if found is None:
             group = self.group
             # Names of rules that are not general are there in their order.
-            declared: dict[str, object] = dict.fromkeys(in_time(self._names()) if self._general_last else ())
+            declared: dict[str, object] = dict.fromkeys(if_many(self._names()) if self._general_last else ())
             for rule in self.general if self._general_last else group.rules:
                 keys: Keys = rule[0]
                 check_time()
                 for name in keys.names:
                     if name not in declared:
                         declared[name] = None
-            for name in in_time(group.required):
+            for name in if_many(group.required):
                 if name not in declared:
                     declared[name] = None
             for clause in group.clauses:
                 check_time()
                 for atom in clause:
                     declared.update(dict.fromkeys(atom_names(atom)))
-            self._declared = found = list(in_time(declared))
+            self._declared = found = list(if_many(declared))
         return found
 
     def value(self, name: str) -> Conjunction:

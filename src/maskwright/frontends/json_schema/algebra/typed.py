@@ -9,7 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from maskwright.base.deadline import check_time, in_time
+from maskwright.base.deadline import check_time, if_many, in_time
 from maskwright.errors import GrammarError, LimitError
 from maskwright.frontends.json_schema.algebra.groups import (
     ANYTHING,
@@ -474,7 +474,7 @@ def object_group(node: Node) -> ObjectGroup:
             clauses += [(Absent(name), Some(Keys((other,)))) for other in others]
     group = ObjectGroup(
         tuple(rules),
-        tuple(dict.fromkeys(in_time(required))) if not isinstance(required, bool) else (),
+        tuple(dict.fromkeys(if_many(required))) if not isinstance(required, bool) else (),
         int(schema.get("minProperties", 0)),
         int(schema["maxProperties"]) if "maxProperties" in schema else None,
         tuple(clauses),
