@@ -35,6 +35,7 @@ PALINDROME = mw.GBNF('root ::= "a" root "a" | "b" root "b" | "a" | "b" | ""')
 KEYWORD = mw.Lark('start: NAME+ "if"\nNAME: /[if]+/\n%ignore " "')
 WORDS = mw.Lark('start: (NAME | "if" "(" start ")" | "<" | "<=")+\nNAME: /[if]+/\n%ignore / +/')
 COMMENTS = mw.Lark('start: "a" (";" "a")*\nCOMMENT: /#[^\\n]*/\n%ignore COMMENT\n%ignore "\\n"')
+CUT = mw.Lark('start: A B?\nA: /[ab]+/\nB: "b"') & mw.Regex("a?b?")
 AHEAD = mw.Lark("start: A* B?\nA: /a(?!b)/\nB: /ab+/")
 DYNAMIC = mw.Lark('start: NAME+ "if"\nNAME: /[if]+/\n%ignore " "', lexer="dynamic")
 OBJECT = mw.JsonSchema(
@@ -204,6 +205,12 @@ CASES = {
         Case(~mw.Regex("a*b?") & mw.Regex("[ab]*"), lambda t: matches("[ab]*")(t) and not matches("a*b?")(t), "abc", 6),
         Case(mw.Not(mw.Choice(["a", "", "ba"])) & mw.Regex("[ab]{0,4}"), lambda t: len(t) < 5 and t not in ("a", "", "ba"), "ab", 6),
         Case(mw.Regex("[ab]*") - mw.JsonSchema({"enum": [1]}), matches("[ab]*"), "ab1", 4),
+    ],
+    "of what is cut out of a grammar with a lexer": [
+        Case(mw.JsonString(CUT), lambda t: t in {'"a"', '"b"', '"ab"'}, '"ab', 5),
+        Case(mw.Optional(CUT) & mw.Regex("[abc]*"), lambda t: t in {"", "a", "b", "ab"}, "abc", 5),
+        Case(mw.Regex("x") + mw.JsonString(CUT - mw.Regex("a")), lambda t: t in {'x"b"', 'x"ab"'}, 'x"ab', 5),
+        Case(mw.JsonString(mw.JsonString(CUT)), lambda t: t[:3] == '"\\"' and t[-3:] == '\\""' and t[3:-3] in {"a", "b", "ab"}, ('"', '\\"', "a", "b"), 7),
     ],
     "phrases": [
         Case(mw.Contains(["ab", "ba"]), lambda t: "ab" in t and "ba" in t, "abc", 6),

@@ -24,11 +24,19 @@ from maskwright.ir.grammar import (
 )
 from maskwright.regular.expressions import Chars, Lit
 
-NO_TEXT = Term(Lexeme("no text", Chars(((0xD800, 0xD800),))))
-"""What has no text, though it does not look so: a surrogate, which is no character.  What leads to it is not pruned."""
+_NO_TEXT = Lexeme("no text", Chars(((0xD800, 0xD800),)))
+NO_TEXT = Term(_NO_TEXT)
+"""What has no text, though it does not look so: a surrogate, which is no character.  What leads to it is not pruned.
+
+Whatever is made of such a grammar keeps it as it is: without it, terminals that lead there would not compete any more."""
 
 CLOSING_QUOTE = Term(Lexeme("closing quote", Lit('"')))
 """Behind a grammar whose terminals have no quote: no longest match reads on."""
+
+
+def has_no_text(lexeme: Lexeme | Keyset | Words | Tokens) -> bool:
+    """Whether it is the one of ``NO_TEXT``."""
+    return isinstance(lexeme, Lexeme) and lexeme.key == _NO_TEXT.key
 
 
 def closes(grammar: Grammar) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from maskwright.algebra.automaton import Moves, States
 from maskwright.algebra.found import Found, FoundStates, Phrases, leaves_of
 from maskwright.algebra.inexact import Inexact
-from maskwright.algebra.lexers import NO_TEXT, Variants, explicit
+from maskwright.algebra.lexers import NO_TEXT, Variants, explicit, has_no_text
 from maskwright.algebra.rules import Rules, moved
 from maskwright.algebra.written import text_of
 from maskwright.base.deadline import check_time
@@ -184,6 +184,8 @@ class _Product:
         lexeme = term.lexeme
         if isinstance(lexeme, Tokens):
             raise Inexact(f"{lexeme} stands for itself, and has no text that another language could have")
+        if has_no_text(lexeme):
+            return [state]
         if isinstance(lexeme, Words):
             return list(self.states.words(lexeme, state))
         return self.states.exits(lexeme, state)
@@ -282,6 +284,8 @@ class _Product:
     def make_term(self, term: Term, state: int, end: int) -> Expr:
         lexeme = term.lexeme
         assert not isinstance(lexeme, Tokens)
+        if has_no_text(lexeme):
+            return term
         if isinstance(lexeme, Words):
             return Term(self.states.words(lexeme, state)[end])
         return Term(self.states.between(lexeme, state, end))

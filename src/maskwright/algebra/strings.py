@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from maskwright.algebra.lexers import CLOSING_QUOTE, explicit
+from maskwright.algebra.lexers import CLOSING_QUOTE, explicit, has_no_text
 from maskwright.algebra.rules import Rules
 from maskwright.algebra.written import text_of, written
 from maskwright.base.deadline import check_time
@@ -97,7 +97,7 @@ class _Writing:
                     )
                 )
             return Switch(tuple([self.lexeme(each) for each in expr.lexemes]), tuple(cases))
-        return Term(self.lexeme(expr.lexeme))
+        return expr if has_no_text(expr.lexeme) else Term(self.lexeme(expr.lexeme))
 
     def lexeme(self, lexeme: Lexeme | Keyset | Words | Tokens) -> Lexeme:
         """The lexeme as it is written inside the string."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 from decimal import Decimal
 from fractions import Fraction
 
@@ -9,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import maskwright as mw
 from maskwright.frontends.json_schema.numbers import languages as numbers
 from maskwright.frontends.json_schema.numbers.languages import Bound, number_regular
 from maskwright.frontends.json_schema.numbers.large_divisors import few_multiples
@@ -103,3 +106,46 @@ def test_remainders_with_the_same_behind_them_are_one_state(k):
     allows = matcher(plain_multiples(Decimal(k), None, DEFAULT_LIMITS), DEFAULT_LIMITS)
     for n in (*range(4 * k + 12), 10**9 + 7, 10**9 * k):
         assert allows(str(n)) == (n % k == 0), n
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"multipleOf": 1.5},
+        {"multipleOf": 0.25},
+        {"multipleOf": 0.123},
+        {"multipleOf": 1.2345},
+        {"multipleOf": 1.5, "minimum": 5},
+        {"multipleOf": 7.77, "maximum": -3},
+        {"not": {"multipleOf": 1.5}},
+    ],
+)
+def test_the_longest_numbers_are_taken_by_a_validator_that_holds_doubles(schema):
+    jsonschema_rs = pytest.importorskip("jsonschema_rs")
+    schema = {"type": "number", **schema}
+    validator = jsonschema_rs.validator_for(schema)
+    vocabulary = mw.Vocabulary([bytes([i]) for i in range(256)] + [b""], (256,))
+    grammar = mw.compile_json_schema(schema, vocabulary)
+    mask = mw.allocate_token_bitmask(1, 257)
+    chosen = random.Random(3)
+    longest = 0
+    for _ in range(60):
+        matcher, text, point = grammar.matcher(), "", chosen.randrange(1, 20)
+        while len(text) < 60:
+            matcher.fill_next_token_bitmask(mask, 0)
+            allowed = [i for i in range(257) if mask[0, i // 32] >> (i % 32) & 1]
+            digits = [i for i in allowed if 48 <= i < 58]
+            if ord(".") in allowed and (len(text) >= point or not digits):
+                token = ord(".")
+            elif digits:
+                token = chosen.choice(digits)
+            elif 256 in allowed:
+                break
+            else:
+                token = chosen.choice(allowed)
+            assert matcher.accept_token(token)
+            text += chr(token)
+        assert validator.is_valid(json.loads(text)), text
+        if "." not in text:
+            longest = max(longest, len(text.lstrip("-")))
+    assert longest in {0, 15, 16}

@@ -99,6 +99,7 @@ _NO_END_ZEROS = cat(
 # Doubles tell numbers of 15 digits apart.
 _GREATEST_TOLD = Bound(Decimal(10**15 - 1))
 _TOLD_DIGITS = 15
+_FEW_REMAINDERS = 500
 
 
 def written_numbers(
@@ -330,7 +331,18 @@ def _plain_with_divisors(
         return cat(Lit("0"), repeat(zeros(digits), 0, 1))
     if not others and len(intervals) == 1 and _has_zero(intervals[0][0]) and intervals[0][1] is None:
         assert divisor is not None
-        return plain_multiples(divisor, digits, limits)
+        remainders, power = lowest(divisor)
+        language = plain_multiples(divisor, digits, limits)
+        if not told_apart or power >= 0 or remainders == 1:
+            return language
+        if remainders > _FEW_REMAINDERS:
+            # Both sides of the point together, since counting them apart takes that many automata side by side.
+            return replace(language, length=(0, digits + 1)) if isinstance(language, Machine) else language
+    if told_apart:
+        intervals = [
+            (low, tighter_high(high, _GREATEST_TOLD) if low.value <= _GREATEST_TOLD.value else high)
+            for low, high in intervals
+        ]
     used = others if divisor is None else (divisor, *others)
     precision = max(digits, *(-lowest(d)[1] for d in used))
     # Without bounds on the digits the products are small: the result gets a bound on its length.
@@ -348,8 +360,13 @@ def _plain_with_divisors(
             language = difference(language, plain_multiples(more, None, limits), limits)
     if isinstance(language, Machine):
         whole = max(digits, *(low.value.adjusted() + 2 for low, _ in intervals))
-        behind = max(0, *(-lowest(d)[1] for d in used)) if told_apart else precision
-        language = replace(language, length=(0, whole + (1 + behind if behind else 0)))
+        behind = max(0, *(-lowest(d)[1] for d in used))
+        if not told_apart:
+            longest = whole + 1 + precision
+        else:
+            # Digits behind the point count as well.
+            longest = max(whole + 1, 2 + behind) if behind else whole
+        language = replace(language, length=(0, longest))
     return language
 
 
