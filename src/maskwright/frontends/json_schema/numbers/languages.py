@@ -338,12 +338,13 @@ def _plain_with_divisors(
         if remainders > _FEW_REMAINDERS:
             # Both sides of the point together, since counting them apart takes that many automata side by side.
             return replace(language, length=(0, digits + 1)) if isinstance(language, Machine) else language
-    if told_apart:
+    used = others if divisor is None else (divisor, *others)
+    behind = max(0, *(-lowest(d)[1] for d in used))
+    if told_apart and behind:
         intervals = [
             (low, tighter_high(high, _GREATEST_TOLD) if low.value <= _GREATEST_TOLD.value else high)
             for low, high in intervals
         ]
-    used = others if divisor is None else (divisor, *others)
     precision = max(digits, *(-lowest(d)[1] for d in used))
     # Without bounds on the digits the products are small: the result gets a bound on its length.
     clipped = [_clipped(low, high, digits) for low, high in intervals]
@@ -360,7 +361,6 @@ def _plain_with_divisors(
             language = difference(language, plain_multiples(more, None, limits), limits)
     if isinstance(language, Machine):
         whole = max(digits, *(low.value.adjusted() + 2 for low, _ in intervals))
-        behind = max(0, *(-lowest(d)[1] for d in used))
         if not told_apart:
             longest = whole + 1 + precision
         else:
