@@ -41,6 +41,7 @@ cdef enum:
     RECENT_BYTES = 1 << 26         # of them and their states; counted once in so many uses, or when so much was added
     RECENT_LOOKED_AT = 1024
     RECENT_ADDED = 1 << 24
+    SEGMENTS_AT_ONCE = 1 << 15
     STATE_BYTES = 24               # of what an automaton is made of: its state, its epsilon edge
     EPSILON_BYTES = 16
 
@@ -557,16 +558,17 @@ cdef class Engine:
         cdef int64_t n = len(data), i
         cdef Segments best
         cdef Opening* other = self.owner.index.opening if n > 0 else NULL
-        best.count.resize(n + 1, -1)
-        best.token.resize(n + 1, -1)
-        best.next.resize(n + 1, n)
-        best.count[n] = 0
-        for i in range(n - 1, 0, -1):
-            segments_extend(&self.owner.trie, text, n, i, NULL, &best)
-        if n > 0 and not (opening and other != NULL):
-            segments_extend(&self.owner.trie, text, n, 0, NULL, &best)
-        elif n > 0:
-            segments_open(&self.owner.trie, other, text, n, &best)
+        with nogil:
+            best.count.resize(n + 1, -1)
+            best.token.resize(n + 1, -1)
+            best.next.resize(n + 1, n)
+            best.count[n] = 0
+            for i in range(n - 1, 0, -1):
+                segments_extend(&self.owner.trie, text, n, i, NULL, &best)
+            if n > 0 and not (opening and other != NULL):
+                segments_extend(&self.owner.trie, text, n, 0, NULL, &best)
+            elif n > 0:
+                segments_open(&self.owner.trie, other, text, n, &best)
         if best.count[0] < 0:
             raise VocabularyError(f"no sequence of tokens spells {data!r}: the vocabulary lacks a byte")
         out = list(best.before)
@@ -574,4 +576,8 @@ cdef class Engine:
         while i < n:
             out.append(best.token[i])
             i = best.next[i]
+            if len(out) % SEGMENTS_AT_ONCE == 0:
+                # Who waits for the interpreter gets it here.
+                with nogil:
+                    pass
         return out
