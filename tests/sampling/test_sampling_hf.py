@@ -90,6 +90,87 @@ def test_rows_that_wait_keep_their_place() -> None:
     close(state.logprobs, [[3, 4, 1], [2, 1, 2], [2, 5, 1]])
 
 
+SIZES = {
+    "vocab_size": 7,
+    "hidden_size": 16,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+}
+KINDS = {
+    "Mistral": {**SIZES, "sliding_window": 3},
+    "Gemma2": {**SIZES, "head_dim": 8, "sliding_window": 3},
+    "Gemma3": {
+        **SIZES,
+        "head_dim": 8,
+        "sliding_window": 3,
+        "layer_types": ["sliding_attention", "full_attention"],
+    },
+    "Llama4": {
+        **SIZES,
+        "head_dim": 8,
+        "intermediate_size_mlp": 32,
+        "num_local_experts": 2,
+        "attention_chunk_size": 4,
+    },
+    "GPTNeo": {
+        "vocab_size": 7,
+        "hidden_size": 16,
+        "num_layers": 2,
+        "num_heads": 2,
+        "attention_types": [[["global", "local"], 1]],
+        "window_size": 3,
+        "max_position_embeddings": 64,
+    },
+    "Mpt": {"vocab_size": 7, "d_model": 16, "n_layers": 2, "n_heads": 2, "max_seq_len": 64},
+    "Bart": {
+        "vocab_size": 7,
+        "d_model": 16,
+        "decoder_layers": 2,
+        "decoder_attention_heads": 2,
+        "decoder_ffn_dim": 16,
+        "max_position_embeddings": 64,
+        "pad_token_id": 1,
+    },
+    "Bloom": {"vocab_size": 7, "hidden_size": 16, "n_layer": 2, "n_head": 2},
+    "Falcon": {"vocab_size": 7, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2},
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_rows_that_wait_where_columns_may_count(name: str) -> None:
+    """Windows of attention and positions without ``position_ids`` take a masked column for a token."""
+    config = {"Gemma3": "Gemma3TextConfig", "Llama4": "Llama4TextConfig"}.get(name, f"{name}Config")
+    torch.manual_seed(1)
+    made = getattr(transformers, f"{name}ForCausalLM")(getattr(transformers, config)(**KINDS[name]))
+    made = made.to(DEVICE).eval()
+    for parameter in made.parameters():
+        parameter.data.mul_(6.0 if parameter.dim() > 1 else 1.0)
+    rng = np.random.default_rng(2)
+    model = HuggingFaceModel(made, prompt=[1, 5, 3, 2], eos_ids=6)
+    state, texts = model.state([[]]), [list[int]()]
+    for rows in (3, 5, 5, 0, 6, 4, 6, 6):
+        parents = rng.integers(len(texts), size=rows) if rows else np.arange(len(texts))
+        tokens = np.where(rng.random(len(parents)) < 0.4, STAY, rng.integers(2, 6, size=len(parents)))
+        before = [state.logprobs.copy(), state]
+        state = state.extend(parents, tokens)
+        texts = [texts[p] if t == STAY else [*texts[p], int(t)] for p, t in zip(parents, tokens, strict=True)]
+        assert (before[0] == before[1].logprobs).all()
+        with torch.no_grad():
+            expected = [
+                made(torch.tensor([[1, 5, 3, 2, *ids]], device=DEVICE), use_cache=False).logits[0, -1]
+                for ids in texts
+            ]
+        assert state.logprobs == pytest.approx(
+            torch.stack(expected).float().log_softmax(-1).cpu().numpy(), abs=1e-3
+        )
+    assert len({len(ids) for ids in texts}) > 1
+    assert len(state.extend(np.zeros(0, dtype=int), np.zeros(0, dtype=int)).logprobs) == 0
+
+
 def test_prompts_and_temperature() -> None:
     model = HuggingFaceModel(tiny(), prompt=PROMPT, temperature=2.0)
     close(model.state([[4]]).logprobs, [[4]], temperature=2.0)

@@ -4,16 +4,19 @@ The key-value cache holds one row for each distinct prefix, the prompt's once.  
 rows that it needs, which is the copy when particles diverge and the drop when they die; nothing is gathered
 where every row goes on once.  The cache's tensors are replaced and never written to, so states are values and a
 search can go back to any of them.  Rows that wait get a masked column, and positions count what is not masked.
+Models that count columns all the same (sliding windows, no ``position_ids``) read rows of each length apart instead.
 """
 
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
 from maskwright.errors import MaskwrightError, ModelError, VocabularyError
 from maskwright.generation.model_cache import cache_of, cache_parameter
@@ -65,6 +68,9 @@ class HuggingFaceModel(LanguageModel):
         if not self.eos_ids or not all(0 <= i < self.vocab_size for i in self.eos_ids):
             raise VocabularyError(f"eos_ids {self.eos_ids} are not below the model's {self.vocab_size} ids")
         self._takes = cache_parameter(self.model) or "past_key_values"
+        parameters = inspect.signature(model.forward).parameters
+        self._takes_positions = "position_ids" in parameters
+        self._masks_columns = _masks_columns(config, self._takes_positions)
         self._positions = getattr(config, "max_position_embeddings", None)
         self._vocabulary: Vocabulary | None = None
         self.set_prompt(prompt, cache)
@@ -148,7 +154,9 @@ class HuggingFaceModel(LanguageModel):
         # ``lengths`` [rows]: the tokens that are not masked before ``ids`` [rows, n].
         device = self.model.device
         steps = torch.arange(ids.shape[1])
-        options: dict[str, Any] = {"position_ids": (torch.from_numpy(lengths)[:, None] + steps).to(device)}
+        options: dict[str, Any] = {}
+        if self._takes_positions:
+            options["position_ids"] = (torch.from_numpy(lengths)[:, None] + steps).to(device)
         if attention is not None:
             options["attention_mask"] = attention.to(device)
         with torch.inference_mode():
@@ -178,8 +186,6 @@ class _State(ModelState):
     @property
     def plain(self) -> bool:
         """Whether the cache has a column for each token that was read, in every row."""
-        from transformers.cache_utils import DynamicLayer
-
         return self.attention is None and all(type(layer) is DynamicLayer for layer in self.cache.layers)
 
     def select(self, rows: Integers) -> _State:
@@ -190,6 +196,12 @@ class _State(ModelState):
     def extend(self, parents: Integers, tokens: Integers) -> ModelState:
         if not len(parents):
             return self.select(parents)
+        waiting = tokens == STAY
+        if waiting.any() and not self.owner._masks_columns:
+            return _apart([self], np.zeros(len(parents), dtype=np.int64), parents, tokens)
+        return self._read(parents, tokens)
+
+    def _read(self, parents: Integers, tokens: Integers) -> _State:
         waiting = tokens == STAY
         lengths = self.lengths[parents]
         attention = self.attention[parents] if self.attention is not None else None
@@ -205,6 +217,72 @@ class _State(ModelState):
             state.lengths = np.where(waiting, lengths, state.lengths)
             state.logprobs[waiting] = self.logprobs[parents[waiting]]
         return state
+
+
+class _Uneven(ModelState):
+    """Rows of several lengths, no column masked: row i is row ``rows[i]`` of ``parts[part_of[i]]``."""
+
+    def __init__(self, parts: list[_State], part_of: Integers, rows: Integers):
+        self.parts = parts
+        self.part_of = part_of
+        self.rows = rows
+        self.logprobs = np.stack([parts[p].logprobs[r] for p, r in zip(part_of, rows, strict=True)])
+
+    def extend(self, parents: Integers, tokens: Integers) -> ModelState:
+        if not len(parents):
+            return self.parts[0].select(parents)
+        return _apart(self.parts, self.part_of[parents], self.rows[parents], tokens)
+
+
+def _apart(parts: list[_State], part_of: Integers, rows: Integers, tokens: Integers) -> ModelState:
+    """Row i is row ``rows[i]`` of ``parts[part_of[i]]`` followed by ``tokens[i]``; only rows that go on are read."""
+    waiting = tokens == STAY
+    groups: dict[int, list[tuple[_State, Integers]]] = {}
+    for p, part in enumerate(parts):
+        for stays in (True, False):
+            places = np.flatnonzero((part_of == p) & (waiting == stays))
+            if len(places):
+                state = part.select(rows[places]) if stays else part._read(rows[places], tokens[places])
+                # Layers of other kinds cannot be joined: such rows stay apart.
+                group = int(state.lengths[0]) if _is_joinable(state.cache) else -1 - len(groups)
+                groups.setdefault(group, []).append((state, places))
+    states = [_joined([state for state, _ in group]) for group in groups.values()]
+    places = [np.concatenate([each for _, each in group]) for group in groups.values()]
+    if len(states) == 1:
+        return states[0].select(np.argsort(places[0]))
+    part_of, rows = np.empty(len(tokens), dtype=np.int64), np.empty(len(tokens), dtype=np.int64)
+    for p, each in enumerate(places):
+        part_of[each], rows[each] = p, np.arange(len(each))
+    return _Uneven(states, part_of, rows)
+
+
+def _is_joinable(cache: Any) -> bool:
+    return all(type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in cache.layers)
+
+
+def _joined(states: list[_State]) -> _State:
+    """The rows of all, which have read equally many tokens."""
+    first = states[0]
+    if len(states) == 1:
+        return first
+    made = copy.copy(first.cache)
+    made.layers = [copy.copy(layer) for layer in first.cache.layers]
+    for at, layer in enumerate(made.layers):
+        # A layer that shares another one's keys has none.
+        if layer.keys is not None:
+            same = [state.cache.layers[at] for state in states]
+            layer.keys = torch.cat([each.keys for each in same])
+            layer.values = torch.cat([each.values for each in same])
+    lengths = np.concatenate([state.lengths for state in states])
+    return _State(first.owner, made, None, lengths, np.concatenate([state.logprobs for state in states]))
+
+
+def _masks_columns(config: Any, takes_positions: bool) -> bool:
+    """Whether a masked column changes nothing: no window counts columns, nor do positions."""
+    plain = all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)
+    # GPT-Neo has windows that its cache does not know; Bloom counts what is not masked by itself.
+    windowed = "local" in getattr(config, "attention_layers", ())
+    return plain and not windowed and (takes_positions or config.model_type == "bloom")
 
 
 def _gathered(cache: Any, rows: Integers, count: int) -> Any:
