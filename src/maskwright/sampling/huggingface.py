@@ -247,11 +247,11 @@ def _apart(parts: list[_State], part_of: Integers, rows: Integers, tokens: Integ
                 group = int(state.lengths[0]) if _is_joinable(state.cache) else -1 - len(groups)
                 groups.setdefault(group, []).append((state, places))
     states = [_joined([state for state, _ in group]) for group in groups.values()]
-    places = [np.concatenate([each for _, each in group]) for group in groups.values()]
+    taken = [np.concatenate([each for _, each in group]) for group in groups.values()]
     if len(states) == 1:
-        return states[0].select(np.argsort(places[0]))
+        return states[0].select(np.argsort(taken[0]))
     part_of, rows = np.empty(len(tokens), dtype=np.int64), np.empty(len(tokens), dtype=np.int64)
-    for p, each in enumerate(places):
+    for p, each in enumerate(taken):
         part_of[each], rows[each] = p, np.arange(len(each))
     return _Uneven(states, part_of, rows)
 
