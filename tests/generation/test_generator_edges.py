@@ -92,6 +92,37 @@ def test_a_model_without_position_ids(tokenizer):
     assert isinstance(generator("x", {"type": "integer"}, max_new_tokens=9), int)
 
 
+RECURRENT = {
+    "Mamba": {"hidden_size": 32, "num_hidden_layers": 2},
+    "FalconMamba": {"hidden_size": 32, "num_hidden_layers": 2},
+    "Jamba": {
+        "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "num_key_value_heads": 1, "use_mamba_kernels": False, "num_experts": 2, "attn_layer_period": 2,
+        "attn_layer_offset": 1, "mamba_d_state": 4,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_forced_text_behind_a_recurrent_state(name, tokenizer):
+    """Such states go on by one token at a time, whatever is forced."""
+    torch.manual_seed(5)
+    config = getattr(transformers, f"{name}Config")(
+        vocab_size=len(tokenizer), eos_token_id=2, **RECURRENT[name]
+    )
+    model = getattr(transformers, f"{name}ForCausalLM")(config).eval()
+    for parameter in model.parameters():
+        parameter.data.mul_(3.0 if parameter.dim() > 1 else 1.0)
+    generator = mw.Generator(model, tokenizer)
+    result = generator.generate(["Ada is 36"], mw.Regex("(Paris|London): [a-z]{1,4}"), logprobs=True)[0]
+    ids = tokenizer("Ada is 36")["input_ids"]
+    assert result.usage.prompt_tokens == len(ids) and result.usage.forced_tokens
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([ids + result.token_ids]), use_cache=False).logits[0].float()
+    expected = logits.log_softmax(-1)[torch.arange(len(result.token_ids)) + len(ids) - 1, result.token_ids]
+    assert result.logprobs == pytest.approx(expected.tolist(), abs=1e-3)
+
+
 @pytest.mark.parametrize("temperature", [None, 1.0])
 def test_scores_that_are_no_numbers(tokenizer, temperature):
     model = random_model(tokenizer)

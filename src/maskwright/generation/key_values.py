@@ -48,7 +48,9 @@ class KeyValueRows:
         """Whether a row alone may take tokens back; known behind the first pass."""
         layers = DynamicCache(config=model.config).layers
         kinds = (DynamicLayer, DynamicSlidingWindowLayer)
-        self.widest = sys.maxsize if all(type(layer) in kinds for layer in layers) else 1
+        self.recurrent = not all(type(layer) in kinds for layer in layers)
+        """Behind a cache, tokens are read one by one: Mamba and Jamba continue a state by one token only."""
+        self.widest = 1 if self.recurrent else sys.maxsize
         """How many rows may run together: recurrent states of some cannot be taken out of those of others."""
 
     def __len__(self) -> int:
@@ -96,9 +98,13 @@ class KeyValueRows:
     def feed(self, tokens: list[list[int]]) -> list[Any]:
         """Let row i read ``tokens[i]`` (equally many, unless ``flexible``): float32 logits [len(tokens[i]), V] of each."""
         ids, new = _padded(tokens)
-        mask = torch.cat([self._mask, new], dim=1)
-        logits, self._cache = self._forward(self._cache, ids, mask, ids.shape[1])
-        self._mask = mask
+        passes, step = [], 1 if self.recurrent else ids.shape[1]
+        for at in range(0, ids.shape[1], step):
+            mask = torch.cat([self._mask, new[:, at : at + step]], dim=1)
+            logits, self._cache = self._forward(self._cache, ids[:, at : at + step], mask, step)
+            self._mask = mask
+            passes.append(logits)
+        logits = torch.cat(passes, dim=1)
         return [row[-len(given) :] for row, given in zip(logits, tokens, strict=True)]
 
     def reject(self, counts: Sequence[int]) -> None:
