@@ -123,6 +123,16 @@ def test_forced_text_behind_a_recurrent_state(name, tokenizer):
     assert result.logprobs == pytest.approx(expected.tolist(), abs=1e-3)
 
 
+def test_a_model_that_keeps_no_cache(tokenizer):
+    config = transformers.RecurrentGemmaConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
+        lru_width=32, block_types=["recurrent", "attention"], attention_window_size=8, eos_token_id=2,
+    )  # fmt: skip
+    generator = mw.Generator(transformers.RecurrentGemmaForCausalLM(config).eval(), tokenizer)
+    with pytest.raises(mw.ModelError, match="keeps no cache"):
+        generator("Ada", mw.Regex("[a-z]{3}"))
+
+
 @pytest.mark.parametrize("temperature", [None, 1.0])
 def test_scores_that_are_no_numbers(tokenizer, temperature):
     model = random_model(tokenizer)

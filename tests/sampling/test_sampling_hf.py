@@ -171,6 +171,25 @@ def test_rows_that_wait_where_columns_may_count(name: str) -> None:
     assert len(state.extend(np.zeros(0, dtype=int), np.zeros(0, dtype=int)).logprobs) == 0
 
 
+UNSUPPORTED = {
+    "T5ForConditionalGeneration": ("T5Config", {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 1, "num_heads": 2}),
+    "BartForConditionalGeneration": ("BartConfig", {**KINDS["Bart"], "encoder_layers": 1, "bos_token_id": 0}),
+    "BertForMaskedLM": ("BertConfig", SIZES),
+    "OpenAIGPTLMHeadModel": ("OpenAIGPTConfig", {"n_embd": 16, "n_layer": 1, "n_head": 2}),
+    "RwkvForCausalLM": ("RwkvConfig", {"hidden_size": 16, "num_hidden_layers": 2}),
+    "MambaForCausalLM": ("MambaConfig", {"hidden_size": 16, "num_hidden_layers": 1}),
+    "Lfm2ForCausalLM": ("Lfm2Config", {**SIZES, "layer_types": ["conv", "full_attention"]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_models_without_keys_and_values_of_each_token(name: str) -> None:
+    config, options = UNSUPPORTED[name]
+    made = getattr(transformers, name)(getattr(transformers, config)(**{**options, "vocab_size": 7}))
+    with pytest.raises(ModelError, match=r"has an encoder|keeps no cache|of it cannot be gathered"):
+        HuggingFaceModel(made.to(DEVICE).eval(), prompt=PROMPT, eos_ids=6).state([[]])
+
+
 def test_prompts_and_temperature() -> None:
     model = HuggingFaceModel(tiny(), prompt=PROMPT, temperature=2.0)
     close(model.state([[4]]).logprobs, [[4]], temperature=2.0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from maskwright.errors import ModelError
+
 _NAMES = ("cache", "past_key_values")
 
 
@@ -15,5 +17,10 @@ def cache_parameter(model: Any) -> str | None:
 
 
 def cache_of(output: Any) -> Any:
-    """The cache behind a forward pass."""
-    return next(output[name] for name in _NAMES if name in output)
+    """The cache behind a forward pass.  Raises ``ModelError`` where there is none."""
+    for name in _NAMES:
+        if name in output:
+            return output[name]
+    raise ModelError(
+        f"the model keeps no cache behind a pass ({type(output).__name__} has none): use a causal language model with a key-value cache"
+    )

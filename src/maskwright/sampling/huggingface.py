@@ -34,7 +34,8 @@ class HuggingFaceModel(LanguageModel):
     the logits: it is part of what is called p here.  ``cache``: see ``set_prompt``.  The model stays on its device;
     log-probabilities come to the host in single precision.
 
-    Raises ``MaskwrightError`` for a prompt without tokens, ``VocabularyError`` when no EOS is known.
+    Raises ``MaskwrightError`` for a prompt without tokens, ``VocabularyError`` when no EOS is known, ``ModelError`` for a
+    model that keeps no keys and values of each token: here, or at the first pass.
     """
 
     def __init__(
@@ -54,6 +55,10 @@ class HuggingFaceModel(LanguageModel):
             model = AutoModelForCausalLM.from_pretrained(model).eval()
         if not temperature > 0:
             raise MaskwrightError(f"temperature is positive, not {temperature}")
+        if getattr(model.config, "is_encoder_decoder", False):
+            raise ModelError(
+                f"{type(model).__name__} has an encoder: only causal language models are supported; mw.Generator takes this one"
+            )
         self.model = model
         self.tokenizer = tokenizer
         self.temperature = temperature
@@ -170,7 +175,14 @@ class HuggingFaceModel(LanguageModel):
         if np.isnan(logprobs).any():
             raise ModelError("the model's logits contain NaN or are infinite")
         after = lengths + ids.shape[1]
-        return _State(self, cache_of(output), attention, after, logprobs)
+        found = cache_of(output)
+        odd = [each for each in getattr(found, "layers", [found]) if not _has_rows(each)]
+        if odd:
+            raise ModelError(
+                f"{type(self.model).__name__} keeps {type(odd[0]).__name__}, not keys and values of each token: rows of it cannot be "
+                f"gathered; mw.Generator may take this model"
+            )
+        return _State(self, found, attention, after, logprobs)
 
 
 class _State(ModelState):
@@ -283,6 +295,11 @@ def _masks_columns(config: Any, takes_positions: bool) -> bool:
     # GPT-Neo has windows that its cache does not know; Bloom counts what is not masked by itself.
     windowed = "local" in getattr(config, "attention_layers", ())
     return plain and not windowed and (takes_positions or config.model_type == "bloom")
+
+
+def _has_rows(layer: Any) -> bool:
+    """Whether a layer's rows may be gathered; those of convolutions and recurrent states may not."""
+    return hasattr(layer, "batch_select_indices") and not hasattr(layer, "update_conv_state")
 
 
 def _gathered(cache: Any, rows: Integers, count: int) -> Any:
