@@ -221,6 +221,22 @@ def test_a_cache_that_has_read_the_beginning_of_the_prompt() -> None:
         model.set_prompt(PROMPT, model.prompt_cache)
 
 
+def test_ids_and_temperatures_that_are_none() -> None:
+    for wrong in (["a"], [1.5], None, 1.5, [[1, 2], [3, 4]], torch.tensor([[1, 2], [3, 4]]), [True], b"ab"):
+        with pytest.raises(MaskwrightError, match="prompt: expected an integer"):
+            HuggingFaceModel(tiny(), prompt=wrong)
+    for wrong in ("x", [None], 1.5, ["6"], [[0], [6]]):
+        with pytest.raises(MaskwrightError, match="eos_ids: expected an integer"):
+            HuggingFaceModel(tiny(), prompt=PROMPT, eos_ids=wrong)
+    for wrong in (None, "1", math.nan, True, -1, [1.0]):
+        with pytest.raises(MaskwrightError, match="temperature"):
+            HuggingFaceModel(tiny(), prompt=PROMPT, temperature=wrong)
+    for given in (torch.tensor([PROMPT]), torch.tensor(PROMPT), np.array(PROMPT), [PROMPT], iter(PROMPT)):
+        assert HuggingFaceModel(tiny(), prompt=given).prompt_ids == PROMPT
+    for ends in (6, torch.tensor(6), torch.tensor([6]), np.int64(6), [np.int64(6)], {6}):
+        assert HuggingFaceModel(tiny(), prompt=PROMPT, eos_ids=ends).eos_ids == (6,)
+
+
 def uniform_length(ids: Sequence[int]) -> bool:
     return sum(ids) % 3 == 0
 

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
+from maskwright.base.arguments import real, whole
 from maskwright.errors import MaskwrightError, ModelError, VocabularyError
 from maskwright.generation.model_cache import cache_of, cache_parameter
 from maskwright.sampling.logspace import Integers
@@ -53,8 +54,8 @@ class HuggingFaceModel(LanguageModel):
 
             tokenizer = AutoTokenizer.from_pretrained(model) if tokenizer is None else tokenizer
             model = AutoModelForCausalLM.from_pretrained(model).eval()
-        if not temperature > 0:
-            raise MaskwrightError(f"temperature is positive, not {temperature}")
+        if real(temperature, "temperature") == 0:
+            raise MaskwrightError("temperature is positive, not 0")
         if getattr(model.config, "is_encoder_decoder", False):
             raise ModelError(
                 f"{type(model).__name__} has an encoder: only causal language models are supported; mw.Generator takes this one"
@@ -68,8 +69,7 @@ class HuggingFaceModel(LanguageModel):
             eos_ids = model.generation_config.eos_token_id
         if eos_ids is None:
             raise VocabularyError("the model names no EOS token; pass eos_ids")
-        listed = eos_ids if isinstance(eos_ids, Iterable) else [eos_ids]
-        self.eos_ids = tuple(sorted({int(i) for i in listed}))
+        self.eos_ids = tuple(sorted(set(_ids(eos_ids, "eos_ids"))))
         if not self.eos_ids or not all(0 <= i < self.vocab_size for i in self.eos_ids):
             raise VocabularyError(f"eos_ids {self.eos_ids} are not below the model's {self.vocab_size} ids")
         self._takes = cache_parameter(self.model) or "past_key_values"
@@ -91,7 +91,7 @@ class HuggingFaceModel(LanguageModel):
                 raise MaskwrightError("a prompt that is text needs a tokenizer; or pass token ids")
             ids = list(self.tokenizer(prompt)["input_ids"])
         else:
-            ids = [int(i) for i in prompt]
+            ids = _ids(prompt, "prompt")
         if not ids:
             raise MaskwrightError("the prompt has no tokens; the model needs at least one to start from")
         if not all(0 <= i < self.vocab_size for i in ids):
@@ -295,6 +295,15 @@ def _masks_columns(config: Any, takes_positions: bool) -> bool:
     # GPT-Neo has windows that its cache does not know; Bloom counts what is not masked by itself.
     windowed = "local" in getattr(config, "attention_layers", ())
     return plain and not windowed and (takes_positions or config.model_type == "bloom")
+
+
+def _ids(given: Any, name: str) -> list[int]:
+    """Token ids: of one number, of several, or of a tensor's only row."""
+    given = given.tolist() if hasattr(given, "tolist") else given
+    listed = [given] if not isinstance(given, Iterable) or isinstance(given, (str, bytes)) else list(given)
+    if len(listed) == 1 and isinstance(listed[0], (list, tuple)):
+        listed = list(listed[0])
+    return [whole(each, name, VocabularyError) for each in listed]
 
 
 def _has_rows(layer: Any) -> bool:
