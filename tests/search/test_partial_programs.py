@@ -291,6 +291,20 @@ def test_bad_input() -> None:
         programs().family(Scored(b"get a", (1.0,)))
     with pytest.raises(MaskwrightError, match="costs"):
         programs().family(Scored(b"get a", (1.0,) * 4 + (-1.0,)))
+    for wrong in ("x", None, (b"get a", (1.0,) * 5), Scored("get a", (1.0,) * 5), Scored(b"get a", 5)):  # type: ignore[arg-type]
+        with pytest.raises(MaskwrightError, match="written"):
+            programs().at(wrong, 1.0)  # type: ignore[arg-type]
+    for pairs, match in (
+        ([1] * 50, "examples: 0 is no pair"),
+        ([(example, EXAMPLE, 1)] * 50, "examples: 0 is no pair"),
+        (5, "examples"),
+        ([(EXAMPLE, EXAMPLE)] * 50, "written"),
+        ([(EXAMPLE, "none")] * 50, "written"),
+        ([(example, None)] * 50, "right"),
+        ([(example, 5)] * 50, "right"),
+    ):
+        with pytest.raises(MaskwrightError, match=match):
+            programs().calibrate(pairs, error_rate=0.1, confidence=0.9)  # type: ignore[arg-type]
     for threshold in (-1, float("nan"), "x"):
         with pytest.raises(MaskwrightError, match="threshold"):
             programs().at(example, threshold)  # type: ignore[arg-type]

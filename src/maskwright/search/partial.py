@@ -134,6 +134,9 @@ class PartialPrograms:
 
         Raises ``MaskwrightError`` for a text that is none of the grammar, or costs that do not fit it.
         """
+        check_type(written, Scored, "written", MaskwrightError)
+        check_type(written.text, (bytes, bytearray), "written: its text", MaskwrightError)
+        check_type(written.costs, Iterable, "written: its costs", MaskwrightError)
         # Kept text is never free, so that a single hole costs least.
         text, costs = bytes(written.text), [max(_LEAST, real(each, "costs")) for each in written.costs]
         if len(costs) != len(text) or math.inf in costs:
@@ -162,6 +165,7 @@ class PartialPrograms:
     def critical_cost(self, written: Scored, right: bytes | str) -> float:
         """The least that a partial program costs which misses ``right``; infinity when none does, 0 when all do."""
         text = _data(right)
+        check_type(written, Scored, "written", MaskwrightError)
         found = self._occurrences(text)
         if found is None:
             return 0.0
@@ -180,9 +184,13 @@ class PartialPrograms:
         Raises ``LimitError`` for too few examples, which says how many are enough; ``UnsatisfiableError`` when too many right programs are no
         texts of the grammar; ``MaskwrightError`` for an error rate or a confidence that is not between 0 and 1, or a rate below 1e-12.
         """
-        return calibrated(
-            [self.critical_cost(written, right) for written, right in examples], error_rate, confidence
-        )
+        check_type(examples, Iterable, "examples", MaskwrightError)
+        costs = []
+        for at, example in enumerate(examples):
+            if not isinstance(example, (tuple, list)) or len(example) != 2:
+                raise MaskwrightError(f"examples: {at} is no pair of what was written and the right program")
+            costs.append(self.critical_cost(*example))
+        return calibrated(costs, error_rate, confidence)
 
     def _occurrences(self, text: bytes) -> list[Occurrence] | None:
         try:
@@ -195,6 +203,7 @@ class PartialPrograms:
 
 def _data(text: bytes | str) -> bytes:
     """A text's bytes; those of a lone surrogate are in no grammar."""
+    check_type(text, (bytes, bytearray, str), "right", MaskwrightError)
     return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
 
 
