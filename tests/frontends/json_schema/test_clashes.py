@@ -40,6 +40,16 @@ def members(required: Any, **properties: Any) -> dict[str, Any]:
 
 
 ROOT = "#"
+FEW: list[tuple[int, Any]] = [
+    (2, {"type": "array", "maxItems": 0}),
+    (2, {"type": "object", "maxProperties": 0}),
+    (2, {"type": "object", "additionalProperties": False}),
+    (2, {"const": [[]]}),
+    (3, {"enum": [[1], {"a": {"b": 1}}, [1.0]]}),
+    (4, {"type": "array", "items": {"const": {}}, "maxItems": 2}),
+    (5, {"type": "array", "items": {"type": "boolean"}, "minItems": 2, "maxItems": 2}),
+]
+"""Items that are not so many."""
 CLASHES: list[tuple[Any, list[tuple[str, str]]]] = [
     # numbers
     ({"type": "number", "minimum": 5, "maximum": 3}, [(ROOT, "minimum"), (ROOT, "maximum")]),
@@ -87,6 +97,11 @@ CLASHES: list[tuple[Any, list[tuple[str, str]]]] = [
     ({"type": "array", "contains": {"type": "null"}, "items": {"type": "string"}}, [("/contains", "type"), ("/items", "type")]),
     ({"type": "array", "contains": {}, "minContains": 3, "maxItems": 2}, [(ROOT, "contains"), (ROOT, "minContains"), (ROOT, "maxItems")]),
     ({"type": "array", "uniqueItems": True, "minItems": 3, "items": {"type": "boolean"}}, [(ROOT, "uniqueItems"), (ROOT, "minItems"), (ROOT, "items")]),
+    ({"uniqueItems": True, "const": [1, 1]}, [(ROOT, "uniqueItems"), (ROOT, "const")]),
+    ({"uniqueItems": True, "const": [[], []]}, [(ROOT, "uniqueItems"), (ROOT, "const")]),
+    ({"uniqueItems": True, "const": [True, {"a": 1, "b": [2]}, [], {"b": [2.0], "a": 1.0}]}, [(ROOT, "uniqueItems"), (ROOT, "const")]),
+    ({"type": "array", "uniqueItems": True, "minItems": 3, "prefixItems": [{"type": "string"}, {"const": ["a"]}, {"const": ["a"]}]}, [(ROOT, "uniqueItems"), (ROOT, "minItems"), (ROOT, "prefixItems"), (ROOT, "prefixItems")]),
+    *[({"type": "array", "uniqueItems": True, "minItems": n, "items": items}, [(ROOT, "uniqueItems"), (ROOT, "minItems"), (ROOT, "items")]) for n, items in FEW],
     ({"type": "array", "prefixItems": [{}, {"enum": []}], "minItems": 2}, [("/prefixItems/1", "enum")]),
     # without end
     (members(["next"], next={"$ref": "#"}), [(ROOT, "required"), (ROOT, "properties")]),
@@ -114,6 +129,13 @@ def test_the_constraints_that_exclude_each_other(schema, clash):
         error.constraints,
     )
     assert finding.message in str(error)
+
+
+@pytest.mark.parametrize(("count", "items"), FEW)
+def test_items_that_are_just_as_many(count, items):
+    schema = {"type": "array", "uniqueItems": True, "minItems": count - 1, "items": items}
+    assert mw.check_json_schema(schema).findings == []
+    mw.compile_json_schema(schema, BYTES)
 
 
 @pytest.mark.parametrize(

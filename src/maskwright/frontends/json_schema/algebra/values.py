@@ -6,11 +6,12 @@ there are items, none of them can run out.  Elsewhere the engine searches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from maskwright.errors import GrammarError, LimitError
+from maskwright.errors import GrammarError, LimitError, UnsupportedSchemaError
+from maskwright.frontends.json_schema.algebra.few_values import FewValues
 from maskwright.frontends.json_schema.algebra.groups import (
     ArrayGroup,
     BooleanGroup,
@@ -58,12 +59,34 @@ class ValueCounts:
 
     def too_few(self, group: ArrayGroup) -> bool:
         """Whether it is seen that there are not as many different items as are needed."""
-        places = {group.item(i) for i in range(min(group.min_items, len(group.prefix) + 1))}
-        needed = [(places, group.min_items), *(({c.items}, c.low) for c in group.contained)]
-        for conjunctions, count in needed:
-            most = [self.at_most(c) for c in conjunctions] if count > 1 else [None]
-            if None not in most and sum(n for n in most if n is not None) < count:
+        # Whoever needs what is below a limit will meet the error again.
+        with suppress(LimitError, GrammarError, UnsupportedSchemaError):
+            if group.min_items > 1 and self._run_out(group):
                 return True
+            for contained in group.contained:
+                low = contained.low
+                if low > 1 and FewValues(self.normalizer, low).of(contained.items) is not None:
+                    return True
+        return False
+
+    def _run_out(self, group: ArrayGroup) -> bool:
+        """Whether some places that must be filled have less values than they are."""
+        few = FewValues(self.normalizer, group.min_items)
+        filled = group.prefix[: group.min_items]
+        places = [(few.of(place), 1) for place in filled]
+        if len(filled) < group.min_items:
+            places.append((few.of(group.rest), group.min_items - len(filled)))
+        known = [(values, count) for values, count in places if values is not None]
+        union: set[Hashable] = set()
+        needed = 0
+        # Places with few values first: they are the first that run out.
+        for values, count in sorted(known, key=lambda place: len(place[0])):
+            union |= values
+            needed += count
+            if len(union) < needed:
+                return True
+            if len(union) >= group.min_items:
+                break
         return False
 
     def most(self, group: ArrayGroup, contained: Contained) -> int | None:
