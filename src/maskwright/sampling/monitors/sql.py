@@ -12,7 +12,14 @@ from typing import Any
 from maskwright.base.arguments import check_type
 from maskwright.errors import ConstraintError
 from maskwright.sampling.monitors.monitor import Monitor, MonitorState
-from maskwright.sampling.monitors.sql_text import Reading, common_names, read, table_position, top_query
+from maskwright.sampling.monitors.sql_text import (
+    Reading,
+    common_names,
+    in_lower_case,
+    read,
+    table_position,
+    top_query,
+)
 from maskwright.vocabulary.vocabulary import Vocabulary
 
 _WORD = bytes(i for i in range(256) if chr(i).isalnum() and i < 128) + b"_$" + bytes(range(128, 256))
@@ -53,7 +60,7 @@ class SqlNames(Monitor):
     later is not followed.  SQLite itself decides on complete texts.  What is under way is refused only where no continuation
     can be right: a word behind FROM, JOIN, INTO or UPDATE that no table, view or common table expression has; and, once a query's FROM
     clause is complete, names before it and behind it that SQLite does not resolve.  In SQL, names come before what declares them, so
-    before FROM anything may stand.  Case does not matter, quoted names and subqueries are read as SQLite reads them.
+    before FROM anything may stand.  The case of ASCII letters does not matter, quoted names and subqueries are read as SQLite reads them.
 
     The monitor knows names, no syntax: combine it with a grammar, ``GrammarConstraint(cg) * SqlNames(...)``.
     Raises ``ConstraintError`` when the database has no tables or cannot be read.  So do its answers where SQLite cannot judge a text: a
@@ -160,14 +167,14 @@ def _read_names(connection: sqlite3.Connection) -> tuple[dict[str, tuple[str, ..
             kinds = "type IN ('table', 'view')"
             for name in _column(connection, f'SELECT name FROM "{quoted}".sqlite_master WHERE {kinds}'):
                 columns = _column(connection, "SELECT name FROM pragma_table_info(?, ?)", (name, schema))
-                tables[name.lower()] = tuple(column.lower() for column in columns)
+                tables[in_lower_case(name)] = tuple(map(in_lower_case, columns))
         found |= set(_column(connection, "SELECT name FROM pragma_module_list"))
         found |= {f"pragma_{name}" for name in _column(connection, "SELECT name FROM pragma_pragma_list")}
     except sqlite3.Error as error:
         raise _unreadable(error) from None
     if not tables:
         raise ConstraintError("the database has no tables")
-    return tables, frozenset(name.lower() for name in found)
+    return tables, frozenset(map(in_lower_case, found))
 
 
 def _rows(connection: sqlite3.Connection, query: str, values: tuple[str, ...] = ()) -> sqlite3.Cursor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from string import ascii_uppercase
 from typing import NamedTuple
 
 _LEXEME = re.compile(
@@ -203,6 +204,14 @@ _BEFORE_OPERANDS = frozenset(
 )
 
 
+_LOWER = {ord(letter): letter.lower() for letter in ascii_uppercase}
+
+
+def in_lower_case(text: str) -> str:
+    """A text as SQLite compares names: other letters than ASCII's are not folded."""
+    return text.translate(_LOWER)
+
+
 class Lexeme(NamedTuple):
     """``text`` is lower case for words; ``start`` is its place."""
 
@@ -228,7 +237,7 @@ def read(text: str) -> Reading:
         if match.end() == len(text):
             is_open = _goes_on(kind, lexeme)
         if kind not in ("space", "comment"):
-            found.append(Lexeme(kind, lexeme.lower() if kind == "word" else lexeme, match.start()))
+            found.append(Lexeme(kind, in_lower_case(lexeme) if kind == "word" else lexeme, match.start()))
     return Reading(found, is_open)
 
 
@@ -282,7 +291,7 @@ def name_of(lexeme: Lexeme) -> str:
     if lexeme.kind in ("quoted", "string") and len(lexeme.text) > 1:
         mark = lexeme.text[-1]
         inner = lexeme.text[1:-1]
-        return (inner if mark == "]" else inner.replace(mark * 2, mark)).lower()
+        return in_lower_case(inner if mark == "]" else inner.replace(mark * 2, mark))
     return lexeme.text
 
 

@@ -1,0 +1,35 @@
+"""The case of names in SQL: what SQLite takes for the same, and no more."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import maskwright as mw
+from maskwright.sampling import SqlNames
+
+BYTES = mw.Vocabulary.from_bytes([*(bytes([b]) for b in range(256)), b"</s>"], eos_ids=256)
+
+
+def ids(text: str) -> list[int]:
+    return list(text.encode())
+
+
+def test_only_ascii_letters_are_the_same_in_either_case() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute('create table "Ü" (C, "Ä")')
+        monitor = SqlNames(BYTES, connection)
+        assert monitor.tables == {"Ü": ("c", "Ä")}
+        for text in (
+            "select c from Ü",
+            'SELECT "C" FROM "Ü" WHERE Ä > 1',
+            "with É as (select 1) select * from É",
+        ):
+            connection.execute("explain " + text)  # it is prepared
+            assert monitor.complete(ids(text)), text
+        for text in (
+            "select c from ü where",
+            "select ä from Ü where ",
+            "with É as (select 1) select * from é ",
+        ):
+            assert not monitor.prefix(ids(text)), text
