@@ -65,7 +65,9 @@ def caret_snippet(text: str, place: str) -> str:
     lines = text.split("\n")
     shown = lines[min(int(line), len(lines)) - 1].rstrip("\r")
     start = max(0, int(column) - 60)
-    return f"  {shown[start : start + 100]}\n  {' ' * (int(column) - 1 - start)}^"
+    # A tab is as wide above the padding as in it.
+    padding = re.sub(r"[^\t]", " ", shown[start : int(column) - 1]).ljust(int(column) - 1 - start)
+    return f"  {shown[start : start + 100]}\n  {padding}^"
 
 
 class Refusal(NamedTuple):

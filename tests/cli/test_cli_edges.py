@@ -74,6 +74,7 @@ def test_bytes_that_are_no_text(content, write, capsys):
     ("text", "shown"),
     [
         ('{"type":\r\n\r\n  x}', ":3:3: error: malformed JSON: Expecting value\n    x}\n    ^"),
+        ('{\t"a":\tx}', '  {\t"a":\tx}\n   \t    \t^'),
         ('{"type": "a\u2028b", }', "{"),
         ('{"a": 1,\n', ":2:1: error"),
         ("", ":1:1: error"),
@@ -91,6 +92,13 @@ def test_carets_of_long_lines_stay_on_the_screen(write, capsys):
     _, line, caret, *_ = capsys.readouterr().out.split("\n")
     assert len(line) < 120
     assert line[caret.index("^")] == "!"
+
+
+def test_carets_stand_below_their_place_behind_tabs(write, capsys):
+    grammar = write("g.gbnf", 'root ::= "a\\t\\tb"')
+    assert main(["check", grammar, "--instance", write("i.txt", "a\t\tc")]) == 1
+    _, line, caret, *_ = capsys.readouterr().out.split("\n")
+    assert line == "  a\t\tc" and caret.startswith("   \t\t^")
 
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif", "github"])

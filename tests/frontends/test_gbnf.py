@@ -213,6 +213,12 @@ def test_the_snippet_shows_the_line() -> None:
     assert str(caught.value).startswith("2:7: there is no rule 'nope'")
 
 
+def test_the_caret_stands_below_its_place_behind_tabs() -> None:
+    with pytest.raises(GrammarError) as caught:
+        mw.compile_gbnf('root ::=\t\t"a" foo\n', BYTES)
+    assert caught.value.snippet == '  root ::=\t\t"a" foo\n          \t\t    ^'
+
+
 def test_unsatisfiable_grammars() -> None:
     for text in ("root ::= root", 'root ::= "a" b\nb ::= b "c"', "root ::= [\\uD800-\\uDFFF]"):
         with pytest.raises(UnsatisfiableError):
