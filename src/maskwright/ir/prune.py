@@ -85,8 +85,7 @@ def productive_rules(grammar: Grammar, known: list[bool] | None = None) -> list[
     rules: list[Body | None] = grammar.rules
     good: list[bool] = [] if known is None else known
     work: Sequence[int] = range(len(rules) - 1, len(good) - 1, -1)
-    many = len(work)
-    good += [False] * many
+    good += [False] * len(work)
     # Most rules refer to later ones only: from the back, these settle at once.
     for _ in range(_SWEEPS):
         left: list[int] = []
@@ -96,10 +95,9 @@ def productive_rules(grammar: Grammar, known: list[bool] | None = None) -> list[
             good[i] = _body_is_productive(rules[i], good)
             if not good[i]:
                 left.append(i)
-        if len(left) == many:
+        if len(left) == len(work):
             return good
         work = left
-        many = len(left)
     # What is left is looked at again when a rule that it refers to has become productive.
     waiting: dict[int, list[int]] = {}
     for i in work:
@@ -107,7 +105,7 @@ def productive_rules(grammar: Grammar, known: list[bool] | None = None) -> list[
         for rule in references(rules[i]):
             if not good[rule]:
                 waiting.setdefault(rule, []).append(i)
-    while many:
+    while work:
         touched: set[int] = set()
         for i in work:
             check_time()
@@ -116,7 +114,6 @@ def productive_rules(grammar: Grammar, known: list[bool] | None = None) -> list[
                 touched.update(waiting.get(i, ()))
         # Once a round, however many of those that it waits for have become productive.
         work = sorted([i for i in touched if not good[i]], reverse=True)
-        many = len(work)
     let_go(waiting)
     return good
 

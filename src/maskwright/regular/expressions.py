@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from maskwright.base.deadline import check_time, in_time
+from maskwright.limits import Limits
 
 MAX_CODE_POINT = 0x10FFFF
 _MANY = 64
@@ -177,8 +178,8 @@ _TEXT = 64
 """Characters that take as much as a small object: roughly."""
 _STATES = 4
 """Small objects that take as much as a state of an automaton."""
-_fields: dict[type, tuple[str, ...]] = {}
-"""What objects of other classes are made of: groups of keywords, terms of the grammar and their lexemes."""
+_fields: dict[type, tuple[str, ...]] = {Limits: ()}
+"""What objects of other classes are made of: groups of keywords, terms of the grammar and their lexemes.  Limits are shared."""
 
 
 def weight(value: Any, most: int) -> int:
@@ -209,7 +210,7 @@ def weight(value: Any, most: int) -> int:
             if names is None:
                 names = ("key", "regular") if hasattr(each, "regular") else ()
                 names = tuple(getattr(each, "__dataclass_fields__", names))
-                _fields[type(each)] = names = () if type(each).__name__ == "Limits" else names
+                _fields[type(each)] = names
             for name in names:
                 stack.append(getattr(each, name))
     return total

@@ -100,6 +100,7 @@ _NO_END_ZEROS = cat(
 _GREATEST_TOLD = Bound(Decimal(10**15 - 1))
 _TOLD_DIGITS = 15
 _FEW_REMAINDERS = 500
+"""Of a divisor with a fraction, up to which the digits before the point are counted apart from those behind it."""
 
 
 def written_numbers(
@@ -332,11 +333,11 @@ def _plain_with_divisors(
     if not others and len(intervals) == 1 and _has_zero(intervals[0][0]) and intervals[0][1] is None:
         assert divisor is not None
         remainders, power = lowest(divisor)
-        language = plain_multiples(divisor, digits, limits)
         if not told_apart or power >= 0 or remainders == 1:
-            return language
+            return plain_multiples(divisor, digits, limits)
         if remainders > _FEW_REMAINDERS:
             # Both sides of the point together, since counting them apart takes that many automata side by side.
+            language = plain_multiples(divisor, digits, limits)
             return replace(language, length=(0, digits + 1)) if isinstance(language, Machine) else language
     used = others if divisor is None else (divisor, *others)
     behind = max(0, *(-lowest(d)[1] for d in used))
