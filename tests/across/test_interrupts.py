@@ -53,8 +53,10 @@ def job():
 """,
     "different items": """
 def job():
-    places = [{"enum": list(range(i % 3, 14))} for i in range(15)]
-    schema = {"type": "array", "uniqueItems": True, "prefixItems": places, "minItems": 15}
+    # Fifteen values for sixteen places; values of optional members are not counted beforehand.
+    values = [{"a": {"enum": list(range(i % 3, 14))}} for i in range(16)]
+    places = [{"type": "object", "properties": value, "additionalProperties": False} for value in values]
+    schema = {"type": "array", "uniqueItems": True, "prefixItems": places, "minItems": 16}
     mw.compile_json_schema(schema, VOCABULARY, limits=FOREVER)
 """,
 }
