@@ -14,16 +14,17 @@ from places import TESTS
 from schema_evaluator import DRAFT_7, V2019, is_valid
 from schema_evaluator import document as read
 from schema_strategies import documents, values
+from toys import byte_vocabulary
 
 import maskwright as mw
 from maskwright.check.json_schema.profiles import PROFILES
-from maskwright.frontends.json_schema import SchemaOptions, to_grammar
+from maskwright.frontends.json_schema import SchemaOptions
 from maskwright.frontends.json_schema.algebra.normalize import _BEYOND_TYPES
 from maskwright.frontends.json_schema.algebra.typed import _BEYOND_TYPE
 from maskwright.frontends.json_schema.read.keywords import CHECKS, REFUSED
-from maskwright.ir.prune import prune
 from maskwright.limits import Limits
 
+VOCABULARY = byte_vocabulary()
 LIMITS = Limits(max_schema_branches=300, max_regex_states=20_000, max_rules=20_000, max_seconds=5)
 CORPUS = sorted((TESTS / "frontends" / "json_schema" / "corpus").glob("*.json"))
 
@@ -258,7 +259,7 @@ class TestDeadParts:
 
 def _outcome(schema: Any) -> set[str]:
     try:
-        prune(to_grammar(schema, limits=LIMITS))
+        mw.compile_json_schema(schema, VOCABULARY, limits=LIMITS)
     except mw.UnsupportedSchemaError:
         return {"unsupported"}
     except mw.UnsatisfiableError:
@@ -284,6 +285,24 @@ def _put_false(schema: Any, place: str) -> bool:
     else:
         return False
     return True
+
+
+@pytest.mark.parametrize(
+    ("items", "enough"),
+    [
+        ({"type": "integer", "minimum": 0, "maximum": 2}, 3),
+        ({"type": "number", "minimum": 0, "maximum": 1, "multipleOf": 0.5}, 3),
+        ({"type": "object", "properties": {"a": {"type": "boolean"}}, "additionalProperties": False}, 3),
+        ({"type": "array", "items": {"const": 1}, "maxItems": 2}, 3),
+    ],
+)
+def test_whether_there_are_enough_different_items(items, enough):
+    for needed in (enough, enough + 1):
+        schema = {"type": "array", "uniqueItems": True, "minItems": needed, "items": items}
+        for whole in (schema, {"required": ["a"], "properties": {"a": schema}, "type": "object"}):
+            report = mw.check_json_schema(whole)
+            assert report.compiles == (needed == enough)
+            assert {f.code for f in report.findings if f.severity == "error"} == _outcome(whole)
 
 
 def test_branches_beyond_a_limit_are_left_alone(monkeypatch):

@@ -23,13 +23,14 @@ import numpy as np
 from maskwright.base.arguments import check_limits
 from maskwright.base.collection import rare_collection
 from maskwright.base.deadline import deadline, in_time, let_go
+from maskwright.check.alphabet import compiled_for_bytes
 from maskwright.check.blowup import BLOWUP_CODE, blowup
 from maskwright.check.gbnf import check_gbnf, check_lexemes, regular_parts
 from maskwright.check.json_schema.report import check_json_schema
 from maskwright.check.lark import check_lark
 from maskwright.check.outline import BLANKS_MESSAGE, finding_of, located, repeats_blanks
 from maskwright.check.report import Finding, Report
-from maskwright.compiling.compiler import CompiledGrammar, compile_grammar, job_of
+from maskwright.compiling.compiler import CompiledGrammar, job_of
 from maskwright.errors import (
     GrammarError,
     MaskwrightError,
@@ -46,15 +47,11 @@ from maskwright.frontends.parts import (
     regex_part,
 )
 from maskwright.frontends.regex import flag_letters
-from maskwright.ir.grammar import Grammar, Tokens
+from maskwright.ir.grammar import Grammar
 from maskwright.limits import DEFAULT_LIMITS, Limits
 from maskwright.regex import parse_regex
 from maskwright.regular.expressions import postorder
 from maskwright.sources import EXPRESSIONS, GBNF, Choice, JsonSchema, Lark, Regex, StructuralTag
-from maskwright.vocabulary.vocabulary import Vocabulary
-
-_MOST_TOKENS = 1 << 21
-"""More than any vocabulary has."""
 
 
 def check_grammar(source: Any, *, limits: Limits = DEFAULT_LIMITS) -> Report:
@@ -81,7 +78,7 @@ def check_grammar(source: Any, *, limits: Limits = DEFAULT_LIMITS) -> Report:
                 report, make = _checked(source, limits)
             if report.ok and not _is_of_tokens(source):
                 grammar = make()
-                compiled = _compiled_for_bytes(grammar, limits)
+                compiled = compiled_for_bytes(grammar, limits)
                 _check_clashes(grammar, compiled, report)
                 if isinstance(source, GBNF):
                     check_lexemes(source, grammar, report, limits)
@@ -224,27 +221,4 @@ def compile_for_bytes(source: Any, limits: Limits = DEFAULT_LIMITS) -> tuple[Gra
     """A source over single bytes (ids 0 to 255, the end is 256), and its rules.  Raises what compiling it raises."""
     with rare_collection(), deadline(limits.max_seconds):
         grammar = to_grammar(source, limits).unshared()
-        return grammar, _compiled_for_bytes(grammar, limits)
-
-
-def _compiled_for_bytes(grammar: Grammar, limits: Limits) -> CompiledGrammar:
-    return compile_grammar(grammar, _bytes_and_tokens(grammar.tokens()), limits)
-
-
-def _bytes_and_tokens(used: list[Tokens]) -> Vocabulary:
-    """The bytes, the end, and special tokens: those that a grammar names, and as many as it has ids."""
-    names = dict.fromkeys(name for tokens in used for name in tokens.names)
-    highest = max((high for tokens in used for _, high in tokens.ids), default=0)
-    if highest >= _MOST_TOKENS:
-        raise GrammarError(f"no vocabulary has a token {highest}")
-    # One more than is named: there are others.
-    size = max(257 + len(names) + 1, highest + 1) if used else 257
-    vocabulary = Vocabulary(
-        [*(bytes([i]) for i in range(256)), *[b""] * (size - 256)],
-        eos_ids=[256],
-        special_ids=range(257, size),
-        special_tokens={name: 257 + i for i, name in enumerate(names)},
-    )
-    # What is explained of a text refers to the states behind its beginnings.
-    vocabulary.state_budget = 2**62 - 1
-    return vocabulary
+        return grammar, compiled_for_bytes(grammar, limits)

@@ -452,5 +452,10 @@ def _lowered(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> Tables
     while tables.unproved and tables.lexer is None and (empty := link(tables, limits).unfillable_rules()):
         rules = [FAIL if i in empty else body for i, body in enumerate(grammar.rules)]
         grammar = replace(grammar, rules=rules)
-        tables = lower_to_tables(prune(grammar), engine_for(vocabulary), limits, imports)
+        try:
+            pruned = prune(grammar)
+        except UnsatisfiableError as error:
+            message = "no finite text satisfies this: there are not as many different items as arrays need here or inside"
+            raise UnsatisfiableError(message, place=error.place) from None
+        tables = lower_to_tables(pruned, engine_for(vocabulary), limits, imports)
     return tables

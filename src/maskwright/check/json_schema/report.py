@@ -6,19 +6,21 @@ from typing import Any
 
 from maskwright.base.arguments import check_limits, check_type
 from maskwright.base.collection import rare_collection
-from maskwright.base.deadline import check_time, deadline, let_go
+from maskwright.base.deadline import check_time, deadline, in_time, let_go
+from maskwright.check.alphabet import compiled_for_bytes
 from maskwright.check.json_schema import hints as practical
 from maskwright.check.json_schema.dead import DeadParts
 from maskwright.check.json_schema.inventory import about_other_types, remarks, uses
 from maskwright.check.json_schema.profiles import Profile, outside_profile, profile_named
 from maskwright.check.report import Finding, Report
-from maskwright.errors import GrammarError, LimitError, Refusal
+from maskwright.errors import GrammarError, LimitError, Refusal, UnsatisfiableError
 from maskwright.frontends.json_schema.algebra.normalize import Normalizer
 from maskwright.frontends.json_schema.emit.emitter import Emitter
 from maskwright.frontends.json_schema.read.document import Document
 from maskwright.frontends.json_schema.read.keywords import reachable, survey
 from maskwright.frontends.json_schema.read.nodes import Node
 from maskwright.frontends.json_schema.read.options import SchemaOptions
+from maskwright.ir.grammar import Distinct
 from maskwright.limits import DEFAULT_LIMITS, Limits
 
 
@@ -70,23 +72,35 @@ def _fill(
         report.findings[:0] = [_refused(refusal) for refusal in refusals]
         _each(document, nodes, options, refusals, report)
         report.hints.extend(practical.hints(document, nodes, options, limits, is_large))
-        if isinstance(options.whitespace, int) and report.compiles:
-            # How deep values must be nested is seen on the grammar only.
-            emitter = Emitter(Normalizer(document, options, limits), options, limits)
-            try:
-                emitter.emit((document.root,))
-            finally:
-                emitter.release()
-                let_go(emitter.grammar.rules, emitter.grammar.names)
+        if report.compiles and (isinstance(options.whitespace, int) or _asks_for_different_items(nodes)):
+            _emit(document, options, limits)
         if wanted is not None:
             report.findings.extend(outside_profile(wanted, document, nodes))
     except LimitError as error:
         report.findings.append(_limit(error))
+    except UnsatisfiableError as error:
+        report.findings.append(Finding("error", "unsatisfiable", error.place or "#", error.message))
     except GrammarError as error:
         report.findings.append(Finding("error", "malformed", error.place or "#", error.message))
     finally:
         if document is not None:
             document.release()
+
+
+def _emit(document: Document, options: SchemaOptions, limits: Limits) -> None:
+    """Raises what is seen on the whole grammar only: how deep values must be nested, and whether there are enough different items."""
+    emitter = Emitter(Normalizer(document, options, limits), options, limits)
+    try:
+        grammar = emitter.emit((document.root,))
+        if any(isinstance(body, Distinct) and body.free != 0 for body in grammar.rules):
+            compiled_for_bytes(grammar, limits)
+    finally:
+        emitter.release()
+        let_go(emitter.grammar.rules, emitter.grammar.names)
+
+
+def _asks_for_different_items(nodes: list[Node]) -> bool:
+    return any(isinstance(node.value, dict) and "uniqueItems" in node.value for node in in_time(nodes))
 
 
 def _compile(dead: DeadParts, report: Report) -> list[Refusal]:
