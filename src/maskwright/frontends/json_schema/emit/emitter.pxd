@@ -9,7 +9,7 @@ cdef class Emitter:
     cdef readonly Grammar grammar
     cdef readonly object arrays, objects
     cdef public bint imports_any
-    cdef readonly dict _rules, _bodies, _made
+    cdef readonly dict _rules, _bodies, _numbered, _made
     cdef readonly list _pending, _refusals
     cpdef Py_ssize_t rule(self, object conjunction)
     cpdef object group(self, object group)

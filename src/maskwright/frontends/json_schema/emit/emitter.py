@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Literal
 
-from maskwright.base.deadline import check_time, in_time, let_go
+from maskwright.base.deadline import check_time, if_many, in_time, let_go
 from maskwright.errors import LimitError, Refusal, UnsatisfiableError, UnsupportedSchemaError, no_recursion
 from maskwright.frontends.json_schema.algebra.groups import (
     ANYTHING,
@@ -74,6 +74,7 @@ class Emitter:
     imports_any: bool
     _rules: dict[Conjunction, int]
     _bodies: dict[object, tuple[tuple[Group, ...], Expr]]
+    _numbered: dict[Group, int]
     """With the groups, whose ids are keys as long as they are here."""
     _made: dict[Group, Expr]
     _pending: list[tuple[int, Conjunction]]
@@ -91,6 +92,7 @@ class Emitter:
         self.objects = ObjectRules(self)
         self._rules = {}
         self._bodies = {}
+        self._numbered = {}
         self._made = {}
         self._pending = []
         self._refusals = []
@@ -125,25 +127,25 @@ class Emitter:
             return self.group(groups[0])
         found = self._bodies.get(id(groups))
         if found is None:
-            found = self._bodies.get(groups)
+            same = groups if len(groups) <= _MANY else self._numbers(groups)
+            found = self._bodies.get(same)
             if found is None:
-                found = groups, Choice(tuple([self.group(g) for g in groups]))
-                self._bodies[groups] = found
+                found = groups, Choice(tuple([self.group(g) for g in if_many(groups)]))
+                self._bodies[same] = found
             self._bodies[id(groups)] = groups, found[1]
         return found[1]
 
+    def _numbers(self, groups: tuple[Group, ...]) -> tuple[int, ...]:
+        """Equal for equal groups: hashing many at once takes long."""
+        numbers = self._numbered
+        return tuple([numbers.setdefault(group, len(numbers)) for group in in_time(groups)])
+
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
-        # One conjunction may be all that holds a hundred thousand subschemas.
-        nodes: list[object] = []
-        for conjunction in in_time(self._rules):
-            if len(conjunction) > _MANY:
-                nodes.extend(in_time(conjunction))
         self.normalizer.release()
         self.arrays.release()
         self.objects.release()
-        let_go(self._rules, self._bodies, self._made, self._pending)
-        let_go(nodes)
+        let_go(self._rules, self._bodies, self._numbered, self._made, self._pending)
 
     def refuse(self, refusal: Refusal) -> Expr:
         """Note what cannot be enforced; ``emit`` raises once everything has been looked at."""
