@@ -54,7 +54,7 @@ cdef bint write_plain(string& out, value, int64_t* most, int depth, str called, 
     # `spans`: where values that are called so stand, by id; None: nobody asks.
     # Each value begins with a letter (a text with the width of its characters) and how long it is: none begins another one.
     cdef int64_t number
-    cdef size_t begin
+    cdef size_t begin, i
     cdef double real
     cdef int overflow = 0
     kind = type(value)
@@ -81,7 +81,9 @@ cdef bint write_plain(string& out, value, int64_t* most, int depth, str called, 
         if most[0] < 0 or depth == MOST_NESTING:
             return False
         write_number(out, b"l", len(<list>value))
-        for item in <list>value:
+        for i, item in enumerate(<list>value):
+            if i & 255 == 255:
+                check_time()
             if not write_plain(out, item, most, depth + 1, called, spans):
                 return False
     elif kind is bool:

@@ -12,6 +12,7 @@ from libcpp.pair cimport pair
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
+from maskwright.base.deadline import check_time
 from maskwright.errors import LimitError, VocabularyError
 
 from maskwright._engine.containers cimport by_owner, seconds_now
@@ -41,7 +42,7 @@ cdef enum:
     RECENT_BYTES = 1 << 26         # of them and their states; counted once in so many uses, or when so much was added
     RECENT_LOOKED_AT = 1024
     RECENT_ADDED = 1 << 24
-    SEGMENTS_AT_ONCE = 1 << 15
+    SEGMENTS_AT_ONCE = 1 << 12
     STATE_BYTES = 24               # of what an automaton is made of: its state, its epsilon edge
     EPSILON_BYTES = 16
 
@@ -577,7 +578,5 @@ cdef class Engine:
             out.append(best.token[i])
             i = best.next[i]
             if len(out) % SEGMENTS_AT_ONCE == 0:
-                # Who waits for the interpreter gets it here.
-                with nogil:
-                    pass
+                check_time()
         return out

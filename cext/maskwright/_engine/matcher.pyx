@@ -6,6 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
+from maskwright.base.deadline import check_time
 from maskwright.errors import MaskwrightError
 
 from maskwright._engine.program cimport ACCEPT, NO_STATE, UNKNOWN
@@ -363,10 +364,12 @@ cdef class Matcher(Position):
         with nogil:
             explain_returns(self.core, node, found)
         self.busy -= 1
-        return [
-            (found[3 * i], found[3 * i + 1], found[3 * i + 2]) if found[3 * i] != ACCEPT else None
-            for i in range(found.size() // 3)
-        ]
+        callers = []
+        for i in range(found.size() // 3):
+            if i & 1023 == 1023:
+                check_time()
+            callers.append((found[3 * i], found[3 * i + 1], found[3 * i + 2]) if found[3 * i] != ACCEPT else None)
+        return callers
 
     def forced_bytes(self):
         """The bytes that every completion begins with (up to escaped spellings of equal keys)."""
@@ -438,5 +441,9 @@ cdef class Matcher(Position):
         ids = []
         for part in self.completion_parts():
             opening = not ids and self.past.states.back() == self.core.opening
-            ids += self.compiled.engine.segment(part, opening) if isinstance(part, bytes) else [part]
+            found = self.compiled.engine.segment(part, opening) if isinstance(part, bytes) else [part]
+            if ids:
+                ids += found
+            else:
+                ids = found
         return ids

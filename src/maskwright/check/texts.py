@@ -157,8 +157,13 @@ class Explainer:
         first = (kind, index, node)
         before: dict[tuple[int, int, int], tuple[int, int, int] | None] = {first: None}
         last = first
+        nodes: set[int] = set()
         for place in (work := [first]):
             check_time()
+            # Other places return to the same ones.
+            if place[2] in nodes:
+                continue
+            nodes.add(place[2])
             callers = matcher_.callers(place[2])
             if None in callers:
                 last = place
