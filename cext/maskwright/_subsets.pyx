@@ -212,7 +212,8 @@ cdef class SubsetAutomaton:
         return self.check()
 
     def __dealloc__(self):
-        del self.subsets
+        with nogil:
+            del self.subsets
 
     cdef int check(self) except -1:
         if self.subsets.exceeded():

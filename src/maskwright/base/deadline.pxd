@@ -1,11 +1,17 @@
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.time cimport monotonic
 
-cdef double _soonest, _TURN_SECONDS, _turn, _COLLECTION_SECONDS, _collection, _REST_SECONDS, _PAUSE_SECONDS, _rest, _AT_ONCE_SECONDS, _at_once
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(object)
+    bint PyObject_IS_GC(object)
+
+cdef double _soonest, _TURN_SECONDS, _turn, _COLLECTION_SECONDS, _collection, _REST_SECONDS, _PAUSE_SECONDS, _PAUSE_ALONE_SECONDS, _rest, _AT_ONCE_SECONDS, _at_once
+cdef double _LONG_SECONDS, _long
 cdef Py_ssize_t _UNREAD, _unread
 cdef object _python
 
 cdef _take_turns(double now)
+cdef _take_apart(list held)
 cpdef check_time()
 cpdef check_time_now()
 
@@ -14,5 +20,6 @@ cdef class _Clock:
     cdef public object cancellation
 
 cdef class deadline:
-    cdef double _seconds, _end, _end_before, _seconds_before
+    cdef double _seconds, _end, _end_before, _seconds_before, _long
     cdef _Clock _clock
+    cdef object _outside

@@ -7,15 +7,19 @@ Compiling is many small steps that call each other deeply.  Those that can be re
 from __future__ import annotations
 
 import threading
+from _thread import _count as threads_begun
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from gc import get_referents, is_tracked
 from math import inf
+from sys import exc_info
 from time import sleep
 from typing import Any, TypeVar
 
 import cython
 
 from maskwright.base.collection import collect_young
+from maskwright.base.frames import taken_from_frames
 from maskwright.errors import LimitError
 
 if not cython.compiled:
@@ -23,6 +27,14 @@ if not cython.compiled:
 
     def PyErr_CheckSignals() -> None:
         """Python does it itself."""
+
+    def Py_REFCNT(of: object) -> int:
+        """Not known: as many as of what others have, too."""
+        return 2
+
+    def PyObject_IS_GC(of: object) -> bool:
+        """Whether it may refer to other objects."""
+        return is_tracked(of)
 
 
 class Cancelled(BaseException):
@@ -85,13 +97,20 @@ enough.  It wakes those who wait, they seldom are in time, and count anew how lo
 _turn: float = 0.0
 """When compiled code next lets other threads run."""
 _REST_SECONDS: float = 0.01
-_PAUSE_SECONDS: float = 0.00005
+_PAUSE_SECONDS: float = 0.0003
+"""As long as a thread may take to wake up."""
+_PAUSE_ALONE_SECONDS: float = 0.00005
+"""Where Python began no other thread: others may have."""
 _rest: float = 0.0
 """When it next pauses, of what has taken so long already: who lets the interpreter go again and again, as engine operations do, would
 otherwise keep it, since each time those who wait count anew."""
 _COLLECTION_SECONDS: float = 0.004
 _collection: float = 0.0
 """When what takes long collects its young objects: since its beginning, so many seconds are over."""
+_LONG_SECONDS: float = 0.01
+"""What has taken so long takes its time to free what it has made, too."""
+_long: float = 0.0
+"""When the operation begun last has taken so long."""
 _AT_ONCE_SECONDS: float = 0.001
 _UNREAD: int = 7
 """In the first moment of an operation, so many calls of ``check_time`` between two do not read the clock: reading it at each takes a
@@ -114,17 +133,21 @@ def _note(ends: list[float]) -> None:
 
 
 class deadline:
-    """Work that must end within so many seconds (0: no limit), or the fewer that an outer deadline leaves."""
+    """Work that must end within so many seconds (0: no limit), or the fewer that an outer deadline leaves.
+
+    What fails after it has taken long loses the variables of its frames here: others have their turns meanwhile."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
 
     def __enter__(self) -> None:
-        global _rest, _collection, _unread, _at_once
+        global _rest, _collection, _unread, _at_once, _long
         clock: _Clock = _thread.clock
         self._clock = clock
         self._end_before, self._seconds_before = clock.end, clock.seconds
+        self._outside = exc_info()[1]
         now: float = monotonic()
+        self._long = _long = now + _LONG_SECONDS
         _rest = now + _REST_SECONDS
         _collection = now + _COLLECTION_SECONDS
         _unread = 0
@@ -135,10 +158,13 @@ class deadline:
         _ends.append(self._end)
         _note(_ends)
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, trace: object) -> None:
         _ends.remove(self._end)
         self._clock.end, self._clock.seconds = self._end_before, self._seconds_before
         _note(_ends)
+        outside, self._outside = self._outside, None
+        if error is not None and monotonic() > self._long:
+            _take_apart(taken_from_frames(error, outside))
 
 
 def _take_turns(now: float) -> None:
@@ -151,7 +177,7 @@ def _take_turns(now: float) -> None:
             collect_young()
         if now > _rest:
             _rest = now + _REST_SECONDS
-            sleep(_PAUSE_SECONDS)
+            sleep(_PAUSE_SECONDS if threads_begun() else _PAUSE_ALONE_SECONDS)
 
 
 @contextmanager
@@ -230,27 +256,36 @@ def if_many(items: Collection[_T]) -> Iterable[_T]:
 
 
 def let_go(*held: dict[Any, Any] | list[Any] | set[Any]) -> None:
-    """Empty them piece by piece, while others have their turns: freeing what a large source became takes long."""
-    for each in held:
-        if len(each) <= _PIECE:
+    """Empty them, and free what nobody else has, piece by piece while others have their turns: all of what a large source
+    became takes long."""
+    if monotonic() < _long:
+        for each in held:
             each.clear()
-        elif isinstance(each, list):
-            while each:
+        return
+    apart: list[Any] = []
+    for each in held:
+        while each:
+            if isinstance(each, list):
+                apart += each[-_PIECE:]
                 del each[-_PIECE:]
-                _take_turns(monotonic())
-        else:
-            pop = each.popitem if isinstance(each, dict) else each.pop
-            while each:
-                for _ in range(min(len(each), _PIECE)):
-                    pop()
-                _take_turns(monotonic())
+            else:
+                apart += [
+                    each.popitem() if isinstance(each, dict) else each.pop()
+                    for _ in range(min(len(each), _PIECE))
+                ]
+            _take_apart(apart)
 
 
-def let_go_of_large(held: dict[Any, Any]) -> None:
-    """``let_go`` for automata and tables, of which each takes long to free."""
+def _take_apart(held: list[Any]) -> None:
+    # The last reference to a tree frees all of it at once.  So whatever is about to be freed hands over first what it refers to.
+    steps: int = 0
     while held:
-        held.popitem()
-        _take_turns(monotonic())
+        if steps & 63 == 0:
+            _take_turns(monotonic())
+        steps += 1
+        part = held.pop()
+        if Py_REFCNT(part) == 1 and PyObject_IS_GC(part):
+            held += part if type(part) is tuple or type(part) is list else get_referents(part)
 
 
 def ends_at() -> float:

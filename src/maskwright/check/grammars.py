@@ -25,7 +25,7 @@ from maskwright.base.collection import rare_collection
 from maskwright.base.deadline import deadline, in_time, let_go
 from maskwright.check.alphabet import compiled_for_bytes
 from maskwright.check.blowup import BLOWUP_CODE, blowup
-from maskwright.check.gbnf import check_gbnf, check_lexemes, regular_parts
+from maskwright.check.gbnf import check_gbnf, check_lexemes
 from maskwright.check.json_schema.report import check_json_schema
 from maskwright.check.lark import check_lark
 from maskwright.check.outline import BLANKS_MESSAGE, finding_of, located, repeats_blanks
@@ -72,24 +72,24 @@ def check_grammar(source: Any, *, limits: Limits = DEFAULT_LIMITS) -> Report:
     elif not isinstance(source, (Lark, GBNF, Regex, StructuralTag, *EXPRESSIONS)):
         raise _no_grammar(source)
     report = Report()
-    with rare_collection(), deadline(limits.max_seconds):
-        try:
+    try:
+        with rare_collection(), deadline(limits.max_seconds):
             with no_recursion():
                 report, make = _checked(source, limits)
             if report.ok and not _is_of_tokens(source):
-                grammar = make()
-                compiled = compiled_for_bytes(grammar, limits)
-                _check_clashes(grammar, compiled, report)
-                if isinstance(source, GBNF):
-                    check_lexemes(source, grammar, report, limits)
-                nodes = [
-                    node for body in grammar.rules for each in regular_parts(body) for node in postorder(each)
-                ]
-                del compiled
-                let_go(grammar.rules, nodes)
-        except MaskwrightError as error:
-            report.findings.append(finding_of(error))
+                _check_compiled(source, make(), report, limits)
+    except MaskwrightError as error:
+        report.findings.append(finding_of(error))
     return report
+
+
+def _check_compiled(source: Any, grammar: Grammar, report: Report, limits: Limits) -> None:
+    try:
+        _check_clashes(grammar, compiled_for_bytes(grammar, limits), report)
+        if isinstance(source, GBNF):
+            check_lexemes(source, grammar, report, limits)
+    finally:
+        let_go(grammar.rules)
 
 
 def _listed(source: Choice) -> Choice:

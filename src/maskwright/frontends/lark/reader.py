@@ -85,10 +85,7 @@ def read(
     def rules_of(load: Callable[..., Any]) -> Any:
         loaded, starts = within_time(lambda: load(text, import_paths, limits))
         compiled = within_time(lambda: loaded.compile(starts, "*"))
-        for _, _, tree, _ in loaded.rule_defs:
-            # From the leaves on, so that no part takes long to free.
-            for part in tree.iter_subtrees():
-                let_go(part.children)
+        let_go(loaded.rule_defs)
         return compiled
 
     terminals, rules, ignored = _asked(text, rules_of)

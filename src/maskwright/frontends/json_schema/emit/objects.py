@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import compress
 from typing import TYPE_CHECKING, TypeAlias
 
-from maskwright.base.deadline import check_time, in_time, let_go_of_large
+from maskwright.base.deadline import check_time, in_time, let_go
 from maskwright.errors import LimitError
 from maskwright.frontends.json_schema.algebra.clauses import propagate_units, told_apart
 from maskwright.frontends.json_schema.algebra.groups import (
@@ -83,8 +83,8 @@ class ObjectRules:
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
         self.emitter = None  # type: ignore[assignment]
-        let_go_of_large(self._within)
-        let_go_of_large(self._disputed)
+        let_go(self._within)
+        let_go(self._disputed)
 
     def object(self, group: ObjectGroup) -> Expr:
         """The objects of a group."""

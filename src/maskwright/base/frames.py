@@ -1,0 +1,38 @@
+"""What the calls that an exception came through had made."""
+
+from __future__ import annotations
+
+import inspect
+from types import FrameType
+from typing import Any
+
+
+def taken_from_frames(error: BaseException | None, outside: BaseException | None) -> list[Any]:
+    """The variables of the finished calls that an exception came through, and the exceptions before it, up to ``outside``.
+
+    The frames have none of them any more: they would free all of it at once, together with the exception.
+    """
+    held: list[Any] = []
+    while error is not None and error is not outside:
+        trace = error.__traceback__
+        while trace is not None:
+            held += _taken_from(trace.tb_frame)
+            trace = trace.tb_next
+        error = error.__context__
+    return held
+
+
+def _taken_from(frame: FrameType) -> list[Any]:
+    if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        # Its variables are those of a module or class.
+        return []
+    variables = frame.f_locals
+    values = list(variables.values())
+    try:
+        frame.clear()
+    except RuntimeError:
+        # It still runs.
+        return []
+    if type(variables) is dict:
+        variables.clear()
+    return values
