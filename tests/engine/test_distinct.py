@@ -343,6 +343,27 @@ def test_nothing_is_tracked_outside() -> None:
     assert a.state_id == b.state_id
 
 
+def test_places_that_differ_anyway() -> None:
+    # Each place would be counted for itself: with three hundred, for longer than a compile may take.
+    items = [*range(300), "1", [1], [2], {"a": 1}, {"a": 2}, None, True, 0.5]
+    schemas: list[dict[str, Any]] = [
+        {"const": items},
+        {"type": "array", "prefixItems": [{"const": item} for item in items], "items": False, "minItems": 3},
+        {"enum": [items, [1, 1], [1, 2]]},
+    ]
+    for schema in schemas:
+        assert accepts({"uniqueItems": True, **schema}, json.dumps(items))
+        assert not accepts({"uniqueItems": True, **schema}, "[1,1]")
+    few = {
+        "prefixItems": [{"enum": [1, 2]}, {"enum": [3, 2.0]}, {"enum": [4]}],
+        "items": False,
+        "uniqueItems": True,
+    }
+    assert accepts(few, "[2,3,4]")
+    assert not accepts(few, "[2,2.0,4]")
+    assert not accepts(few, "[2,2,4]")
+
+
 def test_forks_and_steps_back() -> None:
     matcher = mw.compile_json_schema({**UNIQUE, "items": {"type": "integer"}}, VOCABULARY).matcher()
     assert matcher.accept_bytes(b"[1,") and matcher.accept_bytes(b"2,")

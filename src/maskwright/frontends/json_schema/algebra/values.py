@@ -69,6 +69,25 @@ class ValueCounts:
                     return True
         return False
 
+    def all_differ(self, group: ArrayGroup) -> bool:
+        """Whether it is seen that no two places of the arrays of a group have a value in common."""
+        if group.max_items is None or group.max_items > len(group.prefix):
+            return False
+        few = FewValues(self.normalizer, _MANY)
+        union: set[Hashable] = set()
+        count = 0
+        with suppress(LimitError, GrammarError, UnsupportedSchemaError):
+            for place in group.prefix[: group.max_items]:
+                values = few.of(place)
+                if values is None:
+                    return False
+                union |= values
+                count += len(values)
+                if len(union) < count:
+                    return False
+            return True
+        return False
+
     def _run_out(self, group: ArrayGroup) -> bool:
         """Whether some places that must be filled have less values than they are."""
         few = FewValues(self.normalizer, group.min_items)

@@ -78,6 +78,7 @@ class ArrayRules:
         if few is not None:
             return self._tied(group, few)
         unique = group.unique is not None and (group.max_items is None or group.max_items > 1)
+        unique = unique and not self.values.all_differ(group)
         if unique and not group.contained and not group.prefix:
             strings = self._different_strings(group)
             if strings is not None:
