@@ -33,3 +33,13 @@ def test_only_ascii_letters_are_the_same_in_either_case() -> None:
             "with É as (select 1) select * from é ",
         ):
             assert not monitor.prefix(ids(text)), text
+
+
+def test_digits_of_other_scripts_begin_names() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute('create table "٣" (c, "٤d")')
+        monitor = SqlNames(BYTES, connection)
+        for text in ("select c from ٣", "select ٤d from ٣ as ५ where ५.c > 1", "select c + 1e3 from ٣"):
+            connection.execute("explain " + text)
+            assert monitor.complete(ids(text)), text
+        assert not monitor.prefix(ids("select c from ٣ ५ where ५.x > 1"))

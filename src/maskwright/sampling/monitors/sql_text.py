@@ -14,7 +14,7 @@ _LEXEME = re.compile(
     r"|(?P<parameter>\?\d*|[:@#$][A-Za-z0-9_$\x80-\U0010ffff]+(?:::[A-Za-z0-9_$\x80-\U0010ffff]*)*(?:\([^\s)]*\)?)?)"
     r"|(?P<word>[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_$\x80-\U0010ffff]*)"
     r"|(?P<space>[ \t\n\f\r]+)|(?P<mark>\|\||->>|->|<<|>>|<=|>=|<>|!=|==|.)",
-    re.DOTALL,
+    re.DOTALL | re.ASCII,
 )
 
 RESERVED = frozenset(
