@@ -11,6 +11,7 @@ from types import TracebackType
 import pytest
 
 from maskwright.base import deadline as deadlines
+from maskwright.base import frames
 from maskwright.base.deadline import deadline, let_go
 
 
@@ -43,6 +44,11 @@ def _fails_twice(kept: list[object]) -> None:
         _fails(0.02, kept)
 
 
+@pytest.fixture(autouse=True)
+def _as_if_these_calls_were_of_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "_PACKAGES", (__name__,))
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_a_failed_call_loses_its_variables_where_it_took_long(late: bool) -> None:
     kept: list[object] = []
@@ -72,10 +78,18 @@ def test_exceptions_from_before_keep_theirs() -> None:
         assert kept[2]() is kept[4]() is None  # type: ignore[operator]
 
 
+def test_calls_of_other_packages_keep_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    kept: list[object] = []
+    with pytest.raises(ValueError, match="late") as raised, deadline(60):
+        _fails(0.02, kept)
+    assert "own" in _names(raised.tb)[-1]
+
+
 def test_modules_and_running_calls_keep_their_variables() -> None:
     program = compile("value = [1]\nfail(0.02, kept)", "a module", "exec")
     kept: list[object] = []
-    names = {"fail": _fails, "kept": kept, "__name__": "a module"}
+    names = {"fail": _fails, "kept": kept, "__name__": __name__}
     with pytest.raises(ValueError, match="late"), deadline(60):
         exec(program, names)
     assert names["value"] == [1]

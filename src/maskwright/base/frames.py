@@ -6,9 +6,13 @@ import inspect
 from types import FrameType
 from typing import Any
 
+_PACKAGES = ("maskwright", "lark")
+"""Whose calls make what is large; others may be looked at in a debugger."""
+
 
 def taken_from_frames(error: BaseException | None, outside: BaseException | None) -> list[Any]:
-    """The variables of the finished calls that an exception came through, and the exceptions before it, up to ``outside``.
+    """The variables of this package's finished calls, and lark's, that an exception came through, and the exceptions before it, up
+    to ``outside``.
 
     The frames have none of them any more: they would free all of it at once, together with the exception.
     """
@@ -23,6 +27,8 @@ def taken_from_frames(error: BaseException | None, outside: BaseException | None
 
 
 def _taken_from(frame: FrameType) -> list[Any]:
+    if str(frame.f_globals.get("__name__")).partition(".")[0] not in _PACKAGES:
+        return []
     if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         # Its variables are those of a module or class.
         return []
