@@ -6,8 +6,8 @@ import inspect
 from types import FrameType
 from typing import Any
 
-_PACKAGES = ("maskwright", "lark")
-"""Whose calls make what is large; others may be looked at in a debugger."""
+_PACKAGES = ("maskwright", "lark", "contextlib")
+"""Whose calls make what is large, or hand it on; others may be looked at in a debugger."""
 
 
 def taken_from_frames(error: BaseException | None, outside: BaseException | None) -> list[Any]:
