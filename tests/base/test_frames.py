@@ -41,7 +41,7 @@ def _fails_twice(kept: list[object]) -> None:
     try:
         _fails(0, kept)
     except ValueError:
-        _fails(0.02, kept)
+        _fails(0.12, kept)
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +54,7 @@ def test_a_failed_call_loses_its_variables_where_it_took_long(late: bool) -> Non
     kept: list[object] = []
     mine = Tree()
     with pytest.raises(ValueError, match="late") as raised, deadline(60):
-        _fails(0.02 if late else 0, kept)
+        _fails(0.12 if late else 0, kept)
     own, shared = kept
     assert (own() is None) == late  # type: ignore[operator]
     assert len(shared.parts) == 1  # type: ignore[attr-defined]
@@ -82,12 +82,12 @@ def test_calls_of_other_packages_keep_theirs(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.undo()
     kept: list[object] = []
     with pytest.raises(ValueError, match="late") as raised, deadline(60):
-        _fails(0.02, kept)
+        _fails(0.12, kept)
     assert "own" in _names(raised.tb)[-1]
 
 
 def test_modules_and_running_calls_keep_their_variables() -> None:
-    program = compile("value = [1]\nfail(0.02, kept)", "a module", "exec")
+    program = compile("value = [1]\nfail(0.12, kept)", "a module", "exec")
     kept: list[object] = []
     names = {"fail": _fails, "kept": kept, "__name__": __name__}
     with pytest.raises(ValueError, match="late"), deadline(60):
@@ -111,7 +111,7 @@ def test_others_have_their_turns_while_one_tree_is_freed() -> None:
             ticks.append(time.monotonic())
 
     with deadline(60):
-        time.sleep(0.02)
+        time.sleep(0.12)
         thread = threading.Thread(target=tick)
         thread.start()
         while not ticks:
