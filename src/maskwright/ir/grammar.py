@@ -72,8 +72,7 @@ class Words:
     """
 
     def __init__(self, texts: Iterable[bytes], tags: Mapping[bytes, int] | None = None) -> None:
-        distinct = set(in_time(texts))
-        ordered = _ordered(distinct)
+        ordered = _ordered(texts)
         pieces = [b"".join(ordered[i : i + _PIECE]) for i in in_time(range(0, len(ordered), _PIECE))]
         self.data = b"".join(pieces)
         self.starts = array("q", accumulate(map(len, in_time(ordered)), initial=0))
@@ -83,7 +82,7 @@ class Words:
         digest.update(self.starts.tobytes())
         digest.update(self.tags.tobytes())
         self.key = ("words", len(ordered), digest.digest())
-        let_go(distinct, ordered)
+        let_go(ordered)
 
     @classmethod
     def tagged(cls, tags: Mapping[bytes, int]) -> Words:
@@ -114,17 +113,17 @@ class Words:
 _PIECE = 10_000
 
 
-def _ordered(texts: set[bytes]) -> list[bytes]:
-    """Sorted, piece by piece: the whole would take a second for a million."""
-    if len(texts) <= _PIECE:
-        return sorted(texts)
+def _ordered(texts: Iterable[bytes]) -> list[bytes]:
+    """Sorted, and each once, piece by piece: the whole would take a second for a million."""
     listed = list(in_time(texts))
+    if len(listed) <= _PIECE:
+        return sorted(set(listed))
     # Some of them, of which there are as many before as behind: what lies between two neighbours is a small part.
     cuts = sorted(listed[:: len(listed) // (2 * len(listed) // _PIECE)])
     parts: list[list[bytes]] = [[] for _ in range(len(cuts) + 1)]
     for text in in_time(listed):
         parts[bisect(cuts, text)].append(text)
-    found = [text for part in parts for text in in_time(sorted(part))]
+    found = [text for part in parts for text in in_time(sorted(set(part)))]
     let_go(listed, *parts)
     return found
 
@@ -450,6 +449,9 @@ class Grammar:
         work: list[Expr] = []
         looked = 0
         for rule in self.rules:
+            looked += 1
+            if looked & 1023 == 1023:
+                check_time()
             if rule is None or isinstance(rule, (Ref, Repeated, Record, Indented)):
                 continue
             if isinstance(rule, Choice):
