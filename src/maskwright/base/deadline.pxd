@@ -6,7 +6,7 @@ cdef extern from "Python.h":
     bint PyObject_IS_GC(object)
 
 cdef double _soonest, _TURN_SECONDS, _turn, _COLLECTION_SECONDS, _collection, _REST_SECONDS, _PAUSE_SECONDS, _PAUSE_ALONE_SECONDS, _rest, _AT_ONCE_SECONDS, _at_once
-cdef double _LONG_SECONDS, _long
+cdef double _LONG_SECONDS
 cdef Py_ssize_t _UNREAD, _unread
 cdef object _python
 
@@ -16,10 +16,10 @@ cpdef check_time()
 cpdef check_time_now()
 
 cdef class _Clock:
-    cdef public double end, seconds
+    cdef public double end, seconds, long_at
     cdef public object cancellation
 
 cdef class deadline:
-    cdef double _seconds, _end, _end_before, _seconds_before, _long
+    cdef double _seconds, _end, _end_before, _seconds_before, _long_before
     cdef _Clock _clock
     cdef object _outside

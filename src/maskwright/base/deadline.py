@@ -74,8 +74,11 @@ class _Clock:
     seconds: float
     cancellation: Cancellation | None
 
+    long_at: float
+    """When the operation under way has taken long; infinity: there is none."""
+
     def __init__(self) -> None:
-        self.end = inf
+        self.end = self.long_at = inf
         self.seconds = 0.0
         self.cancellation = None
 
@@ -110,8 +113,6 @@ _collection: float = 0.0
 _LONG_SECONDS: float = 0.1
 """What has taken so long may have made so much that freeing it at once takes longer than others should wait; taking it apart takes a
 quarter of the time that making it took."""
-_long: float = 0.0
-"""When the operation begun last has taken so long."""
 _AT_ONCE_SECONDS: float = 0.001
 _UNREAD: int = 7
 """In the first moment of an operation, so many calls of ``check_time`` between two do not read the clock: reading it at each takes a
@@ -142,13 +143,14 @@ class deadline:
         self._seconds = seconds
 
     def __enter__(self) -> None:
-        global _rest, _collection, _unread, _at_once, _long
+        global _rest, _collection, _unread, _at_once
         clock: _Clock = _thread.clock
         self._clock = clock
         self._end_before, self._seconds_before = clock.end, clock.seconds
         self._outside = exc_info()[1]
         now: float = monotonic()
-        self._long = _long = now + _LONG_SECONDS
+        self._long_before = clock.long_at
+        clock.long_at = min(clock.long_at, now + _LONG_SECONDS)
         _rest = now + _REST_SECONDS
         _collection = now + _COLLECTION_SECONDS
         _unread = 0
@@ -163,8 +165,10 @@ class deadline:
         _ends.remove(self._end)
         self._clock.end, self._clock.seconds = self._end_before, self._seconds_before
         _note(_ends)
+        long_at: float = self._clock.long_at
+        self._clock.long_at = self._long_before
         outside, self._outside = self._outside, None
-        if error is not None and monotonic() > self._long:
+        if error is not None and monotonic() > long_at:
             _take_apart(taken_from_frames(error, outside))
 
 
@@ -259,7 +263,8 @@ def if_many(items: Collection[_T]) -> Iterable[_T]:
 def let_go(*held: dict[Any, Any] | list[Any] | set[Any]) -> None:
     """Empty them, and free what nobody else has, piece by piece while others have their turns: all of what a large source
     became takes long."""
-    if monotonic() < _long:
+    clock: _Clock = _thread.clock
+    if monotonic() < clock.long_at:
         for each in held:
             each.clear()
         return
