@@ -83,8 +83,7 @@ class ObjectRules:
     def release(self) -> None:
         """Let go of what refers back, so that nothing waits for the garbage collector."""
         self.emitter = None  # type: ignore[assignment]
-        let_go(self._within)
-        let_go(self._disputed)
+        let_go(self._within, self._disputed)
 
     def object(self, group: ObjectGroup) -> Expr:
         """The objects of a group."""
