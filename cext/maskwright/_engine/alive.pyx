@@ -36,6 +36,7 @@ from maskwright._engine.costs cimport (
     cost_lexeme, cost_node, cost_parser, cost_plain, costs_prepare, shortest_try_lexeme
 )
 from maskwright._engine.distinct cimport distinct_clean
+from maskwright._engine.clash_free cimport thread_is_free
 
 cdef enum:
     HASTE = 32             # bytes read that a missing byte weighs, where any completion will do
@@ -195,7 +196,9 @@ cdef cbool thread_sure(Core* core, const Thread& thread) noexcept nogil:
         return True
     if not lexer.samples.safe and thread.lookahead == NULL and thread_is_embedded(core, thread.lex, thread.parser):
         return True
-    if (not lexer.samples.safe or state_deep(core.program, thread.parser)
+    if not lexer.samples.safe:
+        return thread_is_free(core, thread)
+    if (state_deep(core.program, thread.parser)
             or (thread.lookahead != NULL and not core.program.states[thread.parser].starts.empty())):
         return False
     if thread.lex != NULL and thread.lex.automaton != core.program.lexer:

@@ -62,6 +62,11 @@ cdef cppclass CoreFacts:
     Interner embedded              # whether all that comes behind a rule can be completed, by GSS node (alive.pyx): 1 or 0
     vector[char] lexed             # by plain state: whether a terminal of the lexer may come in the rest of its rule; empty: not known
     vector[char] lexed_rules       # the same by rule
+    vector[char] free              # by plain state: whether terminals without clashes lead to the end of its rule (clash_free.pyx)
+    vector[char] free_rules        # the same by rule
+    vector[char] free_nodes        # by GSS node: whether they lead from a return to it to the end of the text
+    unordered_map[int32_t, vector[int32_t]] free_next   # by parser state: the terminals that begin such a way; the last one is none
+    Interner free_threads          # whether there is such a way as far as a look tells, by thread: 1 or 0
     cbool looks_behind             # the search under way is for `embedded`
     Interner careless              # whether a string may become any, by what is behind it (distinct.pyx)
     Interner powers                # whether a number may get an exponent, by lexer state (distinct.pyx)

@@ -44,6 +44,8 @@ cdef int64_t core_bytes(const Core* core) noexcept nogil:
                         + core.facts.careless.bytes() + core.facts.powers.bytes()
                         + core.costs.embedded.bytes()
                         + core.facts.endless.bytes() + core.facts.lexed.size() + core.facts.lexed_rules.size()
+                        + core.facts.free.size() + core.facts.free_rules.size() + core.facts.free_nodes.size()
+                        + core.facts.free_threads.bytes()
                         + core.tracker.state_ids.bytes()
                         + core.tracker.frame_ids.bytes() + core.tracker.store.ids.bytes() + core.tracker.store.cell_ids.bytes())
             + <int64_t>(core.states.size() * (sizeof(MatcherState) + 2 * ALLOCATION + 2 * sizeof(Thread))
@@ -53,7 +55,7 @@ cdef int64_t core_bytes(const Core* core) noexcept nogil:
                         + core.tracker.frames.size() * (sizeof(Frame) + 3 * ALLOCATION)
                         + core.tracker.store.values.size() * (sizeof(Value) + 3 * ALLOCATION)
                         + (core.costs.nodes.size() + core.costs.lexemes.size() + core.costs.behind.size()
-                           + core.costs.plain.size()) * MAP_ENTRY))
+                           + core.costs.plain.size() + 2 * core.facts.free_next.size()) * MAP_ENTRY))
 
 
 cdef inline void core_weigh(Core* core) noexcept nogil:

@@ -33,6 +33,7 @@ cdef cppclass LexerSamples:
     vector[pair[int32_t, int32_t]] clashes     # terminals whose samples in a row are not read as what they are
                                                # (the second NO_TAG: the first alone is not); none when safe
     vector[pair[int32_t, int32_t]] avoided     # such that need not occur
+    vector[char] clean             # by terminal: it is in no clash as the first one, not even in one that is avoided
 
 cdef cppclass LexerMasks:
     # Masks, and what they are made of (longest_match_mask.pyx).
@@ -82,6 +83,7 @@ cdef cbool lexer_skips(const LexState* state) noexcept nogil
 cdef LexState* lookahead_join(LexState* lookahead, LexState* ended) noexcept nogil
 cdef cbool lookahead_passes(LexState* lookahead, const string& text) noexcept nogil
 cdef cbool lexer_served(const Lexer* lexer, LexState* ended, int32_t behind) noexcept nogil
+cdef cbool lexer_follows(LexState* ended, int32_t behind) noexcept nogil
 cdef cbool lexer_leaves(LexState* state) noexcept nogil
 cdef cbool lexer_closes(LexState* start) noexcept nogil
 cdef cbool lexer_never(LexState* lex) noexcept nogil

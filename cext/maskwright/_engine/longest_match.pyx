@@ -182,6 +182,14 @@ cdef cbool lexer_served(const Lexer* lexer, LexState* ended, int32_t behind) noe
     return False
 
 
+cdef cbool lexer_follows(LexState* ended, int32_t behind) noexcept nogil:
+    # Whether a terminal may come behind one that ended, directly or with a gap between.
+    cdef Lexer* lexer = lexer_of(ended.automaton)
+    if lexer.placed:
+        return lexer_served(lexer, ended, behind)
+    return lookahead_passes(ended, lexer.samples.texts[behind]) or lexer_gap_passes(ended)
+
+
 cdef cbool lexer_leaves_placed(LexState* state) noexcept nogil:
     # The same of a placed lexer: whether everything that may come next can.  Of a lookahead between two terminals,
     # it is not known what ended.

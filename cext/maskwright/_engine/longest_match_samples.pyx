@@ -240,6 +240,7 @@ cdef LexState* lexer_along(Automaton* automaton, Contexts& contexts, int32_t ter
 cdef void lexer_clash(Lexer* lexer, int32_t before, int32_t behind) noexcept nogil:
     cdef pair[int32_t, int32_t] clash = pair[int32_t, int32_t](before, behind)
     cdef size_t i
+    lexer.samples.clean[before] = 0
     for i in range(lexer.samples.avoided.size()):
         if lexer.samples.avoided[i] == clash:
             return
@@ -255,12 +256,14 @@ cdef void lexer_check(Automaton* automaton, Contexts& contexts) noexcept nogil:
     cdef LexState* ended
     cdef int32_t i, behind
     cdef size_t j
+    lexer.samples.clean.assign(lexer.samples.texts.size(), 0)
     for i in range(<int32_t>lexer.samples.texts.size()):
         # A line break may be left out.
         if lexer.ignored[i] or i == lexer.line_break:
             continue
         if deadline_passed(&automaton.index.deadline):
             break
+        lexer.samples.clean[i] = 1
         ended = lexer_read(lexer_along(automaton, contexts, i), lexer.samples.texts[i])
         if not lexer_reads_sample(automaton, contexts, i):
             lexer_clash(lexer, i, NO_TAG)

@@ -1,0 +1,38 @@
+"""Behind a lexer that is not safe, a look tells of most threads that they can be completed; that it tells the truth is judged in ``test_lexing``."""
+
+from __future__ import annotations
+
+import pytest
+import schema_walks
+
+import maskwright as mw
+
+VOCABULARY = schema_walks.vocabulary()
+BYTE_IDS = {token: i for i, token in reversed(list(enumerate(VOCABULARY.tokens))) if len(token) == 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "most"),
+    [
+        ("javascript", "let a = b;\nif (a) { f(`${a}`, [1]); }\n", 128),
+        ("verilog", "module m(input a, output b);\nassign b = ~a;\nendmodule\n", 1024),
+        ("markdown", "# a\n\nb *c* `d`\n", 16),
+    ],
+)
+def test_few_threads_are_searched(name: str, text: str, most: int) -> None:
+    """By searches alone, a mask along these texts looks at 256, 2048 and 64 threads or nearly so."""
+    limits = mw.Limits(max_seconds=100, max_search=most)
+    matcher = mw.compile(mw.shipped_grammar(name), VOCABULARY, limits=limits).matcher()
+    row = mw.allocate_token_bitmask(1, VOCABULARY.vocab_size)
+    for byte in text.encode():
+        matcher.fill_next_token_bitmask(row)
+        assert matcher.accept_token(BYTE_IDS[bytes([byte])])
+
+
+def test_what_ended_already_is_no_way_to_end() -> None:
+    """Behind "aab" the ignored text that has begun would have to end behind a later b, and that makes it longer and longer."""
+    source = mw.Lark('start: A B\nA: /a{2,40}/\nB: /a*b/\nI: /b.*b/\n%ignore I')
+    matcher = mw.compile(source, VOCABULARY).matcher()
+    assert matcher.accept_bytes(b"aab")
+    assert matcher.is_accepting
+    assert not matcher.accept_bytes(b"b")
