@@ -276,7 +276,9 @@ def tables_bytes(Tables tables not None):
 def automata_bytes(Tables tables not None, bint states=True):
     """About what its automata take, of which others share some (bytes); not ``states``: without those that texts have reached."""
     cdef int64_t total = 0 if tables.lexer is None else handle_bytes(tables.lexer, states)
-    for handle in tables.handles:
+    for i, handle in enumerate(tables.handles):
+        if i & 1023 == 1023:
+            check_time()
         total += handle_bytes(handle, states)
     return total
 

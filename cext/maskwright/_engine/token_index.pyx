@@ -30,24 +30,34 @@ cdef class TokenIndex:
 
     cdef int build(self, list tokens, trie_arrays) except -1:
         cdef bytes data = b"".join(tokens)
-        cdef bytes nodes, ids
+        cdef bytes nodes = b"", ids = b""
+        cdef const char* data_at = data
+        cdef const char* nodes_at
+        cdef const char* ids_at
+        cdef size_t data_size = len(data), node_count, id_count
         cdef int64_t at = 0
+        self.starts.reserve(len(tokens) + 1)
         for token in tokens:
             self.starts.push_back(at)
             at += len(token)
         self.starts.push_back(at)
-        self.data.resize(len(data))
-        memcpy(self.data.data(), <const char*>data, len(data))
         if trie_arrays is None:
             build_trie(&self.trie, dict(enumerate(tokens)))
         else:
             nodes, ids = trie_arrays
             if len(nodes) % sizeof(TrieNode) or len(ids) % sizeof(int32_t):
                 raise ValueError("these are no arrays of a trie")
-            self.trie.nodes.resize(len(nodes) // sizeof(TrieNode))
-            memcpy(self.trie.nodes.data(), <const char*>nodes, len(nodes))
-            self.trie.tokens.resize(len(ids) // sizeof(int32_t))
-            memcpy(self.trie.tokens.data(), <const char*>ids, len(ids))
+        nodes_at, node_count = nodes, len(nodes) // sizeof(TrieNode)
+        ids_at, id_count = ids, len(ids) // sizeof(int32_t)
+        # Megabytes, of which each page is touched for the first time: others have their turns meanwhile.
+        with nogil:
+            self.data.resize(data_size)
+            memcpy(self.data.data(), data_at, data_size)
+            if node_count:
+                self.trie.nodes.resize(node_count)
+                memcpy(self.trie.nodes.data(), nodes_at, node_count * sizeof(TrieNode))
+                self.trie.tokens.resize(id_count)
+                memcpy(self.trie.tokens.data(), ids_at, id_count * sizeof(int32_t))
         self.index = new Index()
         with nogil:
             index_build(self.index, &self.trie, (self.starts.size() + 30) // 32)
@@ -93,7 +103,9 @@ cdef int build_trie(Trie* trie, dict tokens) except -1:
     starts.push_back(at)
     for i in order:
         ids.push_back(i)
-    trie_build(trie, <const uint8_t*><const char*>data, starts.data(), ids.data(), <int64_t>ids.size())
+    cdef const uint8_t* data_at = <const uint8_t*><const char*>data
+    with nogil:
+        trie_build(trie, data_at, starts.data(), ids.data(), <int64_t>ids.size())
     return 0
 
 

@@ -76,7 +76,7 @@ class Explainer:
         White space at the end of JSON is no part of the text; nor are line feeds there, where a grammar has none.
         Raises ``LimitError`` when it takes longer than ``limits.max_seconds``.
         """
-        with deadline(self.limits.max_seconds):
+        with rare_collection(), deadline(self.limits.max_seconds):
             return self._check(text)
 
     def _check(self, text: str) -> list[Finding]:

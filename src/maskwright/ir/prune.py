@@ -122,8 +122,12 @@ def references(body: Body | None) -> set[int]:
     """The rules that a body refers to."""
     found: set[int] = set()
     work = [body]
+    seen: int = 0
     while work:
         part = work.pop()
+        seen += 1
+        if seen & 255 == 0:
+            check_time()
         if isinstance(part, Ref):
             found.add(part.rule)
         elif isinstance(part, (Seq, Choice)):
@@ -138,6 +142,9 @@ def references(body: Body | None) -> set[int]:
             work.append(part.array)
         elif isinstance(part, Record):
             for values in (*[m.values for m in part.members], *[o.values for o in part.others]):
+                seen += 1
+                if seen & 255 == 0:
+                    check_time()
                 found.update([rule for rule, _ in values])
     return found
 
@@ -180,6 +187,7 @@ def _any_good(values: Values, good: list[bool]) -> bool:
 
 @cython.cfunc
 def _expr_is_productive(expr: Expr, good: list[bool]) -> bool:
+    i: int
     if isinstance(expr, Term):
         return _term_is_productive(expr)
     if isinstance(expr, Ref):
@@ -187,13 +195,17 @@ def _expr_is_productive(expr: Expr, good: list[bool]) -> bool:
         return good[ref.rule]
     if isinstance(expr, Choice):
         choice: Choice = expr
-        for item in choice.items:  # noqa: SIM110
+        for i, item in enumerate(choice.items):
+            if i & 255 == 255:
+                check_time()
             if _expr_is_productive(item, good):
                 return True
         return False
     if isinstance(expr, Seq):
         sequence: Seq = expr
-        for item in sequence.items:  # noqa: SIM110
+        for i, item in enumerate(sequence.items):
+            if i & 255 == 255:
+                check_time()
             if not _expr_is_productive(item, good):
                 return False
         return True

@@ -119,11 +119,18 @@ def python_word() -> Ranges:
 
 
 def _matched(pattern: str) -> Ranges:
-    """The runs that ``re`` finds among all code points, which is much faster than asking for each."""
-    every = np.arange(MAX_CODE_POINT + 1, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
-    return tuple((found.start(), found.end() - 1) for found in re.finditer(pattern, every))
+    """The runs that ``re`` finds among all code points, which is much faster than asking for each.
+
+    Plane by plane: others have their turns in between, and no run goes on from one plane to the next.
+    """
+    runs: list[tuple[int, int]] = []
+    for first in range(0, MAX_CODE_POINT + 1, _PLANE):
+        plane = np.arange(first, first + _PLANE, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
+        runs += [(first + found.start(), first + found.end() - 1) for found in re.finditer(pattern, plane)]
+    return tuple(runs)
 
 
+_PLANE = 0x10000
 # Characters that are looked up one by one.
 _FEW = 256
 
