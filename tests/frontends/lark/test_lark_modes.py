@@ -406,3 +406,36 @@ def test_what_the_main_mode_ignores_comes_at_the_end() -> None:
         matcher = maskwright.compile_lark(text, toys.byte_vocabulary()).matcher()
         assert matcher.accept_bytes(b"aca") and matcher.is_accepting
         assert matcher.accept_bytes(b"  ") and matcher.is_accepting
+
+
+def test_what_is_the_same_in_two_modes_is_there_once() -> None:
+    """Sums have no break: one copy of them will do in all loops, but for the mode in which something else is ignored."""
+    grammar = """
+    start: item*
+    item: sum ";" | BREAK | "{" loop "}" | "[" other "]"
+    sum: sum "+" sum | "a" | "(" sum ")"
+    loop[mode=loop]: item*
+    other[mode=other]: sum
+    BREAK: "b"
+    BLANK: " "
+    %ignore BLANK
+    %without BREAK
+
+    %mode loop
+    %ignore BLANK
+    %mode other
+    %ignore "c"
+    """
+    made = lark_part(grammar, "start", "contextual", (), None, Limits()).make()
+    names = [name for name in made.names if name.startswith(("item", "sum"))]
+    assert sorted(names) == ["item", "item@loop", "sum", "sum@other"]
+    compiled = by_bytes_of(grammar, "ab+;{}[]() c")
+    for text, expected in [
+        ("a + a;{b a; [ca]}", True),
+        ("b", False),
+        ("[a c+a]{ b{ (a );}}", True),
+        ("{[ a]}", False),
+        ("{a c;}", False),
+    ]:
+        matcher = compiled.matcher()
+        assert (matcher.accept_bytes(text.encode()) and matcher.is_accepting) == expected, text

@@ -294,9 +294,52 @@ def by_mode(
                     f"{symbol} is ignored in the mode {where}, and the rule {without_mode(name)} uses it in the mode "
                     f"{mode_of(name)}: define it in one of them (%mode) as a terminal of its own"
                 )
+    rules = _shared(rules, ignored_in, source.terminals)
     if first != start:
         rules[start] = [[(first, False)]]
     return LarkText(source.terminals, rules, ignored, ignored_in).used(start, keep)
+
+
+def _shared(
+    rules: dict[str, list[list[tuple[str, bool]]]],
+    ignored_in: Mapping[str, list[str]],
+    patterns: Collection[str],
+) -> dict[str, list[list[tuple[str, bool]]]]:
+    """The rules, with one copy in place of those that say the same: expressions do not change where a loop begins.
+
+    Copies of a rule are equal where as much is ignored in their modes, and their expansions are equal in turn: the coarsest such
+    partition, by refinement (Hopcroft's question for automata).  ``patterns``: terminals that have one; without it, one may be an
+    indentation, which the main mode alone has.
+    """
+    lined = any(
+        is_terminal and symbol not in patterns
+        for expansions in rules.values()
+        for expansion in expansions
+        for symbol, is_terminal in expansion
+    )
+    copies: dict[object, list[str]] = {}
+    for name in rules:
+        mode = mode_of(name)
+        kind = without_mode(name), tuple(ignored_in[mode]), lined and mode == MAIN
+        copies.setdefault(kind, []).append(name)
+    # By rule and by copy: the first one of its class, as far as they have been told apart.
+    first = {name: names[0] for names in copies.values() for name in names}
+    several = [name for names in copies.values() if len(names) > 1 for name in names]
+    count = -1
+    while count != len(copies):
+        check_time()
+        count, copies = len(copies), {}
+        for name in several:
+            said = [[first.get(symbol, symbol) for symbol, _ in each] for each in rules[name]]
+            copies.setdefault((first[name], tuple(map(tuple, said))), []).append(name)
+        first |= {name: names[0] for names in copies.values() for name in names}
+    return {
+        name: [
+            [(first.get(symbol, symbol), is_terminal) for symbol, is_terminal in each] for each in expansions
+        ]
+        for name, expansions in rules.items()
+        if first[name] == name
+    }
 
 
 def _check_texts(source: LarkText, modes: Mapping[str, Mode]) -> None:
