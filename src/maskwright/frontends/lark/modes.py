@@ -317,22 +317,28 @@ def _shared(
         for expansion in expansions
         for symbol, is_terminal in expansion
     )
+    called = {
+        name: [s for each in e for s, is_terminal in each if not is_terminal] for name, e in rules.items()
+    }
     copies: dict[object, list[str]] = {}
-    for name in rules:
+    for name, expansions in rules.items():
         mode = mode_of(name)
-        kind = without_mode(name), tuple(ignored_in[mode]), lined and mode == MAIN
+        shape = tuple([tuple([s if is_terminal else None for s, is_terminal in each]) for each in expansions])
+        kind = without_mode(name), shape, tuple(ignored_in[mode]), lined and mode == MAIN
         copies.setdefault(kind, []).append(name)
     # By rule and by copy: the first one of its class, as far as they have been told apart.
-    first = {name: names[0] for names in copies.values() for name in names}
-    several = [name for names in copies.values() if len(names) > 1 for name in names]
-    count = -1
-    while count != len(copies):
+    first: dict[str, str] = {}
+    classes: list[list[str]] = []
+    parts = [*copies.values()]
+    while len(parts) != len(classes):
         check_time()
-        count, copies = len(copies), {}
-        for name in several:
-            said = [[first.get(symbol, symbol) for symbol, _ in each] for each in rules[name]]
-            copies.setdefault((first[name], tuple(map(tuple, said))), []).append(name)
-        first |= {name: names[0] for names in copies.values() for name in names}
+        first |= {name: names[0] for names in parts for name in names}
+        classes, parts = [names for names in parts if len(names) > 1], []
+        for names in classes:
+            split: dict[tuple[str, ...], list[str]] = {}
+            for name in names:
+                split.setdefault(tuple([first[s] for s in called[name]]), []).append(name)
+            parts += split.values()
     return {
         name: [
             [(first.get(symbol, symbol), is_terminal) for symbol, is_terminal in each] for each in expansions
