@@ -2,7 +2,7 @@
 
     python bench/languages.py NAME [FOLDER ...] [--files N] [--walks N] [--seed N]
 
-NAME: html (html5lib), markdown (markdown-it-py, which must see the same parts), javascript (Node.js), typescript (version 5 of the package of npm, on NODE_PATH), shell (bash and dash), verilog (the parser of pyslang),
+NAME: c (gcc), html (html5lib), markdown (markdown-it-py, which must see the same parts), javascript (Node.js), typescript (version 5 of the package of npm, on NODE_PATH), shell (bash and dash), verilog (the parser of pyslang),
 python-3.12 and python-3.13 (``ast`` of python3.12 and python3.13, on PATH).  Files below the folders that the reader refuses are counted apart.
 What no context-free grammar says (names declared twice and the like) is no error of a random text.
 """
@@ -39,11 +39,12 @@ require('readline').createInterface({input: process.stdin}).on('line', line => {
   console.log(JSON.stringify(said));
 });
 """
-# What the compiler's parser says; its checker is not asked.
+# What the compiler's parser says of a module; its checker is not asked.
 TYPESCRIPT = """
 const ts = require('typescript');
 require('readline').createInterface({input: process.stdin}).on('line', line => {
-  const file = ts.createSourceFile('a.ts', JSON.parse(line), ts.ScriptTarget.Latest, false, ts.ScriptKind.TS);
+  const options = {languageVersion: ts.ScriptTarget.Latest, setExternalModuleIndicator: file => { file.externalModuleIndicator = true; }};
+  const file = ts.createSourceFile('a.ts', JSON.parse(line), options, false, ts.ScriptKind.TS);
   const [first] = file.parseDiagnostics;
   console.log(JSON.stringify(first ? ts.flattenDiagnosticMessageText(first.messageText, ' ') : ''));
 });
@@ -157,6 +158,23 @@ def said_by_shells(texts: list[str]) -> list[str]:
     return found
 
 
+def said_by_gcc(texts: list[str]) -> list[str]:
+    """By text, the first error of gcc's that is about its syntax; the compiler goes on behind others.
+
+    Names that end in ``_t`` are types, and all others are variables: what a name is, decides what gcc reads.
+    """
+    found = []
+    for text in texts:
+        command = ["gcc", "-std=c99", "-fsyntax-only", "-w", "-x", "c", "-"]
+        names = sorted({*re.findall(r"\b[A-Za-z_]\w*", text)} - C_WORDS)
+        known = "".join(f"{'typedef ' if name.endswith('_t') else ''}int {name};" for name in names)
+        whole = f"#define bool _Bool\n{known}\n{text}".encode()
+        done = subprocess.run(command, input=whole, capture_output=True, check=False)
+        errors = re.findall(r"error: (.*)", done.stderr.decode(errors="replace"))
+        found.append(next((error for error in errors if not C_MEANING.search(error)), ""))
+    return found
+
+
 def said_by_slang(texts: list[str]) -> list[str]:
     """What slang's parser says of Verilog; its elaboration is not asked.
 
@@ -190,7 +208,28 @@ DIRECTIVES = {
     "include", "line", "nounconnected_drive", "pragma", "resetall", "timescale", "unconnected_drive", "undef", "undefineall", "__FILE__", "__LINE__",
 }  # fmt: skip
 
+C_WORDS = {
+    "auto", "bool", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if",
+    "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned",
+    "void", "volatile", "while", "_Bool", "_Complex", "_Imaginary",
+}  # fmt: skip
+# What gcc says of C that its standard calls constraints, not syntax: of names, types and values, and of what stands in a loop or a switch.
+C_MEANING = re.compile(
+    r"undeclared|cannot initialize|variably modified|variable-sized|array of functions|unknown type name|lvalue required|invalid (type argument|operands|use|initializer)|wrong type argument|has (non-integer|incomplete)|request for member|not a"
+    r"n? (integer|constant|structure|function|pointer|array)|is not (an integer|constant|a (function|constant))|declared as (function|array)|is initialized|incompatible|array (type|size)|(re|previously )declared"
+    r"|redefinition|redeclaration|subscripted value|used (as|but)|cast specifies|defined as wrong kind|duplicate|data types in|in declaration specifiers|void|within (a )?(loop|switch)"
+    r"|not within|conflicting|initializer element|size of|not supported|storage size|is not|out of range|negative"
+)
+
 JUDGES = {
+    "c": Judge(
+        said_by_gcc,
+        ("gcc",),
+        ("c", "h"),
+        ("", "int f(", "int a[", "struct a {", "enum a {", "int f() {", "int f() { for (", "int f() { a_t b", "a_t *f(b_t c", "int f() { switch (a) { case 1: ", "int f() { if (a) ", "int f() { do ",
+         "int f() { return a", "int f() { (int)", "int f() { a = b", "int f() { a->", "int f() { int a = {", "static const ", "char *a = "),
+        "()[]{};*&,.=+-<>!'\"\n#",
+    ),
     **{
         f"python-{version}": Judge(
             partial(said_by_python, version),
@@ -210,9 +249,12 @@ JUDGES = {
         ("", "`a${", "/a", "class A {", "async function f(){", "x = {", "for(", "for(;;){", "switch(a){case 1:", "a=>", "a\n", "let {",
          "if(a)", "class A extends B{constructor(){super(", "export ", "import ", "a.b", "[a", "({a", "for([a",
          "a: for(;;){ continue a", "async function f(){ function g(a", "async function f(){ class A{ a=",
-         "function*f(){", "function*f(){ yield", "class A{*"),
+         "function*f(){", "function*f(){ yield", "class A{*", "async function*f(){", "async function*f(){ yield", "x={async *a(){", "await ", "`${await ", "if(a)await ",
+         "for await(", "export default ", "export {a ", "import a,", "function f(){ arguments", "function f(){ return `${arguments", "function f(){ new.target",
+         "class A{ a(){ super.", "x={ a(){ super[", "class A{ a(){ `${super", "class A{ async a(){ await super.a", "class A extends B{constructor(){ a;super(", "class A{ static{", "class A{ static{ for(;;){",
+         "class A{ a=", "class A{ a=super.", "class A{ a=()=>{ super.", "class A{ a(){ b=>super.", "class A{ a(){ function f(a=", "a=>function(){}", "a=>class{}", "/[\\w-", "/a{", "/[0-9-", "class A{ static{ function f(){", "/(?<a>", "/(?<a>b)", "/\\p{", "/[\\p{L}", "/[a-", "/[\\u1234-", "/[A-z", "async", "async(", "async.", "let async", "for(async", "import async", "eval("),
         "'\"{}()[]:=;,.`/\n+",
-        r"has already been declared|Duplicate (export|parameter|__proto__)|Export '.*' is not defined|must be declared in an "
+        r"has already been declared|Duplicate (export|parameter|__proto__|capture group name)|Export '.*' is not defined|must be declared in an "
         r"enclosing|A class may only have one constructor|Undefined label|Label '.*' has already|does not denote an iteration",
     ),
     "typescript": Judge(
@@ -221,7 +263,8 @@ JUDGES = {
         ("ts", "mts", "cts"),
         ("", "let a: ", "type A = ", "interface A {", "class A<T> {", "function f<T>(a: ", "f<A", "(a): ", "a ? (b) : ", "enum A {", "declare ", "export ",
          "import ", "a as ", "abstract class A {", "type A = {", "type A<T> = T extends ", "a < b", "let a: (", "type A = `a${", "class A { private ",
-         "namespace A {", "new A<", "type A = [", "x = <T", "a!", "const a = { f(a", "class A extends B<C> { constructor(", "type A = typeof "),
+         "namespace A {", "new A<", "type A = [", "x = <T", "a!", "const a = { f(a", "class A extends B<C> { constructor(", "type A = typeof ", "import a",
+         "export type {", "await ", "async function*f<T>(", "async<", "async(", "class A { static {", "class A { a() { super.", "/(?<a>", "let async", "export default function a("),
         "<>'\"{}()[]:=;,.`/\n+|&?!",
     ),
     "html": Judge(
