@@ -12,6 +12,7 @@ from reference_lexing import LexingOracle
 
 import maskwright
 from maskwright import GrammarError, LimitError, Limits, Vocabulary
+from maskwright.frontends.lark import modes
 from maskwright.frontends.parts import lark_part
 
 TEMPLATES = r"""
@@ -408,8 +409,13 @@ def test_what_the_main_mode_ignores_comes_at_the_end() -> None:
         assert matcher.accept_bytes(b"  ") and matcher.is_accepting
 
 
-def test_what_is_the_same_in_two_modes_is_there_once() -> None:
-    """Sums have no break: one copy of them will do in all loops, but for the mode in which something else is ignored."""
+@pytest.mark.parametrize("many", [0, 100])
+def test_what_is_the_same_in_two_modes_is_there_once(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums have no break: one copy of them will do in all loops, but for the mode in which something else is ignored.
+
+    Where copies are few, all are kept.
+    """
+    monkeypatch.setattr(modes, "_MANY_RULES", many)
     grammar = """
     start: item*
     item: sum ";" | BREAK | "{" loop "}" | "[" other "]"
@@ -428,7 +434,7 @@ def test_what_is_the_same_in_two_modes_is_there_once() -> None:
     """
     made = lark_part(grammar, "start", "contextual", (), None, Limits()).make()
     names = [name for name in made.names if name.startswith(("item", "sum"))]
-    assert sorted(names) == ["item", "item@loop", "sum", "sum@other"]
+    assert sorted(names) == ["item", "item@loop", "sum", *(["sum@loop"] if many else []), "sum@other"]
     compiled = by_bytes_of(grammar, "ab+;{}[]() c")
     for text, expected in [
         ("a + a;{b a; [ca]}", True),

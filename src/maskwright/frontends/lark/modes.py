@@ -20,6 +20,10 @@ from maskwright.limits import Limits
 MAIN = "main"
 """The mode in which a grammar begins."""
 
+# Rules that are shared have the callers of all their copies, so that less is known of what may come behind them (adjacency.py).  That costs
+# more than the copies where these are few: Python has 666, JavaScript 2 712.
+_MANY_RULES = 1_000
+
 _HEAD = re.compile(r"^[ \t]*%mode\b[ \t]*([^\n]*)", re.MULTILINE)
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _USE = re.compile(r"([a-z][a-z0-9_]*)[ \t]*->[ \t]*([a-z][a-z0-9_]*)")
@@ -294,7 +298,8 @@ def by_mode(
                     f"{symbol} is ignored in the mode {where}, and the rule {without_mode(name)} uses it in the mode "
                     f"{mode_of(name)}: define it in one of them (%mode) as a terminal of its own"
                 )
-    rules = _shared(rules, ignored_in, source.terminals)
+    if len(rules) > _MANY_RULES:
+        rules = _shared(rules, ignored_in, source.terminals)
     if first != start:
         rules[start] = [[(first, False)]]
     return LarkText(source.terminals, rules, ignored, ignored_in).used(start, keep)
