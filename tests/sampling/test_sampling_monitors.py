@@ -110,6 +110,97 @@ def test_other_vocabularies() -> None:
             assert mask[0, token // 32] >> (token % 32) & 1
 
 
+def after_comments(text: str) -> list[str] | None:
+    return ["ab"] if text.endswith(".") else None
+
+
+def test_a_name_behind_comments() -> None:
+    """A comment stands before the name, and does not take its place."""
+    comments = {b"/*": b"*/", b"--": b"\n", b"--[": b"]"}
+    monitor = Monitor(VOCABULARY, after_comments, triggers=b".", between=b" \n", comments=comments)
+    for text in (
+        "x. /* . no */ab",
+        "x./*/ no */ -- . no\r ab",
+        "x./**/--\n--[no\n]ab",
+        "x. --x-[\nab",
+        "x.ab/ab",
+        "x.ab--no",
+    ):
+        assert all(monitor.prefix(ids(text[:end])) for end in range(len(text) + 1)), text
+        assert monitor.complete(ids(text)), text
+    for text in (
+        "x. /* ab */no",
+        "x./*/no",
+        "x. -- ab\nno",
+        "x. --[\n]no",
+        "x. /ab",
+        "x. /-",
+        "x. - ab",
+        "x.a--\nb",
+        "x./* ab */1",
+    ):
+        finished = text if text[-1] != "o" else text + " "
+        assert not monitor.complete(ids(finished)), text
+        if text != "x./*/no":
+            assert not monitor.prefix(ids(text)), text
+    for text in ("x. /", "x. /* ab", "x. --", "x./* ab */"):
+        assert monitor.prefix(ids(text)) and not monitor.complete(ids(text)), text
+
+
+@given(st.lists(st.sampled_from(["x.", "ab", "no", "#", "a", ". ", "\n", "#\n", " 1"]), max_size=6))
+def test_masks_allow_what_comments_do(pieces: list[str]) -> None:
+    """Cut into tokens in one way or another, a text is good or it is not; and no mask forbids what is good."""
+    vocabulary = mw.Vocabulary.from_bytes(
+        [*(bytes([b]) for b in range(256)), b"x.", b"ab", b"no", b"#\n", b". ", b"#a", b"\nab", b""],
+        eos_ids=263,
+    )
+    monitor = Monitor(vocabulary, after_comments, triggers=b".", between=b" \n", comments={b"#": b"\n"})
+    text = "".join(pieces).encode()
+    states, at = [monitor.start()], 0
+    for piece in pieces:
+        token = vocabulary.tokens.index(piece.encode()) if piece.encode() in vocabulary.tokens else None
+        for each in [token] if token is not None else list(piece.encode()):
+            mask = monitor.masks(states)
+            if not monitor.check(states, [each])[0]:
+                assert not monitor.prefix(list(text))
+                return
+            assert mask is None or mask[0, each // 32] >> (each % 32) & 1
+            states = [monitor.advance(states[0], each)]
+            at += len(vocabulary.tokens[each])
+    assert at == len(text) and monitor.prefix(list(text))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"options": 5}, "options: expected a function"),
+        ({"options": "name"}, "options: expected a function"),
+        ({"triggers": "."}, "triggers: expected bytes, got str"),
+        ({"triggers": None}, "triggers: expected bytes"),
+        ({"word": 5}, "word: expected bytes"),
+        ({"between": [32]}, "between: expected bytes"),
+        ({"ignore_case": "no"}, "ignore_case: expected bool"),
+        ({"comments": b"#"}, "comments: expected Mapping"),
+        ({"comments": {"#": "\n"}}, "first and the last bytes"),
+        ({"comments": {b"#": b""}}, "first and the last bytes"),
+        ({"comments": {b"rem": b"\n"}}, "among triggers, word or between"),
+        ({"comments": {b"..": b"\n"}}, "among triggers, word or between"),
+    ],
+)
+def test_arguments_of_a_wrong_type(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConstraintError, match=message):
+        Monitor(**{"vocabulary": VOCABULARY, "options": members, "triggers": b"."} | arguments)
+
+
+@pytest.mark.parametrize("answer", [5, "name", b"name", [1], [b"name"], [None], ["\ud800"]])
+def test_answers_of_a_wrong_type(answer: Any) -> None:
+    """An error each time: it is not remembered as an answer."""
+    monitor = Monitor(VOCABULARY, lambda text: answer, triggers=b".")
+    for _ in range(2):
+        with pytest.raises(ConstraintError, match=r"options\(b''\)"):
+            monitor.start()
+
+
 def test_bad_answers() -> None:
     with pytest.raises(ConstraintError, match="list of names"):
         Monitor(VOCABULARY, lambda text: "name", triggers=b".").start()
@@ -530,66 +621,3 @@ def test_sampling_with_a_monitor(database: Path) -> None:
 def _evidence() -> float:
     # Columns that a singer has come with 1/2 each, a text goes on, ends well or ends badly with 1/3 each; at most 3 columns fit.
     return sum(0.5**n * (1 / 3) ** (n - 1) * (1 / 3) for n in (1, 2, 3))
-
-
-# --- Python
-
-
-@pytest.mark.slow
-def test_attributes_that_exist() -> None:
-    pytest.importorskip("jedi", reason="the optional extra jedi is not installed")
-    from maskwright.sampling import PythonAttributes
-
-    monitor = PythonAttributes(VOCABULARY, "x = [1, 2]\n")
-    for text in (
-        "x.append(3)",
-        "x.pop().real",
-        "unknown.foo",
-        "y = 1.5",
-        "'x.nothing'",
-        "import os\nos.path.join",
-        "x.sort",
-    ):
-        assert monitor.prefix(ids(text)), text
-    for text in ("x.foo", "x.append(3)\nx.keys", "import os\nos.pathh"):
-        assert not monitor.prefix(ids(text)), text
-    assert monitor.prefix(ids("x.appe")) and not monitor.complete(ids("x.appe"))
-    before = monitor.analyses
-    assert monitor.prefix(ids("x.append(3)")) and monitor.analyses == before
-    assert not PythonAttributes(VOCABULARY, "x = 1\n", private=False).prefix(ids("x.__add"))
-
-
-@pytest.mark.slow
-def test_places_where_a_dot_is_no_attribute_or_a_name_comes_later() -> None:
-    """Comments, strings, imports; blanks, line ends and comments behind the dot."""
-    pytest.importorskip("jedi", reason="the optional extra jedi is not installed")
-    from maskwright.sampling import PythonAttributes
-
-    monitor = PythonAttributes(VOCABULARY, "import os\nd = [1, 2]\n")
-    for text in (
-        "# d.nothing",
-        "d.append(3)  # see d.nothing",
-        "d . append(3)",
-        "(d.\nappend)",
-        "(d\n.append)",
-        "(d. # the usual one\n append)",
-        "d.\\\n  append",
-        '"""\nd.nothing\n"""',
-        "f'{d.append} d.nothing'",
-        "from . import x",
-        "from .. import y",
-        "from .names import z",
-        "import os.path",
-        "x = ...",
-        "d[0].real",
-        "1.5.real",
-    ):
-        assert all(monitor.prefix(ids(text[:end])) for end in range(len(text) + 1)), text
-    for text in (
-        "d . nothing",
-        "(d.\nnothing)",
-        "d.\\\n nothing",
-        "d\n.append # x\nd.nothing",
-        "d[0].nothing",
-    ):
-        assert not monitor.prefix(ids(text)), text

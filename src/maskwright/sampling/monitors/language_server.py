@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import queue
-import re
 import subprocess
 import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
 from maskwright.errors import ConstraintError
-from maskwright.sampling.monitors.monitor import WORD, Monitor
+from maskwright.sampling.monitors.monitor import LINE_END, UNICODE_WORD, Monitor
 from maskwright.vocabulary.vocabulary import Vocabulary
 
 _NO_NAMES = (1, 14, 15)
@@ -27,7 +27,7 @@ class LanguageServerNames(Monitor):
     ``["jedi-language-server"]``, ``["gopls"]``).  ``language``: the protocol's identifier of the language; ``suffix`` and ``root``: of the
     file that the text is said to be; it is not written.  ``context``: what comes before the text in that file.  Where the server finds nothing, or says
     that its list is incomplete, anything may follow; ``trust_incomplete`` takes such lists, since pyright says it of every list, those of
-    members included, which are whole.  ``triggers``, ``between``, ``released``: as for ``Monitor``.
+    members included, which are whole.  ``triggers``, ``between``, ``comments``: as for ``Monitor``.
     ``timeout``: of one answer (seconds).  Analyses are remembered for each text.  ``close()`` ends the server.
 
     Raises ``ConstraintError`` when the server cannot be started, ends, or does not answer in time.
@@ -43,9 +43,9 @@ class LanguageServerNames(Monitor):
         root: str | Path = ".",
         context: str = "",
         triggers: bytes = b".",
-        word: bytes = WORD,
+        word: bytes = UNICODE_WORD,
         between: bytes = b" \t\f\r\n\\",
-        released: bytes = b"#",
+        comments: Mapping[bytes, bytes] = MappingProxyType({b"#": b"\n"}),
         settings: Mapping[str, Any] | None = None,
         trust_incomplete: bool = False,
         timeout: float = 30.0,
@@ -55,7 +55,7 @@ class LanguageServerNames(Monitor):
         self._ends = triggers.decode("latin-1")
         self._client = Client(command, Path(root), language, suffix, settings or {}, timeout)
         super().__init__(
-            vocabulary, self.names, triggers=triggers, word=word, between=between, released=released
+            vocabulary, self.names, triggers=triggers, word=word, between=between, comments=comments
         )
 
     def names(self, text: str) -> Iterable[str] | None:
@@ -128,7 +128,7 @@ class Client:
                 "textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": text}]}
             )
         self._version += 1
-        lines = re.split(r"\r\n|\r|\n", text)
+        lines = LINE_END.split(text)
         # Columns are counted in UTF-16.
         place = {"line": len(lines) - 1, "character": len(lines[-1].encode("utf-16-le")) // 2}
         context = {"triggerKind": 2, "triggerCharacter": text[-1:]}
