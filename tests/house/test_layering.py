@@ -25,7 +25,7 @@ MODULES = {
 }
 EXTENSIONS = ("maskwright._core", "maskwright._subsets")
 HEAVY = {
-    "fastapi", "httpx2", "jedi", "jsonschema", "lark", "llama_cpp", "lsprotocol", "matplotlib", "mistral_common", "mlx", "optuna", "prometheus_client", "pydantic",
+    "fastapi", "httpx2", "jedi", "jsonschema", "lark", "llama_cpp", "lsprotocol", "matplotlib", "mistral_common", "mlx", "optuna", "parso", "prometheus_client", "pydantic",
     "pydantic_core", "pygls", "ray", "safetensors", "sentencepiece", "sglang", "starlette", "tiktoken", "tokenizers", "torch", "tqdm", "transformers", "triton",
     "uvicorn", "vllm",
 }  # fmt: skip

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
 import pytest
-from test_sampling_monitors import VOCABULARY, ids
+from test_sampling_monitors import VOCABULARY, Late, ids, mistakes
 
 from maskwright import ConstraintError
-from maskwright.sampling import Monitor, PythonAttributes
-from maskwright.sampling.constraints import Constraint, Everything
-from maskwright.sampling.monitors.monitor import MonitorState
+from maskwright.sampling import PythonAttributes
+from maskwright.sampling.constraints import Everything
 from maskwright.sampling.monitors.python_text import PythonText
 
 pytest.importorskip("jedi", reason="the optional extra jedi is not installed")
@@ -56,7 +51,7 @@ GOOD = [
     "# d.nothing",
     "d.sail()  # see d.nothing",
     "'x.nothing'",
-    "print('x. y')",
+    "print('d.nope')",
     '"""\nd.nothing\n"""',
     "rb'd.nope'",
     "f'{d.tail} d.nothing'",
@@ -105,37 +100,10 @@ BAD = [
 ]
 
 
-class Late(Constraint):
-    """A monitor that is one token late: what it says of a place holds for the next one."""
-
-    def __init__(self, monitor: Monitor) -> None:
-        self._monitor = monitor
-
-    def start(self) -> tuple[MonitorState, MonitorState]:
-        return self._monitor.start(), self._monitor.start()
-
-    def check(self, states: Sequence[Any], tokens: Sequence[int]) -> np.ndarray:
-        return self._monitor.check([before for before, _ in states], tokens)
-
-    def advance(self, state: Any, token: int) -> tuple[MonitorState, MonitorState]:
-        current = state[1]
-        if self._monitor.check([current], [token])[0]:
-            return current, self._monitor.advance(current, token)
-        return current, MonitorState(current.text + bytes([token]), b"", None)
-
-
-def mistakes(monitor: Constraint) -> list[str]:
-    """The texts above that a monitor takes for the opposite."""
-    refused = [
-        text for text in GOOD if not all(monitor.prefix(ids(text[:end])) for end in range(len(text) + 1))
-    ]
-    return refused + [text for text in BAD if monitor.prefix(ids(text))]
-
-
 @pytest.mark.slow
 def test_attributes_that_exist() -> None:
     monitor = PythonAttributes(VOCABULARY, CONTEXT)
-    assert mistakes(monitor) == []
+    assert mistakes(monitor, GOOD, BAD) == []
     assert monitor.prefix(ids("l.appe")) and not monitor.complete(ids("l.appe"))
     assert monitor.prefix(ids("(d. # tail")) and not monitor.complete(ids("(d. # tail"))
     before = monitor.analyses
@@ -146,11 +114,11 @@ def test_attributes_that_exist() -> None:
 
 @pytest.mark.slow
 def test_wrong_monitors_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert set(mistakes(Everything())) == set(BAD)
+    assert set(mistakes(Everything(), GOOD, BAD)) == set(BAD)
     monitor = PythonAttributes(VOCABULARY, CONTEXT)
-    assert "d.tail" in mistakes(Late(monitor))
+    assert "d.tail" in mistakes(Late(monitor), GOOD, BAD)
     monkeypatch.setattr(PythonText, "is_access", lambda self, code: True)
-    everywhere = mistakes(PythonAttributes(VOCABULARY, CONTEXT))
+    everywhere = mistakes(PythonAttributes(VOCABULARY, CONTEXT), GOOD, BAD)
     assert "# d.nothing" in everywhere and "from .names import z" in everywhere
 
 

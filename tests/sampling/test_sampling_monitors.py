@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +19,7 @@ from toys import piece_vocabulary
 import maskwright as mw
 from maskwright import ConstraintError, VocabularyError
 from maskwright.sampling import CallableModel, GrammarConstraint, Monitor, Posterior, SqlNames, smc
+from maskwright.sampling.constraints import Constraint
 from maskwright.sampling.monitors import sql_text
 from maskwright.sampling.monitors.monitor import MonitorState
 
@@ -36,6 +38,33 @@ def members(text: str) -> list[str] | None:
     if text.endswith(" "):
         return ["ab", "name", ""]
     return {"a": ["b", "bc"], "b": ["na", "name"], "c": None}.get(text[-2:-1]) if text.endswith(".") else None
+
+
+class Late(Constraint):
+    """A monitor that is one token late: what it says of a place holds for the next one."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
+
+    def start(self) -> tuple[MonitorState, MonitorState]:
+        return self._monitor.start(), self._monitor.start()
+
+    def check(self, states: Sequence[Any], tokens: Sequence[int]) -> np.ndarray:
+        return self._monitor.check([before for before, _ in states], tokens)
+
+    def advance(self, state: Any, token: int) -> tuple[MonitorState, MonitorState]:
+        current = state[1]
+        if self._monitor.check([current], [token])[0]:
+            return current, self._monitor.advance(current, token)
+        return current, MonitorState(current.text + bytes([token]), b"", None)
+
+
+def mistakes(monitor: Constraint, good: Sequence[str], bad: Sequence[str]) -> list[str]:
+    """The texts that a monitor takes for the opposite: the good ones have good beginnings."""
+    refused = [
+        text for text in good if not all(monitor.prefix(ids(text[:end])) for end in range(len(text) + 1))
+    ]
+    return refused + [text for text in bad if monitor.prefix(ids(text))]
 
 
 def make_monitor() -> Monitor:
@@ -108,66 +137,6 @@ def test_other_vocabularies() -> None:
     for token, data in enumerate(vocabulary.tokens):
         if data and is_good(b"ab." + data, complete=False):
             assert mask[0, token // 32] >> (token % 32) & 1
-
-
-def after_comments(text: str) -> list[str] | None:
-    return ["ab"] if text.endswith(".") else None
-
-
-def test_a_name_behind_comments() -> None:
-    """A comment stands before the name, and does not take its place."""
-    comments = {b"/*": b"*/", b"--": b"\n", b"--[": b"]"}
-    monitor = Monitor(VOCABULARY, after_comments, triggers=b".", between=b" \n", comments=comments)
-    for text in (
-        "x. /* . no */ab",
-        "x./*/ no */ -- . no\r ab",
-        "x./**/--\n--[no\n]ab",
-        "x. --x-[\nab",
-        "x.ab/ab",
-        "x.ab--no",
-    ):
-        assert all(monitor.prefix(ids(text[:end])) for end in range(len(text) + 1)), text
-        assert monitor.complete(ids(text)), text
-    for text in (
-        "x. /* ab */no",
-        "x./*/no",
-        "x. -- ab\nno",
-        "x. --[\n]no",
-        "x. /ab",
-        "x. /-",
-        "x. - ab",
-        "x.a--\nb",
-        "x./* ab */1",
-    ):
-        finished = text if text[-1] != "o" else text + " "
-        assert not monitor.complete(ids(finished)), text
-        if text != "x./*/no":
-            assert not monitor.prefix(ids(text)), text
-    for text in ("x. /", "x. /* ab", "x. --", "x./* ab */"):
-        assert monitor.prefix(ids(text)) and not monitor.complete(ids(text)), text
-
-
-@given(st.lists(st.sampled_from(["x.", "ab", "no", "#", "a", ". ", "\n", "#\n", " 1"]), max_size=6))
-def test_masks_allow_what_comments_do(pieces: list[str]) -> None:
-    """Cut into tokens in one way or another, a text is good or it is not; and no mask forbids what is good."""
-    vocabulary = mw.Vocabulary.from_bytes(
-        [*(bytes([b]) for b in range(256)), b"x.", b"ab", b"no", b"#\n", b". ", b"#a", b"\nab", b""],
-        eos_ids=263,
-    )
-    monitor = Monitor(vocabulary, after_comments, triggers=b".", between=b" \n", comments={b"#": b"\n"})
-    text = "".join(pieces).encode()
-    states, at = [monitor.start()], 0
-    for piece in pieces:
-        token = vocabulary.tokens.index(piece.encode()) if piece.encode() in vocabulary.tokens else None
-        for each in [token] if token is not None else list(piece.encode()):
-            mask = monitor.masks(states)
-            if not monitor.check(states, [each])[0]:
-                assert not monitor.prefix(list(text))
-                return
-            assert mask is None or mask[0, each // 32] >> (each % 32) & 1
-            states = [monitor.advance(states[0], each)]
-            at += len(vocabulary.tokens[each])
-    assert at == len(text) and monitor.prefix(list(text))
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any
 
 from maskwright.errors import MaskwrightError
+
+_WORDS = ("keyword", "error_leaf", "name")
 
 
 class PythonText:
@@ -28,8 +32,19 @@ class PythonText:
         before = leaf.get_previous_leaf()
         if before is None or (before.type != "name" and before.value not in (")", "]", "}")):
             return False
-        while before is not None and before.type != "newline" and before.value != ";":
-            if before.value in ("import", "from") and before.type in ("keyword", "error_leaf", "name"):
-                return False
-            before = before.get_previous_leaf()
-        return True
+        line = list(takewhile(lambda each: each.type != "newline", _back(before)))
+        # A text that has no end yet is read as its quote, and what looks like code.
+        if any(_is_quote(each) and each.line == leaf.line for each in line):
+            return False
+        statement = takewhile(lambda each: each.value != ";", line)
+        return not any(each.value in ("import", "from") and each.type in _WORDS for each in statement)
+
+
+def _back(leaf: Any) -> Iterator[Any]:
+    while leaf is not None:
+        yield leaf
+        leaf = leaf.get_previous_leaf()
+
+
+def _is_quote(leaf: Any) -> bool:
+    return bool(leaf.type == "error_leaf" and leaf.value[:1] in ("'", '"'))
