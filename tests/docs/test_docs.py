@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import shlex
+import sys
 from itertools import takewhile
 from pathlib import Path
 
@@ -79,9 +81,24 @@ def test_the_page_on_infilling() -> None:
     assert set(json.loads(inserted)) == {"name", "age"}
 
 
+MONITORS = {"PythonAttributes": "jedi", "LanguageServerNames": "basedpyright"}
+"""Snippets of the page on sampling that need a package."""
+
+
 def test_snippets_of_the_page_on_sampling_that_need_no_model() -> None:
-    for place in range(1, len(blocks("sampling.md", "python"))):
-        run("sampling.md", slice(place, place + 1))
+    for place, snippet in enumerate(blocks("sampling.md", "python")):
+        if place and not any(name in snippet for name in MONITORS):
+            run("sampling.md", slice(place, place + 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MONITORS)
+def test_monitors_of_code_on_the_page_on_sampling(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip(MONITORS[name], reason=f"{MONITORS[name]} is not installed")
+    # As in an environment that is active: its commands are found.
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    [place] = [i for i, snippet in enumerate(blocks("sampling.md", "python")) if name in snippet]
+    run("sampling.md", slice(place, place + 1))
 
 
 @pytest.mark.slow
@@ -89,7 +106,7 @@ def test_snippets_of_the_page_on_sampling_that_need_no_model() -> None:
 def test_the_page_on_sampling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("transformers", reason="the snippets run transformers models")
     monkeypatch.chdir(tmp_path)
-    names = run("sampling.md")
+    names = run("sampling.md", slice(1))
     texts = names["post"].probabilities(names["model"].decode)
     assert texts and all(json.loads(text).keys() == {"name", "age"} for text in texts)
     assert "<svg" in (tmp_path / "run.html").read_text("utf-8")
