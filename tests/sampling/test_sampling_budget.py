@@ -14,7 +14,7 @@ from sampling_models import deviations, enumerate_target
 
 import maskwright as mw
 from maskwright import LimitError
-from maskwright.sampling import CallableModel, GrammarConstraint, Predicate, smc
+from maskwright.sampling import CallableModel, GrammarConstraint, Monitor, Predicate, smc
 
 TOKENS = [b"(", b")", b"a", b"b", b"a)", b"[", b"]]", b"]"]
 EOS = len(TOKENS)
@@ -155,3 +155,15 @@ def test_log_probabilities_of_tokens() -> None:
     for ids, logprobs in zip(found.sequences, found.logprobs, strict=True):
         expected = [np.log(bigram(ids[:at])[token]) for at, token in enumerate([*ids, EOS])]
         assert logprobs == pytest.approx(expected)
+
+
+def test_a_monitor_that_refuses_what_the_grammar_has_room_for() -> None:
+    """Where only the shortest ways fit, tokens are measured before the monitor is asked about them."""
+    vocabulary = mw.Vocabulary.from_bytes([b"a.", b"b", b"no", b";", b"a.no", b""], eos_ids=5)
+    grammar = GrammarConstraint(mw.compile(mw.Lark('start: ("a." | "b" | "no")+ ";"'), vocabulary))
+    monitor = Monitor(vocabulary, lambda text: ["b"] if text.endswith(".") else None, triggers=b".")
+    model = CallableModel(lambda prefixes: np.full((len(prefixes), 6), -np.log(6)), 6, 5)
+    for budget in (3, 4, 5):
+        found = smc(model, grammar * monitor, 32, max_tokens=budget, seed=0)
+        texts = {vocabulary.decode(ids) for ids in found.probabilities(tuple)}
+        assert texts and all(b".no" not in text and text.endswith(b";") for text in texts)

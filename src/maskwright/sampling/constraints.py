@@ -72,6 +72,10 @@ class Constraint(ABC):
         """How many tokens (EOS not counted) complete the text behind ``state`` in the shortest way known."""
         return 0
 
+    def needed_behind(self, state: Any, token: int) -> int:
+        """``needed`` behind a token (not EOS) that ``masks`` allows, whatever ``check`` says of it."""
+        return self.needed(self.advance(state, token)) if self.measured else 0
+
     def prefix(self, ids: Sequence[int]) -> bool:
         """Whether a complete text may begin with ``ids``."""
         return self._walk(ids) is not None
@@ -224,6 +228,11 @@ class Product(Constraint):
 
     def needed(self, state: tuple[Any, ...]) -> int:
         return max(factor.needed(part) for factor, part in zip(self.factors, state, strict=True))
+
+    def needed_behind(self, state: tuple[Any, ...], token: int) -> int:
+        return max(
+            factor.needed_behind(part, token) for factor, part in zip(self.factors, state, strict=True)
+        )
 
     def _allows(self, state: tuple[Any, ...], token: int) -> bool:
         return all(factor._allows(part, token) for factor, part in zip(self.factors, state, strict=True))

@@ -192,8 +192,8 @@ def score(
 
 
 def in_time(constraint: Constraint, state: Any, token: int, room: int) -> bool:
-    """Whether, behind a token (not EOS) that is allowed, what is needed still fits; ``room`` counts the token."""
-    return constraint.needed(constraint.advance(state, token)) < room
+    """Whether, behind a token (not EOS) that the masks allow, what is needed still fits; ``room`` counts the token."""
+    return constraint.needed_behind(state, token) < room
 
 
 def _tight(rows: Rows, constraint: Constraint, room: Integers) -> list[int]:
