@@ -19,10 +19,11 @@ from maskwright.diffusion import (
     MaskedDiffusionModel,
     Schedule,
     infill,
+    infill_smc,
     infill_steps,
 )
 from maskwright.diffusion.schedule import transfer_counts
-from maskwright.errors import CanvasError, UnsatisfiableError, VocabularyError
+from maskwright.errors import CanvasError, ModelError, UnsatisfiableError, VocabularyError
 from maskwright.ir.grammar import Choice, Ref, Seq
 from maskwright.regular.expressions import ANY_CHAR, one_of, repeat
 
@@ -83,11 +84,8 @@ class Random(MaskedDiffusionModel):
             out[:, ENDS[-1]] = 50
         elif self.trouble == "spaces":
             out[:, [i for i, data in enumerate(VOCABULARY.tokens) if data.isspace()]] = 50
-        elif self.trouble == "nan":
-            out[::2] = np.nan
-        elif self.trouble == "infinite":
-            out[::2] = -np.inf
-            out[1::3, 7] = np.inf
+        elif self.trouble == "minus infinity":
+            out[:, np.arange(self.size) % 7 > 0] = -np.inf
         elif self.trouble == "flat":
             out[:] = 0
         elif self.trouble == "some ends":
@@ -122,7 +120,7 @@ SCHEDULES = [
     Schedule(threshold=0.01, score="entropy"),
     Schedule(steps=9, remask=2),
 ]
-TROUBLES = ["none", "mask", "end", "spaces", "nan", "infinite", "flat", "peaked", "hash"]
+TROUBLES = ["none", "mask", "end", "spaces", "minus infinity", "flat", "peaked", "hash"]
 
 
 @pytest.mark.parametrize("name", GRAMMARS)
@@ -349,8 +347,42 @@ def test_logits_of_a_wrong_shape_are_refused(answer: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "where", "message"),
+    [
+        (np.nan, (slice(None), slice(None)), "row 0 of 20 has NaN"),
+        (np.nan, (3, 7), "row 3 of 20 has NaN"),
+        (np.inf, (3, 7), "row 3 of 20 has plus infinity"),
+        (-np.inf, (19, slice(None)), "row 19 of 20 has no finite logit"),
+    ],
+)
+def test_logits_that_say_nothing_are_refused(value: float, where: Any, message: str) -> None:
+    """By the loop, by one that asks ahead, by particles and by models without a mask."""
+
+    class Wrong(Random):
+        def logits(self, canvas: list[int]) -> Any:
+            out = np.zeros((len(canvas), self.size))
+            out[where] = value
+            return out
+
+    class Uniform(Wrong):
+        kind, mask_id = "uniform", None
+
+    for fill in (
+        lambda: infill(Wrong("none"), GRAMMARS["person"](), [MASK] * 20),
+        lambda: infill(Wrong("none"), GRAMMARS["person"](), [MASK] * 20, schedule=Schedule(ahead=2)),
+        lambda: infill(Uniform("none"), GRAMMARS["person"](), [None] * 20),
+        lambda: infill_smc(Wrong("none"), GRAMMARS["person"](), [MASK] * 20, 2),
+    ):
+        with pytest.raises(ModelError, match=message):
+            fill()
+
+
+@pytest.mark.parametrize(
     "options",
-    [{"steps": 0}, {"block": -1}, {"score": "best"}, {"temperature": -1}, {"temperature": float("nan")}, {"remask": -1}, {"steps": 1.5}],
+    [
+        {"steps": 0}, {"block": -1}, {"score": "best"}, {"temperature": -1}, {"temperature": float("nan")},
+        {"temperature": float("inf")}, {"remask": -1}, {"steps": 1.5},
+    ],
 )  # fmt: skip
 def test_bad_schedules_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(CanvasError):

@@ -408,7 +408,13 @@ def test_bad_input_of_sessions(grammar: mw.CompiledGrammar) -> None:
         Session(model(), grammar, symbols=["nosuch"])
     with pytest.raises(mw.VocabularyError):
         Session(CallableModel(lambda prefixes: np.zeros((1, 3)), 3, 2), grammar)
-    for bad in ({"max_tokens": 0}, {"penalty": -1.0}, {"penalty": math.nan}):
+    for bad in (
+        {"max_tokens": 0},
+        {"penalty": -1.0},
+        {"penalty": math.nan},
+        {"greedy": "x"},
+        {"greedy": None},
+    ):
         with pytest.raises(mw.MaskwrightError, match=next(iter(bad))):
             Session(model(), grammar, **bad)  # type: ignore[arg-type]
     session = Session(model(), grammar, symbols=["NAME"], seed=1)

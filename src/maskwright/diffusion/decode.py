@@ -113,7 +113,8 @@ def infill(
     filling may take (``Canvas``); the grammar has limits of its own.
 
     Raises, before the first model call: ``UnsatisfiableError`` when nothing of the language fits, ``CanvasError`` for
-    a malformed canvas or model, ``LimitError`` when this takes more than the limits.  Later: ``CanvasError`` for logits of a wrong shape.
+    a malformed canvas or model, ``LimitError`` when this takes more than the limits.  Later: ``CanvasError`` for logits of a wrong shape,
+    ``ModelError`` for logits with NaN or plus infinity, or without a finite one at some slot.
     """
     tokens: list[int] = []
     for step in infill_steps(

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.base.arguments import check_type
-from maskwright.errors import CanvasError
+from maskwright.errors import CanvasError, ModelError
 
 Logits = npt.NDArray[np.float32]
 _LARGEST = np.float32(1e30)
@@ -44,9 +44,10 @@ class MaskedDiffusionModel:
 
 
 def checked_logits(model: MaskedDiffusionModel, canvas: list[int], vocab_size: int) -> Logits:
-    """The model's logits as float32 [len(canvas), vocab_size]; NaN counts as impossible.
+    """The model's logits as float32 [len(canvas), vocab_size]; minus infinity rules a token out.
 
-    Raises ``CanvasError`` when they have another shape or are no numbers.
+    Raises ``CanvasError`` when they have another shape or are no numbers, ``ModelError`` for NaN, plus infinity, and a slot
+    without any finite logit.
     """
     return _checked(model.logits(list(canvas)), canvas, vocab_size)
 
@@ -70,7 +71,14 @@ def _checked(given: Any, canvas: list[int], vocab_size: int) -> Logits:
         ) from None
     if logits.shape != (len(canvas), vocab_size):
         raise CanvasError(f"logits: expected shape [{len(canvas)}, {vocab_size}], got {list(logits.shape)}")
-    return np.where(np.isnan(logits), np.float32(-np.inf), np.minimum(logits, _LARGEST))
+    top = logits.max(axis=-1)  # NaN where a row has one
+    if not np.isfinite(top).all():
+        row = int(np.flatnonzero(~np.isfinite(top))[0])
+        found = {np.inf: "plus infinity", -np.inf: "no finite logit"}.get(float(top[row]), "NaN")
+        raise ModelError(
+            f"logits: row {row} of {len(canvas)} has {found}; every slot needs a finite logit, and minus infinity alone rules a token out"
+        )
+    return np.minimum(logits, _LARGEST)
 
 
 def checked_model(model: MaskedDiffusionModel, vocab_size: int) -> None:

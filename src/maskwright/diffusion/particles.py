@@ -69,8 +69,8 @@ def infill_smc(
 
     Raises ``UnsatisfiableError`` before the first model call when nothing fits; ``CanvasError`` for a malformed canvas or
     model, a schedule that opens slots again or is greedy, models that are not of kind ``"absorbing"``, and later when
-    ``search_budget`` does not decide on a token, since weights would be wrong; ``ConstraintError`` for bad rewards,
-    ``MaskwrightError`` for bad options.
+    ``search_budget`` does not decide on a token, since weights would be wrong; ``ModelError`` for logits as in ``infill``;
+    ``ConstraintError`` for bad rewards, ``MaskwrightError`` for bad options.
     """
     check_grammar(grammar)
     checked_model(model, grammar.vocabulary.vocab_size)

@@ -54,7 +54,9 @@ class Schedule:
         whole(self.ahead, "ahead", CanvasError, 1)
         for name in ("threshold", "temperature", "edit_threshold"):
             if name == "edit_threshold" or getattr(self, name) is not None:
-                real(getattr(self, name), name, CanvasError)
+                value = real(getattr(self, name), name, CanvasError)
+                if name == "temperature" and value == np.inf:
+                    raise CanvasError("temperature is finite")
 
     def blocks(self, slots: int, generated: Sequence[int]) -> list[tuple[range, list[int]]]:
         """The blocks of a canvas that have generated slots, from left to right, and how many slots each step fills there.

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.base.arguments import generator, real
+from maskwright.base.arguments import check_type, generator, real
 from maskwright.compiling.compiler import CompiledGrammar
 from maskwright.compiling.symbols import Occurrence, Reading, Symbols
 from maskwright.errors import LimitError, MaskwrightError
@@ -84,6 +84,7 @@ class Session:
         self._symbols = Symbols(grammar, symbols)
         self._constraint = GrammarConstraint(grammar)
         check_problem(model, self._constraint, max_tokens=(max_tokens, 1), max_retries=(max_retries, 0))
+        check_type(greedy, bool, "greedy", MaskwrightError)
         penalty = real(penalty, "penalty")
         if penalty == float("inf"):
             raise MaskwrightError("penalty is finite")
